@@ -1,0 +1,74 @@
+"""Time, passed in rather than asked for: live runs on the system's clock, demo and replay on a virtual one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What tells the time."""
+
+    def now(self) -> float:
+        """Unix seconds, UTC."""
+        ...
+
+    async def sleep_until(self, at: float) -> None:
+        """Returns when `now()` has reached `at`."""
+        ...
+
+
+class SystemClock:
+    """The machine's own time."""
+
+    def now(self) -> float:
+        return time.time()
+
+    async def sleep_until(self, at: float) -> None:
+        await asyncio.sleep(max(0.0, at - self.now()))
+
+
+class VirtualClock:
+    """A time of its own that can run faster, stand still, and be set.
+
+    Args:
+        start: what `now()` is at first (unix seconds).
+        speed: virtual seconds for each real one.
+    """
+
+    def __init__(self, start: float, speed: float = 1.0) -> None:
+        self._base, self._real = start, time.monotonic()
+        self._speed, self._paused = speed, False
+        self._changed = asyncio.Event()
+
+    @property
+    def speed(self) -> float:
+        """Virtual seconds for each real one."""
+        return self._speed
+
+    @property
+    def paused(self) -> bool:
+        """Whether time stands still."""
+        return self._paused
+
+    def now(self) -> float:
+        return self._base if self._paused else self._base + (time.monotonic() - self._real) * self._speed
+
+    def set(self, *, now: float | None = None, speed: float | None = None, paused: bool | None = None) -> None:
+        """Changes what is given and wakes whoever sleeps."""
+        self._base = self.now() if now is None else now
+        self._real = time.monotonic()
+        self._speed = self._speed if speed is None else speed
+        self._paused = self._paused if paused is None else paused
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def sleep_until(self, at: float) -> None:
+        while (left := at - self.now()) > 0:
+            changed = self._changed
+            try:
+                async with asyncio.timeout(None if self._paused else left / self._speed):
+                    await changed.wait()
+            except TimeoutError:
+                continue

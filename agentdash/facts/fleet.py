@@ -1,0 +1,218 @@
+"""Everything known at one moment: the result of folding events, the input of judging.
+
+All structs are frozen. The mappings of a `Fleet` are never changed in place either: `judge.fold` makes new ones.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from agentdash.facts.events import CallKind, Escalation, HostSeen, Outcome
+from agentdash.facts.pane import Pane, PaneKey
+from agentdash.facts.policy import Policy
+from agentdash.facts.process import Kernel, Process, ProcessKey
+
+UNSET = "unset"
+"""A variable that was looked for and is not there. (`None` is: nobody looked.)"""
+
+
+class PolicyPeriod(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A policy and since when it is in force; it ends where the next one begins."""
+
+    since: float
+    policy: Policy
+    line: int
+    origin: str
+    turn: str | None = None
+
+
+class Call(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tool call, open until it has ended."""
+
+    id: str
+    at: float
+    line: int
+    kind: CallKind
+    tool: str
+    text: str
+    cwd: str | None = None
+    escalation: Escalation | None = None
+    by_user: bool = False
+    ended_at: float | None = None
+    outcome: Outcome | None = None
+    """None while open. `running`: answered, but its process lives on."""
+    exit_code: int | None = None
+    tail: str = ""
+    """The last lines of its output."""
+    session: str | None = None
+    denial: str | None = None
+    """The line of its output that tells of a sandbox denial, where one does."""
+
+
+class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The newest turn of a thread. Files of 0.98 and older have no turn marks: there it is inferred from prompts."""
+
+    since: float
+    id: str | None = None
+    inferred: bool = False
+    ended_at: float | None = None
+    how: Literal["completed", "aborted"] | None = None
+    message: str | None = None
+    reason: str | None = None
+    error: str | None = None
+    error_kind: str | None = None
+    unanswered: int = 0
+    """Requests to the model since it last gave something new: 2 and more means that Codex is retrying."""
+    answered: bool = False
+    """Whether the model gave anything in this turn."""
+
+
+class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What commands of a thread were seen to have, under one policy. Equal sightings are one, counted."""
+
+    source: Literal["output", "environment"]
+    """`output`: a command printed it. `environment`: read from a live process."""
+    policy: int
+    """Index into the thread's policies; -1 before the first."""
+    network_flag: str | None = None
+    """`CODEX_SANDBOX_NETWORK_DISABLED`: its value, `unset`, or None where nobody looked."""
+    sandbox_flag: str | None = None
+    """`CODEX_SANDBOX`, likewise."""
+    escalated: bool = False
+    by_user: bool = False
+    seccomp: int | None = None
+    own_network: bool | None = None
+    """Whether the process is in another network namespace than agentdash; None: not known."""
+    first: float = 0.0
+    last: float = 0.0
+    count: int = 1
+    calls: tuple[str, ...] = ()
+    """The newest few call ids it was seen at."""
+    pids: tuple[int, ...] = ()
+    """The newest few processes it was seen in."""
+    quote: str = ""
+    """The words it rests on, from the first time."""
+
+
+class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An entry of a thread's timeline."""
+
+    at: float
+    kind: Literal["prompt", "message", "call", "turn", "policy", "trouble"]
+    text: str
+    call: str | None = None
+    """The call it shows; look its outcome up in the thread's calls."""
+
+
+class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Token counts of a thread; None where the file has not said."""
+
+    total: int | None = None
+    context: int | None = None
+    window: int | None = None
+    limit_used: float | None = None
+    limit_resets_at: float | None = None
+
+
+class RolloutFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a thread's file is and how much of it has been read."""
+
+    path: str
+    size: int
+    modified: float
+    archived: bool = False
+    compressed: bool = False
+    skimmed: bool = False
+    gone: bool = False
+    unreadable: str | None = None
+
+
+class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A Codex thread as its rollout tells it."""
+
+    id: str
+    created_at: float | None = None
+    last_at: float | None = None
+    """Time of the newest line that was read."""
+    cwd: str | None = None
+    version: str | None = None
+    originator: str | None = None
+    source: str | None = None
+    provider: str | None = None
+    parent: str | None = None
+    forked_from: str | None = None
+    nickname: str | None = None
+    role: str | None = None
+    path: str | None = None
+    helper: bool = False
+    name: str | None = None
+    prompt: str | None = None
+    """The first thing the user said."""
+    last_prompt: str | None = None
+    last_message: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    policies: tuple[PolicyPeriod, ...] = ()
+    turn: Turn | None = None
+    turns: int = 0
+    open_calls: tuple[Call, ...] = ()
+    calls: tuple[Call, ...] = ()
+    """The newest calls that have ended, oldest first; bounded."""
+    moments: tuple[Moment, ...] = ()
+    """The newest part of the timeline, oldest first; bounded."""
+    children: tuple[str, ...] = ()
+    tokens: Tokens = Tokens()
+    sightings: tuple[Sighting, ...] = ()
+    file: RolloutFile | None = None
+    lines: int = 0
+    skipped: tuple[tuple[str, int], ...] = ()
+    """What was not understood, and how often: (`unknown world_state2`, 3)."""
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy in force now."""
+        return self.policies[-1].policy if self.policies else None
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Health of one source of facts."""
+
+    name: str
+    ok: bool
+    detail: str
+    at: float
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """The live process that has a thread loaded."""
+
+    pid: int
+    by: str
+    """`writer-lock` or `open-file`."""
+
+
+class Owners(msgspec.Struct, frozen=True):
+    """Who owned which thread when it was last looked at."""
+
+    at: float
+    by_thread: dict[str, Owner]
+    complete: bool
+
+
+class Fleet(msgspec.Struct, frozen=True):
+    """Everything known."""
+
+    threads: dict[str, Thread] = {}
+    panes: dict[PaneKey, Pane] = {}
+    processes: dict[ProcessKey, Process] = {}
+    owners: Owners | None = None
+    """None where nobody looked (replay of bare files, `--no-processes`)."""
+    sources: dict[str, Source] = {}
+    host: HostSeen | None = None
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """agentdash's own kernel facts."""
+        return self.host.kernel if self.host else None

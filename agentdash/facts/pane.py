@@ -1,0 +1,48 @@
+"""A tmux pane, as tmux tells it."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class PaneKey(msgspec.Struct, frozen=True, order=True):
+    """A pane's identity: ids repeat between servers."""
+
+    server: str
+    """`default`, `-L NAME`, or a socket's path."""
+    id: str
+    """`%4`"""
+
+    def __str__(self) -> str:
+        return self.id if self.server == "default" else f"{self.server} {self.id}"
+
+
+class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What `list-panes` says of one pane, and the screen last captured."""
+
+    key: PaneKey
+    session: str
+    window: str
+    """Window index and name, `2:api`."""
+    pid: int
+    """The first process of the pane, as its tmux server numbers it."""
+    command: str
+    """`pane_current_command`: often a wrapper, never proof of who runs there."""
+    title: str = ""
+    width: int = 80
+    height: int = 24
+    active: bool = False
+    dead: bool = False
+    dead_status: int | None = None
+    """Exit code; None where tmux has none (signals, or a child it has not reaped)."""
+    dead_signal: int | None = None
+    in_mode: bool = False
+    """Copy mode or a menu: the program's own screen is not what a human sees there now."""
+    alternate: bool = False
+    cursor_visible: bool = True
+    server_pid: int | None = None
+    screen: tuple[str, ...] = ()
+    drawn_at: float | None = None
+    """When the screen last changed (unix seconds); None before the first capture."""
+    titled_at: float | None = None
+    """When the title last changed."""

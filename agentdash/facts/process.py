@@ -1,0 +1,59 @@
+"""A process: who it is, what it was given, and what the kernel says of it."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ProcessKey(msgspec.Struct, frozen=True, order=True):
+    """A process's identity: pids are used again, start times are not."""
+
+    pid: int
+    started: float
+    """Unix seconds, as psutil's `create_time()` gives it."""
+
+    def __str__(self) -> str:
+        return str(self.pid)
+
+
+class Kernel(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the Linux kernel says of a process: `/proc/PID/status` and `/proc/PID/ns/*`. None: not readable."""
+
+    seccomp: int | None = None
+    """0 none, 1 strict, 2 filter."""
+    no_new_privs: bool | None = None
+    cap_eff: int | None = None
+    """Effective capabilities, a bit set."""
+    net: int | None = None
+    """Inode of the network namespace; mnt, pid and user likewise."""
+    mnt: int | None = None
+    pid: int | None = None
+    user: int | None = None
+    ns_pids: tuple[int, ...] = ()
+    """`NSpid`: the process's number in each nested pid namespace, outermost first."""
+
+
+class Process(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One process. Only `CODEX_*`, `TMUX*` and a short allow-list of its environment is ever kept."""
+
+    key: ProcessKey
+    ppid: int
+    name: str
+    """`comm`."""
+    argv: tuple[str, ...] = ()
+    """Cleaned and capped; empty where it cannot be read."""
+    exe: str | None = None
+    cwd: str | None = None
+    tty: str | None = None
+    env: dict[str, str] | None = None
+    """The kept part of the environment at exec time; None where it cannot be read (other users, macOS)."""
+    kernel: Kernel | None = None
+    agent: str | None = None
+    """The worker CLI this process is the main process of: `codex`, `opencode`, `claude` ... (rules: `agents/*.toml`)."""
+    zombie: bool = False
+    cpu: float = 0.0
+    """CPU seconds used so far; refreshed with the process's other facts, so compare over time only."""
+
+    @property
+    def pid(self) -> int:
+        return self.key.pid

@@ -1,0 +1,198 @@
+"""What is shown: workers with their states, verdicts and reasons, as one frozen snapshot.
+
+The screen and every JSON document are functions of a `Snapshot`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+import msgspec
+
+from agentdash.facts.fleet import Call, Moment, PolicyPeriod, Source, Tokens
+from agentdash.facts.pane import Pane
+from agentdash.facts.policy import Policy
+
+
+class State(StrEnum):
+    """What a worker is doing (DESIGN: states)."""
+
+    RUNNING = "running"
+    WAITING_INPUT = "waiting-input"
+    WAITING_APPROVAL = "waiting-approval"
+    BLOCKED_SANDBOX = "blocked-sandbox"
+    FAILED_PERMISSION = "failed-permission"
+    FAILED_PROVIDER = "failed-provider"
+    COMPLETED = "completed"
+    INTERRUPTED = "interrupted"
+    EXITED = "exited"
+    UNREACHABLE = "unreachable"
+    UNKNOWN = "unknown"
+
+    @property
+    def needs_you(self) -> bool:
+        """Whether somebody has to do something before this worker gets on."""
+        return self in _NEEDS_YOU
+
+
+_NEEDS_YOU = frozenset((State.WAITING_INPUT, State.WAITING_APPROVAL, State.BLOCKED_SANDBOX, State.FAILED_PERMISSION, State.FAILED_PROVIDER))
+
+
+class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that was seen, and where; also what speaks against the conclusion."""
+
+    source: str
+    """`rollout`, `process`, `kernel`, `environment`, `output`, `lock`, `tmux`, `screen`, `title`."""
+    at: float
+    rule: str
+    """Kebab-case name of the rule that used it."""
+    text: str
+    """What was seen, quoted or in a few words."""
+    agrees: bool = True
+
+
+class Judged(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A state, since when, why, and on what it rests."""
+
+    state: State
+    since: float | None
+    why: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+Verdict = Literal["match", "mismatch", "unverified"]
+Direction = Literal["stricter", "looser", "label"]
+Severity = Literal["info", "warning", "danger"]
+
+
+class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A difference between what was configured and what was got: one per cause, however many commands show it."""
+
+    kind: str
+    """Kebab-case: `stale-network-flag` ..."""
+    direction: Direction
+    severity: Severity
+    configured: str
+    """The configured side, quoted, with where it was read."""
+    got: str
+    """The other side, likewise."""
+    message: str
+    """One or two sentences for a human."""
+    since: float
+    last: float
+    count: int
+    evidence: tuple[Evidence, ...] = ()
+    remedy: str | None = None
+    """The narrowest change that would help, as text to copy."""
+    calls: tuple[str, ...] = ()
+    pids: tuple[int, ...] = ()
+
+
+class Got(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the newest command whose sandbox was seen had. None: not observed."""
+
+    network_flag: str | None = None
+    sandbox_flag: str | None = None
+    seccomp: int | None = None
+    network_namespace: Literal["host", "own"] | None = None
+    at: float | None = None
+    source: str | None = None
+
+
+class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The three layers of truth of one worker, and what comes of comparing them."""
+
+    verdict: Verdict = "unverified"
+    configured: Policy | None = None
+    applied: str | None = None
+    """What Codex handed to its sandbox for the newest command: a helper's argv, or an escalation. None: not observed."""
+    got: Got = Got()
+    findings: tuple[Finding, ...] = ()
+
+
+class Agent(msgspec.Struct, frozen=True):
+    """The program a worker is."""
+
+    name: str
+    version: str | None = None
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A tie between a worker and something else, and what it rests on."""
+
+    to: str
+    """`pane %4`, `pid 4242`, `thread 01a1...`"""
+    by: str
+
+
+class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One row of the fleet."""
+
+    id: str
+    """Thread id, or pane id."""
+    kind: Literal["codex-thread", "pane"]
+    name: str
+    agent: Agent
+    judged: Judged
+    parent: str | None = None
+    children: tuple[str, ...] = ()
+    depth: int = 0
+    """Depth in the tree, for indenting."""
+    below: tuple[str, ...] = ()
+    """States below this worker that need somebody, worst first: `waiting-approval Pasteur`."""
+    sandbox: Sandbox = Sandbox()
+    pane: Pane | None = None
+    pids: tuple[int, ...] = ()
+    cwd: str | None = None
+    tokens: Tokens = Tokens()
+    last_activity: float | None = None
+    line: str = ""
+    """What it does or last did, on one line."""
+    links: tuple[Link, ...] = ()
+    policies: tuple[PolicyPeriod, ...] = ()
+    moments: tuple[Moment, ...] = ()
+    calls: tuple[Call, ...] = ()
+    """Open calls first, then ended ones, newest first."""
+    model: str | None = None
+    file: str | None = None
+    turns: int = 0
+    notes: tuple[str, ...] = ()
+    """What is known to be missing: `read head and tail only`, `3 lines skipped`."""
+
+    @property
+    def state(self) -> State:
+        return self.judged.state
+
+    @property
+    def mismatch(self) -> bool:
+        return self.sandbox.verdict == "mismatch"
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """The fleet at one moment, in the order of its tree: parents before their children, newest families first."""
+
+    at: float
+    workers: tuple[Worker, ...] = ()
+    sources: tuple[Source, ...] = ()
+
+    def counts(self) -> dict[str, int]:
+        """Workers by bucket: `needs-you`, `running`, `ready`, `gone`, `unknown`, and, beside these, `mismatch`."""
+        out = {"needs-you": 0, "running": 0, "ready": 0, "gone": 0, "unknown": 0, "mismatch": 0}
+        for worker in self.workers:
+            out[bucket(worker.state)] += 1
+            out["mismatch"] += worker.mismatch
+        return out
+
+
+def bucket(state: State) -> str:
+    """The header's and the filter's bucket of a state."""
+    if state.needs_you:
+        return "needs-you"
+    if state is State.RUNNING:
+        return "running"
+    if state in (State.COMPLETED, State.INTERRUPTED):
+        return "ready"
+    if state in (State.EXITED, State.UNREACHABLE):
+        return "gone"
+    return "unknown"
