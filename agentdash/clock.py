@@ -23,9 +23,11 @@ class SystemClock:
     """The machine's own time."""
 
     def now(self) -> float:
+        """Unix seconds, UTC."""
         return time.time()
 
     async def sleep_until(self, at: float) -> None:
+        """Returns when `now()` has reached `at`."""
         await asyncio.sleep(max(0.0, at - self.now()))
 
 
@@ -53,6 +55,7 @@ class VirtualClock:
         return self._paused
 
     def now(self) -> float:
+        """Virtual unix seconds."""
         return self._base if self._paused else self._base + (time.monotonic() - self._real) * self._speed
 
     def set(self, *, now: float | None = None, speed: float | None = None, paused: bool | None = None) -> None:
@@ -65,6 +68,7 @@ class VirtualClock:
         self._changed = asyncio.Event()
 
     async def sleep_until(self, at: float) -> None:
+        """Returns when `now()` has reached `at`, however often time is changed meanwhile."""
         while (left := at - self.now()) > 0:
             changed = self._changed
             try:

@@ -1,0 +1,1 @@
+"""What Codex leaves behind, read-only: its home, rollouts of every era."""

@@ -43,7 +43,8 @@ class Network(StrEnum):
 Access = Literal["read", "write", "deny"]
 TMPDIR: Final = "$TMPDIR"
 """Stands for the directory that a command's own `TMPDIR` names."""
-_SPECIAL: Final = {"root": "/", "slash_tmp": "/tmp", "tmpdir": TMPDIR}
+_SLASH_TMP: Final = "/tmp"  # noqa: S108 - a name in a policy, nothing is written there
+_SPECIAL: Final = {"root": "/", "slash_tmp": _SLASH_TMP, "tmpdir": TMPDIR}
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -124,7 +125,7 @@ def _covers(rule: Rule, path: str, tmpdir: str | None) -> int:
     if rule.glob:
         return len(path) if _glob(root).fullmatch(path) else 0
     root = posixpath.normpath(root)
-    if root == "/" or path == root or path.startswith(root + "/"):
+    if root in ("/", path) or path.startswith(root + "/"):
         return len(root)
     return 0
 
@@ -243,7 +244,7 @@ def _from_legacy(policy: Mapping[str, Any], cwd: str) -> Policy:
         return Policy()
     roots = [cwd, *(_text(r) or "" for r in policy.get("writable_roots") or ())]
     if policy.get("exclude_slash_tmp") is not True:
-        roots.append("/tmp")
+        roots.append(_SLASH_TMP)
     if policy.get("exclude_tmpdir_env_var") is not True:
         roots.append(TMPDIR)
     return Policy(Filesystem.WORKSPACE, network, (Rule("/", "read"), *(Rule(r, "write") for r in dict.fromkeys(roots) if r)))

@@ -56,4 +56,5 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def pid(self) -> int:
+        """The process's number, as the host counts."""
         return self.key.pid

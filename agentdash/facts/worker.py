@@ -162,10 +162,12 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def state(self) -> State:
+        """What it is doing."""
         return self.judged.state
 
     @property
     def mismatch(self) -> bool:
+        """Whether it got something else than it was configured to have."""
         return self.sandbox.verdict == "mismatch"
 
 

@@ -1,0 +1,1 @@
+"""A snapshot as text for people and as JSON for programs."""

@@ -1,0 +1,1 @@
+"""The screens. The only place that knows Textual."""
