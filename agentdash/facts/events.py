@@ -205,16 +205,13 @@ class FileGone(ThreadEvent, frozen=True, kw_only=True):
     """The file was deleted."""
 
 
-class OwnersSeen(Event, frozen=True, kw_only=True):
-    """Which live process owns which thread: the complete answer of this moment.
+class LocksSeen(Event, frozen=True, kw_only=True):
+    """Who holds the flocks on `thread-writer-locks/<thread>.lock` (0.148+): all of them, at this moment."""
 
-    From flocks on `thread-writer-locks/<thread>.lock` (0.148+) and from processes that hold a rollout open (every version, Linux).
-    """
-
-    owners: dict[str, tuple[int, str]]
-    """thread -> (pid, `writer-lock` or `open-file`)."""
-    complete: bool
-    """False where other users' processes or this platform hide owners: then nobody in the list does not mean nobody."""
+    holders: dict[str, int]
+    """thread -> pid of the process that has it loaded. A lock file that nobody holds is left out: its owner was killed."""
+    readable: bool
+    """False where this platform does not tell who holds a lock: then an empty answer means nothing."""
 
 
 # ---------------------------------------------------------------- panes, processes, sources
@@ -252,6 +249,10 @@ class ProcessGone(Event, frozen=True, kw_only=True):
     key: ProcessKey
 
 
+class ProcessesCounted(Event, frozen=True, kw_only=True):
+    """A pass over all processes has ended: whoever was not reported by now is not there."""
+
+
 class HostSeen(Event, frozen=True, kw_only=True):
     """What agentdash itself has: the yardstick for other processes' namespaces."""
 
@@ -286,12 +287,13 @@ AnyEvent = (
     | FileSeen
     | FileReset
     | FileGone
-    | OwnersSeen
+    | LocksSeen
     | PaneSeen
     | PaneDrawn
     | PaneGone
     | ProcessSeen
     | ProcessGone
+    | ProcessesCounted
     | HostSeen
     | SourceSeen
 )

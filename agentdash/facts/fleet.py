@@ -185,20 +185,12 @@ class Source(msgspec.Struct, frozen=True):
     at: float
 
 
-class Owner(msgspec.Struct, frozen=True):
-    """The live process that has a thread loaded."""
-
-    pid: int
-    by: str
-    """`writer-lock` or `open-file`."""
-
-
-class Owners(msgspec.Struct, frozen=True):
-    """Who owned which thread when it was last looked at."""
+class Locks(msgspec.Struct, frozen=True):
+    """Who held which thread's writer lock when it was last looked at."""
 
     at: float
-    by_thread: dict[str, Owner]
-    complete: bool
+    holders: dict[str, int]
+    readable: bool
 
 
 class Fleet(msgspec.Struct, frozen=True):
@@ -207,8 +199,10 @@ class Fleet(msgspec.Struct, frozen=True):
     threads: dict[str, Thread] = {}
     panes: dict[PaneKey, Pane] = {}
     processes: dict[ProcessKey, Process] = {}
-    owners: Owners | None = None
-    """None where nobody looked (replay of bare files, `--no-processes`)."""
+    locks: Locks | None = None
+    """None where nobody looked."""
+    processes_at: float | None = None
+    """When processes were last looked at; None where nobody looked (replay of bare files): then a missing process means nothing."""
     sources: dict[str, Source] = {}
     host: HostSeen | None = None
 

@@ -50,6 +50,8 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
     kernel: Kernel | None = None
     agent: str | None = None
     """The worker CLI this process is the main process of: `codex`, `opencode`, `claude` ... (rules: `agents/*.toml`)."""
+    rollouts: tuple[str, ...] = ()
+    """Rollout files that it holds open (agents only): it writes these threads, in every version. Linux and macOS, own processes."""
     zombie: bool = False
     cpu: float = 0.0
     """CPU seconds used so far; refreshed with the process's other facts, so compare over time only."""
