@@ -28,6 +28,19 @@ class PolicyPeriod(msgspec.Struct, frozen=True, omit_defaults=True):
     turn: str | None = None
 
 
+class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A refusal by a sandbox, as a command printed it."""
+
+    what: Literal["filesystem", "network", "sandbox"]
+    """`sandbox`: the sandbox itself could not be started."""
+    quote: str
+    """The line that says it."""
+    path: str | None = None
+    """The path that was refused, where the output or the command names it; may start with `~`."""
+    certain: bool = True
+    """False for words that a plain failure would use as well (`Could not resolve host`)."""
+
+
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     """A tool call, open until it has ended."""
 
@@ -47,8 +60,8 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     tail: str = ""
     """The last lines of its output."""
     session: str | None = None
-    denial: str | None = None
-    """The line of its output that tells of a sandbox denial, where one does."""
+    denial: Denial | None = None
+    """What its output tells of a denial, where it does and the policy makes that plausible."""
 
 
 class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -193,12 +206,23 @@ class Locks(msgspec.Struct, frozen=True):
     readable: bool
 
 
+class Tenant(msgspec.Struct, frozen=True):
+    """The worker CLI last seen in a pane; kept when it is gone, so that the pane can say who left."""
+
+    agent: str
+    key: ProcessKey
+    gone_at: float | None = None
+
+
 class Fleet(msgspec.Struct, frozen=True):
     """Everything known."""
 
     threads: dict[str, Thread] = {}
     panes: dict[PaneKey, Pane] = {}
     processes: dict[ProcessKey, Process] = {}
+    sighted: frozenset[ProcessKey] = frozenset()
+    """Processes whose sandbox has been added to their thread's sightings."""
+    tenants: dict[PaneKey, Tenant] = {}
     locks: Locks | None = None
     """None where nobody looked."""
     processes_at: float | None = None

@@ -1,0 +1,39 @@
+"""Who descends from whom among processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from agentdash.facts.pane import PaneKey
+from agentdash.facts.process import Process
+
+
+class Tree:
+    """The tracked processes by pid, for walking upwards."""
+
+    def __init__(self, processes: Iterable[Process]) -> None:
+        self._by_pid = {p.pid: p for p in processes}
+
+    def get(self, pid: int) -> Process | None:
+        """The tracked process with this number."""
+        return self._by_pid.get(pid)
+
+    def above(self, process: Process) -> Iterator[Process]:
+        """Parents of `process`, nearest first. Ends at whatever is not tracked, and at a parent younger than its child (a reused pid)."""
+        seen = {process.pid}
+        while (parent := self._by_pid.get(process.ppid)) and parent.pid not in seen and parent.key.started <= process.key.started + 1:
+            yield parent
+            seen.add(parent.pid)
+            process = parent
+
+    def pane(self, process: Process, panes: Mapping[int, PaneKey]) -> PaneKey | None:
+        """The pane that `process` descends from, or is the first process of."""
+        for each in (process, *self.above(process)):
+            if (key := panes.get(each.pid)) is not None:
+                return key
+        return None
+
+
+def is_multiplexer(process: Process) -> bool:
+    """Whether this is a tmux server: what runs below it is nobody's command, whatever its environment says."""
+    return process.name.startswith("tmux")

@@ -1,0 +1,104 @@
+"""Refusals by a sandbox, read from what a command printed.
+
+The words alone prove nothing: a full disk, a foreign file or a missing network print the same. A text counts as a denial only where
+the policy in force makes it plausible: the named path may not be written, or the network is off.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Final
+
+from agentdash.facts.fleet import Denial
+from agentdash.facts.policy import Filesystem, Network, Policy
+
+_READ_ONLY: Final = re.compile(r"Read-only file system|\bEROFS\b|os error 30\b|Errno 30\b|errno: -30\b")
+"""EROFS: with a restricted policy this is its read-only root (bubblewrap, 0.125+), whatever else might say so."""
+_REFUSED: Final = re.compile(r"Permission denied|\bEACCES\b|os error 13\b|Errno 13\b|Operation not permitted|\bEPERM\b|Errno 1\b")
+"""EACCES and EPERM: Landlock says these (through 0.114), and so do plain file modes."""
+_DATABASE: Final = re.compile(
+    r"unable to open database file|attempt to write a readonly database|SQLITE_READONLY|SQLITE_CANTOPEN|readonly database", re.IGNORECASE
+)
+_NETWORK: Final = re.compile(
+    r"error connecting to \S+ \(Operation not permitted\)"  # tmux
+    r"|(?:connect|listen) EPERM|FailedToOpenSocket|Cannot open netlink socket: Operation not permitted"
+    r"|socket\S*: .*Operation not permitted|in socket\b.*\n?.*Operation not permitted"
+    r"|Network access (?:to \S+ )?(?:was|is) (?:denied|blocked) by|Domain not in allowlist"
+)
+_UNRESOLVED: Final = re.compile(
+    r"Temporary failure in name resolution|Could not resolve host|EAI_AGAIN|Name or service not known|nodename nor servname"
+)
+"""What a cut network looks like to a resolver: also what being offline looks like."""
+_NO_SANDBOX: Final = re.compile(r"^(?:bwrap: .+|.*thread 'main' panicked at linux-sandbox/.*)$", re.MULTILINE)
+_PATH: Final = re.compile(r"""(?:[`'"‘“]((?:~|/)[^`'"’”\n]*)[`'"’”])|((?<![\w.:/])(?:~|/)(?:[\w.@+,-]+/?)+)""")
+_DATABASE_FILE: Final = re.compile(r"""((?:~|/|\$HOME|\./|\b[\w.-]+/)[\w./@+-]*\.(?:db|sqlite3?|sqlite-wal))\b""")
+
+
+def denial(command: str, output: str, policy: Policy | None, cwd: str | None) -> Denial | None:
+    """The denial that this output tells of, if it does.
+
+    Args:
+        command: what was run; it often names the file that the error text leaves out.
+        output: what it printed.
+        policy: the policy in force when it ran.
+        cwd: its working directory, to place relative paths.
+    """
+    if policy is None or policy.enforced_by != "codex" or policy.filesystem is Filesystem.UNKNOWN:
+        return None
+    if match := _NO_SANDBOX.search(output):
+        return Denial("sandbox", match[0].strip())
+    if policy.network is not Network.ON and (match := _NETWORK.search(output)):
+        return Denial("network", _line_of(output, match))
+    if policy.filesystem is not Filesystem.UNRESTRICTED and (found := _file_denial(command, output, policy, cwd)):
+        return found
+    if policy.network is not Network.ON and (match := _UNRESOLVED.search(output)):
+        return Denial("network", _line_of(output, match), certain=False)
+    return None
+
+
+def home_of(cwd: str | None) -> str | None:
+    """The home directory that a working directory lies in, by the customs of Linux and macOS."""
+    match = re.match(r"(/(?:home|Users)/[^/]+|/root)(?:/|$)", cwd or "")
+    return match[1] if match else None
+
+
+def _file_denial(command: str, output: str, policy: Policy, cwd: str | None) -> Denial | None:
+    last: Denial | None = None
+    for match in re.finditer(f"{_READ_ONLY.pattern}|{_REFUSED.pattern}|{_DATABASE.pattern}", output, re.IGNORECASE):
+        line = _line_of(output, match)
+        is_database = _DATABASE.search(line) is not None
+        path = _path_in(line, cwd) or (_database_in(f"{line}\n{command}", cwd) if is_database else None)
+        allowed = policy.may_write(path) if path else None
+        if allowed is True or (allowed is None and not is_database and not _READ_ONLY.search(line)):
+            continue  # a path that may be written, or words that name none: an ordinary failure
+        last = Denial("filesystem", line, path, certain=True)
+    return last
+
+
+def _line_of(text: str, match: re.Match[str]) -> str:
+    start = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", match.end())
+    return text[start : end if end >= 0 else len(text)].strip()[:400]
+
+
+def _path_in(line: str, cwd: str | None) -> str | None:
+    found = [a or b for a, b in _PATH.findall(line)]
+    return _place(found[-1], cwd) if found else None
+
+
+def _database_in(text: str, cwd: str | None) -> str | None:
+    found: list[str] = _DATABASE_FILE.findall(text)
+    return _place(found[0], cwd) if found else None
+
+
+def _place(path: str, cwd: str | None) -> str:
+    """Absolute as far as it can be known: `~` and relative paths are resolved against the working directory."""
+    path = path.strip().rstrip(":,;")
+    if path.startswith("$HOME"):
+        path = "~" + path[5:]
+    if path.startswith("~/") and (home := home_of(cwd)):
+        path = home + path[1:]
+    elif not path.startswith(("/", "~")) and cwd:
+        path = posixpath.join(cwd, path)
+    return posixpath.normpath(path)

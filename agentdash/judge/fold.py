@@ -1,0 +1,80 @@
+"""Events into a fleet: pure, in any batch size, live and replayed alike.
+
+`fold(fleet, a + b) == fold(fold(fleet, a), b)` for every way of cutting a stream of events; a fleet that was handed out never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from agentdash.facts import events as e
+from agentdash.facts.fleet import Fleet, Locks, Source, Tenant, Thread
+from agentdash.facts.pane import Pane, PaneKey
+from agentdash.facts.process import Process, ProcessKey
+from agentdash.judge.ancestry import Tree
+from agentdash.judge.commands import see_commands
+from agentdash.judge.thread import advance
+
+
+def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
+    """`fleet` as it is after `events`, in their order."""
+    threads, panes, processes = dict(fleet.threads), dict(fleet.panes), dict(fleet.processes)
+    tenants, sources, sighted = dict(fleet.tenants), dict(fleet.sources), fleet.sighted
+    locks, host, looked = fleet.locks, fleet.host, fleet.processes_at
+    for event in events:
+        match event:
+            case e.FileGone():
+                threads.pop(event.thread, None)
+            case e.ThreadEvent():
+                threads[event.thread] = advance(threads.get(event.thread) or Thread(event.thread), event)
+            case e.PaneSeen(pane=pane):
+                panes[pane.key] = _seen_pane(panes.get(pane.key), pane, event.at)
+            case e.PaneDrawn(key=key, screen=screen):
+                if key in panes:
+                    panes[key] = replace(panes[key], screen=screen, drawn_at=event.at)
+            case e.PaneGone(key=key):
+                panes.pop(key, None)
+                tenants.pop(key, None)
+            case e.ProcessSeen(process=process):
+                processes[process.key] = process
+                sighted -= {process.key}
+            case e.ProcessGone(key=gone):
+                processes.pop(gone, None)
+                sighted -= {gone}
+                tenants = {k: replace(t, gone_at=event.at) if t.key == gone else t for k, t in tenants.items()}
+            case e.ProcessesCounted():
+                looked = event.at
+                tenants |= _tenants(panes, processes)
+                sighted |= see_commands(threads, processes, [p for p in processes.values() if p.key not in sighted], host, event.at)
+            case e.LocksSeen():
+                locks = Locks(event.at, event.holders, event.readable)
+            case e.HostSeen():
+                host = event
+            case e.SourceSeen():
+                sources[event.name] = Source(event.name, event.ok, event.detail, event.at)
+            case _:
+                raise TypeError(f"not an event that folds: {event!r}")
+    return Fleet(threads, panes, processes, sighted, tenants, locks, looked, sources, host)
+
+
+def _seen_pane(was: Pane | None, now: Pane, at: float) -> Pane:
+    """`list-panes` says nothing of the screen: that stays as it was drawn last."""
+    if was is None:
+        return replace(now, titled_at=at)
+    return replace(now, screen=was.screen, drawn_at=was.drawn_at, titled_at=was.titled_at if was.title == now.title else at)
+
+
+def _tenants(panes: Mapping[PaneKey, Pane], processes: Mapping[ProcessKey, Process]) -> dict[PaneKey, Tenant]:
+    """Which worker CLI lives in which pane now."""
+    tree = Tree(processes.values())
+    by_pid = {pane.pid: key for key, pane in panes.items() if not pane.dead}
+    found: dict[PaneKey, Tenant] = {}
+    for process in processes.values():
+        if process.agent and not process.zombie and (key := tree.pane(process, by_pid)) is not None:
+            known = found.get(key)
+            # of a wrapper and the program it started, the outer one is the worker
+            if known is None or process.key.started < known.key.started:
+                found[key] = Tenant(process.agent, process.key)
+    return found

@@ -1,0 +1,203 @@
+"""What a command's output says of its environment: the sandbox flags that it printed.
+
+Only a command that prints its own environment is believed: `env`, `printenv`, `set`, `export -p`, `echo`/`printf` of the variables, also
+through a label (`echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"` -> `flag=1`), and Python or Node one-liners. Text that merely
+contains the names (a file that was shown, a grep over sources) is not.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from agentdash.facts.fleet import UNSET
+
+NETWORK_FLAG: Final = "CODEX_SANDBOX_NETWORK_DISABLED"
+SANDBOX_FLAG: Final = "CODEX_SANDBOX"
+
+_DUMPERS: Final = frozenset(("env", "printenv", "set", "export", "declare", "typeset"))
+_ELSEWHERE: Final = frozenset(("ssh", "docker", "podman", "sudo", "su", "kubectl", "nsenter", "chroot"))
+"""Commands that give what follows an environment of another place."""
+_ASSIGNED = r"(?:^|[\s;&|(])(?:export\s+)?{0}=|\bunset\b[^;&|\n]*\b{0}\b|-u\s*{0}\b"
+_VALUE = r"""^\s*(?:declare -x |export )?['"]?{0}['"]?\s*(?:=|:\s)\s*['"]?(?P<value>[^'"\s,]*)"""
+_TRUNCATED = re.compile(r"tokens truncated|characters left out|chars truncated|output truncated", re.IGNORECASE)
+_CODE: Final = (
+    r"os\.(?:environ\.get|getenv)\(\s*['\"]{0}['\"](?:\s*,\s*['\"](?P<default>[^'\"]*)['\"])?\s*\)|os\.environ\[['\"]{0}['\"]\]",
+    r"process\.env(?:\.{0}\b|\[['\"]{0}['\"]\])(?:\s*(?:\|\||\?\?)\s*['\"](?P<default>[^'\"]*)['\"])?",
+)
+_NOTHING: Final = frozenset(("", "None", "undefined", "null", "nil"))
+
+
+class Flags(msgspec.Struct, frozen=True):
+    """The two flags as printed: a value, `unset`, or None where the command did not show it."""
+
+    network: str | None = None
+    sandbox: str | None = None
+    quote: str = ""
+
+    def __bool__(self) -> bool:
+        return self.network is not None or self.sandbox is not None
+
+
+def flags(command: str, output: str, thread: str | None = None) -> Flags:
+    """The flags that `command` printed into `output`.
+
+    Args:
+        command: the shell script as the model gave it.
+        output: what it printed, without Codex's own header lines.
+        thread: the thread's id: an output that shows `CODEX_THREAD_ID` with it vouches for itself, whatever printed it.
+    """
+    if SANDBOX_FLAG not in command and not ("CODEX" in output or "env" in command or "set" in command):
+        return Flags()
+    found = [_one(name, command, output, thread) for name in (NETWORK_FLAG, SANDBOX_FLAG)]
+    quotes = dict.fromkeys(quote for _, quote in found if quote)
+    return Flags(found[0][0], found[1][0], " · ".join(quotes))
+
+
+def _one(name: str, command: str, output: str, thread: str | None) -> tuple[str | None, str]:
+    if re.search(_ASSIGNED.format(name), command):
+        return None, ""
+    for look in (_labelled, _coded, _dumped):
+        if (hit := look(name, command, output)) is not None:
+            return hit
+    if thread and f"CODEX_THREAD_ID={thread}" in output:
+        return _listed(name, output) or (None, "")
+    return None, ""
+
+
+# ---------------------------------------------------------------- echo and printf
+
+
+def _labelled(name: str, command: str, output: str) -> tuple[str, str] | None:
+    if name not in command:
+        return None
+    statements = list(_statements(command))
+    if any(s[0] in _ELSEWHERE for s in statements):
+        return None
+    lines = output.splitlines()
+    echoes = [s for s in statements if s[0] in ("echo", "printf")]
+    in_step = len(echoes) == len(statements) == len(lines)
+    for number, words in enumerate(echoes):
+        if (template := _template(words, name)) is None:
+            continue
+        pattern, default, bare = template
+        for line in [lines[number]] if in_step else [] if bare and len(lines) != 1 else lines:
+            if (match := pattern.fullmatch(line)) and not (value := match["value"].strip()).startswith("$"):
+                return (UNSET if value in ("", default) else value), line.strip()
+    return None
+
+
+def _template(words: list[str], name: str) -> tuple[re.Pattern[str], str | None, bool] | None:
+    """A pattern of the line that an `echo` or `printf` of the variable prints, its default text, and whether nothing else is on it."""
+    if words[0] == "printf":
+        pieces = re.split(r"%\w", words[1] if len(words) > 1 else "")
+        args = [*words[2:], *[""] * len(pieces)]
+        text = "".join(piece + (arg if i < len(pieces) - 1 else "") for i, (piece, arg) in enumerate(zip(pieces, args, strict=False)))
+    else:
+        text = " ".join(w for i, w in enumerate(words[1:]) if not (i == 0 and re.fullmatch(r"-[neE]+", w)))
+    text = text.replace("\\n", "\n")
+    line = next((part for part in text.split("\n") if re.search(rf"\${{?{name}\b(?!_)", part)), None)
+    if line is None:
+        return None
+    default, bare = None, True
+    out = ""
+    for piece in re.split(r"(\$\{\w+[^}]*\}|\$\w+|\$\([^)]*\))", line):
+        variable = re.fullmatch(r"\$\{?(\w+)(?::?([-+])([^}]*))?\}?", piece)
+        if variable and variable[1] == name and "(?P<value>" not in out:
+            if variable[2] == "+":
+                return None
+            default = variable[3]
+            out += "(?P<value>.*?)"
+        elif piece.startswith("$"):
+            out, bare = out + ".*?", False
+        elif piece:
+            out, bare = out + re.escape(piece), bare and not piece.strip()
+    return re.compile(r"\s*" + out.strip() + r"\s*"), default, bare
+
+
+# ---------------------------------------------------------------- Python and Node one-liners
+
+
+def _coded(name: str, command: str, output: str) -> tuple[str, str] | None:
+    for pattern in _CODE:
+        call = rf"(?:print|console\.log)\((?P<before>[^\n;]*?)(?:{pattern.format(name)})(?P<after>[^\n;]*?)\)(?=[\s;\"']|$)"
+        if not (match := re.search(call, command)):
+            continue
+        label = re.findall(r"['\"`]([^'\"`{}$]+)['\"`{$]", match["before"])
+        start = label[-1].strip() if label else ""
+        for line in output.splitlines():
+            if start and not line.strip().startswith(start):
+                continue
+            if not start and len(output.split()) != 1:
+                continue
+            rest = line.strip()[len(start) :].strip().strip("'\"")
+            value = rest.split()[0] if rest else ""
+            return (UNSET if value in _NOTHING or value == match["default"] else value), line.strip()
+    return None
+
+
+# ---------------------------------------------------------------- dumps of the whole environment
+
+
+def _dumped(name: str, command: str, output: str) -> tuple[str, str] | None:
+    statements = list(_statements(command))
+    if any(s[0] in _ELSEWHERE or s[:2] == ["env", "-i"] for s in statements):
+        return None
+    for number, words in enumerate(statements):
+        if words[0] not in _DUMPERS or (words[0] == "env" and len(words) > 1):
+            continue
+        if words[0] in ("set", "export", "declare", "typeset") and any(not w.startswith("-") for w in words[1:]):
+            continue
+        if words[0] == "printenv" and len(words) > 1:
+            return _asked(name, words[1:], output) if name in words else None
+        if listed := _listed(name, output):
+            return listed
+        filters = [w for s in statements[number + 1 :] if s[0] in ("grep", "egrep", "rg") for w in s[1:] if not w.startswith("-")]
+        shown = any(_matches(f, f"{name}=1") for f in filters) if filters else "PATH=" in output
+        if shown and not _TRUNCATED.search(output):
+            return UNSET, f"{name} is not among what `{' '.join(words)}` printed"
+    return None
+
+
+def _asked(name: str, names: list[str], output: str) -> tuple[str, str] | None:
+    lines = output.splitlines()
+    if len(names) == 1 and len(lines) <= 1:
+        return (lines[0].strip(), f"{name}={lines[0].strip()}") if lines else (UNSET, f"printenv {name} printed nothing")
+    return None
+
+
+def _listed(name: str, output: str) -> tuple[str, str] | None:
+    match = re.search(_VALUE.format(name) + ".*$", output, re.MULTILINE)
+    if not match or match["value"].startswith("$"):
+        return None
+    return match["value"] or UNSET, match[0].strip()
+
+
+def _matches(pattern: str, line: str) -> bool:
+    try:
+        return re.search(pattern.replace("\\|", "|"), line, re.IGNORECASE) is not None
+    except re.error:
+        return pattern in line
+
+
+def _statements(script: str) -> Iterator[list[str]]:
+    """The simple commands of a shell script, as words; quotes removed, nothing expanded. Nothing where it cannot be split."""
+    lexer = shlex.shlex(script, posix=True, punctuation_chars=";&|()\n")
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    words: list[str] = []
+    try:
+        for token in lexer:
+            if token and set(token) <= set(";&|()\n"):
+                if words:
+                    yield words
+                words = []
+            elif words or not re.fullmatch(r"\w+=.*|if|then|else|do|fi|done|\{|\}|!|command|builtin", token, re.DOTALL):
+                words.append(token)
+    except ValueError:  # an open quote: a heredoc, or not a shell script
+        pass
+    if words:
+        yield words
