@@ -160,6 +160,8 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     role: str | None = None
     path: str | None = None
     helper: bool = False
+    platform: Literal["linux", "darwin"] | None = None
+    """Where its commands ran, by the custom of the home directories in its paths; None where they do not tell."""
     name: str | None = None
     prompt: str | None = None
     """The first thing the user said."""

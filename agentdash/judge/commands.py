@@ -23,14 +23,14 @@ def thread_of(process: Process) -> str | None:
 
 def is_helper(process: Process) -> bool:
     """Whether this is Codex's sandbox launcher rather than the command in it."""
-    return process.name in _HELPERS or bool(process.argv) and posixpath.basename(process.argv[0]) in _HELPERS
+    return process.name in _HELPERS or (bool(process.argv) and posixpath.basename(process.argv[0]) in _HELPERS)
 
 
 def is_command(process: Process, tree: Tree) -> bool:
     """Whether this process is (part of) a command that the thread in its environment ran.
 
-    Not commands: agents and their daemons, sandbox launchers, and whatever has merely inherited the variables: panes of a tmux server that
-    a command started, and what a worker CLI that is not Codex runs below itself for its own purposes is still the command.
+    Agents and sandbox launchers are not, nor is what has merely inherited the variables: panes of a tmux server that a command started,
+    and the servers and hooks of a Codex that was itself started by a command.
     """
     if process.agent or is_helper(process):
         return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -29,6 +29,7 @@ _CODE: Final = (
     r"os\.(?:environ\.get|getenv)\(\s*['\"]{0}['\"](?:\s*,\s*['\"](?P<default>[^'\"]*)['\"])?\s*\)|os\.environ\[['\"]{0}['\"]\]",
     r"process\.env(?:\.{0}\b|\[['\"]{0}['\"]\])(?:\s*(?:\|\||\?\?)\s*['\"](?P<default>[^'\"]*)['\"])?",
 )
+_HOME: Final = re.compile(r"^(?:(?:CODEX_)?HOME=|PWD=)?(?:(?P<macos>/Users/)|/home/|/root(?:/|$))", re.MULTILINE)
 _NOTHING: Final = frozenset(("", "None", "undefined", "null", "nil"))
 
 
@@ -56,6 +57,14 @@ def flags(command: str, output: str, thread: str | None = None) -> Flags:
     found = [_one(name, command, output, thread) for name in (NETWORK_FLAG, SANDBOX_FLAG)]
     quotes = dict.fromkeys(quote for _, quote in found if quote)
     return Flags(found[0][0], found[1][0], " · ".join(quotes))
+
+
+def platform(text: str) -> Literal["linux", "darwin"] | None:
+    """Which system a working directory, or an output that shows `HOME` or `CODEX_HOME`, belongs to."""
+    match = _HOME.search(text)
+    if not match:
+        return None
+    return "darwin" if match["macos"] else "linux"
 
 
 def _one(name: str, command: str, output: str, thread: str | None) -> tuple[str | None, str]:

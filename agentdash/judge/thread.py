@@ -7,10 +7,13 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from agentdash.facts import events as e
-from agentdash.facts.fleet import Call, Moment, PolicyPeriod, RolloutFile, Sighting, Thread, Tokens, Turn
+from agentdash.facts.fleet import Call, Denial, Moment, PolicyPeriod, RolloutFile, Sighting, Thread, Tokens, Turn
+from agentdash.facts.policy import Filesystem, Network, Policy, Rule
 from agentdash.judge.denials import denial
-from agentdash.judge.printed import flags
+from agentdash.judge.printed import flags, platform
 
+_SOME_SANDBOX: Final = Policy(Filesystem.READ_ONLY, Network.UNKNOWN, (Rule("/", "read"),))
+"""For files that state no policy, where Codex itself says that its sandbox denied a command (through 0.36)."""
 _T = TypeVar("_T")
 
 CALLS: Final = 100
@@ -120,6 +123,7 @@ def _started(thread: Thread, event: e.ThreadStarted) -> Thread:
         role=event.role,
         path=event.path,
         helper=event.helper,
+        platform=platform(event.cwd or ""),
     )
 
 
@@ -180,13 +184,15 @@ def _call_ended(thread: Thread, event: e.CallEnded) -> Thread:
         exit_code=event.exit_code,
         tail=event.output[-_TAIL:],
         session=event.session or known.session,
-        denial=denial(known.text, event.output, policy, known.cwd) if known.kind in ("command", "patch") and not known.by_user else None,
+        denial=_denial(known, event, policy),
     )
     thread = replace(
         thread,
         open_calls=tuple(c for c in thread.open_calls if c.id != ended.id),
         calls=(*(c for c in thread.calls if c.id != ended.id), ended)[-CALLS:],
     )
+    if thread.platform is None:
+        thread = replace(thread, platform=platform(event.output))
     found = flags(known.text, event.output, thread.id) if known.kind == "command" else None
     if not found:
         return thread
@@ -203,6 +209,14 @@ def _call_ended(thread: Thread, event: e.CallEnded) -> Thread:
         quote=found.quote,
     )
     return see(thread, sighting)
+
+
+def _denial(call: Call, event: e.CallEnded, policy: Policy | None) -> Denial | None:
+    if call.kind not in ("command", "patch") or call.by_user:
+        return None
+    if policy is None and event.outcome == "denied":
+        policy = _SOME_SANDBOX
+    return denial(call.text, event.output, policy, call.cwd)
 
 
 def _turn_ended(thread: Thread, event: e.TurnEnded) -> Thread:

@@ -1,0 +1,176 @@
+"""What belongs together: threads, the processes that run them, their commands, panes. Each tie says on what it rests.
+
+- thread and owner: the flock on its writer lock (0.148+), or the rollout that a Codex process holds open (every version);
+- thread and command: `CODEX_THREAD_ID` (0.98+) in the environment of a process; `CODEX_TOOL_CALL_ID` (0.163+) names the call;
+- thread and pane: its owner runs below the pane, or the pane's Codex names it in its arguments, or shows its prompt, or is the only one;
+- pane and process: descent from the pane's first process;
+- thread and parent: the child's rollout, or the parent's spawn call.
+
+Since 0.169 a shared daemon runs the turns of all TUIs of a home: owner and commands are then *not* below the pane, hence the other ways.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable
+
+import msgspec
+
+from agentdash.facts.fleet import Fleet, Thread
+from agentdash.facts.pane import Pane, PaneKey
+from agentdash.facts.process import Process
+from agentdash.judge.ancestry import Tree
+from agentdash.judge.commands import is_command, thread_of
+
+_TUI_ORIGINATORS = ("codex-tui", "codex_cli_rs")
+_EARLY = 5.0
+"""Seconds by which a thread's stated time may precede its TUI's start: clocks and rounding."""
+_PROMPT = 24
+"""Characters of a prompt that must stand on a screen to count as seen there."""
+
+
+_SHORTEST = 6
+"""Shorter prompts (`go`) could stand on any screen."""
+
+
+class Owned(msgspec.Struct, frozen=True):
+    """A thread's owner."""
+
+    pid: int
+    by: str
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A thread's pane."""
+
+    key: PaneKey
+    by: str
+
+
+class Kinship(msgspec.Struct, frozen=True):
+    """All ties of a fleet at one moment."""
+
+    owners: dict[str, Owned]
+    commands: dict[str, tuple[Process, ...]]
+    """Live processes that are commands of a thread."""
+    panes: dict[str, Placed]
+    below: dict[PaneKey, tuple[Process, ...]]
+    """Live processes below each pane, outermost first."""
+    parents: dict[str, str]
+
+
+def kinship(fleet: Fleet) -> Kinship:
+    """The ties of a fleet."""
+    tree = Tree(fleet.processes.values())
+    by_pid = {pane.pid: key for key, pane in fleet.panes.items() if not pane.dead}
+    below: dict[PaneKey, list[Process]] = {}
+    for process in sorted(fleet.processes.values(), key=lambda p: p.key):
+        if (key := tree.pane(process, by_pid)) is not None:
+            below.setdefault(key, []).append(process)
+    owners = _owners(fleet)
+    return Kinship(
+        owners,
+        _commands(fleet, tree),
+        _panes(fleet, owners, tree, by_pid),
+        {key: tuple(found) for key, found in below.items()},
+        _parents(fleet.threads.values()),
+    )
+
+
+def _owners(fleet: Fleet) -> dict[str, Owned]:
+    owners: dict[str, Owned] = {}
+    paths = {t.file.path: t.id for t in fleet.threads.values() if t.file}
+    for process in fleet.processes.values():
+        for path in process.rollouts:
+            if (thread := paths.get(path)) and not process.zombie:
+                owners[thread] = Owned(process.pid, f"pid {process.pid} holds its rollout open")
+    if fleet.locks:
+        for thread, pid in fleet.locks.holders.items():
+            owners[thread] = Owned(pid, f"pid {pid} holds its writer lock")
+    return owners
+
+
+def _commands(fleet: Fleet, tree: Tree) -> dict[str, tuple[Process, ...]]:
+    found: dict[str, list[Process]] = {}
+    for process in fleet.processes.values():
+        thread = thread_of(process)
+        if thread in fleet.threads and not process.zombie and is_command(process, tree):
+            found.setdefault(thread, []).append(process)
+    return {thread: tuple(sorted(some, key=lambda p: p.key)) for thread, some in found.items()}
+
+
+def _parents(threads: Iterable[Thread]) -> dict[str, str]:
+    parents = {child: thread.id for thread in threads for child in thread.children}
+    return parents | {t.id: t.parent for t in threads if t.parent}
+
+
+# ---------------------------------------------------------------- thread and pane
+
+
+def _panes(fleet: Fleet, owners: dict[str, Owned], tree: Tree, by_pid: dict[int, PaneKey]) -> dict[str, Placed]:
+    placed: dict[str, Placed] = {}
+    roots = [t for t in fleet.threads.values() if not t.parent and not t.helper]
+    for thread in roots:
+        owner = tree.get(owners[thread.id].pid) if thread.id in owners else None
+        # a daemon started by a TUI is below that TUI's pane, and serves others as well: its place says nothing
+        if owner and not is_daemon(owner) and (key := tree.pane(owner, by_pid)):
+            placed[thread.id] = Placed(key, f"its Codex (pid {owner.pid}) runs in the pane")
+    taken = {p.key for p in placed.values()}
+    tuis = [
+        (fleet.panes[key], process)
+        for key, tenant in fleet.tenants.items()
+        if tenant.agent == "codex" and tenant.gone_at is None and key not in taken and key in fleet.panes
+        if (process := fleet.processes.get(tenant.key))
+    ]
+    free = [t for t in roots if t.id not in placed]
+    for find in (_named, _shown, _only):
+        for pane, process in list(tuis):
+            if hit := find(pane, process, free, tuis):
+                placed[hit[0].id] = Placed(pane.key, hit[1])
+                free.remove(hit[0])
+                tuis.remove((pane, process))
+    return placed
+
+
+def is_daemon(process: Process) -> bool:
+    """Whether this is Codex's shared background server (0.160+) rather than a Codex that belongs to one terminal."""
+    return "app-server" in process.argv[:4]
+
+
+def _named(pane: Pane, process: Process, free: list[Thread], tuis: list[tuple[Pane, Process]]) -> tuple[Thread, str] | None:
+    del pane, tuis
+    thread = next((t for t in free if t.id in process.argv), None)
+    return (thread, f"the pane's Codex (pid {process.pid}) was started with its id") if thread else None
+
+
+def _shown(pane: Pane, process: Process, free: list[Thread], tuis: list[tuple[Pane, Process]]) -> tuple[Thread, str] | None:
+    del tuis
+    screen = " ".join(" ".join(pane.screen).split())
+    hits = [t for t in _candidates(process, free) if t.last_prompt and len(start := _start(t.last_prompt)) >= _SHORTEST and start in screen]
+    return (hits[0], "the pane shows its prompt") if len(hits) == 1 else None
+
+
+def _only(pane: Pane, process: Process, free: list[Thread], tuis: list[tuple[Pane, Process]]) -> tuple[Thread, str] | None:
+    del pane
+    rivals = [p for _, p in tuis if p.cwd == process.cwd]
+    candidates = _candidates(process, free)
+    if len(rivals) != 1 or not candidates:
+        return None
+    newest = max(candidates, key=lambda t: t.last_at or 0.0)
+    return newest, f"the only Codex in {posixpath.basename(process.cwd or '?')} (pid {process.pid}), and the thread began after it"
+
+
+def _candidates(process: Process, free: list[Thread]) -> list[Thread]:
+    """Threads that this TUI may have begun: of its directory, and not older than it."""
+    return [
+        t
+        for t in free
+        if t.cwd == process.cwd
+        and (t.originator or "").startswith(_TUI_ORIGINATORS)
+        and t.created_at is not None
+        and t.created_at >= process.key.started - _EARLY
+    ]
+
+
+def _start(prompt: str) -> str:
+    return " ".join(prompt.split())[:_PROMPT]
