@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from agentdash.facts.events import HostSeen
 from agentdash.facts.fleet import UNSET, Sighting, Thread
-from agentdash.facts.process import Process, ProcessKey
+from agentdash.facts.process import Kernel, Process, ProcessKey
 from agentdash.judge.ancestry import Tree, is_multiplexer
 from agentdash.judge.printed import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.judge.thread import policy_at, see
@@ -50,16 +50,21 @@ def see_commands(
     for process in new:
         thread = threads.get(thread_of(process) or "")
         if thread is not None and is_command(process, tree):
-            threads[thread.id] = see(thread, _sighting(thread, process, host, at))
+            threads[thread.id] = see(thread, _sighting(thread, process, _yardstick(process, tree, host), at))
             added.add(process.key)
     return frozenset(added)
 
 
-def _sighting(thread: Thread, process: Process, host: HostSeen | None, at: float) -> Sighting:
+def _yardstick(process: Process, tree: Tree, host: HostSeen | None) -> int | None:
+    """The network namespace a command has unless it was given one of its own: its Codex's, or else agentdash's."""
+    codex = next((p.kernel for p in tree.above(process) if p.agent == "codex" and p.kernel and p.kernel.net), None)
+    return (codex or (host.kernel if host else None) or Kernel()).net
+
+
+def _sighting(thread: Thread, process: Process, own: int | None, at: float) -> Sighting:
     env, kernel = process.env or {}, process.kernel
     call = env.get("CODEX_TOOL_CALL_ID")
     known = next((c for c in (*thread.open_calls, *reversed(thread.calls)) if c.id == call), None)
-    own = host.kernel.net if host and host.kernel else None
     return Sighting(
         source="environment",
         policy=policy_at(thread, process.key.started),

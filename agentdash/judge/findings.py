@@ -20,7 +20,7 @@ import msgspec
 
 from agentdash.facts.fleet import UNSET, Call, PolicyPeriod, Sighting, Thread
 from agentdash.facts.policy import Network, Policy
-from agentdash.facts.worker import Evidence, Finding, Got, Judged, Sandbox, State, Verdict
+from agentdash.facts.worker import Direction, Evidence, Finding, Got, Judged, Sandbox, Severity, State, Verdict
 from agentdash.judge.printed import SANDBOX_FLAG
 from agentdash.judge.remedy import EXCLUDE_FLAGS, writable_root
 
@@ -34,6 +34,8 @@ class Seen(msgspec.Struct, frozen=True):
     sighting: Sighting
     period: PolicyPeriod | None
     """None where the file states no policy (bare files of 0.20)."""
+    platform: str | None
+    """Where the command ran (`sys.platform`), as far as that is known."""
 
     @property
     def policy(self) -> Policy:
@@ -62,8 +64,9 @@ def judge_sandbox(thread: Thread, judged: Judged, platform: str | None) -> Sandb
     for sighting in thread.sightings:
         if sighting.by_user:
             continue
-        seen = Seen(sighting, thread.policies[sighting.policy] if sighting.policy >= 0 else None)
-        found += [f for check in _CHECKS if (f := check(thread, seen, platform)) is not None]
+        period = thread.policies[sighting.policy] if sighting.policy >= 0 else None
+        seen = Seen(sighting, period, platform if sighting.source == "environment" and platform else thread.platform)
+        found += [f for check in _CHECKS if (f := check(seen)) is not None]
     findings = _merged(found)
     verdict: Verdict = "mismatch" if findings else "match" if newest is not None and policy is not None else "unverified"
     if (blocked := _blocked(thread, judged)) is not None:
@@ -74,19 +77,21 @@ def judge_sandbox(thread: Thread, judged: Judged, platform: str | None) -> Sandb
 # ---------------------------------------------------------------- the checks
 
 
-def _stale_network_flag(thread: Thread, seen: Seen, platform: str | None) -> Finding | None:
-    del platform
-    if not seen.disabled or seen.policy.network is not Network.ON:
+def _network_cut(seen: Seen) -> Finding | None:
+    if seen.policy.network is not Network.ON or not seen.sighting.own_network:
         return None
-    if seen.sighting.own_network:
-        return _finding(
-            thread,
-            seen,
-            kind="network-cut",
-            direction="stricter",
-            severity="danger",
-            message="The policy grants the network, but the command runs in a network namespace of its own: it has none.",
-        )
+    return _finding(
+        seen,
+        kind="network-cut",
+        direction="stricter",
+        severity="danger",
+        message="The policy grants the network, but the command runs in a network namespace of its own: it has none.",
+    )
+
+
+def _stale_network_flag(seen: Seen) -> Finding | None:
+    if seen.policy.network is not Network.ON or not seen.disabled or seen.sighting.own_network:
+        return None
     proven = seen.sighting.own_network is False
     return _finding(
         seen,
@@ -100,9 +105,8 @@ def _stale_network_flag(thread: Thread, seen: Seen, platform: str | None) -> Fin
     )
 
 
-def _missing_network_flag(thread: Thread, seen: Seen, platform: str | None) -> Finding | None:
-    del platform
-    if seen.sighting.network_flag != UNSET or seen.policy.network is not Network.OFF or seen.sighting.escalated:
+def _missing_network_flag(seen: Seen) -> Finding | None:
+    if seen.policy.network is not Network.OFF or seen.sighting.network_flag != UNSET or seen.sighting.escalated:
         return None
     if seen.sighting.own_network:
         return None  # the network is off, whatever the environment says
@@ -117,42 +121,28 @@ def _missing_network_flag(thread: Thread, seen: Seen, platform: str | None) -> F
     )
 
 
-def _network_cut(thread: Thread, seen: Seen, platform: str | None) -> Finding | None:
-    del platform
-    if seen.disabled or seen.policy.network is not Network.ON or not seen.sighting.own_network:
-        return None
-    return _finding(
-        seen,
-        kind="network-cut",
-        direction="stricter",
-        severity="danger",
-        message="The policy grants the network, but the command runs in a network namespace of its own: it has none.",
-    )
-
-
-def _foreign_sandbox_flag(thread: Thread, seen: Seen, platform: str | None) -> Finding | None:
+def _foreign_sandbox_flag(seen: Seen) -> Finding | None:
     value = seen.sighting.sandbox_flag
     if value in (None, UNSET):
         return None
-    native = _platform(thread, seen, platform)
     sandboxed = seen.policy.enforced_by == "codex" and not seen.sighting.escalated
-    if value == "seatbelt" and sandboxed and native != "linux":
+    if value == "seatbelt" and sandboxed and seen.platform != "linux":
         return None  # as it should be on macOS; and where the platform is not known, nothing is held against it
-    unsandboxed = "this policy starts no sandbox" if not sandboxed else "Codex sets this on macOS alone"
+    reason = "Codex sets this on macOS alone" if sandboxed else "this policy starts no sandbox"
     return _finding(
         seen,
         kind="foreign-sandbox-flag",
         direction="label" if seen.sighting.seccomp == 0 else "stricter",
         severity="warning",
-        message=f"The command carries {SANDBOX_FLAG}={value}, but {unsandboxed}: it was inherited from whatever started this Codex.",
+        message=f"The command carries {SANDBOX_FLAG}={value}, but {reason}: it was inherited from whatever started this Codex.",
         remedy=EXCLUDE_FLAGS,
     )
 
 
-_CHECKS: Final[tuple[Callable[[Thread, Seen, str | None], Finding | None], ...]] = (
+_CHECKS: Final[tuple[Callable[[Seen], Finding | None], ...]] = (
+    _network_cut,
     _stale_network_flag,
     _missing_network_flag,
-    _network_cut,
     _foreign_sandbox_flag,
 )
 
@@ -182,7 +172,7 @@ def _blocked(thread: Thread, judged: Judged) -> Finding | None:
 # ---------------------------------------------------------------- shared pieces
 
 
-def _finding(seen: Seen, *, kind: str, direction: str, severity: str, message: str, remedy: str | None = None) -> Finding:
+def _finding(seen: Seen, *, kind: str, direction: Direction, severity: Severity, message: str, remedy: str | None = None) -> Finding:
     sighting, period = seen.sighting, seen.period
     stated = f"{period.origin}, line {period.line}: {_in_words(seen.policy)}" if period else "the file states no policy"
     evidence = (
@@ -191,8 +181,8 @@ def _finding(seen: Seen, *, kind: str, direction: str, severity: str, message: s
     )
     return Finding(
         kind=kind,
-        direction=direction,  # type: ignore[arg-type]
-        severity=severity,  # type: ignore[arg-type]
+        direction=direction,
+        severity=severity,
         configured=_in_words(seen.policy) if period else "not stated",
         got=sighting.quote + (f" (pid {sighting.pids[-1]})" if sighting.pids else ""),
         message=message,
@@ -230,13 +220,6 @@ def _merged(found: list[Finding]) -> tuple[Finding, ...]:
 
 def _in_words(policy: Policy) -> str:
     return f"files {policy.filesystem}, network {policy.network}, approval {policy.approval or 'not stated'}"
-
-
-def _platform(thread: Thread, seen: Seen, platform: str | None) -> str | None:
-    """Where the command ran: this machine for a live process, else as the thread's paths tell."""
-    if seen.sighting.source == "environment" and platform:
-        return platform
-    return thread.platform
 
 
 def _got(thread: Thread) -> Got:

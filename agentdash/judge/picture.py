@@ -121,8 +121,12 @@ def _in_tree(workers: dict[str, Worker]) -> Iterator[Worker]:
             children.setdefault(worker.parent, []).append(worker)
     roots = [w for w in workers.values() if w.parent not in workers]
     newest = {w.id: _newest(w, children, set()) for w in roots}
+    seen: set[str] = set()
     for root in sorted(roots, key=lambda w: newest[w.id], reverse=True):
-        yield from _family(root, children, 0, set())
+        yield from _family(root, children, 0, seen)
+    for worker in workers.values():  # files that name each other as parents
+        if worker.id not in seen:
+            yield from _family(worker, children, 0, seen)
 
 
 def _newest(worker: Worker, children: dict[str, list[Worker]], seen: set[str]) -> float:
