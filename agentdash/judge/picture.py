@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from agentdash.facts.fleet import Fleet, Tenant, Thread
 from agentdash.facts.pane import Pane
+from agentdash.facts.process import Process
 from agentdash.facts.text import clean_line
 from agentdash.facts.worker import Agent, Judged, Link, Snapshot, State, Worker
 from agentdash.judge.findings import judge_sandbox
-from agentdash.judge.kinship import Kinship, kinship
-from agentdash.judge.state import judge_pane, judge_thread
+from agentdash.judge.kinship import Kinship, Owned, Placed, kinship
+from agentdash.judge.state import Case, judge_pane, judge_thread
 
 _WORST_FIRST: Final = (
     State.WAITING_APPROVAL,
@@ -24,10 +26,66 @@ _WORST_FIRST: Final = (
 )
 
 
-def picture(fleet: Fleet, now: float) -> Snapshot:
+class Memo:
+    """Workers as they were judged last, to be used again while nothing that they rest on has changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Ties, Worker]] = {}
+
+    def worker(self, ties: Ties, make: Callable[[Ties], Worker]) -> Worker:
+        """The worker of these ties: known, or made now."""
+        known = self._known.get(ties.thread.id)
+        if known is not None and known[0].same(ties):
+            return known[1]
+        worker = make(ties)
+        self._known[ties.thread.id] = (ties, worker)
+        return worker
+
+
+class Ties(msgspec.Struct, frozen=True):
+    """All that a thread's row is made of."""
+
+    thread: Thread
+    parent: str | None
+    owner: Owned | None
+    commands: tuple[Process, ...]
+    placed: Placed | None
+    pane: Pane | None
+    platform: str | None
+    looked: float | None
+    """When processes were looked at; matters only while the thread's turn is open."""
+
+    def same(self, other: Ties) -> bool:
+        """Whether judging again would give the same. Facts are frozen, so identity is enough where they are large."""
+        return (
+            self.thread is other.thread
+            and self.pane is other.pane
+            and (self.parent, self.owner, self.placed, self.platform) == (other.parent, other.owner, other.placed, other.platform)
+            and self.commands == other.commands
+            and (self.looked == other.looked or _settled(self.thread))
+        )
+
+
+def picture(fleet: Fleet, now: float, memo: Memo | None = None) -> Snapshot:
     """The snapshot of a fleet at a time."""
-    kin = kinship(fleet)
-    workers = {t.id: _thread_worker(fleet, kin, t, now) for t in fleet.threads.values() if _shown(t)}
+    kin, memo = kinship(fleet), memo or Memo()
+    platform = fleet.host.platform if fleet.host else None
+    workers: dict[str, Worker] = {}
+    for thread in fleet.threads.values():
+        if not _shown(thread):
+            continue
+        placed = kin.panes.get(thread.id)
+        ties = Ties(
+            thread,
+            kin.parents.get(thread.id),
+            kin.owners.get(thread.id),
+            kin.commands.get(thread.id, ()),
+            placed,
+            fleet.panes.get(placed.key) if placed else None,
+            platform,
+            fleet.processes_at,
+        )
+        workers[thread.id] = memo.worker(ties, _thread_worker)
     inhabited = {placed.key for placed in kin.panes.values()}
     for key, tenant in fleet.tenants.items():
         if key in fleet.panes and key not in inhabited:
@@ -36,14 +94,18 @@ def picture(fleet: Fleet, now: float) -> Snapshot:
     return Snapshot(now, tuple(_in_tree(workers)), tuple(sorted(fleet.sources.values(), key=lambda s: s.name)))
 
 
+def _settled(thread: Thread) -> bool:
+    return thread.turn is not None and thread.turn.ended_at is not None and not thread.open_calls
+
+
 def _shown(thread: Thread) -> bool:
     """Helper threads are Codex's own business; a thread whose file says nothing yet is not one."""
     return not thread.helper and (thread.lines > 0 or thread.file is not None)
 
 
-def _thread_worker(fleet: Fleet, kin: Kinship, thread: Thread, now: float) -> Worker:
-    judged = judge_thread(fleet, kin, thread, now)
-    owner, placed, commands = kin.owners.get(thread.id), kin.panes.get(thread.id), kin.commands.get(thread.id, ())
+def _thread_worker(ties: Ties) -> Worker:
+    thread, owner, placed, commands = ties.thread, ties.owner, ties.placed, ties.commands
+    judged = judge_thread(Case(thread, owner, commands, ties.looked))
     links = [Link(f"pid {owner.pid}", owner.by)] if owner else []
     if placed:
         links.append(Link(f"pane {placed.key}", placed.by))
@@ -55,9 +117,9 @@ def _thread_worker(fleet: Fleet, kin: Kinship, thread: Thread, now: float) -> Wo
         name=thread.name or thread.nickname or clean_line(thread.prompt or "", 60) or thread.id[:8],
         agent=Agent("codex", thread.version),
         judged=judged,
-        parent=kin.parents.get(thread.id),
-        sandbox=judge_sandbox(thread, judged, fleet.host.platform if fleet.host else None),
-        pane=fleet.panes.get(placed.key) if placed else None,
+        parent=ties.parent,
+        sandbox=judge_sandbox(thread, judged, ties.platform),
+        pane=ties.pane,
         pids=tuple(p.pid for p in commands),
         cwd=thread.cwd,
         tokens=thread.tokens,
@@ -139,7 +201,9 @@ def _family(worker: Worker, children: dict[str, list[Worker]], depth: int, seen:
     seen.add(worker.id)
     own = [c for c in children.get(worker.id, ()) if c.id not in seen]
     below = [w for child in own for w in _family(child, children, depth + 1, seen)]
-    yield replace(worker, depth=depth, children=tuple(c.id for c in own), below=_needs(below))
+    children_ids, needs = tuple(c.id for c in own), _needs(below)
+    unchanged = (worker.depth, worker.children, worker.below) == (depth, children_ids, needs)
+    yield worker if unchanged else replace(worker, depth=depth, children=children_ids, below=needs)
     yield from below
 
 

@@ -15,7 +15,7 @@ from agentdash.facts.fleet import Call, Fleet, Tenant, Thread, Turn
 from agentdash.facts.pane import Pane
 from agentdash.facts.process import Process
 from agentdash.facts.worker import Evidence, Judged, State
-from agentdash.judge.kinship import Kinship, Owned
+from agentdash.judge.kinship import Owned
 
 _SETTLING: Final = 1.0
 """Seconds that a process may take to show before its absence counts: a pass over all processes and a fork."""
@@ -24,28 +24,18 @@ _OWNERLESS: Final = 3.0
 
 
 class Case(msgspec.Struct, frozen=True):
-    """All that is known of one thread when it is judged."""
+    """All that a thread is judged by."""
 
     thread: Thread
-    now: float
     owner: Owned | None
     commands: tuple[Process, ...]
-    pane: Pane | None
+    """Live processes of its commands."""
     processes_at: float | None
     """When processes were last looked at."""
 
 
-def judge_thread(fleet: Fleet, kin: Kinship, thread: Thread, now: float) -> Judged:
+def judge_thread(case: Case) -> Judged:
     """State of a Codex thread."""
-    placed = kin.panes.get(thread.id)
-    case = Case(
-        thread,
-        now,
-        kin.owners.get(thread.id),
-        kin.commands.get(thread.id, ()),
-        fleet.panes.get(placed.key) if placed else None,
-        fleet.processes_at,
-    )
     for rule in _THREAD_RULES:
         if (judged := rule(case)) is not None:
             return judged
@@ -114,7 +104,7 @@ def _left(case: Case) -> Judged | None:
     doing = f" while `{call.text}` ran" if call else ""
     evidence = (
         Evidence("rollout", turn.since, "turn-open", "the turn has no end in the file"),
-        Evidence("process", case.processes_at or case.now, "no-owner", "no process holds its writer lock or its rollout"),
+        Evidence("process", case.processes_at or turn.since, "no-owner", "no process holds its writer lock or its rollout"),
     )
     return Judged(State.EXITED, case.thread.last_at, f"its Codex is gone{doing}; the turn was never ended", evidence)
 
@@ -131,9 +121,9 @@ def _works(case: Case) -> Judged | None:
     if call:
         evidence.append(Evidence("rollout", call.at, "call-open", f"{call.tool}: {call.text}"))
     if running:
-        evidence.append(Evidence("process", case.processes_at or case.now, "process-of-call", f"pid {running.pid} carries the call's id"))
+        evidence.append(Evidence("process", case.processes_at or turn.since, "process-of-call", f"pid {running.pid} carries the call's id"))
     if case.owner:
-        evidence.append(Evidence("lock", case.now, "owner-alive", case.owner.by))
+        evidence.append(Evidence("lock", case.processes_at or turn.since, "owner-alive", case.owner.by))
     if call is None:
         why = "turn open, waiting for the model"
     elif running:

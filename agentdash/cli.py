@@ -1,0 +1,194 @@
+"""The commands: flags in, exit code out. Nothing heavy is imported before it is needed; Textual only when a screen opens."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from agentdash import __version__
+from agentdash.config import Config
+
+if TYPE_CHECKING:
+    from agentdash.facts.worker import Snapshot
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_FLEET = (
+    click.option("--codex-home", type=click.Path(path_type=Path), metavar="DIR", help="Codex home to watch (default: $CODEX_HOME or ~/.codex)."),
+    click.option("-L", "socket_names", multiple=True, metavar="NAME", help="Also watch the tmux server of this name (as `tmux -L`)."),
+    click.option("-S", "socket_paths", multiple=True, type=click.Path(path_type=Path), metavar="PATH", help="Also watch the tmux server at this socket (as `tmux -S`)."),
+    click.option("--no-tmux", is_flag=True, default=None, help="Leave tmux alone."),
+    click.option("--all", "everything", is_flag=True, default=None, help="Read all sessions, not only the newest 500."),
+)  # fmt: skip
+_LOOK = (
+    click.option("--ascii", is_flag=True, default=None, help="Draw with plain ASCII characters."),
+    click.option("--theme", metavar="NAME", help="Colours: dark, light, contrast, colour-blind or terminal."),
+)
+
+
+def _options(*groups: tuple[Callable[[_F], _F], ...]) -> Callable[[_F], _F]:
+    def add(command: _F) -> _F:
+        for group in reversed(groups):
+            for option in reversed(group):
+                command = option(command)
+        return command
+
+    return add
+
+
+def _config(given: dict[str, Any]) -> Config:
+    """Flags before the subcommand and after it are the same flags; the later one wins."""
+    context = click.get_current_context()
+    flags = {**(context.find_object(dict) or {}), **{k: v for k, v in given.items() if v not in (None, ())}}
+    return Config(
+        codex_home=flags.get("codex_home"),
+        tmux=not flags.get("no_tmux"),
+        socket_names=tuple(flags.get("socket_names", ())),
+        socket_paths=tuple(flags.get("socket_paths", ())),
+        ascii=bool(flags.get("ascii")),
+        theme=flags.get("theme"),
+        sessions=None if flags.get("everything") else Config().sessions,
+    )
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@_options(_FLEET, _LOOK)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def app(context: click.Context, **given: Any) -> None:
+    """What every coding agent is doing, why, and in which sandbox: configured beside got.
+
+    Without a command: the live dashboard.
+    """
+    context.obj = {k: v for k, v in given.items() if v not in (None, ())}
+    if context.invoked_subcommand is None:
+        _dashboard(_config({}))
+
+
+@app.command()
+@_options(_LOOK)
+@click.option("--speed", type=click.FloatRange(0.1, 100), default=1.0, show_default=True, help="How fast the day goes by.")
+def demo(speed: float, **given: Any) -> None:
+    """The dashboard over sessions that ship with agentdash, moving. Needs neither tmux nor Codex."""
+    from agentdash.demo.play import demo_hub  # noqa: PLC0415 - heavy
+
+    config = _config(given)
+    hub, clock = demo_hub(speed)
+    _screen(hub, clock, config, banner="DEMO")
+
+
+@app.command()
+@_options(_FLEET, _LOOK)
+@click.option("--right/--below", "right", default=True, help="Where the dashboard goes.  [default: right]")
+@click.option("--size", default="40%", show_default=True, metavar="SIZE", help="Columns or rows, or a share with %.")
+def split(right: bool, size: str, **given: Any) -> None:
+    """Open the dashboard in a tmux split beside this pane."""
+    from agentdash.sensors.tmux_actions import TmuxProblem  # noqa: PLC0415 - heavy
+    from agentdash.sensors.tmux_actions import split as open_split  # noqa: PLC0415 - heavy
+
+    try:
+        open_split("right" if right else "below", size, [sys.executable, "-m", "agentdash", *_flags(_config(given))])
+    except TmuxProblem as problem:
+        raise click.UsageError(str(problem)) from problem
+
+
+@app.command()
+@_options(_FLEET)
+@click.argument("target", required=False)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.status/1.")
+def status(target: str | None, as_json: bool, **given: Any) -> None:
+    """One look at the whole fleet, or at TARGET: a thread id or its beginning, a pane (%4), or a name."""
+    from agentdash.report.status import print_status, status_json  # noqa: PLC0415 - heavy
+
+    snapshot = _chosen(_look(_config(given)), target)
+    if as_json:
+        click.echo(status_json(snapshot))
+        return
+    from rich.console import Console  # noqa: PLC0415 - heavy
+
+    print_status(snapshot, Console(width=None if sys.stdout.isatty() else 200, highlight=False))
+
+
+@app.command()
+@_options(_FLEET)
+@click.option("--limit", type=click.IntRange(0), default=50, show_default=True, help="How many, newest first; 0 for all.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.sessions/1.")
+def sessions(limit: int, as_json: bool, **given: Any) -> None:
+    """The sessions of a Codex home, newest first: live, past, archived and compressed ones."""
+    from agentdash.report.sessions import print_sessions, read_sessions, sessions_json  # noqa: PLC0415 - heavy
+
+    home = _config(given).codex_home
+    found = read_sessions(home, limit or None)
+    if as_json:
+        click.echo(sessions_json(found))
+        return
+    from rich.console import Console  # noqa: PLC0415 - heavy
+
+    print_sessions(found, Console(width=None if sys.stdout.isatty() else 200, highlight=False))
+
+
+def _dashboard(config: Config) -> None:
+    from agentdash.clock import SystemClock  # noqa: PLC0415 - heavy
+    from agentdash.hub import Hub  # noqa: PLC0415 - heavy
+    from agentdash.live import live_sources  # noqa: PLC0415 - heavy
+
+    clock = SystemClock()
+    _screen(Hub(live_sources(config, clock), clock), clock, config)
+
+
+def _screen(hub: Any, clock: Any, config: Config, banner: str | None = None) -> None:
+    from agentdash.tui.app import run  # noqa: PLC0415 - heavy
+
+    run(hub, clock, ascii_only=config.ascii, theme=config.theme, banner=banner)
+
+
+def _look(config: Config) -> Snapshot:
+    from agentdash.clock import SystemClock  # noqa: PLC0415 - heavy
+    from agentdash.hub import Hub  # noqa: PLC0415 - heavy
+    from agentdash.live import live_sources  # noqa: PLC0415 - heavy
+
+    clock = SystemClock()
+    return asyncio.run(Hub(live_sources(config, clock), clock).once())
+
+
+def _chosen(snapshot: Snapshot, target: str | None) -> Snapshot:
+    if target is None:
+        return snapshot
+    from msgspec.structs import replace  # noqa: PLC0415 - heavy
+
+    workers = snapshot.workers
+    for match in (
+        [w for w in workers if target in (w.id, w.name) or (w.pane and target in (w.pane.key.id, str(w.pane.key)))],
+        [w for w in workers if len(target) >= 4 and w.id.startswith(target)],
+    ):
+        if match:
+            return replace(snapshot, workers=tuple(match))
+    raise click.UsageError(f"no worker is called {target!r}; `agentdash status` lists them all")
+
+
+def _flags(config: Config) -> list[str]:
+    """The flags that make a new agentdash have this configuration."""
+    flags = ["--codex-home", str(config.codex_home)] if config.codex_home else []
+    flags += [part for name in config.socket_names for part in ("-L", name)]
+    flags += [part for path in config.socket_paths for part in ("-S", str(path))]
+    flags += ["--theme", config.theme] if config.theme else []
+    switches = {"--no-tmux": not config.tmux, "--ascii": config.ascii, "--all": config.sessions is None}
+    return flags + [flag for flag, on in switches.items() if on]
+
+
+def main() -> None:
+    """The console script: every problem is one line on stderr and exit 2."""
+    try:
+        app.main(standalone_mode=False, prog_name="agentdash")
+    except click.ClickException as problem:
+        click.echo(f"agentdash: {problem.format_message().rstrip('.')} (agentdash --help shows what there is)", err=True)
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read has left; nothing is wrong
+        sys.exit(0)

@@ -1,0 +1,23 @@
+"""What the user has set, from flags and the environment, as one frozen value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+
+class Config(msgspec.Struct, frozen=True):
+    """Everything that can be set."""
+
+    codex_home: Path | None = None
+    """None: `$CODEX_HOME`, or `~/.codex`."""
+    tmux: bool = True
+    socket_names: tuple[str, ...] = ()
+    """tmux servers by name, as for `tmux -L`."""
+    socket_paths: tuple[Path, ...] = ()
+    """tmux servers by socket, as for `tmux -S`."""
+    ascii: bool = False
+    theme: str | None = None
+    sessions: int | None = 500
+    """How many of the newest sessions are read at the start; older ones are when they change. None: all."""

@@ -1,0 +1,124 @@
+"""Runs sources, folds what they say, and gives out snapshots: the one place where time and facts meet.
+
+Sources make events; `fold` and `picture` are pure. Live and replay differ in the sources and the clock that a hub is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final, Protocol
+
+from agentdash.clock import Clock
+from agentdash.facts.events import Event, SourceSeen
+from agentdash.facts.fleet import Fleet
+from agentdash.facts.text import clean_line
+from agentdash.facts.worker import Snapshot
+from agentdash.judge.fold import fold
+from agentdash.judge.picture import Memo, picture
+
+Emit = Callable[[Sequence[Event]], None]
+
+SPACING: Final = 0.1
+"""Seconds between two snapshots, at least."""
+_SLICE: Final = 2_000
+"""Events folded before the loop gets its turn again."""
+_RETRY: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
+"""Seconds before a source that failed is started again."""
+
+
+class Source(Protocol):
+    """Where events come from."""
+
+    name: str
+
+    async def look(self, fleet: Fleet) -> Sequence[Event]:
+        """One pass: everything that there is to say now."""
+        ...
+
+    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+        """Says what happens, until cancelled. `fleet()` is what is known so far."""
+        ...
+
+
+class Hub:
+    """Sources in, snapshots out.
+
+    Args:
+        sources: where events come from; for `once` in the order in which they are asked.
+        clock: what tells the time.
+    """
+
+    def __init__(self, sources: Sequence[Source], clock: Clock) -> None:
+        self._sources, self._clock = sources, clock
+        self._pending: list[Event] = []
+        self._news = asyncio.Event()
+        self._drawn = asyncio.Event()
+        self._memo = Memo()
+        self.fleet = Fleet()
+        """All that is known."""
+        self.snapshot: Snapshot | None = None
+        """The newest picture of it."""
+
+    def emit(self, events: Sequence[Event]) -> None:
+        """Takes what a source says."""
+        if events:
+            self._pending.extend(events)
+            self._news.set()
+
+    async def once(self) -> Snapshot:
+        """Asks every source once and judges what they said."""
+        for source in self._sources:
+            try:
+                self.fleet = fold(self.fleet, await source.look(self.fleet))
+            except Exception as error:  # a broken source must not take the others' facts away
+                self.fleet = fold(self.fleet, [_failed(source, error, self._clock.now())])
+        return picture(self.fleet, self._clock.now(), self._memo)
+
+    async def run(self) -> None:
+        """Runs the sources and draws snapshots until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for source in self._sources:
+                group.create_task(self._keep(source), name=source.name)
+            group.create_task(self._draw(), name="draw")
+
+    async def snapshots(self) -> AsyncIterator[Snapshot]:
+        """Snapshots as they come; whoever is slow gets the newest and misses those between."""
+        last: Snapshot | None = None
+        while True:
+            drawn = self._drawn
+            if self.snapshot is None or self.snapshot is last:
+                await drawn.wait()
+            else:
+                last = self.snapshot
+                yield last
+
+    async def _keep(self, source: Source) -> None:
+        """Runs a source; one that fails says so and is started again, later each time."""
+        for attempt in range(1_000_000):
+            try:
+                await source.run(self.emit, lambda: self.fleet)
+            except Exception as error:  # shown as the source's health; the others go on
+                self.emit([_failed(source, error, self._clock.now())])
+                await asyncio.sleep(_RETRY[min(attempt, len(_RETRY) - 1)])
+            else:
+                return
+
+    async def _draw(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._pending:
+                part, self._pending = self._pending[:_SLICE], self._pending[_SLICE:]
+                self.fleet = fold(self.fleet, part)
+                await asyncio.sleep(0)
+            snapshot = picture(self.fleet, self._clock.now(), self._memo)
+            if self.snapshot is None or (snapshot.workers, snapshot.sources) != (self.snapshot.workers, self.snapshot.sources):
+                self.snapshot = snapshot
+                self._drawn.set()
+                self._drawn = asyncio.Event()
+            await asyncio.sleep(SPACING)
+
+
+def _failed(source: Source, error: Exception, at: float) -> SourceSeen:
+    return SourceSeen(at=at, name=source.name, ok=False, detail=clean_line(f"{type(error).__name__}: {error}", 200))

@@ -1,0 +1,1 @@
+"""`agentdash sessions`: which sessions a Codex home holds, newest first."""

@@ -1,0 +1,205 @@
+"""`agentdash status`: the fleet as a table for people and as `agentdash.status/1` for programs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from agentdash.facts import worker as w
+from agentdash.facts.policy import Policy
+
+
+class SourceReport(msgspec.Struct):
+    """One source of facts and how it is doing."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class AgentReport(msgspec.Struct):
+    """The program a worker is."""
+
+    name: str
+    version: str | None
+
+
+class EvidenceReport(msgspec.Struct):
+    """One thing that was seen."""
+
+    source: str
+    at: str | None
+    rule: str
+    text: str
+
+
+class ConfiguredReport(msgspec.Struct):
+    """The policy in force."""
+
+    filesystem: str
+    network: str
+    writable_roots: list[str]
+    approval: str | None
+
+
+class GotReport(msgspec.Struct):
+    """What the newest command was seen to have; null where it was not seen."""
+
+    network_flag: str | None
+    sandbox_flag: str | None
+    seccomp: int | None
+    network_namespace: str | None
+
+
+class FindingReport(msgspec.Struct):
+    """A difference between configured and got, or a denial that stopped the worker."""
+
+    kind: str
+    direction: str
+    severity: str
+    message: str
+    evidence: list[EvidenceReport]
+    remedy: str | None
+
+
+class SandboxReport(msgspec.Struct):
+    """The three layers and the verdict."""
+
+    configured: ConfiguredReport | None
+    applied: str | None
+    got: GotReport
+    verdict: w.Verdict
+    findings: list[FindingReport]
+
+
+class WorkerReport(msgspec.Struct):
+    """One worker."""
+
+    id: str
+    kind: Literal["codex-thread", "pane"]
+    name: str
+    agent: AgentReport
+    parent: str | None
+    children: list[str]
+    state: str
+    since: str | None
+    why: str
+    evidence: list[EvidenceReport]
+    sandbox: SandboxReport
+    pane: str | None
+    pids: list[int]
+    cwd: str | None
+    tokens: int | None
+    last_activity: str | None
+
+
+class StatusReport(msgspec.Struct):
+    """The document of `agentdash status --json`. Times are ISO 8601, UTC; what is not known is null."""
+
+    schema: Literal["agentdash.status/1"]
+    generated_at: str
+    sources: list[SourceReport]
+    workers: list[WorkerReport]
+
+
+def status_report(snapshot: w.Snapshot) -> StatusReport:
+    """A snapshot as a document."""
+    return StatusReport(
+        "agentdash.status/1",
+        _time(snapshot.at) or "",
+        [SourceReport(s.name, s.ok, s.detail) for s in snapshot.sources],
+        [_worker(x) for x in snapshot.workers],
+    )
+
+
+def status_json(snapshot: w.Snapshot) -> bytes:
+    """The document as indented JSON, without a final newline."""
+    return msgspec.json.format(msgspec.json.encode(status_report(snapshot)), indent=2)
+
+
+def print_status(snapshot: w.Snapshot, console: Console) -> None:
+    """The fleet as a table; sources that fail are named below it."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("STATE", "WORKER", "AGENT", "SANDBOX", "SEEN", "WHY"):
+        table.add_column(column, no_wrap=True, overflow="ellipsis", max_width=32 if column == "WORKER" else None)
+    for worker in snapshot.workers:
+        table.add_row(
+            Text(worker.state),
+            Text("  " * worker.depth + worker.name),
+            Text(f"{worker.agent.name} {worker.agent.version or ''}".strip()),
+            Text(_sandbox_cell(worker.sandbox)),
+            Text(_ago(snapshot.at, worker.last_activity)),
+            Text(worker.judged.why),
+        )
+    if snapshot.workers:
+        console.print(table)
+    for source in snapshot.sources:
+        if not source.ok or not snapshot.workers:
+            console.print(Text(f"{source.name}: {source.detail}"), style="dim")
+
+
+def _worker(worker: w.Worker) -> WorkerReport:
+    return WorkerReport(
+        id=worker.id,
+        kind=worker.kind,
+        name=worker.name,
+        agent=AgentReport(worker.agent.name, worker.agent.version),
+        parent=worker.parent,
+        children=list(worker.children),
+        state=str(worker.state),
+        since=_time(worker.judged.since),
+        why=worker.judged.why,
+        evidence=_evidence(worker.judged.evidence),
+        sandbox=_sandbox(worker.sandbox),
+        pane=str(worker.pane.key) if worker.pane else None,
+        pids=list(worker.pids),
+        cwd=worker.cwd,
+        tokens=worker.tokens.total,
+        last_activity=_time(worker.last_activity),
+    )
+
+
+def _sandbox(sandbox: w.Sandbox) -> SandboxReport:
+    got = sandbox.got
+    return SandboxReport(
+        _configured(sandbox.configured) if sandbox.configured else None,
+        sandbox.applied,
+        GotReport(got.network_flag, got.sandbox_flag, got.seccomp, got.network_namespace),
+        sandbox.verdict,
+        [FindingReport(f.kind, f.direction, f.severity, f.message, _evidence(f.evidence), f.remedy) for f in sandbox.findings],
+    )
+
+
+def _configured(policy: Policy) -> ConfiguredReport:
+    return ConfiguredReport(str(policy.filesystem), str(policy.network), list(policy.writable_roots), policy.approval)
+
+
+def _evidence(evidence: tuple[w.Evidence, ...]) -> list[EvidenceReport]:
+    return [EvidenceReport(e.source, _time(e.at), e.rule, e.text) for e in evidence]
+
+
+def _time(at: float | None) -> str | None:
+    """ISO 8601 with milliseconds, UTC."""
+    if not at:
+        return None
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _sandbox_cell(sandbox: w.Sandbox) -> str:
+    mark = {"match": "=", "mismatch": "≠", "unverified": "?"}[sandbox.verdict]
+    return f"{sandbox.configured.brief() if sandbox.configured else '-'} {mark}"
+
+
+def _ago(now: float, at: float | None) -> str:
+    if at is None:
+        return "-"
+    seconds = max(0, int(now - at))
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"

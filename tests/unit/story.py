@@ -1,0 +1,98 @@
+"""Small stories for the judge: events with little typing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentdash.facts import events as e
+from agentdash.facts.fleet import Fleet
+from agentdash.facts.pane import Pane, PaneKey
+from agentdash.facts.policy import Filesystem, Network, Policy, Rule
+from agentdash.facts.process import Kernel, Process, ProcessKey
+from agentdash.facts.worker import Snapshot, Worker
+from agentdash.judge.fold import fold
+from agentdash.judge.picture import picture
+
+T = "01a1fa8b-2cba-7501-a214-dc60155cd481"
+CHILD = "01a1fa8b-64d1-75d0-9538-5a109db019fd"
+CWD = "/home/dev/project"
+WORKSPACE = Policy(Filesystem.WORKSPACE, Network.OFF, (Rule("/", "read"), Rule(CWD, "write"), Rule("/tmp", "write")), "on-request")
+FULL = Policy(Filesystem.UNRESTRICTED, Network.ON, approval="never", enforced_by="nobody")
+HOST = Kernel(seccomp=0, no_new_privs=False, net=1, mnt=1, pid=1, user=1)
+BOXED = Kernel(seccomp=2, no_new_privs=True, net=2, mnt=2, pid=2, user=2)
+PANE = PaneKey("default", "%4")
+
+
+def begun(thread: str = T, *, at: float = 100.0, version: str = "0.169.0", policy: Policy = WORKSPACE, **more: object) -> list[e.Event]:
+    """A thread with a turn under way."""
+    return [
+        e.ThreadStarted(thread=thread, at=at, line=1, cwd=CWD, version=version, originator="codex-tui", **more),  # type: ignore[arg-type]
+        e.TurnStarted(thread=thread, at=at, line=2, turn="turn-1"),
+        e.PolicySet(thread=thread, at=at, line=3, policy=policy, origin="turn_context", cwd=CWD),
+        e.Said(thread=thread, at=at, line=4, who="user", text="fix the tests"),
+    ]
+
+
+def old(thread: str = T, *, at: float = 100.0, version: str = "0.58.0") -> list[e.Event]:
+    """A thread of a Codex that writes no turn marks."""
+    return [
+        e.ThreadStarted(thread=thread, at=at, line=1, cwd=CWD, version=version),
+        e.Said(thread=thread, at=at, line=2, who="user", text="fix the tests"),
+        asked(thread, at=at, line=3),
+    ]
+
+
+def asked(thread: str = T, *, at: float, line: int = 5) -> e.Event:
+    """A request to the model, as 0.36-0.98 write one."""
+    return e.PolicySet(thread=thread, at=at, line=line, policy=WORKSPACE, origin="turn_context")
+
+
+def called(call: str = "c1", text: str = "pytest -q", *, at: float = 101.0, kind: e.CallKind = "command", ask: bool = False) -> e.Event:
+    """A call, perhaps with the wish to run outside of the sandbox."""
+    wish = e.Escalation("escalated", "May I?") if ask else None
+    return e.CallStarted(thread=T, at=at, line=5, call=call, kind=kind, tool="exec_command", text=text, escalation=wish)
+
+
+def ended(call: str = "c1", output: str = "ok", *, at: float = 102.0, exit_code: int | None = 0, outcome: e.Outcome = "ended") -> e.Event:
+    """The end of a call."""
+    return e.CallEnded(thread=T, at=at, line=6, call=call, output=output, exit_code=exit_code, outcome=outcome)
+
+
+def done(message: str | None = "Done.", *, at: float = 103.0, thread: str = T, **more: object) -> e.Event:
+    """The end of a turn."""
+    return e.TurnEnded(thread=thread, at=at, line=9, turn="turn-1", how="completed", message=message, **more)  # type: ignore[arg-type]
+
+
+def process(pid: int, ppid: int = 1, *, started: float = 90.0, kernel: Kernel | None = HOST, **more: object) -> e.Event:
+    """A process, seen when it started."""
+    return e.ProcessSeen(at=started, process=Process(ProcessKey(pid, started), ppid, "sh", kernel=kernel, **more))  # type: ignore[arg-type]
+
+
+def looked(at: float) -> list[e.Event]:
+    """A pass over all processes and locks that found nobody else."""
+    return [e.LocksSeen(at=at, holders={}, readable=True), e.ProcessesCounted(at=at)]
+
+
+def held(at: float, pid: int = 50, thread: str = T) -> list[e.Event]:
+    """A pass that found an owner."""
+    return [e.LocksSeen(at=at, holders={thread: pid}, readable=True), e.ProcessesCounted(at=at)]
+
+
+def pane(pid: int = 10, **more: object) -> e.Event:
+    """A pane."""
+    return e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "1:api", pid, "node", **more))  # type: ignore[arg-type]
+
+
+def told(*parts: e.Event | Sequence[e.Event], now: float = 200.0) -> Snapshot:
+    """The picture after a story."""
+    return picture(fleet(*parts), now)
+
+
+def fleet(*parts: e.Event | Sequence[e.Event]) -> Fleet:
+    """The fleet after a story."""
+    return fold(Fleet(), [x for part in parts for x in ([part] if isinstance(part, e.Event) else part)])
+
+
+def worker(*parts: e.Event | Sequence[e.Event]) -> Worker:
+    """The one worker that a story is about."""
+    return next(w for w in told(*parts).workers if w.id in (T, str(PANE)))

@@ -1,0 +1,181 @@
+"""Every state, by what proves it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentdash.facts import events as e
+from agentdash.facts.worker import State
+from tests.unit.story import PANE, T, asked, begun, called, done, ended, held, looked, old, pane, process, told, worker
+
+
+def test_running_while_the_model_thinks() -> None:
+    found = worker(begun(), held(110))
+    assert (found.state, found.judged.since) == (State.RUNNING, 100.0)
+    assert {x.rule for x in found.judged.evidence} == {"turn-open", "owner-alive"}
+
+
+def test_running_names_the_process_of_the_call() -> None:
+    found = worker(
+        begun(), called(), process(77, 50, started=101.5, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}), held(110)
+    )
+    assert found.state is State.RUNNING
+    assert found.judged.why == "`pytest -q` is running (pid 77)"
+    assert found.pids == (77,)
+
+
+def test_an_escalation_without_a_process_waits_for_approval() -> None:
+    found = worker(begun(), called(ask=True), held(110))
+    assert (found.state, found.judged.since) == (State.WAITING_APPROVAL, 101.0)
+
+
+def test_an_approved_escalation_runs() -> None:
+    env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
+    assert worker(begun(), called(ask=True), process(77, 50, started=105.0, env=env), held(110)).state is State.RUNNING
+
+
+def test_an_escalation_is_given_time_to_start() -> None:
+    assert worker(begun(), called(ask=True), held(101.5)).state is State.RUNNING
+
+
+def test_a_question_waits_for_input() -> None:
+    found = worker(begun(), called(text="Which branch?", kind="question"), held(110))
+    assert found.state is State.WAITING_INPUT
+    assert "Which branch?" in found.judged.why
+
+
+def test_completed() -> None:
+    found = worker(begun(), called(), ended(), done(), looked(110))
+    assert (found.state, found.judged.since) == (State.COMPLETED, 103.0)
+
+
+def test_interrupted() -> None:
+    aborted = e.TurnEnded(thread=T, at=104, line=9, how="aborted", reason="interrupted")
+    assert worker(begun(), called(), aborted, looked(110)).state is State.INTERRUPTED
+
+
+def test_killed_in_a_command() -> None:
+    found = worker(begun(), called(text="sleep 30"), looked(110))
+    assert found.state is State.EXITED
+    assert "sleep 30" in found.judged.why
+
+
+def test_nobody_looked_means_nobody_knows() -> None:
+    assert worker(begun(), called()).state is State.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("kind", "state"),
+    [
+        ("usage_limit_exceeded", State.FAILED_PROVIDER),
+        ("http_connection_failed 401", State.FAILED_PROVIDER),
+        ("sandbox_error", State.BLOCKED_SANDBOX),
+        ("too_many_denials", State.FAILED_PERMISSION),
+        (None, State.FAILED_PROVIDER),
+    ],
+)
+def test_a_turn_that_failed(kind: str | None, state: State) -> None:
+    found = worker(begun(), done(None, error="it failed", error_kind=kind), looked(110))
+    assert found.state is state
+    assert "it failed" in found.judged.why
+
+
+def test_no_answer_and_no_error_recorded() -> None:
+    assert worker(begun(version="0.114.0"), done(None), looked(110)).state is State.FAILED_PROVIDER
+
+
+def test_a_turn_without_a_last_word_is_complete_where_errors_would_be_written() -> None:
+    assert worker(begun(version="0.160.0"), called(), ended(), done(None), looked(110)).state is State.COMPLETED
+
+
+def test_asked_again_and_again() -> None:
+    assert worker(old(), asked(at=101), asked(at=102), looked(110)).state is State.FAILED_PROVIDER
+
+
+def test_the_same_half_answer_again_and_again() -> None:
+    half = [e.Said(thread=T, at=104, line=7, who="agent", text="half")]
+    assert worker(old(), half, asked(at=105), half, asked(at=106), half, looked(110)).state is State.FAILED_PROVIDER
+
+
+def test_a_last_word_ends_an_old_turn() -> None:
+    assert worker(old(), e.Said(thread=T, at=104, line=7, who="agent", text="Done."), looked(110)).state is State.COMPLETED
+
+
+def test_asked_once_and_gone() -> None:
+    assert worker(old(), looked(110)).state is State.EXITED
+
+
+DATABASE = "sqlite3.OperationalError: unable to open database file"
+BOARD = "sqlite3 ~/board/kanban.db 'update t'"
+
+
+def test_blocked_at_the_hand_off() -> None:
+    found = worker(begun(), called(text=BOARD), ended(output=DATABASE, exit_code=1), done(), looked(110))
+    assert found.state is State.BLOCKED_SANDBOX
+    assert "/home/dev/board/kanban.db" in found.judged.why
+    assert [f.remedy for f in found.sandbox.findings] == ['sandbox_workspace_write.writable_roots = ["/home/dev/board"]']
+
+
+def test_a_denial_that_was_got_past_does_not_block() -> None:
+    story = (begun(), called(text=BOARD), ended(output=DATABASE, exit_code=1), called("c2"), ended("c2"), done(), looked(110))
+    assert worker(*story).state is State.COMPLETED
+
+
+def test_a_denial_inside_of_a_command_that_succeeded_does_not_block() -> None:
+    output = "touch: cannot touch '/home/dev/x': Read-only file system\nwrote-workspace"
+    assert worker(begun(), called(), ended(output=output), done(), looked(110)).state is State.COMPLETED
+
+
+@pytest.mark.parametrize("outcome", ["refused-by-user", "refused-by-policy", "refused-by-approval"])
+def test_refused(outcome: e.Outcome) -> None:
+    story = (begun(), called(ask=True), ended(output="rejected", exit_code=None, outcome=outcome), done("Tried."), looked(110))
+    assert worker(*story).state is State.FAILED_PERMISSION
+
+
+def test_an_unreadable_rollout() -> None:
+    seen = e.FileSeen(thread=T, at=100, path="/x", size=1, modified=100, unreadable="Permission denied")
+    assert worker(seen).state is State.UNREACHABLE
+
+
+def test_a_new_thread_that_somebody_holds_waits_for_input() -> None:
+    started = e.ThreadStarted(thread=T, at=100, line=1, version="0.169.0")
+    assert worker(started, held(110)).state is State.WAITING_INPUT
+
+
+# ---------------------------------------------------------------- panes
+
+
+def opencode(*, gone: bool = False) -> list[e.Event]:
+    """OpenCode in a pane, perhaps gone again."""
+    story = [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="opencode"), *looked(110)]
+    if gone:
+        story += [e.ProcessGone(at=120, key=story[2].process.key), *looked(121)]  # type: ignore[attr-defined]
+    return story
+
+
+def test_a_worker_in_a_pane_is_shown_and_not_guessed_about() -> None:
+    found = worker(opencode())
+    assert (found.kind, found.agent.name, found.state) == ("pane", "opencode", State.UNKNOWN)
+
+
+def test_a_worker_that_left_its_pane() -> None:
+    found = worker(opencode(gone=True))
+    assert (found.state, found.judged.since) == (State.EXITED, 120)
+
+
+def test_a_dead_pane() -> None:
+    found = worker(opencode(), pane(dead=True, dead_status=3))
+    assert (found.state, found.judged.why) == (State.EXITED, "exit code 3")
+
+
+def test_a_lost_server() -> None:
+    lost = e.SourceSeen(at=130, name="tmux", ok=False, detail="no server running on /tmp/tmux-0/default")
+    assert worker(opencode(), lost).state is State.UNREACHABLE
+
+
+def test_a_shell_is_not_a_worker() -> None:
+    assert told(pane(), process(10, started=80.0), looked(110)).workers == ()
+
+
+def test_a_pane_that_is_gone_is_not_shown() -> None:
+    assert told(opencode(), e.PaneGone(at=130, key=PANE)).workers == ()
