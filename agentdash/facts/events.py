@@ -237,6 +237,32 @@ class PaneGone(Event, frozen=True, kw_only=True):
     key: PaneKey
 
 
+class ScreenRead(Event, frozen=True, kw_only=True):
+    """What the rules of the worker CLI in a pane make of its screen and title (`agents/*.toml`); sent when that changed."""
+
+    key: PaneKey
+    agent: str
+    state: str | None
+    """A state's name; None where no rule matched."""
+    rule: str | None = None
+    """The rule's id, `codex.approval-command`."""
+    text: str = ""
+    """The words that matched."""
+    frozen: bool = False
+    """A pager, a transcript or a picker hides the prompt: what was known before still holds."""
+    partial: bool = False
+    """The pane is too small for what is on it: part of a menu may be out of sight."""
+
+
+class StatusPushed(Event, frozen=True, kw_only=True):
+    """`thread/status/changed` or a row of `thread/list`, from Codex's app-server (0.160+)."""
+
+    thread: str
+    status: Literal["active", "idle", "not-loaded", "system-error"]
+    flags: tuple[str, ...] = ()
+    """`waitingOnApproval`, `waitingOnUserInput`."""
+
+
 class ProcessSeen(Event, frozen=True, kw_only=True):
     """A process that matters here, when first seen and when its facts changed."""
 
@@ -291,6 +317,8 @@ AnyEvent = (
     | PaneSeen
     | PaneDrawn
     | PaneGone
+    | ScreenRead
+    | StatusPushed
     | ProcessSeen
     | ProcessGone
     | ProcessesCounted
