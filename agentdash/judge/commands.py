@@ -29,10 +29,10 @@ def is_helper(process: Process) -> bool:
 def is_command(process: Process, tree: Tree) -> bool:
     """Whether this process is (part of) a command that the thread in its environment ran.
 
-    Agents and sandbox launchers are not, nor is what has merely inherited the variables: panes of a tmux server that a command started,
+    Agents, sandbox launchers and tmux servers are not, nor is what has merely inherited the variables: panes of a tmux server that a command started,
     and the servers and hooks of a Codex that was itself started by a command.
     """
-    if process.agent or is_helper(process):
+    if process.agent or is_helper(process) or is_multiplexer(process):
         return False
     for parent in tree.above(process):
         if is_multiplexer(parent):
