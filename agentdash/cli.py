@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from agentdash.facts.worker import Snapshot
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_PATH = click.Path(path_type=Path)
 _FLEET = (
-    click.option("--codex-home", type=click.Path(path_type=Path), metavar="DIR", help="Codex home to watch (default: $CODEX_HOME or ~/.codex)."),
-    click.option("-L", "socket_names", multiple=True, metavar="NAME", help="Also watch the tmux server of this name (as `tmux -L`)."),
-    click.option("-S", "socket_paths", multiple=True, type=click.Path(path_type=Path), metavar="PATH", help="Also watch the tmux server at this socket (as `tmux -S`)."),
+    click.option("--codex-home", type=_PATH, metavar="DIR", help="Codex home to watch (default: $CODEX_HOME or ~/.codex)."),
+    click.option("-L", "socket_names", multiple=True, metavar="NAME", help="Also watch this tmux server, as for `tmux -L`."),
+    click.option("-S", "socket_paths", multiple=True, type=_PATH, metavar="PATH", help="Also watch this tmux socket, as for `tmux -S`."),
     click.option("--no-tmux", is_flag=True, default=None, help="Leave tmux alone."),
     click.option("--all", "everything", is_flag=True, default=None, help="Read all sessions, not only the newest 500."),
-)  # fmt: skip
+)
 _LOOK = (
     click.option("--ascii", is_flag=True, default=None, help="Draw with plain ASCII characters."),
     click.option("--theme", metavar="NAME", help="Colours: dark, light, contrast, colour-blind or terminal."),

@@ -150,14 +150,14 @@ _CHECKS: Final[tuple[Callable[[Seen], Finding | None], ...]] = (
 def _blocked(thread: Thread, judged: Judged) -> Finding | None:
     """The denial that a thread did not get past, as a finding: no difference between the layers, but what stands in the way."""
     call = next((c for c in reversed(thread.calls) if c.denial and c.denial.certain), None)
-    if judged.state is not State.BLOCKED_SANDBOX or call is None or call.denial is None or thread.policy is None:
+    if judged.state is not State.BLOCKED_SANDBOX or call is None or call.denial is None:
         return None
     denial, at = call.denial, call.ended_at or call.at
     return Finding(
         kind=f"denied-{denial.what}",
         direction="stricter",
         severity="warning",
-        configured=f"{thread.policy.brief()} ({thread.policies[-1].origin}, line {thread.policies[-1].line})",
+        configured=_in_words(thread.policy) if thread.policy else "not stated",
         got=denial.quote,
         message=f"The last thing it tried was denied{f': {denial.path} may not be written' if denial.path else ''}.",
         since=at,

@@ -13,12 +13,12 @@ EXCLUDE_FLAGS: Final = 'shell_environment_policy.exclude = ["CODEX_SANDBOX*"]'
 _FILE: Final = (".db", ".sqlite", ".sqlite3", ".lock", ".log", ".json", ".txt", ".toml")
 
 
-def writable_root(path: str, policy: Policy) -> str | None:
+def writable_root(path: str, policy: Policy | None) -> str | None:
     """The one directory that would have to be writable for `path` to be written.
 
     A file needs its directory: databases and locks put siblings beside it.
     """
-    if policy.may_write(path):
+    if policy and policy.may_write(path):
         return None
     directory = posixpath.dirname(path) if path.endswith(_FILE) else path
     return f'sandbox_workspace_write.writable_roots = ["{directory}"]'

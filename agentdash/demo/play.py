@@ -1,0 +1,127 @@
+"""Turns `day.toml` into events on a virtual clock."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from importlib.resources import files
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from agentdash.clock import VirtualClock
+from agentdash.codex.rollout import RolloutReader
+from agentdash.facts import events as e
+from agentdash.facts.pane import Pane, PaneKey
+from agentdash.facts.policy import Network
+from agentdash.facts.process import Kernel, Process, ProcessKey
+from agentdash.hub import Hub
+from agentdash.judge.printed import NETWORK_FLAG, SANDBOX_FLAG, flags
+from agentdash.replay.player import Player
+
+_DATA: Final = files("agentdash.demo")
+_HOST: Final = Kernel(seccomp=0, no_new_privs=False, net=1, mnt=1, pid=1, user=1, ns_pids=(1,))
+_BOXED: Final = Kernel(seccomp=2, no_new_privs=True, net=1, mnt=2, pid=2, user=2, ns_pids=(1, 1))
+_STEPS: Final = (e.TurnStarted, e.CallStarted, e.CallEnded, e.Said, e.TurnEnded)
+"""Events that a viewer sees as a step; the others happen together with the next of these."""
+_BEAT: Final = 1.0
+"""Seconds between two looks at processes."""
+
+
+def demo_hub(speed: float = 1.0, at: float = 0.0) -> tuple[Hub, VirtualClock]:
+    """A hub over the scripted day, and its clock.
+
+    Args:
+        speed: how fast the day goes by.
+        at: seconds of the day that have gone by already.
+    """
+    day = tomllib.loads((_DATA / "day.toml").read_text("utf-8"))
+    start: datetime = day["start"]
+    clock = VirtualClock(start.timestamp() + at, speed)
+    return Hub([Player(list(_day(day, start.timestamp())), clock)], clock), clock
+
+
+def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
+    for name, detail in (("codex", "the demo's own sessions"), ("processes", "the demo's own"), ("tmux", "1 pane")):
+        yield e.SourceSeen(at=start, name=name, ok=True, detail=detail)
+    yield e.HostSeen(at=start, platform="linux", kernel=_HOST, home="/home/dev")
+    held: dict[str, tuple[float, float]] = {}
+    for number, family in enumerate(day["family"]):
+        pid = 4000 + 100 * number
+        told = list(_family(family, start))
+        end = start + family.get("until", day["length"])
+        held |= dict.fromkeys({x.thread for x in told}, (told[0].at, end))
+        yield from told
+        codex = Process(ProcessKey(pid, told[0].at), 1, "codex", ("codex",), agent="codex", kernel=_HOST)
+        yield e.ProcessSeen(at=told[0].at, process=codex)
+        yield e.ProcessGone(at=end, key=codex.key)
+        yield from _commands(told, pid, end)
+    for number, pane in enumerate(day["pane"]):
+        yield from _pane(pane, start, 7000 + 100 * number)
+    for beat in range(int(day["length"] / _BEAT)):
+        at = start + beat * _BEAT
+        yield e.LocksSeen(at=at, holders={t: 1 for t, (since, until) in held.items() if since <= at < until}, readable=True)
+        yield e.ProcessesCounted(at=at)
+
+
+# ---------------------------------------------------------------- Codex threads
+
+
+def _family(family: Mapping[str, Any], start: float) -> list[e.ThreadEvent]:
+    """The rollouts of a family, parents first, each spread out so that an eye can follow; children begin when they are spawned."""
+    takes: Mapping[str, float] = family.get("takes", {})
+    spawned: dict[str, float] = {}
+    told: list[e.ThreadEvent] = []
+    for name in family["rollouts"]:
+        lines = (_DATA / "rollouts" / f"{name}.jsonl").read_bytes().splitlines()
+        thread = msgspec.json.decode(lines[0])["payload"]["id"]
+        at = spawned.get(thread, start + family["at"]) - family["pace"]
+        for event in RolloutReader(thread).read(lines):
+            if isinstance(event, _STEPS):
+                at += takes.get(event.call, family["pace"]) if isinstance(event, e.CallEnded) else family["pace"]
+            if isinstance(event, e.ChildSpawned):
+                spawned.setdefault(event.child, at)
+            if isinstance(event, e.ThreadEvent):
+                told.append(replace(event, at=max(at, start + family["at"])))
+    return sorted(told, key=lambda x: x.at)
+
+
+def _commands(told: list[e.ThreadEvent], codex: int, until: float) -> Iterator[e.Event]:
+    """The processes that the calls must have had, with the flags that they printed or else those of their policy."""
+    policies = {x.thread: x.policy for x in told if isinstance(x, e.PolicySet) and x.policy}
+    ends = {x.call: x for x in told if isinstance(x, e.CallEnded)}
+    calls = [x for x in told if isinstance(x, e.CallStarted) and x.kind == "command"]
+    for number, call in enumerate(calls):
+        end, policy = ends.get(call.call), policies[call.thread]
+        boxed = policy.enforced_by == "codex" and call.escalation is None
+        offline = boxed and policy.network is Network.OFF
+        printed = flags(call.text, end.output if end else "", call.thread)
+        env = {"CODEX_THREAD_ID": call.thread, "CODEX_TOOL_CALL_ID": call.call}
+        env |= {NETWORK_FLAG: "1"} if printed.network == "1" or offline else {}
+        env |= {SANDBOX_FLAG: "seatbelt"} if printed.sandbox == "seatbelt" else {}
+        kernel = replace(_BOXED, net=2 if offline else 1) if boxed else _HOST
+        # somebody has to say yes to an escalation before it runs
+        begun = call.at if call.escalation is None or end is None else call.at + (end.at - call.at) * 0.8
+        key = ProcessKey(codex + 1 + number, begun)
+        argv = ("/bin/bash", "-lc", call.text)
+        yield e.ProcessSeen(at=begun, process=Process(key, codex, "bash", argv, env=env, kernel=kernel))
+        yield e.ProcessGone(at=end.at if end else until, key=key)
+
+
+# ---------------------------------------------------------------- panes
+
+
+def _pane(pane: Mapping[str, Any], start: float, pid: int) -> Iterator[e.Event]:
+    key = PaneKey("default", pane["id"])
+    seen = Pane(key, pane["session"], pane["window"], pid, pane["agent"], pane["title"], width=100, height=30)
+    yield e.PaneSeen(at=start, pane=seen)
+    yield e.ProcessSeen(at=start, process=Process(ProcessKey(pid, start), 1, "bash", ("bash",), cwd=pane["cwd"], kernel=_HOST))
+    worker = Process(
+        ProcessKey(pid + 1, start + 0.5), pid, pane["agent"], (pane["agent"],), cwd=pane["cwd"], kernel=_HOST, agent=pane["agent"]
+    )
+    yield e.ProcessSeen(at=start + 0.5, process=worker)
+    for at, screen in pane["screens"].items():
+        lines = (_DATA / "screens" / f"{screen}.txt").read_text("utf-8").splitlines()
+        yield e.PaneDrawn(at=start + float(at), key=key, screen=tuple(lines))

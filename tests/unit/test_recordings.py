@@ -1,0 +1,124 @@
+"""What eleven real Codex releases wrote, from bytes to verdicts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agentdash.codex.rollout import RolloutReader
+from agentdash.facts import events as e
+from agentdash.facts.fleet import Fleet
+from agentdash.facts.worker import Snapshot
+from agentdash.judge.fold import fold
+from agentdash.judge.picture import picture
+
+RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
+LATER = 2e9
+CLEAN = ("workspace-write", "workspace-write-network", "read-only", "full-access", "spawn")
+LEAKED = ("full-access-leaked-flags", "spawn-leaked-flags")
+PROVIDER = ("provider-401", "provider-500", "provider-quota", "stream-drops")
+NOTHING_TO_GO_BY = {
+    *((v, s) for v in ("0.20.0",) for s in PROVIDER),  # neither requests nor errors are in these files
+    ("0.58.0", "provider-quota"),  # one request, no answer: a kill would look the same
+    ("0.98.0", "provider-quota"),
+}
+POLICIES = {
+    "workspace-write": "ws net-",
+    "workspace-write-network": "ws net+",
+    "read-only": "read net-",
+    "full-access": "full",
+    "full-access-leaked-flags": "full",
+    "spawn": "full",
+    "spawn-leaked-flags": "full",
+    "kanban-board": "ws net-",
+    "escalation-refused": "ws net-",
+}
+
+
+def scenarios(*names: str) -> list[tuple[str, str]]:
+    folders = (p for p in RECORDINGS.glob("*/*") if not names or p.name in names)
+    return sorted(((p.parent.name, p.name) for p in folders), key=lambda x: (int(x[0].split(".")[1]), x[1]))
+
+
+def told(version: str, scenario: str) -> Snapshot:
+    """The picture of a recording, long after: processes were looked at and nobody holds a file."""
+    events: list[e.Event] = []
+    for path in sorted((RECORDINGS / version / scenario).glob("*.jsonl")):
+        thread = re.search(r"([0-9a-f]{8}-[0-9a-f-]{27})\.jsonl$", path.name)
+        assert thread
+        events += RolloutReader(thread[1]).read(path.read_bytes().splitlines())
+    return picture(fold(Fleet(), [*events, e.LocksSeen(at=LATER, holders={}, readable=True), e.ProcessesCounted(at=LATER)]), LATER)
+
+
+def test_all_are_there() -> None:
+    assert len({v for v, _ in scenarios()}) == 11
+    assert len(scenarios()) == 144
+
+
+@pytest.mark.parametrize(("version", "scenario"), scenarios())
+def test_nothing_is_left_out(version: str, scenario: str) -> None:
+    for worker in told(version, scenario).workers:
+        assert worker.notes == ()
+        assert worker.agent.version == version or version == "0.20.0"
+        if version != "0.20.0" and scenario in POLICIES:
+            assert worker.sandbox.configured
+            assert worker.sandbox.configured.brief() == POLICIES[scenario]
+
+
+@pytest.mark.parametrize(("version", "scenario"), scenarios(*CLEAN))
+def test_clean(version: str, scenario: str) -> None:
+    for worker in told(version, scenario).workers:
+        assert worker.sandbox.findings == ()
+        assert worker.sandbox.verdict == ("unverified" if version == "0.20.0" else "match")
+        if scenario != "spawn":
+            assert worker.state == "completed"
+
+
+@pytest.mark.parametrize(("version", "scenario"), scenarios(*LEAKED))
+def test_leaked_flags(version: str, scenario: str) -> None:
+    for worker in told(version, scenario).workers:
+        assert worker.sandbox.verdict == "mismatch"
+        kinds = {f.kind for f in worker.sandbox.findings}
+        # bare files state no policy: only the flag that Linux never has can be told to be foreign
+        assert kinds == ({"foreign-sandbox-flag"} if version == "0.20.0" else {"stale-network-flag", "foreign-sandbox-flag"})
+        assert (worker.sandbox.got.network_flag, worker.sandbox.got.sandbox_flag) == ("1", "seatbelt")
+
+
+@pytest.mark.parametrize(("version", "scenario"), scenarios("spawn", "spawn-leaked-flags"))
+def test_families(version: str, scenario: str) -> None:
+    parent, *children = told(version, scenario).workers
+    assert (parent.depth, [c.depth for c in children]) == (0, [1, 1])
+    assert set(parent.children) == {c.id for c in children}
+    assert {c.parent for c in children} == {parent.id}
+    assert parent.state == "completed"
+    # children that still worked when their parent ended were interrupted; 0.107 does not say so in the file
+    assert {str(c.state) for c in children} <= {"completed", "interrupted", "exited" if version == "0.107.0" else "completed"}
+
+
+@pytest.mark.parametrize(("version", "scenario"), scenarios("kanban-board"))
+def test_blocked_at_the_hand_off(version: str, scenario: str) -> None:
+    (worker,) = told(version, scenario).workers
+    assert worker.state == "blocked-sandbox"
+    board = "~/board" if version == "0.20.0" else "/home/dev/board"
+    assert [f.remedy for f in worker.sandbox.findings] == [f'sandbox_workspace_write.writable_roots = ["{board}"]']
+
+
+@pytest.mark.parametrize(("version", "scenario"), scenarios("escalation-refused"))
+def test_refused_is_not_blocked(version: str, scenario: str) -> None:
+    (worker,) = told(version, scenario).workers
+    # before 0.58 the request was not refused: the command ran inside of the sandbox
+    assert worker.state == ("completed" if version in ("0.20.0", "0.36.0") else "failed-permission")
+
+
+@pytest.mark.parametrize(("version", "scenario"), scenarios(*PROVIDER))
+def test_provider_failures(version: str, scenario: str) -> None:
+    (worker,) = told(version, scenario).workers
+    assert worker.state == ("exited" if (version, scenario) in NOTHING_TO_GO_BY else "failed-provider")
+
+
+@pytest.mark.parametrize(("version", "scenario"), scenarios("killed-mid-command"))
+def test_killed(version: str, scenario: str) -> None:
+    (worker,) = told(version, scenario).workers
+    assert worker.state == "exited"
