@@ -29,8 +29,8 @@ def is_helper(process: Process) -> bool:
 def is_command(process: Process, tree: Tree) -> bool:
     """Whether this process is (part of) a command that the thread in its environment ran.
 
-    Agents, sandbox launchers and tmux servers are not, nor is what has merely inherited the variables: panes of a tmux server that a command started,
-    and the servers and hooks of a Codex that was itself started by a command.
+    Agents, sandbox launchers and tmux servers are not, nor is what has merely inherited the variables: panes of a tmux server that a
+    command started, and the servers and hooks of a Codex that was itself started by a command.
     """
     if process.agent or is_helper(process) or is_multiplexer(process):
         return False

@@ -20,6 +20,9 @@ _REFUSED: Final = re.compile(r"Permission denied|\bEACCES\b|os error 13\b|Errno 
 _DATABASE: Final = re.compile(
     r"unable to open database file|attempt to write a readonly database|SQLITE_READONLY|SQLITE_CANTOPEN|readonly database", re.IGNORECASE
 )
+_FILE: Final = re.compile(f"{_READ_ONLY.pattern}|{_REFUSED.pattern}|{_DATABASE.pattern}", re.IGNORECASE)
+_HINTS: Final = ("ermi", "ead-only", "readonly", "EROFS", "EACCES", "rror 30", "rror 13", "rrno", "SQLITE_", "database file")
+"""One of these is in every text that `_FILE` matches; looking for them first is what makes long outputs cheap."""
 _NETWORK: Final = re.compile(
     r"error connecting to \S+ \(Operation not permitted\)"  # tmux
     r"|(?:connect|listen) EPERM|FailedToOpenSocket|Cannot open netlink socket: Operation not permitted"
@@ -65,7 +68,9 @@ def home_of(cwd: str | None) -> str | None:
 
 def _file_denial(command: str, output: str, policy: Policy, cwd: str | None) -> Denial | None:
     last: Denial | None = None
-    for match in re.finditer(f"{_READ_ONLY.pattern}|{_REFUSED.pattern}|{_DATABASE.pattern}", output, re.IGNORECASE):
+    if not any(hint in output for hint in _HINTS):
+        return None
+    for match in _FILE.finditer(output):
         line = _line_of(output, match)
         is_database = _DATABASE.search(line) is not None
         path = _path_in(line, cwd) or (_database_in(f"{line}\n{command}", cwd) if is_database else None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
@@ -30,6 +30,9 @@ _CODE: Final = (
     r"process\.env(?:\.{0}\b|\[['\"]{0}['\"]\])(?:\s*(?:\|\||\?\?)\s*['\"](?P<default>[^'\"]*)['\"])?",
 )
 _HOME: Final = re.compile(r"^(?:(?:CODEX_)?HOME=|PWD=)?(?:(?P<macos>/Users/)|/home/|/root(?:/|$))", re.MULTILINE)
+_DUMPS: Final = re.compile(r"\b(?:env|printenv|set|export|declare|typeset)\b")
+_PREFIX: Final = re.compile(r"\w+=.*|if|then|else|do|fi|done|\{|\}|!|command|builtin", re.DOTALL)
+"""What may stand before the first word of a simple command."""
 _NOTHING: Final = frozenset(("", "None", "undefined", "null", "nil"))
 
 
@@ -52,9 +55,10 @@ def flags(command: str, output: str, thread: str | None = None) -> Flags:
         output: what it printed, without Codex's own header lines.
         thread: the thread's id: an output that shows `CODEX_THREAD_ID` with it vouches for itself, whatever printed it.
     """
-    if SANDBOX_FLAG not in command and not ("CODEX" in output or "env" in command or "set" in command):
+    vouched = thread is not None and f"CODEX_THREAD_ID={thread}" in output
+    if not vouched and SANDBOX_FLAG not in command and not _DUMPS.search(command):
         return Flags()
-    found = [_one(name, command, output, thread) for name in (NETWORK_FLAG, SANDBOX_FLAG)]
+    found = [_one(name, command, output, vouched) for name in (NETWORK_FLAG, SANDBOX_FLAG)]
     quotes = dict.fromkeys(quote for _, quote in found if quote)
     return Flags(found[0][0], found[1][0], " · ".join(quotes))
 
@@ -67,15 +71,13 @@ def platform(text: str) -> Literal["linux", "darwin"] | None:
     return "darwin" if match["macos"] else "linux"
 
 
-def _one(name: str, command: str, output: str, thread: str | None) -> tuple[str | None, str]:
+def _one(name: str, command: str, output: str, vouched: bool) -> tuple[str | None, str]:
     if re.search(_ASSIGNED.format(name), command):
         return None, ""
     for look in (_labelled, _coded, _dumped):
         if (hit := look(name, command, output)) is not None:
             return hit
-    if thread and f"CODEX_THREAD_ID={thread}" in output:
-        return _listed(name, output) or (None, "")
-    return None, ""
+    return (_listed(name, output) if vouched else None) or (None, "")
 
 
 # ---------------------------------------------------------------- echo and printf
@@ -84,7 +86,7 @@ def _one(name: str, command: str, output: str, thread: str | None) -> tuple[str 
 def _labelled(name: str, command: str, output: str) -> tuple[str, str] | None:
     if name not in command:
         return None
-    statements = list(_statements(command))
+    statements = _statements(command)
     if any(s[0] in _ELSEWHERE for s in statements):
         return None
     lines = output.splitlines()
@@ -100,7 +102,7 @@ def _labelled(name: str, command: str, output: str) -> tuple[str, str] | None:
     return None
 
 
-def _template(words: list[str], name: str) -> tuple[re.Pattern[str], str | None, bool] | None:
+def _template(words: tuple[str, ...], name: str) -> tuple[re.Pattern[str], str | None, bool] | None:
     """A pattern of the line that an `echo` or `printf` of the variable prints, its default text, and whether nothing else is on it."""
     if words[0] == "printf":
         pieces = re.split(r"%\w", words[1] if len(words) > 1 else "")
@@ -153,8 +155,8 @@ def _coded(name: str, command: str, output: str) -> tuple[str, str] | None:
 
 
 def _dumped(name: str, command: str, output: str) -> tuple[str, str] | None:
-    statements = list(_statements(command))
-    if any(s[0] in _ELSEWHERE or s[:2] == ["env", "-i"] for s in statements):
+    statements = _statements(command)
+    if any(s[0] in _ELSEWHERE or s[:2] == ("env", "-i") for s in statements):
         return None
     for number, words in enumerate(statements):
         if words[0] not in _DUMPERS or (words[0] == "env" and len(words) > 1):
@@ -172,7 +174,7 @@ def _dumped(name: str, command: str, output: str) -> tuple[str, str] | None:
     return None
 
 
-def _asked(name: str, names: list[str], output: str) -> tuple[str, str] | None:
+def _asked(name: str, names: tuple[str, ...], output: str) -> tuple[str, str] | None:
     lines = output.splitlines()
     if len(names) == 1 and len(lines) <= 1:
         return (lines[0].strip(), f"{name}={lines[0].strip()}") if lines else (UNSET, f"printenv {name} printed nothing")
@@ -193,20 +195,20 @@ def _matches(pattern: str, line: str) -> bool:
         return pattern in line
 
 
-def _statements(script: str) -> Iterator[list[str]]:
-    """The simple commands of a shell script, as words; quotes removed, nothing expanded. Nothing where it cannot be split."""
+@lru_cache(512)
+def _statements(script: str) -> tuple[tuple[str, ...], ...]:
+    """The simple commands of a shell script, as words; quotes removed, nothing expanded. What cannot be split is left out."""
     lexer = shlex.shlex(script, posix=True, punctuation_chars=";&|()\n")
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    found: list[tuple[str, ...]] = []
     words: list[str] = []
     try:
         for token in lexer:
             if token and set(token) <= set(";&|()\n"):
-                if words:
-                    yield words
+                found.append(tuple(words))
                 words = []
-            elif words or not re.fullmatch(r"\w+=.*|if|then|else|do|fi|done|\{|\}|!|command|builtin", token, re.DOTALL):
+            elif words or not _PREFIX.fullmatch(token):
                 words.append(token)
     except ValueError:  # an open quote: a heredoc, or not a shell script
         pass
-    if words:
-        yield words
+    return tuple(words for words in (*found, tuple(words)) if words)

@@ -174,7 +174,8 @@ def _answered(thread: Thread) -> Thread:
 
 def _call_ended(thread: Thread, event: e.CallEnded) -> Thread:
     call = next((c for c in thread.open_calls if c.id == event.call), None)
-    earlier = next((c for c in reversed(thread.calls) if c.id == event.call), None)
+    # one that went on in the background ends a second time
+    earlier = next((c for c in reversed(thread.calls) if c.id == event.call), None) if call is None else None
     known = call or earlier or Call(event.call, event.at, event.line, "other", "", "")
     policy = thread.policies[i].policy if (i := policy_at(thread, known.at)) >= 0 else None
     ended = replace(
@@ -189,7 +190,7 @@ def _call_ended(thread: Thread, event: e.CallEnded) -> Thread:
     thread = replace(
         thread,
         open_calls=tuple(c for c in thread.open_calls if c.id != ended.id),
-        calls=(*(c for c in thread.calls if c.id != ended.id), ended)[-CALLS:],
+        calls=(*(thread.calls if earlier is None else (c for c in thread.calls if c is not earlier)), ended)[-CALLS:],
     )
     if thread.platform is None:
         thread = replace(thread, platform=platform(event.output))
