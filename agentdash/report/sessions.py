@@ -1,1 +1,107 @@
-"""`agentdash sessions`: which sessions a Codex home holds, newest first."""
+"""`agentdash sessions`: what a Codex home holds, newest first, from the beginnings of its files."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from agentdash.codex.home import CodexHome, begun_at, default_home, open_lines, problem, thread_id
+from agentdash.codex.rollout import RolloutReader
+from agentdash.facts.fleet import Fleet, Thread
+from agentdash.facts.text import clean_line
+from agentdash.judge.fold import fold
+from agentdash.report.times import iso
+
+_HEAD: Final = 40
+"""Lines read of each file: the header, the first policy and the first prompt are among them in every version."""
+
+
+class SessionReport(msgspec.Struct):
+    """One session. Null is what the beginning of its file does not tell."""
+
+    id: str
+    started_at: str | None
+    modified_at: str | None
+    size: int
+    """Bytes on disk."""
+    file: str
+    archived: bool
+    compressed: bool
+    version: str | None
+    cwd: str | None
+    parent: str | None
+    prompt: str | None
+    problem: str | None
+    """Why it cannot be read."""
+
+
+class SessionsReport(msgspec.Struct):
+    """The document of `agentdash sessions --json`."""
+
+    schema: Literal["agentdash.sessions/1"]
+    home: str
+    problem: str | None
+    """Why there are none, where there is a reason."""
+    sessions: list[SessionReport]
+
+
+def read_sessions(root: Path | None, limit: int | None) -> SessionsReport:
+    """The newest `limit` sessions (None: all) of a Codex home (None: the default one)."""
+    home = CodexHome(root or default_home())
+    found = [_read(home, path) for path in islice(home.rollouts(), limit)]
+    return SessionsReport("agentdash.sessions/1", clean_line(str(home.root)), problem(home), found)
+
+
+def sessions_json(report: SessionsReport) -> bytes:
+    """The document as indented JSON, without a final newline."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=2)
+
+
+def print_sessions(report: SessionsReport, console: Console) -> None:
+    """The sessions as a table; a home without any says why."""
+    if not report.sessions:
+        console.print(Text(report.problem or f"no sessions in {report.home}"))
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("STARTED", "ID", "VERSION", "SIZE", "DIRECTORY", "PROMPT"):
+        table.add_column(column, no_wrap=True, overflow="ellipsis", justify="right" if column == "SIZE" else "left")
+    for session in report.sessions:
+        table.add_row(
+            Text((session.started_at or "")[:16].replace("T", " ")),
+            Text(session.id),
+            Text(session.version or "-"),
+            Text(f"{session.size / 1e6:.1f} MB"),
+            Text(session.cwd or "-"),
+            Text(session.problem or session.prompt or "-"),
+        )
+    console.print(table)
+
+
+def _read(home: CodexHome, path: Path) -> SessionReport:
+    thread, why = Thread(thread_id(path) or path.stem), None
+    try:
+        stat = path.stat()
+        events = RolloutReader(thread.id).read(islice(open_lines(path), _HEAD))
+        thread = fold(Fleet(), events).threads.get(thread.id, thread)
+    except OSError as error:
+        stat, why = None, clean_line(error.strerror or str(error))
+    return SessionReport(
+        id=thread.id,
+        started_at=iso(thread.created_at or begun_at(path)),
+        modified_at=iso(stat.st_mtime if stat else None),
+        size=stat.st_size if stat else 0,
+        file=clean_line(str(path)),
+        archived=path.is_relative_to(home.archived),
+        compressed=path.suffix == ".zst",
+        version=thread.version,
+        cwd=thread.cwd,
+        parent=thread.parent,
+        prompt=clean_line(thread.prompt, 200) if thread.prompt else None,
+        problem=why,
+    )

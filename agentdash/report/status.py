@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from agentdash.facts import worker as w
 from agentdash.facts.policy import Policy
+from agentdash.report.times import ago, iso
 
 
 class SourceReport(msgspec.Struct):
@@ -111,7 +111,7 @@ def status_report(snapshot: w.Snapshot) -> StatusReport:
     """A snapshot as a document."""
     return StatusReport(
         "agentdash.status/1",
-        _time(snapshot.at) or "",
+        iso(snapshot.at) or "",
         [SourceReport(s.name, s.ok, s.detail) for s in snapshot.sources],
         [_worker(x) for x in snapshot.workers],
     )
@@ -133,7 +133,7 @@ def print_status(snapshot: w.Snapshot, console: Console) -> None:
             Text("  " * worker.depth + worker.name),
             Text(f"{worker.agent.name} {worker.agent.version or ''}".strip()),
             Text(_sandbox_cell(worker.sandbox)),
-            Text(_ago(snapshot.at, worker.last_activity)),
+            Text(ago(snapshot.at, worker.last_activity)),
             Text(worker.judged.why),
         )
     if snapshot.workers:
@@ -152,7 +152,7 @@ def _worker(worker: w.Worker) -> WorkerReport:
         parent=worker.parent,
         children=list(worker.children),
         state=str(worker.state),
-        since=_time(worker.judged.since),
+        since=iso(worker.judged.since),
         why=worker.judged.why,
         evidence=_evidence(worker.judged.evidence),
         sandbox=_sandbox(worker.sandbox),
@@ -160,7 +160,7 @@ def _worker(worker: w.Worker) -> WorkerReport:
         pids=list(worker.pids),
         cwd=worker.cwd,
         tokens=worker.tokens.total,
-        last_activity=_time(worker.last_activity),
+        last_activity=iso(worker.last_activity),
     )
 
 
@@ -180,26 +180,9 @@ def _configured(policy: Policy) -> ConfiguredReport:
 
 
 def _evidence(evidence: tuple[w.Evidence, ...]) -> list[EvidenceReport]:
-    return [EvidenceReport(e.source, _time(e.at), e.rule, e.text) for e in evidence]
-
-
-def _time(at: float | None) -> str | None:
-    """ISO 8601 with milliseconds, UTC."""
-    if not at:
-        return None
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return [EvidenceReport(e.source, iso(e.at), e.rule, e.text) for e in evidence]
 
 
 def _sandbox_cell(sandbox: w.Sandbox) -> str:
     mark = {"match": "=", "mismatch": "≠", "unverified": "?"}[sandbox.verdict]
     return f"{sandbox.configured.brief() if sandbox.configured else '-'} {mark}"
-
-
-def _ago(now: float, at: float | None) -> str:
-    if at is None:
-        return "-"
-    seconds = max(0, int(now - at))
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"

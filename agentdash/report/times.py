@@ -1,0 +1,23 @@
+"""Times as the reports write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def iso(at: float | None) -> str | None:
+    """ISO 8601 with milliseconds, UTC, `2026-11-20T20:12:55.000Z`; None for no time."""
+    if not at:
+        return None
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def ago(now: float, at: float | None) -> str:
+    """How long ago, in its largest unit: `3m`."""
+    if at is None:
+        return "-"
+    seconds = max(0, int(now - at))
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"

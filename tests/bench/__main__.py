@@ -1,0 +1,45 @@
+"""How fast: `python -m tests.bench`, or one of its parts by name. Figures go into notes and CHANGELOG; nothing here passes or fails.
+
+python -m tests.bench                      all of it (about three minutes; writes 1 GB below --home)
+python -m tests.bench decode status        some of it
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.bench import decode, latency, load, startup
+from tests.bench.home import make_home
+
+PARTS: dict[str, Callable[[Path], None]] = {
+    "startup": startup.measure,
+    "status": startup.measure_status,
+    "decode": decode.measure,
+    "latency": latency.measure,
+    "load": load.measure,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measures agentdash.")
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="what to measure")
+    parser.add_argument(
+        "--home", type=Path, default=Path(tempfile.gettempdir()) / "agentdash-bench", help="where the big Codex home is, or will be"
+    )
+    parser.add_argument("--files", type=int, default=2_000)
+    parser.add_argument("--megabytes", type=float, default=1_000)
+    given = parser.parse_args()
+    home = given.home / f"{given.files}-{given.megabytes:.0f}"
+    if not home.exists():
+        print(f"writing {given.files} sessions, {given.megabytes:.0f} MB, to {home}")
+        make_home(home, given.files, given.megabytes)
+    for name in given.parts or PARTS:
+        print(f"\n== {name}")
+        PARTS[name](home)
+
+
+if __name__ == "__main__":
+    main()

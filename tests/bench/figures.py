@@ -1,0 +1,34 @@
+"""Taking times and saying them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+AGENTDASH = (sys.executable, "-m", "agentdash")
+
+
+def run_ms(argv: Sequence[str], times: int = 7) -> list[float]:
+    """Wall-clock milliseconds of a whole process, sorted, after one run that does not count."""
+    taken = []
+    for _ in range(times + 1):
+        start = time.perf_counter()
+        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        taken.append((time.perf_counter() - start) * 1000)
+    return sorted(taken[1:])
+
+
+def spread(values: Sequence[float], unit: str = "ms") -> str:
+    """Median, 95th percentile and maximum."""
+    ordered = sorted(values)
+    p95 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
+    return f"median {ordered[len(ordered) // 2]:.1f} {unit}, p95 {p95:.1f} {unit}, max {ordered[-1]:.1f} {unit} (n={len(ordered)})"
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process so far, its own and its children's that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(x) for x in fields[11:15]) / 100

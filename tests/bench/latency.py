@@ -1,0 +1,126 @@
+"""From a line in a rollout to the snapshot that has it, and to the bytes that paint it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import random
+import select
+import shutil
+import struct
+import tempfile
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from fcntl import ioctl
+from pathlib import Path
+
+from agentdash.clock import SystemClock
+from agentdash.config import Config
+from agentdash.hub import Hub
+from agentdash.live import live_sources
+from tests.bench.figures import AGENTDASH, spread
+from tests.bench.home import RECORDINGS
+
+_ROUNDS = 60
+
+
+def measure(home: Path) -> None:
+    """Both, on a home with a few sessions; the writer and the reader share this machine's cores."""
+    del home
+    with small_home() as (folder, rollout):
+        print(f"append -> snapshot  {spread(asyncio.run(to_snapshot(folder, rollout)))} (p95 at most 100)")
+    with small_home() as (folder, rollout):
+        print(f"append -> painted   {spread(to_screen(folder, rollout))} (p95 at most 150)")
+
+
+@contextmanager
+def small_home() -> Iterator[tuple[Path, Path]]:
+    """A Codex home with the sessions of one release; one of them will grow."""
+    with tempfile.TemporaryDirectory() as folder:
+        day = Path(folder) / "sessions" / "2026" / "11" / "20"
+        day.mkdir(parents=True)
+        copies = [Path(shutil.copy(path, day)) for path in sorted(RECORDINGS.glob("0.169.0/*/*.jsonl"))]
+        yield Path(folder), copies[0]
+
+
+def say(rollout: Path, text: str) -> None:
+    """Appends what the model says."""
+    payload = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+    line = {
+        "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+        "ordinal": 10_000,
+        "type": "response_item",
+        "payload": payload,
+    }
+    with rollout.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+async def to_snapshot(folder: Path, rollout: Path) -> list[float]:
+    clock = SystemClock()
+    hub = Hub(live_sources(Config(codex_home=folder, tmux=False), clock), clock)
+    running = asyncio.create_task(hub.run())
+    taken: list[float] = []
+    text = ""
+    start = 0.0
+    try:
+        async for snapshot in hub.snapshots():
+            if text and any(w.line == text for w in snapshot.workers):
+                taken.append((time.perf_counter() - start) * 1000)
+                text = ""
+            if len(taken) == _ROUNDS:
+                break
+            if not text and len(snapshot.workers) > 10:
+                await asyncio.sleep(random.uniform(0.2, 0.6))
+                text = f"marker {len(taken)}"
+                start = time.perf_counter()
+                say(rollout, text)
+    finally:
+        running.cancel()
+    return taken
+
+
+def to_screen(folder: Path, rollout: Path) -> list[float]:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm-256color", TEXTUAL_ANIMATIONS="none")
+        os.execv(AGENTDASH[0], [*AGENTDASH, "--no-tmux", "--codex-home", str(folder)])
+    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
+    taken: list[float] = []
+    try:
+        until(terminal, None, 4)
+        for number in range(_ROUNDS):
+            time.sleep(random.uniform(0.2, 0.6))
+            until(terminal, None, 0)
+            text = f"zq{number:03d}{random.randrange(16**4):04x}"
+            start = time.perf_counter()
+            say(rollout, text)
+            if until(terminal, text.encode(), 3):
+                taken.append((time.perf_counter() - start) * 1000)
+    finally:
+        os.kill(pid, 15)
+        os.close(terminal)
+        os.waitpid(pid, 0)
+    if len(taken) < _ROUNDS:
+        print(f"  {_ROUNDS - len(taken)} of {_ROUNDS} were not seen on the screen")
+    return taken or [float("inf")]
+
+
+def until(terminal: int, wanted: bytes | None, seconds: float) -> bool:
+    """Reads what is painted until it holds `wanted`, or for so many seconds."""
+    seen = b""
+    end = time.perf_counter() + seconds
+    while (left := end - time.perf_counter()) > 0 or wanted is None:
+        ready, _, _ = select.select([terminal], [], [], max(0.0, min(left, 0.5)))
+        if ready:
+            seen = seen[-4096:] + os.read(terminal, 1 << 16)
+            if wanted is not None and wanted in seen:
+                return True
+        elif wanted is None and left <= 0:
+            return False
+    return False
