@@ -14,7 +14,10 @@ from agentdash import __version__
 from agentdash.config import Config
 
 if TYPE_CHECKING:
+    from agentdash.clock import Clock
+    from agentdash.facts.pane import PaneKey
     from agentdash.facts.worker import Snapshot
+    from agentdash.hub import Hub
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _PATH = click.Path(path_type=Path)
@@ -60,7 +63,7 @@ def _config(given: dict[str, Any]) -> Config:
 @_options(_FLEET, _LOOK)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
-def app(context: click.Context, **given: Any) -> None:
+def app(context: click.Context, /, **given: Any) -> None:
     """What every coding agent is doing, why, and in which sandbox: configured beside got.
 
     Without a command: the live dashboard.
@@ -88,13 +91,13 @@ def demo(speed: float, **given: Any) -> None:
 @click.option("--size", default="40%", show_default=True, metavar="SIZE", help="Columns or rows, or a share with %.")
 def split(right: bool, size: str, **given: Any) -> None:
     """Open the dashboard in a tmux split beside this pane."""
-    from agentdash.sensors.tmux_actions import TmuxProblem  # noqa: PLC0415 - heavy
+    from agentdash.sensors.tmux_actions import TmuxRefusedError  # noqa: PLC0415 - heavy
     from agentdash.sensors.tmux_actions import split as open_split  # noqa: PLC0415 - heavy
 
     try:
         open_split("right" if right else "below", size, [sys.executable, "-m", "agentdash", *_flags(_config(given))])
-    except TmuxProblem as problem:
-        raise click.UsageError(str(problem)) from problem
+    except TmuxRefusedError as refusal:
+        raise click.UsageError(str(refusal)) from refusal
 
 
 @app.command()
@@ -141,10 +144,27 @@ def _dashboard(config: Config) -> None:
     _screen(Hub(live_sources(config, clock), clock), clock, config)
 
 
-def _screen(hub: Any, clock: Any, config: Config, banner: str | None = None) -> None:
-    from agentdash.tui.app import run  # noqa: PLC0415 - heavy
+def _screen(hub: Hub, clock: Clock, config: Config, banner: str | None = None) -> None:
+    from agentdash.tui.app import AgentDash, Options  # noqa: PLC0415 - heavy
 
-    run(hub, clock, ascii_only=config.ascii, theme=config.theme, banner=banner)
+    async def jump(key: PaneKey) -> str | None:
+        from agentdash.sensors.tmux_actions import TmuxRefusedError  # noqa: PLC0415 - heavy
+        from agentdash.sensors.tmux_actions import jump as go  # noqa: PLC0415 - heavy
+
+        try:
+            await asyncio.to_thread(go, key)
+        except TmuxRefusedError as refusal:
+            return str(refusal)
+        return None
+
+    async def show() -> None:
+        running = asyncio.create_task(hub.run())
+        try:
+            await AgentDash(hub, clock, options=Options(config.ascii, config.theme, banner), jump=jump).run_async()
+        finally:
+            running.cancel()
+
+    asyncio.run(show())
 
 
 def _look(config: Config) -> Snapshot:

@@ -44,6 +44,8 @@ Access = Literal["read", "write", "deny"]
 TMPDIR: Final = "$TMPDIR"
 """Stands for the directory that a command's own `TMPDIR` names."""
 _SLASH_TMP: Final = "/tmp"  # noqa: S108 - a name in a policy, nothing is written there
+_ACCESS: Final[dict[str, Access]] = {"read": "read", "write": "write", "deny": "deny", "none": "deny"}
+"""`none` until 0.130."""
 _SPECIAL: Final = {"root": "/", "slash_tmp": _SLASH_TMP, "tmpdir": TMPDIR}
 
 
@@ -146,9 +148,11 @@ def from_turn(payload: Mapping[str, Any]) -> Policy | None:
     `permission_profile` is canonical where there is one: `sandbox_policy` beside it is a lossy copy (0.125-0.169).
     """
     cwd = _text(payload.get("cwd")) or ""
+    named = _texts(payload.get("workspace_roots")) or _texts(payload.get("runtime_workspace_roots"))
+    workspaces = tuple(dict.fromkeys((cwd, *named)))
     profile, legacy = payload.get("permission_profile"), payload.get("sandbox_policy")
     if isinstance(profile, Mapping) and profile.get("type") in ("managed", "disabled", "external"):
-        policy = _from_profile(profile, cwd)
+        policy = _from_profile(profile, workspaces)
     elif isinstance(legacy, Mapping):
         policy = _from_legacy(legacy, cwd)
     elif isinstance(legacy, str):
@@ -160,6 +164,8 @@ def from_turn(payload: Mapping[str, Any]) -> Policy | None:
     domains = payload.get("network")
     if policy.network is Network.ON and isinstance(domains, Mapping) and policy.enforced_by == "codex":
         policy = msgspec.structs.replace(policy, network=Network.MEDIATED)
+    if policy.filesystem is Filesystem.UNRESTRICTED and policy.network is Network.ON and policy.enforced_by == "codex":
+        policy = msgspec.structs.replace(policy, enforced_by="nobody")  # nothing is left to enforce, and no sandbox is started
     approval, may_ask = _approval(payload.get("approval_policy"))
     active = payload.get("active_permission_profile")
     return msgspec.structs.replace(
@@ -185,7 +191,7 @@ def from_environment_context(text: str) -> tuple[Policy | None, str | None]:
     return msgspec.structs.replace(_from_legacy(legacy, cwd or ""), approval=approval), cwd
 
 
-def _from_profile(profile: Mapping[str, Any], cwd: str) -> Policy:
+def _from_profile(profile: Mapping[str, Any], workspaces: Sequence[str]) -> Policy:
     kind = profile["type"]
     if kind == "disabled":
         return Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody")
@@ -199,26 +205,37 @@ def _from_profile(profile: Mapping[str, Any], cwd: str) -> Policy:
         return Policy(Filesystem.UNRESTRICTED, network)
     if files.get("type") != "restricted":
         return Policy(network=network)
-    rules = tuple(r for e in files.get("entries") or () if (r := _rule(e, cwd)) is not None)
+    entries = files.get("entries")
+    read = [_rules(entry, workspaces) for entry in entries] if isinstance(entries, list) else [None]
+    if None in read:
+        return Policy(network=network)
+    rules = tuple(rule for of_entry in read for rule in of_entry or ())
     return Policy(_classify(rules), network, rules)
 
 
-def _rule(entry: Any, cwd: str) -> Rule | None:
+def _rules(entry: Any, workspaces: Sequence[str]) -> list[Rule] | None:
+    """The rules of one entry; None where it is not understood. `project_roots` stands for every workspace (paths instead since 0.132)."""
     if not isinstance(entry, Mapping) or not isinstance(path := entry.get("path"), Mapping):
         return None
-    access: Access = "write" if entry.get("access") == "write" else "read" if entry.get("access") == "read" else "deny"
+    if (access := _ACCESS.get(str(entry.get("access")))) is None:
+        return None
     if path.get("type") == "glob_pattern":
-        return Rule(_text(path.get("pattern")) or "", access, glob=True)
+        return [Rule(_text(path.get("pattern")) or "", access, glob=True)]
     if path.get("type") == "path":
-        return Rule(_text(path.get("path")) or "", access)
+        return [Rule(_text(path.get("path")) or "", access)]
     value = path.get("value")
     if not isinstance(value, Mapping):
         return None
     kind, sub = str(value.get("kind")), _text(value.get("subpath"))
-    root = cwd if kind in ("project_roots", "current_working_directory") else _SPECIAL.get(kind)
-    if root is None:  # `minimal`, `unknown` and later kinds: readable system paths, nothing writable
-        return None
-    return Rule(posixpath.join(root, sub) if sub else root, access)
+    if kind == "project_roots":
+        roots = workspaces
+    elif kind == "current_working_directory":
+        roots = workspaces[:1]
+    elif kind in _SPECIAL:
+        roots = (_SPECIAL[kind],)
+    else:  # `minimal` is a set of system paths to read; a later kind that is not just read could be anything
+        return [] if access == "read" else None
+    return [Rule(posixpath.join(root, sub) if sub else root, access) for root in roots]
 
 
 def _classify(rules: Sequence[Rule]) -> Filesystem:
@@ -242,7 +259,7 @@ def _from_legacy(policy: Mapping[str, Any], cwd: str) -> Policy:
         return Policy(Filesystem.READ_ONLY, network, (Rule("/", "read"),))
     if kind != "workspace-write":
         return Policy()
-    roots = [cwd, *(_text(r) or "" for r in policy.get("writable_roots") or ())]
+    roots = [cwd, *_texts(policy.get("writable_roots"))]
     if policy.get("exclude_slash_tmp") is not True:
         roots.append(_SLASH_TMP)
     if policy.get("exclude_tmpdir_env_var") is not True:
@@ -270,3 +287,7 @@ def _line(text: str, label: str) -> str | None:
 
 def _text(value: Any) -> str | None:
     return clean_line(value) if isinstance(value, str) else None
+
+
+def _texts(value: Any) -> list[str]:
+    return [clean_line(v) for v in value if isinstance(v, str)] if isinstance(value, list) else []

@@ -100,7 +100,7 @@ def _stale_network_flag(seen: Seen) -> Finding | None:
         severity="warning",
         message="The flag says that the network is off; "
         + ("the kernel says that it is on. " if proven else "the policy says that it is on. ")
-        + "Tools that trust the flag will skip network work. It was inherited from whatever started this Codex.",
+        + "Tools that trust the flag will skip network work.",
         remedy=EXCLUDE_FLAGS,
     )
 
@@ -134,7 +134,7 @@ def _foreign_sandbox_flag(seen: Seen) -> Finding | None:
         kind="foreign-sandbox-flag",
         direction="label" if seen.sighting.seccomp == 0 else "stricter",
         severity="warning",
-        message=f"The command carries {SANDBOX_FLAG}={value}, but {reason}: it was inherited from whatever started this Codex.",
+        message=f"The command carries {SANDBOX_FLAG}={value}, but {reason}: it is inherited.",
         remedy=EXCLUDE_FLAGS,
     )
 

@@ -51,7 +51,7 @@ def advance(thread: Thread, event: e.ThreadEvent) -> Thread:
             return _started(thread, event)
         case e.TurnStarted():
             thread = replace(thread, turn=Turn(event.at, event.turn), turns=thread.turns + 1)
-            return _note(thread, Moment(event.at, "turn", "turn started"))
+            return _note(thread, Moment(event.at, "turn", "started"))
         case e.TurnEnded():
             return _turn_ended(thread, event)
         case e.PolicySet():
@@ -231,7 +231,7 @@ def _turn_ended(thread: Thread, event: e.TurnEnded) -> Thread:
         error=event.error,
         error_kind=event.error_kind,
     )
-    text = f"turn {event.how}" + (f": {event.error or event.reason}" if event.error or event.reason else "")
+    text = event.how + (f": {event.error or event.reason}" if event.error or event.reason else "")
     thread = _note(thread, Moment(event.at, "trouble" if event.error else "turn", text))
     # what the turn left open will not be answered any more; a command in the background keeps its own entry
     left = tuple(replace(c, ended_at=event.at, outcome="aborted") for c in thread.open_calls)

@@ -16,9 +16,7 @@ def test_running_while_the_model_thinks() -> None:
 
 
 def test_running_names_the_process_of_the_call() -> None:
-    found = worker(
-        begun(), called(), process(77, 50, started=101.5, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}), held(110)
-    )
+    found = worker(begun(), called(), process(77, 50, started=101.5, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}), held(110))
     assert found.state is State.RUNNING
     assert found.judged.why == "`pytest -q` is running (pid 77)"
     assert found.pids == (77,)

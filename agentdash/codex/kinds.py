@@ -1,0 +1,166 @@
+"""What kind of line it is: told by its first bytes where they are as usual, without decoding."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+LINE_LIMIT: Final = 32 * 2**20
+"""Bytes of the longest line that is read. Longer ones exist (`compacted` records above 16 MiB were reported) and are skipped, visibly."""
+RECORD: Final = b'{"timestamp":"'
+"""How a record begins. Inside of a line it marks where a torn one ends: after a write error Codex writes the whole record again."""
+
+Family = Literal["line", "response_item", "event_msg", "item", "record"]
+
+HEAD: Final = re.compile(rb'\{"timestamp":"[^"]{8,40}",(?:"ordinal":\d+,)?"type":"(\w+)"(?:,"payload":\{"type":"(\w+)")?')
+"""How a line usually begins: its type, and its payload's if that names one. Key order is no promise: else the outline is decoded."""
+_BARE: Final = re.compile(rb'\{"(type|record_type)":"(\w+)"')
+"""The same for lines of the bare era."""
+
+
+class Kind(NamedTuple):
+    """What kind of line it is."""
+
+    family: Family
+    """What the name is a name of: a whole line, a `response_item`, an `event_msg`, an `item_completed` item, or a bare `record_type`."""
+    name: bytes
+    bare: bool = False
+    """Whether it is a line of the bare era: a payload without an envelope."""
+
+    def __str__(self) -> str:
+        """`world_state`, `event_msg task_started`, `item Plan`."""
+        name = self.name.decode(errors="replace") or "without a type"
+        return name if self.family == "line" else f"{self.family} {name}"
+
+    @property
+    def silent(self) -> bool:
+        """Whether it is understood, and says nothing that is shown."""
+        return self.name in _SILENT[self.family]
+
+
+class _Tagged(msgspec.Struct, gc=False):
+    type: str | None = None
+
+
+class _Outline(msgspec.Struct, gc=False):
+    type: str | None = None
+    record_type: str | None = None
+    id: str | None = None
+    timestamp: str | None = None
+    payload: msgspec.Raw | None = None
+
+
+_outline = msgspec.json.Decoder(_Outline)
+_tagged = msgspec.json.Decoder(_Tagged)
+
+
+def kind_of(line: bytes) -> Kind:
+    """The kind of this line.
+
+    Raises:
+        msgspec.DecodeError: it is no JSON object.
+    """
+    if head := HEAD.match(line):
+        top, sub = head.groups()
+        return _kind(top, sub)
+    if bare := _BARE.match(line):
+        return Kind("record" if bare.group(1) == b"record_type" else "response_item", bare.group(2), bare=True)
+    outline = _outline.decode(line)
+    if outline.payload is not None:
+        payload = bytes(outline.payload)
+        return _kind((outline.type or "").encode(), _name(payload) if payload.startswith(b"{") else b"")
+    if outline.record_type is not None:
+        return Kind("record", outline.record_type.encode(), bare=True)
+    if outline.type is None and outline.id is not None and outline.timestamp is not None:
+        return Kind("line", b"session_meta", bare=True)
+    return Kind("response_item", (outline.type or "").encode(), bare=True)
+
+
+def kind_of_item(item: msgspec.Raw) -> Kind:
+    """The kind of an `item_completed` item.
+
+    Raises:
+        msgspec.DecodeError: it is no JSON object.
+    """
+    return Kind("item", _name(bytes(item)))
+
+
+def is_json(line: bytes) -> bool:
+    """Whether this is one whole JSON object."""
+    try:
+        _outline.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def _kind(top: bytes, sub: bytes | None) -> Kind:
+    if top == b"event_msg":
+        return Kind("event_msg", sub or b"")
+    if top == b"response_item":
+        return Kind("response_item", sub or b"")
+    return Kind("line", top)
+
+
+def _name(tagged: bytes) -> bytes:
+    return (_tagged.decode(tagged).type or "").encode()
+
+
+# ---------------------------------------------------------------- known, and of no interest here: by the first version in which it was seen
+
+_EVENTS_SINCE: Final = {
+    "0.20": "agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break plan_update background_event",
+    "0.36": "context_compacted entered_review_mode exited_review_mode turn_diff shutdown_complete session_configured stream_error "
+    "web_search_begin web_search_end exec_command_begin exec_command_output_delta exec_approval_request apply_patch_approval_request "
+    "patch_apply_begin mcp_tool_call_begin",
+    "0.98": "undo_started undo_completed view_image_tool_call deprecation_notice warning elicitation_request request_user_input "
+    "item_started mcp_startup_update mcp_startup_complete raw_response_item terminal_interaction agent_message_content_delta plan_delta "
+    "reasoning_content_delta reasoning_raw_content_delta collab_agent_spawn_begin collab_agent_interaction_begin "
+    "collab_agent_interaction_end collab_waiting_begin collab_waiting_end collab_close_begin collab_close_end",
+    "0.107": "thread_rolled_back image_generation_begin image_generation_end dynamic_tool_call_request dynamic_tool_call_response "
+    "model_reroute collab_resume_begin collab_resume_end realtime_conversation_started realtime_conversation_realtime "
+    "realtime_conversation_closed",
+    "0.128": "thread_goal_updated guardian_assessment guardian_warning request_permissions hook_started hook_completed model_verification "
+    "realtime_conversation_sdp realtime_conversation_list_voices_response",
+    "0.169": "auth_recovery_started auth_recovery_completed environment_connected environment_disconnected thread_queue_changed "
+    "elicitation_abandoned patch_apply_updated raw_response_completed turn_moderation_metadata safety_buffering",
+}
+_RESPONSES_SINCE: Final = {
+    "0.20": "reasoning web_search_call other",
+    "0.58": "ghost_snapshot",
+    "0.98": "compaction compaction_trigger",
+    "0.128": "tool_search_call tool_search_output image_generation_call context_compaction",
+    "0.154": "configuration_update",
+    "0.163": "additional_tools",
+}
+_ITEMS_SINCE: Final = {
+    "0.107": "Plan",
+    "0.150": "Reasoning WebSearch ImageView ImageGeneration Sleep Extension EnteredReviewMode ExitedReviewMode ContextCompaction "
+    "HookPrompt FunctionCallOutput",
+}
+_LINES_SINCE: Final = {
+    "0.36": "compacted",
+    "0.123": "session_state",
+    "0.140": "inter_agent_communication",
+    "0.143": "inter_agent_communication_metadata world_state",
+    "0.148": "security_risk_score",
+    "0.151": "realtime_item",
+    "0.154": "retained_context",
+    "0.166": "dynamic_tools_updated",
+}
+_RECORDS_SINCE: Final = {"0.20": "state"}
+
+
+def _names(since: dict[str, str]) -> frozenset[bytes]:
+    return frozenset(name.encode() for names in since.values() for name in names.split())
+
+
+_SILENT: Final[dict[Family, frozenset[bytes]]] = {
+    "line": _names(_LINES_SINCE),
+    "response_item": _names(_RESPONSES_SINCE),
+    "event_msg": _names(_EVENTS_SINCE),
+    "item": _names(_ITEMS_SINCE),
+    "record": _names(_RECORDS_SINCE),
+}

@@ -1,0 +1,247 @@
+"""The lines of a rollout file, typed: of each only the fields that agentdash reads.
+
+A line is `{"timestamp", "type", "payload", "ordinal"?}` since autumn 2025 (0.36 at the latest). In the bare era before (0.20, 0.25) the
+payload stood alone, without a time. Whatever is not declared here is skipped undecoded.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+P = TypeVar("P")
+
+
+class Line(msgspec.Struct, Generic[P], gc=False):
+    """A line whose payload's type is known."""
+
+    payload: P
+    timestamp: str = ""
+    """When it was written, UTC."""
+    ordinal: int | None = None
+    """Counts the records of a paginated file (0.145+)."""
+
+
+# ---------------------------------------------------------------- the thread
+
+
+class SessionMeta(msgspec.Struct, gc=False):
+    """`session_meta`; the bare era's first line has `id` and `timestamp` of it."""
+
+    id: str | None = None
+    timestamp: str | None = None
+    cwd: str | None = None
+    cli_version: str | None = None
+    originator: str | None = None
+    source: Any = None
+    thread_source: Any = None
+    model_provider: str | None = None
+    parent_thread_id: str | None = None
+    forked_from_id: str | None = None
+    agent_nickname: str | None = None
+    agent_role: str | None = None
+    agent_path: str | None = None
+    subagent_history_start_ordinal: int | None = None
+
+
+class ThreadSettings(msgspec.Struct, gc=False):
+    """`thread_settings_applied` (0.133+)."""
+
+    thread_settings: dict[str, Any]
+    thread_id: str | None = None
+
+
+class ThreadNameUpdated(msgspec.Struct, gc=False):
+    """`thread_name_updated` (about 0.100-0.128)."""
+
+    thread_name: str | None = None
+    thread_id: str | None = None
+
+
+class TurnError(msgspec.Struct, gc=False):
+    """Why a turn failed: inside of `task_complete` (0.145+) and `turn_aborted` (0.160+), or an `error` event (extended files)."""
+
+    message: str | None = None
+    codex_error_info: Any = None
+
+
+class TurnMark(msgspec.Struct, gc=False):
+    """`task_started`, `task_complete`, `turn_aborted`."""
+
+    turn_id: str | None = None
+    last_agent_message: str | None = None
+    reason: str | None = None
+    error: TurnError | None = None
+
+
+class Usage(msgspec.Struct, gc=False):
+    """A TokenUsage."""
+
+    total_tokens: int | None = None
+
+
+class TokenInfo(msgspec.Struct, gc=False):
+    """`token_count.info`."""
+
+    total_token_usage: Usage | None = None
+    last_token_usage: Usage | None = None
+    model_context_window: int | None = None
+
+
+class TokenCount(msgspec.Struct, gc=False):
+    """`token_count`."""
+
+    info: TokenInfo | None = None
+    rate_limits: dict[str, Any] | None = None
+
+
+class TokenUsageRecord(msgspec.Struct, gc=False):
+    """`token_usage_record` (0.154+)."""
+
+    usage: Usage | None = None
+    thread_token_usage: Usage | None = None
+
+
+# ---------------------------------------------------------------- what was said
+
+
+class Part(msgspec.Struct, gc=False):
+    """A piece of content; images and encrypted ones have no text."""
+
+    text: str | None = None
+
+
+class Message(msgspec.Struct, gc=False):
+    """`message` of any role; `UserMessage` and `AgentMessage` items have no role."""
+
+    role: str | None = None
+    content: list[Part] | str | None = None
+
+
+class Letter(msgspec.Struct, gc=False):
+    """`agent_message` response item (0.140+): from one agent of a tree to another, named by path."""
+
+    author: str | None = None
+    recipient: str | None = None
+    content: list[Part] | str | None = None
+
+
+class Telling(msgspec.Struct, gc=False):
+    """`user_message` and `agent_message` events."""
+
+    message: str | None = None
+    kind: str | None = None
+    """0.36: `plain`, `user_instructions`, `environment_context`."""
+
+
+# ---------------------------------------------------------------- tool calls
+
+
+class ToolCall(msgspec.Struct, gc=False):
+    """`function_call` and `custom_tool_call`."""
+
+    name: str = ""
+    call_id: str = ""
+    namespace: str | None = None
+    arguments: str | dict[str, Any] | None = None
+    """JSON inside of a string."""
+    input: str | None = None
+    """Of a custom tool: free text."""
+
+
+class LocalShellCall(msgspec.Struct, gc=False):
+    """`local_shell_call`."""
+
+    call_id: str | None = None
+    id: str | None = None
+    action: dict[str, Any] = {}
+
+
+class ToolOutput(msgspec.Struct, gc=False):
+    """`function_call_output` and `custom_tool_call_output`; the object form is of 2025."""
+
+    call_id: str | None = None
+    output: str | list[Part] | dict[str, Any] | None = None
+
+
+class Command(msgspec.Struct, gc=False):
+    """`CommandExecution` item (0.150+) and `exec_command_end` event (extended files)."""
+
+    id: str = ""
+    call_id: str = ""
+    command: list[str] | str = ""
+    cwd: str | None = None
+    """A path, or a `file://` URI in items."""
+    source: str | None = None
+    status: str | None = None
+    exit_code: int | None = None
+    aggregated_output: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+
+
+class Patch(msgspec.Struct, gc=False):
+    """`FileChange` item and `patch_apply_end` event."""
+
+    id: str = ""
+    call_id: str = ""
+    changes: dict[str, Any] = {}
+    success: bool | None = None
+    status: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+
+
+class Invocation(msgspec.Struct, gc=False):
+    """`mcp_tool_call_end.invocation`."""
+
+    server: str = ""
+    tool: str = ""
+    arguments: Any = None
+
+
+class McpCall(msgspec.Struct, gc=False):
+    """`McpToolCall` and `DynamicToolCall` items, and the `mcp_tool_call_end` event."""
+
+    id: str = ""
+    call_id: str = ""
+    server: str = ""
+    tool: str = ""
+    namespace: str | None = None
+    arguments: Any = None
+    invocation: Invocation | None = None
+    status: str | None = None
+    result: Any = None
+    error: Any = None
+
+
+class Receiver(msgspec.Struct, gc=False):
+    """One of `CollabAgentToolCall.receiver_agents`."""
+
+    thread_id: str = ""
+    agent_nickname: str | None = None
+
+
+class CollabCall(msgspec.Struct, gc=False):
+    """`CollabAgentToolCall` item (0.150+) and `collab_agent_spawn_end` event (extended files)."""
+
+    tool: str | None = None
+    receiver_thread_ids: list[str] = []
+    receiver_agents: list[Receiver] = []
+    new_thread_id: str | None = None
+    new_agent_nickname: str | None = None
+
+
+class Activity(msgspec.Struct, gc=False):
+    """`SubAgentActivity` item and `sub_agent_activity` event (0.140+)."""
+
+    agent_thread_id: str = ""
+    kind: str | None = None
+
+
+class ItemCompleted(msgspec.Struct, gc=False):
+    """`item_completed`: written once, when the item is done."""
+
+    item: msgspec.Raw
+    started_at_ms: int | None = None

@@ -1,0 +1,231 @@
+"""The live sources: introduces Codex's files, the sensors and the hub to each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from agentdash.clock import Clock
+from agentdash.codex.home import CodexHome, default_home, locks, names, problem, thread_id
+from agentdash.codex.rollout import RolloutReader
+from agentdash.config import Config
+from agentdash.facts.events import (
+    Event,
+    FileGone,
+    FileReset,
+    FileSeen,
+    LineSkipped,
+    PaneDrawn,
+    PaneGone,
+    ProcessGone,
+    SourceSeen,
+    ThreadNamed,
+)
+from agentdash.facts.fleet import Fleet
+from agentdash.facts.text import clean_line
+from agentdash.hub import Emit, Source
+from agentdash.sensors.log import Grown, Unreadable
+from agentdash.sensors.processes import ProcessSensor
+from agentdash.sensors.tail import Change, Moved, Tail, Vanished
+from agentdash.sensors.tmux import TmuxSensor, current_pane, servers
+
+_NEWS: Final = (ProcessGone, PaneGone, PaneDrawn)
+"""Events that show that something is going on. (A process that only used some CPU does not.)"""
+_SKIM_ABOVE: Final = 1 << 20
+"""Bytes above which a rollout is at first read at its head and tail only; the rest is read in the background."""
+_BUSY, _QUIET = 0.5, 2.0
+"""Seconds between two looks at panes, processes and locks while something happens, and otherwise."""
+_CALM: Final = 10.0
+"""Seconds without news after which it is quiet."""
+_NAMES_EVERY: Final = 10.0
+"""Seconds between two readings of the session index."""
+
+
+def live_sources(config: Config, clock: Clock) -> list[Source]:
+    """All sources that the configuration asks for, in the order in which one look should go through them.
+
+    Files come first: who holds them is asked afterwards, so that a thread whose owner is not found has really been left.
+    """
+    pace = Pace(clock)
+    home = CodexHome(config.codex_home or default_home())
+    sources: list[Source] = [CodexFiles(home, config.sessions, clock, pace)]
+    if config.tmux:
+        wanted = servers(config.socket_names, config.socket_paths, default=True)
+        sources.append(Panes(TmuxSensor(wanted, skip=current_pane()), clock, pace))
+    return [*sources, Processes(home, clock, pace)]
+
+
+class Pace:
+    """How often it is worth looking: often while something happens."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._stirred = clock, clock.now()
+
+    def stir(self) -> None:
+        """Something has happened."""
+        self._stirred = self._clock.now()
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next look."""
+        return _BUSY if self._clock.now() - self._stirred < _CALM else _QUIET
+
+
+class CodexFiles:
+    """Rollouts, as they are found, grow, move and go."""
+
+    name = "codex"
+
+    def __init__(self, home: CodexHome, newest: int | None, clock: Clock, pace: Pace) -> None:
+        self._home, self._clock, self._pace = home, clock, pace
+        self._tail = Tail([home.sessions, home.archived], skim_above=_SKIM_ABOVE, newest=newest)
+        self._readers: dict[str, RolloutReader] = {}
+        self._gaps: dict[str, Path] = {}
+        """Skimmed files, to be read whole."""
+        self._names: dict[str, ThreadNamed] = {}
+        self._trouble: str | None = None
+        """Why a directory cannot be read."""
+
+    async def look(self, fleet: Fleet) -> Sequence[Event]:
+        """Every session, big ones by head and tail."""
+        del fleet
+        self._names = {named.thread: named for named in names(self._home)}
+        events = [event for change in self._tail.sweep() for event in self._events(change)]
+        return [*events, self._health()]
+
+    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+        """Newest sessions first, then whatever happens, and meanwhile the rest of the big ones."""
+        del fleet
+        emit([self._health()])
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow(emit))
+            group.create_task(self._fill(emit))
+            group.create_task(self._name(emit))
+
+    async def _follow(self, emit: Emit) -> None:
+        async for changes in self._tail.follow():
+            self._pace.stir()
+            emit([event for change in changes for event in self._events(change)])
+
+    async def _fill(self, emit: Emit) -> None:
+        while True:
+            await asyncio.sleep(_QUIET)
+            while self._gaps:
+                for change in self._tail.fill(self._gaps.pop(next(reversed(self._gaps)))):
+                    emit(self._events(change))
+                    await asyncio.sleep(0)
+
+    async def _name(self, emit: Emit) -> None:
+        while True:
+            news = {n.thread: n for n in names(self._home) if self._names.get(n.thread) != n}
+            self._names |= news
+            emit([*(n for n in news.values() if n.thread in self._readers), self._health()])
+            await asyncio.sleep(_NAMES_EVERY)
+
+    def _events(self, change: Change) -> list[Event]:
+        now = self._clock.now()
+        path = change.new if isinstance(change, Moved) else change.path
+        thread = thread_id(path)
+        if isinstance(change, Unreadable) and thread is None:
+            self._trouble = clean_line(f"{path}: {change.why}")
+            return [self._health()]
+        if thread is None:
+            return []
+        match change:
+            case Grown():
+                return self._grown(change, thread, now)
+            case Vanished():
+                self._readers.pop(thread, None)
+                self._gaps.pop(thread, None)
+                return [FileGone(at=now, thread=thread)]
+            case Unreadable():
+                return [self._file(path, thread, now, unreadable=change.why)]
+            case Moved():
+                return [self._file(path, thread, now)]
+
+    def _grown(self, change: Grown, thread: str, now: float) -> list[Event]:
+        events: list[Event] = []
+        if change.reset or thread not in self._readers:
+            events += [FileReset(at=now, thread=thread)] if thread in self._readers else []
+            self._readers[thread] = RolloutReader(thread)
+            events += [self._names[thread]] if thread in self._names else []
+        if change.skimmed:
+            self._gaps[thread] = change.path
+        events.append(self._file(change.path, thread, now, change))
+        events += [LineSkipped(at=now, thread=thread, what="oversized", detail="longer than is read")] * change.oversized
+        return [*events, *self._readers[thread].read(change.lines, change.first)]
+
+    def _file(self, path: Path, thread: str, now: float, grown: Grown | None = None, unreadable: str | None = None) -> FileSeen:
+        if grown is None:
+            try:
+                stat = path.stat()
+                size, modified = stat.st_size, stat.st_mtime
+            except OSError:
+                size, modified = 0, now
+        else:
+            size, modified = grown.size, grown.modified
+        return FileSeen(
+            at=now,
+            thread=thread,
+            path=clean_line(str(path)),
+            size=size,
+            modified=modified,
+            archived=path.is_relative_to(self._home.archived),
+            compressed=path.suffix == ".zst",
+            skimmed=grown is not None and grown.skimmed,
+            unreadable=unreadable,
+        )
+
+    def _health(self) -> SourceSeen:
+        trouble = problem(self._home) or self._trouble
+        detail = trouble or f"{len(self._readers)} sessions of {clean_line(str(self._home.root))}"
+        return SourceSeen(at=self._clock.now(), name=self.name, ok=trouble is None, detail=detail)
+
+
+class Panes:
+    """tmux panes, looked at again and again."""
+
+    name = "tmux"
+
+    def __init__(self, sensor: TmuxSensor, clock: Clock, pace: Pace) -> None:
+        self._sensor, self._clock, self._pace = sensor, clock, pace
+
+    async def look(self, fleet: Fleet) -> Sequence[Event]:
+        """All panes of all servers."""
+        del fleet
+        return await self._sensor.look(self._clock.now())
+
+    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+        """What changes among them."""
+        await _again(self, emit, fleet, self._pace)
+
+
+class Processes:
+    """Processes and who holds which thread, looked at again and again."""
+
+    name = "processes"
+
+    def __init__(self, home: CodexHome, clock: Clock, pace: Pace) -> None:
+        self._home, self._clock, self._pace = home, clock, pace
+        self._sensor = ProcessSensor(is_rollout=lambda path: thread_id(Path(path)) is not None)
+
+    async def look(self, fleet: Fleet) -> Sequence[Event]:
+        """Locks first: a look at processes ends with the event that says that both are complete."""
+        now = self._clock.now()
+        return [locks(self._home, now), *self._sensor.look(now, {p.pid for p in fleet.panes.values()})]
+
+    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+        """What changes among them."""
+        await _again(self, emit, fleet, self._pace)
+
+
+async def _again(source: Source, emit: Emit, fleet: Callable[[], Fleet], pace: Pace) -> None:
+    """Looks, and looks again after a pause that depends on how much is going on."""
+    while True:
+        events = await source.look(fleet())
+        if any(isinstance(event, _NEWS) for event in events):
+            pace.stir()
+        emit(events)
+        await asyncio.sleep(pace.pause)

@@ -1,0 +1,69 @@
+"""What psutil says of a process, for systems that have no /proc. The same questions as in `linux`, answered the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import psutil
+
+from agentdash.sensors.linux import Stat
+from agentdash.sensors.privacy import kept
+
+_T = TypeVar("_T")
+
+
+def stat(pid: int) -> Stat | None:
+    """Its vital signs; None when there is no such process. An exec shows in the name only."""
+
+    def signs(process: psutil.Process) -> Stat:
+        cpu = _ask(pid, lambda p: p.cpu_times())
+        zombie = _ask(pid, lambda p: p.status()) == psutil.STATUS_ZOMBIE
+        name = _ask(pid, lambda p: p.name()) or ""
+        return Stat(name, zombie, process.ppid(), process.create_time() - psutil.boot_time(), cpu.user + cpu.system if cpu else 0.0)
+
+    return _ask(pid, signs)
+
+
+def argv(pid: int) -> list[str]:
+    """Its argument vector."""
+    return _ask(pid, lambda p: p.cmdline()) or []
+
+
+def environment(pid: int) -> dict[str, str] | None:
+    """The kept part of its environment. macOS tells that of one's own process at most."""
+    variables = _ask(pid, lambda p: p.environ())
+    return kept(variables.items()) if variables else None
+
+
+def exe(pid: int) -> str | None:
+    """The path of the program that runs."""
+    return _ask(pid, lambda p: p.exe()) or None
+
+
+def cwd(pid: int) -> str | None:
+    """The directory it is in now."""
+    return _ask(pid, lambda p: p.cwd()) or None
+
+
+def terminal(pid: int) -> str | None:
+    """Its controlling terminal; None without one."""
+    return _ask(pid, lambda p: p.terminal())
+
+
+def open_files(pid: int) -> list[str]:
+    """Paths of the files that a process has open."""
+    return [file.path for file in _ask(pid, lambda p: p.open_files()) or []]
+
+
+def kernel(pid: int) -> None:
+    """Nothing: no other system tells a stranger what it enforces on a process."""
+    del pid
+
+
+def _ask(pid: int, question: Callable[[psutil.Process], _T]) -> _T | None:
+    """The answer; None where it may not be known, or the process is gone."""
+    try:
+        return question(psutil.Process(pid))
+    except (psutil.Error, OSError):
+        return None

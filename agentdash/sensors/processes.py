@@ -1,0 +1,232 @@
+"""Processes that matter: agents, what carries the marks of Codex or tmux, and everything below or above these.
+
+One pass per look. Who is new is a difference of pid sets; who is known gives only its vital signs (`/proc/PID/stat` on Linux), and is read
+in full again after an exec. psutil reads what is the same on every system.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Final
+
+import psutil
+from msgspec.structs import replace
+
+from agentdash.facts.events import Event, HostSeen, ProcessesCounted, ProcessGone, ProcessSeen, SourceSeen
+from agentdash.facts.process import Process, ProcessKey
+from agentdash.facts.text import clean_line
+from agentdash.sensors.agents import Identity, identify
+from agentdash.sensors.linux import Stat
+from agentdash.sensors.privacy import arguments
+
+if sys.platform == "linux":
+    from agentdash.sensors import linux as system
+else:
+    from agentdash.sensors import portable as system
+
+_CPU: Final = 0.05
+"""Seconds of CPU time that are worth an event."""
+_SLOWLY: Final = 4
+"""Looks between two readings of what shows in no vital sign: open rollouts and working directories."""
+_YOUNG: Final = 3.0
+"""Seconds for which a process that does not matter is looked at each time: it may yet exec something that does."""
+_SLICE: Final = 16
+"""Older processes that do not matter looked at again in each look, in turn: for a late exec, and for pids used again."""
+_EVERYWHERE: Final = frozenset(("CODEX_HOME", "CODEX_SQLITE_HOME", "TMUX_TMPDIR", "TMUX_PLUGIN_MANAGER_PATH"))
+"""Variables that people export in their profiles: no mark of anything."""
+
+
+class _Seen:
+    """One process of this machine, whether it matters or not."""
+
+    __slots__ = ("agent", "argv", "env", "exe", "followed", "held", "process", "reread", "stat")
+
+    def __init__(self, stat: Stat) -> None:
+        self.stat = stat
+        self.argv: list[str] = []
+        self.exe: str | None = None
+        self.env: dict[str, str] | None = None
+        self.agent: Identity | None = None
+        self.process: Process | None = None
+        """As it was told last."""
+        self.followed = False
+        """Whether it matters."""
+        self.held = False
+        """Whether telling of it waits for the next look."""
+        self.reread = False
+        """Whether it has become another program since it was told."""
+
+    def read(self, pid: int) -> None:
+        """Reads what an exec changes."""
+        self.argv, self.exe, self.env = system.argv(pid), system.exe(pid), system.environment(pid)
+        self.agent = identify(self.argv, self.exe)
+        self.reread = True
+
+    def runs(self, program: str) -> bool:
+        """Whether this is that program, by the first argument."""
+        return bool(self.argv) and self.argv[0].rpartition("/")[2] == program
+
+    @property
+    def marked(self) -> bool:
+        """Whether it matters by itself."""
+        return self.agent is not None or bool(self.env and any(n.startswith(("CODEX_", "TMUX")) for n in self.env.keys() - _EVERYWHERE))
+
+
+class ProcessSensor:
+    """Reports processes as they come, change and go.
+
+    Reported are: processes that carry `CODEX_*` or `TMUX*` in their environment, known agents, the processes in `pane_pids`, all
+    descendants of these, and their ancestors, so that kinship can be walked. Once reported, a process stays so until it is gone. A fork
+    that has not called exec yet is held back for one look: it still shows its parent's arguments and environment.
+
+    Args:
+        is_rollout: which of the files that a Codex process holds open are rollouts, by their path.
+    """
+
+    def __init__(self, *, is_rollout: Callable[[str], bool]) -> None:
+        self._is_rollout = is_rollout
+        self._seen: dict[int, _Seen] = {}
+        self._booted = psutil.boot_time()
+        self._looks = 0
+        self._turn = 0
+        self._panes: frozenset[int] = frozenset()
+        self._moved = False
+        """Whether somebody came, changed parents, or became another program in this look."""
+
+    def look(self, at: float, pane_pids: Collection[int] = ()) -> list[Event]:
+        """What has changed since the last look.
+
+        The first answer begins with `HostSeen`. Each ends with `ProcessesCounted` and `SourceSeen`: somebody looked. A change of CPU time
+        alone is told once it has come to 0.05 s.
+
+        Args:
+            at: now, unix seconds; the time of all events.
+            pane_pids: first processes of tmux panes.
+        """
+        events: list[Event] = [] if self._looks else [_host(at)]
+        pids = frozenset(psutil.pids())
+        self._moved = self._panes != (panes := frozenset(pane_pids))
+        self._panes = panes
+        lost = [self._drop(pid) for pid in self._seen.keys() - pids]
+        lost += [self._look_at(pid) for pid in sorted((pids - self._seen.keys()) | self._due(at - self._booted))]
+        events += [ProcessGone(at=at, key=key) for key in lost if key is not None]
+        if self._moved:
+            self._follow()
+        slowly = self._looks % _SLOWLY == 0
+        self._looks += 1
+        for pid, seen in self._seen.items():
+            if seen.followed and (process := self._changed(pid, seen, slowly)) is not None:
+                seen.process = process
+                events.append(ProcessSeen(at=at, process=process))
+        return [*events, ProcessesCounted(at=at), self._health(at)]
+
+    def _due(self, now: float) -> set[int]:
+        """Known pids whose vital signs are to be read: all that matter, the young, and a few of the others."""
+        others = [pid for pid, seen in self._seen.items() if not seen.followed]
+        start, self._turn = self._turn, (self._turn + _SLICE) % max(len(others), 1)
+        young = {pid for pid in others if now - self._seen[pid].stat.started < _YOUNG}
+        return {pid for pid, seen in self._seen.items() if seen.followed} | young | set(others[start : start + _SLICE])
+
+    def _look_at(self, pid: int) -> ProcessKey | None:
+        """Reads a process's vital signs; returns the key of another one that had this pid before, or of this one if it is gone."""
+        stat, seen = system.stat(pid), self._seen.get(pid)
+        if stat is None or seen is None or stat.started != seen.stat.started:
+            lost = self._drop(pid)
+            if stat is not None:
+                self._meet(pid, stat)
+            return lost
+        was, seen.stat = seen.stat, stat
+        if not stat.zombie and (stat.image != was.image or stat.name != was.name or (stat.image and not seen.argv)):
+            seen.read(pid)
+            self._moved = True
+        self._moved |= stat.ppid != was.ppid
+        return None
+
+    def _meet(self, pid: int, stat: Stat) -> None:
+        self._seen[pid] = seen = _Seen(stat)
+        self._moved = True
+        if not stat.zombie:
+            seen.read(pid)
+        parent = self._seen.get(stat.ppid)
+        seen.held = parent is not None and stat.image == parent.stat.image != 0
+
+    def _drop(self, pid: int) -> ProcessKey | None:
+        seen = self._seen.pop(pid, None)
+        return seen.process.key if seen is not None and seen.process is not None else None
+
+    def _follow(self) -> None:
+        """Marks everybody who matters."""
+        children: dict[int, list[int]] = {}
+        for pid, seen in self._seen.items():
+            children.setdefault(seen.stat.ppid, []).append(pid)
+        matter: set[int] = set()
+        below = [pid for pid, seen in self._seen.items() if seen.marked or pid in self._panes]
+        while below:
+            if (pid := below.pop()) not in matter:
+                matter.add(pid)
+                below += children.get(pid, ())
+        for pid in list(matter):
+            above = self._seen[pid].stat.ppid
+            while above in self._seen and above not in matter:
+                matter.add(above)
+                above = self._seen[above].stat.ppid
+        for pid in matter:
+            seen = self._seen[pid]
+            seen.followed = seen.followed or not (seen.stat.ppid == os.getpid() and seen.runs("tmux"))  # our own calls of tmux
+
+    def _changed(self, pid: int, seen: _Seen, slowly: bool) -> Process | None:
+        """The process as it is now, where that is worth telling."""
+        if seen.held:
+            seen.held = False
+            return None
+        stat, old = seen.stat, seen.process
+        if old is None or seen.reread:
+            seen.reread = False
+            new = self._read(pid, seen)
+            return None if old is not None and replace(new, cpu=old.cpu) == old else new
+        changed = stat.ppid != old.ppid or stat.zombie != old.zombie or stat.cpu - old.cpu >= _CPU
+        if not (changed or slowly):
+            return None
+        cwd, rollouts = _clean(system.cwd(pid)) or old.cwd, self._rollouts(pid, seen)
+        changed |= cwd != old.cwd or rollouts != old.rollouts
+        return replace(old, ppid=stat.ppid, zombie=stat.zombie, cpu=stat.cpu, cwd=cwd, rollouts=rollouts) if changed else None
+
+    def _read(self, pid: int, seen: _Seen) -> Process:
+        stat, agent = seen.stat, seen.agent
+        return Process(
+            key=ProcessKey(pid, self._booted + stat.started),
+            ppid=stat.ppid,
+            name=clean_line(stat.name),
+            argv=arguments(seen.argv),
+            exe=_clean(seen.exe),
+            cwd=_clean(system.cwd(pid)),
+            tty=system.terminal(pid),
+            env=seen.env,
+            kernel=system.kernel(pid),
+            agent=agent.agent if agent is not None and agent.role == "worker" else None,
+            rollouts=self._rollouts(pid, seen),
+            zombie=stat.zombie,
+            cpu=stat.cpu,
+        )
+
+    def _rollouts(self, pid: int, seen: _Seen) -> tuple[str, ...]:
+        if seen.agent is None or not seen.agent.keeps_rollouts or seen.stat.zombie:
+            return ()
+        return tuple(sorted({clean_line(path) for path in system.open_files(pid) if self._is_rollout(path)}))
+
+    def _health(self, at: float) -> SourceSeen:
+        followed = [seen.process for seen in self._seen.values() if seen.process is not None]
+        hidden = sum(process.env is None and not process.zombie for process in followed)
+        detail = f"{len(followed)} followed" + (f", {hidden} not readable" if hidden else "")
+        return SourceSeen(at=at, name="processes", ok=True, detail=detail)
+
+
+def _host(at: float) -> HostSeen:
+    return HostSeen(at=at, platform=sys.platform, kernel=system.kernel(os.getpid()), uid=os.getuid(), home=clean_line(str(Path.home())))
+
+
+def _clean(path: str | None) -> str | None:
+    return clean_line(path) if path else None

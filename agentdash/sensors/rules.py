@@ -1,0 +1,259 @@
+"""Screen rules as data: the `[screen]`, `[[rules]]` and `[[views]]` tables of `agents/<cli>.toml`, read, checked and compiled.
+
+A rule names the state that a screen means; a view names something that hides the program's prompt (a pager, a picker), while which nothing
+new can be known. What agentdash ships is overridden and extended by the user's own `agents/<cli>.toml`, table by table: a rule of the same
+id replaces ours, a new one is added. Whatever is wrong with a file is said in one line.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+
+from agentdash.facts.worker import State
+
+Region = Literal["title", "top", "tail", "menu", "footer", "turn"]
+"""Where a rule looks. `title`: the pane's title. `top`: the first lines. `tail`: the last lines that are not empty. `footer`: what stands
+below the input box. `turn`: what stands above it, from the user's last message on. `menu`: the block at the bottom where no input box is:
+dialogs replace it. The last three do not exist, and so match nothing, where the input box is missing, or there."""
+
+Cursor = Literal["hidden", "not-hidden", "not-visible"]
+"""What is asked of the cursor. Where it is not known, only the two negations hold."""
+
+TABLES: Final = frozenset(("identify", "screen", "rules", "views"))
+"""The tables that such a file may have."""
+
+_NOTHING: Final = r"(?!)"
+_T = TypeVar("_T")
+
+
+class RulesProblem(Exception):
+    """A rules file cannot be used: one line that names the file, the line where it is known, the rule, and what is wrong."""
+
+
+class _ScreenTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    tested: tuple[str, ...] = ()
+    prompt: str = _NOTHING
+    over: str = ""
+    under: str = ""
+    footer: str = r"^  "
+    echo: str = _NOTHING
+    menu: str = _NOTHING
+
+
+class _ViewTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: str
+    priority: int = 80
+    region: Region = "menu"
+    lines: int = 0
+    words: tuple[str, ...] = ()
+    all: tuple[str, ...] = ()
+    any: tuple[str, ...] = ()
+    none: tuple[str, ...] = ()
+    question: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    end: str | None = None
+    title: str | None = None
+    cursor: Cursor | None = None
+    prompt: bool | None = None
+    show: str | None = None
+    tested: tuple[str, ...] | None = None
+
+
+class _RuleTable(_ViewTable, frozen=True, forbid_unknown_fields=True):
+    state: State | None = None
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """How a program's screen is built: what is needed to cut it into regions."""
+
+    prompt: re.Pattern[str]
+    """The first line of the input box."""
+    over: re.Pattern[str]
+    """The line above the box."""
+    under: re.Pattern[str] | None
+    """The line that closes the box; None where the box is not closed."""
+    footer: re.Pattern[str]
+    """Every line below the box. A line that is none of these means that the box is not the program's own, or not there any more."""
+    echo: re.Pattern[str]
+    """The user's message, repeated above: where a turn begins."""
+    menu: re.Pattern[str]
+    """Lines that are no part of a menu: the block begins below the last of them."""
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One rule or view, compiled. What is empty or None asks for nothing; everything else must hold."""
+
+    id: str
+    """With the agent's name: `codex.approval-command`."""
+    state: State | None
+    """None: a view, which freezes what was known before."""
+    priority: int
+    """Higher first; of equals, the one that stands first in the file. Bands in use: 90 asks, 80 views, 70 trouble with the provider while it
+    works on it, 60 works, 50 how its last turn ended, 10 idle."""
+    region: Region
+    lines: int
+    """Only the last so many non-empty lines of the region (of `top`: the first); 0: the region's own measure."""
+    words: tuple[str, ...]
+    """Literals that all stand in the region."""
+    all: tuple[re.Pattern[str], ...]
+    any: tuple[re.Pattern[str], ...]
+    none: tuple[re.Pattern[str], ...]
+    question: tuple[re.Pattern[str], ...]
+    """Of a menu: any of these, above the first option. Menus have two halves, and one may be out of sight: that is told."""
+    options: tuple[re.Pattern[str], ...]
+    """Of a menu: all of these, among them the selection's mark."""
+    end: re.Pattern[str] | None
+    """Stands in the last three non-empty lines of the region."""
+    title: re.Pattern[str] | None
+    cursor: Cursor | None
+    prompt: bool | None
+    """Whether the input box must be there, or must not."""
+    show: re.Pattern[str] | None
+    """Further words to quote, such as the command that waits for an approval: the first group."""
+    tested: tuple[str, ...]
+    """Versions of the program on whose real screens the rule was tried; empty for rules that rest on what others have published."""
+
+
+class AgentRules(msgspec.Struct, frozen=True):
+    """All that is known about the screens of one program."""
+
+    agent: str
+    tested: tuple[str, ...]
+    layout: Layout
+    rules: tuple[Rule, ...]
+    """Rules and views, in the order in which they are tried."""
+
+
+Rules = Mapping[str, AgentRules]
+
+
+@cache
+def package_rules() -> Rules:
+    """The rules that ship with agentdash, by agent."""
+    return load_rules()
+
+
+def load_rules(user_dir: Path | None = None) -> dict[str, AgentRules]:
+    """The rules of the package, and over them those of a folder of the user's (`<cli>.toml` each); a folder that is missing is empty.
+
+    Raises:
+        RulesProblem: a file cannot be read, is not TOML, or holds something that is no rule.
+    """
+    ours = [(path.name, path.read_text("utf-8")) for path in (files("agentdash") / "agents").iterdir() if path.name.endswith(".toml")]
+    tables = {name.removesuffix(".toml"): [_Source(name, text)] for name, text in sorted(ours)}
+    for path in sorted(user_dir.glob("*.toml")) if user_dir else ():
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise RulesProblem(f"{path}: cannot be read: {error}") from error
+        tables.setdefault(path.stem, []).append(_Source(str(path), text, strict=True))
+    return {agent: _agent(agent, sources) for agent, sources in tables.items()}
+
+
+class _Source:
+    """One file: its tables, and the means to say where in it something stands."""
+
+    def __init__(self, name: str, text: str, *, strict: bool = False) -> None:
+        self.name, self._text = name, text
+        try:
+            self.tables: dict[str, Any] = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise RulesProblem(f"{name}: not TOML: {error}") from error
+        if strict and (unknown := sorted(self.tables.keys() - TABLES)):
+            raise RulesProblem(f"{name}: [{unknown[0]}] is no table of a rules file (there are: {', '.join(sorted(TABLES))})")
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        rows = self.tables.get(name, [])
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise RulesProblem(f"{self.name}: {name} must be written [[{name}]]")
+        return rows
+
+    def where(self, rule: str) -> str:
+        """`codex.toml:12: rule "approval"`, or without the line where the id is not found as it would be written."""
+        found = re.search(rf"(?m)^\s*id\s*=\s*[\"']{re.escape(rule)}[\"']", self._text)
+        line = f":{self._text.count(chr(10), 0, found.end()) + 1}" if found else ""
+        return f'{self.name}{line}: rule "{rule}"'
+
+
+def _agent(agent: str, sources: list[_Source]) -> AgentRules:
+    table: dict[str, Any] = {}
+    rules: dict[str, Rule] = {}
+    for source in sources:
+        table |= source.tables.get("screen", {})
+        screen = _convert(table, _ScreenTable, f"{source.name}: [screen]")
+        layout = _layout(screen, f"{source.name}: [screen]")
+        for rule in (_rule(agent, source, screen, n, row) for n, row in enumerate(source.rows("rules"), 1)):
+            rules[rule.id] = rule
+        for rule in (_rule(agent, source, screen, n, row, view=True) for n, row in enumerate(source.rows("views"), 1)):
+            rules[rule.id] = rule
+    return AgentRules(agent, screen.tested, layout, tuple(sorted(rules.values(), key=lambda r: -r.priority)))
+
+
+def _layout(screen: _ScreenTable, where: str) -> Layout:
+    return Layout(
+        prompt=_compile(screen.prompt, f"{where}: prompt"),
+        over=_compile(screen.over, f"{where}: over"),
+        under=_compile(screen.under, f"{where}: under") if screen.under else None,
+        footer=_compile(screen.footer, f"{where}: footer"),
+        echo=_compile(screen.echo, f"{where}: echo"),
+        menu=_compile(screen.menu, f"{where}: menu"),
+    )
+
+
+def _rule(agent: str, source: _Source, screen: _ScreenTable, number: int, row: dict[str, Any], *, view: bool = False) -> Rule:
+    name = row.get("id", f"number {number}")
+    where = source.where(name if isinstance(name, str) else f"number {number}")
+    table = _convert(row, _ViewTable if view else _RuleTable, where)
+    state = table.state if isinstance(table, _RuleTable) else None
+    if not view and state is None:
+        raise RulesProblem(f"{where}: a rule needs a state (what only hides the prompt belongs into [[views]])")
+    if not (table.words or table.all or table.any or table.end or table.options) and (table.region == "title" or table.prompt is None):
+        raise RulesProblem(f"{where}: would match any screen")
+
+    def patterns(key: str, given: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+        return tuple(_compile(pattern, f"{where}: {key}") for pattern in given)
+
+    def pattern(key: str, given: str | None) -> re.Pattern[str] | None:
+        return None if given is None else _compile(given, f"{where}: {key}")
+
+    return Rule(
+        id=f"{agent}.{table.id}",
+        state=state,
+        priority=table.priority,
+        region=table.region,
+        lines=table.lines,
+        words=table.words,
+        all=patterns("all", table.all),
+        any=patterns("any", table.any),
+        none=patterns("none", table.none),
+        question=patterns("question", table.question),
+        options=patterns("options", table.options),
+        end=pattern("end", table.end),
+        title=pattern("title", table.title),
+        cursor=table.cursor,
+        prompt=table.prompt,
+        show=pattern("show", table.show),
+        tested=screen.tested if table.tested is None else table.tested,
+    )
+
+
+def _convert(raw: dict[str, Any], to: type[_T], where: str) -> _T:
+    try:
+        return msgspec.convert(raw, to)
+    except msgspec.ValidationError as error:
+        raise RulesProblem(f"{where}: {error}") from error
+
+
+def _compile(pattern: str, where: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern, re.MULTILINE)
+    except re.error as error:
+        raise RulesProblem(f"{where}: bad regex {pattern!r}: {error}") from error

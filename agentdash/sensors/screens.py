@@ -1,0 +1,247 @@
+"""What the rules of a worker CLI make of its screen and title. A rule that matches names a state; nothing more is decided here.
+
+A screen is cut into regions first (`rules.Region`), because the same words mean different things at different places: an old dialog above
+the prompt, an answer that quotes one, a log that holds one. Rules are tried in the order of their priority, and the first that matches
+gives the reading. Of a menu of which only one half is in sight, the reading says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final
+
+import msgspec
+
+from agentdash.sensors.rules import AgentRules, Layout, Region, Rule, Rules, package_rules
+
+_LINES: Final = 200
+"""Lines of a screen that are looked at, from the bottom."""
+_WIDTH: Final = 400
+"""Characters of a line that are looked at."""
+_BOX: Final = 25
+"""How far above the last line the input box may end: popups of commands and files open below it."""
+_TAIL: Final = 25
+_TOP: Final = 3
+_QUOTE: Final = 240
+"""Characters of the text that is quoted."""
+_FRAME: Final = " │┃╭╮╰╯─"
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What a screen was read as."""
+
+    state: str | None
+    """A state's name; None where no rule decides."""
+    rule: str | None
+    """The id of the rule or view that matched, `codex.approval-command`."""
+    text: str
+    """The words that matched; of half a menu, which half is in sight."""
+    frozen: bool = False
+    """A view hides the prompt: what was known before still holds."""
+    partial: bool = False
+    """Half of a menu is out of sight."""
+
+
+NOTHING: Final = Reading(None, None, "")
+
+
+def read_screen(
+    agent: str,
+    screen: Sequence[str],
+    *,
+    title: str = "",
+    cursor_visible: bool | None = None,
+    width: int = 0,
+    height: int = 0,
+    rules: Rules | None = None,
+) -> Reading:
+    """Read a screen by the rules of an agent. Never raises; an unknown agent has no rules.
+
+    Args:
+        agent: `codex`, `claude` ...: the name of the rules file.
+        screen: the visible lines, top to bottom, without escapes.
+        title: the pane's title, empty where it is not known.
+        cursor_visible: whether the cursor is shown; None where that is not known.
+        width: columns of the pane, 0 where they are not known.
+        height: rows of the pane. A screen of more lines is cut to them, from the bottom.
+        rules: other rules than those of the package.
+    """
+    known = (package_rules() if rules is None else rules).get(agent)
+    if known is None:
+        return NOTHING
+    page = Page(screen[-height:] if height > 0 else screen, title, known.layout)
+    half: Reading | None = None
+    for rule in known.rules:
+        if not _admits(rule, page, cursor_visible):
+            continue
+        reading = _menu(rule, page) if rule.question else _match(rule, page)
+        if reading is None:
+            continue
+        if reading.state is not None or reading.frozen:
+            return msgspec.structs.replace(reading, partial=True) if half else reading
+        half = half or reading
+    return half or NOTHING
+
+
+def tested(agent: str, rule: str | None, rules: Rules | None = None) -> tuple[str, ...]:
+    """The versions on whose real screens a rule was tried; without a rule, those of the agent."""
+    known: AgentRules | None = (package_rules() if rules is None else rules).get(agent)
+    if known is None:
+        return ()
+    return next((r.tested for r in known.rules if r.id == rule), known.tested)
+
+
+class Page:
+    """One screen, cut into the regions that rules look at."""
+
+    def __init__(self, screen: Sequence[str], title: str, layout: Layout) -> None:
+        lines = [line[:_WIDTH].rstrip() for line in screen[-_LINES:]]
+        while lines and not lines[-1]:
+            lines.pop()
+        self.lines = lines
+        self.title = title.strip()
+        self._layout = layout
+        self._texts: dict[tuple[Region, int], str | None] = {}
+
+    @cached_property
+    def box(self) -> tuple[int, int] | None:
+        """Where the program's input box begins and ends (index after its last line): it has nothing but a footer below it."""
+        layout, lines = self._layout, self.lines
+        end = len(lines)
+        if layout.under is not None:
+            end = next((i for i in range(len(lines), max(0, len(lines) - _BOX), -1) if layout.under.search(lines[i - 1])), 0)
+        for i in range(end - 1, max(-1, end - 1 - _BOX), -1):
+            if layout.prompt.search(lines[i]):
+                while i and layout.prompt.search(lines[i - 1]):
+                    i -= 1
+                below = lines[end if layout.under is not None else i + 1 :]
+                own = layout.over.search(lines[i - 1] if i else "") and all(layout.footer.search(line) for line in below if line)
+                return (i, end if layout.under is not None else i + 1) if own else None
+        return None
+
+    @cached_property
+    def _menu_start(self) -> int:
+        """Where the block at the bottom begins; 0 where nothing else is above it."""
+        search = self._layout.menu.search
+        return next((i for i in range(len(self.lines), 0, -1) if search(self.lines[i - 1])), 0)
+
+    @property
+    def cut(self) -> bool:
+        """Whether the block at the bottom reaches up to the screen's first line: its beginning may be out of sight."""
+        return self._menu_start == 0
+
+    @cached_property
+    def _turn_start(self) -> int:
+        assert self.box is not None  # noqa: S101 - asked only of screens with an input box
+        search = self._layout.echo.search
+        return next((i for i in range(self.box[0], 0, -1) if search(self.lines[i - 1])), 0)
+
+    def text(self, region: Region, lines: int = 0) -> str | None:
+        """A region's lines, joined; None where this screen has no such region."""
+        key = (region, lines)
+        if key not in self._texts:
+            found = self._region(region, lines)
+            self._texts[key] = None if found is None else "\n".join(found)
+        return self._texts[key]
+
+    def _region(self, region: Region, lines: int) -> Sequence[str] | None:
+        match region:
+            case "title":
+                return (self.title,)
+            case "top":
+                return self.lines[: lines or _TOP]
+            case "tail":
+                return _last(self.lines, lines or _TAIL)
+            case "menu":
+                return None if self.box else _last(self.lines[self._menu_start :], lines)
+            case "footer":
+                return _last(self.lines[self.box[1] :], lines) if self.box else None
+            case "turn":
+                return _last(self.lines[self._turn_start : self.box[0]], lines) if self.box else None
+
+
+def _last(lines: Sequence[str], count: int) -> Sequence[str]:
+    """The last so many non-empty lines, and what is between them; 0: all."""
+    if not count:
+        return lines
+    for i in range(len(lines) - 1, -1, -1):
+        count -= bool(lines[i])
+        if not count:
+            return lines[i:]
+    return lines
+
+
+def _admits(rule: Rule, page: Page, cursor_visible: bool | None) -> bool:
+    """What a rule asks besides its region."""
+    if rule.prompt is not None and rule.prompt is (page.box is None):
+        return False
+    if rule.title is not None and not rule.title.search(page.title):
+        return False
+    match rule.cursor:
+        case "hidden":
+            return cursor_visible is False
+        case "not-hidden":
+            return cursor_visible is not False
+        case "not-visible":
+            return cursor_visible is not True
+        case None:
+            return True
+
+
+def _match(rule: Rule, page: Page) -> Reading | None:
+    text = page.text(rule.region, rule.lines)
+    if text is None or any(word not in text for word in rule.words):
+        return None
+    found = [pattern.search(text) for pattern in rule.all]
+    if rule.any:
+        found.append(next((match for pattern in rule.any if (match := pattern.search(text))), None))
+    found.extend(pattern.search(text) for pattern in rule.options)
+    if rule.end is not None and not rule.end.search("\n".join(_last(text.split("\n"), 3))):
+        return None
+    if any(match is None for match in found) or any(pattern.search(text) for pattern in rule.none):
+        return None
+    first = next((_lines_of(match) for match in found if match), "") or _last_line(text)
+    return Reading(rule.state, rule.id, _quote(first, text, rule), frozen=rule.state is None)
+
+
+def _menu(rule: Rule, page: Page) -> Reading | None:
+    """A menu has a question and options below it; the program may have had no room for both."""
+    text = page.text(rule.region, rule.lines)
+    if text is None or any(word not in text for word in rule.words) or any(pattern.search(text) for pattern in rule.none):
+        return None
+    marks = [pattern.search(text) for pattern in rule.options]
+    options = all(marks) and (rule.end is None or rule.end.search("\n".join(_last(text.split("\n"), 3))) is not None)
+    question = next((match for pattern in rule.question if (match := pattern.search(text))), None)
+    if options and marks[0] and question and question.start() < marks[0].start():
+        return Reading(rule.state, rule.id, _quote(_lines_of(question), text, rule), frozen=rule.state is None)
+    if options and marks[0] and not question:
+        said = f"options without the question: {_clean(_lines_of(marks[0]))}"
+        return Reading(rule.state if page.cut else None, rule.id, said, partial=True)
+    if question and not any(marks):
+        return Reading(None, rule.id, f"question without the options: {_clean(_lines_of(question))}", partial=True)
+    return None
+
+
+def _lines_of(match: re.Match[str]) -> str:
+    """The lines that a match touches, whole."""
+    text = match.string
+    start = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", max(match.end() - 1, match.start()))
+    return text[start : end if end >= 0 else len(text)]
+
+
+def _last_line(text: str) -> str:
+    return text.rstrip().rpartition("\n")[2]
+
+
+def _quote(first: str, text: str, rule: Rule) -> str:
+    more = rule.show.search(text) if rule.show else None
+    parts = (_clean(first), _clean(more.group(1)) if more else "")
+    return " · ".join(part for part in parts if part)[:_QUOTE]
+
+
+def _clean(text: str) -> str:
+    """On one line, without the frames that boxes are drawn with."""
+    return " ".join(part for line in text.split("\n") if (part := line.strip(_FRAME)))[:_QUOTE]

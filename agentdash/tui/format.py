@@ -1,0 +1,97 @@
+"""How numbers, times and long texts are written in little space. Widths are terminal cells, not characters."""
+
+from __future__ import annotations
+
+import time
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+_UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m"))
+
+
+def age(seconds: float | None) -> str:
+    """`2s`, `14s`, `3m`, `2h`, `5d`, `2y`: at most four cells. Empty where it is not known; what lies in the future is `0s`."""
+    if seconds is None:
+        return ""
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(0, int(seconds))}s"
+
+
+def duration(seconds: float) -> str:
+    """How long something took: `0.2s`, `14s`, then as `age`."""
+    return f"{max(0.0, seconds):.1f}s" if seconds < 10 else age(seconds)
+
+
+def count(number: int | None) -> str:
+    """`980`, `12.4k`, `272k`, `1.2M`: at most five cells. Empty where it is not known."""
+    if number is None:
+        return ""
+    value, unit = float(number), ""
+    for unit in ("", "k", "M", "G"):
+        if value < 999.5 or unit == "G":
+            break
+        value /= 1_000
+    return f"{value:.1f}{unit}" if unit and value < 99.95 else f"{value:.0f}{unit}"
+
+
+def clock(at: float) -> str:
+    """Local time of day, `20:14:07`."""
+    return time.strftime("%H:%M:%S", time.localtime(at))
+
+
+def stamp(at: float, now: float) -> str:
+    """When it was, in eight cells: the time if that was today, else the day (`11 Mar`) or the month (`Mar 2025`)."""
+    then, today = time.localtime(at), time.localtime(now)
+    if then[:3] == today[:3]:
+        return clock(at)
+    if abs(now - at) < 300 * 86_400:
+        return f"{then.tm_mday:2} {time.strftime('%b', then)}".ljust(8)
+    return time.strftime("%b %Y", then)
+
+
+def pad(text: str, width: int, mark: str = "", *, right: bool = False) -> str:
+    """`text` in exactly `width` cells: filled with spaces, or cut (and marked). `right` aligns it to the right."""
+    if (cells := cell_len(text)) > width:
+        text, cells = elide(text, width, mark), width
+    fill = " " * (width - cells)
+    return fill + text if right else text + fill
+
+
+def elide(text: str, width: int, mark: str) -> str:
+    """`text` in at most `width` cells, its end cut off and marked."""
+    if cell_len(text) <= width:
+        return text
+    room = width - cell_len(mark)
+    return set_cell_size(text, room).rstrip() + mark if room >= 0 else set_cell_size(text, max(0, width))
+
+
+def elide_middle(text: str, width: int, mark: str) -> str:
+    """`text` in at most `width` cells, its middle cut out and marked: of paths and ids both ends matter."""
+    if cell_len(text) <= width:
+        return text
+    room = width - cell_len(mark)
+    if room < 2:
+        return elide(text, width, mark)
+    tail = room - room // 3
+    return set_cell_size(text, room - tail).rstrip() + mark + set_cell_size(text[::-1], tail)[::-1].lstrip()
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """`text` in lines of at most `width` cells, broken at spaces where there are any. Line breaks in it are kept."""
+    return [line for block in text.split("\n") for line in _wrapped(block, max(1, width))] if text else []
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    lines, line = [], ""
+    for word in text.split(" "):
+        candidate = f"{line} {word}" if line else word
+        if cell_len(candidate) <= width:
+            line = candidate
+            continue
+        if line:
+            lines.append(line)
+        *full, line = chop_cells(word, width) or [""]
+        lines += full
+    return [*lines, line]

@@ -1,0 +1,82 @@
+"""Every key, once: the app's bindings, the footer, the help, the palette and the README are read from this table."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+from textual.binding import Binding, BindingType
+
+Group = Literal["Move", "Find", "Look", "Take along", "Program"]
+
+
+class Key(NamedTuple):
+    """A key or a few that do the same."""
+
+    id: str
+    """Stable name, for keymaps."""
+    keys: str
+    """As Textual spells them, separated by commas; the first is the one shown in the footer."""
+    action: str
+    label: str
+    """A word or two for the footer and the palette."""
+    help: str
+    """A sentence for the help screen."""
+    group: Group
+    on: Literal["app", "lines", "textual"] = "app"
+    """Who answers: the app, the part of the screen that has the focus, or Textual itself."""
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The keys as people read them: `ctrl+d`, `pgdn`, `?`."""
+        return tuple(_SHOWN.get(key, key) for key in self.keys.split(","))
+
+
+_SHOWN: Final = {"pagedown": "pgdn", "pageup": "pgup", "escape": "esc", "f1": "F1"}
+
+KEYS: Final = (
+    Key("down", "j,down", "down", "down", "Next row, or a line down.", "Move", "lines"),
+    Key("up", "k,up", "up", "up", "Previous row, or a line up.", "Move", "lines"),
+    Key("top", "g,home", "top", "top", "To the first row.", "Move", "lines"),
+    Key("bottom", "G,end", "bottom", "bottom", "To the last row.", "Move", "lines"),
+    Key("page-down", "ctrl+d,pagedown", "page(1)", "page down", "A page down.", "Move", "lines"),
+    Key("page-up", "ctrl+u,pageup", "page(-1)", "page up", "A page up.", "Move", "lines"),
+    Key("next-part", "tab", "focus_next", "next part", "To the next part of the screen.", "Move", "textual"),
+    Key("previous-part", "shift+tab", "focus_previous", "previous part", "To the previous part of the screen.", "Move", "textual"),
+    Key("filter", "/", "filter", "filter", "Show only workers with these words in any column; a leading ! shows the others.", "Find"),
+    Key("next-match", "n", "match(1)", "next match", "To the next worker that the last filter fits.", "Find"),
+    Key("previous-match", "N", "match(-1)", "previous match", "To the previous one.", "Find"),
+    Key("bucket", "f", "bucket", "bucket", "All, Needs you, Running, Ready, Gone, Mismatch in turn.", "Find"),
+    Key("attention", "a", "attention", "attention", "To the next worker that needs somebody.", "Find"),
+    Key("mismatch", "!", "mismatch", "mismatch", "To the next worker that got another sandbox than it was configured to have.", "Find"),
+    Key("why", "w", "why", "why", "Why this state and this verdict: all evidence, also what disagrees.", "Look"),
+    Key("open", "enter", "open", "open", "The chosen worker in detail; once more: on the whole screen.", "Look"),
+    Key("tab-right", "right,l", "tab(1)", "next tab", "Timeline, Screen, Calls, Evidence: the next one.", "Look"),
+    Key("tab-left", "left,h", "tab(-1)", "previous tab", "The previous one.", "Look"),
+    Key("jump", "o", "jump", "go to pane", "Go to the worker's tmux pane.", "Take along"),
+    Key("copy-id", "y", "copy_id", "copy id", "Copy the worker's id.", "Take along"),
+    Key(
+        "copy-remedy", "Y", "copy_remedy", "copy remedy", "Copy the remedy of its worst finding; once more: of the next one.", "Take along"
+    ),
+    Key("copy-text", "ctrl+c", "copy_text", "copy text", "Copy the text marked with the mouse.", "Take along", "textual"),
+    Key("theme", "t", "theme", "theme", "The next theme: dark, light, high-contrast, colour-blind, terminal.", "Program"),
+    Key("palette", ":,ctrl+p", "command_palette", "palette", "All actions and all workers by name.", "Program"),
+    Key("help", "?,f1", "help", "help", "These keys, and what the signs mean.", "Program"),
+    Key("back", "escape", "back", "back", "Back to the list; in the list, clear the filter.", "Program"),
+    Key("quit", "q", "leave", "quit", "Back, and from the list: quit.", "Program"),
+    Key("quit-now", "ctrl+q", "quit", "quit now", "Quit from anywhere.", "Program", "textual"),
+)
+BY_ID: Final = {key.id: key for key in KEYS}
+GROUPS: Final[tuple[Group, ...]] = ("Move", "Find", "Look", "Take along", "Program")
+
+
+def bindings(*ids: str) -> list[BindingType]:
+    """Textual's bindings of these keys."""
+    return [
+        Binding(key.keys, key.action, key.label, tooltip=key.help, id=key.id, group=Binding.Group(key.group))
+        for key in (BY_ID[name] for name in ids)
+    ]
+
+
+def ids(on: str) -> tuple[str, ...]:
+    """The keys that this party answers."""
+    return tuple(key.id for key in KEYS if key.on == on)

@@ -1,0 +1,107 @@
+"""The order of the fleet list: as a tree, or flat with the worst first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from agentdash.facts.worker import State, Worker
+
+_URGENCY: Final = {
+    State.WAITING_APPROVAL: 0,
+    State.WAITING_INPUT: 1,
+    State.BLOCKED_SANDBOX: 2,
+    State.FAILED_PERMISSION: 3,
+    State.FAILED_PROVIDER: 4,
+    State.RUNNING: 6,
+    State.UNKNOWN: 7,
+    State.UNREACHABLE: 8,
+    State.COMPLETED: 9,
+    State.INTERRUPTED: 9,
+    State.EXITED: 10,
+}
+_MISMATCH: Final = 5
+"""A mismatch comes after those who need somebody and before everybody else."""
+
+
+class Row(NamedTuple):
+    """A worker and where it stands."""
+
+    worker: Worker
+    stem: str = ""
+    """The lines of the tree that lead to it."""
+    path: str = ""
+    """The names above it where the tree does not show them: `main/`."""
+
+    @property
+    def name(self) -> str:
+        """Its name in full: `main/Pasteur`."""
+        return self.path + self.worker.name
+
+
+def urgency(worker: Worker) -> int:
+    """The smaller, the sooner somebody should look."""
+    rank = _URGENCY[worker.state]
+    return min(rank, _MISMATCH) if worker.mismatch else rank
+
+
+def flat(workers: Sequence[Worker], every: Sequence[Worker]) -> tuple[Row, ...]:
+    """One after another, the worst first; among equals in the order they came.
+
+    Args:
+        workers: those to show.
+        every: the whole fleet, to name the parents from.
+    """
+    by_id = {worker.id: worker for worker in every}
+    return tuple(Row(worker, path=_path(worker, by_id)) for worker in sorted(workers, key=urgency))
+
+
+def tree(workers: Sequence[Worker], every: Sequence[Worker], glyphs: tuple[str, str, str]) -> tuple[Row, ...]:
+    """As a tree; families stay together and come in the order of their worst member. Whose parent is not shown stands for itself.
+
+    Args:
+        workers: those to show, parents before their children.
+        every: the whole fleet, to name the parents from.
+        glyphs: a child with siblings below it, the last child, the line past a child.
+    """
+    families: list[list[tuple[Worker, int]]] = []
+    places: dict[str, tuple[int, list[tuple[Worker, int]]]] = {}
+    for worker in workers:
+        if worker.parent in places:
+            depth, family = places[worker.parent]
+            depth += 1
+        else:
+            depth, family = 0, []
+            families.append(family)
+        family.append((worker, depth))
+        places[worker.id] = depth, family
+    families.sort(key=lambda family: min(urgency(worker) for worker, _ in family))
+    by_id = {worker.id: worker for worker in every} if len(workers) < len(every) else {}
+    return tuple(row for family in families for row in _family(family, by_id, glyphs))
+
+
+def _family(members: Sequence[tuple[Worker, int]], by_id: dict[str, Worker], glyphs: tuple[str, str, str]) -> list[Row]:
+    """The rows of one family, built from the last one up: only then is it known which lines go on."""
+    first = members[0][0]
+    if len(members) == 1:
+        return [Row(first, path=_path(first, by_id))]
+    tee, corner, bar = glyphs
+    below: list[bool] = []  # for each depth: is there a later sibling?
+    rows = []
+    for worker, depth in reversed(members):
+        below.extend([False] * (depth + 1 - len(below)))
+        stem = "".join(bar if on else " " * len(bar) for on in below[1:depth])
+        rows.append(Row(worker, stem + (tee if below[depth] else corner) if depth else "", _path(worker, by_id) if not depth else ""))
+        del below[depth + 1 :]
+        below[depth] = True
+    return rows[::-1]
+
+
+def _path(worker: Worker, by_id: dict[str, Worker]) -> str:
+    names: list[str] = []
+    seen = {worker.id}
+    while (parent := by_id.get(worker.parent or "")) is not None and parent.id not in seen:
+        names.append(parent.name)
+        seen.add(parent.id)
+        worker = parent
+    return "".join(f"{name}/" for name in reversed(names))

@@ -1,0 +1,109 @@
+"""The dashboard: the fleet, the chosen worker beside it, the findings below."""
+
+from __future__ import annotations
+
+from textual import getters, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.screen import Screen
+
+from agentdash.facts.worker import Snapshot
+from agentdash.tui.filter import Filter
+from agentdash.tui.rows import Row, flat, tree
+from agentdash.tui.theme import Glyphs
+from agentdash.tui.view import View
+from agentdash.tui.widgets.filter_bar import FilterBar
+from agentdash.tui.widgets.findings import FindingsStrip
+from agentdash.tui.widgets.fleet_list import FleetList, nobody, titles
+from agentdash.tui.widgets.footer import Footer
+from agentdash.tui.widgets.header import Header
+from agentdash.tui.widgets.lines import Lines
+from agentdash.tui.widgets.worker_panel import WorkerPanel
+
+HINTS = ("attention", "mismatch", "why", "open", "filter", "bucket", "jump", "palette", "help")
+CARDS_BELOW = 50
+"""Cells of the list under which a worker takes two lines."""
+
+
+class FleetScreen(Screen[None]):
+    """The root. It owns the filter and the order of the rows; whom the cursor is on, the app knows."""
+
+    header = getters.query_one(Header)
+    fleet = getters.query_one(FleetList)
+    titles = getters.query_one("#titles", Lines)
+    panel = getters.query_one(WorkerPanel)
+    findings = getters.query_one(FindingsStrip)
+    bar = getters.query_one(FilterBar)
+
+    class Narrowed(Message):
+        """Another filter is in force."""
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__()
+        self.glyphs = glyphs
+        self.filter = Filter()
+        self.last_text = ""
+        """The words filtered by last, which `n` goes on looking for."""
+        self.rows: tuple[Row, ...] = ()
+        self._arranged: tuple[Snapshot, Filter, bool] | None = None
+
+    def compose(self) -> ComposeResult:
+        """Header, list and panel, findings, filter, footer."""
+        yield Header()
+        with Horizontal(id="body"):
+            with Vertical(id="left"):
+                yield Lines(id="titles", focusable=False)
+                yield FleetList(id="fleet")
+            yield WorkerPanel()
+        yield FindingsStrip()
+        yield FilterBar()
+        yield Footer(self.glyphs, *HINTS)
+
+    def on_mount(self) -> None:
+        """Keys go to the list first."""
+        self.fleet.focus()
+
+    def order(self, snapshot: Snapshot, picked: str | None) -> str | None:
+        """Puts the rows in order; returns whom the cursor is on: the picked worker, or, where that one is not shown, a neighbour."""
+        upright = not (self.has_class("-strip") or self.fleet.tall > 1)
+        if self._arranged is None or self._arranged[0] is not snapshot or self._arranged[1:] != (self.filter, upright):
+            kept = [worker for worker in snapshot.workers if self.filter.lets(worker)] if self.filter.active else snapshot.workers
+            self.rows = tree(kept, snapshot.workers, self.glyphs.tree) if upright else flat(kept, snapshot.workers)
+            self._arranged = (snapshot, self.filter, upright)
+        if not self.rows or any(row.worker.id == picked for row in self.rows):
+            return picked
+        return self.rows[min(self.fleet.cursor, len(self.rows) - 1)].worker.id
+
+    def draw(self, view: View) -> None:
+        """Shows what the view says."""
+        self.header.show_fleet(view)
+        cells = self.fleet.room
+        self.titles.show([titles(self.fleet.columns)])
+        self.fleet.show_rows(self.rows, view.picked, view.look, nobody(view.snapshot, self.filter.active, cells, view.look))
+        self.bar.show(self.filter, len(self.rows), len(view.by_id))
+        if self.panel.display:
+            self.panel.show(view.worker, view.parent, view.look)
+        self.findings.show_fleet(view.snapshot, view.look)
+
+    def narrow(self, chosen: Filter) -> None:
+        """Puts another filter in force."""
+        self.filter = chosen
+        self.last_text = chosen.text or self.last_text
+        self.post_message(self.Narrowed())
+
+    @on(Lines.Resized)
+    def _reshaped(self) -> None:
+        cards = self.fleet.room < CARDS_BELOW and not self.has_class("-strip")
+        self.set_class(cards, "-cards")
+        self.fleet.reshape("cards" if cards else "columns")
+
+    @on(FilterBar.Typed)
+    def _typed(self, event: FilterBar.Typed) -> None:
+        self.narrow(self.filter._replace(text=event.text))
+
+    @on(FilterBar.Done)
+    def _typing_done(self, event: FilterBar.Done) -> None:
+        if not event.kept:
+            self.narrow(self.filter._replace(text=""))
+        self.fleet.focus()

@@ -1,0 +1,219 @@
+"""How a state looks: its glyph, its word, its tone; and the colours of the five themes.
+
+Glyphs in columns are one cell wide in every terminal, with two exceptions that East Asian terminals may draw two wide: `≠`, the sign
+this program is about, and the box-drawing lines of the tree. Whoever has such a terminal runs with `--ascii`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from textual.theme import BUILTIN_THEMES, Theme
+
+from agentdash.facts.worker import Direction, State, Verdict, Worker
+from agentdash.tui.spans import Span, Tone
+
+
+@dataclass(frozen=True)
+class Glyphs:
+    """One set of signs."""
+
+    states: dict[State, str]
+    verdicts: dict[Verdict, str]
+    directions: dict[Direction, str]
+    buckets: dict[str, str]
+    tree: tuple[str, str, str]
+    """A child with siblings below it, the last child, and the line past a child."""
+    cursor: str
+    agrees: tuple[str, str]
+    """Evidence against, evidence for."""
+    ellipsis: str
+    dot: str
+    rule: str
+
+
+UNICODE: Final = Glyphs(
+    states={
+        State.RUNNING: "▸",
+        State.WAITING_INPUT: "?",
+        State.WAITING_APPROVAL: "!",
+        State.BLOCKED_SANDBOX: "⊘",
+        State.FAILED_PERMISSION: "⊗",
+        State.FAILED_PROVIDER: "↯",
+        State.COMPLETED: "✓",
+        State.INTERRUPTED: "▪",
+        State.EXITED: "✕",
+        State.UNREACHABLE: "◌",
+        State.UNKNOWN: "◦",
+    },
+    verdicts={"match": "=", "mismatch": "≠", "unverified": "?"},
+    directions={"stricter": "▾", "looser": "▴", "label": "≠"},
+    buckets={"needs-you": "!", "running": "▸", "ready": "✓", "gone": "✕", "unknown": "◦", "mismatch": "≠"},
+    tree=("├ ", "└ ", "│ "),
+    cursor="›",
+    agrees=("✗", "✓"),
+    ellipsis="⋯",
+    dot="⋅",
+    rule="─",
+)
+
+ASCII: Final = Glyphs(
+    states={
+        State.RUNNING: ">",
+        State.WAITING_INPUT: "?",
+        State.WAITING_APPROVAL: "!",
+        State.BLOCKED_SANDBOX: "#",
+        State.FAILED_PERMISSION: "X",
+        State.FAILED_PROVIDER: "E",
+        State.COMPLETED: "+",
+        State.INTERRUPTED: "-",
+        State.EXITED: "x",
+        State.UNREACHABLE: "~",
+        State.UNKNOWN: ".",
+    },
+    verdicts={"match": "=", "mismatch": "!=", "unverified": "?"},
+    directions={"stricter": "v", "looser": "^", "label": "!="},
+    buckets={"needs-you": "!", "running": ">", "ready": "+", "gone": "x", "unknown": ".", "mismatch": "!="},
+    tree=("|- ", "`- ", "|  "),
+    cursor="*",
+    agrees=("x", "+"),
+    ellipsis="..",
+    dot="-",
+    rule="-",
+)
+
+
+class Look(NamedTuple):
+    """What drawing depends on beside the thing drawn and the room for it."""
+
+    now: float
+    """Unix seconds; ages are counted from here."""
+    glyphs: Glyphs
+
+
+TONES_OF_STATES: Final[dict[State, Tone]] = {
+    State.RUNNING: "live",
+    State.WAITING_INPUT: "ask",
+    State.WAITING_APPROVAL: "ask",
+    State.BLOCKED_SANDBOX: "stuck",
+    State.FAILED_PERMISSION: "stuck",
+    State.FAILED_PROVIDER: "stuck",
+    State.COMPLETED: "ready",
+    State.INTERRUPTED: "ready",
+    State.EXITED: "gone",
+    State.UNREACHABLE: "gone",
+    State.UNKNOWN: "gone",
+}
+BUCKET_TONES: Final[dict[str, Tone]] = {
+    "needs-you": "ask",
+    "running": "live",
+    "ready": "ready",
+    "gone": "gone",
+    "unknown": "gone",
+    "mismatch": "mismatch",
+}
+VERDICT_TONES: Final[dict[Verdict, Tone]] = {"match": "muted", "mismatch": "mismatch", "unverified": "muted"}
+STATE_WIDTH: Final = 19
+"""Cells of the longest sign and word: `x failed permission`."""
+
+
+def word(state: State) -> str:
+    """The state's name as people read it."""
+    return state.value.replace("-", " ")
+
+
+def sign(worker: Worker, glyphs: Glyphs) -> Span:
+    """Glyph and word of a worker's state, with the exit status where one is known: `x exited 137`."""
+    state, pane, text = worker.state, worker.pane, word(worker.state)
+    if state is State.EXITED and pane is not None and pane.dead:
+        if pane.dead_signal is not None:
+            text += f" sig {pane.dead_signal}"
+        elif pane.dead_status is not None:
+            text += f" {pane.dead_status}"
+    return Span(f"{glyphs.states[state]} {text}", TONES_OF_STATES[state])
+
+
+def verdict(worker: Worker, glyphs: Glyphs) -> Span:
+    """The mark of comparing configured and got."""
+    found = worker.sandbox.verdict
+    return Span(glyphs.verdicts[found], VERDICT_TONES[found])
+
+
+THEMES: Final = (
+    Theme(
+        name="dark",
+        primary="#7aa2d6",
+        secondary="#8795a8",
+        success="#8ec07c",
+        warning="#e8b45a",
+        error="#ea7565",
+        accent="#c69aec",
+        foreground="#d5d9e0",
+        background="#14171c",
+        surface="#191d24",
+        panel="#20252d",
+        variables={"border-blurred": "#333b47", "border": "#7aa2d6", "block-cursor-background": "#2c3644"},
+    ),
+    Theme(
+        name="light",
+        primary="#1f5fae",
+        secondary="#5c6878",
+        success="#2c7a3f",
+        warning="#9a6300",
+        error="#b3261e",
+        accent="#7b35b0",
+        foreground="#20242b",
+        background="#fafaf7",
+        surface="#f1f1ec",
+        panel="#e7e7e0",
+        dark=False,
+        variables={"border-blurred": "#cfcfc6", "border": "#1f5fae", "block-cursor-background": "#d8e2ee"},
+    ),
+    Theme(
+        name="high-contrast",
+        primary="#66ccff",
+        secondary="#ffffff",
+        success="#00ff66",
+        warning="#ffff00",
+        error="#ff6666",
+        accent="#ff99ff",
+        foreground="#ffffff",
+        background="#000000",
+        surface="#000000",
+        panel="#1a1a1a",
+        text_alpha=1.0,
+        variables={
+            "border-blurred": "#aaaaaa",
+            "border": "#ffffff",
+            "block-cursor-background": "#004080",
+            "text-muted": "#d8d8d8",
+        },
+    ),
+    Theme(  # Okabe and Ito's colours: told apart with every common kind of colour vision
+        name="colour-blind",
+        primary="#56b4e9",
+        secondary="#999999",
+        success="#56b4e9",
+        warning="#f0e442",
+        error="#e8771f",
+        accent="#cc79a7",
+        foreground="#e4e4e4",
+        background="#15171a",
+        surface="#1a1d21",
+        panel="#22262b",
+        variables={"border-blurred": "#3a3f46", "border": "#56b4e9", "block-cursor-background": "#2f3841"},
+    ),
+    replace(  # the terminal's own sixteen colours, on its own background, be it dark or light
+        BUILTIN_THEMES["ansi-dark"],
+        name="terminal",
+        accent="ansi_magenta",
+        variables={
+            **BUILTIN_THEMES["ansi-dark"].variables,
+            "border": "ansi_blue",
+            "border-blurred": "ansi_bright_black",
+            "scrollbar": "ansi_bright_black",
+            "scrollbar-background": "ansi_default",
+        },
+    ),
+)

@@ -1,0 +1,36 @@
+"""What the screens draw: one snapshot, and what the person in front of it chose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agentdash.facts.worker import Snapshot, Worker
+from agentdash.tui.theme import Look
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything that a screen is a function of, its size aside."""
+
+    look: Look
+    snapshot: Snapshot | None = None
+    """None until the first one arrives."""
+    by_id: dict[str, Worker] = field(default_factory=dict)
+    picked: str | None = None
+    """Id of the worker that the cursor is on."""
+    banner: str | None = None
+    trouble: str | None = None
+    """What is wrong with the feed."""
+
+    @property
+    def worker(self) -> Worker | None:
+        """The worker that the cursor is on."""
+        return self.by_id.get(self.picked or "")
+
+    @property
+    def parent(self) -> str | None:
+        """The name of its parent."""
+        if (worker := self.worker) is None or worker.parent is None:
+            return None
+        parent = self.by_id.get(worker.parent)
+        return parent.name if parent else worker.parent

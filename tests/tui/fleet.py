@@ -1,0 +1,385 @@
+"""Fleets to look at: every state, verdict and direction, deep trees, wide names, and strings that would like to be escapes or markup."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from agentdash.clock import VirtualClock
+from agentdash.facts.events import Escalation
+from agentdash.facts.fleet import Call, Denial, Moment, Source, Tokens
+from agentdash.facts.pane import Pane, PaneKey
+from agentdash.facts.policy import Filesystem, Network, Policy, Rule
+from agentdash.facts.worker import Agent, Evidence, Finding, Got, Judged, Link, Sandbox, Snapshot, State, Worker
+
+NOW = 1_773_260_047.0
+"""2026-03-11 20:14:07 UTC."""
+
+FULL = Policy(Filesystem.UNRESTRICTED, Network.ON, approval="never", enforced_by="nobody")
+WORKSPACE = Policy(
+    Filesystem.WORKSPACE,
+    Network.OFF,
+    (Rule("/", "read"), Rule("/home/dev/shop", "write"), Rule("/tmp", "write"), Rule("$TMPDIR", "write")),
+    approval="on-request",
+)
+READ = Policy(Filesystem.READ_ONLY, Network.OFF, (Rule("/", "read"),), approval="on-request")
+MEDIATED = Policy(
+    Filesystem.CUSTOM,
+    Network.MEDIATED,
+    (Rule("/", "read"), Rule("/home/dev/data", "write"), Rule("/home/dev/.ssh", "deny")),
+    approval="granular",
+    may_ask=("sandbox_approval",),
+)
+
+
+def frozen() -> VirtualClock:
+    """A clock that stands still."""
+    clock = VirtualClock(NOW)
+    clock.set(paused=True, now=NOW)
+    return clock
+
+
+class Still:
+    """A feed of these snapshots, one after another; then silence."""
+
+    def __init__(self, *snapshots: Snapshot) -> None:
+        self._snapshots = snapshots
+
+    async def snapshots(self) -> AsyncIterator[Snapshot]:
+        for snapshot in self._snapshots:
+            yield snapshot
+        await asyncio.Event().wait()
+
+
+class Pushed:
+    """A feed that tests push snapshots into; an exception pushed into it is raised, None ends it."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[Snapshot | Exception | None] = asyncio.Queue()
+
+    def push(self, item: Snapshot | Exception | None) -> None:
+        self.queue.put_nowait(item)
+
+    async def snapshots(self) -> AsyncIterator[Snapshot]:
+        while (item := await self.queue.get()) is not None:
+            if isinstance(item, Exception):
+                raise item
+            yield item
+
+
+def pane(number: int, screen: str = "", **more: Any) -> Pane:
+    return Pane(
+        PaneKey("default", f"%{number}"),
+        session="work",
+        window=f"{number}:agents",
+        pid=4000 + number,
+        command="node",
+        title=more.pop("title", ""),
+        screen=tuple(screen.splitlines()),
+        drawn_at=NOW - 3,
+        **more,
+    )
+
+
+def worker(name: str, state: State, why: str = "", *, ago: float = 5, since: float = 60, **more: Any) -> Worker:
+    agent = more.pop("agent", Agent("codex", "0.169.0"))
+    evidence = more.pop("evidence", ())
+    return Worker(
+        id=more.pop("id", f"019cd{abs(sum(ord(c) * 31**i for i, c in enumerate(name))) % 16**7:07x}-7aa1-7c03-9d5e-0242ac120002"),
+        kind=more.pop("kind", "codex-thread"),
+        name=name,
+        agent=agent,
+        judged=Judged(state, NOW - since, why, evidence),
+        last_activity=NOW - ago,
+        **more,
+    )
+
+
+def stale_flag(count: int) -> Finding:
+    return Finding(
+        kind="stale-network-flag",
+        direction="label",
+        severity="warning",
+        configured="turn_context, line 212: files unrestricted, network on, approval never",
+        got="CODEX_SANDBOX_NETWORK_DISABLED=1 (pid 4242)",
+        message="The flag says that the network is off; the kernel says that it is on. "
+        "Tools that trust the flag will skip network work. It was inherited from whatever started this Codex.",
+        since=NOW - 72,
+        last=NOW - 1,
+        count=count,
+        evidence=(
+            Evidence("rollout", NOW - 900, "policy-in-force", "turn_context, line 212: files unrestricted, network on"),
+            Evidence("environment", NOW - 72, "flags-seen", "CODEX_SANDBOX_NETWORK_DISABLED=1 in pid 4242"),
+        ),
+        remedy='shell_environment_policy.exclude = ["CODEX_SANDBOX*"]',
+        pids=(4242,),
+    )
+
+
+FOREIGN = Finding(
+    kind="foreign-sandbox-flag",
+    direction="stricter",
+    severity="warning",
+    configured="files unrestricted, network on, approval never",
+    got="CODEX_SANDBOX=seatbelt (pid 4242)",
+    message="The command carries CODEX_SANDBOX=seatbelt, but this policy starts no sandbox: it was inherited from whatever started this Codex.",
+    since=NOW - 70,
+    last=NOW - 1,
+    count=9,
+    remedy='shell_environment_policy.exclude = ["CODEX_SANDBOX*"]',
+)
+LOOSER = Finding(
+    kind="missing-network-flag",
+    direction="looser",
+    severity="danger",
+    configured="files workspace, network off, approval on-request",
+    got="CODEX_SANDBOX_NETWORK_DISABLED unset, seccomp 0 (pid 6001)",
+    message="The policy turns the network off, but the command does not carry the flag that goes with it, "
+    "and the kernel shows no sandbox around it.",
+    since=NOW - 400,
+    last=NOW - 200,
+    count=2,
+)
+DENIED = Finding(
+    kind="denied-filesystem",
+    direction="stricter",
+    severity="warning",
+    configured="files workspace, network off, approval on-request",
+    got="EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'",
+    message="The last thing it tried was denied: /home/dev/.local/share/opencode may not be written.",
+    since=NOW - 185,
+    last=NOW - 185,
+    count=1,
+    remedy='sandbox_workspace_write.writable_roots = ["/home/dev/.local/share/opencode"]',
+)
+
+OPENCODE_SCREEN = """\
+  opencode 1.0.150                                      fix tests
+
+  > make the tests of the checkout service pass
+
+  I'll look at the failing tests first.
+
+  $ npm test
+  > shop@2.1.0 test
+  > vitest run
+
+  EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'
+
+  Error: could not open the session database
+
+  > _"""
+
+CALLS = (
+    Call(id="c9", at=NOW - 9, line=340, kind="command", tool="shell", text="pytest -q tests/checkout", cwd="/home/dev/shop"),
+    Call(
+        id="c8",
+        at=NOW - 26,
+        line=331,
+        kind="command",
+        tool="shell",
+        text="env | grep CODEX",
+        ended_at=NOW - 26,
+        outcome="ended",
+        exit_code=0,
+        tail="CODEX_SANDBOX=seatbelt\nCODEX_SANDBOX_NETWORK_DISABLED=1",
+    ),
+    Call(
+        id="c7",
+        at=NOW - 44,
+        line=320,
+        kind="command",
+        tool="shell",
+        text="curl -m 3 https://registry.example.com/left-pad",
+        ended_at=NOW - 41,
+        outcome="ended",
+        exit_code=6,
+        tail="curl: (6) Could not resolve host: registry.example.com",
+        escalation=Escalation("escalated", "the tests download a fixture"),
+        denial=Denial("network", "curl: (6) Could not resolve host: registry.example.com", certain=False),
+    ),
+    Call(
+        id="c6",
+        at=NOW - 58,
+        line=310,
+        kind="patch",
+        tool="apply_patch",
+        text="src/checkout/total.py",
+        ended_at=NOW - 57.8,
+        outcome="refused-by-user",
+    ),
+    Call(id="c5", at=NOW - 70, line=300, kind="command", tool="shell", text="npm run dev", ended_at=NOW - 69, outcome="running", session="3"),
+)
+MOMENTS = (
+    Moment(NOW - 90_000, "prompt", "Find out why the checkout tests fail, and mend it"),
+    Moment(NOW - 900, "policy", "full access, network on, approval never"),
+    Moment(NOW - 75, "turn", "started"),
+    Moment(NOW - 74, "message", "I'll run the tests first, then look at what the failing ones have in common."),
+    *(Moment(call.at, "call", call.text, call.id) for call in reversed(CALLS[2:])),
+    Moment(NOW - 40, "trouble", "stream disconnected before completion: retrying 1/5"),
+    *(Moment(call.at, "call", call.text, call.id) for call in reversed(CALLS[:2])),
+)
+
+HOSTILE = "[bold red]x[/] [/oops] $(reboot) `id` <script>&amp; \\e]2;gone\\a"
+
+
+def everybody() -> Snapshot:
+    """A fleet with every state, verdict and direction."""
+    main = worker("main", State.RUNNING, "turn open, waits for 2 children", ago=2, since=410, line="waiting for 2 children")
+    main = replace(
+        main,
+        below=("waiting-approval Pasteur the Younger",),
+        sandbox=Sandbox("match", FULL, None, Got("unset", "unset", 0, "host", NOW - 30, "environment")),
+        tokens=Tokens(total=182_400, context=96_000, window=272_000),
+        cwd="/home/dev/shop",
+        model="gpt-5.3-codex",
+        turns=12,
+        moments=MOMENTS[:4],
+        links=(Link("pid 4100", "holds the writer lock"), Link("pane %1", "pid 4100 descends from its first process")),
+        pane=pane(1, "codex\n\n> Find out why the checkout tests fail\n\n  Waiting for Lagrange and Pasteur"),
+    )
+    mismatched = Sandbox(
+        "mismatch",
+        FULL,
+        "asked to run outside of the sandbox: ended",
+        Got("1", "seatbelt", 0, "host", NOW - 1, "environment"),
+        (stale_flag(9), FOREIGN),
+    )
+    pasteur = worker(
+        "Pasteur",
+        State.RUNNING,
+        "turn open, `pytest -q tests/checkout` is running (pid 4242)",
+        ago=0,
+        since=72,
+        parent=main.id,
+        depth=1,
+        sandbox=mismatched,
+        line="$ pytest -q tests/checkout",
+        calls=CALLS,
+        moments=MOMENTS,
+        tokens=Tokens(total=48_210, context=31_000, window=272_000),
+        cwd="/home/dev/shop",
+        model="gpt-5.3-codex",
+        turns=2,
+        pids=(4242,),
+        links=(Link("pid 4242", "CODEX_THREAD_ID in its environment: pytest -q"),),
+        file="/home/dev/.codex/sessions/2026/03/11/rollout-2026-03-11T20-12-55-019cd.jsonl",
+        evidence=(
+            Evidence("rollout", NOW - 72, "turn-open", "task_started, line 213; no task_complete since"),
+            Evidence("process", NOW - 1, "command-running", "pid 4242 `pytest -q tests/checkout`, 1.2 s CPU"),
+            Evidence("lock", NOW - 5, "owner-alive", "pid 4100 holds thread-writer-locks/019cd.lock"),
+            Evidence("title", NOW - 5, "title-idle", "the pane's title says ready", agrees=False),
+        ),
+        notes=("3 × unknown world_state2 skipped",),
+    )
+    lagrange = worker(
+        "Lagrange",
+        State.RUNNING,
+        "turn open, the model is answering",
+        ago=1,
+        since=71,
+        parent=main.id,
+        depth=1,
+        sandbox=Sandbox("mismatch", FULL, None, Got("1", None, None, None, NOW - 3, "output"), (stale_flag(9),)),
+        line="Reading src/checkout/total.py",
+        tokens=Tokens(total=22_000),
+        moments=MOMENTS[2:4],
+    )
+    younger = worker(
+        "Pasteur the Younger",
+        State.WAITING_APPROVAL,
+        "asks to run `git push`",
+        ago=31,
+        since=31,
+        parent=pasteur.id,
+        depth=2,
+        sandbox=Sandbox("unverified", WORKSPACE),
+        line="asks to run `git push`",
+    )
+    main, pasteur = replace(main, children=(lagrange.id, pasteur.id)), replace(pasteur, children=(younger.id,))
+    rest = (
+        worker(
+            "api-worker",
+            State.WAITING_APPROVAL,
+            "asks to run `curl -m 3 http://example.com`: the network is off",
+            ago=14,
+            since=14,
+            pane=pane(4, "Would you like to run the following command?\n\n  $ curl -m 3 http://example.com\n\n> 1. Yes\n  2. No"),
+            sandbox=Sandbox("match", WORKSPACE, "asked to run outside of the sandbox: open", Got("1", "unset", 2, "own", NOW - 60, "environment")),
+            tokens=Tokens(total=61_000, context=201_000, window=272_000),
+            line="asks to run `curl -m 3 http://example.com`: the network is off",
+            calls=CALLS[2:3],
+            moments=MOMENTS[:2],
+        ),
+        worker(
+            "fix tests",
+            State.BLOCKED_SANDBOX,
+            "EROFS: /home/dev/.local/share/opencode is read-only",
+            ago=185,
+            since=185,
+            agent=Agent("opencode", "1.0.150"),
+            kind="pane",
+            id="%7",
+            pane=pane(7, OPENCODE_SCREEN, title="OC | fix tests"),
+            sandbox=Sandbox("match", WORKSPACE, None, Got("1", "unset", 2, "own", NOW - 190, "environment"), (DENIED,)),
+            evidence=(
+                Evidence("screen", NOW - 185, "opencode.denied", "EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'"),
+                Evidence("kernel", NOW - 185, "mount-table", "/ is read-only; /home/dev/shop is writable"),
+                Evidence("process", NOW - 2, "idle", "no child, 0.0 s CPU in 3m"),
+                Evidence("screen", NOW - 2, "redrawn", "the spinner moves: does not count as work", agrees=False),
+            ),
+            line="Error: could not open the session database",
+        ),
+        worker("deploy", State.FAILED_PERMISSION, "the user refused `kubectl apply`", ago=640, since=640, sandbox=Sandbox("mismatch", WORKSPACE, None, Got("unset", "unset", 0, "host", NOW - 200, "environment"), (LOOSER,)), line="refused"),
+        worker("gemini", State.FAILED_PROVIDER, "429 Too Many Requests: quota exhausted until tomorrow", ago=300, since=300, agent=Agent("gemini", "0.21.1"), kind="pane", id="%9", pane=pane(9, "API Error: 429"), line="API Error: 429"),
+        worker("claude", State.WAITING_INPUT, "sits at its prompt", ago=95, since=95, agent=Agent("claude", "2.1.4"), kind="pane", id="%5", pane=pane(5, "╭───╮\n│ > │\n╰───╯"), line="? for shortcuts"),
+        worker("docs", State.COMPLETED, "its last turn is complete", ago=720, since=720, pane=pane(2), sandbox=Sandbox("match", READ, None, Got("1", "unset", 2, "own", NOW - 800, "output")), line="The README now says how to install it.", tokens=Tokens(total=9_300)),
+        worker("データベース移行の調査", State.COMPLETED, "its last turn is complete", ago=3_000, since=3_000, sandbox=Sandbox("unverified", MEDIATED), line="移行スクリプトを書きました。テストはまだです。"),
+        worker("spike", State.INTERRUPTED, "its user stopped it", ago=5_400, since=5_400, sandbox=Sandbox("unverified", WORKSPACE), line="Let me think about the alternatives."),
+        worker(HOSTILE, State.UNKNOWN, HOSTILE, ago=7_000, since=7_000, agent=Agent(HOSTILE, HOSTILE), cwd=f"/home/dev/{HOSTILE}", line=HOSTILE, evidence=(Evidence("title", NOW, "[/rule]", HOSTILE),), moments=(Moment(NOW - 7_000, "message", HOSTILE),)),
+        worker("nightly", State.UNREACHABLE, "its tmux server does not answer", ago=9_000, since=8_000, sandbox=Sandbox("unverified", FULL)),
+        worker("old-run", State.EXITED, "pid 3003 is gone, killed by a signal", ago=86_400 * 3, since=86_400 * 3, pane=pane(3, dead=True, dead_status=137), sandbox=Sandbox("unverified", WORKSPACE)),
+    )
+    return Snapshot(NOW, (main, lagrange, pasteur, younger, *rest), sources())
+
+
+def sources(**detail: str) -> tuple[Source, ...]:
+    """Health of the three sources; those named here fail, with this detail."""
+    return tuple(Source(name, name not in detail, detail.get(name, ""), NOW - 1) for name in ("codex", "processes", "tmux"))
+
+
+def nobody() -> Snapshot:
+    """Nothing there, and every source says why."""
+    return Snapshot(NOW, (), sources(codex="no Codex home at /home/dev/.codex", tmux="no tmux server on /tmp/tmux-1000/default"))
+
+
+def many(total: int) -> Snapshot:
+    """A big fleet: families of five."""
+    template = {w.state: w for w in everybody().workers}
+    states = list(template)
+    workers: list[Worker] = []
+    for i in range(total):
+        own = template[states[i * 7 % len(states)]]
+        child = i % 5 > 0
+        workers.append(
+            replace(
+                own,
+                id=f"{i:08x}-7aa1-7c03-9d5e-0242ac120002",
+                name=f"worker {i}",
+                parent=workers[i - i % 5].id if child else None,
+                depth=1 if child else 0,
+                children=(),
+            )
+        )
+    return Snapshot(NOW, tuple(workers), sources())
+
+
+def changed(snapshot: Snapshot, every: int, line: str) -> Snapshot:
+    """The same with a new line and a new sign of life for each `every`th worker."""
+    workers = tuple(
+        replace(w, line=line, last_activity=(w.last_activity or NOW) + 1) if i % every == 0 else w for i, w in enumerate(snapshot.workers)
+    )
+    return replace(snapshot, at=snapshot.at + 0.1, workers=workers)

@@ -1,0 +1,87 @@
+"""Rollouts to read in tests: recorded ones, and ones made of a few lines."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agentdash.codex.home import open_lines, thread_id
+from agentdash.codex.rollout import RolloutReader
+from agentdash.facts.events import Event
+
+DATA = Path(__file__).parents[1] / "data"
+RECORDINGS = DATA / "recordings"
+ROLLOUTS = DATA / "rollouts"
+VERSIONS = sorted((p.name for p in RECORDINGS.iterdir() if p.is_dir()), key=lambda v: int(v.split(".")[1]))
+THREAD = "01a1fa8b-2cba-7501-a214-dc60155cd481"
+BORN = 1795204787.386
+"""The time in `THREAD`, 2026-11-20T19:59:47.386Z."""
+PARENT = "01a1fa8a-0000-7501-a214-dc60155cd481"
+E_ = TypeVar("E_", bound=Event)
+
+
+def files(version: str, scenario: str, base: Path = RECORDINGS) -> list[Path]:
+    """The rollouts of a scenario, oldest thread first."""
+    return sorted((base / version / scenario).glob("*.jsonl"))
+
+
+def all_files() -> list[Path]:
+    """Every rollout that is stored."""
+    return sorted(DATA.glob("r*/*/*/*.jsonl"))
+
+
+def events_of(path: Path) -> list[Event]:
+    """Its events."""
+    thread = thread_id(path)
+    assert thread is not None
+    return RolloutReader(thread).read(open_lines(path))
+
+
+def only(kind: type[E_], events: list[Event]) -> list[E_]:
+    """The events of one kind."""
+    return [event for event in events if isinstance(event, kind)]
+
+
+def line(type_: str, payload: dict[str, Any], *, second: float = 1.0, ordinal: int | None = None) -> bytes:
+    """A line of a rollout, `second` seconds after `THREAD` began."""
+    when = datetime.fromtimestamp(BORN + second, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    numbered = {} if ordinal is None else {"ordinal": ordinal}
+    return json.dumps({"timestamp": when, **numbered, "type": type_, "payload": payload}, separators=(",", ":")).encode()
+
+
+def response(type_: str, **fields: Any) -> bytes:
+    """A `response_item` line."""
+    return line("response_item", {"type": type_, **fields})
+
+
+def event(type_: str, **fields: Any) -> bytes:
+    """An `event_msg` line."""
+    return line("event_msg", {"type": type_, **fields})
+
+
+def item(type_: str, **fields: Any) -> bytes:
+    """An `item_completed` line."""
+    return event("item_completed", thread_id=THREAD, turn_id="turn-1", item={"type": type_, **fields}, completed_at_ms=1)
+
+
+def call(name: str, arguments: dict[str, Any] | str, *, id_: str = "call_1", **more: Any) -> bytes:
+    """A `function_call` line."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return response("function_call", name=name, arguments=text, call_id=id_, **more)
+
+
+def answer(output: Any, *, id_: str = "call_1") -> bytes:
+    """A `function_call_output` line."""
+    return response("function_call_output", call_id=id_, output=output)
+
+
+def meta(**fields: Any) -> bytes:
+    """The first line of a thread that began just now."""
+    return line("session_meta", {"id": THREAD, "timestamp": "2026-11-20T19:59:47.386Z", "cwd": "/home/dev/project", **fields})
+
+
+def read(*lines: bytes) -> list[Event]:
+    """The events of these lines in a file of `THREAD`."""
+    return RolloutReader(THREAD).read(lines)

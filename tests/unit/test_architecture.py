@@ -1,0 +1,75 @@
+"""The rules of the house that a machine can check."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "agentdash"
+MAY_IMPORT = {
+    "facts": {"facts"},
+    "judge": {"facts", "judge"},
+    "codex": {"facts", "codex", "clock"},
+    "sensors": {"facts", "sensors"},
+    "hub": {"facts", "judge", "clock"},
+    "replay": {"facts", "judge", "codex", "sensors", "hub", "replay", "clock"},
+    "live": {"facts", "judge", "codex", "sensors", "hub", "clock", "config"},
+    "demo": {"facts", "judge", "codex", "hub", "replay", "clock", "demo"},
+    "report": {"facts", "judge", "codex", "hub", "replay", "config", "report"},
+    "tui": {"facts", "judge", "hub", "replay", "clock", "tui"},
+    "config": {"facts", "config"},
+    "clock": set(),
+}
+"""Which part may import which; `cli` may import all of them."""
+AT_HOME = {"textual": "tui", "libtmux": "sensors", "psutil": "sensors", "watchfiles": "sensors", "websockets": "codex"}
+IMPURE = {"os", "pathlib", "io", "subprocess", "socket", "asyncio", "time", "threading", "shutil", "tempfile", "sqlite3", "logging"}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def part(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_one_way(path: Path) -> None:
+    here = part(path)
+    for name in imports(path):
+        top, *rest = name.split(".")
+        if top == "agentdash" and rest and here in MAY_IMPORT:
+            assert rest[0] in MAY_IMPORT[here], f"{here} imports {name}"
+        if top in AT_HOME:
+            assert here == AT_HOME[top], f"{top} is used outside of {AT_HOME[top]}"
+        if here in ("facts", "judge"):
+            assert top not in IMPURE, f"{here} is pure and imports {name}"
+
+
+def test_every_part_has_its_rule() -> None:
+    assert {part(p) for p in modules()} - {"cli", "__init__", "__main__"} <= set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["status", "--json", "--no-tmux", "--codex-home", "/nonexistent"]])
+def test_commands_without_a_screen_do_not_load_textual(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom agentdash.cli import main\n"
+        f"sys.argv = ['agentdash', *{arguments!r}]\n"
+        "try: main()\nexcept SystemExit as e: assert not e.code, e.code\n"
+        "assert 'textual' not in sys.modules, 'textual'\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, cwd=PACKAGE.parent)

@@ -1,0 +1,263 @@
+"""What real Codexes wrote, read line by line: no line unknown, every fact once, the same facts from every version."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agentdash.facts import events as e
+from agentdash.facts.policy import Filesystem, Network
+from tests.unit.rollout_files import RECORDINGS, ROLLOUTS, VERSIONS, all_files, events_of, files, only
+
+PROBE = [
+    'echo "role=${ROLE:-solo}"; echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; '
+    'echo "sandbox=${CODEX_SANDBOX:-}"; echo "thread=${CODEX_THREAD_ID:-}"',
+    "env | grep ^CODEX | sort",
+    "touch $HOME/agentdash-denied && echo wrote-home; touch in-workspace && echo wrote-workspace",
+    "python3 -c \"import socket; print(socket.getaddrinfo('example.com', 443)[0][4][0])\"",
+]
+PROBES = ("read-only", "workspace-write", "workspace-write-network", "full-access", "full-access-leaked-flags")
+POLICIES = {
+    "read-only": (Filesystem.READ_ONLY, Network.OFF),
+    "workspace-write": (Filesystem.WORKSPACE, Network.OFF),
+    "workspace-write-network": (Filesystem.WORKSPACE, Network.ON),
+    "full-access": (Filesystem.UNRESTRICTED, Network.ON),
+    "full-access-leaked-flags": (Filesystem.UNRESTRICTED, Network.ON),
+    "kanban-board": (Filesystem.WORKSPACE, Network.OFF),
+    "escalation-refused": (Filesystem.WORKSPACE, Network.OFF),
+    "killed-mid-command": (Filesystem.WORKSPACE, Network.OFF),
+    "provider-401": (Filesystem.READ_ONLY, Network.OFF),
+    "spawn": (Filesystem.UNRESTRICTED, Network.ON),
+    "spawn-leaked-flags": (Filesystem.UNRESTRICTED, Network.ON),
+}
+MINOR = {version: int(version.split(".")[1]) for version in VERSIONS}
+SPAWNING = [v for v in VERSIONS if MINOR[v] >= 107]
+
+
+def story(version: str, scenario: str) -> list[e.Event]:
+    (path,) = files(version, scenario)
+    return events_of(path)
+
+
+@pytest.mark.parametrize("path", all_files(), ids=lambda p: "/".join(p.parts[-3:-1]))
+def test_every_stored_rollout_is_understood(path: Path) -> None:
+    events = events_of(path)
+    assert only(e.LineSkipped, events) == []
+    assert isinstance(events[0], e.ThreadStarted)
+    calls = only(e.CallStarted, events)
+    ends = Counter(end.call for end in only(e.CallEnded, events) if end.outcome != "running")
+    assert max(Counter(call.call for call in calls).values(), default=1) == 1
+    assert set(ends) <= {call.call for call in calls}
+    assert max(ends.values(), default=1) == 1
+    assert all(event.at > 1.7e9 and event.line > 0 for event in events)
+    assert [event.line for event in events] == sorted(event.line for event in events)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("scenario", PROBES)
+def test_a_scenario_is_the_same_commands_in_every_version(version: str, scenario: str) -> None:
+    events = story(version, scenario)
+    calls = only(e.CallStarted, events)
+    assert [call.text for call in calls] == PROBE
+    assert {call.kind for call in calls} == {"command"}
+    ends = only(e.CallEnded, events)
+    assert [end.call for end in ends] == [call.call for call in calls]
+    flag = "1" if "leaked" in scenario or (scenario in ("read-only", "workspace-write")) else ""
+    assert f"flag={flag}\n" in ends[0].output
+    assert ends[0].exit_code == 0
+    assert ends[3].exit_code == 1
+    assert "socket.gaierror" in ends[3].output
+    assert [(said.who, said.text) for said in only(e.Said, events)] == [
+        ("user", "[[probe]] run the recorded scenario"),
+        ("agent", "Probe finished."),
+    ]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("scenario", POLICIES)
+def test_the_policy_is_what_codex_was_started_with(version: str, scenario: str) -> None:
+    for path in files(version, scenario):
+        policies = [event.policy for event in only(e.PolicySet, events_of(path))]
+        assert bool(policies) == (version != "0.20.0")  # `codex exec` of 0.20 wrote no policy at all
+        assert {(p.filesystem, p.network) for p in policies if p} <= {POLICIES[scenario]}
+        assert None not in policies
+        assert {p.approval for p in policies if p} <= {"never"}
+
+
+@pytest.mark.parametrize("version", [v for v in VERSIONS if MINOR[v] < 98])
+def test_the_environment_context_and_the_turn_context_of_2025_agree(version: str) -> None:
+    for scenario in PROBES:
+        first, *rest = only(e.PolicySet, story(version, scenario)) or [None]
+        if first is not None:
+            assert first.origin == "environment_context"
+            assert {event.origin for event in rest} == {"turn_context"}
+            assert {event.policy for event in rest} == {first.policy}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_turns_are_marked_since_0_107(version: str) -> None:
+    events = story(version, "workspace-write")
+    starts, ends = only(e.TurnStarted, events), only(e.TurnEnded, events)
+    assert len(starts) == len(ends) == (MINOR[version] >= 107)
+    for start, end in zip(starts, ends, strict=True):
+        assert (end.turn, end.how, end.message, end.error) == (start.turn, "completed", "Probe finished.", None)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_escalation_is_asked_for_and_refused(version: str) -> None:
+    events = story(version, "escalation-refused")
+    (call,), (end,) = only(e.CallStarted, events), only(e.CallEnded, events)
+    assert call.escalation == e.Escalation("escalated", "Need to run outside of the sandbox to read its flags.")
+    # 0.20 and 0.36 do not know this spelling, and ran the command in the sandbox
+    assert end.outcome == ("refused-by-approval" if MINOR[version] > 36 else "ended")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_kill_leaves_the_call_open(version: str) -> None:
+    events = story(version, "killed-mid-command")
+    ended = {end.call for end in only(e.CallEnded, events)}
+    still_open = [call.text for call in only(e.CallStarted, events) if call.call not in ended]
+    assert still_open == (["sleep 30"] if MINOR[version] >= 72 else [])  # before, a call was written with its output
+    assert only(e.TurnEnded, events) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_provider_failures_are_told_since_0_150(version: str) -> None:
+    told = {
+        scenario: [(end.error or "", end.error_kind) for end in only(e.TurnEnded, story(version, scenario))]
+        for scenario in ("provider-401", "provider-500", "provider-quota", "stream-drops")
+    }
+    if MINOR[version] < 107:
+        assert not any(told.values())
+    elif MINOR[version] < 150:
+        assert all(ends == [("", None)] for ends in told.values())
+    else:
+        errors = {scenario: ends[0] for scenario, ends in told.items()}
+        assert errors["provider-401"][0].startswith("unexpected status 401 Unauthorized: Incorrect API key provided")
+        assert errors["provider-401"][1] == ("other" if version == "0.150.0" else "http_connection_failed 401")
+        assert errors["provider-500"][1] == "internal_server_error"
+        quota = "response_too_many_failed_attempts 429" if version == "0.150.0" else "usage_limit_exceeded"
+        assert errors["provider-quota"][1] == quota
+        assert errors["stream-drops"] == ("stream disconnected before completion: stream closed before response.completed", "other")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_model_that_repeats_itself_is_heard_each_time(version: str) -> None:
+    said = [event.text for event in only(e.Said, story(version, "stream-drops")) if event.who == "agent"]
+    assert said == ["half"] * (0 if version == "0.20.0" else 3)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_denial_says_what_the_command_printed(version: str) -> None:
+    ends = only(e.CallEnded, story(version, "read-only"))
+    assert "touch: cannot touch '/home/dev/agentdash-denied': " in ends[2].output.splitlines()[0]
+    assert "StreamOutput" not in ends[2].output
+    assert ends[2].exit_code == 1
+    assert ends[2].outcome == ("denied" if version in ("0.20.0", "0.36.0", "0.98.0", "0.107.0", "0.114.0") else "ended")
+
+
+@pytest.mark.parametrize("version", SPAWNING)
+@pytest.mark.parametrize("scenario", ["spawn", "spawn-leaked-flags"])
+def test_parents_and_children_name_each_other(version: str, scenario: str) -> None:
+    families = [events_of(path) for path in files(version, scenario)]
+    started = [only(e.ThreadStarted, events)[0] for events in families]
+    (root,) = [thread for thread in started if thread.parent is None]
+    children = {thread.thread: thread.nickname for thread in started if thread.parent == root.thread}
+    assert len(children) == 2
+    assert {thread.source for thread in started if thread.parent} == {"subagent"}
+    spawned = [event for events in families for event in only(e.ChildSpawned, events)]
+    assert {(event.thread, event.child, event.nickname) for event in spawned} == {(root.thread, *child) for child in children.items()}
+    kinds = Counter(call.kind for call in only(e.CallStarted, families[started.index(root)]))
+    assert kinds == {"command": 1, "spawn": 2, "wait": 1}
+    assert not any(thread.helper for thread in started)
+
+
+def test_the_newest_tokens_are_the_thread_s_total() -> None:
+    counted = only(e.TokensCounted, story("0.169.0", "workspace-write"))
+    assert counted[-1].total == 9210
+    assert counted[-1].context == 2444
+    assert counted[-1].window == 258_400
+    assert len({(c.total, c.context, c.window) for c in counted}) == len(counted)  # told twice, counted once
+
+
+# ---------------------------------------------------------------- what the recordings do not show
+
+
+def rollouts(version: str, scenario: str) -> list[list[e.Event]]:
+    return [events_of(path) for path in files(version, scenario, ROLLOUTS)]
+
+
+def test_a_command_in_the_background_ends_when_its_item_says_so() -> None:
+    (events,) = rollouts("0.169.0", "background-commands")
+    told: dict[str, list[tuple[str, int | None, str]]] = {}
+    for end in only(e.CallEnded, events):
+        told.setdefault(end.call, []).append((end.outcome, end.exit_code, end.output))
+    calls = {call.text: told[call.call] for call in only(e.CallStarted, events)}
+    assert calls["echo start; sleep 2; echo finished; exit 3"] == [("running", None, "start\n"), ("ended", 3, "start\nfinished\n")]
+    assert calls["sleep 60"] == [("running", None, ""), ("aborted", None, "")]
+    assert [call.kind for call in only(e.CallStarted, events)] == ["command", "poll", "poll", "command", "poll", "command"]
+
+
+def test_code_mode_shows_the_script_and_the_commands_in_it() -> None:
+    (events,) = rollouts("0.169.0", "code-mode")
+    calls = {call.call: call for call in only(e.CallStarted, events)}
+    nested = [call.text for call in calls.values() if call.call.startswith("exec-")]
+    assert nested == ["echo flag=$CODEX_SANDBOX_NETWORK_DISABLED; env | grep ^CODEX", "exit 4", "sleep 2; echo slow"]
+    scripts = [call for call in calls.values() if call.tool == "exec"]
+    assert [(call.kind, call.text) for call in scripts[:4]] == [
+        ("command", "echo flag=$CODEX_SANDBOX_NETWORK_DISABLED; env | grep ^CODEX; exit 4"),
+        ("command", "echo out"),
+        ("command", "sleep 2; echo slow"),
+        ("patch", "add hello.txt"),
+    ]
+    assert scripts[1].escalation == e.Escalation("escalated", "please")
+    ends = [(calls[end.call].tool, end.outcome, end.session) for end in only(e.CallEnded, events) if calls[end.call].tool != "exec_command"]
+    assert ends == [
+        ("exec", "ended", None),
+        ("exec", "refused-by-approval", None),
+        ("exec", "running", "cell 3"),
+        ("wait", "ended", "cell 3"),
+        ("exec", "ended", None),
+        ("exec", "failed", None),
+        ("exec", "failed", None),
+        ("exec", "ended", None),
+    ]
+
+
+@pytest.mark.parametrize("version", ["0.114.0", "0.169.0"])
+def test_a_child_with_its_parent_s_history_tells_only_its_own(version: str) -> None:
+    parent, child = rollouts(version, "full-history-child")
+    (born,) = only(e.ThreadStarted, child)
+    assert born.parent == born.forked_from == only(e.ThreadStarted, parent)[0].thread
+    assert [call.text for call in only(e.CallStarted, child)] == ["echo kid; exit 1"]
+    assert len(only(e.TurnStarted, child)) == len(only(e.TurnEnded, child)) == 1
+    assert {event.child for event in only(e.ChildSpawned, parent)} == {born.thread}
+    assert only(e.ChildSpawned, child) == []
+
+
+@pytest.mark.parametrize("version", ["0.114.0", "0.169.0"])
+def test_a_fork_tells_only_what_came_after_it(version: str) -> None:
+    _, fork = rollouts(version, "user-shell-and-fork")
+    assert only(e.ThreadStarted, fork)[0].forked_from is not None
+    prompts = [said.text for said in only(e.Said, fork) if said.who == "user"]
+    assert prompts == (["second"] if version == "0.114.0" else ["after the fork [[kid]]"])
+    assert Counter(call.text for call in only(e.CallStarted, fork))["echo kid; exit 1"] == 1
+    assert only(e.PolicySet, fork)
+
+
+@pytest.mark.parametrize(
+    ("version", "which", "text", "code"), [("0.114.0", 1, "echo user114", 0), ("0.169.0", 0, "echo from-user; exit 7", 7)]
+)
+def test_the_user_s_own_command_is_one_call(version: str, which: int, text: str, code: int) -> None:
+    events = rollouts(version, "user-shell-and-fork")[which]
+    (call,) = [call for call in only(e.CallStarted, events) if call.by_user]
+    assert call.text == text
+    (end,) = [end for end in only(e.CallEnded, events) if end.call == call.call]
+    assert end.exit_code == code
+
+
+def test_nothing_was_dropped_from_the_recordings() -> None:
+    assert len(VERSIONS) == 11
+    assert sum(len(list((RECORDINGS / v).glob("*/*.jsonl"))) for v in VERSIONS) == 168
