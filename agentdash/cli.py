@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -145,6 +144,8 @@ def _dashboard(config: Config) -> None:
 
 
 def _screen(hub: Hub, clock: Clock, config: Config, banner: str | None = None) -> None:
+    import asyncio  # noqa: PLC0415 - heavy
+
     from agentdash.tui.app import AgentDash, Options  # noqa: PLC0415 - heavy
 
     async def jump(key: PaneKey) -> str | None:
@@ -168,6 +169,8 @@ def _screen(hub: Hub, clock: Clock, config: Config, banner: str | None = None) -
 
 
 def _look(config: Config) -> Snapshot:
+    import asyncio  # noqa: PLC0415 - heavy
+
     from agentdash.clock import SystemClock  # noqa: PLC0415 - heavy
     from agentdash.hub import Hub  # noqa: PLC0415 - heavy
     from agentdash.live import live_sources  # noqa: PLC0415 - heavy

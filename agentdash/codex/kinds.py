@@ -49,7 +49,7 @@ class _Outline(msgspec.Struct, gc=False):
     record_type: str | None = None
     id: str | None = None
     timestamp: str | None = None
-    payload: msgspec.Raw | None = None
+    payload: msgspec.Raw = msgspec.Raw()
 
 
 _outline = msgspec.json.Decoder(_Outline)
@@ -68,8 +68,7 @@ def kind_of(line: bytes) -> Kind:
     if bare := _BARE.match(line):
         return Kind("record" if bare.group(1) == b"record_type" else "response_item", bare.group(2), bare=True)
     outline = _outline.decode(line)
-    if outline.payload is not None:
-        payload = bytes(outline.payload)
+    if payload := bytes(outline.payload):
         return _kind((outline.type or "").encode(), _name(payload) if payload.startswith(b"{") else b"")
     if outline.record_type is not None:
         return Kind("record", outline.record_type.encode(), bare=True)

@@ -13,27 +13,31 @@ from typing import Final
 from agentdash.facts.fleet import Denial
 from agentdash.facts.policy import Filesystem, Network, Policy
 
-_READ_ONLY: Final = re.compile(r"Read-only file system|\bEROFS\b|os error 30\b|Errno 30\b|errno: -30\b")
+_READ_ONLY: Final = re.compile(r"[Rr]ead-only file system|\bEROFS\b|os error 30\b|Errno 30\b|errno: -30\b")
 """EROFS: with a restricted policy this is its read-only root (bubblewrap, 0.125+), whatever else might say so."""
 _REFUSED: Final = re.compile(r"Permission denied|\bEACCES\b|os error 13\b|Errno 13\b|Operation not permitted|\bEPERM\b|Errno 1\b")
 """EACCES and EPERM: Landlock says these (through 0.114), and so do plain file modes."""
 _DATABASE: Final = re.compile(
     r"unable to open database file|attempt to write a readonly database|SQLITE_READONLY|SQLITE_CANTOPEN|readonly database", re.IGNORECASE
 )
-_FILE: Final = re.compile(f"{_READ_ONLY.pattern}|{_REFUSED.pattern}|{_DATABASE.pattern}", re.IGNORECASE)
-_HINTS: Final = ("ermi", "ead-only", "readonly", "EROFS", "EACCES", "rror 30", "rror 13", "rrno", "SQLITE_", "database file")
-"""One of these is in every text that `_FILE` matches; looking for them first is what makes long outputs cheap."""
+_HINTS: Final = ("ermi", "only", "EROFS", "EACCES", "EPERM", "EAI_", "SQLITE_", "rrno", "os error", "database", "resol", "t known")
+_RARE_HINTS: Final = ("servname", "bwrap:", "linux-sandbox", "FailedToOpenSocket", "etwork access", "allowlist", "netlink")
+"""One of these is in every line that a rule below matches. Outputs are long and denials rare: what has none is done with."""
 _NETWORK: Final = re.compile(
     r"error connecting to \S+ \(Operation not permitted\)"  # tmux
     r"|(?:connect|listen) EPERM|FailedToOpenSocket|Cannot open netlink socket: Operation not permitted"
-    r"|socket\S*: .*Operation not permitted|in socket\b.*\n?.*Operation not permitted"
+    r"|socket\S*: .*Operation not permitted"
     r"|Network access (?:to \S+ )?(?:was|is) (?:denied|blocked) by|Domain not in allowlist"
 )
+_SOCKET: Final = re.compile(r"\[Errno 1\] Operation not permitted")
+"""What Python says of `socket()`; the word itself is in the traceback above."""
 _UNRESOLVED: Final = re.compile(
     r"Temporary failure in name resolution|Could not resolve host|EAI_AGAIN|Name or service not known|nodename nor servname"
 )
 """What a cut network looks like to a resolver: also what being offline looks like."""
-_NO_SANDBOX: Final = re.compile(r"^(?:bwrap: .+|.*thread 'main' panicked at linux-sandbox/.*)$", re.MULTILINE)
+_NO_SANDBOX: Final = re.compile(r"^bwrap: .+|thread 'main' panicked at linux-sandbox/")
+_QUOTE: Final = 400
+"""Characters quoted of a line."""
 _PATH: Final = re.compile(r"""(?:[`'"‘“]((?:~|/)[^`'"’”\n]*)[`'"’”])|((?<![\w.:/])(?:~|/)(?:[\w.@+,-]+/?)+)""")
 _DATABASE_FILE: Final = re.compile(r"""((?:~|/|\$HOME|\./|\b[\w.-]+/)[\w./@+-]*\.(?:db|sqlite3?|sqlite-wal))\b""")
 
@@ -49,15 +53,33 @@ def denial(command: str, output: str, policy: Policy | None, cwd: str | None) ->
     """
     if policy is None or policy.enforced_by != "codex" or policy.filesystem is Filesystem.UNKNOWN:
         return None
-    if match := _NO_SANDBOX.search(output):
-        return Denial("sandbox", match[0].strip())
-    if policy.network is not Network.ON and (match := _NETWORK.search(output)):
-        return Denial("network", _line_of(output, match))
-    if policy.filesystem is not Filesystem.UNRESTRICTED and (found := _file_denial(command, output, policy, cwd)):
-        return found
-    if policy.network is not Network.ON and (match := _UNRESOLVED.search(output)):
-        return Denial("network", _line_of(output, match), certain=False)
+    lines = _telling(output)
+    if found := next((line for line in lines if _NO_SANDBOX.search(line)), None):
+        return Denial("sandbox", found)
+    offline = policy.network is not Network.ON
+    if offline and (found := next((line for line in lines if _cut_off(line, output)), None)):
+        return Denial("network", found)
+    if policy.filesystem is not Filesystem.UNRESTRICTED and (denied := _file_denial(command, lines, policy, cwd)):
+        return denied
+    if offline and (found := next((line for line in lines if _UNRESOLVED.search(line)), None)):
+        return Denial("network", found, certain=False)
     return None
+
+
+def _telling(output: str) -> list[str]:
+    """The lines that may tell of a denial."""
+    spans: dict[int, int] = {}
+    for hint in (*_HINTS, *_RARE_HINTS):
+        at = output.find(hint)
+        while at >= 0:
+            end = output.find("\n", at)
+            spans[output.rfind("\n", 0, at) + 1] = end = len(output) if end < 0 else end
+            at = output.find(hint, end)
+    return [output[start : spans[start]].strip()[:_QUOTE] for start in sorted(spans)]
+
+
+def _cut_off(line: str, output: str) -> bool:
+    return _NETWORK.search(line) is not None or ("socket" in output and _SOCKET.search(line) is not None)
 
 
 def home_of(cwd: str | None) -> str | None:
@@ -66,25 +88,18 @@ def home_of(cwd: str | None) -> str | None:
     return match[1] if match else None
 
 
-def _file_denial(command: str, output: str, policy: Policy, cwd: str | None) -> Denial | None:
+def _file_denial(command: str, lines: list[str], policy: Policy, cwd: str | None) -> Denial | None:
     last: Denial | None = None
-    if not any(hint in output for hint in _HINTS):
-        return None
-    for match in _FILE.finditer(output):
-        line = _line_of(output, match)
-        is_database = _DATABASE.search(line) is not None
+    for line in lines:
+        read_only, is_database = _READ_ONLY.search(line) is not None, _DATABASE.search(line) is not None
+        if not (read_only or is_database or _REFUSED.search(line)):
+            continue
         path = _path_in(line, cwd) or (_database_in(f"{line}\n{command}", cwd) if is_database else None)
         allowed = policy.may_write(path) if path else None
-        if allowed is True or (allowed is None and not is_database and not _READ_ONLY.search(line)):
+        if allowed is True or (allowed is None and not is_database and not read_only):
             continue  # a path that may be written, or words that name none: an ordinary failure
-        last = Denial("filesystem", line, path, certain=True)
+        last = Denial("filesystem", line, path)
     return last
-
-
-def _line_of(text: str, match: re.Match[str]) -> str:
-    start = text.rfind("\n", 0, match.start()) + 1
-    end = text.find("\n", match.end())
-    return text[start : end if end >= 0 else len(text)].strip()[:400]
 
 
 def _path_in(line: str, cwd: str | None) -> str | None:

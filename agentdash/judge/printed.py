@@ -102,6 +102,7 @@ def _labelled(name: str, command: str, output: str) -> tuple[str, str] | None:
     return None
 
 
+@lru_cache(512)
 def _template(words: tuple[str, ...], name: str) -> tuple[re.Pattern[str], str | None, bool] | None:
     """A pattern of the line that an `echo` or `printf` of the variable prints, its default text, and whether nothing else is on it."""
     if words[0] == "printf":

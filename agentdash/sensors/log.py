@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import msgspec
 
@@ -23,6 +23,8 @@ _END: Final = 128 << 10
 _BLOCK: Final = 1 << 20
 _SEAM: Final = 64
 """Bytes before the offset that are compared before reading on: a file may have been cut, and have grown again since."""
+_MORSEL: Final = 1 << 10
+"""Bytes unpacked at once: the most hostile of these become 32 MiB."""
 _RACY: Final = 50_000_000
 """Nanoseconds for which a time stamp is not trusted to change with the next write."""
 
@@ -177,7 +179,7 @@ class Log:
         head = os.pread(fd, _HEAD, 0)
         while b"\n" not in head and len(head) < min(self._limits.max_line, stat.st_size):
             head += os.pread(fd, _BLOCK, len(head))
-        head = head[: head.rfind(b"\n") + 1]
+        head = head[: max(head.rfind(b"\n", 0, _HEAD), head.find(b"\n")) + 1]
         start = self._tail_start(fd, stat.st_size, len(head))
         if not head or start <= len(head):
             return []
@@ -206,31 +208,27 @@ class Log:
 
     def _unpack(self) -> Iterator[Grown | Unreadable]:
         """Compressed logs are written once and whole, so one that has changed is another one."""
-        from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - few have compressed logs
-
         with open(self.path, "rb") as packed:
             stat = os.fstat(packed.fileno())
             unpacked = self._offset and self._id == identity(stat) and self._told == (stat.st_size, stat.st_mtime_ns)
             if not unpacked:
                 self._restart()
-                era, rest = self._era, True
                 self._id, self._offset, self._seam = identity(stat), stat.st_size, _before(packed.fileno(), stat.st_size, _SEAM)
+                era, whole = self._era, False
                 try:
-                    with ZstdDecompressor().stream_reader(packed, read_across_frames=True) as plain:
-                        while self._era == era and (data := plain.read(self._limits.batch)):
-                            yield from self._grown(stat, data)
-                    yield from self._grown(stat, b"")
+                    for data in _plain(packed, self._limits.batch):
+                        if self._era != era:  # somebody else has begun anew meanwhile
+                            return
+                        yield from self._grown(stat, data)
                     if not self._lines.complete:
-                        yield from self._troubled("ends in the middle of a line")
-                    rest = False
-                except ZstdError as error:
+                        yield from self._troubled(ValueError("ends in the middle of a line"))
+                    whole = True
+                except ValueError as error:
                     yield from self._troubled(error)
-                    rest = False
+                    whole = True
                 finally:
-                    if rest and self._era == era:  # somebody left before the end: the next one begins again
+                    if not whole and self._era == era:  # left before the end: the next one begins again
                         self._restart()
-                if self._era != era:
-                    return
             self.seen = state(stat) if _settled(stat) else None
 
     # ------------------------------------------------------------ telling
@@ -258,11 +256,38 @@ class Log:
             self._told, self._void, self._trouble = now, False, None
         return told
 
-    def _troubled(self, why: Exception | str) -> Iterator[Unreadable]:
-        text = why if isinstance(why, str) else reason(why)
-        if self._trouble != text:
-            self._trouble = text
-            yield Unreadable(Path(self.path), text)
+    def _troubled(self, error: Exception) -> Iterator[Unreadable]:
+        if self._trouble != (why := reason(error)):
+            self._trouble = why
+            yield Unreadable(Path(self.path), why)
+
+
+def _plain(packed: BinaryIO, size: int) -> Iterator[bytes]:
+    """What a compressed file holds, in pieces of about `size` bytes, the last of which may be empty.
+
+    Raises:
+        ValueError: it is damaged, or ends too early.
+    """
+    from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - few have compressed logs
+
+    frame, begun = ZstdDecompressor().decompressobj(), False
+    plain = bytearray()
+    try:
+        while data := packed.read(_MORSEL):
+            while data:
+                plain += frame.decompress(data)
+                data, begun = frame.unused_data, not frame.eof
+                if frame.eof:
+                    frame = ZstdDecompressor().decompressobj()
+            if len(plain) >= size:
+                yield bytes(plain)
+                plain.clear()
+    except ZstdError as error:
+        yield bytes(plain)
+        raise ValueError(str(error)) from error
+    yield bytes(plain)
+    if begun:
+        raise ValueError("compressed data that is not complete")
 
 
 def identity(stat: os.stat_result) -> tuple[int, int]:
@@ -295,5 +320,5 @@ def _opened(path: str) -> Iterator[int]:
 
 
 def _before(fd: int, end: int, length: int) -> bytes:
-    """The bytes before `end`."""
-    return os.pread(fd, length, end - length)
+    """The bytes before `end`, as far as there are so many."""
+    return os.pread(fd, min(length, end), max(0, end - length))

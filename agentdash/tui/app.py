@@ -156,7 +156,7 @@ class AgentDash(App[None]):
     def pick(self, worker: str) -> None:
         """Puts the cursor on a worker, out of the filter's way if need be."""
         self.picked, self._wanted, self._copied = worker, None, 0
-        if all(row.worker.id != worker for row in self.root.rows):
+        if all(row.id != worker for row in self.root.rows):
             self.root.narrow(Filter())
         self.draw()
 
@@ -171,7 +171,7 @@ class AgentDash(App[None]):
 
     def _seek(self, wanted: Callable[[Worker], bool], nobody: str, step: int = 1) -> None:
         """Goes to the next row, round and round, whose worker is wanted."""
-        workers = [row.worker for row in self.root.rows]
+        workers = [self._by_id[row.id] for row in self.root.rows]
         here = next((i for i, worker in enumerate(workers) if worker.id == self.picked), 0)
         for distance in range(1, len(workers) + 1):
             worker = workers[(here + step * distance) % len(workers)]

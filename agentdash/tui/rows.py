@@ -25,24 +25,28 @@ _MISMATCH: Final = 5
 
 
 class Row(NamedTuple):
-    """A worker and where it stands."""
+    """Where a worker stands. What it does is looked up when it is drawn: places change far less often than workers do."""
 
-    worker: Worker
+    id: str
     stem: str = ""
     """The lines of the tree that lead to it."""
     path: str = ""
     """The names above it where the tree does not show them: `main/`."""
-
-    @property
-    def name(self) -> str:
-        """Its name in full: `main/Pasteur`."""
-        return self.path + self.worker.name
 
 
 def urgency(worker: Worker) -> int:
     """The smaller, the sooner somebody should look."""
     rank = _URGENCY[worker.state]
     return min(rank, _MISMATCH) if worker.mismatch else rank
+
+
+def same_places(old: Sequence[Worker], new: Sequence[Worker]) -> bool:
+    """Whether both fleets would be put in the same order, under the same names."""
+    return len(old) == len(new) and all(a is b or _place(a) == _place(b) for a, b in zip(old, new, strict=True))
+
+
+def _place(worker: Worker) -> tuple[str, str | None, str, State, bool]:
+    return worker.id, worker.parent, worker.name, worker.judged.state, worker.sandbox.verdict == "mismatch"
 
 
 def flat(workers: Sequence[Worker], every: Sequence[Worker]) -> tuple[Row, ...]:
@@ -53,7 +57,7 @@ def flat(workers: Sequence[Worker], every: Sequence[Worker]) -> tuple[Row, ...]:
         every: the whole fleet, to name the parents from.
     """
     by_id = {worker.id: worker for worker in every}
-    return tuple(Row(worker, path=_path(worker, by_id)) for worker in sorted(workers, key=urgency))
+    return tuple(Row(worker.id, path=_path(worker, by_id)) for worker in sorted(workers, key=urgency))
 
 
 def tree(workers: Sequence[Worker], every: Sequence[Worker], glyphs: tuple[str, str, str]) -> tuple[Row, ...]:
@@ -84,14 +88,14 @@ def _family(members: Sequence[tuple[Worker, int]], by_id: dict[str, Worker], gly
     """The rows of one family, built from the last one up: only then is it known which lines go on."""
     first = members[0][0]
     if len(members) == 1:
-        return [Row(first, path=_path(first, by_id))]
+        return [Row(first.id, path=_path(first, by_id))]
     tee, corner, bar = glyphs
     below: list[bool] = []  # for each depth: is there a later sibling?
     rows = []
     for worker, depth in reversed(members):
         below.extend([False] * (depth + 1 - len(below)))
         stem = "".join(bar if on else " " * len(bar) for on in below[1:depth])
-        rows.append(Row(worker, stem + (tee if below[depth] else corner) if depth else "", _path(worker, by_id) if not depth else ""))
+        rows.append(Row(worker.id, stem + (tee if below[depth] else corner) if depth else "", _path(worker, by_id) if not depth else ""))
         del below[depth + 1 :]
         below[depth] = True
     return rows[::-1]

@@ -10,7 +10,7 @@ from textual.screen import Screen
 
 from agentdash.facts.worker import Snapshot
 from agentdash.tui.filter import Filter
-from agentdash.tui.rows import Row, flat, tree
+from agentdash.tui.rows import Row, flat, same_places, tree
 from agentdash.tui.theme import Glyphs
 from agentdash.tui.view import View
 from agentdash.tui.widgets.filter_bar import FilterBar
@@ -67,20 +67,26 @@ class FleetScreen(Screen[None]):
     def order(self, snapshot: Snapshot, picked: str | None) -> str | None:
         """Puts the rows in order; returns whom the cursor is on: the picked worker, or, where that one is not shown, a neighbour."""
         upright = not (self.has_class("-strip") or self.fleet.tall > 1)
-        if self._arranged is None or self._arranged[0] is not snapshot or self._arranged[1:] != (self.filter, upright):
+        if self._outdated(snapshot, upright):
             kept = [worker for worker in snapshot.workers if self.filter.lets(worker)] if self.filter.active else snapshot.workers
             self.rows = tree(kept, snapshot.workers, self.glyphs.tree) if upright else flat(kept, snapshot.workers)
-            self._arranged = (snapshot, self.filter, upright)
-        if not self.rows or any(row.worker.id == picked for row in self.rows):
+        self._arranged = (snapshot, self.filter, upright)
+        if not self.rows or any(row.id == picked for row in self.rows):
             return picked
-        return self.rows[min(self.fleet.cursor, len(self.rows) - 1)].worker.id
+        return self.rows[min(self.fleet.cursor, len(self.rows) - 1)].id
+
+    def _outdated(self, snapshot: Snapshot, upright: bool) -> bool:
+        if self._arranged is None or self._arranged[1:] != (self.filter, upright):
+            return True
+        before = self._arranged[0]
+        return before is not snapshot and (self.filter.active or not same_places(before.workers, snapshot.workers))
 
     def draw(self, view: View) -> None:
         """Shows what the view says."""
         self.header.show_fleet(view)
         cells = self.fleet.room
         self.titles.show([titles(self.fleet.columns)])
-        self.fleet.show_rows(self.rows, view.picked, view.look, nobody(view.snapshot, self.filter.active, cells, view.look))
+        self.fleet.show_rows(self.rows, view, nobody(view.snapshot, self.filter.active, cells, view.look))
         self.bar.show(self.filter, len(self.rows), len(view.by_id))
         if self.panel.display:
             self.panel.show(view.worker, view.parent, view.look)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from textual.message import Message
@@ -13,6 +13,7 @@ from agentdash.tui.format import age, count, elide_middle, pad
 from agentdash.tui.rows import Row
 from agentdash.tui.spans import BLANK, Line, Span, Tone, fit, paragraph, width
 from agentdash.tui.theme import STATE_WIDTH, Look, sign, verdict
+from agentdash.tui.view import View
 from agentdash.tui.widgets.choices import Choices
 
 _SEEN: Final = 4
@@ -60,9 +61,9 @@ def titles(columns: Columns) -> Line:
     return tuple(Span(pad(text, cells), "title") for text, cells in words if cells)
 
 
-def one_line(row: Row, columns: Columns, look: Look) -> Line:
+def one_line(row: Row, worker: Worker, columns: Columns, look: Look) -> Line:
     """A worker on one line, in columns."""
-    worker, glyphs = row.worker, look.glyphs
+    glyphs = look.glyphs
     state, mark, room = sign(worker, glyphs), verdict(worker, glyphs), columns.name
     stem = row.stem if len(row.stem) <= room // 2 else row.stem[-(room // 2) :]
     spans = [
@@ -85,9 +86,9 @@ def one_line(row: Row, columns: Columns, look: Look) -> Line:
     return tuple(spans)
 
 
-def card(row: Row, cells: int, look: Look) -> tuple[Line, Line]:
+def card(row: Row, worker: Worker, cells: int, look: Look) -> tuple[Line, Line]:
     """A worker on two lines: for lists too narrow for columns."""
-    worker, glyphs = row.worker, look.glyphs
+    glyphs = look.glyphs
     state, mark = sign(worker, glyphs), verdict(worker, glyphs)
     seen = Span(_seen(worker, look), "muted")
     first = min(STATE_WIDTH, cells // 2)
@@ -136,7 +137,7 @@ def nobody(snapshot: Snapshot | None, held_back: bool, cells: int, look: Look) -
 def _name(row: Row, worker: Worker, room: int, look: Look) -> tuple[Span, Span]:
     """The name in full, and its pane if there is room for it."""
     tone: Tone = "strong" if worker.state.needs_you or worker.mismatch else ""
-    name = elide_middle(row.name, room, look.glyphs.ellipsis)
+    name = elide_middle(row.path + worker.name, room, look.glyphs.ellipsis)
     pane = f" {worker.pane.key}" if worker.pane else ""
     left = room - width((Span(name),))
     return Span(name, tone), Span(pad(pane, left) if width((Span(pane),)) <= left else " " * left, "muted")
@@ -166,25 +167,25 @@ class FleetList(Choices):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name for it
         super().__init__(id=id)
         self.rows: tuple[Row, ...] = ()
+        self._by_id: Mapping[str, Worker] = {}
         self.columns = Columns.of(80)
         self._look: Look | None = None
         self._instead: Sequence[Line] = ()
-        self._cards: dict[int, tuple[Line, Line]] = {}
 
     @property
     def total(self) -> int:
         """Rows."""
         return len(self.rows)
 
-    def show_rows(self, rows: tuple[Row, ...], chosen: str | None, look: Look, instead: Sequence[Line] = ()) -> None:
-        """Shows these rows with the cursor on the chosen worker.
+    def show_rows(self, rows: tuple[Row, ...], view: View, instead: Sequence[Line] = ()) -> None:
+        """Shows these rows with the cursor on the picked worker.
 
         Args:
             instead: what to show where there are no rows.
         """
-        self.rows, self._look, self._instead = rows, look, instead
+        self.rows, self._by_id, self._look, self._instead = rows, view.by_id, view.look, instead
         self.redraw(len(rows) * self.tall or len(instead))
-        index = next((i for i, row in enumerate(rows) if row.worker.id == chosen), None)
+        index = next((i for i, row in enumerate(rows) if row.id == view.picked), None)
         if index is not None and index != self.cursor:
             self.place(index)
         elif self.cursor >= len(rows):
@@ -197,10 +198,12 @@ class FleetList(Choices):
             return self._instead[y] if y < len(self._instead) else BLANK
         if index >= len(self.rows):
             return BLANK
+        row = self.rows[index]
+        worker = self._by_id[row.id]
         gutter = Span(self._look.glyphs.cursor if index == self.cursor and part == 0 else " ", "chosen")
         if self.tall == 1:
-            return (gutter, *one_line(self.rows[index], self.columns, self._look))
-        return (gutter, *card(self.rows[index], self.room - 1, self._look)[part])
+            return (gutter, *one_line(row, worker, self.columns, self._look))
+        return (gutter, *card(row, worker, self.room - 1, self._look)[part])
 
     def reshape(self, form: Literal["columns", "cards"]) -> None:
         """Rows of one line in columns, or of two."""
@@ -214,7 +217,7 @@ class FleetList(Choices):
 
     def moved(self) -> None:
         """Tells whom the cursor is on."""
-        self.post_message(self.Moved(self.rows[self.cursor].worker.id))
+        self.post_message(self.Moved(self.rows[self.cursor].id))
 
     def opened(self) -> None:
         """Tells that it is to be opened."""

@@ -36,9 +36,7 @@ def summary(worker: Worker, parent: str | None, cells: int, look: Look) -> list[
         about.append(str(worker.pane.key))
     since = f" {age(look.now - worker.judged.since)}" if worker.judged.since is not None else ""
     head: Line = (state, Span(since + "  ", "muted"))
-    lines: list[Line] = [
-        fit((Span(worker.name, "strong"), Span("".join(f" {dot} {part}" for part in about))), cells, look.glyphs.ellipsis)
-    ]
+    lines: list[Line] = [fit((Span(worker.name, "strong"), Span("".join(f" {dot} {part}" for part in about))), cells, look.glyphs.ellipsis)]
     if place := _place(worker, cells, look):
         lines.append(fit((Span(place, "muted"),), cells, look.glyphs.ellipsis))
     if width((*head, Span(worker.judged.why))) <= cells:

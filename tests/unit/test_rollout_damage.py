@@ -1,0 +1,199 @@
+"""Lines that are torn, foreign, hostile or simply new: each is counted, none is fatal, and nothing that steers a terminal gets through."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentdash.codex import rollout
+from agentdash.codex.rollout import RolloutReader
+from agentdash.facts import events as e
+from tests.unit.rollout_files import THREAD, answer, call, event, files, item, line, meta, only, read, response
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07a\x00\x9b31m\u202eb\u200bc\ud800\U000e0041\r\n\td"
+STEERING = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def skipped(*lines: bytes) -> list[tuple[str, str]]:
+    return [(event.what, event.detail) for event in only(e.LineSkipped, read(*lines))]
+
+
+@pytest.mark.parametrize(
+    ("later", "detail"),
+    [
+        (line("world_state2", {"full": True}), "world_state2"),
+        (response("telepathy", content=[]), "response_item telepathy"),
+        (event("turn_paused", turn_id="t"), "event_msg turn_paused"),
+        (item("Telepathy", id="t"), "item Telepathy"),
+        (b'{"record_type":"soul"}', "record soul"),
+        (b'{"type":"telepathy","id":null}', "response_item telepathy"),
+        (b'{"payload":{},"timestamp":"2026-11-20T20:00:00Z"}', "without a type"),
+    ],
+)
+def test_what_a_later_codex_writes_is_counted_by_name(later: bytes, detail: str) -> None:
+    assert skipped(meta(), later) == [("unknown", detail)]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"{",
+        b"[]",
+        b"17",
+        b"\xff\xfe\x00",
+        b'{"timestamp":"2026-11-20T20:00:00.000Z","type":"event_msg","payload":{"type":"task_st',
+        b'{"timestamp":"2026-11-20T20:00:00.000Z","type":"world_state","payload":{"full":tr',
+        b'{"timestamp":"2026-11-20T20:00:00.000Z","type":"mystery","payload":{"full":tr}',
+        b'{"timestamp":"2026-11-20T20:00:00.000Z","type":"event_msg","payload":{"type":"agent_message","message":"\xff"}}',
+        line("event_msg", {"type": "agent_message", "message": 7}),
+        line("turn_context", {})[:-1] + b"]",
+        b'{"timestamp":"2026-11-20T20:00:00.000Z","type":"response_item","payload":' + b"[" * 100_000,
+        response("function_call", name="shell", arguments="{}"),
+    ],
+    ids=lambda line: repr(line[-30:]),
+)
+def test_a_line_that_is_no_record_is_counted(broken: bytes) -> None:
+    found = skipped(meta(), broken, event("task_started", turn_id="t"))
+    assert [what for what, _ in found] == ["malformed"]
+    assert all(len(detail) <= 200 for _, detail in found)
+
+
+def test_a_torn_record_does_not_hide_the_whole_one_behind_it() -> None:
+    events = read(
+        event("task_started", turn_id="t")[:70] + event("task_started", turn_id="u"), line("world_state", {})[:60] + call("shell", {})
+    )
+    assert [start.turn for start in only(e.TurnStarted, events)] == ["u"]
+    assert len(only(e.CallStarted, events)) == 1
+    assert [event.what for event in only(e.LineSkipped, events)] == ["malformed", "malformed"]
+
+
+def test_records_inside_of_records_are_not_torn() -> None:
+    nested = line("world_state", {"state": {"a": [{"timestamp": "2026-11-20T20:00:00Z"}]}})
+    assert read(nested, response("message", role="assistant", content=[{"type": "output_text", "text": nested.decode()}]))[0].line == 2
+
+
+def test_a_line_beyond_the_limit_is_counted_and_the_next_one_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollout, "LINE_LIMIT", 1000)
+    (big,), (start,) = (
+        only(kind, read(line("compacted", {"message": "x" * 1000}), event("task_started"))) for kind in (e.LineSkipped, e.TurnStarted)
+    )
+    assert big.what == "oversized"
+    assert "compacted" in big.detail
+    assert start.line == 2
+
+
+def test_keys_may_come_in_any_order() -> None:
+    shuffled = json.dumps(
+        {"payload": {"turn_id": "t", "type": "task_started"}, "type": "event_msg", "timestamp": "2026-11-20T20:00:00Z"}
+    ).encode()
+    (start,) = only(e.TurnStarted, read(shuffled + b"\r\n"))
+    assert (start.turn, start.at) == ("t", 1795204800)
+
+
+def test_a_record_that_was_written_twice_counts_once() -> None:
+    events = read(call("shell", {"command": ["ls"]}), call("shell", {"command": ["ls"]}), answer("x"), answer("x"))
+    assert [type(event) for event in events] == [e.CallStarted, e.CallEnded]
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from strings(key)
+            yield from strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from strings(inner)
+
+
+def assert_clean(events: list[e.Event]) -> None:
+    for told in events:
+        again = e.decode(e.encode(told))
+        assert again == told
+        for text in strings(msgspec.to_builtins(told)):
+            assert not STEERING.search(text)
+
+
+def spoiled(value: Any, text: str) -> Any:
+    """`value` with every string that is neither key nor tag of it replaced."""
+    if isinstance(value, dict):
+        return {
+            k: v if k in ("type", "id", "kind", "tool", "role", "name", "status", "timestamp", "call_id") else spoiled(v, text)
+            for k, v in value.items()
+        }
+    if isinstance(value, list):
+        return [spoiled(v, text) for v in value]
+    return text if isinstance(value, str) else value
+
+
+def recorded() -> list[dict[str, Any]]:
+    """One line of every kind that was recorded."""
+    kinds: dict[Any, dict[str, Any]] = {}
+    for version, scenario in (
+        ("0.36.0", "read-only"),
+        ("0.98.0", "read-only"),
+        ("0.130.0", "spawn"),
+        ("0.169.0", "spawn"),
+        ("0.169.0", "provider-401"),
+    ):
+        for path in files(version, scenario):
+            for text in path.read_bytes().splitlines():
+                found = json.loads(text)
+                payload = found["payload"]
+                kinds.setdefault((found["type"], payload.get("type"), payload.get("item", {}).get("type"), payload.get("name")), found)
+    return list(kinds.values())
+
+
+RECORDED = recorded()
+
+
+def test_no_text_steers_a_terminal() -> None:
+    text = HOSTILE.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    lines = [json.dumps(spoiled(found, text)).encode() for found in RECORDED]
+    calls = [
+        call(text, {"cmd": text, "workdir": text, "justification": text}, id_=text, namespace=text),
+        answer(text, id_=text),
+        item(text, id=text),
+    ]
+    events = read(
+        *lines, *calls, line(text, {}), response("function_call", name="exec_command", arguments=json.dumps({"cmd": text}), call_id=text)
+    )
+    assert len(events) > 20
+    assert_clean(events)
+
+
+scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8)
+anything = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=5
+)
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> bytes:
+    """A recorded line with something else in one place."""
+    found = json.loads(json.dumps(draw(st.sampled_from(RECORDED))))
+    place = found["payload"] if draw(st.booleans()) else found
+    while isinstance(place, dict) and place:
+        key = draw(st.sampled_from(sorted(place)))
+        if isinstance(place[key], dict) and place[key] and draw(st.booleans()):
+            place = place[key]
+            continue
+        place[key] = draw(anything)
+        break
+    return json.dumps(found).encode()
+
+
+@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(mutated() | st.binary(max_size=40), min_size=1, max_size=4))
+def test_whatever_a_line_holds_reading_goes_on(lines: list[bytes]) -> None:
+    assert_clean(RolloutReader(THREAD).read(lines))

@@ -1,0 +1,555 @@
+"""Lines of eras and features that no recording shows, made by hand after the reference."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agentdash.codex.rollout import RolloutReader
+from agentdash.facts import events as e
+from agentdash.facts.policy import Filesystem, Network
+from tests.unit.rollout_files import BORN, PARENT, THREAD, answer, call, event, item, line, meta, only, read, response
+
+OWN_TURN = "01a1fa8b-4e20-7000-8000-000000000001"
+PARENTS_TURN = "01a1fa8a-4e20-7000-8000-000000000001"
+
+
+def ending(*lines: bytes, of: str = "call_1") -> tuple[str, int | None, str]:
+    """How the call ended, told once."""
+    (end,) = [end for end in only(e.CallEnded, read(*lines)) if end.call == of and end.outcome != "running"]
+    return end.outcome, end.exit_code, end.output
+
+
+def started(*lines: bytes) -> e.CallStarted:
+    (start,) = only(e.CallStarted, read(*lines))
+    return start
+
+
+# ---------------------------------------------------------------- the bare era
+
+
+def bare(*payloads: dict[str, Any]) -> list[e.Event]:
+    header = {"id": THREAD, "timestamp": "2026-11-20T19:59:47.386Z", "instructions": None}
+    return read(*(json.dumps(payload, separators=(",", ":")).encode() for payload in (header, *payloads)))
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+
+
+def test_bare_lines_have_the_header_s_time_and_the_environment_s_policy() -> None:
+    environment = (
+        "<environment_context>\n  <cwd>/home/dev/project</cwd>\n  <approval_policy>on-request</approval_policy>\n"
+        "  <sandbox_mode>{}</sandbox_mode>\n  <network_access>{}</network_access>\n</environment_context>"
+    )
+    events = bare(
+        {"record_type": "state"},
+        user("<user_instructions>\n\nbe nice\n\n</user_instructions>"),
+        user(environment.format("workspace-write", "restricted")),
+        user("fix the tests"),
+        {"type": "local_shell_call", "call_id": "c", "status": "completed", "action": {"type": "exec", "command": ["bash", "-lc", "ls"]}},
+        {"type": "function_call_output", "call_id": "c", "output": {"content": "no such tool", "success": False}},
+        user(environment.format("danger-full-access", "enabled")),
+    )
+    assert {event.at for event in events} == {BORN}
+    policies = [event.policy for event in only(e.PolicySet, events)]
+    assert [(p.filesystem, p.network, p.approval) for p in policies if p] == [
+        (Filesystem.WORKSPACE, Network.OFF, "on-request"),
+        (Filesystem.UNRESTRICTED, Network.ON, "on-request"),
+    ]
+    assert [said.text for said in only(e.Said, events)] == ["fix the tests"]
+    assert [(c.kind, c.tool, c.text) for c in only(e.CallStarted, events)] == [("command", "local_shell", "ls")]
+    assert [(end.outcome, end.output) for end in only(e.CallEnded, events)] == [("failed", "no such tool")]
+
+
+def test_an_environment_context_says_nothing_after_a_turn_context() -> None:
+    text = "<environment_context>\n  <cwd>/p</cwd>\n  <sandbox_mode>read-only</sandbox_mode>\n</environment_context>"
+    turn = line(
+        "turn_context", {"cwd": "/p", "approval_policy": "never", "sandbox_policy": {"mode": "danger-full-access"}, "effort": "high"}
+    )
+    message = response("message", role="user", content=[{"type": "input_text", "text": text}])
+    assert [event.origin for event in only(e.PolicySet, read(meta(), message, turn, message))] == ["environment_context", "turn_context"]
+
+
+# ---------------------------------------------------------------- tools
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "kind", "text"),
+    [
+        ("shell", {"command": ["bash", "-lc", "cargo test"]}, "command", "cargo test"),
+        ("shell", {"command": ["git", "log", "--format=%h %s"]}, "command", "git log '--format=%h %s'"),
+        ("shell", {"command": ["powershell.exe", "-NoProfile", "-Command", "dir"]}, "command", "dir"),
+        ("container.exec", {"command": ["/bin/zsh", "-c", "ls"]}, "command", "ls"),
+        ("shell_command", {"command": "npm test\nnpm run lint"}, "command", "npm test npm run lint"),
+        ("exec_command", {"cmd": "make -j4"}, "command", "make -j4"),
+        ("write_stdin", {"session_id": 7, "chars": ""}, "poll", "session 7"),
+        ("write_stdin", {"session_id": 7, "chars": "yes\n"}, "poll", "session 7: yes"),
+        ("wait", {"cell_id": "3"}, "poll", "cell 3"),
+        ("wait", {"ids": ["a", "b"]}, "wait", "a b"),
+        ("wait_agent", {"targets": ["a"]}, "wait", "a"),
+        (
+            "apply_patch",
+            {"input": "*** Begin Patch\n*** Add File: a.py\n+x\n*** Delete File: b.py\n*** End Patch"},
+            "patch",
+            "add a.py, delete b.py",
+        ),
+        ("shell", {"command": ["apply_patch", "*** Begin Patch\n*** Update File: c.py\n*** End Patch"]}, "patch", "update c.py"),
+        ("shell_command", {"command": "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: d\n*** End Patch\nEOF"}, "patch", "add d"),
+        (
+            "request_user_input",
+            {"questions": [{"id": "q", "question": "Which one?"}, {"question": "Why?"}]},
+            "question",
+            "Which one? / Why?",
+        ),
+        (
+            "request_permissions",
+            {"reason": "to fetch", "permissions": {"network": {"enabled": True}}},
+            "permission",
+            'to fetch {"network":{"enabled":true}}',
+        ),
+        ("spawn_agent", {"message": "build it"}, "spawn", "build it"),
+        ("spawn_agent", {"items": [{"type": "text", "text": "test it"}]}, "spawn", "test it"),
+        ("spawn_agent", {"task_name": "build", "message": "all of it", "fork_turns": "none"}, "spawn", "build: all of it"),
+        ("send_input", {"id": "child", "message": "faster"}, "other", "child faster"),
+        ("update_plan", {"plan": [{"step": "a", "status": "completed"}, {"step": "b", "status": "in_progress"}]}, "other", "1/2 b"),
+        ("view_image", {"path": "/p/x.png"}, "other", "/p/x.png"),
+        ("docs__search", {"q": "x"}, "other", '{"q":"x"}'),
+        ("later_tool", {"q": ["x"]}, "other", '{"q":["x"]}'),
+        ("shell", "{not json", "command", "{not json"),
+    ],
+)
+def test_a_tool_call_is_told_by_kind_and_text(name: str, arguments: Any, kind: str, text: str) -> None:
+    found = started(call(name, arguments))
+    assert (found.kind, found.text) == (kind, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "tool"),
+    [
+        ("docs__search", None, "docs.search"),
+        ("mcp__docs__search", None, "docs.search"),
+        ("search", "mcp__docs__", "docs.search"),
+        ("spawn_agent", "multi_agent_v1", "spawn_agent"),
+        ("spawn_agent", "collaboration", "spawn_agent"),
+        ("sleep", "clock", "clock.sleep"),
+    ],
+)
+def test_a_tool_has_one_name(name: str, namespace: str | None, tool: str) -> None:
+    assert started(call(name, {}, namespace=namespace)).tool == tool
+
+
+@pytest.mark.parametrize(
+    ("arguments", "escalation"),
+    [
+        ({"with_escalated_permissions": True, "justification": "to push"}, e.Escalation("escalated", "to push")),
+        ({"with_escalated_permissions": False, "justification": "to push"}, None),
+        ({"sandbox_permissions": "use_default"}, None),
+        (
+            {"sandbox_permissions": "require_escalated", "justification": "to push", "prefix_rule": ["git", "push"]},
+            e.Escalation("escalated", "to push", ("git", "push")),
+        ),
+        (
+            {"sandbox_permissions": "with_additional_permissions", "additional_permissions": {"network": {"enabled": True}}},
+            e.Escalation("additional"),
+        ),
+    ],
+)
+def test_the_wish_to_leave_the_sandbox_in_its_three_spellings(arguments: dict[str, Any], escalation: e.Escalation | None) -> None:
+    found = started(call("shell_command", {"command": "git push", "workdir": "/p", **arguments}))
+    assert found.escalation == escalation
+    assert found.cwd == "/p"
+
+
+def test_patches_and_scripts_are_custom_tools() -> None:
+    patch = response("custom_tool_call", name="apply_patch", call_id="call_1", input="*** Begin Patch\n*** Update File: a\n*** End Patch")
+    assert (started(patch).kind, started(patch).text) == ("patch", "update a")
+    js = "// @exec: {}\nconst r = await Promise.all([tools.exec_command({cmd: `ls`}), tools.exec_command({\"cmd\": 'say \\'hi\\''})]);"
+    script = started(response("custom_tool_call", name="exec", call_id="call_1", input=js))
+    assert (script.kind, script.tool, script.text) == ("command", "exec", "ls; say 'hi'")
+    computed = started(response("custom_tool_call", name="exec", call_id="call_1", input="// why\nawait tools.exec_command(job)"))
+    assert (computed.kind, computed.text) == ("command", "await tools.exec_command(job)")
+
+
+# ---------------------------------------------------------------- outputs
+
+NEVER = "approval policy is Never; reject command — you cannot ask for escalated permissions if the approval policy is Never"
+
+DENIED = "failed in sandbox LinuxSeccomp with execution error: sandbox denied exec error, exit code: 1, stdout: a\n, stderr: b\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ('{"output":"hi\\n","metadata":{"exit_code":3,"duration_seconds":0.1}}', ("ended", 3, "hi\n")),
+        ("Exit code: 1\nWall time: 0.2 seconds\nTotal output lines: 900\nOutput:\nboom", ("ended", 1, "boom")),
+        ("Chunk ID: 1a\nWall time: 0.3 seconds\nProcess exited with code 2\nOriginal token count: 4\nOutput:\nx\n", ("ended", 2, "x\n")),
+        ([{"type": "input_text", "text": "a"}, {"type": "input_image"}, {"type": "input_text", "text": "b"}], ("ended", None, "a\nb")),
+        ({"content": "fine", "success": True}, ("ended", None, "fine")),
+        (None, ("ended", None, "")),
+        ("Success. Updated the following files:\nA a.py\n", ("ended", None, "Success. Updated the following files:\nA a.py\n")),
+        (
+            '{"output":"command timed out after 1000 milliseconds\\n","metadata":{"exit_code":124,"duration_seconds":1.0}}',
+            ("timed-out", 124, "command timed out after 1000 milliseconds\n"),
+        ),
+        ("Exit code: 124\nWall time: 1 seconds\nOutput:\ncommand timed out after 1000 milliseconds\n", ("timed-out", 124, None)),
+        ("exec command rejected by user", ("refused-by-user", None, "exec command rejected by user")),
+        ("patch rejected by user", ("refused-by-user", None, "patch rejected by user")),
+        ('exec_command failed for `ls`: CreateProcess { message: "Rejected(\\"rejected by user\\")" }', ("refused-by-user", None, None)),
+        ("`rm -rf /` rejected: blocked by policy", ("refused-by-policy", None, None)),
+        ('Network access to "example.com" was blocked by policy.', ("refused-by-policy", None, None)),
+        (NEVER, ("refused-by-approval", None, NEVER)),
+        (f'exec_command failed: CreateProcess {{ message: "Rejected(\\"{NEVER}\\")" }}', ("refused-by-approval", None, None)),
+        ("approval required by policy, but AskForApproval is set to Never", ("refused-by-approval", None, None)),
+        ("This action was rejected due to unacceptable risk.", ("refused-by-approval", None, None)),
+        (DENIED, ("denied", 1, "a\nb\n")),
+        ("Command denied by sandbox: nope", ("denied", None, None)),
+        ("failed in sandbox MacosSeatbelt with execution error: command was killed by a signal", ("failed", None, None)),
+        ("exec_command failed: No such file or directory", ("failed", None, None)),
+        ("Wall time: 6.3 seconds\naborted by user", ("aborted", None, "aborted by user")),
+        ("aborted by user after 2.1s", ("aborted", None, None)),
+        ("the user said: rejected by user", ("ended", None, None)),
+        ("Exit code: 0\nWall time: 0 seconds\nOutput:\nrejected by user", ("ended", 0, "rejected by user")),
+    ],
+)  # fmt: skip
+def test_an_output_says_how_the_call_ended(output: Any, expected: tuple[str, int | None, str | None]) -> None:
+    outcome, code, text = ending(call("shell", {"command": ["x"]}), answer(output))
+    assert (outcome, code) == expected[:2]
+    if expected[2] is not None:
+        assert text == expected[2]
+
+
+# ---------------------------------------------------------------- two dialects, one fact
+
+RUN = {"command": ["/bin/bash", "-lc", "make"], "cwd": "file:///home/dev/my%20project"}
+
+
+def test_an_item_and_an_output_are_one_ending() -> None:
+    done = item(
+        "CommandExecution", id="call_1", source="unified_exec_startup", status="failed", exit_code=2, aggregated_output="boom\n", **RUN
+    )
+    aborted = answer("Wall time: 0.1 seconds\naborted by user")
+    assert ending(call("exec_command", {"cmd": "make"}), done, aborted) == ("ended", 2, "boom\n")
+    declined = item("CommandExecution", id="call_1", source="agent", status="declined", exit_code=-1, aggregated_output="", **RUN)
+    assert ending(call("exec_command", {"cmd": "make"}), declined, answer(NEVER)) == ("refused-by-approval", None, NEVER)
+
+
+def test_extended_files_tell_the_same_by_end_events() -> None:
+    ran = event("exec_command_end", call_id="call_1", exit_code=0, status="completed", stdout="ok\n", stderr="", **{**RUN, "cwd": "/p"})
+    output = answer('{"output":"ok\\n","metadata":{"exit_code":0}}')
+    assert ending(call("shell", {"command": ["make"]}), ran, output) == ("ended", 0, "ok\n")
+    assert ending(call("shell", {"command": ["make"]}), output, ran) == ("ended", 0, "ok\n")
+    polled = event("exec_command_end", call_id="call_9", source="unified_exec_interaction", exit_code=0, **RUN)
+    assert read(polled) == []
+    patched = event("patch_apply_end", call_id="call_1", success=True, stdout="Success", stderr="", changes={"/p/a": {"type": "add"}})
+    assert ending(call("apply_patch", {"input": "x"}), patched, answer("Success")) == ("ended", None, "Success")
+
+
+def test_items_of_nested_calls_are_calls_of_their_own() -> None:
+    events = read(
+        meta(),
+        item(
+            "CommandExecution",
+            id="exec-1",
+            source="agent",
+            status="declined",
+            exit_code=-1,
+            aggregated_output="exec command rejected by user",
+            **RUN,
+        ),
+        item("FileChange", id="exec-2", status="completed", changes={"/p/a.py": {"type": "update"}, "/p/b.py": {"add": {"content": ""}}}),
+        item("McpToolCall", id="exec-3", server="docs", tool="search", arguments={"q": 1}, status="failed", error={"message": "down"}),
+        item("DynamicToolCall", id="exec-4", tool="lookup", namespace="app", arguments={}, status="completed", success=True),
+        event("mcp_tool_call_end", call_id="exec-5", invocation={"server": "docs", "tool": "get"}, result={"Err": "gone"}),
+    )
+    assert [(c.call, c.kind, c.tool, c.text, c.cwd) for c in only(e.CallStarted, events)] == [
+        ("exec-1", "command", "exec_command", "make", "/home/dev/my project"),
+        ("exec-2", "patch", "apply_patch", "update /p/a.py, add /p/b.py", None),
+        ("exec-3", "other", "docs.search", '{"q":1}', None),
+        ("exec-4", "other", "app.lookup", "", None),
+        ("exec-5", "other", "docs.get", "", None),
+    ]
+    assert [end.outcome for end in only(e.CallEnded, events)] == ["refused-by-user", "ended", "failed", "ended", "failed"]
+
+
+def test_a_nested_command_began_before_it_was_written() -> None:
+    done = event(
+        "item_completed", item={"type": "CommandExecution", "id": "exec-1", "exit_code": 0, **RUN}, started_at_ms=int(BORN * 1000) - 5000
+    )
+    start, end = read(done)
+    assert (start.at, end.at) == (pytest.approx(BORN - 5), pytest.approx(BORN + 1))
+
+
+def test_messages_are_heard_once_whatever_the_dialects_and_their_order() -> None:
+    heard = event("agent_message", message="done <b>")
+    written = response(
+        "message", role="assistant", content=[{"type": "output_text", "text": "done <b><oai-mem-citation>x</oai-mem-citation>"}]
+    )
+    told = item("AgentMessage", id="m", content=[{"type": "Text", "text": "done <b>"}])
+    for lines in ((heard, written), (written, heard), (told, written), (heard, told, written)):
+        assert [said.text for said in only(e.Said, read(*lines))] == [only(e.Said, read(lines[0]))[0].text]
+    assert len(only(e.Said, read(heard, written, heard, written))) == 2
+    assert len(only(e.Said, read(written, heard, heard, written))) == 2
+
+
+def test_prompts_are_what_the_user_wrote() -> None:
+    prompts = (
+        event("user_message", message="<environment_context>\n<cwd>/p</cwd>\n</environment_context>"),
+        event("user_message", message="be nice", kind="user_instructions"),
+        event("user_message", message="# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nrename it\n"),
+        event("user_message", message="<b>bold</b> is what I want"),
+        item("UserMessage", id="u", content=[{"type": "text", "text": "and <i>this</i>"}, {"type": "image", "image_url": "data:"}]),
+        response("message", role="user", content=[{"type": "input_text", "text": "and <i>this</i>"}]),
+        response("message", role="developer", content=[{"type": "input_text", "text": "<permissions instructions>"}]),
+    )
+    assert [said.text for said in only(e.Said, read(meta(), *prompts))] == ["rename it", "<b>bold</b> is what I want", "and <i>this</i>"]
+
+
+def test_a_child_of_multi_agent_v2_is_told_its_task_by_letter() -> None:
+    child = meta(agent_path="/root/kid", source={"subagent": {"thread_spawn": {"parent_thread_id": PARENT, "depth": 1}}})
+    task = {"type": "input_text", "text": "Message Type: NEW_TASK\nTask name: /root/kid\nSender: /root\nPayload:\n"}
+    plain = response("agent_message", author="/root", recipient="/root/kid", content=[{**task, "text": task["text"] + "count to 3"}])
+    secret = response(
+        "agent_message", author="/root", recipient="/root/kid", content=[task, {"type": "encrypted_content", "encrypted_content": "gAAA"}]
+    )
+    reply = response("agent_message", author="/root/kid", recipient="/root", content=[{**task, "text": task["text"] + "3"}])
+    assert [(said.who, said.text) for said in only(e.Said, read(child, plain, secret, reply))] == [("user", "count to 3")]
+
+
+# ---------------------------------------------------------------- commands that live on
+
+
+def test_a_poll_ends_the_command_that_it_polls() -> None:
+    header = "Chunk ID: a\nWall time: 1 seconds\nProcess {}\nOutput:\n{}\n"
+    events = read(
+        call("exec_command", {"cmd": "make"}, id_="run"),
+        answer(header.format("running with session ID 42", "one"), id_="run"),
+        call("write_stdin", {"session_id": 42, "chars": ""}, id_="poll-1"),
+        answer(header.format("running with session ID 42", "two"), id_="poll-1"),
+        call("write_stdin", {"session_id": 42, "chars": ""}, id_="poll-2"),
+        answer(header.format("exited with code 1", "three"), id_="poll-2"),
+    )
+    assert [(end.call, end.outcome, end.exit_code, end.session, end.output) for end in only(e.CallEnded, events)] == [
+        ("run", "running", None, "42", "one\n"),
+        ("poll-1", "ended", None, "42", "two\n"),
+        ("poll-2", "ended", None, "42", "three\n"),
+        ("run", "ended", 1, None, "one\ntwo\nthree\n"),
+    ]
+
+
+def test_a_session_that_is_gone_has_ended() -> None:
+    events = read(
+        call("exec_command", {"cmd": "make"}, id_="run"),
+        answer("Process running with session ID 42\nOutput:\n", id_="run"),
+        call("write_stdin", {"session_id": 42}, id_="poll"),
+        answer("write_stdin failed: Unknown process id 42", id_="poll"),
+    )
+    assert [(end.call, end.outcome) for end in only(e.CallEnded, events)] == [("run", "running"), ("poll", "failed"), ("run", "ended")]
+
+
+def test_an_interrupted_poll_leaves_the_command_running() -> None:
+    events = read(
+        call("exec_command", {"cmd": "make"}, id_="run"),
+        answer("Process running with session ID 42\nOutput:\n", id_="run"),
+        call("write_stdin", {"session_id": 42}, id_="poll"),
+        answer("aborted by user after 3.0s", id_="poll"),
+    )
+    assert [(end.call, end.outcome) for end in only(e.CallEnded, events)] == [("run", "running"), ("poll", "aborted")]
+
+
+def test_what_a_script_announces_is_not_its_end() -> None:
+    script = response("custom_tool_call", name="exec", call_id="call_1", input="notify('x')")
+    notice = response("custom_tool_call_output", call_id="call_1", name="exec", output="half way")
+    end = response(
+        "custom_tool_call_output",
+        call_id="call_1",
+        output=[{"type": "input_text", "text": "Script terminated\nWall time 1.0 seconds\nOutput:\n"}],
+    )
+    assert ending(script, notice, end, notice) == ("aborted", None, "")
+
+
+def test_results_that_a_script_prints_are_shown_as_output() -> None:
+    script = response("custom_tool_call", name="exec", call_id="call_1", input="text(await tools.exec_command({cmd: 'ls'}))")
+    texts = ("Script completed\nWall time 0.1 seconds\nOutput:\n", '{"chunk_id":"a","exit_code":5,"output":"a\\nb\\n"}')
+    output = response("custom_tool_call_output", call_id="call_1", output=[{"type": "input_text", "text": text} for text in texts])
+    assert ending(script, output) == ("ended", 5, "a\nb")
+
+
+# ---------------------------------------------------------------- children, forks, helpers
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        item("SubAgentActivity", id="s", kind="started", agent_thread_id=PARENT, agent_path="/root/kid"),
+        event("sub_agent_activity", event_id="s", kind="started", agent_thread_id=PARENT, agent_path="/root/kid"),
+        item("CollabAgentToolCall", id="s", tool="spawn_agent", receiver_thread_ids=[PARENT]),
+        event("collab_agent_spawn_end", call_id="s", new_thread_id=PARENT),
+    ],
+)
+def test_children_are_named_in_many_ways(told: bytes) -> None:
+    assert [event.child for event in only(e.ChildSpawned, read(told))] == [PARENT]
+
+
+def test_only_spawning_names_children() -> None:
+    others = (
+        item("CollabAgentToolCall", id="s", tool="wait", receiver_thread_ids=[THREAD, PARENT]),
+        item("SubAgentActivity", id="s", kind="interacted", agent_thread_id=PARENT),
+        call("spawn_agent", {"message": "x"}),
+        answer("collab spawn failed: agent thread limit reached (max 6)"),
+    )
+    events = read(*others)
+    assert only(e.ChildSpawned, events) == []
+    assert [end.outcome for end in only(e.CallEnded, events)] == ["failed"]
+
+
+def fork(*lines: bytes, **header: Any) -> list[str]:
+    """The commands that a fork of `PARENT` tells as its own."""
+    parents = line("session_meta", {"id": PARENT, "timestamp": "2026-11-20T19:00:00.000Z"})
+    return [start.text for start in only(e.CallStarted, read(meta(forked_from_id=PARENT, **header), parents, *lines))]
+
+
+def command(text: str, *, second: float = 1.0, ordinal: int | None = None) -> bytes:
+    payload = {"type": "function_call", "name": "exec_command", "arguments": json.dumps({"cmd": text}), "call_id": text}
+    return line("response_item", payload, second=second, ordinal=ordinal)
+
+
+def turn(turn_id: str, *, second: float = 1.0) -> bytes:
+    return line("event_msg", {"type": "task_started", "turn_id": turn_id}, second=second)
+
+
+def test_copied_history_ends_at_the_first_turn_that_is_younger_than_the_thread() -> None:
+    assert fork(turn(PARENTS_TURN), command("old"), turn(OWN_TURN), command("new")) == ["new"]
+
+
+def test_copied_history_with_its_own_times_is_older_than_the_thread() -> None:
+    assert fork(command("old", second=-90), command("older", second=-80), command("new", second=3)) == ["new"]
+
+
+def test_copied_history_without_turn_ids_ends_with_the_burst_it_was_written_in() -> None:
+    assert fork(command("old", second=1.001), command("old too", second=1.002), command("new", second=9), command("next", second=9.5)) == [
+        "new",
+        "next",
+    ]
+
+
+def test_copied_history_ends_exactly_where_the_header_says() -> None:
+    lines = (command("old", second=5, ordinal=3), command("new", second=5, ordinal=4))
+    assert fork(*lines, subagent_history_start_ordinal=4) == ["new"]
+
+
+def test_history_is_only_copied_right_behind_the_header() -> None:
+    foreign = line("session_meta", {"id": PARENT, "timestamp": "2026-11-20T19:00:00.000Z"})
+    events = read(meta(), command("a"), foreign, command("b"))
+    assert [start.text for start in only(e.CallStarted, events)] == ["a", "b"]
+    assert len(only(e.ThreadStarted, events)) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "source", "helper"),
+    [
+        ({"source": "cli"}, "cli", False),
+        ({"source": {"custom": "bench"}}, "bench", False),
+        ({"source": {"subagent": {"thread_spawn": {"parent_thread_id": PARENT, "depth": 1}}}}, "subagent", False),
+        ({"source": {"subagent": "review"}}, "review", True),
+        ({"source": {"subagent": {"other": "guardian"}}}, "guardian", True),
+        ({"source": {"internal": "memory_consolidation"}}, "memory_consolidation", True),
+        ({"source": "vscode", "thread_source": "guardian_review"}, "vscode", True),
+        ({"source": "vscode", "thread_source": {"feature": "thread_title"}}, "vscode", True),
+        ({"source": "vscode", "thread_source": "user"}, "vscode", False),
+        ({}, None, False),
+    ],
+)
+def test_helpers_are_told_from_workers(fields: dict[str, Any], source: str | None, helper: bool) -> None:
+    (born,) = only(e.ThreadStarted, read(meta(**fields)))
+    assert (born.source, born.helper) == (source, helper)
+    assert born.at == BORN
+
+
+# ---------------------------------------------------------------- turns, settings, tokens
+
+
+def test_the_old_names_of_turn_marks_are_understood() -> None:
+    events = read(event("turn_started", turn_id="t"), event("turn_complete", turn_id="t"))
+    assert [type(event) for event in events] == [e.TurnStarted, e.TurnEnded]
+
+
+def test_an_error_event_explains_a_turn_that_does_not_explain_itself() -> None:
+    error = event("error", message="usage limit", codex_error_info="usage_limit_exceeded")
+    done = event("task_complete", turn_id="t", last_agent_message=None)
+    first, second = only(e.TurnEnded, read(event("task_started", turn_id="t"), error, done, event("task_started"), done))
+    assert (first.error, first.error_kind) == ("usage limit", "usage_limit_exceeded")
+    assert (second.error, second.error_kind) == (None, None)
+    aborted = event(
+        "turn_aborted",
+        reason="interrupted",
+        error={"message": "m", "codex_error_info": {"http_connection_failed": {"http_status_code": None}}},
+    )
+    (end,) = only(e.TurnEnded, read(aborted))
+    assert (end.how, end.reason, end.error, end.error_kind) == ("aborted", "interrupted", "m", "http_connection_failed")
+
+
+def test_settings_of_another_thread_are_not_this_one_s() -> None:
+    settings = {
+        "approval_policy": "on-request",
+        "permission_profile": {"type": "disabled"},
+        "cwd": "/p",
+        "model": "m",
+        "reasoning_effort": "low",
+    }
+    own, other = (event("thread_settings_applied", thread_id=thread, thread_settings=settings) for thread in (THREAD, PARENT))
+    (found,) = only(e.PolicySet, read(own, other))
+    assert (found.origin, found.cwd, found.model, found.effort) == ("thread_settings_applied", "/p", "m", "low")
+    assert found.policy is not None
+    assert found.policy.filesystem is Filesystem.UNRESTRICTED
+
+
+def test_a_thread_is_named() -> None:
+    assert [
+        event.name for event in only(e.ThreadNamed, read(event("thread_name_updated", thread_id=THREAD, thread_name="the\nbuild")))
+    ] == ["the build"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "used", "resets"),
+    [
+        ({"primary": {"used_percent": 12.5, "window_minutes": 300, "resets_at": 1795300000}}, 12.5, 1795300000),
+        ({"primary": {"used_percent": 12.5, "resets_in_seconds": 60}, "secondary": None}, 12.5, BORN + 61),
+        ({"primary": {"used_percent": 12.5, "resets_at": "2026-11-20T20:00:00Z"}}, 12.5, 1795204800),
+        ({"primary_used_percent": 3.0, "secondary_used_percent": 1.0}, 3.0, None),
+    ],
+)
+def test_rate_limits_of_all_shapes(limits: dict[str, Any], used: float, resets: float | None) -> None:
+    (found,) = only(e.TokensCounted, read(event("token_count", info=None, rate_limits=limits)))
+    assert (found.limit_used, found.limit_resets_at) == (used, resets if resets is None else pytest.approx(resets))
+
+
+def test_tokens_are_told_when_they_change() -> None:
+    count = event(
+        "token_count", info={"total_token_usage": {"total_tokens": 9}, "last_token_usage": {"total_tokens": 4}, "model_context_window": 99}
+    )
+    record = line("token_usage_record", {"usage": {"total_tokens": 4}, "thread_token_usage": {"total_tokens": 9}})
+    more = line("token_usage_record", {"usage": {"total_tokens": 5}, "thread_token_usage": {"total_tokens": 14}})
+    assert [(t.total, t.context, t.window) for t in only(e.TokensCounted, read(count, record, count, more))] == [(9, 4, 99), (14, 5, 99)]
+
+
+def test_what_says_nothing_that_is_shown_is_silent() -> None:
+    silent = (
+        line("world_state", {"full": True, "state": {}}),
+        line("compacted", {"message": "x" * 100}),
+        response("reasoning", summary=[], encrypted_content="gAAA"),
+        response("ghost_snapshot", ghost_commit={"id": "a"}),
+        event("thread_rolled_back", num_turns=1),
+        event("context_compacted"),
+        item("Plan", id="p", text="1. a"),
+        item("HookPrompt", id="h", fragments=[]),
+    )
+    assert read(*silent) == []
+
+
+def test_lines_of_unknown_place_have_no_number() -> None:
+    reader = RolloutReader(THREAD)
+    assert [event.line for event in only(e.CallStarted, reader.read([command("a"), b"", command("b")], first=7))] == [7, 9]
+    assert [event.line for event in only(e.CallStarted, reader.read([command("c"), command("d")], first=0))] == [0, 0]
