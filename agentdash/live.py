@@ -53,12 +53,13 @@ def live_sources(config: Config, clock: Clock) -> list[Source]:
     sources: list[Source] = [CodexFiles(home, config.sessions, clock, pace)]
     if config.tmux:
         wanted = servers(config.socket_names, config.socket_paths, default=True)
-        sources.append(Panes(TmuxSensor(wanted, skip=current_pane()), clock, pace))
+        asked = bool(config.socket_names or config.socket_paths)
+        sources.append(Panes(TmuxSensor(wanted, skip=current_pane()), clock, pace, asked=asked))
     return [*sources, Processes(home, clock, pace)]
 
 
 class Pace:
-    """How often it is worth looking: often while something happens."""
+    """How often it is worth looking: often while something happens, or is about to."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._stirred = clock, clock.now()
@@ -67,10 +68,17 @@ class Pace:
         """Something has happened."""
         self._stirred = self._clock.now()
 
-    @property
-    def pause(self) -> float:
+    def pause(self, fleet: Fleet) -> float:
         """Seconds until the next look."""
-        return _BUSY if self._clock.now() - self._stirred < _CALM else _QUIET
+        return _BUSY if self._clock.now() - self._stirred < _CALM or _at_work(fleet) else _QUIET
+
+
+def _at_work(fleet: Fleet) -> bool:
+    """Whether some process has a thread loaded whose turn is open."""
+    loaded = set(fleet.locks.holders) if fleet.locks else set()
+    loaded |= {thread for p in fleet.processes.values() for path in p.rollouts if (thread := thread_id(Path(path)))}
+    turns = (fleet.threads[thread].turn for thread in loaded if thread in fleet.threads)
+    return any(turn is not None and turn.ended_at is None for turn in turns)
 
 
 class CodexFiles:
@@ -107,7 +115,7 @@ class CodexFiles:
     async def _follow(self, emit: Emit) -> None:
         async for changes in self._tail.follow():
             self._pace.stir()
-            emit([event for change in changes for event in self._events(change)])
+            emit([event for change in changes for event in self._events(change)] + [self._health()])
 
     async def _fill(self, emit: Emit) -> None:
         while True:
@@ -189,13 +197,15 @@ class Panes:
 
     name = "tmux"
 
-    def __init__(self, sensor: TmuxSensor, clock: Clock, pace: Pace) -> None:
-        self._sensor, self._clock, self._pace = sensor, clock, pace
+    def __init__(self, sensor: TmuxSensor, clock: Clock, pace: Pace, *, asked: bool) -> None:
+        self._sensor, self._clock, self._pace, self._asked = sensor, clock, pace, asked
 
     async def look(self, fleet: Fleet) -> Sequence[Event]:
         """All panes of all servers."""
         del fleet
-        return await self._sensor.look(self._clock.now())
+        events = await self._sensor.look(self._clock.now())
+        # who asks for certain servers does not miss the default one
+        return [x for x in events if not (self._asked and isinstance(x, SourceSeen) and x.name == self.name and not x.ok)]
 
     async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
         """What changes among them."""
@@ -228,4 +238,4 @@ async def _again(source: Source, emit: Emit, fleet: Callable[[], Fleet], pace: P
         if any(isinstance(event, _NEWS) for event in events):
             pace.stir()
         emit(events)
-        await asyncio.sleep(pace.pause)
+        await asyncio.sleep(pace.pause(fleet()))

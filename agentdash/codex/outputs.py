@@ -9,7 +9,7 @@ import msgspec
 
 from agentdash.codex.lines import Part
 from agentdash.facts.events import Outcome
-from agentdash.facts.text import clean_block, clean_line
+from agentdash.facts.text import clean_block
 
 
 class Ending(NamedTuple):
@@ -124,15 +124,6 @@ def failure(text: str) -> Ending | None:
             code = _DENIED_EXIT.search(head)
             return Ending(outcome, clean_block(_denied_output(text)), exit_code=int(code.group(1)) if code else None)
     return Ending("failed", clean_block(text)) if wrapped else None
-
-
-def user_command(message: str) -> tuple[str, Ending] | None:
-    """Command and ending of a `<user_shell_command>` message, which records the user's own `!cmd`; None if it is no such message."""
-    if not message.lstrip().startswith("<user_shell_command>"):
-        return None
-    command, _, rest = message.partition("<command>")[2].partition("</command>")
-    result = rest.partition("<result>")[2].rpartition("</result>")[0]
-    return clean_line(command), read_text(result.removeprefix("\n").removesuffix("\n"))
 
 
 def item_ending(status: str | None, exit_code: int | None, output: str) -> Ending:

@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from agentdash.codex import items, speech, tools
 from agentdash.codex import lines as shape
-from agentdash.codex import outputs, speech, tools
 from agentdash.codex.calls import Calls
+from agentdash.codex.items import Finished
 from agentdash.codex.kinds import HEAD, LINE_LIMIT, RECORD, Family, is_json, kind_of, kind_of_item
 from agentdash.codex.lineage import OwnLines, parse_time, started, uuid_time
 from agentdash.codex.tools import Tool
@@ -214,8 +215,8 @@ class RolloutReader:
             return
         elif "<environment_context>" in text:
             self._environment(text)
-        elif (command := outputs.user_command(text)) is not None:
-            self._user_command(*command)
+        elif (done := items.user_command(text, self._at)) is not None:
+            self._finish(done, "message")
         elif self._bare:
             self._say_user("response_item", text)
 
@@ -265,14 +266,13 @@ class RolloutReader:
         if output.call_id:  # outputs that answer no call exist since 0.151
             self._events.extend(self._calls.answer(clean_line(output.call_id), output.output, self._at, self._number))
 
-    def _user_command(self, text: str, ending: outputs.Ending) -> None:
-        """A `!cmd` as the model is told of it: the only trace in legacy files, an echo in paginated ones."""
-        if self._told["shell"].is_new("message", text):
-            self._finish(f"user-{self._at:.3f}", Tool("command", "user_shell", text), ending, by_user=True)
-
-    def _finish(self, call: str, tool: Tool, ending: outputs.Ending, started_ms: int | None = None, *, by_user: bool = False) -> None:
+    def _finish(self, done: Finished, dialect: str, started_ms: int | None = None) -> None:
+        if done.by_user and not self._told["shell"].is_new(dialect, done.tool.text):
+            return
         began = started_ms / 1000 if started_ms else self._at
-        self._events.extend(self._calls.finish(clean_line(call), tool, ending, self._at, self._number, began, by_user=by_user))
+        self._events.extend(
+            self._calls.finish(clean_line(done.call), done.tool, done.ending, self._at, self._number, began, by_user=done.by_user)
+        )
 
     # ------------------------------------------------------------ items and end events
 
@@ -290,28 +290,14 @@ class RolloutReader:
         self._say_agent("item_completed", tools.parts_text(item.content))
 
     def _command(self, item: shape.Command, started_ms: int | None = None) -> None:
-        if item.source == "unified_exec_interaction":
-            return  # a poll, told by its call
-        text, by_user = tools.command_text(item.command), item.source == "user_shell"
-        if by_user and not self._told["shell"].is_new("item", text):
-            return
-        output = item.aggregated_output if item.aggregated_output is not None else (item.stdout or "") + (item.stderr or "")
-        ending = outputs.item_ending(item.status, item.exit_code, output)
-        tool = Tool("command", "user_shell" if by_user else "exec_command", text, tools.plain_path(item.cwd))
-        self._finish(item.call_id or item.id, tool, ending, started_ms, by_user=by_user)
+        if (done := items.command(item)) is not None:
+            self._finish(done, "item", started_ms)
 
     def _patch(self, item: shape.Patch, started_ms: int | None = None) -> None:
-        status = item.status or ("failed" if item.success is False else "completed")
-        ending = outputs.item_ending(status, None, (item.stdout or "") + (item.stderr or ""))
-        self._finish(item.call_id or item.id, Tool("patch", "apply_patch", tools.changes_text(item.changes)), ending, started_ms)
+        self._finish(items.patch(item), "item", started_ms)
 
     def _mcp_call(self, item: shape.McpCall, started_ms: int | None = None) -> None:
-        of = item.invocation or shape.Invocation(item.server or item.namespace or "", item.tool, item.arguments)
-        error = item.error or (item.result.get("Err") if isinstance(item.result, dict) else None)
-        ending = outputs.item_ending("failed" if error else item.status, None, error if isinstance(error, str) else tools.brief(error))
-        self._finish(
-            item.call_id or item.id, Tool("other", tools.mcp_name(of.server, of.tool), tools.brief(of.arguments)), ending, started_ms
-        )
+        self._finish(items.mcp_call(item), "item", started_ms)
 
     def _collab_call(self, item: shape.CollabCall, _started_ms: int | None = None) -> None:
         if item.tool == "spawn_agent":

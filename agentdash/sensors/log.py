@@ -21,7 +21,7 @@ _HEAD: Final = 64 << 10
 _END: Final = 128 << 10
 """Bytes that are read of a skimmed file's beginning and end, or more where these hold no whole line."""
 _BLOCK: Final = 1 << 20
-_SEAM: Final = 64
+_SEAM: Final = 256
 """Bytes before the offset that are compared before reading on: a file may have been cut, and have grown again since."""
 _MORSEL: Final = 1 << 10
 """Bytes unpacked at once: the most hostile of these become 32 MiB."""

@@ -21,7 +21,7 @@ from tests.unit.replayed import Replayed
 
 LONGEST = 40
 NAMES = st.sampled_from(["one/a.jsonl", "one/deep/er/b.jsonl", "two/a.jsonl", "two/c.jsonl"])
-PIECES = st.lists(st.sampled_from([b"\n", b"x", b"{}\n", b"\xff\x00\r", b"y" * 39, b"z" * 90]), min_size=1, max_size=12)
+PIECES = st.lists(st.sampled_from([b"\n", b"x", b"{}\n", b"\xff\x00\r", b"y" * 39, b"z" * 60]), min_size=1, max_size=12)
 
 
 class Files(RuleBasedStateMachine):
@@ -29,7 +29,7 @@ class Files(RuleBasedStateMachine):
 
     @initialize(skim=st.sampled_from([None, 0]), batch=st.sampled_from([1, 7, 64, 4096]))
     def begin(self, skim: int | None, batch: int) -> None:
-        self.small = patch.multiple(log, _HEAD=30, _END=60, _BLOCK=50)
+        self.small = patch.multiple(log, _HEAD=30, _END=60, _BLOCK=50, _SEAM=64)
         self.small.start()
         self.top = Path(tempfile.mkdtemp())
         self.tail = Tail([self.top / "one", self.top / "two"], skim_above=skim, max_line=LONGEST, batch=batch)
@@ -42,9 +42,9 @@ class Files(RuleBasedStateMachine):
         shutil.rmtree(self.top)
 
     def text(self, pieces: list[bytes]) -> bytes:
-        """Text that was never written before."""
-        self.written += 1
-        return b"%d:" % self.written + b"".join(pieces)
+        """Text that was never written before, in no 64 bytes of it."""
+        self.written += len(pieces)
+        return b"".join(b"%d:%s" % (self.written - n, piece) for n, piece in enumerate(pieces))
 
     def file(self, name: str) -> Path:
         path = self.top / name

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from agentdash.codex.home import open_lines, thread_id
 from agentdash.codex.rollout import RolloutReader
-from agentdash.facts.events import Event
+from agentdash.facts.events import CallEnded, Event
 
 DATA = Path(__file__).parents[1] / "data"
 RECORDINGS = DATA / "recordings"
@@ -85,3 +85,9 @@ def meta(**fields: Any) -> bytes:
 def read(*lines: bytes) -> list[Event]:
     """The events of these lines in a file of `THREAD`."""
     return RolloutReader(THREAD).read(lines)
+
+
+def ending(*lines: bytes, of: str = "call_1") -> tuple[str, int | None, str]:
+    """How the call ended: outcome, exit code and output, told once."""
+    (end,) = [end for end in only(CallEnded, read(*lines)) if end.call == of and end.outcome != "running"]
+    return end.outcome, end.exit_code, end.output

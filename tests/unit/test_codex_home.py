@@ -1,0 +1,198 @@
+"""Codex's home, read without touching it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from agentdash.codex import home as codex_home
+from agentdash.codex.home import CodexHome, begun_at, default_home, locks, names, open_lines, problem, thread_id
+from agentdash.codex.rollout import RolloutReader
+from tests.unit.rollout_files import files
+
+V7 = "01a1fa8b-2cba-7501-a214-dc60155cd481"
+V4 = "0a0e9b39-b2d1-43cd-a274-624e38239614"
+
+
+def rollout(root: Path, when: str, thread: str, suffix: str = ".jsonl") -> Path:
+    """A rollout where Codex puts it, local time in its name."""
+    path = root / "sessions" / when[:10].replace("-", "/") / f"rollout-{when}-{thread}{suffix}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    return path
+
+
+def test_home_is_where_codex_looks_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    assert default_home() == tmp_path
+    monkeypatch.delenv("CODEX_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_home() == tmp_path / ".codex"
+
+
+def test_rollouts_come_newest_first_from_both_places(tmp_path: Path) -> None:
+    home = CodexHome(tmp_path)
+    oldest = rollout(tmp_path, "2025-08-30T10-00-00", V4)
+    middle = tmp_path / "archived_sessions" / f"rollout-2026-03-02T10-00-00-{V4}.jsonl"
+    middle.parent.mkdir()
+    middle.touch()
+    early, late = (rollout(tmp_path, f"2026-11-20T{hour}-00-00", V7) for hour in ("09", "20"))
+    rollout(tmp_path, "2026-11-20T21-00-00", "not-a-thread")
+    (late.parent / "notes.txt").touch()
+    assert list(home.rollouts()) == [late, early, middle, oldest]
+    assert home.roots == [home.sessions, home.archived]
+
+
+def test_the_plain_file_wins_over_its_compressed_twin(tmp_path: Path) -> None:
+    home = CodexHome(tmp_path)
+    compressed = rollout(tmp_path, "2026-11-20T20-00-00", V7, ".jsonl.zst")
+    assert list(home.rollouts()) == [compressed]
+    plain = rollout(tmp_path, "2026-11-20T20-00-00", V7)
+    assert list(home.rollouts()) == [plain]
+
+
+def test_rollouts_are_listed_as_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    newest = rollout(tmp_path, "2026-11-20T20-00-00", V7)
+    rollout(tmp_path, "2026-11-20T19-00-00", V7)
+    rollout(tmp_path, "2025-01-01T20-00-00", V4)
+    listed: list[str] = []
+    scandir = os.scandir
+    monkeypatch.setattr(codex_home.os, "scandir", lambda path: listed.append(str(path)) or scandir(path))
+    assert next(CodexHome(tmp_path).rollouts()) == newest
+    assert not any("2025" in path for path in listed)
+
+
+@pytest.mark.parametrize(
+    ("name", "thread"),
+    [
+        (f"rollout-2026-11-20T20-00-00-{V7}.jsonl", V7),
+        (f"rollout-2026-11-20T20-00-00-{V7}.jsonl.zst", V7),
+        (f"rollout-2026-11-20T20-00-00-{V7}.jsonl.tmp", None),
+        (f"rollout-{V7}.jsonl", None),
+        ("session_index.jsonl", None),
+    ],
+)
+def test_a_thread_s_id_is_in_its_file_s_name(name: str, thread: str | None) -> None:
+    assert thread_id(Path("/x") / name) == thread
+
+
+def test_when_a_thread_began_is_in_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        assert begun_at(Path(f"rollout-2026-11-20T15-00-00-{V4}.jsonl")) == 1795204800  # local time: 20:00 UTC
+        assert begun_at(Path(f"rollout-2026-11-20T15-00-00-{V7}.jsonl")) == 1795204787.386  # the id knows better
+        assert begun_at(Path(f"rollout-2026-99-20T15-00-00-{V4}.jsonl")) is None
+        assert begun_at(Path("history.jsonl")) is None
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+# ---------------------------------------------------------------- lines
+
+
+def test_compressed_files_read_like_plain_ones(tmp_path: Path) -> None:
+    (plain,) = files("0.169.0", "workspace-write")
+    compressed = tmp_path / f"{plain.name}.zst"
+    half = len(plain.read_bytes()) // 2
+    frames = (plain.read_bytes()[:half], plain.read_bytes()[half:])
+    compressed.write_bytes(b"".join(zstandard.compress(frame) for frame in frames))
+    lines = list(open_lines(compressed))
+    assert lines == list(open_lines(plain)) == plain.read_bytes().splitlines()
+    assert RolloutReader(thread_id(compressed) or "").read(lines)
+
+
+def test_lines_may_be_longer_than_a_block_and_lack_their_newline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codex_home, "_BLOCK", 7)
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b"a\n\n" + b"b" * 30 + b"\nlast")
+    assert list(open_lines(path)) == [b"a", b"", b"b" * 30, b"last"]
+
+
+def test_an_endless_line_is_cut_and_the_next_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codex_home, "_BLOCK", 8)
+    monkeypatch.setattr(codex_home, "LINE_LIMIT", 20)
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b"x" * 1000 + b"\nnext\n")
+    assert list(open_lines(path)) == [b"x" * 21, b"next"]
+
+
+def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        next(open_lines(tmp_path / "gone.jsonl"))
+    broken = tmp_path / "broken.jsonl.zst"
+    broken.write_bytes(b"not zstd at all")
+    with pytest.raises(OSError, match=r"broken\.jsonl\.zst"):
+        next(open_lines(broken))
+
+
+# ---------------------------------------------------------------- names, locks, problems
+
+
+def test_the_last_name_counts(tmp_path: Path) -> None:
+    entries = [
+        {"id": V7, "thread_name": "first", "updated_at": "2026-11-20T20:00:00Z"},
+        {"id": V4, "thread_name": "other\x1b[31m", "updated_at": None},
+        {"id": V7, "thread_name": "second", "updated_at": "2026-11-20T20:00:01Z"},
+        {"id": V7, "renamed": True},
+    ]
+    (tmp_path / "session_index.jsonl").write_text("\n".join(map(json.dumps, entries)) + '\n{"id": "torn')
+    assert {(named.thread, named.name, named.at) for named in names(CodexHome(tmp_path))} == {
+        (V7, "second", 1795204801.0),
+        (V4, "other", 0.0),
+    }
+    assert names(CodexHome(tmp_path / "nowhere")) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists locks")
+def test_locks_tell_who_has_a_thread_loaded(tmp_path: Path) -> None:
+    directory = tmp_path / "thread-writer-locks"
+    directory.mkdir()
+    (directory / ".coordination.lock").touch()
+    (directory / f"{V4}.lock").touch()
+    with (directory / f"{V7}.lock").open("w") as held, (directory / ".coordination.lock").open("w") as coordination:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        fcntl.flock(coordination, fcntl.LOCK_EX)
+        seen = locks(CodexHome(tmp_path), 5.0)
+    assert (seen.at, seen.readable, seen.holders) == (5.0, True, {V7: os.getpid()})
+    assert locks(CodexHome(tmp_path), 6.0).holders == {}
+    assert locks(CodexHome(tmp_path / "nowhere"), 7.0).readable
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists locks")
+def test_a_lock_on_a_device_that_stat_names_otherwise_is_found_by_its_open_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = tmp_path / "thread-writer-locks"
+    directory.mkdir()
+    table = tmp_path / "locks"
+    monkeypatch.setattr(codex_home, "_PROC_LOCKS", table)
+    with (directory / f"{V7}.lock").open("w") as held:
+        inode = os.fstat(held.fileno()).st_ino
+        line = f"1: FLOCK  ADVISORY  WRITE {os.getpid()} ff:ff:{inode} 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 77 ff:ff:{inode} 0 EOF\n"
+        table.write_text(line + f"2: POSIX  ADVISORY  READ 4 ff:ff:{inode} 0 EOF\n")
+        assert locks(CodexHome(tmp_path), 5.0).holders == {V7: os.getpid()}
+    assert locks(CodexHome(tmp_path), 5.0).holders == {}  # the same inode number, but this process has it open no more
+
+
+def test_a_system_that_lists_no_locks_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codex_home, "_PROC_LOCKS", tmp_path / "none")
+    assert not locks(CodexHome(tmp_path), 5.0).readable
+
+
+def test_why_there_is_nothing_to_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "does not exist" in str(problem(CodexHome(tmp_path / "gone")))
+    (tmp_path / "file").touch()
+    assert "is not a directory" in str(problem(CodexHome(tmp_path / "file")))
+    assert "no sessions yet" in str(problem(CodexHome(tmp_path)))
+    rollout(tmp_path, "2026-11-20T20-00-00", V7)
+    assert problem(CodexHome(tmp_path)) is None
+    closed = tmp_path / "sessions"
+    monkeypatch.setattr(codex_home.os, "access", lambda path, mode: Path(path) != closed)  # root may read everything
+    assert problem(CodexHome(tmp_path)) == f"{closed} cannot be read: permission denied"

@@ -1,0 +1,209 @@
+"""Policies of every era in one shape, and what they let a command write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentdash.facts import events as e
+from agentdash.facts.policy import TMPDIR, Filesystem, Network, Policy, Rule, from_environment_context, from_turn
+from tests.unit.rollout_files import VERSIONS, events_of, files, only
+
+CWD = "/home/dev/project"
+SCENARIOS = ("read-only", "workspace-write", "workspace-write-network", "full-access")
+ENTRY = {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"}
+
+
+def recorded(version: str, scenario: str) -> Policy | None:
+    (path,) = files(version, scenario)
+    found = only(e.PolicySet, events_of(path))
+    return found[-1].policy if found else None
+
+
+def managed(*entries: dict[str, Any], network: str = "restricted", **more: Any) -> Policy:
+    profile = {"type": "managed", "file_system": {"type": "restricted", "entries": list(entries)}, "network": network}
+    found = from_turn({"cwd": CWD, "permission_profile": profile, **more})
+    assert found is not None
+    return found
+
+
+def entry(access: str, path: str) -> dict[str, Any]:
+    return {"path": {"type": "path", "path": path}, "access": access}
+
+
+def special(access: str, kind: str, subpath: str | None = None) -> dict[str, Any]:
+    return {"path": {"type": "special", "value": {"kind": kind, "subpath": subpath}}, "access": access}
+
+
+@pytest.mark.parametrize("version", [v for v in VERSIONS if v != "0.20.0"])
+def test_every_recorded_version_says_the_same_by_its_modes(version: str) -> None:
+    read, workspace, online, full = (recorded(version, scenario) for scenario in SCENARIOS)
+    assert read is not None
+    assert workspace is not None
+    assert online is not None
+    assert full is not None
+    assert (read.filesystem, read.network, read.brief()) == (Filesystem.READ_ONLY, Network.OFF, "read net-")
+    assert (workspace.filesystem, workspace.network, workspace.brief()) == (Filesystem.WORKSPACE, Network.OFF, "ws net-")
+    assert (online.filesystem, online.network, online.brief()) == (Filesystem.WORKSPACE, Network.ON, "ws net+")
+    assert (full.filesystem, full.network, full.enforced_by, full.brief()) == (Filesystem.UNRESTRICTED, Network.ON, "nobody", "full")
+    assert read.writable_roots == ()
+    assert set(workspace.writable_roots) - {"/home/dev/.codex/memories"} == {CWD, "/tmp", TMPDIR}
+    assert online.writable_roots == workspace.writable_roots
+    assert full.writable_roots == ("/",)
+    assert not any(policy.has_deny for policy in (read, workspace, online, full))
+
+
+@pytest.mark.parametrize("version", [v for v in VERSIONS if v != "0.20.0"])
+def test_what_a_recorded_workspace_lets_a_command_write(version: str) -> None:
+    policy = recorded(version, "workspace-write")
+    assert policy is not None
+    assert policy.may_write(f"{CWD}/src/a.py")
+    assert policy.may_write("/tmp/x")
+    assert policy.may_write("/var/tmp/me/x", tmpdir="/var/tmp/me")
+    assert not policy.may_write("/var/tmp/me/x")
+    assert not policy.may_write("/home/dev/agentdash-denied")
+    assert not policy.may_write(f"{CWD}2/a.py")
+    assert not policy.may_write(f"{CWD}/../other/a.py")
+    assert policy.may_write("a.py") is None
+    protected = policy.may_write(f"{CWD}/.git/config")
+    assert protected is (int(version.split(".")[1]) < 125)  # only profiles say that .git is read-only
+
+
+def test_the_profile_outranks_the_legacy_policy_beside_it() -> None:
+    both = managed(ENTRY, sandbox_policy={"type": "danger-full-access"})
+    assert both.filesystem is Filesystem.READ_ONLY
+
+
+@pytest.mark.parametrize(
+    ("payload", "brief", "enforced_by"),
+    [
+        ({"sandbox_policy": {"mode": "read-only"}}, "read net-", "codex"),
+        ({"sandbox_policy": "danger-full-access"}, "full", "nobody"),
+        ({"sandbox_policy": {"type": "read-only", "network_access": True}}, "read net+", "codex"),
+        ({"sandbox_policy": {"type": "external-sandbox", "network_access": "restricted"}}, "full net-", "external"),
+        ({"sandbox_policy": {"type": "external-sandbox", "network_access": "enabled"}}, "full", "external"),
+        ({"sandbox_policy": {"type": "moon-base"}}, "? net?", "codex"),
+        ({"permission_profile": {"type": "disabled"}}, "full", "nobody"),
+        ({"permission_profile": {"type": "external", "network": "enabled"}}, "full", "external"),
+        (
+            {"permission_profile": {"type": "managed", "file_system": {"type": "unrestricted"}, "network": "restricted"}},
+            "full net-",
+            "codex",
+        ),
+        ({"permission_profile": {"type": "managed", "file_system": {"type": "unrestricted"}, "network": "enabled"}}, "full", "nobody"),
+        ({"permission_profile": {"type": "managed", "file_system": {"type": "cloud"}, "network": "enabled"}}, "? net+", "codex"),
+        ({"permission_profile": {"type": "managed", "network": "sometimes"}}, "? net?", "codex"),
+        ({"permission_profile": {"type": "moon-base"}}, "? net?", "codex"),
+        ({"approval_policy": "never"}, "? net?", "codex"),
+    ],
+)
+def test_shapes_of_other_eras(payload: dict[str, Any], brief: str, enforced_by: str) -> None:
+    found = from_turn({"cwd": CWD, **payload})
+    assert found is not None
+    assert (found.brief(), found.enforced_by) == (brief, enforced_by)
+
+
+def test_a_payload_without_a_policy_has_none() -> None:
+    assert from_turn({"cwd": CWD, "model": "m"}) is None
+
+
+def test_a_legacy_workspace_may_leave_the_temporary_directories_out() -> None:
+    legacy = {"type": "workspace-write", "writable_roots": ["/data"], "exclude_slash_tmp": True, "exclude_tmpdir_env_var": True}
+    found = from_turn({"cwd": CWD, "sandbox_policy": legacy})
+    assert found is not None
+    assert found.writable_roots == (CWD, "/data")
+
+
+def test_project_roots_stand_for_every_workspace() -> None:
+    rules = (ENTRY, special("write", "project_roots"), special("read", "project_roots", ".git"))
+    found = managed(*rules, workspace_roots=[CWD, "/home/dev/library"])
+    assert found.writable_roots == (CWD, "/home/dev/library")
+    assert found.may_write("/home/dev/library/x")
+    assert not found.may_write("/home/dev/library/.git/x")
+
+
+@pytest.mark.parametrize("access", ["deny", "none"])
+def test_hidden_paths_make_a_policy_custom(access: str) -> None:
+    hidden = {"path": {"type": "glob_pattern", "pattern": f"{CWD}/**/*.pem"}, "access": access}
+    found = managed(ENTRY, entry("write", CWD), hidden)
+    assert (found.filesystem, found.has_deny) == (Filesystem.CUSTOM, True)
+    assert found.may_write(f"{CWD}/a.py")
+    assert not found.may_write(f"{CWD}/keys/deep/a.pem")
+    assert not found.may_write(f"{CWD}/a.pem")
+
+
+def test_everything_writable_is_unrestricted_unless_something_is_kept_back() -> None:
+    assert managed(special("write", "root")).filesystem is Filesystem.UNRESTRICTED
+    assert managed(special("write", "root"), entry("read", "/etc")).filesystem is Filesystem.CUSTOM
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [entry("append", CWD), special("write", "moon"), {"access": "write"}, {"path": {"type": "special"}, "access": "write"}, "root", None],
+)
+def test_an_entry_that_is_not_understood_is_never_taken_for_safe(strange: Any) -> None:
+    found = managed(ENTRY, strange)
+    assert found.filesystem is Filesystem.UNKNOWN
+    assert found.may_write("/etc/passwd") is None
+    assert managed(ENTRY, special("read", "minimal")).filesystem is Filesystem.READ_ONLY
+
+
+def test_of_two_rules_the_more_specific_counts_and_of_two_equal_ones_the_stricter() -> None:
+    found = managed(ENTRY, entry("write", "/a"), entry("read", "/a/b"), entry("write", "/a/b/c"), entry("write", "/d"), entry("read", "/d"))
+    assert [found.may_write(path) for path in ("/a/x", "/a/b/x", "/a/b/c/x", "/a/b", "/d/x")] == [True, False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("value", "approval", "may_ask"),
+    [
+        ("on-request", "on-request", ()),
+        (
+            {"granular": {"sandbox_approval": True, "rules": False, "mcp_elicitations": True}},
+            "granular",
+            ("sandbox_approval", "mcp_elicitations"),
+        ),
+        ({"reject": {"sandbox_approval": True, "rules": False}}, "granular", ("rules",)),
+        ({"later": {}}, None, ()),
+    ],
+)
+def test_who_may_be_asked(value: Any, approval: str | None, may_ask: tuple[str, ...]) -> None:
+    found = managed(ENTRY, approval_policy=value, approvals_reviewer="auto_review", active_permission_profile={"id": ":workspace"})
+    assert (found.approval, found.may_ask, found.reviewer, found.profile) == (approval, may_ask, "auto_review", ":workspace")
+
+
+def test_a_list_of_domains_means_a_proxy_in_between() -> None:
+    online = managed(ENTRY, network="enabled")
+    assert online.network is Network.ON
+    profile = {"type": "managed", "file_system": {"type": "restricted", "entries": [ENTRY]}, "network": "enabled"}
+    proxied = from_turn({"cwd": CWD, "permission_profile": profile, "network": {"allowed_domains": ["example.com"]}})
+    assert proxied is not None
+    assert (proxied.network, proxied.brief()) == (Network.MEDIATED, "read net~")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<environment_context>\n  <cwd>/p</cwd>\n  <approval_policy>on-request</approval_policy>\n"
+        "  <sandbox_mode>workspace-write</sandbox_mode>\n  <network_access>enabled</network_access>\n"
+        "  <writable_roots><root>/data</root></writable_roots>\n</environment_context>",
+        "<environment_context>\nCurrent working directory: /p\nApproval policy: on-request\n"
+        "Sandbox mode: workspace-write\nNetwork access: enabled\n<root>/data</root>\n</environment_context>",
+    ],
+)
+def test_the_environment_context_in_tags_and_in_plain_text(text: str) -> None:
+    policy, cwd = from_environment_context(text)
+    assert cwd == "/p"
+    assert policy == Policy(
+        Filesystem.WORKSPACE,
+        Network.ON,
+        (Rule("/", "read"), Rule("/p", "write"), Rule("/data", "write"), Rule("/tmp", "write"), Rule(TMPDIR, "write")),
+        approval="on-request",
+    )
+
+
+def test_an_environment_context_of_today_says_where_and_no_more() -> None:
+    text = (
+        "<environment_context>\n  <cwd>/p</cwd>\n  <filesystem><permission_profile type='disabled'/></filesystem>\n</environment_context>"
+    )
+    assert from_environment_context(text) == (None, "/p")

@@ -1,0 +1,280 @@
+"""Tool calls of every era: what they are for, and how they end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentdash.facts import events as e
+from tests.unit.rollout_files import answer, call, ending, event, item, meta, only, read, response
+
+
+def started(*lines: bytes) -> e.CallStarted:
+    (start,) = only(e.CallStarted, read(*lines))
+    return start
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "kind", "text"),
+    [
+        ("shell", {"command": ["bash", "-lc", "cargo test"]}, "command", "cargo test"),
+        ("shell", {"command": ["git", "log", "--format=%h %s"]}, "command", "git log '--format=%h %s'"),
+        ("shell", {"command": ["powershell.exe", "-NoProfile", "-Command", "dir"]}, "command", "dir"),
+        ("container.exec", {"command": ["/bin/zsh", "-c", "ls"]}, "command", "ls"),
+        ("shell_command", {"command": "npm test\nnpm run lint"}, "command", "npm test npm run lint"),
+        ("exec_command", {"cmd": "make -j4"}, "command", "make -j4"),
+        ("write_stdin", {"session_id": 7, "chars": ""}, "poll", "session 7"),
+        ("write_stdin", {"session_id": 7, "chars": "yes\n"}, "poll", "session 7: yes"),
+        ("wait", {"cell_id": "3"}, "poll", "cell 3"),
+        ("wait", {"ids": ["a", "b"]}, "wait", "a b"),
+        ("wait_agent", {"targets": ["a"]}, "wait", "a"),
+        (
+            "apply_patch",
+            {"input": "*** Begin Patch\n*** Add File: a.py\n+x\n*** Delete File: b.py\n*** End Patch"},
+            "patch",
+            "add a.py, delete b.py",
+        ),
+        ("shell", {"command": ["apply_patch", "*** Begin Patch\n*** Update File: c.py\n*** End Patch"]}, "patch", "update c.py"),
+        ("shell_command", {"command": "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: d\n*** End Patch\nEOF"}, "patch", "add d"),
+        (
+            "request_user_input",
+            {"questions": [{"id": "q", "question": "Which one?"}, {"question": "Why?"}]},
+            "question",
+            "Which one? / Why?",
+        ),
+        (
+            "request_permissions",
+            {"reason": "to fetch", "permissions": {"network": {"enabled": True}}},
+            "permission",
+            'to fetch {"network":{"enabled":true}}',
+        ),
+        ("spawn_agent", {"message": "build it"}, "spawn", "build it"),
+        ("spawn_agent", {"items": [{"type": "text", "text": "test it"}]}, "spawn", "test it"),
+        ("spawn_agent", {"task_name": "build", "message": "all of it", "fork_turns": "none"}, "spawn", "build: all of it"),
+        ("send_input", {"id": "child", "message": "faster"}, "other", "child faster"),
+        ("update_plan", {"plan": [{"step": "a", "status": "completed"}, {"step": "b", "status": "in_progress"}]}, "other", "1/2 b"),
+        ("view_image", {"path": "/p/x.png"}, "other", "/p/x.png"),
+        ("docs__search", {"q": "x"}, "other", '{"q":"x"}'),
+        ("later_tool", {"q": ["x"]}, "other", '{"q":["x"]}'),
+        ("shell", "{not json", "command", "{not json"),
+    ],
+)
+def test_a_tool_call_is_told_by_kind_and_text(name: str, arguments: Any, kind: str, text: str) -> None:
+    found = started(call(name, arguments))
+    assert (found.kind, found.text) == (kind, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "tool"),
+    [
+        ("docs__search", None, "docs.search"),
+        ("mcp__docs__search", None, "docs.search"),
+        ("search", "mcp__docs__", "docs.search"),
+        ("spawn_agent", "multi_agent_v1", "spawn_agent"),
+        ("spawn_agent", "collaboration", "spawn_agent"),
+        ("sleep", "clock", "clock.sleep"),
+    ],
+)
+def test_a_tool_has_one_name(name: str, namespace: str | None, tool: str) -> None:
+    assert started(call(name, {}, namespace=namespace)).tool == tool
+
+
+@pytest.mark.parametrize(
+    ("arguments", "escalation"),
+    [
+        ({"with_escalated_permissions": True, "justification": "to push"}, e.Escalation("escalated", "to push")),
+        ({"with_escalated_permissions": False, "justification": "to push"}, None),
+        ({"sandbox_permissions": "use_default"}, None),
+        (
+            {"sandbox_permissions": "require_escalated", "justification": "to push", "prefix_rule": ["git", "push"]},
+            e.Escalation("escalated", "to push", ("git", "push")),
+        ),
+        (
+            {"sandbox_permissions": "with_additional_permissions", "additional_permissions": {"network": {"enabled": True}}},
+            e.Escalation("additional"),
+        ),
+    ],
+)
+def test_the_wish_to_leave_the_sandbox_in_its_three_spellings(arguments: dict[str, Any], escalation: e.Escalation | None) -> None:
+    found = started(call("shell_command", {"command": "git push", "workdir": "/p", **arguments}))
+    assert found.escalation == escalation
+    assert found.cwd == "/p"
+
+
+def test_patches_and_scripts_are_custom_tools() -> None:
+    patch = response("custom_tool_call", name="apply_patch", call_id="call_1", input="*** Begin Patch\n*** Update File: a\n*** End Patch")
+    assert (started(patch).kind, started(patch).text) == ("patch", "update a")
+    js = "// @exec: {}\nconst r = await Promise.all([tools.exec_command({cmd: `ls`}), tools.exec_command({\"cmd\": 'say \\'hi\\''})]);"
+    script = started(response("custom_tool_call", name="exec", call_id="call_1", input=js))
+    assert (script.kind, script.tool, script.text) == ("command", "exec", "ls; say 'hi'")
+    computed = started(response("custom_tool_call", name="exec", call_id="call_1", input="// why\nawait tools.exec_command(job)"))
+    assert (computed.kind, computed.text) == ("command", "await tools.exec_command(job)")
+
+
+# ---------------------------------------------------------------- outputs
+
+NEVER = "approval policy is Never; reject command — you cannot ask for escalated permissions if the approval policy is Never"
+
+DENIED = "failed in sandbox LinuxSeccomp with execution error: sandbox denied exec error, exit code: 1, stdout: a\n, stderr: b\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ('{"output":"hi\\n","metadata":{"exit_code":3,"duration_seconds":0.1}}', ("ended", 3, "hi\n")),
+        ("Exit code: 1\nWall time: 0.2 seconds\nTotal output lines: 900\nOutput:\nboom", ("ended", 1, "boom")),
+        ("Chunk ID: 1a\nWall time: 0.3 seconds\nProcess exited with code 2\nOriginal token count: 4\nOutput:\nx\n", ("ended", 2, "x\n")),
+        ([{"type": "input_text", "text": "a"}, {"type": "input_image"}, {"type": "input_text", "text": "b"}], ("ended", None, "a\nb")),
+        ({"content": "fine", "success": True}, ("ended", None, "fine")),
+        (None, ("ended", None, "")),
+        ("Success. Updated the following files:\nA a.py\n", ("ended", None, "Success. Updated the following files:\nA a.py\n")),
+        (
+            '{"output":"command timed out after 1000 milliseconds\\n","metadata":{"exit_code":124,"duration_seconds":1.0}}',
+            ("timed-out", 124, "command timed out after 1000 milliseconds\n"),
+        ),
+        ("Exit code: 124\nWall time: 1 seconds\nOutput:\ncommand timed out after 1000 milliseconds\n", ("timed-out", 124, None)),
+        ("exec command rejected by user", ("refused-by-user", None, "exec command rejected by user")),
+        ("patch rejected by user", ("refused-by-user", None, "patch rejected by user")),
+        ('exec_command failed for `ls`: CreateProcess { message: "Rejected(\\"rejected by user\\")" }', ("refused-by-user", None, None)),
+        ("`rm -rf /` rejected: blocked by policy", ("refused-by-policy", None, None)),
+        ('Network access to "example.com" was blocked by policy.', ("refused-by-policy", None, None)),
+        (NEVER, ("refused-by-approval", None, NEVER)),
+        (f'exec_command failed: CreateProcess {{ message: "Rejected(\\"{NEVER}\\")" }}', ("refused-by-approval", None, None)),
+        ("approval required by policy, but AskForApproval is set to Never", ("refused-by-approval", None, None)),
+        ("This action was rejected due to unacceptable risk.", ("refused-by-approval", None, None)),
+        (DENIED, ("denied", 1, "a\nb\n")),
+        ("Command denied by sandbox: nope", ("denied", None, None)),
+        ("failed in sandbox MacosSeatbelt with execution error: command was killed by a signal", ("failed", None, None)),
+        ("exec_command failed: No such file or directory", ("failed", None, None)),
+        ("Wall time: 6.3 seconds\naborted by user", ("aborted", None, "aborted by user")),
+        ("aborted by user after 2.1s", ("aborted", None, None)),
+        ("the user said: rejected by user", ("ended", None, None)),
+        ("Exit code: 0\nWall time: 0 seconds\nOutput:\nrejected by user", ("ended", 0, "rejected by user")),
+    ],
+)  # fmt: skip
+def test_an_output_says_how_the_call_ended(output: Any, expected: tuple[str, int | None, str | None]) -> None:
+    outcome, code, text = ending(call("shell", {"command": ["x"]}), answer(output))
+    assert (outcome, code) == expected[:2]
+    if expected[2] is not None:
+        assert text == expected[2]
+
+
+# ---------------------------------------------------------------- two dialects, one fact
+
+RUN = {"command": ["/bin/bash", "-lc", "make"], "cwd": "file:///home/dev/my%20project"}
+
+
+def test_an_item_and_an_output_are_one_ending() -> None:
+    done = item(
+        "CommandExecution", id="call_1", source="unified_exec_startup", status="failed", exit_code=2, aggregated_output="boom\n", **RUN
+    )
+    aborted = answer("Wall time: 0.1 seconds\naborted by user")
+    assert ending(call("exec_command", {"cmd": "make"}), done, aborted) == ("ended", 2, "boom\n")
+    declined = item("CommandExecution", id="call_1", source="agent", status="declined", exit_code=-1, aggregated_output="", **RUN)
+    assert ending(call("exec_command", {"cmd": "make"}), declined, answer(NEVER)) == ("refused-by-approval", None, NEVER)
+
+
+def test_extended_files_tell_the_same_by_end_events() -> None:
+    ran = event("exec_command_end", call_id="call_1", exit_code=0, status="completed", stdout="ok\n", stderr="", **{**RUN, "cwd": "/p"})
+    output = answer('{"output":"ok\\n","metadata":{"exit_code":0}}')
+    assert ending(call("shell", {"command": ["make"]}), ran, output) == ("ended", 0, "ok\n")
+    assert ending(call("shell", {"command": ["make"]}), output, ran) == ("ended", 0, "ok\n")
+    polled = event("exec_command_end", call_id="call_9", source="unified_exec_interaction", exit_code=0, **RUN)
+    assert read(polled) == []
+    patched = event("patch_apply_end", call_id="call_1", success=True, stdout="Success", stderr="", changes={"/p/a": {"type": "add"}})
+    assert ending(call("apply_patch", {"input": "x"}), patched, answer("Success")) == ("ended", None, "Success")
+
+
+def test_items_of_nested_calls_are_calls_of_their_own() -> None:
+    events = read(
+        meta(),
+        item(
+            "CommandExecution",
+            id="exec-1",
+            source="agent",
+            status="declined",
+            exit_code=-1,
+            aggregated_output="exec command rejected by user",
+            **RUN,
+        ),
+        item("FileChange", id="exec-2", status="completed", changes={"/p/a.py": {"type": "update"}, "/p/b.py": {"add": {"content": ""}}}),
+        item("McpToolCall", id="exec-3", server="docs", tool="search", arguments={"q": 1}, status="failed", error={"message": "down"}),
+        item("DynamicToolCall", id="exec-4", tool="lookup", namespace="app", arguments={}, status="completed", success=True),
+        event("mcp_tool_call_end", call_id="exec-5", invocation={"server": "docs", "tool": "get"}, result={"Err": "gone"}),
+    )
+    assert [(c.call, c.kind, c.tool, c.text, c.cwd) for c in only(e.CallStarted, events)] == [
+        ("exec-1", "command", "exec_command", "make", "/home/dev/my project"),
+        ("exec-2", "patch", "apply_patch", "update /p/a.py, add /p/b.py", None),
+        ("exec-3", "other", "docs.search", '{"q":1}', None),
+        ("exec-4", "other", "app.lookup", "", None),
+        ("exec-5", "other", "docs.get", "", None),
+    ]
+    assert [end.outcome for end in only(e.CallEnded, events)] == ["refused-by-user", "ended", "failed", "ended", "failed"]
+
+
+def test_a_nested_command_began_before_it_was_written() -> None:
+    done = event(
+        "item_completed", item={"type": "CommandExecution", "id": "exec-1", "exit_code": 0, **RUN}, started_at_ms=int(BORN * 1000) - 5000
+    )
+    start, end = read(done)
+    assert (start.at, end.at) == (pytest.approx(BORN - 5), pytest.approx(BORN + 1))
+
+
+# ---------------------------------------------------------------- commands that live on
+
+
+def test_a_poll_ends_the_command_that_it_polls() -> None:
+    header = "Chunk ID: a\nWall time: 1 seconds\nProcess {}\nOutput:\n{}\n"
+    events = read(
+        call("exec_command", {"cmd": "make"}, id_="run"),
+        answer(header.format("running with session ID 42", "one"), id_="run"),
+        call("write_stdin", {"session_id": 42, "chars": ""}, id_="poll-1"),
+        answer(header.format("running with session ID 42", "two"), id_="poll-1"),
+        call("write_stdin", {"session_id": 42, "chars": ""}, id_="poll-2"),
+        answer(header.format("exited with code 1", "three"), id_="poll-2"),
+    )
+    assert [(end.call, end.outcome, end.exit_code, end.session, end.output) for end in only(e.CallEnded, events)] == [
+        ("run", "running", None, "42", "one\n"),
+        ("poll-1", "ended", None, "42", "two\n"),
+        ("poll-2", "ended", None, "42", "three\n"),
+        ("run", "ended", 1, None, "one\ntwo\nthree\n"),
+    ]
+
+
+def test_a_session_that_is_gone_has_ended() -> None:
+    events = read(
+        call("exec_command", {"cmd": "make"}, id_="run"),
+        answer("Process running with session ID 42\nOutput:\n", id_="run"),
+        call("write_stdin", {"session_id": 42}, id_="poll"),
+        answer("write_stdin failed: Unknown process id 42", id_="poll"),
+    )
+    assert [(end.call, end.outcome) for end in only(e.CallEnded, events)] == [("run", "running"), ("poll", "failed"), ("run", "ended")]
+
+
+def test_an_interrupted_poll_leaves_the_command_running() -> None:
+    events = read(
+        call("exec_command", {"cmd": "make"}, id_="run"),
+        answer("Process running with session ID 42\nOutput:\n", id_="run"),
+        call("write_stdin", {"session_id": 42}, id_="poll"),
+        answer("aborted by user after 3.0s", id_="poll"),
+    )
+    assert [(end.call, end.outcome) for end in only(e.CallEnded, events)] == [("run", "running"), ("poll", "aborted")]
+
+
+def test_what_a_script_announces_is_not_its_end() -> None:
+    script = response("custom_tool_call", name="exec", call_id="call_1", input="notify('x')")
+    notice = response("custom_tool_call_output", call_id="call_1", name="exec", output="half way")
+    end = response(
+        "custom_tool_call_output",
+        call_id="call_1",
+        output=[{"type": "input_text", "text": "Script terminated\nWall time 1.0 seconds\nOutput:\n"}],
+    )
+    assert ending(script, notice, end, notice) == ("aborted", None, "")
+
+
+def test_results_that_a_script_prints_are_shown_as_output() -> None:
+    script = response("custom_tool_call", name="exec", call_id="call_1", input="text(await tools.exec_command({cmd: 'ls'}))")
+    texts = ("Script completed\nWall time 0.1 seconds\nOutput:\n", '{"chunk_id":"a","exit_code":5,"output":"a\\nb\\n"}')
+    output = response("custom_tool_call_output", call_id="call_1", output=[{"type": "input_text", "text": text} for text in texts])
+    assert ending(script, output) == ("ended", 5, "a\nb")
