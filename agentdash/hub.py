@@ -113,11 +113,16 @@ class Hub:
                 self.fleet = fold(self.fleet, part)
                 await asyncio.sleep(0)
             snapshot = picture(self.fleet, self._clock.now(), self._memo)
-            if self.snapshot is None or (snapshot.workers, snapshot.sources) != (self.snapshot.workers, self.snapshot.sources):
+            if self.snapshot is None or _content(snapshot) != _content(self.snapshot):
                 self.snapshot = snapshot
                 self._drawn.set()
                 self._drawn = asyncio.Event()
-            await asyncio.sleep(SPACING)
+                await asyncio.sleep(SPACING)
+
+
+def _content(snapshot: Snapshot) -> object:
+    """What makes two snapshots different; that a source was asked again and said the same does not."""
+    return snapshot.workers, [(s.name, s.ok, s.detail) for s in snapshot.sources]
 
 
 def _failed(source: Source, error: Exception, at: float) -> SourceSeen:

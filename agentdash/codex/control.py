@@ -8,16 +8,16 @@ to. Seen with the real 0.169.0 (0.160.0 is alike in all that was tried):
 - Connecting and asking takes 1-2 ms, `thread/read` 1-2 ms for each thread. `waitingOnApproval` arrives 1-11 ms after Codex sent it; that
   is 12-60 ms before the command's text and 0.7-0.9 s before the menu is on the TUI's screen. A question (`request_user_input`) gives
   `waitingOnUserInput`, a turn that ended in an error `systemError`, an interrupted one `idle`.
-- `thread/loaded/list` and a `thread/read` of each give everything: also children with their own status, threads that have no file
-  yet, and which are helpers (`ephemeral`, no rollout; unloaded after a minute). `thread/list` does not: it leaves out children unless
-  asked by `sourceKinds`, threads that have no file yet, and `threadSource`, and it scans the disk. Threads that are not loaded are
-  `notLoaded` there: old ones, and those of another process (`codex exec`).
+- `thread/loaded/list` and a `thread/read` of each give everything: also children, each with its own status, threads that have no file
+  yet, and which are helpers (`ephemeral`, no rollout). `thread/list` has `status` with `activeFlags` too, but leaves out children unless
+  `sourceKinds` names them, threads without a file, and `threadSource`, and it scans the disk. Threads that are not loaded in this very
+  process are `notLoaded` there.
 - The daemon outlives its TUI with and without us, and so does a prompt: a TUI killed before its prompt leaves the thread at
   `waitingOnApproval`. A killed daemon leaves its link behind; connecting is refused.
-- **A child that is spawned while we are connected has us as a subscriber too, unasked.** Then we get all its items and its requests for
+- **A child that is spawned while we are connected has us as a subscriber, unasked**: we are sent all its items and its requests for
   approval. Silence does no harm: the TUI's answer counts, and neither hanging up nor a killed client denies anything. But a thread that
-  has subscribers is not unloaded when idle (Codex unloads after 30 minutes). So at the first sign of it, `turn/started`, which
-  only subscribers get, we hang up and dial again: that ends the subscription, and threads that exist are not subscribed to.
+  has a subscriber is never unloaded (others are after a minute of idleness). So at the first sign of it, `turn/started`, which only
+  subscribers get, we hang up and dial again: that ends the subscription, and threads that exist already do not get us as another.
 
 Nothing is asked that changes anything, and nothing that Codex asks is answered: see `ALLOWED`.
 """
@@ -37,6 +37,7 @@ import msgspec
 from agentdash import __version__
 from agentdash.clock import Clock
 from agentdash.facts.events import Event, SourceSeen, StatusPushed
+from agentdash.facts.text import clean_line
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -55,11 +56,12 @@ _THREADS_CAP: Final = 1_000
 """Loaded threads asked about at most."""
 _RETRY: Final = (1.0, 2.0, 5.0, 15.0, 30.0)
 """Seconds before dialling again: the first while there is nobody, later ones each time that talking fails."""
+_GREETING, _LISTING = "initialize", "thread/loaded/list"
 _ABSENT: Final = "no app-server is running"
 
 _T = TypeVar("_T")
-_ThreadId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
-_Flag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z]{1,40}$")]
+_ThreadId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
+_Flag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z]{1,40}\Z")]
 _STATUS: Final[dict[str, Literal["active", "idle", "not-loaded", "system-error"]]] = {
     "active": "active",
     "idle": "idle",
@@ -95,6 +97,11 @@ class ControlFeed:
         """Why an app-server that is there cannot be listened to; None where there is none."""
         ok, detail = self._told
         return None if ok or detail == _ABSENT else detail
+
+    @property
+    def unanswered(self) -> int:
+        """Requests that the app-server has sent us and somebody else has to answer."""
+        return self._seen.requests
 
     async def run(self, emit: Callable[[Sequence[Event]], None]) -> None:
         """Says what threads are doing whenever an app-server is there, until cancelled.
@@ -154,12 +161,15 @@ class ControlFeed:
         try:
             async with dial as socket:
                 call = _Call(socket, seen, now)
-                await call.greet()
-                yield call
+                try:
+                    await call.greet()
+                    yield call
+                finally:
+                    await socket.close()  # politely, also when cancelled
         except (ConnectionRefusedError, FileNotFoundError) as error:
             raise _AbsentError from error
         except (WebSocketException, EOFError) as error:
-            raise ConnectionError(f"the app-server hung up: {error}") from error
+            raise ConnectionError(f"app-server: {error}") from error
 
     def _socket(self) -> str:
         """The socket behind the link: Codex puts it where its path is short enough for any home."""
@@ -204,12 +214,15 @@ class _Status(msgspec.Struct, rename="camel"):
 
 
 class _About(msgspec.Struct, rename="camel"):
-    """What any notification about a thread has."""
+    """Whom a notification or a request is about."""
+
+    thread_id: _ThreadId | None = None
+
+
+class _Changed(msgspec.Struct, rename="camel"):
+    """Of `thread/status/changed`."""
 
     thread_id: _ThreadId
-
-
-class _Changed(_About):
     status: _Status
 
 
@@ -253,9 +266,9 @@ class _Call:
 
     def __init__(self, socket: ClientConnection, seen: _Seen, now: Callable[[], float]) -> None:
         self._socket, self._seen, self._now = socket, seen, now
-        self._sent = 0
+        self._greeted, self._sent = False, 0
         self._asked: dict[int, str] = {}
-        """Requests under way, by their number: the thread that was asked about, or the method."""
+        """Requests under way, by their number, and what they ask about: a thread, or `_GREETING`, `_LISTING`."""
         self._reading: dict[str, StatusPushed | None] = {}
         """Threads being read, with what was pushed of them meanwhile: that is kept back until it is known whether they are helpers."""
         self._known: dict[str, bool] = {}
@@ -269,15 +282,13 @@ class _Call:
         Raises:
             TimeoutError: no answer.
         """
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                await self._ask("initialize", {"clientInfo": {"name": "agentdash", "version": __version__}}, "initialize")
-                while self._asked:
-                    await self.step()
-        except TimeoutError:
-            raise TimeoutError("the app-server does not answer") from None
-        await self._send({"method": "initialized"})
-        await self._ask("thread/loaded/list", {}, "thread/loaded/list")
+        async with asyncio.timeout(_PATIENCE):
+            await self._ask("initialize", {"clientInfo": {"name": "agentdash", "version": __version__}}, _GREETING)
+            while self._asked:
+                await self.step()
+        self._greeted = True
+        await self._send("initialized")
+        await self._ask("thread/loaded/list", {}, _LISTING)
 
     @property
     def settled(self) -> bool:
@@ -293,6 +304,8 @@ class _Call:
             match message.method:
                 case None:
                     return await self._answered(message, at)
+                case _ if not self._greeted:  # what is loaded will be asked anyway
+                    return []
                 case "thread/status/changed":
                     changed = _read(message.params, _Changed)
                     return await self._pushed(_event(at, changed.thread_id, changed.status))
@@ -307,11 +320,11 @@ class _Call:
         return []
 
     async def _answered(self, message: _Message, at: float) -> list[StatusPushed]:
-        about = self._asked.pop(message.id, None) if isinstance(message.id, int) else None
-        if about == "thread/loaded/list":
-            return await self._listed(_read(message.result, _Loaded).data)
-        if about is None or about == "initialize":
+        about = self._asked.pop(message.id, _GREETING) if isinstance(message.id, int) else _GREETING
+        if about == _GREETING:
             return []
+        if about == _LISTING:
+            return await self._listed(_read(message.result, _Loaded).data)
         held = self._reading.pop(about, None)
         try:
             return self._met(_read(message.result, _Started).thread, at, held)
@@ -348,12 +361,40 @@ class _Call:
             self._seen.said[event.thread] = event
         return [] if last and (last.status, last.flags) == (event.status, event.flags) else [event]
 
-    def _subscribed(self, thread: str) -> None:
-        if thread not in self._seen.left:  # once for each: should another version subscribe us again, we stay
+    def _subscribed(self, thread: str | None) -> None:
+        if thread and thread not in self._seen.left:  # once for each: should another version subscribe us again, we stay
             self._seen.left.add(thread)
             self.joined = True
 
     async def _ask(self, method: str, params: dict[str, object], about: str) -> None:
         self._sent += 1
         self._asked[self._sent] = about
-        await self._send(method, params, id=self._sent)
+        await self._send(method, params, self._sent)
+
+    async def _send(self, method: str, params: dict[str, object] | None = None, number: int | None = None) -> None:
+        """The one place where anything is sent.
+
+        Raises:
+            PermissionError: the method is not one of those that only read.
+        """
+        if method not in ALLOWED:
+            raise PermissionError(f"{method} must not be sent: agentdash only reads")
+        message = {"id": number, "method": method, "params": params}
+        await self._socket.send(msgspec.json.encode({k: v for k, v in message.items() if v is not None}).decode())
+
+
+def _read(raw: msgspec.Raw, kind: type[_T]) -> _T:
+    return msgspec.json.decode(raw, type=kind)
+
+
+def _event(at: float, thread: str, status: _Status) -> StatusPushed:
+    return StatusPushed(at=at, thread=thread, status=_STATUS[status.type], flags=status.active_flags)
+
+
+def _connected(seen: _Seen) -> str:
+    """Told anew each time that the number doubles."""
+    return f"connected, {1 << seen.garbled.bit_length() - 1} or more messages not understood" if seen.garbled else "connected"
+
+
+def _reason(error: OSError) -> str:
+    return clean_line(str(error), 200) or "the app-server does not answer"

@@ -197,14 +197,14 @@ def locks(home: CodexHome, at: float) -> LocksSeen:
     """
     holders: dict[str, int] = {}
     try:
-        held = _write_locks(_PROC_LOCKS.read_text("ascii", "replace"))
-    except OSError:
-        return LocksSeen(at=at, holders=holders, readable=False)
-    try:
         with os.scandir(home.root / "thread-writer-locks") as listing:
             files = [entry for entry in listing if entry.name.endswith(".lock") and not entry.name.startswith(".")]
     except OSError:
         files = []
+    try:
+        held = _write_locks(_PROC_LOCKS.read_text("ascii", "replace")) if files else {}
+    except OSError:
+        return LocksSeen(at=at, holders=holders, readable=False)
     for file in files:
         try:
             stat = file.stat()
@@ -213,7 +213,7 @@ def locks(home: CodexHome, at: float) -> LocksSeen:
         for pid, device in held.get(stat.st_ino, ()):
             if device == (os.major(stat.st_dev), os.minor(stat.st_dev)) or _has_open(pid, stat):
                 holders[clean_line(file.name.removesuffix(".lock"))] = pid
-    return LocksSeen(at=at, holders=holders, readable=True)
+    return LocksSeen(at=at, holders=holders, readable=_PROC_LOCKS.exists())
 
 
 def _write_locks(text: str) -> dict[int, list[tuple[int, tuple[int, int]]]]:

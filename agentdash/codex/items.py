@@ -45,7 +45,7 @@ def mcp_call(item: McpCall) -> Finished:
 
 
 def user_command(message: str, at: float) -> Finished | None:
-    """A `!cmd` as the model is told of it, in a `<user_shell_command>` message: in legacy files the only trace. None if it is no such message.
+    """A `!cmd` as the model is told of it, the only trace of it in legacy files. None if the message is none.
 
     Args:
         message: a user message.

@@ -30,7 +30,11 @@ Cursor = Literal["hidden", "not-hidden", "not-visible"]
 TABLES: Final = frozenset(("identify", "screen", "rules", "views"))
 """The tables that such a file may have."""
 
+_ANY: Final = "any"
 _NOTHING: Final = r"(?!)"
+_BETWEEN_WORDS: Final = re.compile(r"(?<=\w) (?=\w)")
+_GAP: Final = r"[\\s│┃]+"
+"""What a single space between two words of a pattern stands for: narrow panes wrap their lines, within frames too."""
 _T = TypeVar("_T")
 
 
@@ -46,6 +50,7 @@ class _ScreenTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     footer: str = r"^  "
     echo: str = _NOTHING
     menu: str = _NOTHING
+    clip: bool = False
 
 
 class _ViewTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,7 +64,6 @@ class _ViewTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     none: tuple[str, ...] = ()
     question: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    end: str | None = None
     title: str | None = None
     cursor: Cursor | None = None
     prompt: bool | None = None
@@ -86,6 +90,8 @@ class Layout(msgspec.Struct, frozen=True):
     """The user's message, repeated above: where a turn begins."""
     menu: re.Pattern[str]
     """Lines that are no part of a menu: the block begins below the last of them."""
+    clip: bool
+    """What stands to the right of the box belongs to a sidebar."""
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -109,9 +115,7 @@ class Rule(msgspec.Struct, frozen=True):
     question: tuple[re.Pattern[str], ...]
     """Of a menu: any of these, above the first option. Menus have two halves, and one may be out of sight: that is told."""
     options: tuple[re.Pattern[str], ...]
-    """Of a menu: all of these, among them the selection's mark."""
-    end: re.Pattern[str] | None
-    """Stands in the last three non-empty lines of the region."""
+    """Of a menu: all of these, the selection's mark first."""
     title: re.Pattern[str] | None
     cursor: Cursor | None
     prompt: bool | None
@@ -144,25 +148,32 @@ def package_rules() -> Rules:
 def load_rules(user_dir: Path | None = None) -> dict[str, AgentRules]:
     """The rules of the package, and over them those of a folder of the user's (`<cli>.toml` each); a folder that is missing is empty.
 
+    A file `any.toml` of the user's holds for every agent, as the package's own `views.toml` does.
+
     Raises:
         RulesProblem: a file cannot be read, is not TOML, or holds something that is no rule.
     """
-    ours = [(path.name, path.read_text("utf-8")) for path in (files("agentdash") / "agents").iterdir() if path.name.endswith(".toml")]
-    tables = {name.removesuffix(".toml"): [_Source(name, text)] for name, text in sorted(ours)}
+    package = files("agentdash")
+    sources = {_ANY: [_Source(_ANY, "views.toml", (package / "sensors" / "views.toml").read_text("utf-8"))]}
+    for ours in sorted((package / "agents").iterdir(), key=lambda path: path.name):
+        if ours.name.endswith(".toml"):
+            agent = ours.name.removesuffix(".toml")
+            sources[agent] = [_Source(agent, ours.name, ours.read_text("utf-8"))]
     for path in sorted(user_dir.glob("*.toml")) if user_dir else ():
         try:
             text = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise RulesProblem(f"{path}: cannot be read: {error}") from error
-        tables.setdefault(path.stem, []).append(_Source(str(path), text, strict=True))
-    return {agent: _agent(agent, sources) for agent, sources in tables.items()}
+        sources.setdefault(path.stem, []).append(_Source(path.stem, str(path), text, strict=True))
+    shared = sources.pop(_ANY)
+    return {agent: _agent(agent, [*shared, *own]) for agent, own in sources.items()}
 
 
 class _Source:
     """One file: its tables, and the means to say where in it something stands."""
 
-    def __init__(self, name: str, text: str, *, strict: bool = False) -> None:
-        self.name, self._text = name, text
+    def __init__(self, agent: str, name: str, text: str, *, strict: bool = False) -> None:
+        self.agent, self.name, self._text = agent, name, text
         try:
             self.tables: dict[str, Any] = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -190,10 +201,10 @@ def _agent(agent: str, sources: list[_Source]) -> AgentRules:
         table |= source.tables.get("screen", {})
         screen = _convert(table, _ScreenTable, f"{source.name}: [screen]")
         layout = _layout(screen, f"{source.name}: [screen]")
-        for rule in (_rule(agent, source, screen, n, row) for n, row in enumerate(source.rows("rules"), 1)):
-            rules[rule.id] = rule
-        for rule in (_rule(agent, source, screen, n, row, view=True) for n, row in enumerate(source.rows("views"), 1)):
-            rules[rule.id] = rule
+        for kind in ("rules", "views"):
+            for number, row in enumerate(source.rows(kind), 1):
+                rule = _rule(source, screen, number, row, view=kind == "views")
+                rules[rule.id] = rule
     return AgentRules(agent, screen.tested, layout, tuple(sorted(rules.values(), key=lambda r: -r.priority)))
 
 
@@ -205,17 +216,18 @@ def _layout(screen: _ScreenTable, where: str) -> Layout:
         footer=_compile(screen.footer, f"{where}: footer"),
         echo=_compile(screen.echo, f"{where}: echo"),
         menu=_compile(screen.menu, f"{where}: menu"),
+        clip=screen.clip,
     )
 
 
-def _rule(agent: str, source: _Source, screen: _ScreenTable, number: int, row: dict[str, Any], *, view: bool = False) -> Rule:
+def _rule(source: _Source, screen: _ScreenTable, number: int, row: dict[str, Any], *, view: bool) -> Rule:
     name = row.get("id", f"number {number}")
     where = source.where(name if isinstance(name, str) else f"number {number}")
     table = _convert(row, _ViewTable if view else _RuleTable, where)
     state = table.state if isinstance(table, _RuleTable) else None
     if not view and state is None:
         raise RulesProblem(f"{where}: a rule needs a state (what only hides the prompt belongs into [[views]])")
-    if not (table.words or table.all or table.any or table.end or table.options) and (table.region == "title" or table.prompt is None):
+    if not (table.words or table.all or table.any or table.options) and (table.region == "title" or table.prompt is None):
         raise RulesProblem(f"{where}: would match any screen")
 
     def patterns(key: str, given: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
@@ -225,7 +237,7 @@ def _rule(agent: str, source: _Source, screen: _ScreenTable, number: int, row: d
         return None if given is None else _compile(given, f"{where}: {key}")
 
     return Rule(
-        id=f"{agent}.{table.id}",
+        id=f"{source.agent}.{table.id}",
         state=state,
         priority=table.priority,
         region=table.region,
@@ -236,7 +248,6 @@ def _rule(agent: str, source: _Source, screen: _ScreenTable, number: int, row: d
         none=patterns("none", table.none),
         question=patterns("question", table.question),
         options=patterns("options", table.options),
-        end=pattern("end", table.end),
         title=pattern("title", table.title),
         cursor=table.cursor,
         prompt=table.prompt,
@@ -254,6 +265,6 @@ def _convert(raw: dict[str, Any], to: type[_T], where: str) -> _T:
 
 def _compile(pattern: str, where: str) -> re.Pattern[str]:
     try:
-        return re.compile(pattern, re.MULTILINE)
+        return re.compile(_BETWEEN_WORDS.sub(_GAP, pattern), re.MULTILINE)
     except re.error as error:
         raise RulesProblem(f"{where}: bad regex {pattern!r}: {error}") from error

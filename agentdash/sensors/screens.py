@@ -26,7 +26,8 @@ _TAIL: Final = 25
 _TOP: Final = 3
 _QUOTE: Final = 240
 """Characters of the text that is quoted."""
-_FRAME: Final = " │┃╭╮╰╯─"
+_FRAMES: Final = re.compile("[\u2500-\u259f]+")
+"""What boxes, rules, bars and logos are drawn with."""
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -79,9 +80,12 @@ def read_screen(
         reading = _menu(rule, page) if rule.question else _match(rule, page)
         if reading is None:
             continue
-        if reading.state is not None or reading.frozen:
-            return msgspec.structs.replace(reading, partial=True) if half else reading
-        half = half or reading
+        if reading.partial:
+            half = half or reading
+        elif half and not rule.question and not reading.frozen:
+            return msgspec.structs.replace(reading, partial=True)
+        else:
+            return reading
     return half or NOTHING
 
 
@@ -111,32 +115,47 @@ class Page:
         layout, lines = self._layout, self.lines
         end = len(lines)
         if layout.under is not None:
-            end = next((i for i in range(len(lines), max(0, len(lines) - _BOX), -1) if layout.under.search(lines[i - 1])), 0)
-        for i in range(end - 1, max(-1, end - 1 - _BOX), -1):
-            if layout.prompt.search(lines[i]):
-                while i and layout.prompt.search(lines[i - 1]):
-                    i -= 1
-                below = lines[end if layout.under is not None else i + 1 :]
-                own = layout.over.search(lines[i - 1] if i else "") and all(layout.footer.search(line) for line in below if line)
-                return (i, end if layout.under is not None else i + 1) if own else None
-        return None
+            end = self._up(layout.under, end) + 1
+        first = self._up(layout.prompt, end - (layout.under is not None), layout.under)
+        if first < 0:
+            return None
+        last = end if layout.under is not None else first + 1
+        while first and layout.prompt.search(lines[first - 1]):
+            first -= 1
+        over = lines[first - 1] if first else ""
+        if not layout.over.search(over) or not all(layout.footer.search(line) for line in lines[last:] if line):
+            return None
+        return first - (bool(layout.over.pattern) and bool(over) and not _clean(over)), last
 
-    @cached_property
-    def _menu_start(self) -> int:
-        """Where the block at the bottom begins; 0 where nothing else is above it."""
-        search = self._layout.menu.search
-        return next((i for i in range(len(self.lines), 0, -1) if search(self.lines[i - 1])), 0)
+    def _up(self, wanted: re.Pattern[str], end: int, stop: re.Pattern[str] | None = None) -> int:
+        """The nearest line above `end` that is wanted, no further than a box is tall; -1 where there is none, or `stop` comes first."""
+        for i in range(end - 1, max(-1, end - 1 - _BOX), -1):
+            if wanted.search(self.lines[i]):
+                return i
+            if stop is not None and stop.search(self.lines[i]):
+                return -1
+        return -1
 
     @property
-    def cut(self) -> bool:
-        """Whether the block at the bottom reaches up to the screen's first line: its beginning may be out of sight."""
-        return self._menu_start == 0
+    def prompt(self) -> Sequence[str]:
+        """The lines of the input box; none where there is no box."""
+        return self.lines[slice(*self.box)] if self.box else ()
 
     @cached_property
-    def _turn_start(self) -> int:
-        assert self.box is not None  # noqa: S101 - asked only of screens with an input box
-        search = self._layout.echo.search
-        return next((i for i in range(self.box[0], 0, -1) if search(self.lines[i - 1])), 0)
+    def _turn(self) -> Sequence[str]:
+        """What stands above the input box, from the user's last message on, without a sidebar."""
+        if self.box is None:
+            return ()
+        top, bottom = self.box
+        start = next((i for i in range(top - 1, -1, -1) if self._layout.echo.search(self.lines[i])), 0)
+        edge = len(self.lines[bottom - 1]) if self._layout.clip else _WIDTH
+        return [line[:edge].rstrip() for line in self.lines[start:top]]
+
+    @cached_property
+    def _block(self) -> Sequence[str]:
+        """The block at the bottom, below the last line that is no part of it."""
+        search = self._layout.menu.search
+        return self.lines[next((i for i in range(len(self.lines), 0, -1) if search(self.lines[i - 1])), 0) :]
 
     def text(self, region: Region, lines: int = 0) -> str | None:
         """A region's lines, joined; None where this screen has no such region."""
@@ -155,11 +174,11 @@ class Page:
             case "tail":
                 return _last(self.lines, lines or _TAIL)
             case "menu":
-                return None if self.box else _last(self.lines[self._menu_start :], lines)
+                return None if self.box else _last(self._block, lines)
             case "footer":
                 return _last(self.lines[self.box[1] :], lines) if self.box else None
             case "turn":
-                return _last(self.lines[self._turn_start : self.box[0]], lines) if self.box else None
+                return _last(self._turn, lines) if self.box else None
 
 
 def _last(lines: Sequence[str], count: int) -> Sequence[str]:
@@ -198,12 +217,10 @@ def _match(rule: Rule, page: Page) -> Reading | None:
     if rule.any:
         found.append(next((match for pattern in rule.any if (match := pattern.search(text))), None))
     found.extend(pattern.search(text) for pattern in rule.options)
-    if rule.end is not None and not rule.end.search("\n".join(_last(text.split("\n"), 3))):
-        return None
     if any(match is None for match in found) or any(pattern.search(text) for pattern in rule.none):
         return None
-    first = next((_lines_of(match) for match in found if match), "") or _last_line(text)
-    return Reading(rule.state, rule.id, _quote(first, text, rule), frozen=rule.state is None)
+    first = next((_lines_of(match) for match in found if match), "")
+    return Reading(rule.state, rule.id, _quote(first, text, rule) or _clean("\n".join(page.prompt)), frozen=rule.state is None)
 
 
 def _menu(rule: Rule, page: Page) -> Reading | None:
@@ -211,15 +228,14 @@ def _menu(rule: Rule, page: Page) -> Reading | None:
     text = page.text(rule.region, rule.lines)
     if text is None or any(word not in text for word in rule.words) or any(pattern.search(text) for pattern in rule.none):
         return None
-    marks = [pattern.search(text) for pattern in rule.options]
-    options = all(marks) and (rule.end is None or rule.end.search("\n".join(_last(text.split("\n"), 3))) is not None)
+    options = [pattern.search(text) for pattern in rule.options]
     question = next((match for pattern in rule.question if (match := pattern.search(text))), None)
-    if options and marks[0] and question and question.start() < marks[0].start():
+    mark = options[0] if all(options) else None
+    if question and mark and question.start() < mark.start():
         return Reading(rule.state, rule.id, _quote(_lines_of(question), text, rule), frozen=rule.state is None)
-    if options and marks[0] and not question:
-        said = f"options without the question: {_clean(_lines_of(marks[0]))}"
-        return Reading(rule.state if page.cut else None, rule.id, said, partial=True)
-    if question and not any(marks):
+    if mark and not question:
+        return Reading(None, rule.id, f"options without the question: {_clean(_lines_of(mark))}", partial=True)
+    if question and not any(options):
         return Reading(None, rule.id, f"question without the options: {_clean(_lines_of(question))}", partial=True)
     return None
 
@@ -232,10 +248,6 @@ def _lines_of(match: re.Match[str]) -> str:
     return text[start : end if end >= 0 else len(text)]
 
 
-def _last_line(text: str) -> str:
-    return text.rstrip().rpartition("\n")[2]
-
-
 def _quote(first: str, text: str, rule: Rule) -> str:
     more = rule.show.search(text) if rule.show else None
     parts = (_clean(first), _clean(more.group(1)) if more else "")
@@ -243,5 +255,5 @@ def _quote(first: str, text: str, rule: Rule) -> str:
 
 
 def _clean(text: str) -> str:
-    """On one line, without the frames that boxes are drawn with."""
-    return " ".join(part for line in text.split("\n") if (part := line.strip(_FRAME)))[:_QUOTE]
+    """On one line, without what is only drawn."""
+    return " ".join(_FRAMES.sub(" ", text).split())[:_QUOTE]

@@ -9,6 +9,7 @@ Knows nothing of what the lines say. Nothing depends on file events: they only m
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import stat as modes
 import time
@@ -23,15 +24,18 @@ from agentdash.sensors.log import Grown, Limits, Log, Unreadable, identity, reas
 if TYPE_CHECKING:
     from agentdash.sensors.watch import Watch
 
-_GLANCE: Final = 0.25
-"""Seconds between two looks at the files that were written to lately."""
+_GLANCE: Final = 0.4
+"""Seconds between two looks at the files that were written to lately, and for directories that are not there yet."""
 _LATELY: Final = 600_000_000_000
 """Nanoseconds."""
-_SWEEP: Final = 3.0
-"""Seconds between two sweeps when nothing hints at a change."""
-_CALM: Final = 200
+_SWEEP: Final = 5.0
+_POLL: Final = 2.0
+"""Seconds between two sweeps when nothing hints at a change: where there are file events, and where there are none."""
+_CALM: Final = 700
 _HURRY: Final = 10
 """How many times longer than listing the tree took the pause is before the next time: usually, and when the tree has changed."""
+_LONGEST: Final = 20.0
+"""Seconds of the longest pause, however big the tree."""
 _MOMENT: Final = 0.02
 """Seconds that reading may keep everybody else waiting."""
 
@@ -132,34 +136,34 @@ class Tail:
     async def follow(self) -> AsyncIterator[list[Change]]:
         """Changes as they happen, for as long as anybody listens; begins with a sweep.
 
-        File events are taken where there are any. Without them, appends to files written to in the last minutes are noticed within 0.25 s,
+        File events are taken where there are any. Without them, appends to files written to in the last minutes are noticed within 0.4 s,
         everything else within a few seconds.
         """
         from agentdash.sensors.watch import Watch  # noqa: PLC0415 - costs 50 ms that a single sweep need not pay
 
         self._watch = watch = Watch(self._roots)
         hints: set[str] = set()
-        next_glance = 0.0
+        glanced = 0.0
         try:
             while True:
                 renewed = await watch.renew()
-                if renewed or time.monotonic() >= self._next_sweep():
-                    changes = self.sweep()
-                else:
-                    if time.monotonic() >= next_glance:
-                        hints |= self._lately()
-                        next_glance = time.monotonic() + _GLANCE
-                    changes = self._look(hints)
-                for portion in _portions(changes):
+                if time.monotonic() >= glanced + _GLANCE:
+                    hints |= self._lately()
+                    glanced = time.monotonic()
+                sweeping = renewed or time.monotonic() >= self._next_sweep(watch)
+                for portion in _portions(self.sweep() if sweeping else self._look(hints)):
                     yield portion
                     await asyncio.sleep(0)
-                hints = self._hinted(await watch.wait(min(self._next_sweep(), next_glance) - time.monotonic()))
+                next_glance = glanced + _GLANCE if self._lively or not watch.complete else math.inf
+                hints = self._hinted(await watch.wait(min(self._next_sweep(watch), next_glance) - time.monotonic()))
         finally:
             await watch.close()
 
-    def _next_sweep(self) -> float:
+    def _next_sweep(self, watch: Watch) -> float:
         """When the whole tree is due: soon if it has changed, and never so often that listing it is felt."""
-        return self._swept + (_HURRY * self._cost if self._uneasy else max(_SWEEP, _CALM * self._cost))
+        if self._uneasy:
+            return self._swept + _HURRY * self._cost
+        return self._swept + max(_SWEEP if watch.complete else _POLL, min(_CALM * self._cost, _LONGEST))
 
     def _lately(self) -> set[str]:
         """The logs that were written to in the last minutes."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from watchfiles import awatch
 
-_STEP: Final = 15
+_STEP: Final = 20
 """Milliseconds of silence after which a change is told: most of the time between an append and its line."""
 _DEBOUNCE: Final = 100
 """Milliseconds after which it is told at the latest, when the changes do not end."""
@@ -33,6 +33,11 @@ class Watch:
         self._bell = asyncio.Event()
         self.state = "polling: nothing to watch yet"
         """`events`, or `polling` and why."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether it listens below all of the directories."""
+        return self.state == "events" and len(self._watched) == len(self._roots)
 
     async def renew(self) -> bool:
         """Watches what there is now; whether that is something else than before."""

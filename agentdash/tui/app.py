@@ -8,13 +8,15 @@ from typing import Protocol, runtime_checkable
 
 from textual import constants, on
 from textual.app import App
+from textual.command import CommandPalette
+from textual.widgets import Input
 
 from agentdash.clock import Clock
 from agentdash.facts.pane import PaneKey
 from agentdash.facts.text import clean_line
 from agentdash.facts.worker import Snapshot, Worker
 from agentdash.tui.commands import Actions, Workers
-from agentdash.tui.filter import BUCKET_WORDS, Filter, matches
+from agentdash.tui.filter import Filter, matches
 from agentdash.tui.keys import bindings, ids
 from agentdash.tui.screens.fleet import FleetScreen
 from agentdash.tui.screens.help import HelpScreen
@@ -209,7 +211,7 @@ class AgentDash(App[None]):
     def action_only(self, bucket: str) -> None:
         """One bucket alone; once more: all again."""
         chosen = self.root.filter
-        self.root.narrow(chosen._replace(bucket="all" if chosen.bucket == bucket or bucket not in BUCKET_WORDS else bucket))
+        self.root.narrow(chosen._replace(bucket="all" if chosen.bucket == bucket else bucket))
 
     # ---------------------------------------------------------------- looking
 
@@ -248,6 +250,14 @@ class AgentDash(App[None]):
         names = [theme.name for theme in THEMES]
         self.theme = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
         self.say(f"Theme: {self.theme}")
+
+    def action_command_palette(self) -> None:
+        """All actions, all workers."""
+        self.push_screen(CommandPalette(placeholder="An action, or the name of a worker", id="--command-palette"))
+
+    @on(CommandPalette.Opened)
+    def _palette_opened(self) -> None:
+        self.screen.query_one(Input).cursor_blink = False
 
     async def action_back(self) -> None:
         """One step back: off this screen, to the list, out of the filter."""

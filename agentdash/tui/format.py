@@ -53,9 +53,8 @@ def stamp(at: float, now: float) -> str:
 
 def pad(text: str, width: int, mark: str = "", *, right: bool = False) -> str:
     """`text` in exactly `width` cells: filled with spaces, or cut (and marked). `right` aligns it to the right."""
-    if (cells := cell_len(text)) > width:
-        text, cells = elide(text, width, mark), width
-    fill = " " * (width - cells)
+    text = elide(text, width, mark)
+    fill = " " * (width - cell_len(text))
     return fill + text if right else text + fill
 
 

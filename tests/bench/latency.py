@@ -44,8 +44,8 @@ def small_home() -> Iterator[tuple[Path, Path]]:
     with tempfile.TemporaryDirectory() as folder:
         day = Path(folder) / "sessions" / "2026" / "11" / "20"
         day.mkdir(parents=True)
-        copies = [Path(shutil.copy(path, day)) for path in sorted(RECORDINGS.glob("0.169.0/*/*.jsonl"))]
-        yield Path(folder), copies[0]
+        copies = {path.parent.name: Path(shutil.copy(path, day)) for path in sorted(RECORDINGS.glob("0.169.0/*/*.jsonl"))}
+        yield Path(folder), copies["workspace-write"]
 
 
 def say(rollout: Path, text: str) -> None:

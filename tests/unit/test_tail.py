@@ -323,6 +323,7 @@ def hearing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param != "events":
         monkeypatch.setattr(watch_module, "awatch", silence if request.param == "silence" else exhausted)
         monkeypatch.setattr(tail_module, "_SWEEP", 0.1)
+        monkeypatch.setattr(tail_module, "_POLL", 0.1)
     return str(request.param)
 
 

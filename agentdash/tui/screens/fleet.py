@@ -84,9 +84,9 @@ class FleetScreen(Screen[None]):
     def draw(self, view: View) -> None:
         """Shows what the view says."""
         self.header.show_fleet(view)
-        cells = self.fleet.room
         self.titles.show([titles(self.fleet.columns)])
-        self.fleet.show_rows(self.rows, view, nobody(view.snapshot, self.filter.active, cells, view.look))
+        instead = () if self.rows else nobody(view.snapshot, self.filter.active, self.fleet.room, view.look)
+        self.fleet.show_rows(self.rows, view, instead)
         self.bar.show(self.filter, len(self.rows), len(view.by_id))
         if self.panel.display:
             self.panel.show(view.worker, view.parent, view.look)
@@ -103,6 +103,8 @@ class FleetScreen(Screen[None]):
         cards = self.fleet.room < CARDS_BELOW and not self.has_class("-strip")
         self.set_class(cards, "-cards")
         self.fleet.reshape("cards" if cards else "columns")
+        if any(part.has_focus_within and not part.display for part in (self.panel, self.findings)):
+            self.fleet.focus()
 
     @on(FilterBar.Typed)
     def _typed(self, event: FilterBar.Typed) -> None:

@@ -103,7 +103,8 @@ class FindingsStrip(Choices):
         """Shows the findings of all workers, and takes no room where there are none."""
         if snapshot is not self._snapshot:
             self._snapshot, self._found = snapshot, shared(snapshot.workers) if snapshot else []
-        self.border_title = f"Findings {len(self._found)}"
+        if (title := f"Findings {len(self._found)}") != str(self.border_title):
+            self.border_title = title
         self.set_class(not self._found, "-none")
         self.show([(Span(" "), *one_line(each, self.room - 2, look)) for each in self._found])
         if self.cursor >= len(self._found):

@@ -19,44 +19,50 @@ from agentdash.tui.widgets.choices import Choices
 _SEEN: Final = 4
 _BRIEF: Final = 11
 """Cells of the longest policy in brief: `custom net-`."""
+_LINE: Final = 16
+"""Cells that the last line needs to say anything."""
 _TELLS_WHY: Final = (State.RUNNING, State.COMPLETED, State.INTERRUPTED)
 """States whose last line says more than their reason."""
 
 
 class Columns(NamedTuple):
-    """Cells of each column of one-line rows; 0: left out."""
+    """Cells of each column of one-line rows; 0: left out. A space lies between two columns, two before the last."""
 
+    state: int
     name: int
     agent: int
+    mark: int
+    """Of the verdict."""
     sandbox: int
-    """The policy in brief; its verdict always follows."""
+    """The policy in brief."""
     used: int
     line: int
-    mark: int = 1
-    """The verdict's mark."""
 
     @classmethod
     def of(cls, cells: int, mark: int = 1) -> Columns:
         """The columns that fit into so many cells. What is least needed to see who needs somebody goes first."""
+        state = min(STATE_WIDTH, cells // 2)
         agent = 17 if cells >= 110 else 0
         sandbox = _BRIEF if cells >= 58 else 0
         used = 5 if cells >= 84 else 0
-        room = cells - STATE_WIDTH - mark - _SEEN - 4 - sum(w + 1 for w in (agent, sandbox, used) if w)
+        room = cells - state - mark - _SEEN - 3 - sum(w + 1 for w in (agent, sandbox, used) if w)
         name = max(16, min(32, cells // 4))
-        line = room - name - 1
-        return cls(name, agent, sandbox, used, line, mark) if line >= 16 else cls(max(1, room), agent, sandbox, used, 0, mark)
+        line = room - name - 2
+        if line < _LINE:
+            name, line = max(1, room), 0
+        return cls(state, name, agent, mark, sandbox, used, line)
 
 
 def titles(columns: Columns) -> Line:
-    """The row above the rows."""
+    """The row above the rows, gutter included."""
     words = (
-        (" STATE", STATE_WIDTH + 1),
+        (" STATE", columns.state + 1),
         (" WORKER", columns.name + 1),
-        (" AGENT", columns.agent + bool(columns.agent)),
-        (" SANDBOX" if columns.sandbox else "", columns.sandbox + bool(columns.sandbox) + columns.mark + 1),
-        (f"{'USED':>6}", columns.used + bool(columns.used)),
+        (" AGENT", columns.agent + 1 if columns.agent else 0),
+        (" SANDBOX" if columns.sandbox else "", columns.mark + 1 + (columns.sandbox + 1 if columns.sandbox else 0)),
+        (f"{'USED':>6}", columns.used + 1 if columns.used else 0),
         (f"{'SEEN':>5}", _SEEN + 1),
-        ("  LINE", columns.line),
+        ("  LINE", columns.line + 2 if columns.line else 0),
     )
     return tuple(Span(pad(text, cells), "title") for text, cells in words if cells)
 
@@ -67,7 +73,7 @@ def one_line(row: Row, worker: Worker, columns: Columns, look: Look) -> Line:
     state, mark, room = sign(worker, glyphs), verdict(worker, glyphs), columns.name
     stem = row.stem if len(row.stem) <= room // 2 else row.stem[-(room // 2) :]
     spans = [
-        state._replace(text=pad(state.text, STATE_WIDTH, glyphs.ellipsis) + " "),
+        state._replace(text=pad(state.text, columns.state, glyphs.ellipsis) + " "),
         Span(stem, "muted"),
         *_name(row, worker, room - len(stem), look),
     ]
@@ -81,8 +87,8 @@ def one_line(row: Row, worker: Worker, columns: Columns, look: Look) -> Line:
         spans.append(Span(" " + pad(used(worker.tokens), columns.used, right=True), "muted"))
     spans.append(Span(" " + _seen(worker, look), "muted"))
     if columns.line:
-        spans.append(Span(" "))
-        spans.extend(fit((Span(" "), *note(worker)), columns.line - 1, glyphs.ellipsis))
+        spans.append(Span("  "))
+        spans.extend(fit(note(worker), columns.line, glyphs.ellipsis))
     return tuple(spans)
 
 
@@ -94,12 +100,12 @@ def card(row: Row, worker: Worker, cells: int, look: Look) -> tuple[Line, Line]:
     first = min(STATE_WIDTH, cells // 2)
     top = (
         state._replace(text=pad(state.text, first, glyphs.ellipsis) + " "),
-        *_name(row, worker, max(1, cells - first - 2 - _SEEN), look),
+        *_name(row, worker, max(1, cells - first - 1 - _SEEN), look),
         seen,
     )
     brief = Span(f"{mark.text} {_brief(worker)}  ", "mismatch" if worker.mismatch else "muted")
     sandbox = (brief,) if worker.sandbox.configured else ()
-    below = fit((Span("  "), *sandbox, *note(worker)), cells - 1, glyphs.ellipsis)
+    below = fit((Span("  "), *sandbox, *note(worker)), cells, glyphs.ellipsis)
     return top, below
 
 

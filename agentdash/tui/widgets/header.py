@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from agentdash.facts.worker import Snapshot
+from agentdash.tui.filter import BUCKETS
 from agentdash.tui.format import age, clock, elide
-from agentdash.tui.spans import Line, Span, Tone, beside, fit, paragraph, width
+from agentdash.tui.spans import Line, Span, beside, fit, paragraph, width
 from agentdash.tui.theme import BUCKET_TONES, Look
 from agentdash.tui.view import View
 from agentdash.tui.widgets.lines import Lines
@@ -26,15 +27,11 @@ def counts(numbers: dict[str, int], look: Look, words: Collection[str], gap: int
             text += " " + (_ONE.get(name, _WORDS[name]) if number == 1 else _WORDS[name])
         if spans:
             spans.append(Span(" " * gap))
-        spans.append(Span(text, _tone(name, number), f"app.only('{name}')"))
+        spans.append(Span(text, BUCKET_TONES[name] if number else "muted", f"app.only('{name}')" if name in BUCKETS else None))
     return tuple(spans)
 
 
-def _tone(name: str, number: int) -> Tone:
-    return BUCKET_TONES[name] if number else "muted"
-
-
-def sources(snapshot: Snapshot, look: Look, *, failing_only: bool = False, detail: int = 40) -> Line:
+def sources(snapshot: Snapshot, look: Look, *, failing_only: bool = False, detail: int = 60) -> Line:
     """`tmux ok - codex 2s ago - processes ok`; of one that fails, what is wrong with it.
 
     For Codex, whose files have no heartbeat, the age is that of the newest sign of life in any of them.

@@ -98,9 +98,9 @@ def layers(sandbox: Sandbox, cells: int, look: Look) -> list[Line]:
 def _heads(sandbox: Sandbox, column: int, look: Look, *, beside: bool) -> Line:
     glyph, got = look.glyphs.verdicts[sandbox.verdict], sandbox.got
     seen = f"got {stamp(got.at, look.now)}" if got.at is not None else "got"
-    words = ("configured", "applied", seen) if beside else ("configured", seen)
+    words = ("configured", "applied") if beside else ("configured",)
     verdict = Span(pad(f"{glyph} {sandbox.verdict}", _LABEL), VERDICT_TONES[sandbox.verdict])
-    return verdict, *(Span(pad(word, column + 1), "title") for word in words)
+    return verdict, *(Span(pad(word, column + 1), "title") for word in words), Span(pad(seen, column), "title")
 
 
 def _tone(text: str) -> Tone:

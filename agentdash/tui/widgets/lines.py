@@ -40,6 +40,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self.can_focus = focusable
         self._content: tuple[Line, ...] = ()
+        self._follows = False
         self._painted: dict[int, Line] = {}
         self._tones: dict[Tone, Style] = {}
 
@@ -54,11 +55,11 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         Args:
             follow: stay at the last line if that is what is seen now.
         """
-        at_end = self.is_vertical_scroll_end
+        self._follows = follow and self.is_vertical_scroll_end
         self._content = tuple(lines)
         self.redraw(len(self._content))
-        if follow and at_end:
-            self.scroll_end(animate=False, immediate=True)
+        if self._follows:
+            self.scroll_end(animate=False, force=True, immediate=True)
 
     def line_at(self, y: int) -> Line:
         """The line to be seen at `y`, counted from the top of the content."""
@@ -117,6 +118,8 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
     def on_resize(self, _: Resize) -> None:
         """Asks for content of the new width."""
         self._painted.clear()
+        if self._follows:
+            self.scroll_end(animate=False, force=True, immediate=True)
         self.post_message(self.Resized())
 
     def action_down(self) -> None:

@@ -107,10 +107,10 @@ class WorkerPanel(Vertical):
         if not self._by_hand:
             self._tab = "Timeline" if worker.moments else "Screen" if worker.pane else "Evidence"
         bar.show([tab_bar(self._tab, cells, look)])
-        tab.show(_content(self._tab, worker, tab.size.height, cells, look), follow=self._tab == "Screen")
         if other:
             top.scroll_home(animate=False, immediate=True)
-            tab.scroll_to(y=tab.max_scroll_y if self._tab == "Screen" else 0, animate=False, immediate=True)
+            tab.show([])
+        tab.show(_content(self._tab, worker, tab.size.height, cells, look), follow=self._tab == "Screen")
 
     def turn(self, step: int) -> None:
         """Another tab: the next (1), the previous (-1)."""

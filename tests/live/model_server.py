@@ -1,0 +1,217 @@
+"""A scripted model: a loopback server that speaks the Responses API, so that a real Codex can be driven offline.
+
+A script maps a marker to the steps that a thread takes:
+
+    {"parent": [{"spawn": ["child"]}, {"wait": True}, {"say": "done"}],
+     "child": [{"run": "touch x", "escalate": "May I?"}, {"say": "ready"}]}
+
+A thread's marker is the last `[[name]]` in its user messages, so the prompt "[[parent]] go" makes it follow `parent`, and a child has a
+script of its own. The n-th request of a thread takes the n-th step; past the end the model says "(script ended)". A step is one of
+
+    {"say": TEXT}                                      the final message: ends the turn
+    {"run": CMD, "escalate": REASON?, "yield_ms": N?}  a shell command, with whichever shell tool this Codex offers
+    {"tool": NAME, "args": {...}, "namespace": NAME?}  any other function tool
+    {"spawn": [MARKER, ...]}, {"wait": True}           child threads, and waiting for them
+    {"hold": NAME}                                     nothing until the test calls `release(NAME)`; then the next step
+    {"fail": STATUS, "body": {...}?}                   an HTTP error
+    {"drop": True}                                     the stream breaks off before `response.completed`
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseServer
+from typing import Any
+
+import zstandard
+
+Step = Mapping[str, Any]
+Script = Mapping[str, Sequence[Step]]
+
+_SHELLS = {"exec_command": "cmd", "shell_command": "command", "shell": "argv", "container.exec": "argv"}
+"""The shell tools of Codex's times, newest first, and how each takes its command."""
+_OWN = (None, "function_call", "function_call_output", "reasoning", "custom_tool_call", "custom_tool_call_output")
+"""Items that say nothing about what a thread was asked to do."""
+
+
+class ScriptedModel:
+    """The server; listens from `start` to `close`, on a port of its own."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.requests: list[dict[str, Any]] = []
+        """What Codex has asked for so far: bodies of the Responses API."""
+        self._place: dict[str, int] = defaultdict(int)
+        self._gates: dict[str, threading.Event] = defaultdict(threading.Event)
+        self._lock = threading.Lock()
+        self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": self}))
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def release(self, name: str) -> None:
+        """Lets every thread that stands at `{"hold": name}` go on, and those that come there later."""
+        with self._lock:
+            self._gates[name].set()
+
+    def close(self) -> None:
+        with self._lock:
+            for gate in self._gates.values():
+                gate.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def next_step(self, body: dict[str, Any], thread: str) -> tuple[int, Step]:
+        """The step that this request of a thread takes, and its number."""
+        marker = _marker(body)
+        steps = self.script.get(marker, ())
+        while True:
+            with self._lock:
+                number = self._place[f"{marker}/{thread}"]
+                self._place[f"{marker}/{thread}"] += 1
+            step = steps[number] if number < len(steps) else {"say": "(script ended)"}
+            if "hold" not in step:
+                return number, step
+            with self._lock:
+                gate = self._gates[step["hold"]]
+            gate.wait()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A Codex that was stopped while it waited for an answer is no error."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    model: ScriptedModel
+    server: BaseServer
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self._answer(200, "application/json", json.dumps({"object": "list", "data": [], "models": []}).encode())
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        if self.headers.get("content-encoding") == "zstd":
+            raw = zstandard.ZstdDecompressor().decompress(raw, max_output_size=1 << 28)
+        body = json.loads(raw)
+        self.model.requests.append(body)
+        names = ("thread-id", "session-id", "session_id", "conversation_id")
+        number, step = self.model.next_step(body, next((self.headers[name] for name in names if self.headers[name]), ""))
+        if "fail" in step:
+            error = step.get("body") or {"error": {"message": "scripted failure", "type": "server_error"}}
+            self._answer(step["fail"], "application/json", json.dumps(error).encode())
+            return
+        response = f"resp_{uuid.uuid4().hex[:12]}"
+        events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": response}}]
+        events += ({"type": "response.output_item.done", "item": item} for item in _items(step, body))
+        if not step.get("drop"):
+            usage = {"input_tokens": 1200 + 300 * number, "output_tokens": 40 + number, "total_tokens": 1240 + 301 * number}
+            details = {"input_tokens_details": {"cached_tokens": 1000}, "output_tokens_details": {"reasoning_tokens": 8}}
+            events.append({"type": "response.completed", "response": {"id": response, "usage": usage | details}})
+        stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+        self._answer(200, "text/event-stream", stream.encode())
+
+    def _answer(self, status: int, kind: str, data: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(data)))
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.wfile.write(data)
+        self.close_connection = True
+
+
+def _marker(body: dict[str, Any]) -> str:
+    """The last one decides: a child that was forked with its parent's context has its own task last."""
+    items = body.get("input", [])
+    asked = [item for item in items if item.get("role") == "user" or item.get("type") not in ("message", *_OWN)]
+    found = re.findall(r"\[\[([\w-]+)\]\]", "\n".join(text for item in asked for text in _texts(item)))
+    return found[-1] if found else "default"
+
+
+def _texts(node: Any) -> Iterator[str]:
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, dict | list):
+        for value in node.values() if isinstance(node, dict) else node:
+            yield from _texts(value)
+
+
+def _items(step: Step, body: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the model puts out in a step."""
+    offered = dict(_tools(body))
+    if "run" in step:
+        return [_command(step, offered)]
+    if "spawn" in step:
+        task = "[[{0}]] do your part"
+        return [
+            _agent("spawn_agent", {"message": task.format(name), "task_name": name.replace("-", "_")}, offered) for name in step["spawn"]
+        ]
+    if "wait" in step:
+        ids = re.findall(r'\\*"(?:agent_id|agent|thread_id|receiver_thread_id)\\*":\s*\\*"([0-9a-f-]{36})', json.dumps(body))
+        name = "wait_agent" if any(tool.endswith("wait_agent") for tool in offered) else "wait"
+        return [_agent(name, {"ids": sorted(set(ids)), "targets": sorted(set(ids)), "timeout_ms": 30_000}, offered)]
+    if "tool" in step:
+        return [_call(step["tool"], step.get("args", {}), step.get("namespace"))]
+    text = {"type": "output_text", "text": step.get("say", "")}
+    return [{"type": "message", "role": "assistant", "id": f"msg_{uuid.uuid4().hex[:12]}", "content": [text]}]
+
+
+def _tools(body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The tools that Codex offers, by full name."""
+    for tool in body.get("tools", []):
+        if tool["type"] == "namespace":
+            yield from ((f"{tool['name']}.{inner['name']}", inner) for inner in tool["tools"])
+        else:
+            yield tool.get("name") or tool["type"], tool
+
+
+def _command(step: Step, offered: dict[str, Any]) -> dict[str, Any]:
+    command = step["run"]
+    name = next((name for name in _SHELLS if name in offered), None)
+    if name is None:
+        raise LookupError(f"no shell tool that is known here among {sorted(offered)}")
+    way = _SHELLS[name]
+    arguments: dict[str, Any] = {"command": ["bash", "-lc", command]} if way == "argv" else {way: command}
+    arguments["yield_time_ms" if way == "cmd" else "timeout_ms"] = step.get("yield_ms", 10_000)
+    if why := step.get("escalate"):
+        old = "with_escalated_permissions" in _parameters(offered[name])
+        ask = {"with_escalated_permissions": True} if old else {"sandbox_permissions": "require_escalated"}
+        arguments |= ask | {"justification": why}
+    return _call(name, arguments)
+
+
+def _agent(name: str, arguments: dict[str, Any], offered: dict[str, Any]) -> dict[str, Any]:
+    """A multi-agent call, in whichever namespace this version offers it, with just the arguments that it takes."""
+    full = next((tool for tool in offered if tool.rpartition(".")[2] == name), name)
+    space, _, short = full.rpartition(".")
+    return _call(short, {k: v for k, v in arguments.items() if k in _parameters(offered.get(full, {}))}, space or None)
+
+
+def _parameters(tool: dict[str, Any]) -> dict[str, Any]:
+    properties: dict[str, Any] = (tool.get("parameters") or {}).get("properties") or {}
+    return properties
+
+
+def _call(name: str, arguments: dict[str, Any], namespace: str | None = None) -> dict[str, Any]:
+    ids = {"id": f"fc_{uuid.uuid4().hex[:12]}", "call_id": f"call_{uuid.uuid4().hex[:12]}"}
+    more = {"namespace": namespace} if namespace else {}
+    return {"type": "function_call", "name": name, "arguments": json.dumps(arguments), **ids, **more}

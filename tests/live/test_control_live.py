@@ -1,0 +1,160 @@
+"""The status feed of a real Codex 0.169: what it says, how soon, and that nobody notices us."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from agentdash.clock import SystemClock
+from agentdash.codex.control import ControlFeed
+from agentdash.facts.events import Event, SourceSeen, StatusPushed
+from tests.live.codex import PATIENCE, Lab, Pane, until
+from tests.live.conftest import OpenLab
+
+MENU = "Would you like to run the following command?"
+ASK = [{"run": "touch allowed", "escalate": "May I?"}, {"say": "all done"}]
+
+
+class Listener:
+    """A running feed and what it has said."""
+
+    def __init__(self, home: Path) -> None:
+        self.feed = ControlFeed(home, SystemClock())
+        self.events: list[Event] = []
+        self._news = asyncio.Event()
+
+    def emit(self, events: Sequence[Event]) -> None:
+        self.events += events
+        self._news.set()
+
+    async def hears(self, thread: str, status: str, *flags: str) -> StatusPushed:
+        """The first time from now on that a thread is said to be at this, among all that is said; forgets what came before."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                while self.events:
+                    match self.events.pop(0):
+                        case StatusPushed() as said if (said.thread, said.status, said.flags) == (thread, status, flags):
+                            return said
+                self._news.clear()
+                await self._news.wait()
+
+
+@asynccontextmanager
+async def listening(lab: Lab) -> AsyncIterator[Listener]:
+    listener = Listener(lab.home)
+    task = asyncio.create_task(listener.feed.run(listener.emit))
+    try:
+        yield listener
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def threads(lab: Lab) -> dict[str, str | None]:
+    """The threads that have a rollout, oldest first, and the parent of each."""
+    out: dict[str, str | None] = {}
+    for file in sorted(lab.home.glob("sessions/*/*/*/*.jsonl"), key=lambda file: file.name[-36 - 6 : -6]):
+        first = file.read_bytes().partition(b"\n")[0]
+        meta = msgspec.json.decode(first)["payload"] if first else {"id": file.name[-36 - 6 : -6]}
+        out[meta["id"]] = meta.get("parent_thread_id")
+    return out
+
+
+async def test_an_approval_is_pushed_and_answering_it_still_works(codex: OpenLab) -> None:
+    lab = codex({"ask": ASK})
+    pane = await lab.tui()
+    async with listening(lab) as listener:
+        await until(lambda: listener.feed.connected, "the feed")
+        pane.submit("[[ask]] go")
+        await until(lambda: threads(lab), "a rollout")
+        [thread] = threads(lab)
+        pushed = await listener.hears(thread, "active", "waitingOnApproval")
+        assert abs(time.time() - pushed.at) < 1
+        await pane.shows(MENU)
+        assert not (lab.workspace / "allowed").exists()
+        pane.keys("y")
+        await listener.hears(thread, "active")
+        await listener.hears(thread, "idle")
+        await pane.shows("all done")
+        assert (lab.workspace / "allowed").exists()
+        assert listener.feed.unanswered == 0
+        assert {event.thread for event in listener.events if isinstance(event, StatusPushed)} <= {
+            thread
+        }  # the title's helper is not spoken of
+
+
+async def test_who_comes_late_is_told_what_is_waiting(codex: OpenLab) -> None:
+    lab = codex({"ask": ASK})
+    feed = ControlFeed(lab.home, SystemClock())
+    assert await feed.look(5.0) == []  # no daemon yet
+    pane = await lab.tui()
+    pane.submit("[[ask]] go")
+    await pane.shows(MENU)
+    [thread] = threads(lab)
+    assert await feed.look(5.0, timeout=PATIENCE) == [
+        StatusPushed(at=5.0, thread=thread, status="active", flags=("waitingOnApproval",)),
+        SourceSeen(at=5.0, name="codex feed", ok=True, detail="connected"),
+    ]
+    lab.run_tmux("kill-session", "-t", pane.id)  # the prompt outlives its TUI
+    assert StatusPushed(at=6.0, thread=thread, status="active", flags=("waitingOnApproval",)) in await feed.look(6.0, timeout=PATIENCE)
+
+
+async def test_a_child_spawned_while_we_listen_does_not_get_us_as_a_subscriber(codex: OpenLab) -> None:
+    """Codex subscribes whoever is connected to the threads it spawns: it must not have to ask us, nor to keep the child for us."""
+    lab = codex({"parent": [{"spawn": ["child"]}, {"wait": True}, {"say": "all done"}], "child": [{"hold": "child"}, *ASK]})
+    pane = await lab.tui()
+    async with listening(lab) as listener:
+        await until(lambda: listener.feed.connected, "the feed")
+        pane.submit("[[parent]] go")
+        child = await spawned(lab)
+        await listener.hears(child, "active")
+        lab.model.release("child")
+        await listener.hears(child, "active", "waitingOnApproval")
+        await approve(pane)
+        await listener.hears(child, "idle")
+        await pane.shows("all done")
+        assert listener.feed.unanswered == 0
+        pane.keys("C-c")
+        pane.keys("C-c")
+        await until(lambda: "Ask Codex" not in pane.text(), "the TUI to quit")
+
+
+async def spawned(lab: Lab) -> str:
+    """The thread of the first child."""
+    await until(lambda: any(threads(lab).values()), "a child")
+    return next(thread for thread, parent in threads(lab).items() if parent)
+
+
+async def approve(pane: Pane) -> None:
+    await pane.shows(MENU)
+    pane.keys("y")
+
+
+async def test_a_question_is_pushed(codex: OpenLab) -> None:
+    options = [{"label": "Left", "description": "this way"}, {"label": "Right", "description": "that way"}]
+    question = {"id": "way", "header": "Way", "question": "Which way?", "options": options}
+    script = {"q": [{"tool": "request_user_input", "args": {"questions": [question]}}, {"say": "all done"}]}
+    lab = codex(script, config="features.default_mode_request_user_input = true")
+    pane = await lab.tui()
+    async with listening(lab) as listener:
+        pane.submit("[[q]] go")
+        await pane.shows("Which way?")
+        [thread] = threads(lab)
+        await listener.hears(thread, "active", "waitingOnUserInput")
+        pane.keys("Enter")
+        await listener.hears(thread, "idle")
+
+
+async def test_an_exec_has_no_feed(codex: OpenLab) -> None:
+    lab = codex({"slow": [{"hold": "end"}, {"say": "all done"}]})
+    pane = lab.exec("[[slow]] go")
+    await until(lambda: lab.model.requests, "a request to the model")
+    assert await ControlFeed(lab.home, SystemClock()).look(5.0) == []
+    lab.model.release("end")
+    await pane.shows("all done")

@@ -1,0 +1,15 @@
+import time
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _same_everywhere(monkeypatch):
+    """One time zone and no wishes from outside: screens are compared cell by cell."""
+    monkeypatch.setenv("TZ", "UTC")
+    for name in ("NO_COLOR", "COLORTERM", "FORCE_COLOR", "TEXTUAL_THEME", "TEXTUAL_ANIMATIONS"):
+        monkeypatch.delenv(name, raising=False)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()

@@ -1,0 +1,373 @@
+"""Every key of the table, pressed; and the table itself."""
+
+from collections import Counter
+
+import pytest
+from textual.command import CommandList, CommandPalette
+from textual.pilot import Pilot
+
+from agentdash.facts.pane import PaneKey
+from agentdash.tui.app import AgentDash
+from agentdash.tui.keys import BY_ID, GROUPS, KEYS
+from agentdash.tui.screens.fleet import HINTS, FleetScreen
+from agentdash.tui.screens.help import HelpScreen
+from agentdash.tui.screens.help import keys as help_keys
+from agentdash.tui.screens.why import WhyScreen
+from agentdash.tui.screens.worker import WorkerScreen
+from agentdash.tui.spans import plain
+from agentdash.tui.theme import THEMES
+from agentdash.tui.widgets.footer import Footer
+from agentdash.tui.widgets.lines import Lines
+
+from . import fleet
+
+SIZE = (120, 36)
+
+
+class Stage:
+    """The app with a full fleet, and what a test wants to know of it."""
+
+    def __init__(self, app: AgentDash, pilot: Pilot) -> None:
+        self.app, self.pilot = app, pilot
+        self.jumps: list[PaneKey] = []
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    @property
+    def name(self) -> str:
+        return self.app.worker.name if self.app.worker else ""
+
+    @property
+    def shown(self) -> list[str]:
+        return [self.app._by_id[row.id].name for row in self.app.root.rows]
+
+    @property
+    def tab(self) -> str:
+        bar = plain(self.app.screen.query_one("#tabs", Lines).line_at(0))
+        return bar[bar.index("[") + 1 : bar.index("]")]
+
+    @property
+    def message(self) -> str:
+        return plain(self.app.screen.query_one(Footer).line_at(0)).strip()
+
+
+@pytest.fixture
+async def stage(request):
+    app = AgentDash(fleet.Still(fleet.everybody()), fleet.frozen())
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        yield Stage(app, pilot)
+
+
+# ---------------------------------------------------------------- the table
+
+
+def test_no_two_entries_share_a_key_or_an_id():
+    assert [key for key, n in Counter(k for key in KEYS for k in key.keys.split(",")).items() if n > 1] == []
+    assert len(BY_ID) == len(KEYS)
+
+
+def test_every_entry_is_documented_and_in_the_help():
+    helped = "\n".join(plain(line) for line in help_keys(200))
+    for key in KEYS:
+        assert key.label
+        assert key.help.endswith(".")
+        assert key.group in GROUPS
+        assert "  ".join(key.shown) in helped
+        assert key.help in helped
+
+
+def test_tmux_prefixes_are_left_alone():
+    assert not {"ctrl+b", "ctrl+a", "ctrl+space"} & {k for key in KEYS for k in key.keys.split(",")}
+
+
+async def test_every_binding_that_is_active_is_in_the_table(stage):
+    for keys in ([], ["w"], ["question_mark"], ["enter", "enter"]):
+        await stage.press(*keys)
+        documented = {k for key in KEYS for k in key.keys.split(",")}
+        spelled = {"slash": "/", "colon": ":", "question_mark": "?", "exclamation_mark": "!"}
+        active = {spelled.get(key, key) for key in stage.app.screen.active_bindings}
+        assert active - documented <= {"super+c"}  # what macOS calls ctrl+c
+        await stage.press(*["escape"] * 3)
+
+
+async def test_every_binding_has_an_action_that_exists(stage):
+    for key in KEYS:
+        name = key.action.partition("(")[0]
+        owners = {"app": stage.app, "lines": stage.app.root.fleet, "textual": stage.app}
+        owner = stage.app.screen if key.id == "copy-text" else owners[key.on]
+        assert hasattr(owner, f"action_{name}"), key.id
+
+
+def test_the_footer_names_keys_of_the_table():
+    assert set(HINTS) <= set(BY_ID)
+
+
+# ---------------------------------------------------------------- each key
+
+
+async def check_down(stage):
+    await stage.press("j", "down")
+    assert stage.name == "Pasteur"
+
+
+async def check_up(stage):
+    await stage.press("G", "k", "up")
+    assert stage.name == stage.shown[-3]
+
+
+async def check_top(stage):
+    for key in ("g", "home"):
+        await stage.press("G", key)
+        assert stage.name == "main"
+
+
+async def check_bottom(stage):
+    for key in ("G", "end"):
+        await stage.press("g", key)
+        assert stage.name == "old-run"
+
+
+async def check_page_down(stage):
+    for key in ("ctrl+d", "pagedown"):
+        await stage.press("g", key)
+        assert stage.name == "old-run"
+
+
+async def check_page_up(stage):
+    for key in ("ctrl+u", "pageup"):
+        await stage.press("G", key)
+        assert stage.name == "main"
+
+
+async def check_next_part(stage):
+    seen = []
+    for _ in range(4):
+        seen.append(stage.app.focused.id)
+        await stage.press("tab")
+    assert seen == ["fleet", "summary", "tab", "findings"]
+
+
+async def check_previous_part(stage):
+    await stage.press("shift+tab")
+    assert stage.app.focused.id == "findings"
+
+
+async def check_filter(stage):
+    await stage.press("/", *"pasteur")
+    assert stage.shown == ["Pasteur", "Pasteur the Younger"]
+    assert stage.name == "Pasteur"
+    await stage.press("enter")
+    assert stage.app.focused.id == "fleet"
+    await stage.press("/", "escape")
+    assert len(stage.shown) == 15
+    await stage.press("/", "!", *"pasteur")
+    assert len(stage.shown) == 13
+    assert "Pasteur" not in stage.shown
+
+
+async def check_next_match(stage):
+    await stage.press("n")
+    assert "Nothing to look for" in stage.message
+    await stage.press("/", *"waiting", "escape", "g")
+    found = []
+    for _ in range(4):
+        await stage.press("n")
+        found.append(stage.name)
+    assert found == ["Pasteur the Younger", "api-worker", "claude", "main"]  # `main` waits for its children
+
+
+async def check_previous_match(stage):
+    await stage.press("/", *"waiting", "escape", "g", "N")
+    assert stage.name == "claude"
+
+
+async def check_bucket(stage):
+    seen = []
+    for _ in range(6):
+        await stage.press("f")
+        seen.append(len(stage.shown))
+    assert seen == [6, 3, 3, 2, 3, 15]
+
+
+async def check_attention(stage):
+    found = []
+    for _ in range(7):
+        await stage.press("a")
+        found.append(stage.name)
+    assert found == ["Pasteur the Younger", "api-worker", "claude", "fix tests", "deploy", "gemini", "Pasteur the Younger"]
+
+
+async def check_mismatch(stage):
+    found = []
+    for _ in range(4):
+        await stage.press("!")
+        found.append(stage.name)
+    assert found == ["Lagrange", "Pasteur", "deploy", "Lagrange"]
+
+
+async def check_why(stage):
+    await stage.press("j", "j", "w")
+    assert isinstance(stage.app.screen, WhyScreen)
+    assert "Why is Pasteur?" in plain(stage.app.screen.text.line_at(0))
+    await stage.press("w")
+    assert stage.app.screen is stage.app.root
+
+
+async def check_open(stage):
+    await stage.press("enter")
+    assert stage.app.focused.id == "tab"
+    await stage.press("enter")
+    assert isinstance(stage.app.screen, WorkerScreen)
+    await stage.pilot.resize_terminal(45, 50)
+    await stage.press("escape", "escape", "enter")
+    assert isinstance(stage.app.screen, WorkerScreen)
+
+
+async def check_tab_right(stage):
+    seen = [stage.tab]
+    for key in ("right", "l", "right", "l"):
+        await stage.press(key)
+        seen.append(stage.tab)
+    assert seen == ["Timeline", "Screen", "Calls", "Evidence", "Timeline"]
+
+
+async def check_tab_left(stage):
+    await stage.press("left", "h")
+    assert stage.tab == "Calls"
+
+
+async def check_jump(stage):
+    await stage.press("j", "o")
+    assert "No tmux pane is known to be Lagrange's" in stage.message
+    await stage.press("g", "o")
+    assert "Cannot go to %1" in stage.message
+
+    async def jump(pane):
+        stage.jumps.append(pane)
+        return "no such pane" if len(stage.jumps) == 2 else None
+
+    stage.app._jump = jump
+    await stage.press("o")
+    assert (stage.jumps, stage.message) == ([PaneKey("default", "%1")], "Went to %1.")
+    await stage.press("o")
+    assert stage.message == "no such pane"
+
+
+async def check_copy_id(stage):
+    await stage.press("y")
+    assert stage.app.clipboard == stage.app.worker.id
+    assert stage.app.worker.id in stage.message
+
+
+async def check_copy_remedy(stage):
+    await stage.press("Y")
+    assert "no finding with a remedy" in stage.message
+    await stage.press("j", "j", "Y")
+    assert stage.app.clipboard == fleet.FOREIGN.remedy
+    assert "1 of 2" in stage.message
+    await stage.press("Y")
+    assert "2 of 2" in stage.message
+
+
+async def check_copy_text(stage):
+    await stage.press("j", "j")
+    await stage.pilot.mouse_down("#summary", offset=(2, 0))
+    await stage.pilot.hover("#summary", offset=(6, 0))
+    await stage.pilot.mouse_up("#summary", offset=(6, 0))
+    await stage.press("ctrl+c")
+    assert stage.app.clipboard == "steur"
+
+
+async def check_theme(stage):
+    seen = [stage.app.theme]
+    for _ in THEMES:
+        await stage.press("t")
+        seen.append(stage.app.theme)
+    assert seen == [*(theme.name for theme in THEMES), THEMES[0].name]
+
+
+async def check_palette(stage):
+    for key in (":", "ctrl+p"):
+        await stage.press(key)
+        assert isinstance(stage.app.screen, CommandPalette)
+        await stage.press("escape")
+
+
+async def check_help(stage):
+    for key in ("?", "f1"):
+        await stage.press(key)
+        assert isinstance(stage.app.screen, HelpScreen)
+        await stage.press(key)
+        assert stage.app.screen is stage.app.root
+
+
+async def check_back(stage):
+    await stage.press("f", "enter", "enter", "escape")
+    assert isinstance(stage.app.screen, FleetScreen)
+    assert stage.app.focused.id == "tab"
+    await stage.press("escape")
+    assert stage.app.focused.id == "fleet"
+    assert len(stage.shown) == 6
+    await stage.press("escape")
+    assert len(stage.shown) == 15
+    await stage.press("escape")
+    assert stage.app.is_running
+
+
+async def check_quit(stage):
+    await stage.press("w", "q", "enter", "enter", "q")
+    assert stage.app.screen is stage.app.root
+    assert stage.app._exit is False
+    await stage.press("q")
+    assert stage.app._exit is True
+
+
+async def check_quit_now(stage):
+    await stage.press("w", "ctrl+q")
+    assert stage.app._exit is True
+
+
+CHECKS = {name.removeprefix("check_").replace("_", "-"): check for name, check in globals().items() if name.startswith("check_")}
+
+
+def test_every_key_is_checked():
+    assert set(CHECKS) == set(BY_ID)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+async def test_key(stage, name):
+    await CHECKS[name](stage)
+
+
+# ---------------------------------------------------------------- the palette
+
+
+async def choose(stage, text):
+    await stage.press(":", *text)
+    found = stage.app.screen.query_one(CommandList)
+    while found.highlighted is None:
+        await stage.pilot.pause()
+    await stage.press("enter")
+
+
+async def test_the_palette_runs_actions(stage):
+    await choose(stage, "why")
+    while not isinstance(stage.app.screen, WhyScreen):
+        await stage.pilot.pause()
+
+
+async def test_the_palette_finds_workers_whatever_their_names(stage):
+    await choose(stage, "[bold red]")
+    while stage.name != fleet.HOSTILE:
+        await stage.pilot.pause()
+    assert stage.app.screen is stage.app.root
+
+
+async def test_picking_a_worker_that_a_filter_hides_lifts_the_filter(stage):
+    await stage.press("f")
+    stage.app.pick(fleet.everybody().workers[-1].id)
+    await stage.pilot.pause()
+    assert (stage.name, len(stage.shown)) == ("old-run", 15)

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from agentdash.sensors.agents import identify
+
+RECORDED = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "argv.jsonl").read_text("utf-8").splitlines()]
+"""Processes of real worker CLIs in their panes and sandboxes, paths and long arguments trimmed: where they were seen, what they are."""
+
+
+@pytest.mark.parametrize("row", RECORDED, ids=lambda row: f"{row['from'].split('/')[0]}-{row['name']}")
+def test_recorded_processes(row: dict[str, object]) -> None:
+    found = identify(row["argv"], row["exe"])
+    assert (f"{found.agent} {found.role}" if found else None) == row["agent"]
+
+
+def test_every_recorded_cli_is_among_them() -> None:
+    seen = {row["agent"].split()[0] for row in RECORDED if row["agent"]}
+    assert seen == {"codex", "opencode", "claude", "gemini", "qwen", "aider"}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        # interpreters and launchers
+        ("node --no-warnings=X -r ./hook.js /usr/lib/node_modules/@google/gemini-cli/dist/index.js", "gemini worker"),
+        ("node node_modules/@github/copilot/npm-loader.js --banner", "copilot worker"),
+        ("bun run /home/u/.bun/bin/opencode run hello", "opencode worker"),
+        ("python3.12 -m aider --model x", "aider worker"),
+        ("/bin/sh /usr/local/bin/crush", "crush worker"),
+        ("bash -e /usr/local/bin/codex exec hi", "codex worker"),
+        ("/home/u/.local/bin/cursor-agent --use-system-ca /home/u/.local/share/cursor-agent/versions/1/index.js", "cursor worker"),
+        ("/home/u/.local/bin/agent /home/u/.local/share/cursor-agent/versions/1/index.js", None),  # nothing says that this runs a script
+        ("/home/u/.local/share/claude/versions/2.1.197 --resume", "claude worker"),
+        # what only speaks of them, or comes with them
+        ("vim codex", None),
+        ("bash -c codex", None),
+        ("bash -lc claude", None),
+        ("node -e require('codex')", None),
+        ("python -c import aider", None),
+        ("node /usr/lib/node_modules/@openai/codex/node_modules/ripgrep/cli.js", None),
+        ("node /home/u/claude.js.d/server.js", None),
+        ("tmux new-session codex", None),
+        ("/Applications/Claude.app/Contents/MacOS/Claude", None),
+        ("node", None),
+        ("python3 -m", None),
+        # commands of the same program
+        ("codex -c model=x -m y resume --last", "codex worker"),
+        ("codex --search exec debug the login", "codex worker"),
+        ("codex -c a=b app-server --listen unix://", "codex server"),
+        ("codex mcp-server", "codex server"),
+        ("codex sandbox -- codex exec hi", "codex aside"),
+        ("codex login", "codex aside"),
+        ("opencode serve --port 4096", "opencode server"),
+        ("opencode auth login", "opencode aside"),
+        ("claude mcp serve", "claude aside"),
+        ("goose session", "goose worker"),
+        # others of the same name
+        ("goose -dir migrations postgres up", "goose aside"),
+        ("copilot svc deploy", "copilot aside"),
+    ],
+)
+def test_command_lines(line: str, expected: str | None) -> None:
+    found = identify(line.split())
+    assert (f"{found.agent} {found.role}" if found else None) == expected
+
+
+def test_the_executable_decides_only_who_interprets() -> None:
+    assert identify(["codex-linux-sandbox", "--", "ls"], "/opt/codex/bin/codex") is None
+    script = "/home/u/.local/share/cursor-agent/versions/1/index.js"
+    found = identify(["/home/u/.local/bin/agent", "--use-system-ca", script], "/home/u/.local/share/cursor-agent/versions/1/node")
+    assert found is not None
+    assert (found.agent, found.role) == ("cursor", "worker")
+
+
+def test_every_file_has_its_table() -> None:
+    names = {path.name.removesuffix(".toml") for path in (files("agentdash") / "agents").iterdir() if path.name.endswith(".toml")}
+    assert {"codex", "opencode", "claude", "gemini", "qwen", "aider", "cursor", "amp", "copilot", "crush", "goose"} <= names
+    for name in names:
+        program = {"cursor": "cursor-agent"}.get(name, name)
+        assert (found := identify([f"/usr/bin/{program}"])) is not None
+        assert (found.agent, found.role) == (name, "worker")

@@ -1,0 +1,158 @@
+"""What /proc says of real processes, and what is kept of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agentdash.sensors import linux, portable
+from agentdash.sensors.privacy import arguments, kept
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts a process and waits for its first line; ends all of them afterwards."""
+    running: list[subprocess.Popen[str]] = []
+
+    def begin(*argv: str, **options: object) -> subprocess.Popen[str]:
+        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options)  # type: ignore[call-overload]
+        running.append(process)
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    yield begin
+    for process in running:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def python(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-IS", "-c", f"{code}; print('ready', flush=True); input()")
+
+
+def test_vital_signs_under_a_hostile_name(start: Start, tmp_path: Path) -> None:
+    program = tmp_path / "we) (i\nrd"
+    shutil.copy(shutil.which("sh") or "", program)
+    pid = start(str(program), "-c", "echo ready; read x", "an argument", "").pid
+    stat = linux.stat(pid)
+    assert stat is not None
+    assert (stat.name, stat.ppid, stat.zombie) == ("we) (i\nrd", os.getpid(), False)
+    assert stat.image > 0
+    assert linux.argv(pid) == [str(program), "-c", "echo ready; read x", "an argument", ""]
+    program.unlink()
+    assert linux.exe(pid) == str(program)
+
+
+def test_what_the_kernel_enforces(start: Start) -> None:
+    free, bound = start(*python("pass")).pid, start(*python("import ctypes; ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)")).pid
+    got, held = linux.kernel(free), linux.kernel(bound)
+    assert got is not None
+    assert held is not None
+    assert (got.no_new_privs, held.no_new_privs) == (False, True)
+    assert got.net == Path(f"/proc/{free}/ns/net").stat().st_ino
+    assert got.ns_pids[0] == free
+    assert (got.seccomp, got.cap_eff) == (held.seccomp, held.cap_eff)
+    assert got.seccomp is not None
+    assert got.cap_eff is not None
+
+
+def test_what_is_kept_of_an_environment(start: Start) -> None:
+    env = {
+        "CODEX_THREAD_ID": "0199",
+        "CODEX_SANDBOX": "seat\x1b[31mbelt\n",
+        "CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN": "t",
+        "CODEX_ACCESS_KEY": "k",
+        "CODEX_PROXY": "http://me:secret@host/",
+        "TMUX_PANE": "%4",
+        "PWD": "/there",
+        "PATH": os.environ["PATH"],
+        "OPENAI_API_KEY": "sk",
+        "MY_CODEX_": "x",
+    }
+    pid = start(*python("pass"), env=env).pid
+    expected = {
+        "CODEX_THREAD_ID": "0199",
+        "CODEX_SANDBOX": "seatbelt",
+        "CODEX_PROXY": "http://me:…@host/",
+        "TMUX_PANE": "%4",
+        "PWD": "/there",
+    }
+    assert linux.environment(pid) == expected
+    assert portable.environment(pid) == expected
+    assert kept([("HOME", "/home/dev"), ("TMUX", "/tmp/tmux-0/default,1,0"), ("HOMEBREW", "x")]).keys() == {"HOME", "TMUX"}
+
+
+def test_open_files_also_deleted_ones(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "kept.jsonl").touch()
+    pid = start(*python(f"a = open({str(tmp_path / 'kept.jsonl')!r}); b = open({str(tmp_path / 'gone.jsonl')!r}, 'w')")).pid
+    (tmp_path / "gone.jsonl").unlink()
+    assert {Path(path).name for path in linux.open_files(pid) if path.startswith(str(tmp_path))} == {"kept.jsonl", "gone.jsonl"}
+    assert str(tmp_path / "kept.jsonl") in portable.open_files(pid)
+
+
+def test_a_process_that_is_gone_has_nothing(start: Start) -> None:
+    process = start(*python("pass"))
+    process.kill()
+    process.wait()
+    for system in (linux, portable):
+        assert system.stat(process.pid) is None
+        assert (system.argv(process.pid), system.open_files(process.pid)) == ([], [])
+        assert [ask(process.pid) for ask in (system.environment, system.exe, system.cwd, system.terminal, system.kernel)] == [None] * 5
+
+
+def test_zombies(start: Start) -> None:
+    process = start(*python("pass"))
+    process.stdin.close()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    for system in (linux, portable):
+        stat = system.stat(process.pid)
+        assert stat is not None
+        assert stat.zombie
+        assert system.argv(process.pid) == []
+
+
+def test_both_systems_answer_alike(start: Start, tmp_path: Path) -> None:
+    pid = start(*python("pass"), cwd=tmp_path).pid
+    there, here = linux.stat(pid), portable.stat(pid)
+    assert there is not None
+    assert here is not None
+    assert (here.name, here.ppid, here.zombie) == (there.name, there.ppid, there.zombie)
+    assert here.started == pytest.approx(there.started, abs=1)
+    assert portable.argv(pid) == linux.argv(pid)
+    assert portable.exe(pid) == linux.exe(pid)
+    assert portable.cwd(pid) == linux.cwd(pid) == str(tmp_path)
+    assert portable.terminal(pid) == linux.terminal(pid)
+
+
+def test_arguments_are_clean_capped_and_keep_no_secret() -> None:
+    given = [
+        "aider",
+        "--openai-api-key",
+        "sk-1",
+        "--api-key=sk-2",
+        "--max-tokens",
+        "5",
+        "--dangerously-bypass-approvals-and-sandbox",
+        "hi\x1b[2J\nthere",
+    ]
+    assert arguments(given) == (
+        *("aider", "--openai-api-key", "…", "--api-key=…", "--max-tokens", "5"),
+        *("--dangerously-bypass-approvals-and-sandbox", "hi there"),
+    )
+    assert arguments(["bash", "-c", "X_TOKEN=t curl -H 'Authorization: Bearer b' http://u:p@h/; monkey=1"]) == (
+        *("bash", "-c", "X_TOKEN=… curl -H 'Authorization: Bearer …' http://u:…@h/; monkey=1"),
+    )
+    long = arguments(["x" * 100_000] * 5_000)
+    assert (len(long), len(long[0])) == (1_000, 16_000)
