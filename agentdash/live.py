@@ -222,9 +222,12 @@ class Processes:
         self._sensor = ProcessSensor(is_rollout=lambda path: thread_id(Path(path)) is not None)
 
     async def look(self, fleet: Fleet) -> Sequence[Event]:
-        """Locks first: a look at processes ends with the event that says that both are complete."""
+        """Locks first: a look at processes ends with the event that says that both are complete. In a thread: /proc can be slow."""
+        return await asyncio.to_thread(self._look, {pane.pid for pane in fleet.panes.values()})
+
+    def _look(self, panes: set[int]) -> list[Event]:
         now = self._clock.now()
-        return [locks(self._home, now), *self._sensor.look(now, {p.pid for p in fleet.panes.values()})]
+        return [locks(self._home, now), *self._sensor.look(now, panes)]
 
     async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
         """What changes among them."""

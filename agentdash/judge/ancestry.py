@@ -11,8 +11,10 @@ from agentdash.facts.process import Process
 class Tree:
     """The tracked processes by pid, for walking upwards."""
 
-    def __init__(self, processes: Iterable[Process]) -> None:
+    def __init__(self, processes: Iterable[Process], panes: Mapping[int, PaneKey] = {}) -> None:
         self._by_pid = {p.pid: p for p in processes}
+        self._panes: dict[int, PaneKey | None] = dict(panes)
+        """The pane of each pid that was asked for."""
 
     def get(self, pid: int) -> Process | None:
         """The tracked process with this number."""
@@ -26,12 +28,16 @@ class Tree:
             seen.add(parent.pid)
             process = parent
 
-    def pane(self, process: Process, panes: Mapping[int, PaneKey]) -> PaneKey | None:
+    def pane(self, process: Process) -> PaneKey | None:
         """The pane that `process` descends from, or is the first process of."""
+        walked, found = [], None
         for each in (process, *self.above(process)):
-            if (key := panes.get(each.pid)) is not None:
-                return key
-        return None
+            if each.pid in self._panes:
+                found = self._panes[each.pid]
+                break
+            walked.append(each.pid)
+        self._panes |= dict.fromkeys(walked, found)
+        return found
 
 
 def is_multiplexer(process: Process) -> bool:

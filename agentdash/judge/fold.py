@@ -68,11 +68,10 @@ def _seen_pane(was: Pane | None, now: Pane, at: float) -> Pane:
 
 def _tenants(panes: Mapping[PaneKey, Pane], processes: Mapping[ProcessKey, Process]) -> dict[PaneKey, Tenant]:
     """Which worker CLI lives in which pane now."""
-    tree = Tree(processes.values())
-    by_pid = {pane.pid: key for key, pane in panes.items() if not pane.dead}
+    tree = Tree(processes.values(), {pane.pid: key for key, pane in panes.items() if not pane.dead})
     found: dict[PaneKey, Tenant] = {}
     for process in processes.values():
-        if process.agent and not process.zombie and (key := tree.pane(process, by_pid)) is not None:
+        if process.agent and not process.zombie and (key := tree.pane(process)) is not None:
             known = found.get(key)
             # of a wrapper and the program it started, the outer one is the worker
             if known is None or process.key.started < known.key.started:

@@ -61,17 +61,16 @@ class Kinship(msgspec.Struct, frozen=True):
 
 def kinship(fleet: Fleet) -> Kinship:
     """The ties of a fleet."""
-    tree = Tree(fleet.processes.values())
-    by_pid = {pane.pid: key for key, pane in fleet.panes.items() if not pane.dead}
+    tree = Tree(fleet.processes.values(), {pane.pid: key for key, pane in fleet.panes.items() if not pane.dead})
     below: dict[PaneKey, list[Process]] = {}
     for process in sorted(fleet.processes.values(), key=lambda p: p.key):
-        if (key := tree.pane(process, by_pid)) is not None:
+        if (key := tree.pane(process)) is not None:
             below.setdefault(key, []).append(process)
     owners = _owners(fleet)
     return Kinship(
         owners,
         _commands(fleet, tree),
-        _panes(fleet, owners, tree, by_pid),
+        _panes(fleet, owners, tree),
         {key: tuple(found) for key, found in below.items()},
         _parents(fleet.threads.values()),
     )
@@ -107,13 +106,13 @@ def _parents(threads: Iterable[Thread]) -> dict[str, str]:
 # ---------------------------------------------------------------- thread and pane
 
 
-def _panes(fleet: Fleet, owners: dict[str, Owned], tree: Tree, by_pid: dict[int, PaneKey]) -> dict[str, Placed]:
+def _panes(fleet: Fleet, owners: dict[str, Owned], tree: Tree) -> dict[str, Placed]:
     placed: dict[str, Placed] = {}
     roots = [t for t in fleet.threads.values() if not t.parent and not t.helper]
     for thread in roots:
         owner = tree.get(owners[thread.id].pid) if thread.id in owners else None
         # a daemon started by a TUI is below that TUI's pane, and serves others as well: its place says nothing
-        if owner and not is_daemon(owner) and (key := tree.pane(owner, by_pid)):
+        if owner and not is_daemon(owner) and (key := tree.pane(owner)):
             placed[thread.id] = Placed(key, f"its Codex (pid {owner.pid}) runs in the pane")
     taken = {p.key for p in placed.values()}
     tuis = [

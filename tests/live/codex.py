@@ -9,7 +9,8 @@
         await until(lambda: (lab.workspace / "x").exists())
 
 `lab.home` is the CODEX_HOME to point agentdash at, `lab.tmux` the path of the tmux server's socket. When the test is over everything
-that was started is stopped: the tmux server, Codex's daemon, its updater and their commands. Nothing outside of the home is touched.
+that was started is stopped: the tmux server, Codex's daemon, its updater and their commands. $HOME is an empty directory in there, so that
+login shells do not run anybody's profile.
 
 Codex is installed once with npm, into $AGENTDASH_TEST_CACHE or ~/.cache/agentdash-tests.
 """
@@ -32,7 +33,7 @@ import psutil
 from tests.live.model_server import Script, ScriptedModel
 
 VERSION = "0.169.0"
-PATIENCE = 10.0
+PATIENCE = 30.0
 """Seconds that anything in a live test may take; what it waits for takes far less."""
 _CONFIG = """
 model = "mock-model"
@@ -119,9 +120,9 @@ class Lab:
     def __init__(self, binary: Path, script: Script, config: str = "") -> None:
         self._binary = binary
         self.root = Path(tempfile.mkdtemp(prefix="lab-", dir=cache()))
-        self.home, self.workspace = self.root / "home", self.root / "workspace"
-        self.home.mkdir()
-        self.workspace.mkdir()
+        self.home, self.workspace, self._user = self.root / "home", self.root / "workspace", self.root / "user"
+        for directory in (self.home, self.workspace, self._user):
+            directory.mkdir()
         self._short = Path(tempfile.mkdtemp(prefix="ad-"))
         self.tmux = self._short / "tmux"
         """The tmux server's socket; sockets need short paths."""
@@ -147,7 +148,7 @@ class Lab:
         keep = {name: value for name, value in os.environ.items() if not name.startswith(("TMUX", "CODEX_"))}
         done = subprocess.run(
             ["tmux", "-S", str(self.tmux), "-f", os.devnull, *arguments],
-            env={**keep, "CODEX_HOME": str(self.home), "TERM": "xterm-256color"},
+            env={**keep, "HOME": str(self._user), "CODEX_HOME": str(self.home), "TERM": "xterm-256color"},
             capture_output=True,
             text=True,
             check=True,
