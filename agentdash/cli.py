@@ -146,7 +146,8 @@ def _dashboard(config: Config) -> None:
 def _screen(hub: Hub, clock: Clock, config: Config, banner: str | None = None) -> None:
     import asyncio  # noqa: PLC0415 - heavy
 
-    from agentdash.tui.app import AgentDash, Options  # noqa: PLC0415 - heavy
+    from agentdash.tui.app import AgentDash
+    from agentdash.tui.options import Options  # noqa: PLC0415 - heavy
 
     async def jump(key: PaneKey) -> str | None:
         from agentdash.sensors.tmux_actions import TmuxRefusedError  # noqa: PLC0415 - heavy

@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from agentdash.clock import Clock
+from agentdash.codex.control import ControlFeed
 from agentdash.codex.home import CodexHome, default_home, locks, names, problem, thread_id
 from agentdash.codex.rollout import RolloutReader
 from agentdash.config import Config
@@ -20,14 +23,17 @@ from agentdash.facts.events import (
     PaneDrawn,
     PaneGone,
     ProcessGone,
+    ScreenRead,
     SourceSeen,
     ThreadNamed,
 )
 from agentdash.facts.fleet import Fleet
+from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.text import clean_line
 from agentdash.hub import Emit, Source
 from agentdash.sensors.log import Grown, Unreadable
 from agentdash.sensors.processes import ProcessSensor
+from agentdash.sensors.screens import Reading, read_screen
 from agentdash.sensors.tail import Change, Moved, Tail, Vanished
 from agentdash.sensors.tmux import TmuxSensor, current_pane, servers
 
@@ -37,6 +43,8 @@ _SKIM_ABOVE: Final = 1 << 20
 """Bytes above which a rollout is at first read at its head and tail only; the rest is read in the background."""
 _BUSY, _QUIET = 0.5, 2.0
 """Seconds between two looks at panes, processes and locks while something happens, and otherwise."""
+_GLANCE: Final = 0.2
+"""Seconds between two glances at what is known of panes."""
 _CALM: Final = 10.0
 """Seconds without news after which it is quiet."""
 _NAMES_EVERY: Final = 10.0
@@ -55,7 +63,8 @@ def live_sources(config: Config, clock: Clock) -> list[Source]:
         wanted = servers(config.socket_names, config.socket_paths, default=True)
         asked = bool(config.socket_names or config.socket_paths)
         sources.append(Panes(TmuxSensor(wanted, skip=current_pane()), clock, pace, asked=asked))
-    return [*sources, Processes(home, clock, pace)]
+    sources += [Processes(home, clock, pace), Feed(home, clock, pace)]
+    return [*sources, Screens(clock)] if config.tmux else sources
 
 
 class Pace:
@@ -210,6 +219,63 @@ class Panes:
     async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
         """What changes among them."""
         await _again(self, emit, fleet, self._pace)
+
+
+class Screens:
+    """What the screens of worker CLIs are read as, as soon as a screen, a title or its tenant is another one."""
+
+    name = "screens"
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._read: dict[PaneKey, tuple[Pane, str, Reading]] = {}
+
+    async def look(self, fleet: Fleet) -> Sequence[Event]:
+        """Readings that have changed."""
+        now = self._clock.now()
+        self._read = {key: read for key, read in self._read.items() if key in fleet.panes}
+        changed: list[Event] = []
+        for key, tenant in fleet.tenants.items():
+            pane, known = fleet.panes.get(key), self._read.get(key)
+            if pane is None or tenant.gone_at is not None or (known and known[0] is pane and known[1] == tenant.agent):
+                continue
+            reading = read_screen(
+                tenant.agent, pane.screen, title=pane.title, cursor_visible=pane.cursor_visible, width=pane.width, height=pane.height
+            )
+            self._read[key] = (pane, tenant.agent, reading)
+            if known is None or known[1:] != (tenant.agent, reading):
+                changed.append(ScreenRead(at=now, key=key, agent=tenant.agent, **msgspec.structs.asdict(reading)))
+        return changed
+
+    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+        """Readings as they change."""
+        while True:
+            emit(await self.look(fleet()))
+            await asyncio.sleep(_GLANCE)
+
+
+class Feed:
+    """Codex's own status feed, where a server of this home is running."""
+
+    name = "codex feed"
+
+    def __init__(self, home: CodexHome, clock: Clock, pace: Pace) -> None:
+        self._feed, self._clock, self._pace = ControlFeed(home.root, clock), clock, pace
+
+    async def look(self, fleet: Fleet) -> Sequence[Event]:
+        """What it says of all threads that are loaded."""
+        del fleet
+        return await self._feed.look(self._clock.now())
+
+    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+        """What it pushes."""
+        del fleet
+
+        def pushed(events: Sequence[Event]) -> None:
+            self._pace.stir()
+            emit(events)
+
+        await self._feed.run(pushed)
 
 
 class Processes:

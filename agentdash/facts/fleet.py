@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from agentdash.facts.events import CallKind, Escalation, HostSeen, Outcome
+from agentdash.facts.events import CallKind, Escalation, HostSeen, Outcome, ScreenRead, StatusPushed
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.policy import Policy
 from agentdash.facts.process import Kernel, Process, ProcessKey
@@ -222,6 +222,10 @@ class Fleet(msgspec.Struct, frozen=True):
     threads: dict[str, Thread] = {}
     panes: dict[PaneKey, Pane] = {}
     processes: dict[ProcessKey, Process] = {}
+    readings: dict[PaneKey, ScreenRead] = {}
+    """What the newest screens that decide anything were read as."""
+    pushed: dict[str, StatusPushed] = {}
+    """What Codex's own feed said last of a thread."""
     sighted: frozenset[ProcessKey] = frozenset()
     """Processes whose sandbox has been added to their thread's sightings."""
     tenants: dict[PaneKey, Tenant] = {}

@@ -17,11 +17,15 @@ from agentdash.judge.ancestry import Tree
 from agentdash.judge.commands import see_commands
 from agentdash.judge.thread import advance
 
+FEED = "codex feed"
+"""Name of the source that pushes statuses."""
+
 
 def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
     """`fleet` as it is after `events`, in their order."""
     threads, panes, processes = dict(fleet.threads), dict(fleet.panes), dict(fleet.processes)
     tenants, sources, sighted = dict(fleet.tenants), dict(fleet.sources), fleet.sighted
+    readings, pushed = dict(fleet.readings), dict(fleet.pushed)
     locks, host, looked = fleet.locks, fleet.host, fleet.processes_at
     for event in events:
         match event:
@@ -35,8 +39,12 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
                 if key in panes:
                     panes[key] = replace(panes[key], screen=screen, drawn_at=event.at)
             case e.PaneGone(key=key):
-                panes.pop(key, None)
-                tenants.pop(key, None)
+                for known in (panes, tenants, readings):
+                    known.pop(key, None)
+            case e.ScreenRead(key=key):
+                readings[key] = _read(readings.get(key), event)
+            case e.StatusPushed():
+                pushed[event.thread] = event
             case e.ProcessSeen(process=process):
                 processes[process.key] = process
                 sighted -= {process.key}
@@ -54,9 +62,21 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
                 host = event
             case e.SourceSeen():
                 sources[event.name] = Source(event.name, event.ok, event.detail, event.at)
+                if event.name == FEED and not event.ok:  # Codex's server has ended, as it may: what it said last is old news now
+                    pushed = {}
+                    del sources[FEED]
             case _:
                 raise TypeError(f"not an event that folds: {event!r}")
-    return Fleet(threads, panes, processes, sighted, tenants, locks, looked, sources, host)
+    return Fleet(threads, panes, processes, readings, pushed, sighted, tenants, locks, looked, sources, host)
+
+
+def _read(was: e.ScreenRead | None, now: e.ScreenRead) -> e.ScreenRead:
+    """A pager or a picker hides the prompt: what was known before still holds. An unchanged state keeps its time."""
+    if was is None or was.agent != now.agent:
+        return now
+    if now.frozen:
+        return replace(was, frozen=True)
+    return replace(now, at=was.at) if (now.state, now.rule) == (was.state, was.rule) else now
 
 
 def _seen_pane(was: Pane | None, now: Pane, at: float) -> Pane:

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from agentdash.facts.events import ScreenRead, StatusPushed
 from agentdash.facts.fleet import Fleet, Tenant, Thread
 from agentdash.facts.pane import Pane
 from agentdash.facts.process import Process
@@ -52,6 +53,8 @@ class Ties(msgspec.Struct, frozen=True):
     placed: Placed | None
     pane: Pane | None
     platform: str | None
+    reading: ScreenRead | None
+    pushed: StatusPushed | None
     looked: float | None
     """When processes were looked at; matters only while the thread's turn is open."""
 
@@ -62,6 +65,7 @@ class Ties(msgspec.Struct, frozen=True):
             and self.pane is other.pane
             and (self.parent, self.owner, self.placed, self.platform) == (other.parent, other.owner, other.placed, other.platform)
             and self.commands == other.commands
+            and (self.reading, self.pushed) == (other.reading, other.pushed)
             and (self.looked == other.looked or _settled(self.thread))
         )
 
@@ -83,6 +87,8 @@ def picture(fleet: Fleet, now: float, memo: Memo | None = None) -> Snapshot:
             placed,
             fleet.panes.get(placed.key) if placed else None,
             platform,
+            fleet.readings.get(placed.key) if placed else None,
+            fleet.pushed.get(thread.id),
             fleet.processes_at,
         )
         workers[thread.id] = memo.worker(ties, _thread_worker)
@@ -105,7 +111,7 @@ def _shown(thread: Thread) -> bool:
 
 def _thread_worker(ties: Ties) -> Worker:
     thread, owner, placed, commands = ties.thread, ties.owner, ties.placed, ties.commands
-    judged = judge_thread(Case(thread, owner, commands, ties.looked))
+    judged = judge_thread(Case(thread, owner, commands, ties.looked, ties.reading, ties.pushed))
     links = [Link(f"pid {owner.pid}", owner.by)] if owner else []
     if placed:
         links.append(Link(f"pane {placed.key}", placed.by))

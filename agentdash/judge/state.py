@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from agentdash.facts.events import ScreenRead, StatusPushed
 from agentdash.facts.fleet import Call, Fleet, Tenant, Thread, Turn
 from agentdash.facts.pane import Pane
 from agentdash.facts.process import Process
@@ -19,6 +20,7 @@ from agentdash.judge.kinship import Owned
 
 _SETTLING: Final = 1.0
 """Seconds that a process may take to show before its absence counts: a pass over all processes and a fork."""
+_SCREEN_KNOWS: Final = (State.WAITING_APPROVAL, State.WAITING_INPUT, State.FAILED_PROVIDER)
 _OWNERLESS: Final = 3.0
 """Seconds after its newest line from which a thread that nobody holds counts as left: open files are looked at every few passes."""
 
@@ -32,6 +34,10 @@ class Case(msgspec.Struct, frozen=True):
     """Live processes of its commands."""
     processes_at: float | None
     """When processes were last looked at."""
+    reading: ScreenRead | None = None
+    """What its pane's screen was read as, where it has a pane."""
+    pushed: StatusPushed | None = None
+    """What Codex's own feed says, where there is one (0.160+)."""
 
 
 def judge_thread(case: Case) -> Judged:
@@ -55,7 +61,18 @@ def judge_pane(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> Judged:
     if tenant is not None and tenant.gone_at is not None:
         text = f"{tenant.agent} (pid {tenant.key.pid}) is gone from the pane"
         return Judged(State.EXITED, tenant.gone_at, text, (Evidence("process", tenant.gone_at, "worker-gone", text),))
-    return Judged(State.UNKNOWN, None, "its process runs; nothing that it writes or shows is understood here")
+    reading = fleet.readings.get(pane.key)
+    if reading is None or reading.state is None:
+        return Judged(State.UNKNOWN, None, "its process runs; nothing that it shows is understood here")
+    return _shown(reading)
+
+
+def _shown(reading: ScreenRead) -> Judged:
+    """A state as the rules for the worker's screen read it."""
+    half = " (part of it is out of sight)" if reading.partial else ""
+    hidden = " (behind a view that hides its prompt)" if reading.frozen else ""
+    evidence = Evidence("title" if reading.rule and ".title" in reading.rule else "screen", reading.at, reading.rule or "", reading.text)
+    return Judged(State(reading.state or "unknown"), reading.at, f"its screen says: {reading.text}{half}{hidden}", (evidence,))
 
 
 def _died(pane: Pane) -> str:
@@ -72,6 +89,26 @@ def _unreadable(case: Case) -> Judged | None:
     if file is None or not file.unreadable:
         return None
     return _judged(State.UNREACHABLE, file.modified, f"its rollout cannot be read: {file.unreadable}", "rollout", "rollout-unreadable")
+
+
+def _pushed(case: Case) -> Judged | None:
+    """Codex's own word on what it waits for: the authority where there is one."""
+    if case.pushed is None or case.pushed.status != "active" or not case.pushed.flags:
+        return None
+    approval = "waitingOnApproval" in case.pushed.flags
+    state = State.WAITING_APPROVAL if approval else State.WAITING_INPUT
+    call = case.thread.open_calls[-1] if case.thread.open_calls else None
+    what = f": {call.text}" if call else ""
+    why = f"waits for an approval{what}" if approval else f"asks{what}"
+    return _judged(state, case.pushed.at, why, "codex feed", "status-pushed", f"thread/status/changed {', '.join(case.pushed.flags)}")
+
+
+def _on_screen(case: Case) -> Judged | None:
+    """What only the screen shows while a turn is open: prompts that write nothing, and trouble with the provider."""
+    turn, reading = case.thread.turn, case.reading
+    if turn is None or turn.ended_at is not None or reading is None or reading.state not in _SCREEN_KNOWS:
+        return None
+    return _shown(reading) if reading.at >= turn.since - _SETTLING else None
 
 
 def _asks(case: Case) -> Judged | None:
@@ -236,7 +273,9 @@ def _fresh(case: Case) -> Judged | None:
 
 _THREAD_RULES: Final[tuple[Callable[[Case], Judged | None], ...]] = (
     _unreadable,
+    _pushed,
     _asks,
+    _on_screen,
     _awaits_approval,
     _retried,
     _left,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from agentdash.facts.worker import Snapshot, Worker
 from agentdash.tui.theme import Look
@@ -34,3 +35,17 @@ class View:
             return None
         parent = self.by_id.get(worker.parent)
         return parent.name if parent else worker.parent
+
+
+@runtime_checkable
+class Drawn(Protocol):
+    """A screen that is a function of a view."""
+
+    def draw(self, view: View) -> None:
+        """Shows what the view says."""
+
+
+def find(snapshot: Snapshot, wanted: str) -> Worker | None:
+    """The worker of this name, pane or id; else the first whose id begins so."""
+    exact = (w for w in snapshot.workers if wanted in (w.name, w.id) or (w.pane and wanted in (w.pane.key.id, str(w.pane.key))))
+    return next(exact, next((w for w in snapshot.workers if w.id.startswith(wanted)), None))

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
 import shlex
 import shutil
@@ -142,6 +143,12 @@ class Lab:
         """A `codex exec` in a new tmux session, just started. The pane stays when it has ended."""
         arguments = arguments or ("-s", "workspace-write")
         return self._pane([str(self._binary), "exec", *arguments, "--skip-git-repo-check", prompt], size)
+
+    def threads(self) -> dict[str, str | None]:
+        """The threads that have a rollout, oldest first, and the parent of each that has one."""
+        heads = (file.read_bytes().partition(b"\n") for file in sorted(self.home.glob("sessions/*/*/*/rollout-*.jsonl")))
+        metas = [json.loads(line)["payload"] for line, end, _ in heads if end]
+        return {meta["id"]: meta.get("parent_thread_id") for meta in metas}
 
     def run_tmux(self, *arguments: str) -> str:
         """What a tmux command prints."""

@@ -8,12 +8,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-import msgspec
-
 from agentdash.clock import SystemClock
 from agentdash.codex.control import ControlFeed
 from agentdash.facts.events import Event, SourceSeen, StatusPushed
-from tests.live.codex import PATIENCE, Lab, Pane, until
+from tests.live.codex import PATIENCE, Lab, until
 from tests.live.conftest import OpenLab
 
 MENU = "Would you like to run the following command?"
@@ -56,24 +54,14 @@ async def listening(lab: Lab) -> AsyncIterator[Listener]:
             await task
 
 
-def threads(lab: Lab) -> dict[str, str | None]:
-    """The threads that have a rollout, oldest first, and the parent of each."""
-    out: dict[str, str | None] = {}
-    for file in sorted(lab.home.glob("sessions/*/*/*/*.jsonl"), key=lambda file: file.name[-36 - 6 : -6]):
-        first = file.read_bytes().partition(b"\n")[0]
-        meta = msgspec.json.decode(first)["payload"] if first else {"id": file.name[-36 - 6 : -6]}
-        out[meta["id"]] = meta.get("parent_thread_id")
-    return out
-
-
 async def test_an_approval_is_pushed_and_answering_it_still_works(codex: OpenLab) -> None:
     lab = codex({"ask": ASK})
     pane = await lab.tui()
     async with listening(lab) as listener:
         await until(lambda: listener.feed.connected, "the feed")
         pane.submit("[[ask]] go")
-        await until(lambda: threads(lab), "a rollout")
-        [thread] = threads(lab)
+        await until(lab.threads, "a rollout")
+        [thread] = lab.threads()
         pushed = await listener.hears(thread, "active", "waitingOnApproval")
         assert abs(time.time() - pushed.at) < 1
         await pane.shows(MENU)
@@ -96,7 +84,7 @@ async def test_who_comes_late_is_told_what_is_waiting(codex: OpenLab) -> None:
     pane = await lab.tui()
     pane.submit("[[ask]] go")
     await pane.shows(MENU)
-    [thread] = threads(lab)
+    [thread] = lab.threads()
     assert await feed.look(5.0, timeout=PATIENCE) == [
         StatusPushed(at=5.0, thread=thread, status="active", flags=("waitingOnApproval",)),
         SourceSeen(at=5.0, name="codex feed", ok=True, detail="connected"),
@@ -112,28 +100,16 @@ async def test_a_child_spawned_while_we_listen_does_not_get_us_as_a_subscriber(c
     async with listening(lab) as listener:
         await until(lambda: listener.feed.connected, "the feed")
         pane.submit("[[parent]] go")
-        child = await spawned(lab)
+        await until(lambda: any(lab.threads().values()), "a child")
+        [child] = (thread for thread, parent in lab.threads().items() if parent)
         await listener.hears(child, "active")
         lab.model.release("child")
         await listener.hears(child, "active", "waitingOnApproval")
-        await approve(pane)
+        await pane.shows(MENU)
+        pane.keys("y")
         await listener.hears(child, "idle")
         await pane.shows("all done")
         assert listener.feed.unanswered == 0
-        pane.keys("C-c")
-        pane.keys("C-c")
-        await until(lambda: "Ask Codex" not in pane.text(), "the TUI to quit")
-
-
-async def spawned(lab: Lab) -> str:
-    """The thread of the first child."""
-    await until(lambda: any(threads(lab).values()), "a child")
-    return next(thread for thread, parent in threads(lab).items() if parent)
-
-
-async def approve(pane: Pane) -> None:
-    await pane.shows(MENU)
-    pane.keys("y")
 
 
 async def test_a_question_is_pushed(codex: OpenLab) -> None:
@@ -145,7 +121,7 @@ async def test_a_question_is_pushed(codex: OpenLab) -> None:
     async with listening(lab) as listener:
         pane.submit("[[q]] go")
         await pane.shows("Which way?")
-        [thread] = threads(lab)
+        [thread] = lab.threads()
         await listener.hears(thread, "active", "waitingOnUserInput")
         pane.keys("Enter")
         await listener.hears(thread, "idle")

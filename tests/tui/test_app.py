@@ -89,7 +89,7 @@ async def test_a_second_paints_only_what_it_changed(pushed, painted):
 
 
 async def test_a_changed_row_is_painted_alone(pushed, painted):
-    app, _, push, _ = pushed
+    _, _, push, _ = pushed
     snapshot = fleet.everybody()
     await push(snapshot)
     workers = list(snapshot.workers)
@@ -108,7 +108,8 @@ async def test_the_cursor_stays_on_its_worker_when_rows_move(pushed):
     assert app.worker.name == "fix tests"
     before = app.root.fleet.cursor
     healed = tuple(
-        replace(w, judged=replace(w.judged, state=fleet.State.RUNNING)) if w.name in ("fix tests", "api-worker") else w for w in snapshot.workers
+        replace(w, judged=replace(w.judged, state=fleet.State.RUNNING)) if w.name in ("fix tests", "api-worker") else w
+        for w in snapshot.workers
     )
     await push(replace(snapshot, workers=healed))
     assert app.worker.name == "fix tests"
@@ -144,7 +145,9 @@ async def test_a_worker_that_goes_while_it_is_open_is_not_exchanged_for_another(
     assert app.worker.name == "api-worker"
 
 
-@pytest.mark.parametrize(("item", "says"), [(None, "The feed has ended"), (ValueError("torn [/b] \x1b]2;x\x07 line"), "ValueError: torn [/b]  line")])
+@pytest.mark.parametrize(
+    ("item", "says"), [(None, "The feed has ended"), (ValueError("torn [/b] \x1b]2;x\x07 line"), "ValueError: torn [/b]  line")]
+)
 async def test_a_feed_that_stops_says_so_and_what_was_seen_stays(pushed, item, says):
     app, _, push, _ = pushed
     await push(fleet.everybody())
@@ -299,7 +302,19 @@ async def test_in_ascii_every_sign_is_ascii():
     app = make(replace(snapshot, workers=workers), ascii=True)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
-        for keys in ((), ("j", "j"), ("enter",), ("l",), ("l",), ("l",), ("enter",), ("escape", "escape", "w"), ("w", "?"), ("?", "f"), ("/",)):
+        for keys in (
+            (),
+            ("j", "j"),
+            ("enter",),
+            ("l",),
+            ("l",),
+            ("l",),
+            ("enter",),
+            ("escape", "escape", "w"),
+            ("w", "?"),
+            ("?", "f"),
+            ("/",),
+        ):
             await pilot.press(*keys)
             await pilot.pause()
             text = screen_text(app)

@@ -297,5 +297,10 @@ def test_somebody_below_who_needs_somebody_is_named():
 @pytest.mark.parametrize("cells", [20, 42, 55, 88, 198])
 def test_nothing_in_the_panel_is_wider_than_the_panel(cells):
     for worker in SNAPSHOT.workers:
-        for part in (summary(worker, "main", cells, LOOK), timeline(worker, cells, LOOK), calls(worker, cells, LOOK), why(worker, cells, LOOK)):
+        for part in (
+            summary(worker, "main", cells, LOOK),
+            timeline(worker, cells, LOOK),
+            calls(worker, cells, LOOK),
+            why(worker, cells, LOOK),
+        ):
             assert all(width(line) <= max(cells, 44) for line in part)

@@ -6,7 +6,7 @@ import pytest
 
 from agentdash.facts import events as e
 from agentdash.facts.worker import State
-from tests.unit.story import PANE, T, asked, begun, called, done, ended, held, looked, old, pane, process, told, worker
+from tests.unit.story import CWD, PANE, T, asked, begun, called, done, ended, held, looked, old, pane, process, told, worker
 
 
 def test_running_while_the_model_thinks() -> None:
@@ -140,7 +140,70 @@ def test_a_new_thread_that_somebody_holds_waits_for_input() -> None:
     assert worker(started, held(110)).state is State.WAITING_INPUT
 
 
+# ---------------------------------------------------------------- what Codex itself and its screen say
+
+
+def pushed(*flags: str, at: float = 105.0) -> e.Event:
+    return e.StatusPushed(at=at, thread=T, status="active", flags=flags)
+
+
+def read(state: str | None, rule: str = "codex.rule", at: float = 106.0, **more: bool) -> e.Event:
+    return e.ScreenRead(at=at, key=PANE, agent="codex", state=state, rule=rule, text="words", **more)
+
+
+def in_a_pane() -> list[e.Event]:
+    return [*begun(), pane(), process(10, started=80.0), process(11, 10, started=95.0, agent="codex", cwd=CWD), *held(104, 11)]
+
+
+def test_what_codex_pushes_counts_at_once() -> None:
+    found = worker(begun(), called(kind="patch", text="notes.txt"), pushed("waitingOnApproval"), held(105.1))
+    assert (found.state, found.judged.since) == (State.WAITING_APPROVAL, 105.0)
+    assert worker(begun(), pushed("waitingOnUserInput"), held(110)).state is State.WAITING_INPUT
+    assert worker(begun(), pushed("waitingOnApproval"), pushed(at=106.0), held(110)).state is State.RUNNING
+
+
+def test_a_feed_that_is_gone_says_nothing() -> None:
+    gone = e.SourceSeen(at=106, name="codex feed", ok=False, detail="closed")
+    assert worker(begun(), pushed("waitingOnApproval"), gone, held(110)).state is State.RUNNING
+
+
+def test_the_screen_tells_of_prompts_that_write_nothing() -> None:
+    assert worker(in_a_pane(), read("waiting-approval")).state is State.WAITING_APPROVAL
+    assert worker(in_a_pane(), read("failed-provider")).state is State.FAILED_PROVIDER
+    assert worker(in_a_pane(), read("completed")).state is State.RUNNING
+
+
+def test_a_turn_that_ended_outranks_its_screen() -> None:
+    assert worker(in_a_pane(), read("waiting-approval"), done(at=110)).state is State.COMPLETED
+
+
+def test_a_screen_from_before_the_turn_says_nothing_of_it() -> None:
+    assert worker(in_a_pane(), read("waiting-approval", at=90.0)).state is State.RUNNING
+
+
 # ---------------------------------------------------------------- panes
+
+
+def test_a_pane_is_what_its_screen_is_read_as() -> None:
+    approval = e.ScreenRead(
+        at=111, key=PANE, agent="opencode", state="waiting-approval", rule="opencode.approval", text="△ Permission required"
+    )
+    found = worker(opencode(), approval)
+    assert (found.state, found.judged.since, found.judged.evidence[0].rule) == (State.WAITING_APPROVAL, 111, "opencode.approval")
+
+
+def test_a_pager_freezes_what_was_known() -> None:
+    before = e.ScreenRead(at=111, key=PANE, agent="opencode", state="running", rule="opencode.working", text="esc interrupt")
+    hidden = e.ScreenRead(at=115, key=PANE, agent="opencode", state=None, rule="opencode.pager", frozen=True)
+    found = worker(opencode(), before, hidden)
+    assert (found.state, found.judged.since) == (State.RUNNING, 111)
+    assert "hides its prompt" in found.judged.why
+
+
+def test_an_unchanged_reading_keeps_its_time() -> None:
+    first = e.ScreenRead(at=111, key=PANE, agent="opencode", state="running", rule="opencode.working", text="3s")
+    again = e.ScreenRead(at=119, key=PANE, agent="opencode", state="running", rule="opencode.working", text="11s")
+    assert worker(opencode(), first, again).judged.since == 111
 
 
 def opencode(*, gone: bool = False) -> list[e.Event]:

@@ -81,6 +81,12 @@ class FleetScreen(Screen[None]):
         before = self._arranged[0]
         return before is not snapshot and (self.filter.active or not same_places(before.workers, snapshot.workers))
 
+    def ring(self, start: str | None, step: int) -> list[str]:
+        """All workers shown, from the one after `start` (or, with a step of -1, before it) round to `start` itself."""
+        ids = [row.id for row in self.rows][::step]
+        after = ids.index(start) + 1 if start in ids else 0
+        return ids[after:] + ids[:after]
+
     def draw(self, view: View) -> None:
         """Shows what the view says."""
         self.header.show_fleet(view)

@@ -42,7 +42,7 @@ def keys(cells: int) -> list[Line]:
         lines += [(Span(group, "title"),)]
         for key in KEYS:
             if key.group == group:
-                head = (Span("  " + pad("  ".join(key.shown), 16), "key"),)
+                head = (Span("  " + pad("  ".join(key.shown), 14), "key"),)
                 lines += paragraph(key.help, cells, head=head)
         lines += [BLANK]
     return lines
@@ -73,7 +73,7 @@ class HelpScreen(Reading):
     def lines(self, _: View, cells: int, /) -> list[Line]:
         """Keys first."""
         return [
-            (Span("agentdash watches and changes nothing: no key does anything outside of it.", "muted"),),
+            *paragraph("agentdash watches and changes nothing: no key does anything outside of it.", cells, "muted"),
             BLANK,
             *keys(cells),
             *signs(cells, self.glyphs),

@@ -10,7 +10,7 @@ from textual.message import Message
 from agentdash.facts.worker import Finding, Snapshot, Worker
 from agentdash.tui.format import pad, stamp
 from agentdash.tui.keys import bindings
-from agentdash.tui.spans import BLANK, Line, Span, Tone, beside, paragraph
+from agentdash.tui.spans import BLANK, Line, Span, Tone, beside, paragraph, width
 from agentdash.tui.theme import Look
 from agentdash.tui.widgets.choices import Choices
 
@@ -18,6 +18,10 @@ _MEANING = {"stricter": "stricter: work will fail", "looser": "looser: more than
 _TONES: dict[str, Tone] = {"danger": "stuck", "warning": "mismatch", "info": "muted"}
 _HEAD = 11
 """Cells of the longest label, `configured`, and a space."""
+
+
+_BEHIND = 50
+"""Cells from which on texts have room behind their labels."""
 
 
 class Shared(NamedTuple):
@@ -60,26 +64,30 @@ def one_line(each: Shared, cells: int, look: Look) -> Line:
 
 
 def in_full(findings: Iterable[Finding], cells: int, look: Look) -> list[Line]:
-    """Each finding with its message, both sides, and the remedy."""
+    """Each finding with its message, the remedy, and both sides."""
     lines: list[Line] = []
     for finding in findings:
         tone = _TONES[finding.severity]
-        head = (
-            Span(f"{look.glyphs.directions[finding.direction]} {finding.kind}", tone),
-            Span(f"  {_MEANING[finding.direction]}", tone),
-        )
-        when = f"since {stamp(finding.since, look.now).strip()}, {finding.count}x"
-        lines += [BLANK, beside(head, (Span(when, "muted"),), cells, look.glyphs.ellipsis)]
+        kind = Span(f"{look.glyphs.directions[finding.direction]} {finding.kind}  ", tone)
+        meaning = Span(_MEANING[finding.direction], tone)
+        when = Span(f"since {stamp(finding.since, look.now).strip()}, {finding.count}x", "muted")
+        if width((kind, meaning, when)) < cells:
+            lines += [BLANK, beside((kind, meaning), (when,), cells, look.glyphs.ellipsis)]
+        else:
+            lines += [BLANK, beside((kind,), (when,), cells, look.glyphs.ellipsis), (Span("  "), meaning)]
         lines += paragraph(finding.message, cells, indent=2, cap=3)
         if finding.remedy:
-            lines += paragraph(finding.remedy, cells, "strong", head=_label("remedy (Y)"), cap=4)
-        for label, text in (("configured", finding.configured), ("got", finding.got)):
-            lines += paragraph(text, cells, head=_label(label), cap=2)
+            lines += _labelled("remedy (Y)", finding.remedy, cells, "strong")
+        lines += _labelled("configured", finding.configured, cells)
+        lines += _labelled("got", finding.got, cells)
     return lines
 
 
-def _label(text: str) -> Line:
-    return (Span("  " + pad(text, _HEAD), "muted"),)
+def _labelled(label: str, text: str, cells: int, tone: Tone = "") -> list[Line]:
+    """A label with its text behind it, or below it where it is narrow: settings and paths should not be torn."""
+    if cells >= _BEHIND:
+        return paragraph(text, cells, tone, head=(Span("  " + pad(label, _HEAD), "muted"),), cap=3)
+    return [(Span(f"  {label}", "muted"),), *paragraph(text, cells, tone, indent=4, cap=3)]
 
 
 class FindingsStrip(Choices):

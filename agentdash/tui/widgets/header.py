@@ -62,7 +62,7 @@ def header(snapshot: Snapshot | None, numbers: dict[str, int], look: Look, cells
         line = (Span(" "), *flag, *left), (*right, Span("   "), time)
         if width(line[0]) + width(line[1]) < cells:
             return beside(*line, cells, look.glyphs.ellipsis)
-    return fit((Span(" "), *counts(numbers, look, (), 1)), cells, look.glyphs.ellipsis)
+    return fit((Span(" "), *flag, *counts(numbers, look, (), 1)), cells, look.glyphs.ellipsis)
 
 
 def _forms(snapshot: Snapshot, numbers: dict[str, int], look: Look) -> Iterator[tuple[Line, Line]]:

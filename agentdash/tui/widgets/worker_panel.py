@@ -95,7 +95,7 @@ class WorkerPanel(Vertical):
     def show(self, worker: Worker | None, parent: str | None, look: Look) -> None:
         """Shows this worker."""
         before, self._shown = self._shown, (worker, parent, look)
-        cells = self.query_one("#tabs", Lines).size.width - 1
+        cells = self.query_one("#tabs", Lines).size.width - 2
         top, bar, tab = (self.query_one(f"#{name}", Lines) for name in ("summary", "tabs", "tab"))
         if worker is None or cells < 1:
             gone: list[Line] = [(Span("This worker is not listed any more.", "muted"),)]

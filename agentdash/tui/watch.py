@@ -1,0 +1,113 @@
+"""Watching: snapshots come from a feed, a person chooses a worker, and the screens draw both."""
+
+from __future__ import annotations
+
+from textual import constants, on
+from textual.app import App
+
+from agentdash.clock import Clock
+from agentdash.facts.text import clean_line
+from agentdash.facts.worker import Snapshot, Worker
+from agentdash.tui.filter import Filter
+from agentdash.tui.options import Feed, Options
+from agentdash.tui.screens.fleet import FleetScreen
+from agentdash.tui.theme import ASCII, THEMES, UNICODE, Look
+from agentdash.tui.view import Drawn, View, find
+from agentdash.tui.widgets.findings import FindingsStrip
+from agentdash.tui.widgets.fleet_list import FleetList
+from agentdash.tui.widgets.footer import Footer
+from agentdash.tui.widgets.lines import Lines
+
+
+class Watch(App[None]):
+    """An app that shows the newest snapshot, and knows whom the cursor is on."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (30, "-narrow"), (60, "-medium"), (100, "-wide"), (160, "-roomy")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-strip"), (14, "-short"), (30, "-tall")]  # noqa: RUF012 - as Textual declares them
+
+    def __init__(self, feed: Feed, clock: Clock, options: Options) -> None:
+        super().__init__()
+        self.animation_level = "none"
+        for theme in THEMES:
+            self.register_theme(theme)
+        own = constants.DEFAULT_THEME if constants.DEFAULT_THEME != "textual-dark" else THEMES[0].name
+        self.theme = options.theme or own
+        self.set_class(options.ascii, "-ascii")
+        self.options = options
+        self.glyphs = ASCII if options.ascii else UNICODE
+        self.root = FleetScreen(self.glyphs)
+        self.snapshot: Snapshot | None = None
+        self.picked: str | None = None
+        """Id of the worker that the cursor is on."""
+        self._feed, self._clock = feed, clock
+        self._by_id: dict[str, Worker] = {}
+        self._wanted = options.select
+        self._trouble: str | None = None
+
+    @property
+    def worker(self) -> Worker | None:
+        """The worker that the cursor is on."""
+        return self._by_id.get(self.picked or "")
+
+    def get_default_screen(self) -> FleetScreen:
+        """The fleet."""
+        return self.root
+
+    def on_ready(self) -> None:
+        """Starts to listen, and to count ages."""
+        self.draw()
+        self.run_worker(self._follow(), name="feed")
+        self.set_interval(1.0, self.draw)
+
+    async def _follow(self) -> None:
+        try:
+            async for snapshot in self._feed.snapshots():
+                self.take(snapshot)
+            self._trouble = "The feed has ended: what is shown here will not change any more."
+        except Exception as error:  # whatever it is: people have to see that what they look at is old
+            self._trouble = clean_line(f"The feed has broken off, what is shown here is old: {type(error).__name__}: {error}")
+        self.draw()
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Shows a snapshot; one that says nothing new changes nothing."""
+        if (old := self.snapshot) is not None and (old.workers, old.sources) == (snapshot.workers, snapshot.sources):
+            return
+        self.snapshot = snapshot
+        self._by_id = {worker.id: worker for worker in snapshot.workers}
+        if self._wanted and (found := find(snapshot, self._wanted)) is not None:
+            self.picked, self._wanted = found.id, None
+        self.draw()
+
+    @on(Lines.Resized)
+    @on(FleetScreen.Narrowed)
+    def draw(self) -> None:
+        """Lets every screen show what there is now. What has not changed is not painted again."""
+        if self.snapshot is not None:
+            beside = self.root.order(self.snapshot, self.picked)
+            self.picked = beside if self.screen is self.root else self.picked
+        look = Look(self._clock.now(), self.glyphs)
+        view = View(look, self.snapshot, self._by_id, self.picked, self.options.banner, self._trouble)
+        for screen in self.screen_stack:
+            if isinstance(screen, Drawn) and screen.is_mounted:
+                screen.draw(view)
+
+    def say(self, message: str) -> None:
+        """Tells the person in front of the screen something, in the footer."""
+        for footer in self.screen.query(Footer):
+            footer.say(message)
+
+    def pick(self, worker: str) -> None:
+        """Puts the cursor on a worker, out of the filter's way if need be."""
+        self.picked, self._wanted = worker, None
+        if all(row.id != worker for row in self.root.rows):
+            self.root.narrow(Filter())
+        self.draw()
+
+    @on(FleetList.Moved)
+    def _moved(self, event: FleetList.Moved) -> None:
+        self.pick(event.worker)
+
+    @on(FindingsStrip.Opened)
+    def _finding_opened(self, event: FindingsStrip.Opened) -> None:
+        self.pick(event.worker)
+        self.root.fleet.focus()
