@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from agentdash import __version__
-from agentdash.config import Config
+from agentdash.config import THEMES, Config
 
 if TYPE_CHECKING:
     from agentdash.clock import Clock
@@ -29,7 +29,7 @@ _FLEET = (
 )
 _LOOK = (
     click.option("--ascii", is_flag=True, default=None, help="Draw with plain ASCII characters."),
-    click.option("--theme", metavar="NAME", help="Colours: dark, light, contrast, colour-blind or terminal."),
+    click.option("--theme", type=click.Choice(THEMES), metavar="NAME", help=f"Colours: {', '.join(THEMES)}."),
 )
 
 
@@ -77,7 +77,7 @@ def app(context: click.Context, /, **given: Any) -> None:
 @click.option("--speed", type=click.FloatRange(0.1, 100), default=1.0, show_default=True, help="How fast the day goes by.")
 def demo(speed: float, **given: Any) -> None:
     """The dashboard over sessions that ship with agentdash, moving. Needs neither tmux nor Codex."""
-    from agentdash.demo.play import demo_hub  # noqa: PLC0415 - heavy
+    from agentdash.demo.play import demo_hub
 
     config = _config(given)
     hub, clock = demo_hub(speed)
@@ -90,8 +90,8 @@ def demo(speed: float, **given: Any) -> None:
 @click.option("--size", default="40%", show_default=True, metavar="SIZE", help="Columns or rows, or a share with %.")
 def split(right: bool, size: str, **given: Any) -> None:
     """Open the dashboard in a tmux split beside this pane."""
-    from agentdash.sensors.tmux_actions import TmuxRefusedError  # noqa: PLC0415 - heavy
-    from agentdash.sensors.tmux_actions import split as open_split  # noqa: PLC0415 - heavy
+    from agentdash.sensors.tmux_actions import TmuxRefusedError
+    from agentdash.sensors.tmux_actions import split as open_split
 
     try:
         open_split("right" if right else "below", size, [sys.executable, "-m", "agentdash", *_flags(_config(given))])
@@ -105,13 +105,13 @@ def split(right: bool, size: str, **given: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.status/1.")
 def status(target: str | None, as_json: bool, **given: Any) -> None:
     """One look at the whole fleet, or at TARGET: a thread id or its beginning, a pane (%4), or a name."""
-    from agentdash.report.status import print_status, status_json  # noqa: PLC0415 - heavy
+    from agentdash.report.status import print_status, status_json
 
     snapshot = _chosen(_look(_config(given)), target)
     if as_json:
         click.echo(status_json(snapshot))
         return
-    from rich.console import Console  # noqa: PLC0415 - heavy
+    from rich.console import Console
 
     print_status(snapshot, Console(width=None if sys.stdout.isatty() else 200, highlight=False))
 
@@ -122,36 +122,36 @@ def status(target: str | None, as_json: bool, **given: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.sessions/1.")
 def sessions(limit: int, as_json: bool, **given: Any) -> None:
     """The sessions of a Codex home, newest first: live, past, archived and compressed ones."""
-    from agentdash.report.sessions import print_sessions, read_sessions, sessions_json  # noqa: PLC0415 - heavy
+    from agentdash.report.sessions import print_sessions, read_sessions, sessions_json
 
     home = _config(given).codex_home
     found = read_sessions(home, limit or None)
     if as_json:
         click.echo(sessions_json(found))
         return
-    from rich.console import Console  # noqa: PLC0415 - heavy
+    from rich.console import Console
 
     print_sessions(found, Console(width=None if sys.stdout.isatty() else 200, highlight=False))
 
 
 def _dashboard(config: Config) -> None:
-    from agentdash.clock import SystemClock  # noqa: PLC0415 - heavy
-    from agentdash.hub import Hub  # noqa: PLC0415 - heavy
-    from agentdash.live import live_sources  # noqa: PLC0415 - heavy
+    from agentdash.clock import SystemClock
+    from agentdash.hub import Hub
+    from agentdash.live import live_sources
 
     clock = SystemClock()
     _screen(Hub(live_sources(config, clock), clock), clock, config)
 
 
 def _screen(hub: Hub, clock: Clock, config: Config, banner: str | None = None) -> None:
-    import asyncio  # noqa: PLC0415 - heavy
+    import asyncio
 
     from agentdash.tui.app import AgentDash
-    from agentdash.tui.options import Options  # noqa: PLC0415 - heavy
+    from agentdash.tui.options import Options
 
     async def jump(key: PaneKey) -> str | None:
-        from agentdash.sensors.tmux_actions import TmuxRefusedError  # noqa: PLC0415 - heavy
-        from agentdash.sensors.tmux_actions import jump as go  # noqa: PLC0415 - heavy
+        from agentdash.sensors.tmux_actions import TmuxRefusedError
+        from agentdash.sensors.tmux_actions import jump as go
 
         try:
             await asyncio.to_thread(go, key)
@@ -170,11 +170,11 @@ def _screen(hub: Hub, clock: Clock, config: Config, banner: str | None = None) -
 
 
 def _look(config: Config) -> Snapshot:
-    import asyncio  # noqa: PLC0415 - heavy
+    import asyncio
 
-    from agentdash.clock import SystemClock  # noqa: PLC0415 - heavy
-    from agentdash.hub import Hub  # noqa: PLC0415 - heavy
-    from agentdash.live import live_sources  # noqa: PLC0415 - heavy
+    from agentdash.clock import SystemClock
+    from agentdash.hub import Hub
+    from agentdash.live import live_sources
 
     clock = SystemClock()
     return asyncio.run(Hub(live_sources(config, clock), clock).once())
@@ -183,7 +183,7 @@ def _look(config: Config) -> Snapshot:
 def _chosen(snapshot: Snapshot, target: str | None) -> Snapshot:
     if target is None:
         return snapshot
-    from msgspec.structs import replace  # noqa: PLC0415 - heavy
+    from msgspec.structs import replace
 
     workers = snapshot.workers
     for match in (

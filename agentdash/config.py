@@ -7,6 +7,10 @@ from pathlib import Path
 import msgspec
 
 
+THEMES = ("dark", "light", "high-contrast", "colour-blind", "terminal")
+"""Names of `tui.theme.THEMES`, here for those who must not import Textual."""
+
+
 class Config(msgspec.Struct, frozen=True):
     """Everything that can be set."""
 

@@ -1,6 +1,8 @@
 """Parts of screens as text, without an app."""
 
+import re
 import unicodedata
+from importlib.resources import files
 
 import pytest
 from msgspec.structs import replace
@@ -71,7 +73,21 @@ def test_an_exit_says_how():
     assert [sign(w, UNICODE).text for w in (gone, killed, replace(gone, pane=None))] == ["✕ exited 137", "✕ exited sig 9", "✕ exited"]
 
 
+def test_colours_are_the_themes_alone():
+    sheet = files("agentdash.tui").joinpath("agentdash.tcss").read_text()
+    values = re.findall(r"(?:color|background|border[\w-]*|text-style)[\w-]*:\s*([^;]+);", sheet)
+    assert len(values) > 20
+    assert not [value for value in values if re.search(r"#[0-9a-fA-F]{3}|rgb|hsl|ansi_|\b(?:red|green|blue|white|black|grey)\b", value)]
+
+
 # ---------------------------------------------------------------- rows
+
+
+def test_a_child_keeps_its_name_where_the_path_is_too_long():
+    younger = BY_NAME["Pasteur the Younger"]
+    row = next(row for row in flat(SNAPSHOT.workers, SNAPSHOT.workers) if row.id == younger.id)
+    shown = [plain(card(row, younger, cells, LOOK)[0])[STATE_WIDTH + 1 : -4].rstrip() for cells in (60, 50, 44, 38)]
+    assert shown == ["main/Pasteur/Pasteur the Younger", "main/⋯/Pasteur the Younger", "Pasteur the Younger", "Pasteur the Y⋯"]
 
 
 @pytest.mark.parametrize("cells", [24, 30, 43, 58, 62, 79, 99, 110, 148, 300])
@@ -103,7 +119,7 @@ def test_cards_of_a_narrow_list():
     assert shown == [
         "> running           main/Pasteur        0s\n  != full  stale-network-flag  $ pytest..",
         "? waiting input     claude %5           1m\n  sits at its prompt",
-        "+ completed         デー..移行の調査   50m\n  ? custom net~  移行スクリプトを書きま..",
+        "+ completed         データベース移行.. 50m\n  ? custom net~  移行スクリプトを書きま..",
     ]
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
+from rich.cells import cell_len
 from textual.message import Message
 
 from agentdash.facts.fleet import Tokens
 from agentdash.facts.worker import Snapshot, State, Worker
-from agentdash.tui.format import age, count, elide_middle, pad
+from agentdash.tui.format import age, count, elide, pad
 from agentdash.tui.rows import Row
 from agentdash.tui.spans import BLANK, Line, Span, Tone, fit, paragraph, width
 from agentdash.tui.theme import STATE_WIDTH, Look, sign, verdict
@@ -19,10 +20,12 @@ from agentdash.tui.widgets.choices import Choices
 _SEEN: Final = 4
 _BRIEF: Final = 11
 """Cells of the longest policy in brief: `custom net-`."""
+_PATH: Final = 3
+"""Cells that the names above a worker need to say anything."""
 _LINE: Final = 16
 """Cells that the last line needs to say anything."""
-_TELLS_WHY: Final = (State.RUNNING, State.COMPLETED, State.INTERRUPTED)
-"""States whose last line says more than their reason."""
+_LINE_SAYS_MORE: Final = (State.RUNNING, State.COMPLETED, State.INTERRUPTED)
+"""States whose last line says more than their reason does."""
 
 
 class Columns(NamedTuple):
@@ -111,7 +114,7 @@ def card(row: Row, worker: Worker, cells: int, look: Look) -> tuple[Line, Line]:
 
 def note(worker: Worker) -> Line:
     """What is wrong with it, or what it does."""
-    text = worker.line or worker.judged.why if worker.state in _TELLS_WHY else worker.judged.why or worker.line
+    text = worker.line or worker.judged.why if worker.state in _LINE_SAYS_MORE else worker.judged.why or worker.line
     if worker.mismatch and worker.sandbox.findings:
         return (Span(worker.sandbox.findings[0].kind, "mismatch"), Span("  " + text, "muted"))
     return (Span(text, "" if worker.state.needs_you else "muted"),)
@@ -143,10 +146,16 @@ def nobody(snapshot: Snapshot | None, held_back: bool, cells: int, look: Look) -
 def _name(row: Row, worker: Worker, room: int, look: Look) -> tuple[Span, Span]:
     """The name in full, and its pane if there is room for it."""
     tone: Tone = "strong" if worker.state.needs_you or worker.mismatch else ""
-    name = elide_middle(row.path + worker.name, room, look.glyphs.ellipsis)
+    name = _in_full(row.path, worker.name, room, look.glyphs.ellipsis)
     pane = f" {worker.pane.key}" if worker.pane else ""
     left = room - width((Span(name),))
     return Span(name, tone), Span(pad(pane, left) if width((Span(pane),)) <= left else " " * left, "muted")
+
+
+def _in_full(path: str, name: str, room: int, mark: str) -> str:
+    """`main/Pasteur`; where it is too long, the names above give way first."""
+    left = room - cell_len(name) - 1
+    return f"{elide(path[:-1], left, mark)}/{name}" if path and left >= _PATH else elide(name, room, mark)
 
 
 def _brief(worker: Worker) -> str:

@@ -1,0 +1,165 @@
+"""The commands as a user or a script calls them: real processes, real files, exact documents."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentdash import __version__
+
+RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
+BLANK = {"TMUX": "", "CODEX_HOME": "/nonexistent"}
+
+
+def agentdash(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, **BLANK, "TMUX_TMPDIR": "/nonexistent", **env}
+    return subprocess.run([sys.executable, "-m", "agentdash", *args], capture_output=True, text=True, env=environ, check=False)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    day = tmp_path / "home" / "sessions" / "2026" / "11" / "20"
+    day.mkdir(parents=True)
+    for scenario in ("spawn-leaked-flags", "kanban-board", "workspace-write"):
+        for path in (RECORDINGS / "0.169.0" / scenario).glob("*.jsonl"):
+            shutil.copy(path, day)
+    return tmp_path / "home"
+
+
+def status(home: Path, *args: str) -> dict[str, list[dict[str, object]]]:
+    done = agentdash("status", "--json", "--no-tmux", "--codex-home", str(home), *args)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def test_the_document_of_a_worker_is_exactly_this(home: Path) -> None:
+    document = status(home, "01a1fa8b-4086-7a32-8c43-2abbeb466a8c")
+    (worker,) = document["workers"]
+    quote = "sqlite3.OperationalError: unable to open database file"
+    command = (
+        "python3 -c \"import sqlite3,os; c=sqlite3.connect(os.path.expanduser('~/board/kanban.db')); "
+        "c.execute('create table if not exists t(a)'); c.commit(); print('board updated')\""
+    )
+    denied = {"source": "output", "at": "2026-11-20T19:59:52.718Z", "rule": "denied-filesystem", "text": f"`{command}` -> {quote}"}
+    assert worker == {
+        "id": "01a1fa8b-4086-7a32-8c43-2abbeb466a8c",
+        "kind": "codex-thread",
+        "name": "[[board]] run the recorded scenario",
+        "agent": {"name": "codex", "version": "0.169.0"},
+        "parent": None,
+        "children": [],
+        "state": "blocked-sandbox",
+        "since": "2026-11-20T19:59:52.718Z",
+        "why": f"its last command was denied /home/dev/board/kanban.db: {quote}",
+        "evidence": [denied],
+        "sandbox": {
+            "configured": {
+                "filesystem": "workspace",
+                "network": "off",
+                "writable_roots": ["/home/dev/project", "/tmp", "$TMPDIR"],
+                "approval": "never",
+            },
+            "applied": None,
+            "got": {"network_flag": None, "sandbox_flag": None, "seccomp": None, "network_namespace": None},
+            "verdict": "unverified",
+            "findings": [
+                {
+                    "kind": "denied-filesystem",
+                    "direction": "stricter",
+                    "severity": "warning",
+                    "message": "The last thing it tried was denied: /home/dev/board/kanban.db may not be written.",
+                    "evidence": [denied],
+                    "remedy": 'sandbox_workspace_write.writable_roots = ["/home/dev/board"]',
+                }
+            ],
+        },
+        "pane": None,
+        "pids": [],
+        "cwd": "/home/dev/project",
+        "tokens": 4623,
+        "last_activity": "2026-11-20T19:59:52.738Z",
+    }
+
+
+def test_a_family_and_its_mismatch(home: Path) -> None:
+    document = status(home)
+    assert document["schema"] == "agentdash.status/1"
+    workers = {w["id"]: w for w in document["workers"]}
+    parent = workers["01a1fa8b-6870-72d2-932c-001e8f667047"]
+    assert len(parent["children"]) == 2  # type: ignore[arg-type]
+    for child in parent["children"]:  # type: ignore[attr-defined]
+        assert workers[child]["parent"] == parent["id"]
+        assert workers[child]["sandbox"]["verdict"] == "mismatch"  # type: ignore[index]
+        assert workers[child]["sandbox"]["got"]["network_flag"] == "1"  # type: ignore[index]
+
+
+def test_flags_count_before_and_after_the_command(home: Path) -> None:
+    before = agentdash("--codex-home", str(home), "--no-tmux", "status", "--json")
+    after = agentdash("status", "--json", "--no-tmux", "--codex-home", str(home))
+    assert [w["id"] for w in json.loads(before.stdout)["workers"]] == [w["id"] for w in json.loads(after.stdout)["workers"]]
+    assert len(json.loads(before.stdout)["workers"]) == 5
+
+
+def test_the_table_for_people(home: Path) -> None:
+    done = agentdash("status", "--no-tmux", "--codex-home", str(home))
+    assert done.returncode == 0
+    assert "blocked-sandbox" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize("json_flag", [[], ["--json"]])
+def test_no_codex_home_is_said_and_no_failure(json_flag: list[str]) -> None:
+    done = agentdash("status", *json_flag)
+    assert done.returncode == 0
+    assert "/nonexistent does not exist: start Codex once, or set CODEX_HOME" in done.stdout
+
+
+def test_no_tmux_is_said_and_no_failure(home: Path) -> None:
+    done = agentdash("status", "--json", "--codex-home", str(home))
+    (tmux,) = [s for s in json.loads(done.stdout)["sources"] if s["name"] == "tmux"]
+    assert (tmux["ok"], tmux["detail"]) == (False, "no server running")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["frobnicate"], "No such command 'frobnicate'"),
+        (["status", "--frob"], "No such option '--frob'"),
+        (["status", "nobody"], "no worker is called 'nobody'"),
+        (["sessions", "--limit", "x"], "'x' is not a valid integer range"),
+        (["split"], "not inside of tmux"),
+        (["demo", "--theme", "nosuch"], "'nosuch' is not one of 'dark'"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_2(arguments: list[str], says: str) -> None:
+    done = agentdash(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_sessions(home: Path) -> None:
+    done = agentdash("sessions", "--json", "--codex-home", str(home))
+    document = json.loads(done.stdout)
+    assert document["schema"] == "agentdash.sessions/1"
+    assert [s["id"] for s in document["sessions"]] == sorted((s["id"] for s in document["sessions"]), reverse=True)
+    assert {s["version"] for s in document["sessions"]} == {"0.169.0"}
+    assert len(json.loads(agentdash("sessions", "--json", "--limit", "2", "--codex-home", str(home)).stdout)["sessions"]) == 2
+    assert "no sessions" in agentdash("sessions", "--codex-home", str(home.parent)).stdout
+
+
+def test_a_reader_that_leaves_is_no_problem(home: Path) -> None:
+    command = f"{sys.executable} -m agentdash status --json --no-tmux --codex-home {home} | head -c 10"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_version_and_help() -> None:
+    assert agentdash("--version").stdout == f"agentdash {__version__}\n"
+    assert "status" in agentdash("--help").stdout

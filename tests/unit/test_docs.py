@@ -1,0 +1,69 @@
+"""README says what there is, and nothing else: commands, flags, keys, states, findings, themes; and its pictures are current."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from agentdash.cli import app
+from agentdash.config import THEMES
+from agentdash.facts.worker import State
+from agentdash.judge import findings
+from agentdash.tui import theme
+from agentdash.tui.keys import GROUPS, KEYS
+from screenshots.make import PICTURES, Picture, draw
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def keys_table() -> str:
+    rows = [f"| {', '.join(f'`{k}`' for k in key.shown)} | {key.help} |" for group in GROUPS for key in KEYS if key.group == group]
+    return "\n".join(["| key | does |", "|---|---|", *rows])
+
+
+def test_keys() -> None:
+    """The table is written by hand once; this says what it must be."""
+    assert keys_table() in README
+
+
+def test_states() -> None:
+    assert re.findall(r"^\| `([\w-]+)` \| ", README.partition("## States")[2].partition("\n## ")[0], re.MULTILINE) == [
+        str(s) for s in State
+    ]
+
+
+def test_findings() -> None:
+    source = Path(findings.__file__).read_text("utf-8")
+    kinds = set(re.findall(r'kind="([\w-]+)"', source)) | {f"denied-{what}" for what in ("filesystem", "network", "sandbox")}
+    section = README.partition("## Configured, applied, got")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", section)) == kinds
+
+
+def test_commands_and_flags() -> None:
+    assert isinstance(app, click.Group)
+    assert set(re.findall(r"^\| `agentdash (\w+)", README, re.MULTILINE)) == set(app.commands)
+    known = {opt for command in (app, *app.commands.values()) for p in command.params for opt in (*p.opts, *p.secondary_opts)}
+    told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.sub(r"(?:pip|python3|venv).*", "", README)))
+    assert told - known == set()
+    assert {o for o in known if o.startswith("--")} - told - {"--version", "--help", "--speed"} == set()
+
+
+def test_themes() -> None:
+    assert tuple(t.name for t in theme.THEMES) == THEMES
+    assert all(f"`{name}`" in README for name in THEMES)
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda p: p.name)
+def test_pictures_are_current(picture: Picture) -> None:
+    """Run `python -m screenshots.make` when a screen has changed on purpose."""
+    assert (ROOT / "screenshots" / f"{picture.name}.svg").read_text("utf-8") == asyncio.run(draw(picture))
+
+
+def test_linked_files_exist() -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
