@@ -1,4 +1,4 @@
-"""Processes that matter: agents, what carries the marks of Codex or tmux, and everything below or above these.
+"""Processes that matter: agents, what carries the marks of Codex, and everything below or above these.
 
 One pass per look. Who is new is a difference of pid sets; who is known gives only its vital signs (`/proc/PID/stat` on Linux), and is read
 in full again after an exec. psutil reads what is the same on every system.
@@ -35,7 +35,7 @@ _YOUNG: Final = 3.0
 """Seconds for which a process that does not matter is looked at each time: it may yet exec something that does."""
 _SLICE: Final = 16
 """Older processes that do not matter looked at again in each look, in turn: for a late exec, and for pids used again."""
-_EVERYWHERE: Final = frozenset(("CODEX_HOME", "CODEX_SQLITE_HOME", "TMUX_TMPDIR", "TMUX_PLUGIN_MANAGER_PATH"))
+_EVERYWHERE: Final = frozenset(("CODEX_HOME", "CODEX_SQLITE_HOME"))
 """Variables that people export in their profiles: no mark of anything."""
 
 
@@ -72,15 +72,15 @@ class _Seen:
     @property
     def marked(self) -> bool:
         """Whether it matters by itself."""
-        return self.agent is not None or bool(self.env and any(n.startswith(("CODEX_", "TMUX")) for n in self.env.keys() - _EVERYWHERE))
+        return self.agent is not None or bool(self.env and any(n.startswith("CODEX_") for n in self.env.keys() - _EVERYWHERE))
 
 
 class ProcessSensor:
     """Reports processes as they come, change and go.
 
-    Reported are: processes that carry `CODEX_*` or `TMUX*` in their environment, known agents, the processes in `pane_pids`, all
-    descendants of these, and their ancestors, so that kinship can be walked. Once reported, a process stays so until it is gone. A fork
-    that has not called exec yet is held back for one look: it still shows its parent's arguments and environment.
+    Reported are: known agents, processes that carry `CODEX_*` in their environment, all descendants of these, their ancestors, so that
+    kinship can be walked, and the processes in `pane_pids`. What else runs in panes is nobody's business. Once reported, a process stays
+    so until it is gone. A fork that has not called exec yet is held back for one look: it still shows its parent's arguments.
 
     Args:
         is_rollout: which of the files that a Codex process holds open are rollouts, by their path.
@@ -163,11 +163,12 @@ class ProcessSensor:
         for pid, seen in self._seen.items():
             children.setdefault(seen.stat.ppid, []).append(pid)
         matter: set[int] = set()
-        below = [pid for pid, seen in self._seen.items() if seen.marked or pid in self._panes]
+        below = [pid for pid, seen in self._seen.items() if seen.marked]
         while below:
             if (pid := below.pop()) not in matter:
                 matter.add(pid)
                 below += children.get(pid, ())
+        matter |= self._panes & self._seen.keys()
         for pid in list(matter):
             above = self._seen[pid].stat.ppid
             while above in self._seen and above not in matter:

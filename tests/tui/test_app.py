@@ -259,6 +259,7 @@ async def test_a_strip_and_a_narrow_list_are_flat_and_worst_first():
             await pilot.pause()
             assert [app._by_id[row.id].state for row in app.root.rows][:2] == [fleet.State.WAITING_APPROVAL] * 2
             assert app.root.rows[0].path == "main/Pasteur/"
+            assert app.worker.name == "Pasteur the Younger"
 
 
 async def test_focus_comes_back_to_the_list_when_what_had_it_is_hidden(pushed):

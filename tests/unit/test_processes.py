@@ -235,8 +235,8 @@ def test_a_zombie_keeps_what_was_known(machine: Machine) -> None:
 
 
 def test_our_own_calls_of_tmux_are_left_out(machine: Machine) -> None:
-    machine.start(os.getpid(), 10, "python", "-m", "agentdash", env={"TMUX": "x"})
-    machine.start(901, os.getpid(), "tmux", "-u", "list-panes", env={"TMUX": "x"})
+    machine.start(os.getpid(), 10, "python", "-m", "agentdash", env={"CODEX_THREAD_ID": "x"})
+    machine.start(901, os.getpid(), "tmux", "-u", "list-panes", env={"CODEX_THREAD_ID": "x"})
     eyes = Looking(machine)
     eyes.look()
     assert os.getpid() in eyes.known

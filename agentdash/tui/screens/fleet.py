@@ -46,6 +46,7 @@ class FleetScreen(Screen[None]):
         self.last_text = ""
         """The words filtered by last, which `n` goes on looking for."""
         self.rows: tuple[Row, ...] = ()
+        self._shaped = False
         self._arranged: tuple[Snapshot, Filter, bool] | None = None
 
     def compose(self) -> ComposeResult:
@@ -71,7 +72,7 @@ class FleetScreen(Screen[None]):
             kept = [worker for worker in snapshot.workers if self.filter.lets(worker)] if self.filter.active else snapshot.workers
             self.rows = tree(kept, snapshot.workers, self.glyphs.tree) if upright else flat(kept, snapshot.workers)
         self._arranged = (snapshot, self.filter, upright)
-        if not self.rows or any(row.id == picked for row in self.rows):
+        if not self.rows or not self._shaped or any(row.id == picked for row in self.rows):
             return picked
         return self.rows[min(self.fleet.cursor, len(self.rows) - 1)].id
 
@@ -106,6 +107,7 @@ class FleetScreen(Screen[None]):
 
     @on(Lines.Resized)
     def _reshaped(self) -> None:
+        self._shaped = True  # before that nobody is at the top of the list yet
         cards = self.fleet.room < CARDS_BELOW and not self.has_class("-strip")
         self.set_class(cards, "-cards")
         self.fleet.reshape("cards" if cards else "columns")
