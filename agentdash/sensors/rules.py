@@ -102,8 +102,8 @@ class Rule(msgspec.Struct, frozen=True):
     state: State | None
     """None: a view, which freezes what was known before."""
     priority: int
-    """Higher first; of equals, the one that stands first in the file. Bands in use: 90 asks, 80 views, 70 trouble with the provider while it
-    works on it, 60 works, 50 how its last turn ended, 10 idle."""
+    """Higher first; of equals, the one that stands first in the file. Bands in use: 90 asks, 80 views, 70 trouble with the provider while
+    it tries again, 60 works, 50 how its last turn ended, or that there was none."""
     region: Region
     lines: int
     """Only the last so many non-empty lines of the region (of `top`: the first); 0: the region's own measure."""

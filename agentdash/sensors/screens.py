@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.sensors.rules import AgentRules, Layout, Region, Rule, Rules, package_rules
+from agentdash.sensors.rules import Layout, Region, Rule, Rules, package_rules
 
 _LINES: Final = 200
 """Lines of a screen that are looked at, from the bottom."""
@@ -26,8 +26,8 @@ _TAIL: Final = 25
 _TOP: Final = 3
 _QUOTE: Final = 240
 """Characters of the text that is quoted."""
-_FRAMES: Final = re.compile("[\u2500-\u259f]+")
-"""What boxes, rules, bars and logos are drawn with."""
+_DRAWN: Final = re.compile("[\u2500-\u259f\u2800-\u28ff⬝]+|■(?=[■⬝])|(?<=[■⬝])■")
+"""What boxes, rules, logos, spinners and bars are drawn with: no words, and other ones ten times a second."""
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -65,14 +65,14 @@ def read_screen(
         screen: the visible lines, top to bottom, without escapes.
         title: the pane's title, empty where it is not known.
         cursor_visible: whether the cursor is shown; None where that is not known.
-        width: columns of the pane, 0 where they are not known.
-        height: rows of the pane. A screen of more lines is cut to them, from the bottom.
+        width: columns of the pane, to which lines are cut; 0 where they are not known.
+        height: rows of the pane, to which the screen is cut, from the bottom; 0 where they are not known.
         rules: other rules than those of the package.
     """
     known = (package_rules() if rules is None else rules).get(agent)
     if known is None:
         return NOTHING
-    page = Page(screen[-height:] if height > 0 else screen, title, known.layout)
+    page = Page(screen[-height:] if height > 0 else screen, title, known.layout, width)
     half: Reading | None = None
     for rule in known.rules:
         if not _admits(rule, page, cursor_visible):
@@ -89,9 +89,9 @@ def read_screen(
     return half or NOTHING
 
 
-def tested(agent: str, rule: str | None, rules: Rules | None = None) -> tuple[str, ...]:
+def versions_tested(agent: str, rule: str | None, rules: Rules | None = None) -> tuple[str, ...]:
     """The versions on whose real screens a rule was tried; without a rule, those of the agent."""
-    known: AgentRules | None = (package_rules() if rules is None else rules).get(agent)
+    known = (package_rules() if rules is None else rules).get(agent)
     if known is None:
         return ()
     return next((r.tested for r in known.rules if r.id == rule), known.tested)
@@ -100,8 +100,8 @@ def tested(agent: str, rule: str | None, rules: Rules | None = None) -> tuple[st
 class Page:
     """One screen, cut into the regions that rules look at."""
 
-    def __init__(self, screen: Sequence[str], title: str, layout: Layout) -> None:
-        lines = [line[:_WIDTH].rstrip() for line in screen[-_LINES:]]
+    def __init__(self, screen: Sequence[str], title: str, layout: Layout, width: int = 0) -> None:
+        lines = [line[: min(width, _WIDTH) or _WIDTH].rstrip() for line in screen[-_LINES:]]
         while lines and not lines[-1]:
             lines.pop()
         self.lines = lines
@@ -256,4 +256,4 @@ def _quote(first: str, text: str, rule: Rule) -> str:
 
 def _clean(text: str) -> str:
     """On one line, without what is only drawn."""
-    return " ".join(_FRAMES.sub(" ", text).split())[:_QUOTE]
+    return " ".join(_DRAWN.sub(" ", text).split())[:_QUOTE]

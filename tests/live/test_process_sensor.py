@@ -89,12 +89,13 @@ def test_a_marked_process_with_its_facts(eyes: Looking, start: Start, tmp_path: 
         assert (process.kernel.net, process.kernel.seccomp) == (eyes.host.kernel.net, eyes.host.kernel.seccomp)
 
 
-def test_a_pane_and_what_runs_below_it(eyes: Looking, start: Start) -> None:
-    shell = start("sh", "-c", "sleep 1000; :")
-    eyes.until(lambda: any(p.ppid == shell.pid and p.name == "sleep" for p in eyes.known.values()), (shell.pid,))
-    assert eyes.known[shell.pid].argv == ("sh", "-c", "sleep 1000; :")
-    child = next(p for p in eyes.known.values() if p.ppid == shell.pid)
-    psutil.Process(child.pid).kill()
+def test_a_pane_and_the_codex_below_it_but_nobody_else(eyes: Looking, start: Start) -> None:
+    shell = start("sh", "-c", "sleep 1000 & env CODEX_THREAD_ID=t sleep 2000")
+    eyes.until(lambda: any(p.ppid == shell.pid and p.argv == ("sleep", "2000") for p in eyes.known.values()), (shell.pid,))
+    assert eyes.known[shell.pid].argv[0] == "sh"
+    (child,) = (p for p in eyes.known.values() if p.ppid == shell.pid)
+    for each in psutil.Process(shell.pid).children():
+        each.kill()
     gone = {child.key, eyes.known[shell.pid].key}
     shell.kill()
     shell.wait()

@@ -112,7 +112,7 @@ async def test_hostile_names_lose_nothing(tmux: Tmux, tmp_path: Path) -> None:
     odd = tmp_path / "a\tb\nc␞%0 #{pane_id}"
     odd.mkdir()
     program = tmp_path / "program"
-    title = r"\033]2;t\ti%%1\342\220\236 #{pane_id}#(touch x)\302\233m\342\200\256 </b>\033\\"
+    title = r"\033]2;t\ti%%1\342\220\236 #{pane_id}#(touch x)\342\200\256m </b>\033\\"
     program.write_text(f"#!/bin/bash\nprintf '{title}'\nexec -a $'na\\tme\\n%0\\033[31m' sleep 1000\n")
     program.chmod(0o755)
     quiet = tmux.open()
