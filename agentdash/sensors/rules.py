@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -35,10 +35,11 @@ _NOTHING: Final = r"(?!)"
 _BETWEEN_WORDS: Final = re.compile(r"(?<=\w) (?=\w)")
 _GAP: Final = r"[\\s│┃]+"
 """What a single space between two words of a pattern stands for: narrow panes wrap their lines, within frames too."""
+_NAMES: Final = {"state": tuple(State), "region": get_args(Region), "cursor": get_args(Cursor)}
 _T = TypeVar("_T")
 
 
-class RulesProblem(Exception):
+class RulesProblem(Exception):  # noqa: N818 - a user's file has a problem, agentdash has no error
     """A rules file cannot be used: one line that names the file, the line where it is known, the rule, and what is wrong."""
 
 
@@ -198,13 +199,16 @@ def _agent(agent: str, sources: list[_Source]) -> AgentRules:
     table: dict[str, Any] = {}
     rules: dict[str, Rule] = {}
     for source in sources:
-        table |= source.tables.get("screen", {})
-        screen = _convert(table, _ScreenTable, f"{source.name}: [screen]")
-        layout = _layout(screen, f"{source.name}: [screen]")
-        for kind in ("rules", "views"):
-            for number, row in enumerate(source.rows(kind), 1):
-                rule = _rule(source, screen, number, row, view=kind == "views")
-                rules[rule.id] = rule
+        where = f"{source.name}: [screen]"
+        table |= _convert(source.tables.get("screen", {}), dict[str, Any], where)
+        screen = _convert(table, _ScreenTable, where)
+        layout = _layout(screen, where)
+        here = [
+            _rule(source, screen, n, row, view=kind == "views") for kind in ("rules", "views") for n, row in enumerate(source.rows(kind), 1)
+        ]
+        rules |= {rule.id: rule for rule in here}
+        if twice := next((rule.id for rule in here if rules[rule.id] is not rule), None):
+            raise RulesProblem(f"{source.where(twice.partition('.')[2])}: is there twice")
     return AgentRules(agent, screen.tested, layout, tuple(sorted(rules.values(), key=lambda r: -r.priority)))
 
 
@@ -256,11 +260,12 @@ def _rule(source: _Source, screen: _ScreenTable, number: int, row: dict[str, Any
     )
 
 
-def _convert(raw: dict[str, Any], to: type[_T], where: str) -> _T:
+def _convert(raw: Any, to: type[_T], where: str) -> _T:
     try:
         return msgspec.convert(raw, to)
     except msgspec.ValidationError as error:
-        raise RulesProblem(f"{where}: {error}") from error
+        known = next((f" (there are: {', '.join(names)})" for key, names in _NAMES.items() if f"$.{key}`" in str(error)), "")
+        raise RulesProblem(f"{where}: {error}{known}") from error
 
 
 def _compile(pattern: str, where: str) -> re.Pattern[str]:

@@ -6,7 +6,6 @@ libtmux is not used here: one hostile title makes it fail for the whole server, 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
 import secrets
@@ -210,11 +209,8 @@ class _View:
     async def _tmux(self, *args: str) -> tuple[int, str, str]:
         """Exit status, output and complaints of one call. `-u`: else tmux replaces what is not ASCII under a plain locale."""
         try:
-            process = await asyncio.create_subprocess_exec(
-                *("tmux", "-u", *self._server.args, *args),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+            transport, call = await asyncio.get_running_loop().subprocess_exec(
+                _Call, *("tmux", "-u", *self._server.args, *args), stdin=asyncio.subprocess.DEVNULL
             )
         except FileNotFoundError:
             raise _NoAnswerError("tmux is not installed") from None
@@ -222,15 +218,29 @@ class _View:
             raise _NoAnswerError(f"tmux cannot be started: {error.strerror}") from None
         try:
             async with asyncio.timeout(self._timeout):
-                out, complaint = await process.communicate()
+                await call.ended.wait()
         except TimeoutError:
             raise _NoAnswerError(f"no answer within {self._timeout:g} s") from None
         finally:
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
-        return process.returncode or 0, out.decode("utf-8", "replace"), complaint.decode("utf-8", "replace")
+            transport.close()  # ends it if it has not ended
+        return transport.get_returncode() or 0, call.said[1].decode("utf-8", "replace"), call.said[2].decode("utf-8", "replace")
+
+
+class _Call(asyncio.SubprocessProtocol):
+    """A running `tmux`. Not `asyncio.subprocess.Process`: that one waits for its pipes to close, even after a kill, and tmux hands them to
+    its server. One that hangs would never close them."""
+
+    def __init__(self) -> None:
+        self.said = {1: bytearray(), 2: bytearray()}
+        """What it wrote, by file descriptor."""
+        self.ended = asyncio.Event()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.said[fd] += data
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self.ended.set()
 
 
 def _explain(complaint: str) -> str:

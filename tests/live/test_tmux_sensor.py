@@ -90,6 +90,18 @@ class Looking:
         return "\n".join(self.screens.get(pane, ()))
 
 
+def before_each_call(do: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Does something with the arguments of each `tmux` that the sensor is about to start."""
+    loop = asyncio.get_running_loop()
+    start = loop.subprocess_exec
+
+    def started(protocol: object, *args: str, **options: object) -> object:
+        do(*args)
+        return start(protocol, *args, **options)
+
+    monkeypatch.setattr(loop, "subprocess_exec", started)
+
+
 async def test_panes_and_screens_are_told_once(tmux: Tmux) -> None:
     pane = tmux.open(r"printf '\033[1;38;2;1;2;3mpainted\033[0m   \nplain\n'; exec sleep 1000", "-n", "api")
     eyes = Looking()
@@ -141,7 +153,7 @@ async def test_line_drawing_is_drawn_and_letters_stay_letters(tmux: Tmux) -> Non
 async def test_dead_panes_say_how_they_died(tmux: Tmux) -> None:
     alive = tmux.open()
     tmux("set-option", "-g", "remain-on-exit", "on")
-    left, killed = tmux.open("sh -c 'echo last words; exit 3'"), tmux.open()
+    left, killed = tmux.open("sh -c 'echo last words; echo; exit 3'"), tmux.open()
     eyes = Looking()
     await eyes.until(lambda: killed in eyes.panes)
     os.kill(eyes.panes[killed].pid, signal.SIGKILL)
@@ -186,13 +198,11 @@ async def test_twelve_panes_in_two_calls(tmux: Tmux, monkeypatch: pytest.MonkeyP
     eyes = Looking()
     await eyes.until(lambda: all(f"this is {n}\n" in eyes.text(pane) for n, pane in enumerate(panes)))
     calls = []
-    call = asyncio.create_subprocess_exec
 
-    async def counted(*args: str, **options: object) -> asyncio.subprocess.Process:
+    def count(*args: str) -> None:
         calls.append(next(arg for arg in args if arg in ("list-panes", "capture-pane")))
-        return await call(*args, **options)
 
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", counted)
+    before_each_call(count, monkeypatch)
     await Looking().look()
     assert calls == ["list-panes", "capture-pane"]
     await eyes.until(lambda: calls[-2:] == ["list-panes"] * 2)  # nobody draws: nothing is captured
@@ -202,14 +212,12 @@ async def test_a_pane_that_goes_between_listing_and_capturing(tmux: Tmux, monkey
     panes = [tmux.open(f"echo this is {n}; exec sleep 1000") for n in range(4)]
     ready = Looking()
     await ready.until(lambda: all("this is" in ready.text(pane) for pane in panes))
-    call = asyncio.create_subprocess_exec
 
-    async def racing(*args: str, **options: object) -> asyncio.subprocess.Process:
+    def race(*args: str) -> None:
         if "capture-pane" in args and panes[1] in args:
             tmux("kill-pane", "-t", panes[1])
-        return await call(*args, **options)
 
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", racing)
+    before_each_call(race, monkeypatch)
     eyes = Looking()
     await eyes.look()
     assert set(eyes.screens) == {panes[0], panes[2], panes[3]}

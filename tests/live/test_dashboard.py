@@ -1,0 +1,163 @@
+"""The whole of it beside a real Codex: files, panes, processes and feed become the right workers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+import psutil
+import pytest
+
+from agentdash.clock import SystemClock
+from agentdash.config import Config
+from agentdash.facts.worker import Snapshot, State, Worker
+from agentdash.hub import Hub
+from agentdash.live import live_sources
+from tests.live.codex import PATIENCE, Lab
+from tests.live.conftest import OpenLab
+
+HELD = {"run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"; sleep 4'}
+"""A command that shows its flags, and lives long enough to be seen."""
+
+
+class Watched:
+    """A running hub over a lab."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    async def until(self, wanted: Callable[[Worker], bool]) -> Worker:
+        """The first worker, in any snapshot from now on, that is as wanted."""
+        last: Snapshot | None = None
+        try:
+            async with asyncio.timeout(PATIENCE):
+                async for last in self._hub.snapshots():
+                    if (found := next((w for w in last.workers if wanted(w)), None)) is not None:
+                        return found
+        except TimeoutError:
+            seen = [(w.id, str(w.state), w.judged.why, w.sandbox.verdict) for w in last.workers] if last else []
+            raise AssertionError(f"not seen; at the end: {seen}, {last and last.sources}") from None
+        raise AssertionError("the hub ended")
+
+
+def sources_of(lab: Lab) -> Hub:
+    clock = SystemClock()
+    return Hub(live_sources(Config(codex_home=lab.home, socket_paths=(lab.tmux,)), clock), clock)
+
+
+@asynccontextmanager
+async def watching(lab: Lab) -> AsyncIterator[Watched]:
+    hub = sources_of(lab)
+    running = asyncio.create_task(hub.run())
+    try:
+        yield Watched(hub)
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+def kinds(worker: Worker) -> list[str]:
+    return sorted(f.kind for f in worker.sandbox.findings)
+
+
+async def test_a_tui_its_pane_its_command_and_its_flags(codex: OpenLab) -> None:
+    lab = codex({"work": [HELD, {"say": "all done"}]})
+    async with watching(lab) as seen:
+        pane = await lab.tui()
+        fresh = await seen.until(lambda w: w.kind == "pane" and w.agent.name == "codex")
+        assert fresh.pane is not None
+        pane.submit("[[work]] go")
+        running = await seen.until(lambda w: w.kind == "codex-thread" and bool(w.pids) and w.pane is not None)
+        assert running.pane is not None
+        assert running.pane.key.id == pane.id
+        assert "is running (pid" in running.judged.why
+        done = await seen.until(lambda w: w.state is State.COMPLETED)
+        assert (done.id, done.sandbox.verdict, done.sandbox.findings) == (running.id, "match", ())
+        got = done.sandbox.got
+        assert (got.network_flag, got.sandbox_flag, got.seccomp, got.network_namespace) == ("1", "unset", 2, "own")
+
+
+async def test_an_approval_is_waited_for_and_given(codex: OpenLab) -> None:
+    lab = codex({"ask": [{"run": "touch allowed; sleep 3", "escalate": "May I?"}, {"say": "all done"}]})
+    async with watching(lab) as seen:
+        pane = await lab.tui()
+        pane.submit("[[ask]] go")
+        waiting = await seen.until(lambda w: w.state is State.WAITING_APPROVAL)
+        assert "touch allowed" in waiting.judged.why
+        asked_once = json.loads(await asyncio.to_thread(status, lab))
+        assert [w["state"] for w in asked_once["workers"]] == ["waiting-approval"]
+        pane.keys("y")
+        running = await seen.until(lambda w: w.state is State.RUNNING and bool(w.pids))
+        assert running.id == waiting.id
+        done = await seen.until(lambda w: w.state is State.COMPLETED)
+        # 0.169: an approved command runs on the host and still carries the policy's flag
+        assert (done.sandbox.got.seccomp, done.sandbox.got.network_namespace, done.sandbox.got.network_flag) == (0, "host", "1")
+
+
+def status(lab: Lab) -> str:
+    command = [sys.executable, "-m", "agentdash", "status", "--json", "--codex-home", str(lab.home), "-S", str(lab.tmux)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+async def test_an_exec_that_is_killed_has_exited(codex: OpenLab) -> None:
+    lab = codex({"work": [{"run": "sleep 60"}, {"say": "never"}]})
+    async with watching(lab) as seen:
+        lab.exec("[[work]] go")
+        running = await seen.until(lambda w: w.state is State.RUNNING and bool(w.pids))
+        for process in psutil.process_iter(["cmdline"]):
+            if "[[work]] go" in (process.info["cmdline"] or ()):
+                os.kill(process.pid, signal.SIGKILL)
+        exited = await seen.until(lambda w: w.state is State.EXITED and w.kind == "codex-thread")
+        assert exited.id == running.id
+        assert "`sleep 60`" in exited.judged.why
+
+
+async def test_children_stand_below_their_parent(codex: OpenLab) -> None:
+    lab = codex({"parent": [{"spawn": ["child"]}, {"wait": True}, {"say": "both done"}], "child": [HELD, {"say": "child done"}]})
+    async with watching(lab) as seen:
+        (await lab.tui()).submit("[[parent]] go")
+        child = await seen.until(lambda w: w.depth == 1 and bool(w.pids))
+        parent = await seen.until(lambda w: child.id in w.children)
+        assert (child.parent, parent.pane is not None) == (parent.id, True)
+        await seen.until(lambda w: w.id == child.id and w.state is State.COMPLETED and w.sandbox.verdict == "match")
+
+
+@pytest.mark.parametrize(
+    ("flags", "seccomp", "namespace", "network_flag"),
+    [
+        (("-s", "read-only"), 2, "own", "1"),
+        (("-s", "workspace-write"), 2, "own", "1"),
+        (("-s", "workspace-write", "-c", "sandbox_workspace_write.network_access=true"), 2, "host", "unset"),
+        (("-s", "danger-full-access"), 0, "host", "unset"),
+    ],
+    ids=["read-only", "workspace", "workspace-network", "full"],
+)
+async def test_what_a_policy_comes_to(codex: OpenLab, flags: tuple[str, ...], seccomp: int, namespace: str, network_flag: str) -> None:
+    lab = codex({"work": [HELD, {"say": "all done"}]})
+    async with watching(lab) as seen:
+        lab.exec("[[work]] go", *flags)
+        await seen.until(lambda w: w.sandbox.got.seccomp is not None)
+        done = await seen.until(lambda w: w.state is State.COMPLETED)
+    got = done.sandbox.got
+    assert (done.sandbox.verdict, kinds(done)) == ("match", [])
+    assert (got.seccomp, got.network_namespace, got.network_flag, got.sandbox_flag) == (seccomp, namespace, network_flag, "unset")
+
+
+async def test_leaked_flags_are_a_label_where_the_kernel_says_otherwise(codex: OpenLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = codex({"work": [HELD, {"say": "all done"}]})
+    lab.run_tmux("start-server", ";", "set-option", "-g", "exit-empty", "off")
+    for name, value in (("CODEX_SANDBOX", "seatbelt"), ("CODEX_SANDBOX_NETWORK_DISABLED", "1")):
+        lab.run_tmux("set-environment", "-g", name, value)
+    async with watching(lab) as seen:
+        lab.exec("[[work]] go", "-s", "danger-full-access")
+        await seen.until(lambda w: w.sandbox.got.seccomp is not None and w.mismatch)
+        done = await seen.until(lambda w: w.state is State.COMPLETED)
+    assert kinds(done) == ["foreign-sandbox-flag", "stale-network-flag"]
+    assert {f.direction for f in done.sandbox.findings} == {"label"}
