@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec.structs import replace
 
 from agentdash import __version__
 from agentdash.config import THEMES, Config
@@ -25,7 +26,7 @@ _FLEET = (
     click.option("-L", "socket_names", multiple=True, metavar="NAME", help="Also watch this tmux server, as for `tmux -L`."),
     click.option("-S", "socket_paths", multiple=True, type=_PATH, metavar="PATH", help="Also watch this tmux socket, as for `tmux -S`."),
     click.option("--no-tmux", is_flag=True, default=None, help="Leave tmux alone."),
-    click.option("--all", "everything", is_flag=True, default=None, help="Read all sessions, not only the newest 500."),
+    click.option("--all", "everything", is_flag=True, default=None, help="Read all sessions, not only the newest 100 and the last day's."),
 )
 _LOOK = (
     click.option("--ascii", is_flag=True, default=None, help="Draw with plain ASCII characters."),
@@ -107,7 +108,10 @@ def status(target: str | None, as_json: bool, **given: Any) -> None:
     """One look at the whole fleet, or at TARGET: a thread id or its beginning, a pane (%4), or a name."""
     from agentdash.report.status import print_status, status_json
 
-    snapshot = _chosen(_look(_config(given)), target)
+    config = _config(given)
+    snapshot = _chosen(_look(config), target) or _chosen(_look(replace(config, sessions=None)), target)
+    if snapshot is None:
+        raise click.UsageError(f"no worker is called {target!r}; `agentdash status` lists them all")
     if as_json:
         click.echo(status_json(snapshot))
         return
@@ -180,11 +184,10 @@ def _look(config: Config) -> Snapshot:
     return asyncio.run(Hub(live_sources(config, clock), clock).once())
 
 
-def _chosen(snapshot: Snapshot, target: str | None) -> Snapshot:
+def _chosen(snapshot: Snapshot, target: str | None) -> Snapshot | None:
+    """The snapshot of the workers that are meant; None where there are none."""
     if target is None:
         return snapshot
-    from msgspec.structs import replace
-
     workers = snapshot.workers
     for match in (
         [w for w in workers if target in (w.id, w.name) or (w.pane and target in (w.pane.key.id, str(w.pane.key)))],
@@ -192,7 +195,7 @@ def _chosen(snapshot: Snapshot, target: str | None) -> Snapshot:
     ):
         if match:
             return replace(snapshot, workers=tuple(match))
-    raise click.UsageError(f"no worker is called {target!r}; `agentdash status` lists them all")
+    return None
 
 
 def _flags(config: Config) -> list[str]:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgspec
 
-
 THEMES = ("dark", "light", "high-contrast", "colour-blind", "terminal")
 """Names of `tui.theme.THEMES`, here for those who must not import Textual."""
 
@@ -23,5 +22,5 @@ class Config(msgspec.Struct, frozen=True):
     """tmux servers by socket, as for `tmux -S`."""
     ascii: bool = False
     theme: str | None = None
-    sessions: int | None = 500
-    """How many of the newest sessions are read at the start; older ones are when they change. None: all."""
+    sessions: int | None = 100
+    """How many of the newest sessions are read at the start, beside those of the last day; older ones are when they change. None: all."""

@@ -39,8 +39,11 @@ from agentdash.sensors.tmux import TmuxSensor, current_pane, servers
 
 _NEWS: Final = (ProcessGone, PaneGone, PaneDrawn)
 """Events that show that something is going on. (A process that only used some CPU does not.)"""
-_SKIM_ABOVE: Final = 1 << 20
+_SKIM_ABOVE: Final = 1 << 18
 """Bytes above which a rollout is at first read at its head and tail only; the rest is read in the background."""
+_BATCH: Final = 1 << 18
+"""Bytes that are read and judged before the screen gets its turn again."""
+_DAY: Final = 86_400.0
 _BUSY, _QUIET = 0.5, 2.0
 """Seconds between two looks at panes, processes and locks while something happens, and otherwise."""
 _GLANCE: Final = 0.2
@@ -97,7 +100,8 @@ class CodexFiles:
 
     def __init__(self, home: CodexHome, newest: int | None, clock: Clock, pace: Pace) -> None:
         self._home, self._clock, self._pace = home, clock, pace
-        self._tail = Tail([home.sessions, home.archived], skim_above=_SKIM_ABOVE, newest=newest)
+        since = clock.now() - _DAY
+        self._tail = Tail([home.sessions, home.archived], skim_above=_SKIM_ABOVE, newest=newest, since=since, batch=_BATCH)
         self._readers: dict[str, RolloutReader] = {}
         self._gaps: dict[str, Path] = {}
         """Skimmed files, to be read whole."""

@@ -100,8 +100,8 @@ class Rule(msgspec.Struct, frozen=True):
 
     id: str
     """With the agent's name: `codex.approval-command`."""
-    state: State | None
-    """None: a view, which freezes what was known before."""
+    state: str | None
+    """A state's name; None: a view, which freezes what was known before."""
     priority: int
     """Higher first; of equals, the one that stands first in the file. Bands in use: 90 asks, 80 views, 70 trouble with the provider while
     it tries again, 60 works, 50 how its last turn ended, or that there was none."""
@@ -228,9 +228,11 @@ def _rule(source: _Source, screen: _ScreenTable, number: int, row: dict[str, Any
     name = row.get("id", f"number {number}")
     where = source.where(name if isinstance(name, str) else f"number {number}")
     table = _convert(row, _ViewTable if view else _RuleTable, where)
-    state = table.state if isinstance(table, _RuleTable) else None
+    state = str(table.state) if isinstance(table, _RuleTable) and table.state else None
     if not view and state is None:
         raise RulesProblem(f"{where}: a rule needs a state (what only hides the prompt belongs into [[views]])")
+    if bool(table.question) is not bool(table.options):
+        raise RulesProblem(f"{where}: question and options are the two halves of a menu: one needs the other")
     if not (table.words or table.all or table.any or table.options) and (table.region == "title" or table.prompt is None):
         raise RulesProblem(f"{where}: would match any screen")
 
@@ -240,6 +242,9 @@ def _rule(source: _Source, screen: _ScreenTable, number: int, row: dict[str, Any
     def pattern(key: str, given: str | None) -> re.Pattern[str] | None:
         return None if given is None else _compile(given, f"{where}: {key}")
 
+    show = pattern("show", table.show)
+    if show is not None and not show.groups:
+        raise RulesProblem(f"{where}: show quotes its first group, and has none")
     return Rule(
         id=f"{source.agent}.{table.id}",
         state=state,
@@ -255,7 +260,7 @@ def _rule(source: _Source, screen: _ScreenTable, number: int, row: dict[str, Any
         title=pattern("title", table.title),
         cursor=table.cursor,
         prompt=table.prompt,
-        show=pattern("show", table.show),
+        show=show,
         tested=screen.tested if table.tested is None else table.tested,
     )
 

@@ -22,8 +22,10 @@ _WIDTH: Final = 400
 """Characters of a line that are looked at."""
 _BOX: Final = 25
 """How far above the last line the input box may end: popups of commands and files open below it."""
-_TAIL: Final = 25
 _TOP: Final = 3
+_TAIL: Final = 25
+_MENU: Final = 80
+"""Lines of these regions, where a rule does not say how many."""
 _QUOTE: Final = 240
 """Characters of the text that is quoted."""
 _DRAWN: Final = re.compile("[\u2500-\u259f\u2800-\u28ff⬝]+|■(?=[■⬝])|(?<=[■⬝])■")
@@ -174,7 +176,7 @@ class Page:
             case "tail":
                 return _last(self.lines, lines or _TAIL)
             case "menu":
-                return None if self.box else _last(self._block, lines)
+                return None if self.box else _last(self._block, lines or _MENU)
             case "footer":
                 return _last(self.lines[self.box[1] :], lines) if self.box else None
             case "turn":
@@ -209,30 +211,36 @@ def _admits(rule: Rule, page: Page, cursor_visible: bool | None) -> bool:
             return True
 
 
-def _match(rule: Rule, page: Page) -> Reading | None:
+def _searched(rule: Rule, page: Page) -> str | None:
+    """The text that a rule looks into; None where there is none, or where the rule is out of the question."""
     text = page.text(rule.region, rule.lines)
-    if text is None or any(word not in text for word in rule.words):
+    if text is None or any(word not in text for word in rule.words) or any(pattern.search(text) for pattern in rule.none):
         return None
-    found = [pattern.search(text) for pattern in rule.all]
-    if rule.any:
-        found.append(next((match for pattern in rule.any if (match := pattern.search(text))), None))
-    found.extend(pattern.search(text) for pattern in rule.options)
-    if any(match is None for match in found) or any(pattern.search(text) for pattern in rule.none):
+    return text
+
+
+def _match(rule: Rule, page: Page) -> Reading | None:
+    if (text := _searched(rule, page)) is None:
         return None
-    first = next((_lines_of(match) for match in found if match), "")
-    return Reading(rule.state, rule.id, _quote(first, text, rule) or _clean("\n".join(page.prompt)), frozen=rule.state is None)
+    found: list[re.Match[str]] = []
+    for alternatives in (*((pattern,) for pattern in rule.all), *((rule.any,) if rule.any else ())):
+        match = next((match for pattern in alternatives if (match := pattern.search(text))), None)
+        if match is None:
+            return None
+        found.append(match)
+    words = _quote(found[0], rule) if found else ""
+    return Reading(rule.state, rule.id, words or _clean("\n".join(page.prompt)), frozen=rule.state is None)
 
 
 def _menu(rule: Rule, page: Page) -> Reading | None:
     """A menu has a question and options below it; the program may have had no room for both."""
-    text = page.text(rule.region, rule.lines)
-    if text is None or any(word not in text for word in rule.words) or any(pattern.search(text) for pattern in rule.none):
+    if (text := _searched(rule, page)) is None:
         return None
     options = [pattern.search(text) for pattern in rule.options]
     question = next((match for pattern in rule.question if (match := pattern.search(text))), None)
     mark = options[0] if all(options) else None
     if question and mark and question.start() < mark.start():
-        return Reading(rule.state, rule.id, _quote(_lines_of(question), text, rule), frozen=rule.state is None)
+        return Reading(rule.state, rule.id, _quote(question, rule), frozen=rule.state is None)
     if mark and not question:
         return Reading(None, rule.id, f"options without the question: {_clean(_lines_of(mark))}", partial=True)
     if question and not any(options):
@@ -248,9 +256,9 @@ def _lines_of(match: re.Match[str]) -> str:
     return text[start : end if end >= 0 else len(text)]
 
 
-def _quote(first: str, text: str, rule: Rule) -> str:
-    more = rule.show.search(text) if rule.show else None
-    parts = (_clean(first), _clean(more.group(1)) if more else "")
+def _quote(match: re.Match[str], rule: Rule) -> str:
+    more = rule.show.search(match.string) if rule.show else None
+    parts = (_clean(_lines_of(match)), _clean(more.group(1) or "") if more else "")
     return " · ".join(part for part in parts if part)[:_QUOTE]
 
 

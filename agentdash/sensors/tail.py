@@ -69,6 +69,7 @@ class Tail:
         suffixes: of the files to follow. What ends in `.zst` is unpacked, and read again whenever it changes.
         skim_above: of files larger than so many bytes only the head and the tail are read at first.
         newest: how many of the newest files are read at first; the others are when they change. None: all.
+        since: files that were changed after this (unix seconds) are read at first in any case.
         max_line: bytes of the longest line that is kept.
         batch: bytes that are read at once.
     """
@@ -80,13 +81,14 @@ class Tail:
         suffixes: tuple[str, ...] = (".jsonl", ".jsonl.zst"),
         skim_above: int | None = None,
         newest: int | None = None,
+        since: float | None = None,
         max_line: int = 32 << 20,
         batch: int = 4 << 20,
     ) -> None:
         self._roots = [str(root.absolute()) for root in roots]
         self._suffixes = suffixes
         self._limits = Limits(skim_above, max_line, batch)
-        self._newest = newest
+        self._newest, self._since = newest, since or float("inf")
         """How many logs the next sweep reads; after the first one, all that have changed."""
         self._logs: dict[str, Log] = {}
         """By their paths without `.zst`."""
@@ -120,11 +122,12 @@ class Tail:
         yield from self._settle(found)
         changed = [key for key, log in self._logs.items() if key in found and log.seen != state(found[key].stat)]
         changed.sort(key=lambda key: found[key].stat.st_mtime_ns, reverse=True)
-        newest, self._newest = self._newest, None
-        for key in changed[newest:] if newest is not None else ():
-            self._logs[key].postpone(found[key].stat)
-        for key in changed[:newest]:
-            yield from self._read(key)
+        newest, self._newest = len(changed) if self._newest is None else self._newest, None
+        for rank, key in enumerate(changed):
+            if rank < newest or found[key].stat.st_mtime >= self._since:
+                yield from self._read(key)
+            else:
+                self._logs[key].postpone(found[key].stat)
 
     def fill(self, path: Path) -> Iterator[Change]:
         """Reads a skimmed file whole: its first `Grown` has `reset`. Nothing happens where no gap was left."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import uuid
@@ -30,6 +31,7 @@ def make_home(out: Path, files: int, megabytes: float, seed: int = 1) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w") as file:
             file.writelines(_session(rng.choice(sources), thread, at, weight * scale, filler, rng))
+        os.utime(path, (at.timestamp(), at.timestamp()))
     return out
 
 

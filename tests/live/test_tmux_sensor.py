@@ -153,14 +153,14 @@ async def test_line_drawing_is_drawn_and_letters_stay_letters(tmux: Tmux) -> Non
 async def test_dead_panes_say_how_they_died(tmux: Tmux) -> None:
     alive = tmux.open()
     tmux("set-option", "-g", "remain-on-exit", "on")
-    left, killed = tmux.open("sh -c 'echo last words; echo; exit 3'"), tmux.open()
+    left, killed = tmux.open("sh -c 'echo; echo last words; exit 3'"), tmux.open()
     eyes = Looking()
     await eyes.until(lambda: killed in eyes.panes)
     os.kill(eyes.panes[killed].pid, signal.SIGKILL)
     await eyes.until(lambda: eyes.panes[left].dead_status is not None and eyes.panes[killed].dead_signal is not None)
     assert (eyes.panes[left].dead, eyes.panes[left].dead_status, eyes.panes[left].dead_signal) == (True, 3, None)
     assert (eyes.panes[killed].dead, eyes.panes[killed].dead_status, eyes.panes[killed].dead_signal) == (True, None, 9)
-    assert "last words" in eyes.text(left)
+    assert "last words" in eyes.text(left)  # not in the first line: tmux scrolls that away to say that the pane is dead
     assert not eyes.panes[alive].dead
 
 
