@@ -26,7 +26,7 @@ _FLEET = (
     click.option("-L", "socket_names", multiple=True, metavar="NAME", help="Also watch this tmux server, as for `tmux -L`."),
     click.option("-S", "socket_paths", multiple=True, type=_PATH, metavar="PATH", help="Also watch this tmux socket, as for `tmux -S`."),
     click.option("--no-tmux", is_flag=True, default=None, help="Leave tmux alone."),
-    click.option("--all", "everything", is_flag=True, default=None, help="Read all sessions, not only the newest 100 and the last day's."),
+    click.option("--all", "everything", is_flag=True, default=None, help="Read all sessions, not only the newest 50 and the last day's."),
 )
 _LOOK = (
     click.option("--ascii", is_flag=True, default=None, help="Draw with plain ASCII characters."),

@@ -22,5 +22,5 @@ class Config(msgspec.Struct, frozen=True):
     """tmux servers by socket, as for `tmux -S`."""
     ascii: bool = False
     theme: str | None = None
-    sessions: int | None = 100
+    sessions: int | None = 50
     """How many of the newest sessions are read at the start, beside those of the last day; older ones are when they change. None: all."""

@@ -39,7 +39,7 @@ from agentdash.sensors.tmux import TmuxSensor, current_pane, servers
 
 _NEWS: Final = (ProcessGone, PaneGone, PaneDrawn)
 """Events that show that something is going on. (A process that only used some CPU does not.)"""
-_SKIM_ABOVE: Final = 1 << 18
+_SKIM_ABOVE: Final = 1 << 17
 """Bytes above which a rollout is at first read at its head and tail only; the rest is read in the background."""
 _BATCH: Final = 1 << 18
 """Bytes that are read and judged before the screen gets its turn again."""

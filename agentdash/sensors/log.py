@@ -17,8 +17,8 @@ import msgspec
 from agentdash.facts.text import clean_line
 from agentdash.sensors.lines import Lines
 
-_HEAD: Final = 64 << 10
-_END: Final = 128 << 10
+_HEAD: Final = 48 << 10
+_END: Final = 48 << 10
 """Bytes that are read of a skimmed file's beginning and end, or more where these hold no whole line."""
 _BLOCK: Final = 1 << 20
 _SEAM: Final = 256
@@ -190,7 +190,7 @@ class Log:
         return grown
 
     def _tail_start(self, fd: int, size: int, floor: int) -> int:
-        """Where the last lines begin: at the first of those that begin within the last 128 KiB, if one of them is complete; else at the
+        """Where the last lines begin: at the first of those that begin within the last 48 KiB, if one of them is complete; else at the
         last complete line, unless that is too long to be kept."""
         block = _before(fd, size, _END)
         first = block.find(b"\n")

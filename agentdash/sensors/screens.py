@@ -74,7 +74,7 @@ def read_screen(
     known = (package_rules() if rules is None else rules).get(agent)
     if known is None:
         return NOTHING
-    page = Page(screen[-height:] if height > 0 else screen, title, known.layout, width)
+    page = Page(screen, title, known.layout, width, height)
     half: Reading | None = None
     for rule in known.rules:
         if not _admits(rule, page, cursor_visible):
@@ -102,11 +102,11 @@ def versions_tested(agent: str, rule: str | None, rules: Rules | None = None) ->
 class Page:
     """One screen, cut into the regions that rules look at."""
 
-    def __init__(self, screen: Sequence[str], title: str, layout: Layout, width: int = 0) -> None:
+    def __init__(self, screen: Sequence[str], title: str, layout: Layout, width: int = 0, height: int = 0) -> None:
         lines = [line[: min(width, _WIDTH) or _WIDTH].rstrip() for line in screen[-_LINES:]]
         while lines and not lines[-1]:
             lines.pop()
-        self.lines = lines
+        self.lines = lines[-height:] if height > 0 else lines
         self.title = title.strip()
         self._layout = layout
         self._texts: dict[tuple[Region, int], str | None] = {}

@@ -118,6 +118,13 @@ def test_a_screen_means_the_same_below_other_output_and_above_empty_lines(folder
             assert read_screen(folder.partition("-")[0], below, title=pane["title"], cursor_visible=pane["cursor"]).state == reading.state
 
 
+def test_the_size_of_the_pane_bounds_the_screen() -> None:
+    lines = screen("codex-0.169.0", "approve-command")
+    known: dict[str, Any] = {"title": "", "cursor_visible": False}
+    assert read_screen("codex", lines, **known, width=100, height=30) == read_screen("codex", lines, **known)
+    assert read_screen("codex", lines, **known, width=100, height=5).text.startswith("options without the question")
+
+
 # ---------------------------------------------------------------- screens that only look like it
 
 
