@@ -10,6 +10,13 @@ THEMES = ("dark", "light", "high-contrast", "colour-blind", "terminal")
 """Names of `tui.theme.THEMES`, here for those who must not import Textual."""
 
 
+def agents_folder() -> Path:
+    """Where the user keeps rules for worker CLIs: `~/.config/agentdash/agents/<cli>.toml`, or where the platform wants it."""
+    from platformdirs import user_config_path  # noqa: PLC0415 - needed by few commands
+
+    return user_config_path("agentdash") / "agents"
+
+
 class Config(msgspec.Struct, frozen=True):
     """Everything that can be set."""
 

@@ -13,7 +13,7 @@ from agentdash.clock import Clock
 from agentdash.codex.control import ControlFeed
 from agentdash.codex.home import CodexHome, default_home, locks, names, problem, thread_id
 from agentdash.codex.rollout import RolloutReader
-from agentdash.config import Config
+from agentdash.config import Config, agents_folder
 from agentdash.facts.events import (
     Event,
     FileGone,
@@ -33,6 +33,7 @@ from agentdash.facts.text import clean_line
 from agentdash.hub import Emit, Source
 from agentdash.sensors.log import Grown, Unreadable
 from agentdash.sensors.processes import ProcessSensor
+from agentdash.sensors.rules import Rules, RulesProblem, load_rules, package_rules
 from agentdash.sensors.screens import Reading, read_screen
 from agentdash.sensors.tail import Change, Moved, Tail, Vanished
 from agentdash.sensors.tmux import TmuxSensor, current_pane, servers
@@ -232,24 +233,43 @@ class Screens:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._rules: Rules | None = None
         self._read: dict[PaneKey, tuple[Pane, str, Reading]] = {}
 
     async def look(self, fleet: Fleet) -> Sequence[Event]:
         """Readings that have changed."""
+        if not fleet.tenants:
+            return []
         now = self._clock.now()
-        self._read = {key: read for key, read in self._read.items() if key in fleet.panes}
         changed: list[Event] = []
+        if self._rules is None:
+            self._rules, trouble = self._load(now)
+            changed += trouble
+        self._read = {key: read for key, read in self._read.items() if key in fleet.panes}
         for key, tenant in fleet.tenants.items():
             pane, known = fleet.panes.get(key), self._read.get(key)
             if pane is None or tenant.gone_at is not None or (known and known[0] is pane and known[1] == tenant.agent):
                 continue
             reading = read_screen(
-                tenant.agent, pane.screen, title=pane.title, cursor_visible=pane.cursor_visible, width=pane.width, height=pane.height
+                tenant.agent,
+                pane.screen,
+                title=pane.title,
+                cursor_visible=pane.cursor_visible,
+                width=pane.width,
+                height=pane.height,
+                rules=self._rules,
             )
             self._read[key] = (pane, tenant.agent, reading)
             if known is None or known[1:] != (tenant.agent, reading):
                 changed.append(ScreenRead(at=now, key=key, agent=tenant.agent, **msgspec.structs.asdict(reading)))
         return changed
+
+    def _load(self, now: float) -> tuple[Rules, list[SourceSeen]]:
+        """The rules, with the user's own where these can be used; what is wrong with them is shown, and ours still hold."""
+        try:
+            return load_rules(agents_folder()), []
+        except RulesProblem as problem:
+            return package_rules(), [SourceSeen(at=now, name=self.name, ok=False, detail=str(problem))]
 
     async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
         """Readings as they change."""

@@ -62,9 +62,12 @@ def judge_pane(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> Judged:
         text = f"{tenant.agent} (pid {tenant.key.pid}) is gone from the pane"
         return Judged(State.EXITED, tenant.gone_at, text, (Evidence("process", tenant.gone_at, "worker-gone", text),))
     reading = fleet.readings.get(pane.key)
-    if reading is None or reading.state is None:
-        return Judged(State.UNKNOWN, None, "its process runs; nothing that it shows is understood here")
-    return _shown(reading)
+    if reading is not None and reading.state is not None:
+        return _shown(reading)
+    if reading is not None and reading.partial:
+        why = f"part of a menu is out of sight in its {pane.width}x{pane.height} pane: {reading.text}"
+        return Judged(State.UNKNOWN, reading.at, why, (Evidence("screen", reading.at, reading.rule or "", reading.text),))
+    return Judged(State.UNKNOWN, None, "its process runs; nothing that it shows is understood here")
 
 
 def _shown(reading: ScreenRead) -> Judged:

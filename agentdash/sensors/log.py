@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,21 +76,24 @@ State = tuple[int, int, int, int]
 class Log:
     """A file that grows, as far as it has been read.
 
-    Each batch opens the file anew, makes sure that it is still the one that was read before, reads on and closes it. So reading can be
-    left at any batch and taken up by anybody.
+    Each batch opens the file anew, makes sure that it is still the one that was read before, reads on and closes it; what it finds is
+    told in the order of the file, to whoever asks next. So reading can be left anywhere and taken up by anybody.
     """
 
     def __init__(self, path: str, limits: Limits) -> None:
         self.path = path
         """Where it is; who finds that it has moved says so here."""
-        self.seen: State | None = None
-        """The state in which there is nothing to read; None: read on in any case."""
         self.skimmed = False
         """Whether a gap was left in it."""
         self._limits = limits
         self._id: tuple[int, int] | None = None
-        self._told: tuple[int, int] | None = None
-        """Size and time as told last."""
+        self._seen: State | None = None
+        self._found: tuple[int, int] | None = None
+        """Size and time as found last."""
+        self._untold: deque[Grown] = deque()
+        """What was found and nobody has asked for yet."""
+        self.told = False
+        """Whether anybody has heard of it."""
         self._trouble: str | None = None
         self._whole = False
         self._void = False
@@ -104,18 +108,18 @@ class Log:
         return self._id
 
     @property
-    def told(self) -> bool:
-        """Whether anybody has heard of it."""
-        return self._told is not None
+    def seen(self) -> State | None:
+        """The state in which there is nothing to read; None: read on in any case."""
+        return None if self._untold else self._seen
 
     @property
     def modified(self) -> int:
-        """Its time of change as told last, in nanoseconds."""
-        return self._told[1] if self._told else 0
+        """Its time of change as found last, in nanoseconds."""
+        return self._found[1] if self._found else 0
 
     def postpone(self, stat: os.stat_result) -> None:
         """Leaves it unread until it changes."""
-        self._id, self.seen = identity(stat), state(stat)
+        self._id, self._seen = identity(stat), state(stat)
 
     def restart(self, *, whole: bool = False) -> None:
         """Forgets what was read. With `whole`, no gap is left any more."""
@@ -125,12 +129,18 @@ class Log:
     def same(self, path: str, stat: os.stat_result) -> bool:
         """Whether a file found elsewhere, with this one's inode, is this one: inodes of deleted files are used again at once."""
         if not self._offset:
-            return (self._told or (self.seen or ())[2:]) == (stat.st_size, stat.st_mtime_ns)
+            return (self._found or (self._seen or ())[2:]) == (stat.st_size, stat.st_mtime_ns)
         try:
             with _opened(path) as fd:
                 return stat.st_size >= self._offset and _before(fd, self._offset, len(self._seam)) == self._seam
         except OSError:
             return False
+
+    def tell(self) -> Iterator[Grown]:
+        """What was found and is not told yet."""
+        while self._untold:
+            self.told = True
+            yield self._untold.popleft()
 
     def read(self) -> Iterator[Grown | Unreadable]:
         """Everything that is new.
@@ -138,6 +148,7 @@ class Log:
         Raises:
             FileNotFoundError: there is no such file any more.
         """
+        yield from self.tell()
         try:
             yield from self._unpack() if self.path.endswith(".zst") else self._read_on()
         except FileNotFoundError:
@@ -150,44 +161,44 @@ class Log:
     def _read_on(self) -> Iterator[Grown]:
         goal, going = 0, True
         while going:
-            grown, going, size = self._batch()
-            yield from grown
+            going, size = self._batch()
+            yield from self.tell()
             goal = goal or size  # what is appended while we read is for the next time: a busy writer must not hold us
             going = going and self._offset < goal
 
-    def _batch(self) -> tuple[list[Grown], bool, int]:
-        """What is new in the next batch, whether there was anything to read, and the file's size."""
+    def _batch(self) -> tuple[bool, int]:
+        """Reads the next batch; returns whether there was anything to read, and the file's size."""
         with _opened(self.path) as fd:
             stat = os.fstat(fd)
             cut = stat.st_size < self._offset or _before(fd, self._offset, len(self._seam)) != self._seam
             if cut or self._id != identity(stat):
                 self._restart()
                 self._id = identity(stat)
-            if not self._offset and (grown := self._skim(fd, stat)):
-                return grown, True, stat.st_size
+            if not self._offset and self._skim(fd, stat):
+                return True, stat.st_size
             data = os.pread(fd, min(self._limits.batch, stat.st_size - self._offset), self._offset)
         self._offset += len(data)
         self._seam = (self._seam + data)[-_SEAM:]
-        grown = self._grown(stat, data)
-        self.seen = state(stat) if self._offset == stat.st_size and _settled(stat) else None
-        return grown, bool(data), stat.st_size
+        self._add(stat, data)
+        self._seen = state(stat) if self._offset == stat.st_size and _settled(stat) else None
+        return bool(data), stat.st_size
 
-    def _skim(self, fd: int, stat: os.stat_result) -> list[Grown]:
-        """Reads the head of a large file and goes on at its tail. Nothing where that is not wanted, or would leave no gap."""
+    def _skim(self, fd: int, stat: os.stat_result) -> bool:
+        """Reads the head of a large file and goes on at its tail, unless that is not wanted, or would leave no gap."""
         if self._limits.skim_above is None or self._whole or stat.st_size <= max(self._limits.skim_above, _HEAD + _END):
-            return []
+            return False
         head = os.pread(fd, _HEAD, 0)
         while b"\n" not in head and len(head) < min(self._limits.max_line, stat.st_size):
             head += os.pread(fd, _BLOCK, len(head))
         head = head[: max(head.rfind(b"\n", 0, _HEAD), head.find(b"\n")) + 1]
         start = self._tail_start(fd, stat.st_size, len(head))
         if not head or start <= len(head):
-            return []
+            return False
         self.skimmed = True
-        grown = self._grown(stat, head)
+        self._add(stat, head)
         self._offset, self._seam = start, _before(fd, start, _SEAM)
         self._lines = Lines(self._limits.max_line, 0, inside=not self._seam.endswith(b"\n"))
-        return grown
+        return True
 
     def _tail_start(self, fd: int, size: int, floor: int) -> int:
         """Where the last lines begin: at the first of those that begin within the last 48 KiB, if one of them is complete; else at the
@@ -210,7 +221,7 @@ class Log:
         """Compressed logs are written once and whole, so one that has changed is another one."""
         with open(self.path, "rb") as packed:
             stat = os.fstat(packed.fileno())
-            unpacked = self._offset and self._id == identity(stat) and self._told == (stat.st_size, stat.st_mtime_ns)
+            unpacked = self._offset and self._id == identity(stat) and self._found == (stat.st_size, stat.st_mtime_ns)
             if not unpacked:
                 self._restart()
                 self._id, self._offset, self._seam = identity(stat), stat.st_size, _before(packed.fileno(), stat.st_size, _SEAM)
@@ -219,7 +230,8 @@ class Log:
                     for data in _plain(packed, self._limits.batch):
                         if self._era != era:  # somebody else has begun anew meanwhile
                             return
-                        yield from self._grown(stat, data)
+                        self._add(stat, data)
+                        yield from self.tell()
                     if not self._lines.complete:
                         yield from self._troubled(ValueError("ends in the middle of a line"))
                     whole = True
@@ -229,32 +241,30 @@ class Log:
                 finally:
                     if not whole and self._era == era:  # left before the end: the next one begins again
                         self._restart()
-            self.seen = state(stat) if _settled(stat) else None
+            self._seen = state(stat) if _settled(stat) else None
 
     # ------------------------------------------------------------ telling
 
     def _restart(self) -> None:
         self._void = self.told
+        self._untold.clear()
         self._era += 1
         self._offset = 0
         self._seam = b""
         self._lines = Lines(self._limits.max_line)
         self.skimmed = False
-        self.seen = None
+        self._seen = None
 
-    def _grown(self, stat: os.stat_result, data: bytes) -> list[Grown]:
-        """What `data` adds, and what else there is to tell."""
+    def _add(self, stat: os.stat_result, data: bytes) -> None:
+        """Puts down what `data` adds, and what else there is to tell."""
         groups = list(self._lines.add(data))
         now = (stat.st_size, stat.st_mtime_ns)
-        if not groups and (now != self._told or self._void or self._trouble):
+        if not groups and (now != self._found or self._void or self._trouble):
             groups = [(0, self._lines.number, ())]
-        told = [
-            Grown(Path(self.path), lines, first, stat.st_size, stat.st_mtime, self._void and not i, self.skimmed, skipped)
-            for i, (skipped, first, lines) in enumerate(groups)
-        ]
-        if told:
-            self._told, self._void, self._trouble = now, False, None
-        return told
+        for skipped, first, lines in groups:
+            grown = Grown(Path(self.path), lines, first, stat.st_size, stat.st_mtime, self._void, self.skimmed, skipped)
+            self._untold.append(grown)
+            self._found, self._void, self._trouble = now, False, None
 
     def _troubled(self, error: Exception) -> Iterator[Unreadable]:
         if self._trouble != (why := reason(error)):

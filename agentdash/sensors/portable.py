@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import psutil
 
+from agentdash.facts.process import Kernel
 from agentdash.sensors.linux import Stat
 from agentdash.sensors.privacy import kept
 
@@ -56,9 +57,10 @@ def open_files(pid: int) -> list[str]:
     return [file.path for file in _ask(pid, lambda p: p.open_files()) or []]
 
 
-def kernel(pid: int) -> None:
+def kernel(pid: int) -> Kernel | None:
     """Nothing: no other system tells a stranger what it enforces on a process."""
     del pid
+    return None
 
 
 def _ask(pid: int, question: Callable[[psutil.Process], _T]) -> _T | None:

@@ -236,14 +236,17 @@ def _menu(rule: Rule, page: Page) -> Reading | None:
     """A menu has a question and options below it; the program may have had no room for both."""
     if (text := _searched(rule, page)) is None:
         return None
-    options = [pattern.search(text) for pattern in rule.options]
+    first = rule.options[0].search(text)
     question = next((match for pattern in rule.question if (match := pattern.search(text))), None)
-    mark = options[0] if all(options) else None
+    if first is None and question is None:
+        return None
+    others = [bool(pattern.search(text)) for pattern in rule.options[1:]]
+    mark = first if all(others) else None
     if question and mark and question.start() < mark.start():
         return Reading(rule.state, rule.id, _quote(question, rule), frozen=rule.state is None)
     if mark and not question:
         return Reading(None, rule.id, f"options without the question: {_clean(_lines_of(mark))}", partial=True)
-    if question and not any(options):
+    if question and first is None and not any(others):
         return Reading(None, rule.id, f"question without the options: {_clean(_lines_of(question))}", partial=True)
     return None
 

@@ -260,7 +260,8 @@ class Tail:
                 yield from _move(log, path)
 
 
-def _move(log: Log, path: str) -> Iterator[Moved]:
+def _move(log: Log, path: str) -> Iterator[Change]:
+    yield from log.tell()
     was, log.path = log.path, path
     if log.told:
         yield Moved(Path(was), Path(path))

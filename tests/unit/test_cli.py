@@ -132,6 +132,8 @@ def test_no_tmux_is_said_and_no_failure(home: Path) -> None:
         (["frobnicate"], "No such command 'frobnicate'"),
         (["status", "--frob"], "No such option '--frob'"),
         (["status", "nobody"], "no worker is called 'nobody'"),
+        (["explain", "--screen", "/nonexistent", "--agent", "codex"], "No such file"),
+        (["explain", "--screen", "/dev/null", "--agent", "nobody"], "'nobody' is none of aider, amp"),
         (["sessions", "--limit", "x"], "'x' is not a valid integer range"),
         (["split"], "not inside of tmux"),
         (["demo", "--theme", "nosuch"], "'nosuch' is not one of 'dark'"),
@@ -142,6 +144,32 @@ def test_a_mistake_is_one_line_and_exit_2(arguments: list[str], says: str) -> No
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_screen_is_explained(tmp_path: Path) -> None:
+    capture = RECORDINGS.parent / "panes" / "opencode-1.18.33" / "approve-command.txt"
+    done = agentdash("explain", "--screen", str(capture), "--agent", "opencode", "--json")
+    document = json.loads(done.stdout)
+    assert (document["schema"], document["state"], document["rule"]) == (
+        "agentdash.explain-screen/1",
+        "waiting-approval",
+        "opencode.permission",
+    )
+    assert "waiting-approval" in agentdash("explain", "--screen", str(capture), "--agent", "opencode").stdout
+
+
+def test_rules_of_the_user_are_used_and_checked(tmp_path: Path) -> None:
+    folder = tmp_path / "agentdash" / "agents"
+    folder.mkdir(parents=True)
+    (tmp_path / "screen.txt").write_text("knock knock\n")
+    ask = ("explain", "--screen", str(tmp_path / "screen.txt"), "--agent", "goose", "--json")
+    rule = '[[rules]]\nid = "goose.mine"\nstate = "waiting-input"\nregion = "tail"\nwords = ["knock knock"]\n'
+    (folder / "goose.toml").write_text(rule)
+    assert json.loads(agentdash(*ask, XDG_CONFIG_HOME=str(tmp_path)).stdout)["rule"] == "goose.mine"
+    (folder / "goose.toml").write_text(rule.replace("waiting-input", "bored"))
+    broken = agentdash(*ask, XDG_CONFIG_HOME=str(tmp_path))
+    assert (broken.returncode, broken.stderr.count("\n")) == (2, 1)
+    assert "goose.toml" in broken.stderr
 
 
 def test_sessions(home: Path) -> None:

@@ -200,6 +200,12 @@ def test_a_pager_freezes_what_was_known() -> None:
     assert "hides its prompt" in found.judged.why
 
 
+def test_half_a_menu_is_said_to_be_half_a_menu() -> None:
+    half = e.ScreenRead(at=111, key=PANE, agent="opencode", state=None, rule="opencode.permission", text="options only", partial=True)
+    found = worker(opencode(), half)
+    assert (found.state, "out of sight" in found.judged.why) == (State.UNKNOWN, True)
+
+
 def test_an_unchanged_reading_keeps_its_time() -> None:
     first = e.ScreenRead(at=111, key=PANE, agent="opencode", state="running", rule="opencode.working", text="3s")
     again = e.ScreenRead(at=119, key=PANE, agent="opencode", state="running", rule="opencode.working", text="11s")

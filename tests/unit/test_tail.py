@@ -69,6 +69,7 @@ def test_the_newest_files_come_first_and_the_others_can_wait(tmp_path: Path) -> 
     for age, path in enumerate(paths):
         os.utime(path, (1_000_000 - age, 1_000_000 - age))
     assert [c.path for c in Tail([tmp_path]).sweep() if isinstance(c, Grown)] == paths
+    assert [c.path for c in Tail([tmp_path], newest=1, since=999_998.0).sweep() if isinstance(c, Grown)] == paths[:3]
     tail = Tail([tmp_path], newest=1)
     assert [c.path for c in tail.sweep() if isinstance(c, Grown)] == paths[:1]
     paths[2].unlink()

@@ -13,13 +13,25 @@ from agentdash.facts.events import PaneDrawn, PaneSeen, SourceSeen
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.sensors.tmux import TmuxSensor, TmuxServer, current_pane, servers, tmux_version
 
-PANE = dict.fromkeys(("pane_dead_status", "pane_dead_signal"), "") | dict(
-    field.split("=")
-    for field in (
-        "pane_id=%1 pane_pid=42 pid=41 pane_width=80 pane_height=24 pane_active=1 window_active=1 pane_in_mode=0 alternate_on=1 cursor_flag=0 "
-        "pane_dead=0 window_activity=5 session_name=s window_index=2 window_name=api pane_current_command=node pane_title=t"
-    ).split()
-)
+PANE = {
+    "pane_id": "%1",
+    "pane_pid": "42",
+    "pid": "41",
+    "pane_width": "80",
+    "pane_height": "24",
+    "pane_active": "1",
+    "window_active": "1",
+    "pane_in_mode": "0",
+    "alternate_on": "1",
+    "cursor_flag": "0",
+    "pane_dead": "0",
+    "window_activity": "5",
+    "session_name": "s",
+    "window_index": "2",
+    "window_name": "api",
+    "pane_current_command": "node",
+    "pane_title": "t",
+}
 SAYS = """#!{python} -IS
 import re, sys
 panes, screen, complaint = {panes!r}, {screen!r}, {complaint!r}
