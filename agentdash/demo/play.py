@@ -20,6 +20,7 @@ from agentdash.facts.process import Kernel, Process, ProcessKey
 from agentdash.hub import Hub
 from agentdash.judge.printed import NETWORK_FLAG, SANDBOX_FLAG, flags
 from agentdash.replay.player import Player
+from agentdash.sensors.screens import read_screen
 
 _DATA: Final = files("agentdash.demo")
 _HOST: Final = Kernel(seccomp=0, no_new_privs=False, net=1, mnt=1, pid=1, user=1, ns_pids=(1,))
@@ -124,4 +125,6 @@ def _pane(pane: Mapping[str, Any], start: float, pid: int) -> Iterator[e.Event]:
     yield e.ProcessSeen(at=start + 0.5, process=worker)
     for at, screen in pane["screens"].items():
         lines = (_DATA / "screens" / f"{screen}.txt").read_text("utf-8").splitlines()
+        reading = read_screen(pane["agent"], lines, title=pane["title"], width=100, height=30)
         yield e.PaneDrawn(at=start + float(at), key=key, screen=tuple(lines))
+        yield e.ScreenRead(at=start + float(at), key=key, agent=pane["agent"], **msgspec.structs.asdict(reading))

@@ -157,7 +157,7 @@ def _pane_worker(fleet: Fleet, kin: Kinship, pane: Pane, tenant: Tenant) -> Work
         pids=tuple(p.pid for p in processes),
         cwd=main.cwd if main else None,
         last_activity=max(seen, default=None),
-        line=next((line.strip() for line in reversed(pane.screen) if line.strip()), ""),
+        line=judged.why if judged.state in _WORST_FIRST else next((x.strip() for x in reversed(pane.screen) if x.strip()), ""),
         links=(Link(f"pid {tenant.key.pid}", f"descends from the pane's first process (pid {pane.pid})"),),
     )
 

@@ -75,7 +75,7 @@ def _shown(reading: ScreenRead) -> Judged:
     half = " (part of it is out of sight)" if reading.partial else ""
     hidden = " (behind a view that hides its prompt)" if reading.frozen else ""
     evidence = Evidence("title" if reading.rule and ".title" in reading.rule else "screen", reading.at, reading.rule or "", reading.text)
-    return Judged(State(reading.state or "unknown"), reading.at, f"its screen says: {reading.text}{half}{hidden}", (evidence,))
+    return Judged(State(reading.state or "unknown"), reading.at, f"its screen shows {reading.text}{half}{hidden}", (evidence,))
 
 
 def _died(pane: Pane) -> str:

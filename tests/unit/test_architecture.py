@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "hub": {"facts", "judge", "clock"},
     "replay": {"facts", "judge", "codex", "sensors", "hub", "replay", "clock"},
     "live": {"facts", "judge", "codex", "sensors", "hub", "clock", "config"},
-    "demo": {"facts", "judge", "codex", "hub", "replay", "clock", "demo"},
+    "demo": {"facts", "judge", "codex", "sensors", "hub", "replay", "clock", "demo"},
     "report": {"facts", "judge", "codex", "hub", "replay", "config", "report"},
     "tui": {"facts", "judge", "hub", "replay", "clock", "tui"},
     "config": {"facts", "config"},

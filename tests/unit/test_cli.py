@@ -163,7 +163,7 @@ def test_rules_of_the_user_are_used_and_checked(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (tmp_path / "screen.txt").write_text("knock knock\n")
     ask = ("explain", "--screen", str(tmp_path / "screen.txt"), "--agent", "goose", "--json")
-    rule = '[[rules]]\nid = "goose.mine"\nstate = "waiting-input"\nregion = "tail"\nwords = ["knock knock"]\n'
+    rule = '[[rules]]\nid = "mine"\nstate = "waiting-input"\nregion = "tail"\nwords = ["knock knock"]\n'
     (folder / "goose.toml").write_text(rule)
     assert json.loads(agentdash(*ask, XDG_CONFIG_HOME=str(tmp_path)).stdout)["rule"] == "goose.mine"
     (folder / "goose.toml").write_text(rule.replace("waiting-input", "bored"))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agentdash.facts import events as e
 from agentdash.facts.policy import Network, Policy
 from agentdash.facts.process import Kernel
-from tests.unit.story import BOXED, FULL, HOST, T, WORKSPACE, begun, called, done, ended, looked, process, worker
+from tests.unit.story import BOXED, FULL, HOST, WORKSPACE, T, begun, called, done, ended, looked, process, worker
 
 ONLINE = replace(WORKSPACE, network=Network.ON)
 PROBE = 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"'
