@@ -48,12 +48,12 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
     for name, detail in (("codex", "the demo's own sessions"), ("processes", "the demo's own"), ("tmux", "1 pane")):
         yield e.SourceSeen(at=start, name=name, ok=True, detail=detail)
     yield e.HostSeen(at=start, platform="linux", kernel=_HOST, home="/home/dev")
-    held: dict[str, tuple[float, float]] = {}
+    held: dict[str, tuple[int, float, float]] = {}
     for number, family in enumerate(day["family"]):
         pid = 4000 + 100 * number
         told = list(_family(family, start))
         end = start + family.get("until", day["length"])
-        held |= dict.fromkeys({x.thread for x in told}, (told[0].at, end))
+        held |= dict.fromkeys({x.thread for x in told}, (pid, told[0].at, end))
         yield from told
         codex = Process(ProcessKey(pid, told[0].at), 1, "codex", ("codex",), agent="codex", kernel=_HOST)
         yield e.ProcessSeen(at=told[0].at, process=codex)
@@ -63,7 +63,7 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
         yield from _pane(pane, start, 7000 + 100 * number)
     for beat in range(int(day["length"] / _BEAT)):
         at = start + beat * _BEAT
-        yield e.LocksSeen(at=at, holders={t: 1 for t, (since, until) in held.items() if since <= at < until}, readable=True)
+        yield e.LocksSeen(at=at, holders={t: pid for t, (pid, since, until) in held.items() if since <= at < until}, readable=True)
         yield e.ProcessesCounted(at=at)
 
 
