@@ -1,0 +1,146 @@
+"""A Codex home that lives: the picture follows whatever happens to its files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from agentdash.clock import SystemClock
+from agentdash.config import Config
+from agentdash.facts.worker import Snapshot, State
+from agentdash.hub import Hub
+from agentdash.live import live_sources
+
+(RECORDING,) = (Path(__file__).parents[1] / "data" / "recordings" / "0.169.0" / "killed-mid-command").glob("*.jsonl")
+THREAD = RECORDING.stem[-36:]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "codex"
+
+
+def day(home: Path) -> Path:
+    folder = home / "sessions" / "2026" / "11" / "20"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@asynccontextmanager
+async def watched(home: Path) -> AsyncIterator[Callable[[Callable[[Snapshot], bool]], object]]:
+    clock = SystemClock()
+    hub = Hub(live_sources(Config(codex_home=home, tmux=False), clock), clock)
+    running = asyncio.create_task(hub.run())
+
+    async def until(wanted: Callable[[Snapshot], bool]) -> Snapshot:
+        async with asyncio.timeout(20):
+            async for snapshot in hub.snapshots():
+                if wanted(snapshot):
+                    return snapshot
+        raise AssertionError("the hub ended")
+
+    try:
+        yield until
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+def says(text: str) -> bytes:
+    payload = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+    line = {"timestamp": "2026-11-20T20:00:30.000Z", "ordinal": 99, "type": "response_item", "payload": payload}
+    return json.dumps(line).encode() + b"\n"
+
+
+def said(text: str) -> Callable[[Snapshot], bool]:
+    return lambda s: any(m.text == text for w in s.workers for m in w.moments)
+
+
+async def test_a_life_of_a_session(home: Path) -> None:
+    async with watched(home) as until:
+        await until(lambda s: any(not x.ok and "does not exist" in x.detail for x in s.sources))
+        path = Path(shutil.copy(RECORDING, day(home)))  # appears, with all its directories
+        await until(lambda s: [w.id for w in s.workers] == [THREAD])
+        with path.open("ab") as file:  # grows, in two halves of a line
+            file.write(says("first")[:40])
+            file.flush()
+            await asyncio.sleep(0)
+            file.write(says("first")[40:])
+        await until(said("first"))
+        whole = path.read_bytes()
+        path.write_bytes(whole[: whole.index(b"\n", 3000) + 1])  # shrinks: what is not there any more is not known any more
+        await until(lambda s: bool(s.workers) and not said("first")(s))
+        replacement = path.with_suffix(".tmp")
+        replacement.write_bytes(whole + says("second"))
+        replacement.replace(path)  # is replaced
+        await until(said("second"))
+        archive = home / "archived_sessions"
+        archive.mkdir()
+        path = path.rename(archive / path.name)  # is archived, and goes on
+        with path.open("ab") as file:
+            file.write(says("third"))
+        shown = await until(said("third"))
+        assert shown.workers[0].file == str(path)
+        packed = path.with_suffix(".jsonl.zst")
+        packed.write_bytes(zstandard.compress(path.read_bytes()))  # is compressed
+        path.unlink()
+        await until(lambda s: [w.file for w in s.workers] == [str(packed)])
+        packed.unlink()  # is deleted
+        await until(lambda s: s.workers == ())
+
+
+async def test_an_unreadable_session_is_unreachable(home: Path) -> None:
+    (day(home) / RECORDING.with_suffix(".jsonl.zst").name).write_bytes(b"this is not zstd")
+    async with watched(home) as until:
+        shown = await until(lambda s: bool(s.workers))
+        assert (shown.workers[0].id, shown.workers[0].state) == (THREAD, State.UNREACHABLE)
+        assert "cannot be read" in shown.workers[0].judged.why
+
+
+async def test_damage_is_counted_and_shown(home: Path) -> None:
+    path = day(home) / RECORDING.name
+    path.write_bytes(RECORDING.read_bytes() + b'{"torn\n' + b'{"timestamp":"2026-11-20T20:00:30Z","type":"brand_new","payload":{}}\n')
+    async with watched(home) as until:
+        shown = await until(lambda s: bool(s.workers) and len(s.workers[0].notes) == 2)
+        assert shown.workers[0].notes == ("1 × malformed skipped", "1 × unknown brand_new skipped")
+
+
+async def test_a_big_session_is_skimmed_first_and_then_read_whole(home: Path) -> None:
+    path = day(home) / RECORDING.name
+    filler = b"".join(says(f"line {n} " + "x" * 400) for n in range(1_000))
+    path.write_bytes(RECORDING.read_bytes() + filler + says("the end"))
+    async with watched(home) as until:
+        skimmed = await until(said("the end"))
+        assert skimmed.workers[0].notes == ("only head and tail of 1 MB read",)
+        await until(lambda s: s.workers[0].notes == ())
+
+
+async def test_names_are_followed(home: Path) -> None:
+    shutil.copy(RECORDING, day(home))
+    (home / "session_index.jsonl").write_text(json.dumps({"id": THREAD, "thread_name": "nightly build"}) + "\n")
+    async with watched(home) as until:
+        shown = await until(lambda s: bool(s.workers) and s.workers[0].name == "nightly build")
+        assert shown.workers[0].state in (State.EXITED, State.RUNNING)
+
+
+async def test_only_the_newest_are_read_at_first_and_older_ones_when_they_change(home: Path) -> None:
+    ids = [f"{THREAD[:-2]}{n:02x}" for n in range(60)]
+    for age, thread in enumerate(ids):
+        path = day(home) / RECORDING.name.replace(THREAD, thread)
+        path.write_bytes(RECORDING.read_bytes().replace(THREAD.encode(), thread.encode()))
+        os.utime(path, (1_700_000_000 - age, 1_700_000_000 - age))
+    async with watched(home) as until:
+        shown = await until(lambda s: len(s.workers) >= 50)
+        assert {w.id for w in shown.workers} == set(ids[:50])
+        with path.open("ab") as file:
+            file.write(says("awake"))
+        await until(lambda s: ids[-1] in {w.id for w in s.workers} and said("awake")(s))
