@@ -121,6 +121,35 @@ def status(target: str | None, as_json: bool, **given: Any) -> None:
 
 
 @app.command()
+@click.option("--codex-home", type=_PATH, metavar="DIR", help="Codex home to audit, or to find threads in.")
+@click.argument("targets", nargs=-1, metavar="[PATH|THREAD]...")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.check/1.")
+def check(targets: tuple[str, ...], as_json: bool, **given: Any) -> int:
+    """Audit rollouts from their files alone: some, or all of a Codex home.
+
+    Exit code 0: nothing was found. 1: there are findings. 2: something could not be read.
+    """
+    from agentdash.codex.home import CodexHome, default_home, problem
+    from agentdash.report.check import check as audit
+    from agentdash.report.check import check_json, find_rollouts, print_check
+
+    home = CodexHome(_config(given).codex_home or default_home())
+    if not targets and (trouble := problem(home)) is not None:
+        raise click.UsageError(trouble)
+    try:
+        report = audit(find_rollouts(home, targets))
+    except LookupError as missing:
+        raise click.UsageError(str(missing)) from missing
+    if as_json:
+        click.echo(check_json(report))
+        return report.exit_code
+    from rich.console import Console
+
+    print_check(report, Console(width=None if sys.stdout.isatty() else 200, highlight=False, soft_wrap=True))
+    return report.exit_code
+
+
+@app.command()
 @click.option(
     "--screen",
     type=click.File("r", encoding="utf-8", errors="replace"),
@@ -249,7 +278,7 @@ def _flags(config: Config) -> list[str]:
 def main() -> None:
     """The console script: every problem is one line on stderr and exit 2."""
     try:
-        app.main(standalone_mode=False, prog_name="agentdash")
+        sys.exit(app.main(standalone_mode=False, prog_name="agentdash"))
     except click.ClickException as problem:
         click.echo(f"agentdash: {problem.format_message().rstrip('.')} (agentdash --help shows what there is)", err=True)
         sys.exit(2)

@@ -167,15 +167,22 @@ def _worker(worker: w.Worker) -> WorkerReport:
 def _sandbox(sandbox: w.Sandbox) -> SandboxReport:
     got = sandbox.got
     return SandboxReport(
-        _configured(sandbox.configured) if sandbox.configured else None,
+        configured_report(sandbox.configured) if sandbox.configured else None,
         sandbox.applied,
         GotReport(got.network_flag, got.sandbox_flag, got.seccomp, got.network_namespace),
         sandbox.verdict,
-        [FindingReport(f.kind, f.direction, f.severity, f.message, _evidence(f.evidence), f.remedy) for f in sandbox.findings],
+        [finding_report(f) for f in sandbox.findings],
     )
 
 
-def _configured(policy: Policy) -> ConfiguredReport:
+def finding_report(finding: w.Finding) -> FindingReport:
+    """A finding as a document."""
+    evidence = _evidence(finding.evidence)
+    return FindingReport(finding.kind, finding.direction, finding.severity, finding.message, evidence, finding.remedy)
+
+
+def configured_report(policy: Policy) -> ConfiguredReport:
+    """A policy as a document."""
     return ConfiguredReport(str(policy.filesystem), str(policy.network), list(policy.writable_roots), policy.approval)
 
 

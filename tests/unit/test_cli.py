@@ -135,6 +135,8 @@ def test_no_tmux_is_said_and_no_failure(home: Path) -> None:
         (["explain", "--screen", "/nonexistent", "--agent", "codex"], "No such file"),
         (["explain", "--screen", "/dev/null", "--agent", "nobody"], "'nobody' is none of aider, amp"),
         (["sessions", "--limit", "x"], "'x' is not a valid integer range"),
+        (["check", "nothing-like-it"], "no rollout, no directory with rollouts"),
+        (["check"], "/nonexistent does not exist"),
         (["split"], "not inside of tmux"),
         (["demo", "--theme", "nosuch"], "'nosuch' is not one of 'dark'"),
     ],
@@ -144,6 +146,44 @@ def test_a_mistake_is_one_line_and_exit_2(arguments: list[str], says: str) -> No
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_an_audit(home: Path) -> None:
+    done = agentdash("check", "--json", "--codex-home", str(home))
+    document = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, document["schema"]) == (1, "", "agentdash.check/1")
+    assert document["totals"] == {
+        "threads": 5,
+        "match": 1,
+        "mismatch": 3,
+        "unverified": 1,
+        "unreadable": 0,
+        "findings": {"denied-filesystem": 1, "foreign-sandbox-flag": 3, "stale-network-flag": 3},
+    }
+    (board,) = [t for t in document["threads"] if t["state"] == "blocked-sandbox"]
+    assert board["policies"] == [
+        {
+            "since": "2026-11-20T19:59:52.488Z",
+            "origin": "turn_context",
+            "line": 6,
+            "filesystem": "workspace",
+            "network": "off",
+            "writable_roots": ["/home/dev/project", "/tmp", "$TMPDIR"],
+            "approval": "never",
+            "reviewer": "user",
+        }
+    ]
+
+
+def test_an_audit_of_some(home: Path, tmp_path: Path) -> None:
+    clean = RECORDINGS / "0.114.0" / "full-access"
+    assert agentdash("check", str(clean)).returncode == 0
+    leaked = agentdash("check", "01a1fa8b-6870", "--codex-home", str(home))
+    assert (leaked.returncode, "stale-network-flag" in leaked.stdout) == (1, True)
+    broken = tmp_path / "rollout-2026-11-20T19-59-52-01a1fa8b-4086-7a32-8c43-2abbeb466a8c.jsonl.zst"
+    broken.write_bytes(b"this is not zstd")
+    unreadable = agentdash("check", str(broken))
+    assert (unreadable.returncode, "cannot be read" in unreadable.stdout) == (2, True)
 
 
 def test_a_screen_is_explained(tmp_path: Path) -> None:

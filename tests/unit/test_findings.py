@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from agentdash.facts import events as e
 from agentdash.facts.policy import Network, Policy
 from agentdash.facts.process import Kernel
-from tests.unit.story import BOXED, FULL, HOST, WORKSPACE, T, begun, called, done, ended, looked, process, worker
+from tests.unit.story import BOXED, CHILD, FULL, HOST, WORKSPACE, T, begun, called, done, ended, looked, process, worker
+from tests.unit.story import told as picture
 
 ONLINE = replace(WORKSPACE, network=Network.ON)
 PROBE = 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"'
@@ -108,3 +109,30 @@ def test_seatbelt_on_a_mac_is_as_it_should_be() -> None:
     story[0] = replace(story[0], cwd="/Users/dev/project")  # type: ignore[arg-type]
     story[2] = replace(story[2], cwd="/Users/dev/project")  # type: ignore[arg-type]
     assert worker(story, printed("1", "seatbelt"), done(), looked(110)).sandbox.verdict == "match"
+
+
+def test_children_that_got_less_than_their_parent() -> None:
+    """The block of a real report (Codex 0.114 on macOS): PASS for the parent, FAIL for both children."""
+    block = (
+        'echo "=== $ROLE ==="; echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED-}"; echo "sandbox=${CODEX_SANDBOX-}"; '
+        'echo "thread=${CODEX_THREAD_ID-}"; python3 -c "import socket; socket.getaddrinfo(\'example.com\', 443)"; '
+        "curl -sS -m 5 https://example.com; ping -c 1 1.1.1.1"
+    )
+    failed = (
+        "=== child ===\nflag=1\nsandbox=seatbelt\nthread=x\n"
+        "socket.gaierror: [Errno 8] nodename nor servname provided, or not known\n"
+        "curl: (6) Could not resolve host: example.com\nping: sendto: Operation not permitted\n"
+    )
+
+    def told(thread: str, output: str, **more: object) -> list[e.Event]:
+        story = begun(thread, version="0.114.0", policy=FULL, **more)
+        story[0] = replace(story[0], cwd="/Users/dev/project")  # type: ignore[arg-type]
+        call = e.CallStarted(thread=thread, at=102, line=5, call="c", kind="command", tool="exec_command", text=block)
+        return [*story, call, e.CallEnded(thread=thread, at=103, line=6, call="c", output=output, exit_code=2), done(thread=thread, at=104)]
+
+    children = [told(child, failed, parent=T) for child in (CHILD, CHILD[:-1] + "e")]
+    passed = told(T, "=== parent ===\nflag=\nsandbox=\nthread=x\n93.184.215.14\n")
+    parent, *both = picture(passed, *children, looked(110)).workers
+    assert (parent.sandbox.verdict, [c.sandbox.verdict for c in both]) == ("match", ["mismatch", "mismatch"])
+    assert {f.kind for c in both for f in c.sandbox.findings} == {"stale-network-flag", "foreign-sandbox-flag"}
+    assert [c.state for c in both] == ["completed", "completed"]

@@ -1,0 +1,193 @@
+"""`agentdash check`: rollouts audited from their files alone, for people and as `agentdash.check/1` for programs.
+
+Nothing live is looked at: a turn that was never ended counts as left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from agentdash.codex.home import CodexHome, open_lines, thread_id
+from agentdash.codex.rollout import RolloutReader
+from agentdash.facts.events import LocksSeen, ProcessesCounted
+from agentdash.facts.fleet import Fleet, PolicyPeriod
+from agentdash.facts.text import clean_line
+from agentdash.facts.worker import Worker
+from agentdash.judge.fold import fold
+from agentdash.judge.picture import picture
+from agentdash.report.status import FindingReport, configured_report, finding_report
+from agentdash.report.times import iso
+
+_PORTION: Final = 2_000
+"""Lines held in memory at a time."""
+_LATER: Final = 4e9
+"""A time after everything: when nobody holds these files any more."""
+
+
+class PolicyReport(msgspec.Struct):
+    """A policy, and since when it was in force."""
+
+    since: str | None
+    origin: str
+    line: int
+    filesystem: str
+    network: str
+    writable_roots: list[str]
+    approval: str | None
+    reviewer: str | None
+
+
+class ThreadReport(msgspec.Struct):
+    """One audited thread."""
+
+    id: str
+    parent: str | None
+    file: str
+    cli_version: str | None
+    verdict: str
+    state: str
+    policies: list[PolicyReport]
+    findings: list[FindingReport]
+    notes: list[str]
+    """What was not understood or not read."""
+    problem: str | None
+    """Why it cannot be read."""
+
+
+class TotalsReport(msgspec.Struct):
+    """The audit in numbers."""
+
+    threads: int
+    match: int
+    mismatch: int
+    unverified: int
+    unreadable: int
+    findings: dict[str, int]
+    """How many threads show each kind."""
+
+
+class CheckReport(msgspec.Struct):
+    """The document of `agentdash check --json`."""
+
+    schema: Literal["agentdash.check/1"]
+    threads: list[ThreadReport]
+    totals: TotalsReport
+
+    @property
+    def exit_code(self) -> int:
+        """0: clean. 1: findings. 2: something could not be read."""
+        return 2 if self.totals.unreadable else 1 if self.totals.findings else 0
+
+
+def find_rollouts(home: CodexHome, targets: Iterable[str]) -> list[Path]:
+    """The files that are meant: paths, thread ids or their beginnings; without any, all of the home.
+
+    Raises:
+        LookupError: a target is none of these; says which.
+    """
+    if not (wanted := list(targets)):
+        return list(home.rollouts())
+    found: list[Path] = []
+    for target in wanted:
+        path = Path(target)
+        if path.is_dir():
+            hits = sorted(p for p in path.rglob("rollout-*.jsonl*") if thread_id(p))
+        elif path.exists():
+            hits = [path]
+        else:
+            hits = [p for p in home.rollouts() if len(target) >= 4 and (thread_id(p) or "").startswith(target)]
+        if not hits:
+            raise LookupError(
+                f"{clean_line(target)!r} is no rollout, no directory with rollouts, and no thread of {clean_line(str(home.root))}"
+            )
+        found += hits
+    return list(dict.fromkeys(found))
+
+
+def check(paths: Iterable[Path]) -> CheckReport:
+    """Audits rollouts, in the order given; helper threads of Codex are left out."""
+    threads = [report for path in paths if (report := _check(path)) is not None]
+    verdicts = Counter(t.verdict for t in threads)
+    kinds = Counter(kind for t in threads for kind in {f.kind for f in t.findings})
+    unreadable = sum(t.problem is not None for t in threads)
+    totals = TotalsReport(
+        len(threads), verdicts["match"], verdicts["mismatch"], verdicts["unverified"], unreadable, dict(sorted(kinds.items()))
+    )
+    return CheckReport("agentdash.check/1", threads, totals)
+
+
+def check_json(report: CheckReport) -> bytes:
+    """The document as indented JSON, without a final newline."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=2)
+
+
+def print_check(report: CheckReport, console: Console) -> None:
+    """What was found, thread by thread, and the totals."""
+    for thread in report.threads:
+        if thread.problem:
+            console.print(Text(f"{thread.file}: cannot be read: {thread.problem}"))
+        for finding in thread.findings:
+            console.print(Text(f"{thread.id}  codex {thread.cli_version or '?'}  {finding.kind}  ({finding.direction})"))
+            console.print(Text(f"  {finding.message}"))
+            for evidence in finding.evidence:
+                console.print(Text(f"  {evidence.source} {evidence.at or ''}  {evidence.text}"), style="dim")
+            if finding.remedy:
+                console.print(Text(f"  remedy: {finding.remedy}"))
+    total = report.totals
+    console.print(
+        Text(f"{total.threads} threads: {total.match} match, {total.mismatch} mismatch, {total.unverified} unverified")
+        + Text(f", {total.unreadable} unreadable" if total.unreadable else "")
+    )
+
+
+def _check(path: Path) -> ThreadReport | None:
+    thread = thread_id(path) or clean_line(path.name)
+    reader, fleet, line = RolloutReader(thread), Fleet(), 1
+    try:
+        lines = iter(open_lines(path))
+        while portion := list(islice(lines, _PORTION)):
+            fleet = fold(fleet, reader.read(portion, line))
+            line += len(portion)
+    except OSError as error:
+        why = clean_line(error.strerror or str(error))
+        return ThreadReport(thread, None, clean_line(str(path)), None, "unverified", "unreachable", [], [], [], why)
+    fleet = fold(fleet, [LocksSeen(at=_LATER, holders={}, readable=True), ProcessesCounted(at=_LATER)])
+    workers = picture(fleet, _LATER).workers
+    return _report(workers[0], path) if workers else None
+
+
+def _report(worker: Worker, path: Path) -> ThreadReport:
+    return ThreadReport(
+        id=worker.id,
+        parent=worker.parent,
+        file=clean_line(str(path)),
+        cli_version=worker.agent.version,
+        verdict=worker.sandbox.verdict,
+        state=str(worker.state),
+        policies=[_policy(p) for p in worker.policies],
+        findings=[finding_report(f) for f in worker.sandbox.findings],
+        notes=list(worker.notes),
+        problem=None,
+    )
+
+
+def _policy(period: PolicyPeriod) -> PolicyReport:
+    policy = configured_report(period.policy)
+    return PolicyReport(
+        since=iso(period.since),
+        origin=period.origin,
+        line=period.line,
+        filesystem=policy.filesystem,
+        network=policy.network,
+        writable_roots=policy.writable_roots,
+        approval=policy.approval,
+        reviewer=period.policy.reviewer,
+    )
