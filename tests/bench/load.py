@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
@@ -16,6 +17,8 @@ from tests.bench.latency import say
 _PANES = 60
 _WATCHED, _WATCHING = "agentdash-bench-panes", "agentdash-bench-screen"
 _SECONDS = 20
+_DRAWS = "import itertools, time\nfor n in itertools.count(): print(n, flush=True); time.sleep(0.2)"
+"""What a busy pane runs: like a worker CLI it draws and starts nothing."""
 
 
 def measure(home: Path) -> None:
@@ -54,10 +57,10 @@ def _rollouts(folder: Path) -> list[Path]:
 
 
 def _panes(*, busy: bool) -> None:
-    script = "while :; do date +%N; sleep 0.2; done" if busy else "sleep 600"
-    _tmux(_WATCHED, "-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", script)
+    script = [sys.executable, "-ISc", _DRAWS] if busy else ["sleep", "600"]
+    _tmux(_WATCHED, "-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", *script)
     for _ in range(_PANES - 1):
-        _tmux(_WATCHED, "new-window", "-d", script)
+        _tmux(_WATCHED, "new-window", "-d", *script)
 
 
 def _dashboard(folder: str) -> int:

@@ -4,8 +4,7 @@
         lab = codex({"ask": [{"run": "touch x", "escalate": "May I?"}, {"say": "done"}]})
         pane = await lab.tui()                                    # the TUI, at its empty composer
         pane.submit("[[ask]] go")                                 # the marker chooses the script: see model_server.py
-        await pane.shows("Would you like to run the following command?")
-        pane.keys("y")
+        await pane.answer("Would you like to run the following command?", "y")
         await until(lambda: (lab.workspace / "x").exists())
 
 `lab.home` is the CODEX_HOME to point agentdash at, `lab.tmux` the path of the tmux server's socket. When the test is over everything
@@ -95,17 +94,17 @@ def install(version: str = VERSION) -> Path:
     return npm_install("@openai/codex", version, "codex")
 
 
-async def until(condition: Callable[[], object], what: str = "the condition") -> None:
+async def until(condition: Callable[[], object], what: str = "the condition", patience: float = PATIENCE) -> None:
     """Returns when `condition()` is true.
 
     Raises:
-        TimeoutError: it did not become true; names `what`.
+        TimeoutError: it did not become so within `patience` seconds; names `what`.
     """
     loop = asyncio.get_running_loop()
-    end = loop.time() + PATIENCE
+    end = loop.time() + patience
     while not condition():
         if loop.time() > end:
-            raise TimeoutError(f"waited {PATIENCE:.0f} s for {what}")
+            raise TimeoutError(f"waited {patience:.0f} s for {what}")
         await asyncio.sleep(0.02)
 
 
@@ -135,14 +134,15 @@ class Lab:
     async def tui(self, *arguments: str, size: tuple[int, int] = (120, 40)) -> Pane:
         """A TUI in a new tmux session, when it is ready for a prompt. By default it may write its workspace and asks for more."""
         arguments = arguments or ("-s", "workspace-write", "-a", "on-request")
-        pane = self._pane([str(self._binary), *arguments], size)
+        pane = self._pane(shlex.join([str(self._binary), *arguments]), size)
         await pane.shows("› Ask Codex to do anything")
         return pane
 
     def exec(self, prompt: str, *arguments: str, size: tuple[int, int] = (120, 40)) -> Pane:
         """A `codex exec` in a new tmux session, just started. The pane stays when it has ended."""
         arguments = arguments or ("-s", "workspace-write")
-        return self._pane([str(self._binary), "exec", *arguments, "--skip-git-repo-check", prompt], size)
+        command = shlex.join([str(self._binary), "exec", *arguments, "--skip-git-repo-check", prompt])
+        return self._pane(f"{command} </dev/null", size)  # it would wait for more of the prompt
 
     def threads(self) -> dict[str, str | None]:
         """The threads that have a rollout, oldest first, and the parent of each that has one."""
@@ -175,9 +175,8 @@ class Lab:
         shutil.rmtree(self._short)
         shutil.rmtree(self.root, ignore_errors=True)
 
-    def _pane(self, argv: list[str], size: tuple[int, int]) -> Pane:
+    def _pane(self, command: str, size: tuple[int, int]) -> Pane:
         where = ["-x", str(size[0]), "-y", str(size[1]), "-c", str(self.workspace), "-P", "-F", "#{pane_id}"]
-        command = f"{shlex.join(argv)} </dev/null" if "exec" in argv[1:2] else shlex.join(argv)
         ident = self.run_tmux("new-session", "-d", *where, command, ";", "set-option", "-g", "remain-on-exit", "on")
         return Pane(self, ident.strip())
 
@@ -236,3 +235,11 @@ class Pane:
             await until(lambda: text in self.text())
         except TimeoutError:
             raise TimeoutError(f"{text!r} did not come up on\n{self.text()}") from None
+
+    async def answer(self, menu: str, key: str) -> None:
+        """Waits for a menu, and presses a key until it has gone: in its first seconds a TUI now and then does not notice one."""
+        await self.shows(menu)
+        while menu in self.text():
+            self.keys(key)
+            with suppress(TimeoutError):
+                await until(lambda: menu not in self.text(), f"{menu!r} to go", patience=1.0)
