@@ -19,8 +19,10 @@ from agentdash.judge.picture import Memo, picture
 
 Emit = Callable[[Sequence[Event]], None]
 
-SPACING: Final = 0.1
-"""Seconds between two snapshots, at least."""
+_SPACING, _SUSTAINED = 0.1, 0.25
+"""Seconds between two snapshots, at least; and while they do not stop coming. News after a pause is drawn at once."""
+_BURST: Final = 5.0
+"""Snapshots that may follow each other at the shorter distance."""
 _SLICE: Final = 2_000
 """Events folded before the loop gets its turn again."""
 _RETRY: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
@@ -105,6 +107,7 @@ class Hub:
                 return
 
     async def _draw(self) -> None:
+        credit, drawn = _BURST, self._clock.now()
         while True:
             await self._news.wait()
             self._news.clear()
@@ -117,7 +120,9 @@ class Hub:
                 self.snapshot = snapshot
                 self._drawn.set()
                 self._drawn = asyncio.Event()
-                await asyncio.sleep(SPACING)
+                credit = min(_BURST, credit + (snapshot.at - drawn) / _SUSTAINED) - 1
+                drawn = snapshot.at
+                await asyncio.sleep(_SPACING if credit > 0 else _SUSTAINED)
 
 
 def _content(snapshot: Snapshot) -> object:

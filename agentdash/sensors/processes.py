@@ -80,7 +80,8 @@ class ProcessSensor:
 
     Reported are: known agents, processes that carry `CODEX_*` in their environment, all descendants of these, their ancestors, so that
     kinship can be walked, and the processes in `pane_pids`. What else runs in panes is nobody's business. Once reported, a process stays
-    so until it is gone. A fork that has not called exec yet is held back for one look: it still shows its parent's arguments.
+    so until it is gone. A fork that has not called exec yet, or is about to, is held back for one look: it shows its parent's
+    arguments, or none.
 
     Args:
         is_rollout: which of the files that a Codex process holds open are rollouts, by their path.
@@ -140,7 +141,9 @@ class ProcessSensor:
             return lost
         was, seen.stat = seen.stat, stat
         if not stat.zombie and (stat.image != was.image or stat.name != was.name or (stat.image and not seen.argv)):
+            before = seen.argv
             seen.read(pid)
+            seen.held = bool(before) and not seen.argv  # in the midst of an exec
             self._moved = True
         self._moved |= stat.ppid != was.ppid
         return None
@@ -151,7 +154,8 @@ class ProcessSensor:
         if not stat.zombie:
             seen.read(pid)
         parent = self._seen.get(stat.ppid)
-        seen.held = parent is not None and stat.image == parent.stat.image != 0
+        forked = parent is not None and stat.image == parent.stat.image != 0
+        seen.held = forked or not (seen.argv or stat.zombie)
 
     def _drop(self, pid: int) -> ProcessKey | None:
         seen = self._seen.pop(pid, None)

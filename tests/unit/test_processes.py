@@ -73,7 +73,7 @@ class Machine:
         return self.running[pid].env
 
     def exe(self, pid: int) -> str | None:
-        return self.running[pid].argv[0]
+        return next(iter(self.running[pid].argv), None)
 
     def cwd(self, pid: int) -> str | None:
         return self.running[pid].cwd
@@ -190,6 +190,12 @@ def test_an_exec_is_noticed_whenever_it_comes(machine: Machine) -> None:
     assert eyes.known[150].agent is None
     machine.exec(150, "bash", "-c", "rest")
     assert eyes.look() == []  # the same again
+    machine.exec(150)
+    assert eyes.look() == []  # in the midst of an exec there are no arguments
+    machine.exec(150, "codex")
+    assert eyes.look() == ["+150"]
+    machine.exec(150)
+    assert [*eyes.look(), *eyes.look()] == ["+150"]  # some wipe theirs out
 
 
 def test_a_pid_used_again_is_another_process(machine: Machine) -> None:
