@@ -57,15 +57,17 @@ class Hub:
         self._news = asyncio.Event()
         self._drawn = asyncio.Event()
         self._memo = Memo()
+        self._health: dict[str, tuple[bool, str]] = {}
+        """What each source said last of itself."""
         self.fleet = Fleet()
         """All that is known."""
         self.snapshot: Snapshot | None = None
         """The newest picture of it."""
 
     def emit(self, events: Sequence[Event]) -> None:
-        """Takes what a source says."""
-        if events:
-            self._pending.extend(events)
+        """Takes what a source says. That it is as well as before is no news."""
+        if news := [event for event in events if not self._is_old(event)]:
+            self._pending.extend(news)
             self._news.set()
 
     async def once(self) -> Snapshot:
@@ -95,6 +97,13 @@ class Hub:
                 last = self.snapshot
                 yield last
 
+    def _is_old(self, event: Event) -> bool:
+        if not isinstance(event, SourceSeen):
+            return False
+        now = (event.ok, event.detail)
+        before, self._health[event.name] = self._health.get(event.name), now
+        return now == before
+
     async def _keep(self, source: Source) -> None:
         """Runs a source; one that fails says so and is started again, later each time."""
         for attempt in range(1_000_000):
@@ -116,18 +125,13 @@ class Hub:
                 self.fleet = fold(self.fleet, part)
                 await asyncio.sleep(0)
             snapshot = picture(self.fleet, self._clock.now(), self._memo)
-            if self.snapshot is None or _content(snapshot) != _content(self.snapshot):
+            if self.snapshot is None or (snapshot.workers, snapshot.sources) != (self.snapshot.workers, self.snapshot.sources):
                 self.snapshot = snapshot
                 self._drawn.set()
                 self._drawn = asyncio.Event()
                 credit = min(_BURST, credit + (snapshot.at - drawn) / _SUSTAINED) - 1
                 drawn = snapshot.at
                 await asyncio.sleep(_SPACING if credit > 0 else _SUSTAINED)
-
-
-def _content(snapshot: Snapshot) -> object:
-    """What makes two snapshots different; that a source was asked again and said the same does not."""
-    return snapshot.workers, [(s.name, s.ok, s.detail) for s in snapshot.sources]
 
 
 def _failed(source: Source, error: Exception, at: float) -> SourceSeen:

@@ -43,3 +43,8 @@ class Tree:
 def is_multiplexer(process: Process) -> bool:
     """Whether this is a tmux server: what runs below it is nobody's command, whatever its environment says."""
     return process.name.startswith("tmux")
+
+
+def is_daemon(process: Process) -> bool:
+    """Whether this is Codex's shared background server (0.160+) rather than a Codex that belongs to one terminal."""
+    return "app-server" in process.argv[:4]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from agentdash.facts.events import HostSeen
 from agentdash.facts.fleet import UNSET, Sighting, Thread
 from agentdash.facts.process import Kernel, Process, ProcessKey
-from agentdash.judge.ancestry import Tree, is_multiplexer
+from agentdash.judge.ancestry import Tree, is_daemon, is_multiplexer
 from agentdash.judge.printed import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.judge.thread import policy_at, see
 
@@ -32,7 +32,7 @@ def is_command(process: Process, tree: Tree) -> bool:
     Agents, sandbox launchers and tmux servers are not, nor is what has merely inherited the variables: panes of a tmux server that a
     command started, and the servers and hooks of a Codex that was itself started by a command.
     """
-    if process.agent or is_helper(process) or is_multiplexer(process):
+    if process.agent or is_daemon(process) or is_helper(process) or is_multiplexer(process):
         return False
     for parent in tree.above(process):
         if is_multiplexer(parent):

@@ -19,7 +19,7 @@ import msgspec
 from agentdash.facts.fleet import Fleet, Thread
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.process import Process
-from agentdash.judge.ancestry import Tree
+from agentdash.judge.ancestry import Tree, is_daemon
 from agentdash.judge.commands import is_command, thread_of
 
 _TUI_ORIGINATORS = ("codex-tui", "codex_cli_rs")
@@ -129,11 +129,6 @@ def _panes(fleet: Fleet, owners: dict[str, Owned], tree: Tree) -> dict[str, Plac
                 free.remove(hit[0])
                 tuis.remove((pane, process))
     return placed
-
-
-def is_daemon(process: Process) -> bool:
-    """Whether this is Codex's shared background server (0.160+) rather than a Codex that belongs to one terminal."""
-    return "app-server" in process.argv[:4]
 
 
 def _named(pane: Pane, process: Process, free: list[Thread], tuis: list[tuple[Pane, Process]]) -> tuple[Thread, str] | None:

@@ -129,7 +129,7 @@ def _awaits_approval(case: Case) -> Judged | None:
     reason = f" ({call.escalation.reason})" if call.escalation and call.escalation.reason else ""
     evidence = (
         Evidence("rollout", call.at, "open-escalation", f"asked to run outside of the sandbox{reason}: {call.text}"),
-        Evidence("process", case.processes_at, "no-process-for-call", f"no process carries CODEX_TOOL_CALL_ID={call.id}"),
+        Evidence("process", call.at, "no-process-for-call", f"no process carries CODEX_TOOL_CALL_ID={call.id}"),
     )
     return Judged(State.WAITING_APPROVAL, call.at, f"wants to run outside of the sandbox: {call.text}", evidence)
 
@@ -144,7 +144,7 @@ def _left(case: Case) -> Judged | None:
     doing = f" while `{call.text}` ran" if call else ""
     evidence = (
         Evidence("rollout", turn.since, "turn-open", "the turn has no end in the file"),
-        Evidence("process", case.processes_at or turn.since, "no-owner", "no process holds its writer lock or its rollout"),
+        Evidence("process", case.thread.last_at or turn.since, "no-owner", "no process holds its writer lock or its rollout"),
     )
     return Judged(State.EXITED, case.thread.last_at, f"its Codex is gone{doing}; the turn was never ended", evidence)
 
@@ -161,9 +161,9 @@ def _works(case: Case) -> Judged | None:
     if call:
         evidence.append(Evidence("rollout", call.at, "call-open", f"{call.tool}: {call.text}"))
     if running:
-        evidence.append(Evidence("process", case.processes_at or turn.since, "process-of-call", f"pid {running.pid} carries the call's id"))
+        evidence.append(Evidence("process", running.key.started, "process-of-call", f"pid {running.pid} carries the call's id"))
     if case.owner:
-        evidence.append(Evidence("lock", case.processes_at or turn.since, "owner-alive", case.owner.by))
+        evidence.append(Evidence("lock", turn.since, "owner-alive", case.owner.by))
     if call is None:
         why = "turn open, waiting for the model"
     elif running:
