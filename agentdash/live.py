@@ -20,6 +20,7 @@ from agentdash.facts.events import (
     FileReset,
     FileSeen,
     LineSkipped,
+    LinesLeftOut,
     PaneDrawn,
     PaneGone,
     ProcessGone,
@@ -105,7 +106,7 @@ class CodexFiles:
         self._tail = Tail([home.sessions, home.archived], skim_above=_SKIM_ABOVE, newest=newest, since=since, batch=_BATCH)
         self._readers: dict[str, RolloutReader] = {}
         self._gaps: dict[str, Path] = {}
-        """Skimmed files, to be read whole."""
+        """Files whose tail has been reached over a gap, to be read whole."""
         self._names: dict[str, ThreadNamed] = {}
         self._trouble: str | None = None
         """Why a directory cannot be read."""
@@ -173,9 +174,10 @@ class CodexFiles:
             events += [FileReset(at=now, thread=thread)] if thread in self._readers else []
             self._readers[thread] = RolloutReader(thread)
             events += [self._names[thread]] if thread in self._names else []
-        if change.skimmed:
-            self._gaps[thread] = change.path
         events.append(self._file(change.path, thread, now, change))
+        if change.skimmed and change.first == 0 and thread not in self._gaps:
+            self._gaps[thread] = change.path
+            events.append(LinesLeftOut(at=now, thread=thread))
         events += [LineSkipped(at=now, thread=thread, what="oversized", detail="longer than is read")] * change.oversized
         return [*events, *self._readers[thread].read(change.lines, change.first)]
 

@@ -197,6 +197,10 @@ class FileSeen(ThreadEvent, frozen=True, kw_only=True):
     """Why it cannot be read, where it cannot."""
 
 
+class LinesLeftOut(ThreadEvent, frozen=True, kw_only=True):
+    """A gap was left in a large file: what was open before it may have ended in it."""
+
+
 class FileReset(ThreadEvent, frozen=True, kw_only=True):
     """The file shrank or was replaced: everything read from it so far is void, and is read again."""
 
@@ -311,6 +315,7 @@ AnyEvent = (
     | ThreadNamed
     | LineSkipped
     | FileSeen
+    | LinesLeftOut
     | FileReset
     | FileGone
     | LocksSeen

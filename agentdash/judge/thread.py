@@ -38,6 +38,10 @@ def advance(thread: Thread, event: e.ThreadEvent) -> Thread:
             return replace(thread, file=file)
         case e.FileReset():
             return Thread(thread.id, file=thread.file, name=thread.name)
+        case e.LinesLeftOut():
+            # files with turn marks say when the turn of the tail ends; until then it is open
+            turn = Turn(thread.last_at or event.at, inferred=thread.turn is not None and thread.turn.inferred)
+            return replace(thread, open_calls=(), turn=turn)
         case e.ThreadNamed(name=name):
             return replace(thread, name=name)
         case e.LineSkipped():

@@ -33,7 +33,7 @@ def measure(home: Path) -> None:
             print(f"busy  {_share(pid, rollouts):5.2f} % of one core ({doing}; at most 5)")
             _tmux(_WATCHED, "kill-server")
             _panes(busy=False)
-            time.sleep(15)
+            time.sleep(75)  # until ages are told in minutes
             print(f"idle  {_share(pid, []):5.2f} % of one core ({_PANES} panes, {_PANES} rollouts, nothing happening; at most 0.5)")
             memory = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 1e6
             print(f"memory {memory:.0f} MB")

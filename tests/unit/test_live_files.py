@@ -124,6 +124,18 @@ async def test_a_big_session_is_skimmed_first_and_then_read_whole(home: Path) ->
         await until(lambda s: s.workers[0].notes == ())
 
 
+async def test_what_was_open_before_a_gap_is_not_open_behind_it(home: Path) -> None:
+    """The recording ends in an open call; the turn that follows it in a big file is another one."""
+    started, ended = ({"type": f"task_{what}", "turn_id": "t2", "last_agent_message": "done"} for what in ("started", "complete"))
+    lines = [json.dumps({"timestamp": "2026-11-20T20:00:31Z", "type": "event_msg", "payload": p}).encode() for p in (started, ended)]
+    filler = b"".join(says("x" * 400) for _ in range(1_000))
+    (day(home) / RECORDING.name).write_bytes(RECORDING.read_bytes() + lines[0] + b"\n" + filler + lines[1] + b"\n")
+    clock = SystemClock()
+    (worker,) = (await Hub(live_sources(Config(codex_home=home, tmux=False), clock), clock).once()).workers
+    assert worker.notes == ("only head and tail of 1 MB read",)
+    assert (worker.state, [c.outcome for c in worker.calls if c.ended_at is None]) == (State.COMPLETED, [])
+
+
 async def test_names_are_followed(home: Path) -> None:
     shutil.copy(RECORDING, day(home))
     (home / "session_index.jsonl").write_text(json.dumps({"id": THREAD, "thread_name": "nightly build"}) + "\n")
