@@ -219,9 +219,14 @@ class Panes:
     async def look(self, fleet: Fleet) -> Sequence[Event]:
         """All panes of all servers."""
         del fleet
-        events = await self._sensor.look(self._clock.now())
-        # who asks for certain servers does not miss the default one
-        return [x for x in events if not (self._asked and isinstance(x, SourceSeen) and x.name == self.name and not x.ok)]
+        return [event for event in await self._sensor.look(self._clock.now()) if not self._is_missed_by_nobody(event)]
+
+    def _is_missed_by_nobody(self, event: Event) -> bool:
+        """Who asks for certain servers does not miss the default one, unless it was there."""
+        if not isinstance(event, SourceSeen) or event.name != self.name:
+            return False
+        self._asked = self._asked and not event.ok
+        return self._asked
 
     async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
         """What changes among them."""

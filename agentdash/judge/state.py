@@ -50,7 +50,7 @@ def judge_thread(case: Case) -> Judged:
 
 def judge_pane(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> Judged:
     """State of a worker CLI that is known by its pane only."""
-    source = fleet.sources.get("tmux" if pane.key.server == "default" else f"tmux {pane.key.server}")
+    source = fleet.sources.get("tmux" if pane.key.server == "default" else f"tmux {pane.key.server.removeprefix('-L ')}")
     if source is not None and not source.ok:
         text = f"its tmux server cannot be asked: {source.detail}"
         return Judged(State.UNREACHABLE, source.at, text, (Evidence("tmux", source.at, "server-gone", source.detail),))

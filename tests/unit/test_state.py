@@ -240,6 +240,15 @@ def test_a_lost_server() -> None:
     assert worker(opencode(), lost).state is State.UNREACHABLE
 
 
+@pytest.mark.parametrize(("server", "source"), [("-L lab", "tmux lab"), ("/tmp/x/lab", "tmux /tmp/x/lab")])
+def test_another_lost_server(server: str, source: str) -> None:
+    key = e.PaneKey(server, "%1")
+    story = opencode()
+    story[0] = e.PaneSeen(at=90.0, pane=e.Pane(key, "work", "1:api", 10, "node"))
+    lost = e.SourceSeen(at=130, name=source, ok=False, detail="no server running")
+    assert [w.state for w in told(story, lost).workers] == [State.UNREACHABLE]
+
+
 def test_a_shell_is_not_a_worker() -> None:
     assert told(pane(), process(10, started=80.0), looked(110)).workers == ()
 
