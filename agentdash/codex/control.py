@@ -19,6 +19,9 @@ to. Seen with the real 0.169.0 (0.160.0 is alike in all that was tried):
   has a subscriber is never unloaded (others are after a minute of idleness). So at the first sign of it, `turn/started`, which only
   subscribers get, we hang up and dial again: that ends the subscription, and threads that exist already do not get us as another.
 
+- **Whoever says `initialize` first gives the app-server its name**: all its threads then say `originator: "agentdash"`. So we dial only
+  when a thread has been loaded: then Codex's own client has introduced itself, and who comes later changes nothing.
+
 Nothing is asked that changes anything, and nothing that Codex asks is answered: see `ALLOWED`.
 """
 
@@ -48,6 +51,7 @@ ALLOWED: Final = frozenset(
 """The methods that may be sent. The socket would take others too, also such as start turns and grant approvals."""
 
 _SOCKET: Final = "app-server-control/app-server-control.sock"
+_LOCKS: Final = "thread-writer-locks"
 _PATIENCE: Final = 2.0
 """Seconds that an app-server has for opening the connection, and again for answering `initialize`; it takes milliseconds."""
 _MESSAGE_CAP: Final = 16 << 20
@@ -82,7 +86,7 @@ class ControlFeed:
     name = "codex feed"
 
     def __init__(self, home: Path, clock: Clock, *, uid: int | None = None) -> None:
-        self._path, self._clock = home / _SOCKET, clock
+        self._path, self._locks, self._clock = home / _SOCKET, home / _LOCKS, clock
         self._uid = os.getuid() if uid is None else uid
         self._told: tuple[bool, str] = (False, _ABSENT)
         self._seen = _Seen()
@@ -182,7 +186,17 @@ class ControlFeed:
             raise OSError(f"{path} is not a socket")
         if status.st_uid != self._uid:
             raise PermissionError(f"{path} belongs to user {status.st_uid}")
+        if not self._loaded_since(status.st_mtime):
+            raise _AbsentError
         return path
+
+    def _loaded_since(self, began: float) -> bool:
+        """Whether a thread has been loaded since the socket was made: each has a lock file then."""
+        try:
+            with os.scandir(self._locks) as locks:
+                return any(lock.name.endswith(".lock") and lock.name[0] != "." and lock.stat().st_mtime >= began for lock in locks)
+        except OSError:
+            return False
 
     def _tell(self, emit: Callable[[Sequence[Event]], None], ok: bool, detail: str) -> None:
         if (ok, detail) != self._told:

@@ -84,6 +84,22 @@ async def test_a_tui_its_pane_its_command_and_its_flags(codex: OpenLab) -> None:
         assert (got.network_flag, got.sandbox_flag, got.seccomp, got.network_namespace) == ("1", "unset", 2, "own")
 
 
+async def test_two_tuis_of_one_daemon_are_told_apart_and_codex_does_not_notice_us(codex: OpenLab) -> None:
+    """Whoever introduces himself first to Codex's server gives it its name: with the dashboard running before, it must not be ours."""
+    lab = codex({"work": [{"say": "all done"}]})
+    async with watching(lab) as seen:
+        for name in ("first", "second"):
+            pane = await lab.tui()
+            pane.submit(f"[[work]] {name}")
+            found = await seen.until(
+                lambda w, name=name: w.state is State.COMPLETED and w.name == f"[[work]] {name}" and w.pane is not None
+            )  # type: ignore[misc]
+            assert found.pane is not None
+            assert found.pane.key.id == pane.id
+    heads = [json.loads(path.read_bytes().partition(b"\n")[0])["payload"] for path in lab.home.glob("sessions/*/*/*/*.jsonl")]
+    assert {head["originator"] for head in heads} == {"codex-tui"}
+
+
 async def test_an_approval_is_waited_for_and_given(codex: OpenLab) -> None:
     lab = codex({"ask": [{"run": "touch allowed; sleep 3", "escalate": "May I?"}, {"say": "all done"}]})
     async with watching(lab) as seen:

@@ -38,6 +38,14 @@ def thread(ident: str, status: dict[str, Any], *, helper: bool = False) -> dict[
     return {"id": ident, "preview": "fix the tests", "status": status, "source": "vscode", "cwd": "/home/dev", "turns": [], **more}
 
 
+def load_thread(home: Path) -> None:
+    """What Codex does on disk when its own client has begun with a thread."""
+    lock = home / "thread-writer-locks" / f"{MAIN}.lock"
+    lock.parent.mkdir(exist_ok=True)
+    lock.unlink(missing_ok=True)
+    lock.touch()
+
+
 class AppServer:
     """Answers what a feed may ask, and can be told to push, ask, babble, stay silent and die."""
 
@@ -62,6 +70,7 @@ class AppServer:
         link.parent.mkdir(exist_ok=True)
         link.unlink(missing_ok=True)
         link.symlink_to(self._place)
+        load_thread(self._home)
 
     async def die(self) -> None:
         """As a kill does: the link and the socket stay behind."""
@@ -384,6 +393,7 @@ async def test_something_else_behind_the_socket_is_a_problem(server: AppServer, 
     await server.die()
     server._place.unlink()
     async with await asyncio.start_unix_server(hello, server._place):
+        load_thread(tmp_path)
         [said] = await ControlFeed(tmp_path, clock).look(5.0)
     assert said == SourceSeen(at=5.0, name="codex feed", ok=False, detail="app-server: did not receive a valid HTTP response")
 
@@ -395,6 +405,19 @@ async def test_a_socket_of_somebody_else_is_not_touched(server: AppServer, tmp_p
         assert feed.problem == f"{server._place} belongs to user {os.getuid()}"
         assert len(await feed.look(1.0)) == 1
     assert server.calls == 0
+
+
+async def test_we_are_never_the_first_to_introduce_ourselves(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+    """Codex would take our name for its own, and write it into every rollout."""
+    lock = tmp_path / "thread-writer-locks" / f"{MAIN}.lock"
+    os.utime(lock, (0, 0))  # left over from a server before this one
+    feed = ControlFeed(tmp_path, clock)
+    assert await feed.look(1.0) == []
+    (lock.parent / ".coordination.lock").touch()
+    assert await feed.look(1.0) == []
+    assert server.calls == 0
+    load_thread(tmp_path)
+    assert await feed.look(0.0, timeout=10) == [source("connected", ok=True)]
 
 
 async def test_a_file_in_the_sockets_place_is_a_problem(tmp_path: Path, clock: Clock) -> None:
