@@ -20,7 +20,8 @@ from agentdash.judge.kinship import Owned
 
 _SETTLING: Final = 1.0
 """Seconds that a process may take to show before its absence counts: a pass over all processes and a fork."""
-_SCREEN_KNOWS: Final = (State.WAITING_APPROVAL, State.WAITING_INPUT, State.FAILED_PROVIDER)
+_SCREEN_KNOWS: Final = (State.WAITING_APPROVAL, State.FAILED_PROVIDER)
+"""What a screen may add while a turn is open. Questions are in the rollout; an idle prompt is only a screen that lags behind."""
 _OWNERLESS: Final = 3.0
 """Seconds after its newest line from which a thread that nobody holds counts as left: open files are looked at every few passes."""
 
@@ -111,7 +112,7 @@ def _on_screen(case: Case) -> Judged | None:
     turn, reading = case.thread.turn, case.reading
     if turn is None or turn.ended_at is not None or reading is None or reading.state not in _SCREEN_KNOWS:
         return None
-    return _shown(reading) if reading.at >= turn.since - _SETTLING else None
+    return _shown(reading) if reading.at >= turn.since else None
 
 
 def _asks(case: Case) -> Judged | None:

@@ -177,6 +177,10 @@ def test_a_turn_that_ended_outranks_its_screen() -> None:
     assert worker(in_a_pane(), read("waiting-approval"), done(at=110)).state is State.COMPLETED
 
 
+def test_a_screen_that_lags_behind_does_not_make_an_open_turn_idle() -> None:
+    assert worker(in_a_pane(), read("waiting-input", rule="codex.fresh", at=100.5)).state is State.RUNNING
+
+
 def test_a_screen_from_before_the_turn_says_nothing_of_it() -> None:
     assert worker(in_a_pane(), read("waiting-approval", at=90.0)).state is State.RUNNING
 
