@@ -14,6 +14,8 @@ from agentdash import __version__
 from agentdash.config import THEMES, Config
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from agentdash.clock import Clock
     from agentdash.facts.pane import PaneKey
     from agentdash.facts.worker import Snapshot
@@ -109,15 +111,15 @@ def status(target: str | None, as_json: bool, **given: Any) -> None:
     from agentdash.report.status import print_status, status_json
 
     config = _config(given)
-    snapshot = _chosen(_look(config), target) or _chosen(_look(replace(config, sessions=None)), target)
+    snapshot = _chosen(_look(config), target)
+    if snapshot is None and config.sessions is not None:  # it may be older than those that are read at first
+        snapshot = _chosen(_look(replace(config, sessions=None)), target)
     if snapshot is None:
         raise click.UsageError(f"no worker is called {target!r}; `agentdash status` lists them all")
     if as_json:
         click.echo(status_json(snapshot))
         return
-    from rich.console import Console
-
-    print_status(snapshot, Console(width=None if sys.stdout.isatty() else 200, highlight=False))
+    print_status(snapshot, _console())
 
 
 @app.command()
@@ -131,7 +133,8 @@ def check(targets: tuple[str, ...], as_json: bool, **given: Any) -> int:
     """
     from agentdash.codex.home import CodexHome, default_home, problem
     from agentdash.report.check import check as audit
-    from agentdash.report.check import check_json, find_rollouts, print_check
+    from agentdash.report.check import find_rollouts, print_check
+    from agentdash.report.document import document_json
 
     home = CodexHome(_config(given).codex_home or default_home())
     if not targets and (trouble := problem(home)) is not None:
@@ -141,11 +144,9 @@ def check(targets: tuple[str, ...], as_json: bool, **given: Any) -> int:
     except LookupError as missing:
         raise click.UsageError(str(missing)) from missing
     if as_json:
-        click.echo(check_json(report))
+        click.echo(document_json(report))
         return report.exit_code
-    from rich.console import Console
-
-    print_check(report, Console(width=None if sys.stdout.isatty() else 200, highlight=False, soft_wrap=True))
+    print_check(report, _console(soft_wrap=True))
     return report.exit_code
 
 
@@ -167,7 +168,8 @@ def explain(screen: TextIO, agent: str, title: str, as_json: bool) -> None:
     """
     from agentdash.config import agents_folder
     from agentdash.facts.text import clean_block, clean_line
-    from agentdash.report.screen import print_screen, screen_json, screen_report
+    from agentdash.report.document import document_json
+    from agentdash.report.screen import print_screen, screen_report
     from agentdash.sensors.rules import RulesProblem, load_rules
     from agentdash.sensors.screens import read_screen, versions_tested
 
@@ -180,7 +182,7 @@ def explain(screen: TextIO, agent: str, title: str, as_json: bool) -> None:
     reading = read_screen(agent, clean_block(screen.read()).split("\n"), title=clean_line(title), rules=rules)
     report = screen_report(reading, agent, versions_tested(agent, reading.rule, rules))
     if as_json:
-        click.echo(screen_json(report))
+        click.echo(document_json(report))
         return
     from rich.console import Console
 
@@ -193,16 +195,15 @@ def explain(screen: TextIO, agent: str, title: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.sessions/1.")
 def sessions(limit: int, as_json: bool, **given: Any) -> None:
     """The sessions of a Codex home, newest first: live, past, archived and compressed ones."""
-    from agentdash.report.sessions import print_sessions, read_sessions, sessions_json
+    from agentdash.report.document import document_json
+    from agentdash.report.sessions import print_sessions, read_sessions
 
     home = _config(given).codex_home
     found = read_sessions(home, limit or None)
     if as_json:
-        click.echo(sessions_json(found))
+        click.echo(document_json(found))
         return
-    from rich.console import Console
-
-    print_sessions(found, Console(width=None if sys.stdout.isatty() else 200, highlight=False))
+    print_sessions(found, _console())
 
 
 def _dashboard(config: Config) -> None:
@@ -251,13 +252,20 @@ def _look(config: Config) -> Snapshot:
     return asyncio.run(Hub(live_sources(config, clock), clock).once())
 
 
+def _console(*, soft_wrap: bool = False) -> Console:
+    """As wide as the terminal; wide enough for a whole row where the output goes to a file or a program."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 200, highlight=False, soft_wrap=soft_wrap)
+
+
 def _chosen(snapshot: Snapshot, target: str | None) -> Snapshot | None:
     """The snapshot of the workers that are meant; None where there are none."""
     if target is None:
         return snapshot
     workers = snapshot.workers
     for match in (
-        [w for w in workers if target in (w.id, w.name) or (w.pane and target in (w.pane.key.id, str(w.pane.key)))],
+        [w for w in workers if w.is_called(target)],
         [w for w in workers if len(target) >= 4 and w.id.startswith(target)],
     ):
         if match:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import count
 from typing import Final, Protocol
 
 from agentdash.clock import Clock
@@ -106,7 +107,7 @@ class Hub:
 
     async def _keep(self, source: Source) -> None:
         """Runs a source; one that fails says so and is started again, later each time."""
-        for attempt in range(1_000_000):
+        for attempt in count():
             try:
                 await source.run(self.emit, lambda: self.fleet)
             except Exception as error:  # shown as the source's health; the others go on

@@ -6,7 +6,7 @@ The screen and every JSON document are functions of a `Snapshot`.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -33,10 +33,17 @@ class State(StrEnum):
     @property
     def needs_you(self) -> bool:
         """Whether somebody has to do something before this worker gets on."""
-        return self in _NEEDS_YOU
+        return self in NEEDS_YOU
 
 
-_NEEDS_YOU = frozenset((State.WAITING_INPUT, State.WAITING_APPROVAL, State.BLOCKED_SANDBOX, State.FAILED_PERMISSION, State.FAILED_PROVIDER))
+NEEDS_YOU: Final = (
+    State.WAITING_APPROVAL,
+    State.WAITING_INPUT,
+    State.BLOCKED_SANDBOX,
+    State.FAILED_PERMISSION,
+    State.FAILED_PROVIDER,
+)
+"""The states in which a worker waits for somebody, the most urgent first."""
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -169,6 +176,10 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     def mismatch(self) -> bool:
         """Whether it got something else than it was configured to have."""
         return self.sandbox.verdict == "mismatch"
+
+    def is_called(self, name: str) -> bool:
+        """Whether this is its id, its name, or its pane (`%4`, or with the server it is on)."""
+        return name in (self.id, self.name) or (self.pane is not None and name in (self.pane.key.id, str(self.pane.key)))
 
 
 class Snapshot(msgspec.Struct, frozen=True):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from agentdash.facts.pane import PaneKey
+from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.process import Process
 
 
 class Tree:
-    """The tracked processes by pid, for walking upwards."""
+    """The tracked processes by pid, for walking upwards, and the panes that they live in."""
 
-    def __init__(self, processes: Iterable[Process], panes: Mapping[int, PaneKey] = {}) -> None:
+    def __init__(self, processes: Iterable[Process], panes: Mapping[PaneKey, Pane]) -> None:
         self._by_pid = {p.pid: p for p in processes}
-        self._panes: dict[int, PaneKey | None] = dict(panes)
+        self._panes: dict[int, PaneKey | None] = {pane.pid: key for key, pane in panes.items() if not pane.dead}
         """The pane of each pid that was asked for."""
 
     def get(self, pid: int) -> Process | None:

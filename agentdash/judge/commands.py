@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from agentdash.facts.events import HostSeen
 from agentdash.facts.fleet import UNSET, Sighting, Thread
@@ -42,11 +42,9 @@ def is_command(process: Process, tree: Tree) -> bool:
     return True
 
 
-def see_commands(
-    threads: dict[str, Thread], processes: Mapping[ProcessKey, Process], new: Iterable[Process], host: HostSeen | None, at: float
-) -> frozenset[ProcessKey]:
+def see_commands(threads: dict[str, Thread], tree: Tree, new: Iterable[Process], host: HostSeen | None, at: float) -> frozenset[ProcessKey]:
     """Adds what `new` processes have to the sightings of their threads (in `threads`, in place); returns those that were added."""
-    tree, added = Tree(processes.values()), set()
+    added = set()
     for process in new:
         thread = threads.get(thread_of(process) or "")
         if thread is not None and is_command(process, tree):

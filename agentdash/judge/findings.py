@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.facts.fleet import UNSET, Call, PolicyPeriod, Sighting, Thread
+from agentdash.facts.fleet import UNSET, PolicyPeriod, Sighting, Thread
 from agentdash.facts.policy import Network, Policy
 from agentdash.facts.worker import Direction, Evidence, Finding, Got, Judged, Sandbox, Severity, State, Verdict
 from agentdash.judge.printed import SANDBOX_FLAG
@@ -57,7 +57,6 @@ def judge_sandbox(thread: Thread, judged: Judged, platform: str | None) -> Sandb
         platform: `sys.platform` of the machine its live processes were seen on.
     """
     policy = thread.policy
-    newest = max(thread.sightings, key=lambda s: s.last, default=None)
     if thread.helper:
         return Sandbox("unverified", policy, None, _got(thread))
     found: list[Finding] = []
@@ -68,7 +67,7 @@ def judge_sandbox(thread: Thread, judged: Judged, platform: str | None) -> Sandb
         seen = Seen(sighting, period, platform if sighting.source == "environment" and platform else thread.platform)
         found += [f for check in _CHECKS if (f := check(seen)) is not None]
     findings = _merged(found)
-    verdict: Verdict = "mismatch" if findings else "match" if newest is not None and policy is not None else "unverified"
+    verdict: Verdict = "mismatch" if findings else "match" if thread.sightings and policy is not None else "unverified"
     if (blocked := _blocked(thread, judged)) is not None:
         findings = (*findings, blocked)
     return Sandbox(verdict, policy, _applied(thread), _got(thread), findings)
@@ -163,7 +162,7 @@ def _blocked(thread: Thread, judged: Judged) -> Finding | None:
         since=at,
         last=at,
         count=1,
-        evidence=(_quote("output", at, f"denied-{denial.what}", call),),
+        evidence=(Evidence("output", at, f"denied-{denial.what}", f"`{call.text}` -> {denial.quote}"),),
         remedy=writable_root(denial.path, thread.policy) if denial.what == "filesystem" and denial.path else None,
         calls=(call.id,),
     )
@@ -245,7 +244,3 @@ def _applied(thread: Thread) -> str | None:
         return None
     wish = "outside of the sandbox" if call.escalation.kind == "escalated" else "with additional permissions"
     return f"asked to run {wish}: {call.outcome or 'open'}"
-
-
-def _quote(source: str, at: float, rule: str, call: Call) -> Evidence:
-    return Evidence(source, at, rule, f"`{call.text}` -> {call.denial.quote if call.denial else ''}")

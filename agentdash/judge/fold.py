@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
 from agentdash.facts import events as e
 from agentdash.facts.fleet import Fleet, Locks, Source, Tenant, Thread
 from agentdash.facts.pane import Pane, PaneKey
-from agentdash.facts.process import Process, ProcessKey
+from agentdash.facts.process import Process
 from agentdash.judge.ancestry import Tree
 from agentdash.judge.commands import see_commands
 from agentdash.judge.thread import advance
@@ -54,8 +54,9 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
                 tenants = {k: replace(t, gone_at=event.at) if t.key == gone else t for k, t in tenants.items()}
             case e.ProcessesCounted():
                 looked = event.at
-                tenants |= _tenants(panes, processes)
-                sighted |= see_commands(threads, processes, [p for p in processes.values() if p.key not in sighted], host, event.at)
+                tree = Tree(processes.values(), panes)
+                tenants |= _tenants(tree, processes.values())
+                sighted |= see_commands(threads, tree, [p for p in processes.values() if p.key not in sighted], host, event.at)
             case e.LocksSeen():
                 locks = Locks(event.at, event.holders, event.readable)
             case e.HostSeen():
@@ -86,11 +87,10 @@ def _seen_pane(was: Pane | None, now: Pane, at: float) -> Pane:
     return replace(now, screen=was.screen, drawn_at=was.drawn_at, titled_at=was.titled_at if was.title == now.title else at)
 
 
-def _tenants(panes: Mapping[PaneKey, Pane], processes: Mapping[ProcessKey, Process]) -> dict[PaneKey, Tenant]:
+def _tenants(tree: Tree, processes: Iterable[Process]) -> dict[PaneKey, Tenant]:
     """Which worker CLI lives in which pane now."""
-    tree = Tree(processes.values(), {pane.pid: key for key, pane in panes.items() if not pane.dead})
     found: dict[PaneKey, Tenant] = {}
-    for process in processes.values():
+    for process in processes:
         if process.agent and not process.zombie and (key := tree.pane(process)) is not None:
             known = found.get(key)
             # of a wrapper and the program it started, the outer one is the worker

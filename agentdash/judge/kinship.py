@@ -27,8 +27,6 @@ _EARLY = 5.0
 """Seconds by which a thread's stated time may precede its TUI's start: clocks and rounding."""
 _PROMPT = 24
 """Characters of a prompt that must stand on a screen to count as seen there."""
-
-
 _SHORTEST = 6
 """Shorter prompts (`go`) could stand on any screen."""
 
@@ -61,7 +59,7 @@ class Kinship(msgspec.Struct, frozen=True):
 
 def kinship(fleet: Fleet) -> Kinship:
     """The ties of a fleet."""
-    tree = Tree(fleet.processes.values(), {pane.pid: key for key, pane in fleet.panes.items() if not pane.dead})
+    tree = Tree(fleet.processes.values(), fleet.panes)
     below: dict[PaneKey, list[Process]] = {}
     for process in sorted(fleet.processes.values(), key=lambda p: p.key):
         if (key := tree.pane(process)) is not None:

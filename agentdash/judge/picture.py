@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -13,18 +12,10 @@ from agentdash.facts.fleet import Fleet, Tenant, Thread
 from agentdash.facts.pane import Pane
 from agentdash.facts.process import Process
 from agentdash.facts.text import clean_line
-from agentdash.facts.worker import Agent, Judged, Link, Snapshot, State, Worker
+from agentdash.facts.worker import NEEDS_YOU, Agent, Judged, Link, Snapshot, Worker
 from agentdash.judge.findings import judge_sandbox
 from agentdash.judge.kinship import Kinship, Owned, Placed, kinship
 from agentdash.judge.state import Case, judge_pane, judge_thread
-
-_WORST_FIRST: Final = (
-    State.WAITING_APPROVAL,
-    State.WAITING_INPUT,
-    State.BLOCKED_SANDBOX,
-    State.FAILED_PERMISSION,
-    State.FAILED_PROVIDER,
-)
 
 
 class Memo:
@@ -157,13 +148,13 @@ def _pane_worker(fleet: Fleet, kin: Kinship, pane: Pane, tenant: Tenant) -> Work
         pids=tuple(p.pid for p in processes),
         cwd=main.cwd if main else None,
         last_activity=max(seen, default=None),
-        line=judged.why if judged.state in _WORST_FIRST else next((x.strip() for x in reversed(pane.screen) if x.strip()), ""),
+        line=judged.why if judged.state.needs_you else next((x.strip() for x in reversed(pane.screen) if x.strip()), ""),
         links=(Link(f"pid {tenant.key.pid}", f"descends from the pane's first process (pid {pane.pid})"),),
     )
 
 
 def _line(thread: Thread, judged: Judged) -> str:
-    if judged.state in _WORST_FIRST:
+    if judged.state.needs_you:
         return clean_line(judged.why, 300)
     if thread.open_calls:
         call = thread.open_calls[-1]
@@ -214,5 +205,5 @@ def _family(worker: Worker, children: dict[str, list[Worker]], depth: int, seen:
 
 
 def _needs(workers: Iterable[Worker]) -> tuple[str, ...]:
-    waiting = [w for w in workers if w.state in _WORST_FIRST]
-    return tuple(f"{w.state} {w.name}" for w in sorted(waiting, key=lambda w: _WORST_FIRST.index(w.state)))
+    waiting = [w for w in workers if w.state.needs_you]
+    return tuple(f"{w.state} {w.name}" for w in sorted(waiting, key=lambda w: NEEDS_YOU.index(w.state)))

@@ -124,11 +124,6 @@ def check(paths: Iterable[Path]) -> CheckReport:
     return CheckReport("agentdash.check/1", threads, totals)
 
 
-def check_json(report: CheckReport) -> bytes:
-    """The document as indented JSON, without a final newline."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2)
-
-
 def print_check(report: CheckReport, console: Console) -> None:
     """What was found, thread by thread, and the totals."""
     for thread in report.threads:

@@ -55,11 +55,6 @@ def screen_report(reading: Reading, agent: str, versions_tested: Sequence[str]) 
     )
 
 
-def screen_json(report: ScreenReport) -> bytes:
-    """The document as indented JSON, without a final newline."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2)
-
-
 def print_screen(report: ScreenReport, console: Console) -> None:
     """The reading in a few lines, with what it leaves open."""
     table = Table(box=None, show_header=False, pad_edge=False)

@@ -58,11 +58,6 @@ def read_sessions(root: Path | None, limit: int | None) -> SessionsReport:
     return SessionsReport("agentdash.sessions/1", clean_line(str(home.root)), problem(home), found)
 
 
-def sessions_json(report: SessionsReport) -> bytes:
-    """The document as indented JSON, without a final newline."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2)
-
-
 def print_sessions(report: SessionsReport, console: Console) -> None:
     """The sessions as a table; a home without any says why."""
     if not report.sessions:

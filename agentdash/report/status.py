@@ -11,6 +11,7 @@ from rich.text import Text
 
 from agentdash.facts import worker as w
 from agentdash.facts.policy import Policy
+from agentdash.report.document import document_json
 from agentdash.report.times import ago, iso
 
 
@@ -119,7 +120,7 @@ def status_report(snapshot: w.Snapshot) -> StatusReport:
 
 def status_json(snapshot: w.Snapshot) -> bytes:
     """The document as indented JSON, without a final newline."""
-    return msgspec.json.format(msgspec.json.encode(status_report(snapshot)), indent=2)
+    return document_json(status_report(snapshot))
 
 
 def print_status(snapshot: w.Snapshot, console: Console) -> None:

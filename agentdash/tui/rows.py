@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from agentdash.facts.worker import State, Worker
+from agentdash.facts.worker import NEEDS_YOU, State, Worker
 
-_URGENCY: Final = {
-    State.WAITING_APPROVAL: 0,
-    State.WAITING_INPUT: 1,
-    State.BLOCKED_SANDBOX: 2,
-    State.FAILED_PERMISSION: 3,
-    State.FAILED_PROVIDER: 4,
-    State.RUNNING: 6,
-    State.UNKNOWN: 7,
-    State.UNREACHABLE: 8,
-    State.COMPLETED: 9,
-    State.INTERRUPTED: 9,
-    State.EXITED: 10,
-}
-_MISMATCH: Final = 5
+_MISMATCH: Final = len(NEEDS_YOU)
 """A mismatch comes after those who need somebody and before everybody else."""
+_URGENCY: Final = {state: rank for rank, state in enumerate(NEEDS_YOU)} | {
+    State.RUNNING: _MISMATCH + 1,
+    State.UNKNOWN: _MISMATCH + 2,
+    State.UNREACHABLE: _MISMATCH + 3,
+    State.COMPLETED: _MISMATCH + 4,
+    State.INTERRUPTED: _MISMATCH + 4,
+    State.EXITED: _MISMATCH + 5,
+}
 
 
 class Row(NamedTuple):

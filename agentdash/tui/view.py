@@ -47,5 +47,5 @@ class Drawn(Protocol):
 
 def find(snapshot: Snapshot, wanted: str) -> Worker | None:
     """The worker of this name, pane or id; else the first whose id begins so."""
-    exact = (w for w in snapshot.workers if wanted in (w.name, w.id) or (w.pane and wanted in (w.pane.key.id, str(w.pane.key))))
+    exact = (w for w in snapshot.workers if w.is_called(wanted))
     return next(exact, next((w for w in snapshot.workers if w.id.startswith(wanted)), None))

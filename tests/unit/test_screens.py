@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from agentdash.facts.worker import State
-from agentdash.report.screen import print_screen, screen_json, screen_report
+from agentdash.report.document import document_json
+from agentdash.report.screen import print_screen, screen_report
 from agentdash.sensors.rules import RulesProblem, load_rules, package_rules
 from agentdash.sensors.screens import NOTHING, Reading, read_screen, versions_tested
 
@@ -270,7 +271,7 @@ def test_a_rules_file_that_cannot_be_read(tmp_path: Path) -> None:
 def test_a_reading_as_a_document() -> None:
     reading = read("codex-0.169.0", "approve-edit")
     report = screen_report(reading, "codex", versions_tested("codex", reading.rule)[:2])
-    assert msgspec.json.decode(screen_json(report)) == {
+    assert msgspec.json.decode(document_json(report)) == {
         "schema": "agentdash.explain-screen/1",
         "agent": "codex",
         "state": "waiting-approval",
