@@ -1,0 +1,68 @@
+"""The commands: flags in, exit code out. A command's module is imported when it is run, so that `--version` is quick."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, Final
+
+import click
+
+from agentdash import __version__
+from agentdash.cli.options import FLEET, LOOK, config_of, given_flags, options
+
+COMMANDS: Final = {
+    "demo": "screens",
+    "split": "screens",
+    "status": "status",
+    "sessions": "status",
+    "check": "check",
+    "explain": "explain",
+}
+"""Each command and the module of this package that it lives in."""
+
+
+class _Commands(click.Group):
+    """A group whose commands are imported when somebody asks for them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"agentdash.cli.{COMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+
+@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@options(FLEET, LOOK)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def app(context: click.Context, /, **given: Any) -> None:
+    """What every coding agent is doing, why, and in which sandbox: configured beside got.
+
+    Without a command: the live dashboard.
+    """
+    context.obj = given_flags(given)
+    if context.invoked_subcommand is None:
+        from agentdash.cli.screens import dashboard
+
+        dashboard(config_of({}))
+
+
+def main() -> None:
+    """The console script: every problem is one line on stderr and exit 2."""
+    try:
+        sys.exit(app.main(standalone_mode=False, prog_name="agentdash"))
+    except click.ClickException as problem:
+        click.echo(f"agentdash: {problem.format_message().rstrip('.')} (agentdash --help shows what there is)", err=True)
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read has left; nothing is wrong
+        sys.exit(0)

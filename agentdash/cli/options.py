@@ -1,0 +1,67 @@
+"""Flags that several commands share, and the one configuration that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from agentdash.config import THEMES, Config
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+PATH = click.Path(path_type=Path)
+FLEET = (
+    click.option("--codex-home", type=PATH, metavar="DIR", help="Codex home to watch (default: $CODEX_HOME or ~/.codex)."),
+    click.option("-L", "socket_names", multiple=True, metavar="NAME", help="Also watch this tmux server, as for `tmux -L`."),
+    click.option("-S", "socket_paths", multiple=True, type=PATH, metavar="PATH", help="Also watch this tmux socket, as for `tmux -S`."),
+    click.option("--no-tmux", is_flag=True, default=None, help="Leave tmux alone."),
+    click.option("--all", "everything", is_flag=True, default=None, help="Read all sessions, not only the newest 50 and the last day's."),
+)
+LOOK = (
+    click.option("--ascii", is_flag=True, default=None, help="Draw with plain ASCII characters."),
+    click.option("--theme", type=click.Choice(THEMES), metavar="NAME", help=f"Colours: {', '.join(THEMES)}."),
+)
+
+
+def options(*groups: tuple[Callable[[_F], _F], ...]) -> Callable[[_F], _F]:
+    """Adds groups of flags to a command, in their order."""
+
+    def add(command: _F) -> _F:
+        for group in reversed(groups):
+            for option in reversed(group):
+                command = option(command)
+        return command
+
+    return add
+
+
+def given_flags(values: dict[str, Any]) -> dict[str, Any]:
+    """Those that were really given."""
+    return {name: value for name, value in values.items() if value not in (None, ())}
+
+
+def config_of(given: dict[str, Any]) -> Config:
+    """Flags before the subcommand and after it are the same flags; the later one wins."""
+    context = click.get_current_context()
+    flags = {**(context.find_object(dict) or {}), **given_flags(given)}
+    return Config(
+        codex_home=flags.get("codex_home"),
+        tmux=not flags.get("no_tmux"),
+        socket_names=tuple(flags.get("socket_names", ())),
+        socket_paths=tuple(flags.get("socket_paths", ())),
+        ascii=bool(flags.get("ascii")),
+        theme=flags.get("theme"),
+        sessions=None if flags.get("everything") else Config().sessions,
+    )
+
+
+def flags_of(config: Config) -> list[str]:
+    """The flags that make a new agentdash have this configuration."""
+    flags = ["--codex-home", str(config.codex_home)] if config.codex_home else []
+    flags += [part for name in config.socket_names for part in ("-L", name)]
+    flags += [part for path in config.socket_paths for part in ("-S", str(path))]
+    flags += ["--theme", config.theme] if config.theme else []
+    switches = {"--no-tmux": not config.tmux, "--ascii": config.ascii, "--all": config.sessions is None}
+    return flags + [flag for flag, on in switches.items() if on]
