@@ -39,6 +39,8 @@ class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
     """The path that was refused, where the output or the command names it; may start with `~`."""
     certain: bool = True
     """False for words that a plain failure would use as well (`Could not resolve host`)."""
+    source: Literal["output", "log"] = "output"
+    """Where it was read: in what the command printed, or in Codex's own log."""
 
 
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -82,6 +84,19 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the model gave anything in this turn."""
 
 
+Granted = Literal["outside", "more"]
+"""What a command was allowed beyond the policy: to run outside of the sandbox, or inside with additional permissions."""
+
+
+class Applied(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What Codex put between itself and a command."""
+
+    by: str
+    """`codex-linux-sandbox`, `bwrap`, `sandbox-exec`; `nothing` where the command is Codex's own child."""
+    policy: Policy | None = None
+    """The policy in the launcher's arguments; None where there is none, or it cannot be read."""
+
+
 class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
     """What commands of a thread were seen to have, under one policy. Equal sightings are one, counted."""
 
@@ -93,11 +108,26 @@ class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
     """`CODEX_SANDBOX_NETWORK_DISABLED`: its value, `unset`, or None where nobody looked."""
     sandbox_flag: str | None = None
     """`CODEX_SANDBOX`, likewise."""
-    escalated: bool = False
+    granted: Granted | None = None
     by_user: bool = False
+    called: bool = True
+    """Whether the call that started it is known: without one it may be the user's own command, which no sandbox holds."""
     seccomp: int | None = None
+    no_new_privs: bool | None = None
     own_network: bool | None = None
-    """Whether the process is in another network namespace than agentdash; None: not known."""
+    """Whether the process is in another network namespace than its Codex; None: not known."""
+    mediated: bool = False
+    """Whether it was given Codex's proxy (`CODEX_NETWORK_PROXY_ACTIVE`), which answers for the network in its namespace."""
+    boxed: bool | None = None
+    """Whether the kernel restricts it more than its Codex (seccomp, no_new_privs, namespaces); None: not known."""
+    nested: bool = False
+    """Whether its Codex itself runs inside of a sandbox that a launcher above it built."""
+    applied: Applied | None = None
+    """What stands above it; None: not seen."""
+    unwritable: tuple[str, ...] = ()
+    """Roots that the policy lets be written and the command's mounts do not."""
+    exposed: tuple[str, ...] = ()
+    """Paths that the policy keeps from being written and the command's mounts do not."""
     first: float = 0.0
     last: float = 0.0
     count: int = 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, Literal
 
@@ -47,6 +47,10 @@ _SLASH_TMP: Final = "/tmp"  # noqa: S108 - a name in a policy, nothing is writte
 _ACCESS: Final[dict[str, Access]] = {"read": "read", "write": "write", "deny": "deny", "none": "deny"}
 """`none` until 0.130."""
 _SPECIAL: Final = {"root": "/", "slash_tmp": _SLASH_TMP, "tmpdir": TMPDIR}
+_PROTECTED: Final = (".git", ".agents", ".codex", ".aws")
+"""What stays read-only at the top of every writable root, also where the policy does not say so (0.169; `.aws` is not in 0.150)."""
+_OWN: Final = ("/dev", "/proc", "/sys")
+"""Places of which a sandbox has its own: no policy speaks of them."""
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -89,7 +93,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
         return any(r.access == "deny" for r in self.rules)
 
     def may_write(self, path: str, tmpdir: str | None = None) -> bool | None:
-        """May this absolute path be written under this policy? None: the policy does not say (unknown tags, relative paths).
+        """May this absolute path be written under this policy? None: the policy does not say (unknown tags, relative paths, `/dev`).
 
         Args:
             path: absolute and normalised by the caller as far as symlinks go.
@@ -100,6 +104,8 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.filesystem is Filesystem.UNKNOWN or not path.startswith("/"):
             return None
         path = posixpath.normpath(path)
+        if any(path == own or path.startswith(own + "/") for own in _OWN):
+            return None
         best: tuple[int, bool] | None = None
         for rule in self.rules:
             if not (depth := _covers(rule, path, tmpdir)):
@@ -109,6 +115,10 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
             if best is None or candidate[0] > best[0] or (candidate[0] == best[0] and best[1] and not candidate[1]):
                 best = candidate
         return best is not None and best[1]
+
+    def grants_less_than(self, other: Policy) -> tuple[str, ...]:
+        """Roots that may be written under `other` and not under this policy; `$TMPDIR` is left out, nobody knows where it is."""
+        return tuple(root for root in other.writable_roots if self.may_write(root) is False)
 
     def brief(self) -> str:
         """`full`, `read net-`, `ws net-`, `ws net+` ...: the policy in a table cell."""
@@ -152,11 +162,11 @@ def from_turn(payload: Mapping[str, Any]) -> Policy | None:
     workspaces = tuple(dict.fromkeys((cwd, *named)))
     profile, legacy = payload.get("permission_profile"), payload.get("sandbox_policy")
     if isinstance(profile, Mapping) and profile.get("type") in ("managed", "disabled", "external"):
-        policy = _from_profile(profile, workspaces)
+        policy = from_profile(profile, workspaces)
     elif isinstance(legacy, Mapping):
-        policy = _from_legacy(legacy, cwd)
+        policy = from_sandbox_policy(legacy, cwd)
     elif isinstance(legacy, str):
-        policy = _from_legacy({"type": legacy}, cwd)
+        policy = from_sandbox_policy({"type": legacy}, cwd)
     elif profile is not None or payload.get("approval_policy") is not None:
         policy = Policy()
     else:
@@ -188,18 +198,24 @@ def from_environment_context(text: str) -> tuple[Policy | None, str | None]:
     roots = re.findall(r"<root>([^<]*)</root>", text)
     legacy = {"type": mode, "network_access": network == "enabled", "writable_roots": roots}
     approval = tags.get("approval_policy") or _line(text, "Approval policy")
-    return msgspec.structs.replace(_from_legacy(legacy, cwd or ""), approval=approval), cwd
+    return msgspec.structs.replace(from_sandbox_policy(legacy, cwd or ""), approval=approval), cwd
 
 
-def _from_profile(profile: Mapping[str, Any], workspaces: Sequence[str]) -> Policy:
-    kind = profile["type"]
+def from_profile(profile: Mapping[str, Any], workspaces: Sequence[str]) -> Policy:
+    """The policy of a `permission_profile` object (0.125+); it also stands in the arguments of Codex's sandbox helper (0.128+).
+
+    Args:
+        profile: the decoded JSON.
+        workspaces: what `project_roots` stands for; the working directory first.
+    """
+    kind = profile.get("type")
     if kind == "disabled":
         return Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody")
     network = {"restricted": Network.OFF, "enabled": Network.ON}.get(str(profile.get("network")), Network.UNKNOWN)
     if kind == "external":
         return Policy(Filesystem.UNRESTRICTED, network, enforced_by="external")
     files = profile.get("file_system")
-    if not isinstance(files, Mapping):
+    if kind != "managed" or not isinstance(files, Mapping):
         return Policy(network=network)
     if files.get("type") == "unrestricted":
         return Policy(Filesystem.UNRESTRICTED, network)
@@ -210,7 +226,16 @@ def _from_profile(profile: Mapping[str, Any], workspaces: Sequence[str]) -> Poli
     if None in read:
         return Policy(network=network)
     rules = tuple(rule for of_entry in read for rule in of_entry or ())
-    return Policy(_classify(rules), network, rules)
+    return Policy(_classify(rules), network, (*rules, *_protections(rules)))
+
+
+def _protections(rules: Sequence[Rule]) -> Iterator[Rule]:
+    """The read-only tops of writable roots that no rule names: Codex adds them by itself."""
+    roots = [rule.path for rule in rules if rule.access == "write" and not rule.glob and rule.path != "/"]
+    named = {rule.path for rule in rules}
+    listed = [posixpath.basename(path) for path in named if posixpath.dirname(path) in roots and posixpath.basename(path) in _PROTECTED]
+    for root in roots:
+        yield from (Rule(path, "read") for name in sorted(set(listed)) or _PROTECTED if (path := posixpath.join(root, name)) not in named)
 
 
 def _rules(entry: Any, workspaces: Sequence[str]) -> list[Rule] | None:
@@ -247,8 +272,8 @@ def _classify(rules: Sequence[Rule]) -> Filesystem:
     return Filesystem.WORKSPACE if writable else Filesystem.READ_ONLY
 
 
-def _from_legacy(policy: Mapping[str, Any], cwd: str) -> Policy:
-    """`sandbox_policy`: tagged `mode` in 0.36-0.58, `type` since."""
+def from_sandbox_policy(policy: Mapping[str, Any], cwd: str) -> Policy:
+    """The policy of a `sandbox_policy` object: tagged `mode` in 0.36-0.58, `type` since; in the helper's arguments through 0.125."""
     kind = policy.get("type") or policy.get("mode")
     network = Network.ON if policy.get("network_access") in (True, "enabled") else Network.OFF
     if kind == "danger-full-access":

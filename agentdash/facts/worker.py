@@ -102,7 +102,10 @@ class Got(msgspec.Struct, frozen=True, omit_defaults=True):
     network_flag: str | None = None
     sandbox_flag: str | None = None
     seccomp: int | None = None
+    no_new_privs: bool | None = None
     network_namespace: Literal["host", "own"] | None = None
+    sandboxed: bool | None = None
+    """Whether the kernel restricts it more than its Codex."""
     at: float | None = None
     source: str | None = None
 

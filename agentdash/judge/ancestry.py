@@ -45,6 +45,11 @@ def is_multiplexer(process: Process) -> bool:
     return process.name.startswith("tmux")
 
 
+def is_codex(process: Process) -> bool:
+    """Whether this process runs Codex's turns: a Codex of one terminal, or the shared server."""
+    return process.agent == "codex" or is_daemon(process)
+
+
 def is_daemon(process: Process) -> bool:
     """Whether this is Codex's shared background server (0.160+) rather than a Codex that belongs to one terminal."""
     return "app-server" in process.argv[:4]

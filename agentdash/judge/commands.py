@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterable
 
 from agentdash.facts.events import HostSeen
-from agentdash.facts.fleet import UNSET, Sighting, Thread
+from agentdash.facts.fleet import UNSET, Call, Sighting, Thread
 from agentdash.facts.process import Kernel, Process, ProcessKey
-from agentdash.judge.ancestry import Tree, is_daemon, is_multiplexer
+from agentdash.judge.ancestry import Tree, is_codex, is_daemon, is_multiplexer
+from agentdash.judge.applied import applied, launcher
+from agentdash.judge.escalation import granted
 from agentdash.judge.printed import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.judge.thread import policy_at, see
-
-_HELPERS = frozenset(("codex-linux-sandbox", "bwrap", "sandbox-exec", "codex-execve-wrapper"))
-"""What Codex puts between itself and a command: it carries the command's environment, but not yet its sandbox."""
 
 
 def thread_of(process: Process) -> str | None:
     """The thread that the process's environment names (0.98+)."""
     return process.env.get("CODEX_THREAD_ID") if process.env else None
-
-
-def is_helper(process: Process) -> bool:
-    """Whether this is Codex's sandbox launcher rather than the command in it."""
-    return process.name in _HELPERS or (bool(process.argv) and posixpath.basename(process.argv[0]) in _HELPERS)
 
 
 def is_command(process: Process, tree: Tree) -> bool:
@@ -32,7 +25,7 @@ def is_command(process: Process, tree: Tree) -> bool:
     Agents, sandbox launchers and tmux servers are not, nor is what has merely inherited the variables: panes of a tmux server that a
     command started, and the servers and hooks of a Codex that was itself started by a command.
     """
-    if process.agent or is_daemon(process) or is_helper(process) or is_multiplexer(process):
+    if process.agent or is_daemon(process) or launcher(process) or is_multiplexer(process):
         return False
     for parent in tree.above(process):
         if is_multiplexer(parent):
@@ -48,30 +41,68 @@ def see_commands(threads: dict[str, Thread], tree: Tree, new: Iterable[Process],
     for process in new:
         thread = threads.get(thread_of(process) or "")
         if thread is not None and is_command(process, tree):
-            threads[thread.id] = see(thread, _sighting(thread, process, _yardstick(process, tree, host), at))
+            threads[thread.id] = see(thread, _sighting(thread, process, tree, host, at))
             added.add(process.key)
     return frozenset(added)
 
 
-def _yardstick(process: Process, tree: Tree, host: HostSeen | None) -> int | None:
-    """The network namespace a command has unless it was given one of its own: its Codex's, or else agentdash's."""
-    codex = next((p.kernel for p in tree.above(process) if p.agent == "codex" and p.kernel and p.kernel.net), None)
-    return (codex or (host.kernel if host else None) or Kernel()).net
+def _yardstick(process: Process, tree: Tree, host: HostSeen | None) -> Kernel:
+    """What a command has unless something restricts it: what its Codex has, or else agentdash."""
+    codex = next((p.kernel for p in tree.above(process) if is_codex(p) and p.kernel), None)
+    return codex or (host.kernel if host else None) or Kernel()
 
 
-def _sighting(thread: Thread, process: Process, own: int | None, at: float) -> Sighting:
-    env, kernel = process.env or {}, process.kernel
-    call = env.get("CODEX_TOOL_CALL_ID")
-    known = next((c for c in (*thread.open_calls, *reversed(thread.calls)) if c.id == call), None)
+def _is_nested(process: Process, tree: Tree) -> bool:
+    """Whether a sandbox launcher stands above the Codex that runs this command."""
+    above = list(tree.above(process))
+    own = next((at for at, parent in enumerate(above) if is_codex(parent)), len(above))
+    return any(launcher(parent) for parent in above[own:])
+
+
+def _is_boxed(kernel: Kernel | None, own: Kernel) -> bool | None:
+    """Whether a process is restricted where its Codex is not. A container around both restricts both, and is no sandbox of Codex."""
+    if kernel is None:
+        return None
+    marks = [
+        (kernel.seccomp, own.seccomp),
+        (kernel.no_new_privs, own.no_new_privs),
+        (kernel.user, own.user),
+        (kernel.mnt, own.mnt),
+        (kernel.pid, own.pid),
+    ]
+    known = [ours != theirs for ours, theirs in marks if ours is not None and theirs is not None]
+    return any(known) if known else None
+
+
+def _call(thread: Thread, call: str | None) -> Call | None:
+    """The call that a command belongs to: the one with its id (0.163+), else the only one that is open.
+
+    Commands of a code-mode script have ids of their own, which the file tells when they end: until then they are the script's.
+    """
+    if hit := next((c for c in (*thread.open_calls, *reversed(thread.calls)) if c.id == call), None):
+        return hit
+    running = [c for c in thread.open_calls if c.kind == "command" and (call is None or c.tool == "exec")]
+    return running[0] if len(running) == 1 else None
+
+
+def _sighting(thread: Thread, process: Process, tree: Tree, host: HostSeen | None, at: float) -> Sighting:
+    env, kernel, own = process.env or {}, process.kernel, _yardstick(process, tree, host)
+    call, known = env.get("CODEX_TOOL_CALL_ID"), _call(thread, env.get("CODEX_TOOL_CALL_ID"))
     return Sighting(
         source="environment",
         policy=policy_at(thread, process.key.started),
         network_flag=env.get(NETWORK_FLAG) or UNSET,
         sandbox_flag=env.get(SANDBOX_FLAG) or UNSET,
-        escalated=known is not None and known.escalation is not None,
+        granted=granted(thread, known) if known else None,
         by_user=known is not None and known.by_user,
+        called=known is not None,
         seccomp=kernel.seccomp if kernel else None,
-        own_network=None if own is None or kernel is None or kernel.net is None else kernel.net != own,
+        no_new_privs=kernel.no_new_privs if kernel else None,
+        own_network=None if own.net is None or kernel is None or kernel.net is None else kernel.net != own.net,
+        mediated=env.get("CODEX_NETWORK_PROXY_ACTIVE") == "1",
+        boxed=_is_boxed(kernel, own),
+        nested=_is_nested(process, tree),
+        applied=applied(process, tree),
         first=at,
         last=at,
         calls=(call,) if call else (),

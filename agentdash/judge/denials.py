@@ -1,7 +1,8 @@
 """Refusals by a sandbox, read from what a command printed.
 
 The words alone prove nothing: a full disk, a foreign file or a missing network print the same. A text counts as a denial only where
-the policy in force makes it plausible: the named path may not be written, or the network is off.
+the policy in force makes it plausible: the named path may not be written, or the network is off. Under full access nothing makes it so by
+itself: there it is kept as uncertain, for whoever knows what the commands got.
 """
 
 from __future__ import annotations
@@ -21,25 +22,44 @@ _DATABASE: Final = re.compile(
     r"unable to open database file|attempt to write a readonly database|SQLITE_READONLY|SQLITE_CANTOPEN|readonly database", re.IGNORECASE
 )
 _HINTS: Final = ("ermi", "only", "EROFS", "EACCES", "EPERM", "EAI_", "SQLITE_", "rrno", "os error", "database", "resol", "t known")
-_RARE_HINTS: Final = ("servname", "bwrap:", "linux-sandbox", "FailedToOpenSocket", "etwork access", "allowlist", "netlink")
+_RARE_HINTS: Final = (
+    "servname",
+    "bwrap:",
+    "linux-sandbox",
+    "FailedToOpenSocket",
+    "etwork access",
+    "etwork is unreach",
+    "allowlist",
+    "netlink",
+    "curl: (7)",
+    "NewConnectionError",
+    "due to an error writing",
+)
 """One of these is in every line that a rule below matches. Outputs are long and denials rare: what has none is done with."""
 _NETWORK: Final = re.compile(
     r"error connecting to \S+ \(Operation not permitted\)"  # tmux
     r"|(?:connect|listen) EPERM|FailedToOpenSocket|Cannot open netlink socket: Operation not permitted"
-    r"|socket\S*: .*Operation not permitted"
+    r"|(?:socket|sendto|connect)\S*: .*Operation not permitted"
     r"|Network access (?:to \S+ )?(?:was|is) (?:denied|blocked) by|Domain not in allowlist"
 )
 _SOCKET: Final = re.compile(r"\[Errno 1\] Operation not permitted")
 """What Python says of `socket()`; the word itself is in the traceback above."""
 _UNRESOLVED: Final = re.compile(
-    r"Temporary failure in name resolution|Could not resolve host|EAI_AGAIN|Name or service not known|nodename nor servname"
+    r"Temporary failure in name resolution|[Cc]ould not resolve host|EAI_AGAIN|Name or service not known|nodename nor servname"
+    r"|curl: \(7\)|Network is unreachable|connection broken by 'NewConnectionError"
 )
-"""What a cut network looks like to a resolver: also what being offline looks like."""
+"""What a cut network looks like to a resolver, and to who connects to an address: also what being offline looks like."""
 _NO_SANDBOX: Final = re.compile(r"^bwrap: .+|thread 'main' panicked at linux-sandbox/")
+_UNWRITTEN: Final = re.compile(r"due to an error writing to the directory: ")
+"""npm's logs: it does not name the error, nor fail for it."""
+_OWN_PLACES: Final = ("/proc/", "/dev/", "/sys/")
+"""Where refusals are the kernel's own, sandbox or not."""
 _QUOTE: Final = 400
 """Characters quoted of a line."""
-_PATH: Final = re.compile(r"""(?:[`'"‘“]((?:~|/)[^`'"’”\n]*)[`'"’”])|((?<![\w.:/])(?:~|/)(?:[\w.@+,-]+/?)+)""")
+_PATH: Final = re.compile(r"""(?:[`'"‘“]((?:~|/)[^`'"’”\n]*)[`'"’”])|((?<![\w.:/])(?:~|/|\.git/)(?:[\w.@+,-]+/?)+)""")
 _DATABASE_FILE: Final = re.compile(r"""((?:~|/|\$HOME|\./|\b[\w.-]+/)[\w./@+-]*\.(?:db|sqlite3?|sqlite-wal))\b""")
+_HOME_PLUS: Final = re.compile(r"""(?:os\.environ\[['"]HOME['"]\]|process\.env\.HOME|os\.homedir\(\)|Path\.home\(\))\s*[+/]\s*['"]/?""")
+"""How programs name a file in the home directory."""
 
 
 def denial(command: str, output: str, policy: Policy | None, cwd: str | None) -> Denial | None:
@@ -51,18 +71,35 @@ def denial(command: str, output: str, policy: Policy | None, cwd: str | None) ->
         policy: the policy in force when it ran.
         cwd: its working directory, to place relative paths.
     """
-    if policy is None or policy.enforced_by != "codex" or policy.filesystem is Filesystem.UNKNOWN:
+    if policy is None or policy.enforced_by == "external":
         return None
     lines = _telling(output)
+    if policy.enforced_by == "nobody":
+        return _under_full_access(lines, command, output, cwd)
+    if policy.filesystem is Filesystem.UNKNOWN:
+        return None
     if found := next((line for line in lines if _NO_SANDBOX.search(line)), None):
         return Denial("sandbox", found)
     offline = policy.network is not Network.ON
-    if offline and (found := next((line for line in lines if _cut_off(line, output)), None)):
+    if offline and (found := next((line for line in lines if _cut_off(line, command + output)), None)):
         return Denial("network", found)
     if policy.filesystem is not Filesystem.UNRESTRICTED and (denied := _file_denial(command, lines, policy, cwd)):
         return denied
     if offline and (found := next((line for line in lines if _UNRESOLVED.search(line)), None)):
         return Denial("network", found, certain=False)
+    if found := next((line for line in lines if _UNWRITTEN.search(line)), None):
+        path = _path_in(found, cwd)
+        return Denial("filesystem", found, path, certain=False) if path and policy.may_write(path) is False else None
+    return None
+
+
+def _under_full_access(lines: list[str], command: str, output: str, cwd: str | None) -> Denial | None:
+    """Words of a sandbox where there should be none."""
+    for line in lines:
+        if _READ_ONLY.search(line):
+            return Denial("filesystem", line, _path_in(line, cwd), certain=False)
+        if _cut_off(line, command + output):
+            return Denial("network", line, certain=False)
     return None
 
 
@@ -78,8 +115,8 @@ def _telling(output: str) -> list[str]:
     return [output[start : spans[start]].strip()[:_QUOTE] for start in sorted(spans)]
 
 
-def _cut_off(line: str, output: str) -> bool:
-    return _NETWORK.search(line) is not None or ("socket" in output and _SOCKET.search(line) is not None)
+def _cut_off(line: str, text: str) -> bool:
+    return _NETWORK.search(line) is not None or ("socket" in text and _SOCKET.search(line) is not None)
 
 
 def home_of(cwd: str | None) -> str | None:
@@ -96,7 +133,7 @@ def _file_denial(command: str, lines: list[str], policy: Policy, cwd: str | None
             continue
         path = _path_in(line, cwd) or (_database_in(f"{line}\n{command}", cwd) if is_database else None)
         allowed = policy.may_write(path) if path else None
-        if allowed is True or (allowed is None and not is_database and not read_only):
+        if allowed is True or (allowed is None and not is_database and not read_only) or (path or "").startswith(_OWN_PLACES):
             continue  # a path that may be written, or words that name none: an ordinary failure
         last = Denial("filesystem", line, path)
     return last
@@ -108,7 +145,7 @@ def _path_in(line: str, cwd: str | None) -> str | None:
 
 
 def _database_in(text: str, cwd: str | None) -> str | None:
-    found: list[str] = _DATABASE_FILE.findall(text)
+    found: list[str] = _DATABASE_FILE.findall(_HOME_PLUS.sub("~/", text))
     return _place(found[0], cwd) if found else None
 
 

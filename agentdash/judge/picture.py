@@ -14,6 +14,7 @@ from agentdash.facts.process import Process
 from agentdash.facts.text import clean_line
 from agentdash.facts.worker import NEEDS_YOU, Agent, Judged, Link, Snapshot, Worker
 from agentdash.judge.findings import judge_sandbox
+from agentdash.judge.inheritance import Heritage, heritage
 from agentdash.judge.kinship import Kinship, Owned, Placed, kinship
 from agentdash.judge.state import Case, judge_pane, judge_thread
 
@@ -48,6 +49,7 @@ class Ties(msgspec.Struct, frozen=True):
     pushed: StatusPushed | None
     looked: float | None
     """When processes were looked at; matters only while the thread's turn is open."""
+    heritage: Heritage | None
 
     def same(self, other: Ties) -> bool:
         """Whether judging again would give the same. Facts are frozen, so identity is enough where they are large."""
@@ -58,6 +60,7 @@ class Ties(msgspec.Struct, frozen=True):
             and self.commands == other.commands
             and (self.reading, self.pushed) == (other.reading, other.pushed)
             and (self.looked == other.looked or _settled(self.thread))
+            and self.heritage == other.heritage
         )
 
 
@@ -81,6 +84,7 @@ def picture(fleet: Fleet, now: float, memo: Memo | None = None) -> Snapshot:
             fleet.readings.get(placed.key) if placed else None,
             fleet.pushed.get(thread.id),
             fleet.processes_at,
+            heritage(fleet.threads.get(kin.parents.get(thread.id, ""))),
         )
         workers[thread.id] = memo.worker(ties, _thread_worker)
     inhabited = {placed.key for placed in kin.panes.values()}
@@ -115,7 +119,7 @@ def _thread_worker(ties: Ties) -> Worker:
         agent=Agent("codex", thread.version),
         judged=judged,
         parent=ties.parent,
-        sandbox=judge_sandbox(thread, judged, ties.platform),
+        sandbox=judge_sandbox(thread, judged, ties.platform, ties.heritage),
         pane=ties.pane,
         pids=tuple(p.pid for p in commands),
         cwd=thread.cwd,

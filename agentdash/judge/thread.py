@@ -10,6 +10,7 @@ from agentdash.facts import events as e
 from agentdash.facts.fleet import Call, Denial, Moment, PolicyPeriod, RolloutFile, Sighting, Thread, Tokens, Turn
 from agentdash.facts.policy import Filesystem, Network, Policy, Rule
 from agentdash.judge.denials import denial
+from agentdash.judge.escalation import granted
 from agentdash.judge.printed import flags, platform
 
 _SOME_SANDBOX: Final = Policy(Filesystem.READ_ONLY, Network.UNKNOWN, (Rule("/", "read"),))
@@ -82,6 +83,11 @@ def policy_at(thread: Thread, at: float) -> int:
     return index if index >= 0 or not thread.policies else 0
 
 
+def policy_of(thread: Thread, call: Call) -> Policy | None:
+    """The policy in force when a call was made."""
+    return thread.policies[i].policy if (i := policy_at(thread, call.at)) >= 0 else None
+
+
 def see(thread: Thread, new: Sighting) -> Thread:
     """Adds a sighting: one that equals an earlier one is counted there."""
     for i, old in enumerate(thread.sightings):
@@ -98,8 +104,8 @@ def see(thread: Thread, new: Sighting) -> Thread:
 
 
 def _same(a: Sighting, b: Sighting) -> bool:
-    def essence(s: Sighting) -> tuple[object, ...]:
-        return (s.source, s.policy, s.network_flag, s.sandbox_flag, s.escalated, s.by_user, s.seccomp, s.own_network)
+    def essence(s: Sighting) -> Sighting:
+        return replace(s, first=0.0, last=0.0, count=0, calls=(), pids=(), quote="")
 
     return essence(a) == essence(b)
 
@@ -181,7 +187,6 @@ def _call_ended(thread: Thread, event: e.CallEnded) -> Thread:
     # one that went on in the background ends a second time
     earlier = next((c for c in reversed(thread.calls) if c.id == event.call), None) if call is None else None
     known = call or earlier or Call(event.call, event.at, event.line, "other", "", "")
-    policy = thread.policies[i].policy if (i := policy_at(thread, known.at)) >= 0 else None
     ended = replace(
         known,
         ended_at=event.at,
@@ -189,7 +194,7 @@ def _call_ended(thread: Thread, event: e.CallEnded) -> Thread:
         exit_code=event.exit_code,
         tail=event.output[-_TAIL:],
         session=event.session or known.session,
-        denial=_denial(known, event, policy),
+        denial=_denial(known, event, policy_of(thread, known)),
     )
     thread = replace(
         thread,
@@ -203,10 +208,10 @@ def _call_ended(thread: Thread, event: e.CallEnded) -> Thread:
         return thread
     sighting = Sighting(
         source="output",
-        policy=i,
+        policy=policy_at(thread, known.at),
         network_flag=found.network,
         sandbox_flag=found.sandbox,
-        escalated=known.escalation is not None,
+        granted=granted(thread, known),
         by_user=known.by_user,
         first=event.at,
         last=event.at,

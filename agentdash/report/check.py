@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
 from agentdash.codex.home import CodexHome, open_lines, thread_id
 from agentdash.codex.rollout import RolloutReader
 from agentdash.facts.events import LocksSeen, ProcessesCounted
-from agentdash.facts.fleet import Fleet, PolicyPeriod
+from agentdash.facts.fleet import Fleet, PolicyPeriod, Thread
 from agentdash.facts.text import clean_line
 from agentdash.facts.worker import Worker
 from agentdash.judge.fold import fold
@@ -113,8 +114,8 @@ def find_rollouts(home: CodexHome, targets: Iterable[str]) -> list[Path]:
 
 
 def check(paths: Iterable[Path]) -> CheckReport:
-    """Audits rollouts, in the order given; helper threads of Codex are left out."""
-    threads = [report for path in paths if (report := _check(path)) is not None]
+    """Audits rollouts, in the order given; helper threads of Codex are left out. Children are held against their parents among them."""
+    threads = _audit(paths)
     verdicts = Counter(t.verdict for t in threads)
     kinds = Counter(kind for t in threads for kind in {f.kind for f in t.findings})
     unreadable = sum(t.problem is not None for t in threads)
@@ -143,7 +144,29 @@ def print_check(report: CheckReport, console: Console) -> None:
     )
 
 
-def _check(path: Path) -> ThreadReport | None:
+def _audit(paths: Iterable[Path]) -> list[ThreadReport]:
+    found: dict[Path, ThreadReport | None] = {}
+    parents: dict[str, Thread] = {}
+    waiting: dict[Path, Fleet] = {}
+    for path in paths:
+        fleet = _read(path)
+        if isinstance(fleet, ThreadReport):
+            found[path] = fleet
+            continue
+        found[path] = None  # keeps its place
+        for thread in fleet.threads.values():
+            parents[thread.id] = Thread(thread.id, cwd=thread.cwd, policies=thread.policies, sightings=thread.sightings)
+            if thread.parent and thread.parent not in parents:
+                waiting[path] = fleet
+        if path not in waiting:
+            found[path] = _judge(fleet, path, parents)
+    for path, fleet in waiting.items():
+        found[path] = _judge(fleet, path, parents)
+    return [report for report in found.values() if report is not None]
+
+
+def _read(path: Path) -> Fleet | ThreadReport:
+    """All that a file tells; a report of why not, where it cannot be read."""
     thread = thread_id(path) or clean_line(path.name)
     reader, fleet, line = RolloutReader(thread), Fleet(), 1
     try:
@@ -154,8 +177,12 @@ def _check(path: Path) -> ThreadReport | None:
     except OSError as error:
         why = clean_line(error.strerror or str(error))
         return ThreadReport(thread, None, clean_line(str(path)), None, "unverified", "unreachable", [], [], [], why)
-    fleet = fold(fleet, [LocksSeen(at=_LATER, holders={}, readable=True), ProcessesCounted(at=_LATER)])
-    workers = picture(fleet, _LATER).workers
+    return fold(fleet, [LocksSeen(at=_LATER, holders={}, readable=True), ProcessesCounted(at=_LATER)])
+
+
+def _judge(fleet: Fleet, path: Path, parents: dict[str, Thread]) -> ThreadReport | None:
+    above = {t.parent: parents[t.parent] for t in fleet.threads.values() if t.parent in parents}
+    workers = picture(replace(fleet, threads={**above, **fleet.threads}), _LATER).workers
     return _report(workers[0], path) if workers else None
 
 

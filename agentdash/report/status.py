@@ -54,7 +54,9 @@ class GotReport(msgspec.Struct):
     network_flag: str | None
     sandbox_flag: str | None
     seccomp: int | None
+    no_new_privs: bool | None
     network_namespace: str | None
+    sandboxed: bool | None
 
 
 class FindingReport(msgspec.Struct):
@@ -170,7 +172,7 @@ def _sandbox(sandbox: w.Sandbox) -> SandboxReport:
     return SandboxReport(
         configured_report(sandbox.configured) if sandbox.configured else None,
         sandbox.applied,
-        GotReport(got.network_flag, got.sandbox_flag, got.seccomp, got.network_namespace),
+        GotReport(got.network_flag, got.sandbox_flag, got.seccomp, got.no_new_privs, got.network_namespace, got.sandboxed),
         sandbox.verdict,
         [finding_report(f) for f in sandbox.findings],
     )

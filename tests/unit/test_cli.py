@@ -66,7 +66,7 @@ def test_the_document_of_a_worker_is_exactly_this(home: Path) -> None:
                 "approval": "never",
             },
             "applied": None,
-            "got": {"network_flag": None, "sandbox_flag": None, "seccomp": None, "network_namespace": None},
+            "got": dict.fromkeys(("network_flag", "sandbox_flag", "seccomp", "no_new_privs", "network_namespace", "sandboxed")),
             "verdict": "unverified",
             "findings": [
                 {

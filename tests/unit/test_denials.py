@@ -40,7 +40,6 @@ def test_denied(output: str, what: str, path: str | None) -> None:
     [
         ("cat: /home/dev/project/x: Permission denied", WORKSPACE),  # may be written: its mode, not the sandbox
         ("mkdir: cannot create directory '/tmp/x': Permission denied", WORKSPACE),
-        ("touch: cannot touch '/home/dev/x': Read-only file system", FULL),
         ("touch: cannot touch '/home/dev/x': Read-only file system", None),
         ("error connecting to /tmp/tmux-0/lab (Operation not permitted)", ONLINE),
         ("curl: (6) Could not resolve host: example.com", ONLINE),
@@ -50,6 +49,13 @@ def test_denied(output: str, what: str, path: str | None) -> None:
 )
 def test_an_ordinary_failure(output: str, policy: Policy | None) -> None:
     assert denial("cmd", output, policy, CWD) is None
+
+
+def test_under_full_access_no_word_is_certain() -> None:
+    found = denial("cmd", "touch: cannot touch '/home/dev/x': Read-only file system", FULL, CWD)
+    assert found is not None
+    assert not found.certain
+    assert denial("cmd", "curl: (6) Could not resolve host: example.com", FULL, CWD) is None
 
 
 def test_a_database_is_found_in_the_command() -> None:

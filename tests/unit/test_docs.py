@@ -12,7 +12,6 @@ import pytest
 from agentdash.cli import app
 from agentdash.config import THEMES
 from agentdash.facts.worker import State
-from agentdash.judge import findings
 from agentdash.tui import theme
 from agentdash.tui.keys import GROUPS, KEYS
 from screenshots.make import PICTURES, Picture, draw
@@ -38,8 +37,8 @@ def test_states() -> None:
 
 
 def test_findings() -> None:
-    source = Path(findings.__file__).read_text("utf-8")
-    kinds = set(re.findall(r'kind="([\w-]+)"', source)) | {f"denied-{what}" for what in ("filesystem", "network", "sandbox")}
+    source = "".join((ROOT / "agentdash" / "judge" / f"{name}.py").read_text("utf-8") for name in ("checks", "inheritance", "obstacles"))
+    kinds = set(re.findall(r'kind="([\w-]+)"', source)) | {"denied-filesystem", "denied-network"}
     section = README.partition("## Configured, applied, got")[2].partition("\n## ")[0]
     assert set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", section)) == kinds
 

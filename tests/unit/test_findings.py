@@ -58,7 +58,11 @@ def test_printed(policy: Policy, flag: str, sandbox: str, verdict: str, kinds: l
         (FULL, HOST, NETWORK, ["stale-network-flag"], "label"),
         (FULL, BOXED, {}, ["network-cut"], "stricter"),
         (ONLINE, BOXED, NETWORK, ["network-cut"], "stricter"),
-        (WORKSPACE, HOST, {}, ["missing-network-flag"], "looser"),
+        (FULL, replace(BOXED, net=HOST.net), {}, ["nested-sandbox"], "stricter"),
+        (WORKSPACE, HOST, {}, ["network-open", "filesystem-wider"], "looser"),
+        (WORKSPACE, HOST, NETWORK, ["network-open", "filesystem-wider"], "looser"),
+        (ONLINE, HOST, {}, ["filesystem-wider"], "looser"),
+        (WORKSPACE, replace(BOXED, net=HOST.net), NETWORK, [], None),
         (WORKSPACE, BOXED, {}, [], None),
         (FULL, Kernel(), NETWORK, ["stale-network-flag"], "stricter"),
     ],
@@ -82,7 +86,7 @@ def test_one_finding_for_many_commands() -> None:
 def test_printed_and_live_are_one_cause() -> None:
     (finding,) = worker(begun(policy=FULL), printed("1"), live(HOST, **NETWORK)).sandbox.findings
     assert (finding.kind, finding.direction, finding.count) == ("stale-network-flag", "label", 2)
-    assert {x.source for x in finding.evidence} == {"rollout", "output", "environment"}
+    assert {x.source for x in finding.evidence} == {"rollout", "output", "environment", "process", "kernel"}
 
 
 def test_the_policy_of_the_time_counts() -> None:
@@ -134,5 +138,7 @@ def test_children_that_got_less_than_their_parent() -> None:
     passed = told(T, "=== parent ===\nflag=\nsandbox=\nthread=x\n93.184.215.14\n")
     parent, *both = picture(passed, *children, looked(110)).workers
     assert (parent.sandbox.verdict, [c.sandbox.verdict for c in both]) == ("match", ["mismatch", "mismatch"])
-    assert {f.kind for c in both for f in c.sandbox.findings} == {"stale-network-flag", "foreign-sandbox-flag"}
+    for child in both:
+        kinds = {f.kind for f in child.sandbox.findings}
+        assert kinds == {"stale-network-flag", "foreign-sandbox-flag", "child-got-less", "denied-under-full-access"}
     assert [c.state for c in both] == ["completed", "completed"]

@@ -1,0 +1,34 @@
+"""Which commands were allowed more than the policy grants."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from agentdash.facts.fleet import Call, Granted, Thread
+
+
+def granted(thread: Thread, call: Call) -> Granted | None:
+    """What a call was allowed beyond the policy: by its own request, or by a rule that an earlier request set up (`prefix_rule`).
+
+    Rules that the user wrote into `rules/*.rules` are not known here.
+    """
+    if call.escalation is not None:
+        return "outside" if call.escalation.kind == "escalated" else "more"
+    words = _words(call.text)
+    return "outside" if any(words[: len(rule)] == rule for rule in _rules(thread, call)) else None
+
+
+def _rules(thread: Thread, call: Call) -> Iterator[list[str]]:
+    """Prefixes that were allowed before this call."""
+    for earlier in thread.calls:
+        wish = earlier.escalation
+        if wish and wish.prefix_rule and earlier.at < call.at and not (earlier.outcome or "").startswith("refused"):
+            yield list(wish.prefix_rule)
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:  # an open quote: not a plain command line
+        return command.split()
