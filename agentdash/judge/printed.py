@@ -1,8 +1,8 @@
-"""What a command's output says of its environment: the sandbox flags that it printed.
+"""What a command's output says of its environment and of itself: the sandbox flags that it printed, and its line in the kernel's books.
 
-Only a command that prints its own environment is believed: `env`, `printenv`, `set`, `export -p`, `echo`/`printf` of the variables, also
-through a label (`echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"` -> `flag=1`), and Python or Node one-liners. Text that merely
-contains the names (a file that was shown, a grep over sources) is not.
+Only a command that prints its own environment, or its own `/proc/self/status`, is believed: `env`, `printenv`, `set`, `export -p`,
+`echo`/`printf` of the variables, also through a label (`echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"` -> `flag=1`), and Python or Node
+one-liners. Text that merely contains the names (a file that was shown, a grep over sources) is not.
 """
 
 from __future__ import annotations
@@ -36,6 +36,32 @@ _PREFIX: Final = re.compile(r"\w+=.*|if|then|else|do|fi|done|\{|\}|!|command|bui
 _NOTHING: Final = frozenset(("", "None", "undefined", "null", "nil"))
 
 
+_OWN_STATUS: Final = re.compile(r"/proc/(?:self|\$\$|\$BASHPID)/status")
+_SECCOMP: Final = re.compile(r"^\s*Seccomp:\s+([012])\s*$", re.MULTILINE)
+_NO_NEW_PRIVS: Final = re.compile(r"^\s*NoNewPrivs:\s+([01])\s*$", re.MULTILINE)
+
+
+class Restraints(msgspec.Struct, frozen=True):
+    """What `/proc/self/status` said when a command printed it; None where it did not show."""
+
+    seccomp: int | None = None
+    no_new_privs: bool | None = None
+
+    def __bool__(self) -> bool:
+        return self.seccomp is not None or self.no_new_privs is not None
+
+    @property
+    def boxed(self) -> bool | None:
+        """False where nothing restrains it: every sandbox of Codex on Linux sets no_new_privs. What sets it cannot be told from this."""
+        return False if self.no_new_privs is False and self.seccomp == 0 else None
+
+    @property
+    def quote(self) -> str:
+        """The lines, on one."""
+        told = (("Seccomp", self.seccomp), ("NoNewPrivs", None if self.no_new_privs is None else int(self.no_new_privs)))
+        return " ".join(f"{name}: {value}" for name, value in told if value is not None)
+
+
 class Flags(msgspec.Struct, frozen=True):
     """The two flags as printed: a value, `unset`, or None where the command did not show it."""
 
@@ -61,6 +87,14 @@ def flags(command: str, output: str, thread: str | None = None) -> Flags:
     found = [_one(name, command, output, vouched) for name in (NETWORK_FLAG, SANDBOX_FLAG)]
     quotes = dict.fromkeys(quote for _, quote in found if quote)
     return Flags(found[0][0], found[1][0], " · ".join(quotes))
+
+
+def restraints(command: str, output: str) -> Restraints:
+    """The kernel's words about itself that `command` printed into `output`."""
+    if not _OWN_STATUS.search(command):
+        return Restraints()
+    seccomp, privs = _SECCOMP.search(output), _NO_NEW_PRIVS.search(output)
+    return Restraints(int(seccomp[1]) if seccomp else None, privs[1] == "1" if privs else None)
 
 
 def platform(text: str) -> Literal["linux", "darwin"] | None:

@@ -11,7 +11,7 @@ from agentdash.facts.fleet import Call, Denial, Moment, PolicyPeriod, RolloutFil
 from agentdash.facts.policy import Filesystem, Network, Policy, Rule
 from agentdash.judge.denials import denial
 from agentdash.judge.escalation import granted
-from agentdash.judge.printed import flags, platform
+from agentdash.judge.printed import flags, platform, restraints
 
 _SOME_SANDBOX: Final = Policy(Filesystem.READ_ONLY, Network.UNKNOWN, (Rule("/", "read"),))
 """For files that state no policy, where Codex itself says that its sandbox denied a command (through 0.36)."""
@@ -203,8 +203,13 @@ def _call_ended(thread: Thread, event: e.CallEnded) -> Thread:
     )
     if thread.platform is None:
         thread = replace(thread, platform=platform(event.output))
-    found = flags(known.text, event.output, thread.id) if known.kind == "command" else None
-    if not found:
+    return _see_printed(thread, known, event) if known.kind == "command" else thread
+
+
+def _see_printed(thread: Thread, known: Call, event: e.CallEnded) -> Thread:
+    """Adds what the command printed of its own environment and restraints."""
+    found, kernel = flags(known.text, event.output, thread.id), restraints(known.text, event.output)
+    if not found and not kernel:
         return thread
     sighting = Sighting(
         source="output",
@@ -213,10 +218,13 @@ def _call_ended(thread: Thread, event: e.CallEnded) -> Thread:
         sandbox_flag=found.sandbox,
         granted=granted(thread, known),
         by_user=known.by_user,
+        seccomp=kernel.seccomp,
+        no_new_privs=kernel.no_new_privs,
+        boxed=kernel.boxed,
         first=event.at,
         last=event.at,
         calls=(event.call,),
-        quote=found.quote,
+        quote=" · ".join(filter(None, (found.quote, kernel.quote))),
     )
     return see(thread, sighting)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from agentdash.facts.policy import Filesystem, Network, Policy, Rule
 from agentdash.judge.denials import denial
-from agentdash.judge.remedy import writable_root
+from agentdash.judge.remedy import network, writable_root
 
 CWD = "/home/dev/project"
 WORKSPACE = Policy(Filesystem.WORKSPACE, Network.OFF, (Rule("/", "read"), Rule(CWD, "write"), Rule("/tmp", "write")))
@@ -73,3 +77,45 @@ def test_a_name_that_does_not_resolve_is_uncertain() -> None:
 
 def test_no_remedy_for_what_may_be_written() -> None:
     assert writable_root("/tmp/x.db", WORKSPACE) is None
+
+
+RUN = "/home/dev/run/ws"
+RECORDED = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "denials.jsonl").read_text("utf-8").splitlines()]
+
+
+def sandbox(profile: str) -> Policy:
+    roots = () if profile == "read-only" else (RUN, "/tmp")
+    rules = (Rule("/", "read"), *(Rule(root, "write") for root in roots), *(Rule(f"{root}/.git", "read") for root in roots))
+    network = Network.ON if profile.endswith("network") else Network.OFF
+    return Policy(Filesystem.WORKSPACE if roots else Filesystem.READ_ONLY, network, rules)
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: f"{case['name']}-{case['profile']}")
+def test_what_commands_printed_in_the_sandbox_of_0_169(case: dict[str, Any]) -> None:
+    """50 commands under three profiles; what each is read as was looked through by hand."""
+    found = denial(case["command"], case["output"], sandbox(case["profile"]), RUN)
+    assert (found and [found.what, found.path, found.certain]) == case["denied"]
+
+
+@pytest.mark.parametrize(
+    ("path", "quote", "root"),
+    [
+        ("/home/dev/board/kanban.db", "unable to open database file", "/home/dev/board"),
+        ("/home/dev/.cache/uv", "Failed to initialize cache at `/home/dev/.cache/uv`", "/home/dev/.cache/uv"),
+        ("/home/dev/.local", "mkdir: cannot create directory '/home/dev/.local'", "/home/dev/.local"),
+        ("/home/dev/nope", "touch: cannot touch '/home/dev/nope'", "/home/dev/nope"),
+        ("~/nope", "touch: cannot touch '~/nope'", "~/nope"),
+        ("~/board/x", "touch: cannot touch '~/board/x'", "~/board"),
+        ("/etc/hosts", "/etc/hosts: Read-only file system", "/etc/hosts"),
+        ("/srv/app/data/lock", "cannot lock", "/srv/app/data"),
+    ],
+)
+def test_the_narrowest_remedy(path: str, quote: str, root: str) -> None:
+    assert writable_root(path, WORKSPACE, quote) == f'sandbox_workspace_write.writable_roots = ["{root}"]'
+
+
+def test_a_domain_is_narrower_than_the_network() -> None:
+    mediated = Policy(Filesystem.WORKSPACE, Network.MEDIATED, WORKSPACE.rules, profile=":workspace")
+    quote = 'Network access to "api.example.com" was blocked by policy.'
+    assert network(mediated, quote) == 'permissions.workspace.network.domains = { "api.example.com" = "allow" }'
+    assert network(WORKSPACE, quote) == "sandbox_workspace_write.network_access = true"

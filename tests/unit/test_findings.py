@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.facts import events as e
-from agentdash.facts.policy import Network, Policy
+from agentdash.facts.policy import Network, Policy, Rule
 from agentdash.facts.process import Kernel
-from tests.unit.story import BOXED, CHILD, FULL, HOST, WORKSPACE, T, begun, called, done, ended, looked, process, worker
-from tests.unit.story import told as picture
+from agentdash.facts.worker import Worker
+from tests.unit.story import BOXED, CHILD, CWD, FULL, HOST, WORKSPACE, T, begun, called, done, ended, looked, process, told, worker
 
 ONLINE = replace(WORKSPACE, network=Network.ON)
 PROBE = 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"'
@@ -128,17 +128,198 @@ def test_children_that_got_less_than_their_parent() -> None:
         "curl: (6) Could not resolve host: example.com\nping: sendto: Operation not permitted\n"
     )
 
-    def told(thread: str, output: str, **more: object) -> list[e.Event]:
+    def member(thread: str, output: str, **more: object) -> list[e.Event]:
         story = begun(thread, version="0.114.0", policy=FULL, **more)
         story[0] = replace(story[0], cwd="/Users/dev/project")  # type: ignore[arg-type]
         call = e.CallStarted(thread=thread, at=102, line=5, call="c", kind="command", tool="exec_command", text=block)
         return [*story, call, e.CallEnded(thread=thread, at=103, line=6, call="c", output=output, exit_code=2), done(thread=thread, at=104)]
 
-    children = [told(child, failed, parent=T) for child in (CHILD, CHILD[:-1] + "e")]
-    passed = told(T, "=== parent ===\nflag=\nsandbox=\nthread=x\n93.184.215.14\n")
-    parent, *both = picture(passed, *children, looked(110)).workers
+    children = [member(child, failed, parent=T) for child in (CHILD, CHILD[:-1] + "e")]
+    passed = member(T, "=== parent ===\nflag=\nsandbox=\nthread=x\n93.184.215.14\n")
+    parent, *both = told(passed, *children, looked(110)).workers
     assert (parent.sandbox.verdict, [c.sandbox.verdict for c in both]) == ("match", ["mismatch", "mismatch"])
     for child in both:
         kinds = {f.kind for f in child.sandbox.findings}
         assert kinds == {"stale-network-flag", "foreign-sandbox-flag", "child-got-less", "denied-under-full-access"}
     assert [c.state for c in both] == ["completed", "completed"]
+
+
+# ---------------------------------------------------------------- escalations
+
+
+def allowed(kernel: Kernel, **flags: str) -> list[e.Event]:
+    return [called(ask=True), *live(kernel, **flags)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "kernel", "env", "kinds"),
+    [
+        (WORKSPACE, HOST, NETWORK, ["escalated-flag-left"]),
+        (WORKSPACE, HOST, {}, []),
+        (WORKSPACE, BOXED, NETWORK, ["escalated-not-host"]),
+        (ONLINE, HOST, {}, []),
+        (ONLINE, HOST, NETWORK, ["stale-network-flag"]),
+    ],
+)
+def test_an_escalation_that_was_allowed(policy: Policy, kernel: Kernel, env: dict[str, str], kinds: list[str]) -> None:
+    assert [f.kind for f in worker(begun(policy=policy), allowed(kernel, **env)).sandbox.findings] == kinds
+
+
+def test_a_rule_that_an_escalation_set_up_holds_for_later_commands() -> None:
+    wish = e.Escalation("escalated", "to push", ("git", "push"))
+    first = e.CallStarted(thread=T, at=101, line=5, call="c0", kind="command", tool="exec_command", text="git push", escalation=wish)
+    story = (begun(), first, ended("c0", at=102), called("c1", "git push --tags", at=103), live(HOST, **NETWORK))
+    assert [f.kind for f in worker(*story).sandbox.findings] == ["escalated-flag-left"]
+
+
+@pytest.mark.parametrize("call", ["u9", None])
+def test_a_command_whose_call_is_not_known_may_be_the_users_own(call: str | None) -> None:
+    env = {"CODEX_THREAD_ID": T} | ({"CODEX_TOOL_CALL_ID": call} if call else {})
+    own = process(77, 50, started=104.0, kernel=HOST, env=env)
+    host = e.HostSeen(at=90, platform="linux", kernel=HOST)
+    found = worker(begun(), host, process(50, started=90.0, agent="codex"), own, looked(110)).sandbox
+    assert found.findings == ()
+
+
+def test_an_allowed_retry_looks_the_same() -> None:
+    story = (begun(policy=replace(WORKSPACE, approval="on-failure")), called(), live(HOST, **NETWORK))
+    found = worker(*story).sandbox
+    assert (found.verdict, {f.severity for f in found.findings}) == ("match", {"info"})
+
+
+# ---------------------------------------------------------------- launchers, and sandboxes around sandboxes
+
+
+def launched(policy: Policy, *argv: str, above: str = "codex", kernel: Kernel = BOXED, flags: dict[str, str] = NETWORK) -> list[str]:
+    """The kinds of a command below a launcher."""
+    story = (
+        begun(policy=policy),
+        called(),
+        e.HostSeen(at=90, platform="linux", kernel=HOST),
+        process(50, started=90.0, agent="codex"),
+        process(60, 50, started=100.0, argv=argv),
+        process(77, 60, started=104.0, kernel=kernel, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1", **flags}),
+        looked(110),
+    )
+    return [f.kind for f in worker(*story).sandbox.findings]
+
+
+def bwrap(*more: str) -> tuple[str, ...]:
+    return ("bwrap", "--ro-bind", "/", "/", "--bind", CWD, CWD, "--bind", "/tmp", "/tmp", *more, "--", "make")
+
+
+def test_applied_as_configured() -> None:
+    assert launched(WORKSPACE, *bwrap("--unshare-net")) == []
+    assert launched(ONLINE, *bwrap(), kernel=replace(BOXED, net=HOST.net), flags={}) == []
+
+
+def test_applied_is_less_than_configured() -> None:
+    """As when a child's split policies are those of its parent before it was given more (Codex 0.114)."""
+    assert launched(FULL, *bwrap("--unshare-net"), kernel=Kernel()) == ["network-cut", "filesystem-narrower"]
+    bigger = replace(WORKSPACE, rules=(*WORKSPACE.rules, Rule("/srv", "write")))
+    assert launched(bigger, *bwrap("--unshare-net")) == ["filesystem-narrower"]
+
+
+def test_applied_is_more_than_configured() -> None:
+    assert launched(WORKSPACE, *bwrap("--bind", "/srv", "/srv", "--unshare-net")) == ["filesystem-wider"]
+    assert launched(WORKSPACE, *bwrap(), kernel=replace(BOXED, net=HOST.net)) == ["network-open"]
+
+
+def test_the_proxy_answers_for_a_network_of_its_own() -> None:
+    assert launched(ONLINE, *bwrap("--unshare-net"), flags={"CODEX_NETWORK_PROXY_ACTIVE": "1"}) == []
+
+
+def test_a_codex_inside_of_a_sandbox() -> None:
+    story = (
+        begun(policy=FULL),
+        called(),
+        e.HostSeen(at=90, platform="linux", kernel=HOST),
+        process(40, started=80.0, argv=bwrap("--unshare-net")),
+        process(50, 40, started=90.0, agent="codex", kernel=BOXED),
+        process(77, 50, started=104.0, kernel=BOXED, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}),
+        looked(110),
+    )
+    assert [(f.kind, f.direction) for f in worker(*story).sandbox.findings] == [("nested-sandbox", "stricter")]
+
+
+def test_a_container_around_both_is_no_sandbox_of_codex() -> None:
+    container = replace(BOXED, no_new_privs=False)
+    story = (
+        begun(policy=FULL),
+        called(),
+        e.HostSeen(at=90, platform="linux", kernel=HOST),
+        process(50, started=90.0, agent="codex", kernel=container),
+        process(77, 50, started=104.0, kernel=container, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}),
+        looked(110),
+    )
+    assert worker(*story).sandbox.verdict == "match"
+
+
+# ---------------------------------------------------------------- parents and children, before and after
+
+
+def family(parent: Policy, child: Policy, *more: e.Event, **about: object) -> Worker:
+    """The child of a family."""
+    return told(begun(policy=parent), begun(CHILD, at=104.0, policy=child, parent=T, **about), *more, looked(110)).workers[1]
+
+
+@pytest.mark.parametrize(
+    ("parent", "child", "direction"),
+    [
+        (FULL, FULL, None),
+        (WORKSPACE, replace(WORKSPACE, approval="never"), None),
+        (FULL, WORKSPACE, "stricter"),
+        (WORKSPACE, FULL, "looser"),
+        (WORKSPACE, ONLINE, "looser"),
+        (ONLINE, WORKSPACE, "stricter"),
+        (WORKSPACE, replace(WORKSPACE, rules=(*WORKSPACE.rules, Rule("/srv", "write"))), "looser"),
+        (WORKSPACE, Policy(), None),
+    ],
+)
+def test_a_child_inherits_its_parents_policy(parent: Policy, child: Policy, direction: str | None) -> None:
+    drift = [f.direction for f in family(parent, child).sandbox.findings if f.kind == "child-policy-drift"]
+    assert drift == ([direction] if direction else [])
+
+
+def test_a_child_in_a_directory_of_its_own_is_no_drift() -> None:
+    tree = replace(WORKSPACE, rules=(Rule("/", "read"), Rule("/home/dev/tree", "write"), Rule("/tmp", "write")))
+    story = begun(CHILD, at=104.0, policy=tree, parent=T)
+    story[0], story[2] = replace(story[0], cwd="/home/dev/tree"), replace(story[2], cwd="/home/dev/tree")  # type: ignore[arg-type]
+    assert told(begun(), story, looked(110)).workers[1].sandbox.findings == ()
+
+
+def test_who_reviews_approvals() -> None:
+    found = family(replace(WORKSPACE, reviewer="user"), replace(WORKSPACE, reviewer="auto_review"), done(thread=CHILD)).sandbox
+    assert [(f.kind, f.severity) for f in found.findings] == [("reviewer-drift", "info")]
+    assert found.verdict == "unverified"
+
+
+def test_a_policy_that_changes_is_told_once() -> None:
+    story = begun()
+    changes = [
+        e.PolicySet(thread=T, at=105.0 + i, line=9 + i, policy=p, origin="turn_context") for i, p in enumerate((ONLINE, FULL, WORKSPACE))
+    ]
+    (finding,) = worker(story, changes, done(at=120), looked(130)).sandbox.findings
+    assert (finding.kind, finding.severity, finding.direction, finding.count) == ("policy-changed", "info", "stricter", 3)
+
+
+# ---------------------------------------------------------------- what stood in the way
+
+
+def test_a_sandbox_that_cannot_start() -> None:
+    broken = [x for i in range(3) for x in (called(f"c{i}"), ended(f"c{i}", "bwrap: setting up uid map: Permission denied", exit_code=1))]
+    found = worker(begun(), broken, done(), looked(110))
+    assert ([f.kind for f in found.sandbox.findings], found.sandbox.findings[0].count) == (["sandbox-cannot-start"], 3)
+    assert found.state == "blocked-sandbox"
+
+
+def test_denied_though_nothing_should_deny() -> None:
+    refused = (called(), ended("c1", "error connecting to /tmp/tmux-0/default (Operation not permitted)", exit_code=1))
+    assert worker(begun(policy=FULL), refused, done(), looked(110)).sandbox.findings == ()
+    marked = worker(begun(policy=FULL), printed("1", call="c0"), refused, done(), looked(110))
+    assert {f.kind for f in marked.sandbox.findings} == {"stale-network-flag", "denied-under-full-access"}
+
+
+def test_only_the_users_own_commands_were_seen() -> None:
+    own = e.CallStarted(thread=T, at=102, line=5, call="u1", kind="command", tool="shell", text=PROBE, by_user=True)
+    assert worker(begun(), own, ended("u1", "flag=\nsandbox=\n"), looked(110)).sandbox.verdict == "unverified"

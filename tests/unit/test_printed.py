@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentdash.judge.printed import flags, platform
+from agentdash.judge.printed import flags, platform, restraints
 
 UNSET = "unset"
 PROBE = (
@@ -80,3 +80,22 @@ def test_the_quote_is_the_line_that_says_it() -> None:
 )
 def test_platform(text: str, system: str | None) -> None:
     assert platform(text) == system
+
+
+STATUS = "Name:\tcat\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "seccomp", "privs", "boxed"),
+    [
+        ("cat /proc/self/status", STATUS, 2, True, None),
+        ("grep -E 'Seccomp|NoNewPrivs' /proc/$$/status", "NoNewPrivs:\t0\nSeccomp:\t0\n", 0, False, False),
+        ("grep Seccomp: /proc/self/status; env", "Seccomp:\t2\nPATH=/bin\n", 2, None, None),
+        ("cat notes.txt", STATUS, None, None, None),
+        ("cat /proc/1/status", STATUS, None, None, None),
+        ("cat /proc/self/status", "Seccomp: much\n", None, None, None),
+    ],
+)
+def test_the_kernels_word_on_itself(command: str, output: str, seccomp: int | None, privs: bool | None, boxed: bool | None) -> None:
+    found = restraints(command, output)
+    assert (found.seccomp, found.no_new_privs, found.boxed, bool(found)) == (seccomp, privs, boxed, (seccomp, privs) != (None, None))
