@@ -2,41 +2,62 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
+from agentdash.cli.fleet import look
+from agentdash.cli.options import FLEET, config_of, options
 from agentdash.cli.output import console
 from agentdash.config import agents_folder
 from agentdash.facts.text import clean_block, clean_line
 from agentdash.report.document import document_json
+from agentdash.report.explain import explain_report, print_explained
 from agentdash.report.screen import print_screen, screen_report
 from agentdash.sensors.rules import RulesProblem, load_rules
 from agentdash.sensors.screens import read_screen, versions_tested
 
 
 @click.command()
+@options(FLEET)
+@click.argument("target", required=False)
 @click.option(
     "--screen",
     type=click.File("r", encoding="utf-8", errors="replace"),
-    required=True,
     metavar="FILE",
-    help="What a pane showed, as text; - for stdin.",
+    help="Instead of a worker: what a pane showed, as text; - for stdin.",
 )
-@click.option("--agent", required=True, metavar="NAME", help="Which worker CLI it was: codex, opencode, claude ...")
-@click.option("--title", default="", metavar="TEXT", help="The pane's title.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.explain-screen/1.")
-def explain(screen: TextIO, agent: str, title: str, as_json: bool) -> None:
-    """What the rules for a worker CLI make of a screen: for bug reports, and for writing rules.
+@click.option("--agent", metavar="NAME", help="With --screen: which worker CLI it was: codex, opencode, claude ...")
+@click.option("--title", default="", metavar="TEXT", help="With --screen: the pane's title.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.explain/1 or agentdash.explain-screen/1.")
+def explain(target: str | None, screen: TextIO | None, agent: str | None, title: str, as_json: bool, **given: Any) -> None:
+    """Why TARGET is in its state and why its verdict: all evidence, also what disagrees and what could not be read.
 
+    With --screen: what the rules for a worker CLI make of a screen, for bug reports and for writing rules.
+
+    \b
+    agentdash explain %4
     tmux capture-pane -p -t %4 | agentdash explain --screen - --agent opencode
     """
+    if screen is not None:
+        _explain_screen(screen, agent, title, as_json)
+        return
+    if target is None:
+        raise click.UsageError("name a worker (a thread id or its beginning, a pane, a name), or a --screen")
+    snapshot = look(config_of(given), target)
+    if as_json:
+        click.echo(document_json(explain_report(snapshot)))
+        return
+    print_explained(snapshot, console(soft_wrap=True))
+
+
+def _explain_screen(screen: TextIO, agent: str | None, title: str, as_json: bool) -> None:
     try:
         rules = load_rules(agents_folder())
     except RulesProblem as problem:
         raise click.UsageError(str(problem)) from problem
     if agent not in rules:
-        raise click.BadParameter(f"{agent!r} is none of {', '.join(sorted(rules))}", param_hint="--agent")
+        raise click.BadParameter(f"{agent or ''!r} is none of {', '.join(sorted(rules))}", param_hint="--agent")
     reading = read_screen(agent, clean_block(screen.read()).split("\n"), title=clean_line(title), rules=rules)
     report = screen_report(reading, agent, versions_tested(agent, reading.rule, rules))
     if as_json:

@@ -102,12 +102,12 @@ class Got(msgspec.Struct, frozen=True, omit_defaults=True):
     network_flag: str | None = None
     sandbox_flag: str | None = None
     seccomp: int | None = None
-    no_new_privs: bool | None = None
     network_namespace: Literal["host", "own"] | None = None
-    sandboxed: bool | None = None
-    """Whether the kernel restricts it more than its Codex."""
     at: float | None = None
     source: str | None = None
+    no_new_privs: bool | None = None
+    sandboxed: bool | None = None
+    """Whether the kernel restricts it more than its Codex."""
 
 
 class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -116,9 +116,15 @@ class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
     verdict: Verdict = "unverified"
     configured: Policy | None = None
     applied: str | None = None
-    """What Codex handed to its sandbox for the newest command: a helper's argv, or an escalation. None: not observed."""
+    """What Codex handed to its sandbox for the newest command, and what came of a wish for more, in words. None: not observed."""
     got: Got = Got()
     findings: tuple[Finding, ...] = ()
+    applied_policy: Policy | None = None
+    """The policy in the arguments of the newest command's launcher."""
+    evidence: tuple[Evidence, ...] = ()
+    """What the verdict rests on, also what speaks against it."""
+    unread: tuple[str, ...] = ()
+    """What would have told more, and could not be read."""
 
 
 class Agent(msgspec.Struct, frozen=True):

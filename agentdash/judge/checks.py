@@ -306,7 +306,8 @@ def _evidence(seen: Seen, stated: str, kernel: str) -> Iterable[Evidence]:
         yield Evidence("rollout", at, "escalation", f"the call was allowed {allowed}")
     if sighting.applied:
         policy = f": {in_words(sighting.applied.policy)}" if sighting.applied.policy else ""
-        yield Evidence("process", at, "applied", f"{sighting.applied.by} stands between Codex and the command{policy}")
+        by = "no launcher" if sighting.applied.by == "nothing" else sighting.applied.by
+        yield Evidence("process", at, "applied", f"{by} stands between Codex and the command{policy}")
     yield Evidence(sighting.source, at, "flags-seen", sighting.quote)
     if kernel:
         yield Evidence("kernel" if sighting.source == "environment" else sighting.source, at, "kernel-facts", kernel)

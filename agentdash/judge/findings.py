@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from agentdash.facts.fleet import Sighting, Thread
-from agentdash.facts.worker import Finding, Got, Judged, Sandbox, Verdict
-from agentdash.judge.checks import Seen, compare, in_words
+from agentdash.facts.fleet import Applied, Sighting, Thread
+from agentdash.facts.policy import Policy
+from agentdash.facts.worker import Evidence, Finding, Got, Judged, Sandbox, Verdict
+from agentdash.judge.checks import Seen, compare, in_words, kernel_words
 from agentdash.judge.inheritance import Heritage, inherited, policy_changes
 from agentdash.judge.obstacles import obstacles
 
@@ -28,15 +29,50 @@ def judge_sandbox(thread: Thread, judged: Judged, platform: str | None, heritage
     """
     policy = thread.policy
     if thread.helper:
-        return Sandbox("unverified", policy, None, _got(thread))
+        return Sandbox("unverified", policy)
     own = [s for s in thread.sightings if not s.by_user]
-    different = [f for s in own for f in compare(_beside(s, thread, platform))]
+    compared = [(s, compare(_beside(s, thread, platform))) for s in own]
+    different = [f for _, found in compared for f in found]
     different += inherited(thread, heritage) if heritage else []
     differences = _merged(different)
     mismatch = any(f.severity != "info" for f in differences)
     verdict: Verdict = "mismatch" if mismatch else "match" if own and policy is not None else "unverified"
     findings = (*differences, *policy_changes(thread), *obstacles(thread, judged))
-    return Sandbox(verdict, policy, _applied(thread), _got(thread), findings)
+    return Sandbox(
+        verdict=verdict,
+        configured=policy,
+        applied=_applied(thread),
+        applied_policy=_applied_policy(own),
+        got=_got(own),
+        findings=findings,
+        evidence=tuple(_evidence(s, agrees=mismatch is any(f.severity != "info" for f in found)) for s, found in compared),
+        unread=tuple(_unread(thread, own)),
+    )
+
+
+def _evidence(sighting: Sighting, *, agrees: bool) -> Evidence:
+    """A sighting as a piece of evidence; `agrees`: with the verdict."""
+    applied = sighting.applied
+    words = [sighting.quote, *kernel_words(sighting)]
+    words += [_handed(applied)] if applied else []
+    words += ["allowed to leave the sandbox"] if sighting.granted == "outside" else []
+    times = f"{sighting.count}x: " if sighting.count > 1 else ""
+    return Evidence(sighting.source, sighting.first, "command-seen", times + "; ".join(filter(None, words)), agrees)
+
+
+def _unread(thread: Thread, own: list[Sighting]) -> Iterator[str]:
+    """What would have told more."""
+    live = [s for s in own if s.source == "environment"]
+    if not own:
+        yield "no command of it was seen alive, and none printed its flags"
+    elif not live:
+        yield "no command of it was seen alive: only what commands printed is known, and the kernel was not asked"
+    if any(s.boxed is None for s in live):
+        yield "the kernel's facts of some of its processes could not be read (macOS, or another user's)"
+    if any(s.boxed and s.own_network is False and s.applied and s.applied.by == "nothing" for s in live):
+        yield "Landlock (Codex through 0.114) leaves no mark that can be read: what it lets be written is taken from the policy"
+    if users := len(thread.sightings) - len(own):
+        yield f"{users} kind{'s' * (users > 1)} of commands were left out: the user's own run in no sandbox"
 
 
 def _beside(sighting: Sighting, thread: Thread, platform: str | None) -> Seen:
@@ -66,22 +102,34 @@ def _merged(found: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(by_cause.values(), key=lambda f: f.since))
 
 
-def _got(thread: Thread) -> Got:
+def _got(own: list[Sighting]) -> Got:
     """What the newest commands were seen to have, each fact from the newest sighting that has it."""
-    newest = sorted((s for s in thread.sightings if not s.by_user), key=lambda s: s.last, reverse=True)
+    newest = sorted(own, key=lambda s: s.last, reverse=True)
     if not newest:
         return Got()
-    own = next((s.own_network for s in newest if s.own_network is not None), None)
+    apart = next((s.own_network for s in newest if s.own_network is not None), None)
     return Got(
         network_flag=next((s.network_flag for s in newest if s.network_flag is not None), None),
         sandbox_flag=next((s.sandbox_flag for s in newest if s.sandbox_flag is not None), None),
         seccomp=next((s.seccomp for s in newest if s.seccomp is not None), None),
         no_new_privs=next((s.no_new_privs for s in newest if s.no_new_privs is not None), None),
-        network_namespace=None if own is None else "own" if own else "host",
+        network_namespace=None if apart is None else "own" if apart else "host",
         sandboxed=next((s.boxed for s in newest if s.boxed is not None), None),
         at=newest[0].last,
         source=newest[0].source,
     )
+
+
+def _handed(applied: Applied) -> str:
+    """What stands above a command, in words."""
+    if applied.by == "nothing":
+        return "no sandbox launcher above it"
+    return f"{applied.by}: {in_words(applied.policy)}" if applied.policy else applied.by
+
+
+def _applied_policy(own: list[Sighting]) -> Policy | None:
+    newest = max((s for s in own if s.applied and s.applied.policy), key=lambda s: s.last, default=None)
+    return newest.applied.policy if newest and newest.applied else None
 
 
 def _applied(thread: Thread) -> str | None:
@@ -89,8 +137,7 @@ def _applied(thread: Thread) -> str | None:
     said = []
     newest = max((s for s in thread.sightings if s.applied), key=lambda s: s.last, default=None)
     if newest and newest.applied:
-        policy = newest.applied.policy
-        said.append(f"{newest.applied.by}: {in_words(policy)}" if policy else newest.applied.by)
+        said.append(_handed(newest.applied))
     call = next((c for c in (*reversed(thread.open_calls), *reversed(thread.calls)) if c.escalation), None)
     if call and call.escalation:
         wish = "outside of the sandbox" if call.escalation.kind == "escalated" else "with additional permissions"

@@ -149,7 +149,8 @@ def _got_less(thread: Thread, parent: Heritage) -> Iterator[Finding]:
 
 
 def _is_cut(sighting: Sighting) -> bool:
-    return sighting.network_flag == _CUT_FLAG or sighting.own_network is True
+    """By the kernel; where it was not asked, by the flag."""
+    return sighting.network_flag == _CUT_FLAG if sighting.own_network is None else sighting.own_network
 
 
 def _between(now: PolicyPeriod, was: PolicyPeriod, *, kind: str, direction: Direction, severity: Severity, message: str) -> Finding:

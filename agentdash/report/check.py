@@ -194,14 +194,15 @@ def _report(worker: Worker, path: Path) -> ThreadReport:
         cli_version=worker.agent.version,
         verdict=worker.sandbox.verdict,
         state=str(worker.state),
-        policies=[_policy(p) for p in worker.policies],
+        policies=[policy_report(p) for p in worker.policies],
         findings=[finding_report(f) for f in worker.sandbox.findings],
         notes=list(worker.notes),
         problem=None,
     )
 
 
-def _policy(period: PolicyPeriod) -> PolicyReport:
+def policy_report(period: PolicyPeriod) -> PolicyReport:
+    """A policy's time as a document."""
     policy = configured_report(period.policy)
     return PolicyReport(
         since=iso(period.since),

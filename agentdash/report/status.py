@@ -167,12 +167,16 @@ def _worker(worker: w.Worker) -> WorkerReport:
     )
 
 
+def got_report(got: w.Got) -> GotReport:
+    """What commands got, as a document."""
+    return GotReport(got.network_flag, got.sandbox_flag, got.seccomp, got.no_new_privs, got.network_namespace, got.sandboxed)
+
+
 def _sandbox(sandbox: w.Sandbox) -> SandboxReport:
-    got = sandbox.got
     return SandboxReport(
         configured_report(sandbox.configured) if sandbox.configured else None,
         sandbox.applied,
-        GotReport(got.network_flag, got.sandbox_flag, got.seccomp, got.no_new_privs, got.network_namespace, got.sandboxed),
+        got_report(sandbox.got),
         sandbox.verdict,
         [finding_report(f) for f in sandbox.findings],
     )

@@ -50,7 +50,7 @@ KEYS: Final = (
     Key("mismatch", "!", "mismatch", "mismatch", "To the next worker that got another sandbox than it was configured to have.", "Find"),
     Key("why", "w", "why", "why", "Why this state and this verdict: all evidence, also what disagrees.", "Look"),
     Key("open", "enter", "open", "open", "The chosen worker in detail; once more: on the whole screen.", "Look"),
-    Key("tab-right", "right,l", "tab(1)", "next tab", "Timeline, Screen, Calls, Evidence: the next one.", "Look"),
+    Key("tab-right", "right,l", "tab(1)", "next tab", "Timeline, Screen, Calls, Sandbox, Evidence: the next one.", "Look"),
     Key("tab-left", "left,h", "tab(-1)", "previous tab", "The previous one.", "Look"),
     Key("jump", "o", "jump", "go to pane", "Go to the worker's tmux pane.", "Take along"),
     Key("copy-id", "y", "copy_id", "copy id", "Copy the worker's id.", "Take along"),

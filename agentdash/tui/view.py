@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -35,6 +36,22 @@ class View:
             return None
         parent = self.by_id.get(worker.parent)
         return parent.name if parent else worker.parent
+
+    @property
+    def family(self) -> tuple[Worker, ...]:
+        """The picked worker with all its ancestors, and all that descend from the eldest of these, in the order of the tree."""
+        worker, seen = self.worker, set[str]()
+        while worker and worker.parent in self.by_id and worker.id not in seen:
+            seen.add(worker.id)
+            worker = self.by_id[worker.parent]
+        return tuple(self._below(worker, set())) if worker else ()
+
+    def _below(self, worker: Worker, seen: set[str]) -> Iterator[Worker]:
+        seen.add(worker.id)
+        yield worker
+        for child in worker.children:
+            if child in self.by_id and child not in seen:
+                yield from self._below(self.by_id[child], seen)
 
 
 @runtime_checkable

@@ -248,8 +248,13 @@ def everybody() -> Snapshot:
         "mismatch",
         FULL,
         "asked to run outside of the sandbox: ended",
-        Got("1", "seatbelt", 0, "host", NOW - 1, "environment"),
+        Got("1", "seatbelt", 0, "host", NOW - 1, "environment", no_new_privs=False, sandboxed=False),
         (stale_flag(9), FOREIGN),
+        evidence=(
+            Evidence("environment", NOW - 70, "command-seen", "9x: CODEX_SANDBOX_NETWORK_DISABLED=1; not sandboxed; the host's network"),
+            Evidence("output", NOW - 71, "command-seen", "flag= · sandbox=", agrees=False),
+        ),
+        unread=("the kernel's facts of some of its processes could not be read (macOS, or another user's)",),
     )
     pasteur = worker(
         "Pasteur",
@@ -312,7 +317,11 @@ def everybody() -> Snapshot:
             since=14,
             pane=pane(4, "Would you like to run the following command?\n\n  $ curl -m 3 http://example.com\n\n> 1. Yes\n  2. No"),
             sandbox=Sandbox(
-                "match", WORKSPACE, "asked to run outside of the sandbox: open", Got("1", "unset", 2, "own", NOW - 60, "environment")
+                "match",
+                WORKSPACE,
+                "codex-linux-sandbox: files workspace, network off; asked to run outside of the sandbox: open",
+                Got("1", "unset", 2, "own", NOW - 60, "environment", no_new_privs=True, sandboxed=True),
+                applied_policy=WORKSPACE,
             ),
             tokens=Tokens(total=61_000, context=201_000, window=272_000),
             line="asks to run `curl -m 3 http://example.com`: the network is off",

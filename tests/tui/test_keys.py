@@ -228,15 +228,15 @@ async def check_open(stage):
 
 async def check_tab_right(stage):
     seen = [stage.tab]
-    for key in ("right", "l", "right", "l"):
+    for key in ("right", "l", "right", "l", "right"):
         await stage.press(key)
         seen.append(stage.tab)
-    assert seen == ["Timeline", "Screen", "Calls", "Evidence", "Timeline"]
+    assert seen == ["Timeline", "Screen", "Calls", "Sandbox", "Evidence", "Timeline"]
 
 
 async def check_tab_left(stage):
     await stage.press("left", "h")
-    assert stage.tab == "Calls"
+    assert stage.tab == "Sandbox"
 
 
 async def check_jump(stage):

@@ -19,6 +19,7 @@ from agentdash.tui.widgets.findings import one_line as finding_line
 from agentdash.tui.widgets.fleet_list import Columns, card, nobody, one_line, titles, used
 from agentdash.tui.widgets.footer import hints
 from agentdash.tui.widgets.header import header, sources
+from agentdash.tui.widgets.inheritance import inheritance
 from agentdash.tui.widgets.layers import layers
 from agentdash.tui.widgets.pane_view import pane_view
 from agentdash.tui.widgets.timeline import calls, timeline
@@ -189,29 +190,48 @@ def test_hints_are_cut_whole_and_help_stays():
 def test_the_three_layers_side_by_side():
     assert text(layers(BY_NAME["Pasteur"].sandbox, 80, LOOK)) == (
         "≠ mismatch    configured            applied               got 20:14:06\n"
-        "files         all                   asked to run outside  -\n"
-        "network       on                    of the sandbox: ended host's\n"
-        "network flag  unset                                       ≠ 1\n"
-        "CODEX_SANDBOX unset                                       ≠ seatbelt\n"
-        "seccomp       none                                        none\n"
-        "approval      never                                       -"
+        "files         all                   -                     no sandbox\n"
+        "network       on                    -                     host's\n"
+        "network flag  unset                 -                     ≠ 1\n"
+        "CODEX_SANDBOX unset                 -                     ≠ seatbelt\n"
+        "seccomp       none                  -                     none\n"
+        "approval      never                 -                     -\n"
+        "applied       asked to run outside of the sandbox: ended"
     )
 
 
 def test_the_three_layers_one_below_the_other_where_it_is_narrow():
     assert text(layers(BY_NAME["api-worker"].sandbox, 42, LOOK)) == (
         "= match       configured    got 20:13:07\n"
-        "files         workspace     -\n"
+        "files         workspace     in a sandbox\n"
         "network       off           own namespace\n"
         "network flag  1             1\n"
         "CODEX_SANDBOX -             unset\n"
         "seccomp       -             filter\n"
         "approval      on-request    -\n"
-        "applied       asked to run outside of the\n"
-        "              sandbox: open\n"
+        "applied       codex-linux-sandbox: files\n"
+        "              workspace, network off;\n"
+        "              asked to run outside of ...\n"
         "writable      /home/dev/shop  /tmp\n"
         "              $TMPDIR"
     )
+
+
+def test_what_was_applied_stands_between():
+    shown = text(layers(BY_NAME["api-worker"].sandbox, 80, LOOK)).splitlines()
+    assert shown[1].split("  ")[0] == "files"
+    assert shown[1].count("workspace") == 2
+
+
+def test_a_family_and_its_sandboxes():
+    pasteur = BY_NAME["Pasteur"]
+    shown = text(inheritance(pasteur, [w for w in fleet.everybody().workers if w.depth or w.children], 100, LOOK)).splitlines()
+    names = [line.split()[0] for line in shown[1:5]]
+    assert names == ["main", "Lagrange", "Pasteur", "Pasteur"]
+    assert "≠ flag 1, seatbelt, host's net, no sandbox" in shown[3]
+    assert "ws net-" in shown[4]  # told less than its parent
+    assert any("flag= · sandbox=  (against)" in line for line in shown)
+    assert shown[-1].startswith("not known: the kernel's facts")
 
 
 def test_a_network_that_is_open_against_the_policy_is_marked():
@@ -232,7 +252,7 @@ def test_nothing_configured_and_nothing_got_is_said_by_dashes():
 def test_a_mediated_network_promises_no_flag():
     shown = text(layers(Sandbox("match", fleet.MEDIATED, None, Got(network_flag="unset")), 80, LOOK))
     assert "network       mediated" in shown
-    assert "network flag  unset                                       unset" in shown
+    assert "network flag  unset                 -                     unset" in shown
 
 
 def test_a_finding_in_full_quotes_both_sides_and_names_the_remedy():

@@ -14,6 +14,7 @@ VIEWS = {
     "fleet": (fleet.everybody, Options(), ()),
     "empty": (fleet.nobody, Options(), ()),
     "worker": (fleet.everybody, Options(select="Pasteur"), ("enter", "enter")),
+    "sandbox": (fleet.everybody, Options(select="Pasteur"), ("enter", "enter", "right", "right", "right")),
     "why": (fleet.everybody, Options(select="fix tests"), ("w",)),
     "help": (fleet.everybody, Options(), ("question_mark",)),
     "ascii": (fleet.everybody, Options(ascii=True, select="Pasteur", banner="DEMO"), ()),

@@ -96,7 +96,7 @@ class FleetScreen(Screen[None]):
         self.fleet.show_rows(self.rows, view, instead)
         self.bar.show(self.filter, len(self.rows), len(view.by_id))
         if self.panel.display:
-            self.panel.show(view.worker, view.parent, view.look)
+            self.panel.show(view)
         self.findings.show_fleet(view.snapshot, view.look)
 
     def narrow(self, chosen: Filter) -> None:

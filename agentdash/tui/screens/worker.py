@@ -36,4 +36,4 @@ class WorkerScreen(Screen[None]):
     def draw(self, view: View) -> None:
         """Shows the picked worker."""
         self.header.show_fleet(view)
-        self.panel.show(view.worker, view.parent, view.look)
+        self.panel.show(view)

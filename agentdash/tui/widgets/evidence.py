@@ -82,6 +82,9 @@ def _verdict(worker: Worker, cells: int, look: Look) -> list[Line]:
     }[sandbox.verdict]
     tone: Tone = "mismatch" if sandbox.verdict == "mismatch" else "strong"
     lines = paragraph(f"{look.glyphs.verdicts[sandbox.verdict]} {sandbox.verdict}: {says}", cells, tone)
+    lines += evidence(sandbox.evidence, cells, look)
+    for missing in sandbox.unread:
+        lines += paragraph(missing, cells, "muted", head=(Span("not known: ", "muted"),), cap=3)
     for finding in sandbox.findings:
         lines += [*in_full((finding,), cells, look), *evidence(finding.evidence, cells, look)]
     return lines

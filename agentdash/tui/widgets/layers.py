@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import NamedTuple
 
 from agentdash.facts.policy import Filesystem, Network, Policy
 from agentdash.facts.worker import Got, Sandbox
-from agentdash.tui.format import elide, pad, stamp, wrap
+from agentdash.tui.format import pad, stamp
 from agentdash.tui.spans import Line, Span, Tone, paragraph
 from agentdash.tui.theme import VERDICT_TONES, Look
 
@@ -31,17 +30,18 @@ class Layer(NamedTuple):
 
     label: str
     configured: str
+    applied: str = _UNSEEN
     got: str = _UNSEEN
     differs: bool = False
 
 
 def _compared(label: str, configured: str, got: str) -> Layer:
     """A row whose sides are told in the same words."""
-    return Layer(label, configured, got, _UNSEEN not in (configured, got) and configured != got)
+    return Layer(label, configured, got=got, differs=_UNSEEN not in (configured, got) and configured != got)
 
 
 def rows(sandbox: Sandbox) -> list[Layer]:
-    """The table without its middle.
+    """The table.
 
     The network flag is set by Codex for every command whose policy does not turn the network on, and for no other (0.20 to 0.169);
     `CODEX_SANDBOX` by macOS's sandbox alone, so that only full access promises that it is unset.
@@ -52,10 +52,16 @@ def rows(sandbox: Sandbox) -> list[Layer]:
     else:
         unset = "unset" if policy.enforced_by == "nobody" else _UNSEEN
         flag = {Network.OFF: "1", Network.ON: "unset", Network.MEDIATED: "unset", Network.UNKNOWN: _UNSEEN}[policy.network]
-    known = sandbox.configured is not None
+    known, handed = sandbox.configured is not None, sandbox.applied_policy
     return [
-        Layer("files", _files(policy) if known else _UNSEEN),
-        Layer("network", policy.network.value if known else _UNSEEN, _network(got), _network_differs(policy, got)),
+        Layer("files", _files(policy) if known else _UNSEEN, _files(handed) if handed else _UNSEEN, _boxed(got)),
+        Layer(
+            "network",
+            policy.network.value if known else _UNSEEN,
+            handed.network.value if handed else _UNSEEN,
+            _network(got),
+            _network_differs(policy, got),
+        ),
         _compared("network flag", flag, got.network_flag or _UNSEEN),
         _compared("CODEX_SANDBOX", unset, got.sandbox_flag or _UNSEEN),
         _compared("seccomp", "none" if unset == "unset" else _UNSEEN, _seccomp(got)),
@@ -66,29 +72,26 @@ def rows(sandbox: Sandbox) -> list[Layer]:
 def layers(sandbox: Sandbox, cells: int, look: Look) -> list[Line]:
     """The table. Differences are marked only where the verdict is a mismatch: screens do not judge.
 
-    Where three columns are too narrow, the middle one becomes the last row.
+    Where three columns are too narrow, the middle one is left to the words below.
     """
     beside = cells >= _BESIDE
     column = min(_WIDEST, (cells - _LABEL - (2 if beside else 1)) // (3 if beside else 2))
-    table, applied = rows(sandbox), sandbox.applied or _UNSEEN
-    middle = wrap(applied, column)
-    if len(middle) > len(table):
-        middle = [*middle[: len(table) - 1], elide(" ".join(middle[len(table) - 1 :]), column, look.glyphs.ellipsis)]
+    dots = look.glyphs.ellipsis
     lines = [_heads(sandbox, column, look, beside=beside)]
-    for layer, words in zip_longest(table, middle if beside else ()):
+    for layer in rows(sandbox):
         wrong = sandbox.verdict == "mismatch" and layer.differs
         got = f"{look.glyphs.verdicts['mismatch']} {layer.got}" if wrong else layer.got
-        between = (Span(pad(words or "", column) + " ", "muted"),) if beside else ()
+        between = (Span(pad(layer.applied, column, dots) + " ", _tone(layer.applied)),) if beside else ()
         lines.append(
             (
                 Span(pad(layer.label, _LABEL), "muted"),
-                Span(pad(layer.configured, column, look.glyphs.ellipsis) + " ", _tone(layer.configured)),
+                Span(pad(layer.configured, column, dots) + " ", _tone(layer.configured)),
                 *between,
-                Span(pad(got, column, look.glyphs.ellipsis), "mismatch" if wrong else _tone(layer.got)),
+                Span(pad(got, column, dots), "mismatch" if wrong else _tone(layer.got)),
             )
         )
-    if not beside:
-        lines += paragraph(applied, cells, _tone(applied), head=(Span(pad("applied", _LABEL), "muted"),), cap=3)
+    if sandbox.applied:
+        lines += paragraph(sandbox.applied, cells, head=(Span(pad("applied", _LABEL), "muted"),), cap=3)
     if sandbox.configured and sandbox.configured.filesystem in (Filesystem.WORKSPACE, Filesystem.CUSTOM):
         roots = "  ".join(sandbox.configured.writable_roots) or "nothing"
         lines += paragraph(roots, cells, head=(Span(pad("writable", _LABEL), "muted"),), cap=2)
@@ -109,6 +112,10 @@ def _tone(text: str) -> Tone:
 
 def _files(policy: Policy) -> str:
     return _FILES[policy.filesystem] + (", external" if policy.enforced_by == "external" else "")
+
+
+def _boxed(got: Got) -> str:
+    return _UNSEEN if got.sandboxed is None else "in a sandbox" if got.sandboxed else "no sandbox"
 
 
 def _network(got: Got) -> str:

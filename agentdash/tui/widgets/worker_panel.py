@@ -11,14 +11,16 @@ from agentdash.facts.worker import Worker
 from agentdash.tui.format import age, count, elide_middle
 from agentdash.tui.spans import BLANK, Line, Span, fit, paragraph, width
 from agentdash.tui.theme import Look, sign
+from agentdash.tui.view import View
 from agentdash.tui.widgets.evidence import known
 from agentdash.tui.widgets.findings import in_full
+from agentdash.tui.widgets.inheritance import inheritance
 from agentdash.tui.widgets.layers import layers
 from agentdash.tui.widgets.lines import Lines
 from agentdash.tui.widgets.pane_view import pane_view
 from agentdash.tui.widgets.timeline import calls, timeline
 
-TABS: Final = ("Timeline", "Screen", "Calls", "Evidence")
+TABS: Final = ("Timeline", "Screen", "Calls", "Sandbox", "Evidence")
 
 
 def summary(worker: Worker, parent: str | None, cells: int, look: Look) -> list[Line]:
@@ -84,7 +86,7 @@ class WorkerPanel(Vertical):
         super().__init__(id="panel")
         self._tab = TABS[0]
         self._by_hand = False
-        self._shown: tuple[Worker | None, str | None, Look] | None = None
+        self._view: View | None = None
 
     def compose(self) -> ComposeResult:
         """Summary above, tabs below."""
@@ -92,9 +94,10 @@ class WorkerPanel(Vertical):
         yield Lines(id="tabs", focusable=False)
         yield Lines(id="tab")
 
-    def show(self, worker: Worker | None, parent: str | None, look: Look) -> None:
-        """Shows this worker."""
-        before, self._shown = self._shown, (worker, parent, look)
+    def show(self, view: View) -> None:
+        """Shows the picked worker."""
+        before, self._view = self._view, view
+        worker, look = view.worker, view.look
         cells = self.query_one("#tabs", Lines).size.width - 2
         top, bar, tab = (self.query_one(f"#{name}", Lines) for name in ("summary", "tabs", "tab"))
         if worker is None or cells < 1:
@@ -102,15 +105,15 @@ class WorkerPanel(Vertical):
             for lines, content in ((top, gone), (bar, []), (tab, [])):
                 lines.show(content)
             return
-        other = before is None or before[0] is None or before[0].id != worker.id
-        top.show(summary(worker, parent, cells, look))
+        other = before is None or before.worker is None or before.worker.id != worker.id
+        top.show(summary(worker, view.parent, cells, look))
         if not self._by_hand:
             self._tab = "Timeline" if worker.moments else "Screen" if worker.pane else "Evidence"
         bar.show([tab_bar(self._tab, cells, look)])
         if other:
             top.scroll_home(animate=False, immediate=True)
             tab.show([])
-        tab.show(_content(self._tab, worker, tab.size.height, cells, look), follow=self._tab == "Screen")
+        tab.show(_content(self._tab, worker, view, tab.size.height, cells), follow=self._tab == "Screen")
 
     def turn(self, step: int) -> None:
         """Another tab: the next (1), the previous (-1)."""
@@ -119,13 +122,13 @@ class WorkerPanel(Vertical):
     def choose(self, name: str) -> None:
         """This tab, from now on for every worker."""
         self._tab, self._by_hand = name, True
-        if self._shown:
-            worker, parent, look = self._shown
-            self._shown = None
-            self.show(worker, parent, look)
+        if (view := self._view) is not None:
+            self._view = None
+            self.show(view)
 
 
-def _content(tab: str, worker: Worker, height: int, cells: int, look: Look) -> list[Line]:
+def _content(tab: str, worker: Worker, view: View, height: int, cells: int) -> list[Line]:
+    look = view.look
     match tab:
         case "Timeline":
             return timeline(worker, cells, look)
@@ -133,5 +136,7 @@ def _content(tab: str, worker: Worker, height: int, cells: int, look: Look) -> l
             return pane_view(worker.pane, height, look)
         case "Calls":
             return calls(worker, cells, look)
+        case "Sandbox":
+            return inheritance(worker, view.family, cells, look)
         case _:
             return known(worker, cells, look)
