@@ -86,7 +86,7 @@ def flags(command: str, output: str, thread: str | None = None) -> Flags:
         return Flags()
     found = [_one(name, command, output, vouched) for name in (NETWORK_FLAG, SANDBOX_FLAG)]
     quotes = dict.fromkeys(quote for _, quote in found if quote)
-    return Flags(found[0][0], found[1][0], " · ".join(quotes))
+    return Flags(found[0][0], found[1][0], "; ".join(quotes))
 
 
 def restraints(command: str, output: str) -> Restraints:

@@ -224,7 +224,7 @@ def _see_printed(thread: Thread, known: Call, event: e.CallEnded) -> Thread:
         first=event.at,
         last=event.at,
         calls=(event.call,),
-        quote=" · ".join(filter(None, (found.quote, kernel.quote))),
+        quote="; ".join(filter(None, (found.quote, kernel.quote))),
     )
     return see(thread, sighting)
 

@@ -252,7 +252,7 @@ def everybody() -> Snapshot:
         (stale_flag(9), FOREIGN),
         evidence=(
             Evidence("environment", NOW - 70, "command-seen", "9x: CODEX_SANDBOX_NETWORK_DISABLED=1; not sandboxed; the host's network"),
-            Evidence("output", NOW - 71, "command-seen", "flag= · sandbox=", agrees=False),
+            Evidence("output", NOW - 71, "command-seen", "flag=; sandbox=", agrees=False),
         ),
         unread=("the kernel's facts of some of its processes could not be read (macOS, or another user's)",),
     )

@@ -230,7 +230,7 @@ def test_a_family_and_its_sandboxes():
     assert names == ["main", "Lagrange", "Pasteur", "Pasteur"]
     assert "≠ flag 1, seatbelt, host's net, no sandbox" in shown[3]
     assert "ws net-" in shown[4]  # told less than its parent
-    assert any("flag= · sandbox=  (against)" in line for line in shown)
+    assert any("flag=; sandbox=  (against)" in line for line in shown)
     assert shown[-1].startswith("not known: the kernel's facts")
 
 
