@@ -320,11 +320,13 @@ class Processes:
 
     async def look(self, fleet: Fleet) -> Sequence[Event]:
         """Locks first: a look at processes ends with the event that says that both are complete. In a thread: /proc can be slow."""
-        return await asyncio.to_thread(self._look, {pane.pid for pane in fleet.panes.values()})
+        panes = fleet.panes.values()
+        servers = {pane.server_pid for pane in panes if pane.server_pid is not None}
+        return await asyncio.to_thread(self._look, {pane.pid for pane in panes}, servers)
 
-    def _look(self, panes: set[int]) -> list[Event]:
+    def _look(self, panes: set[int], servers: set[int]) -> list[Event]:
         now = self._clock.now()
-        return [locks(self._home, now), *self._sensor.look(now, panes)]
+        return [locks(self._home, now), *self._sensor.look(now, panes, servers)]
 
     async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
         """What changes among them."""

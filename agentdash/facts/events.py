@@ -12,9 +12,11 @@ from typing import Literal
 
 import msgspec
 
+from agentdash.facts.mounts import Mount
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.policy import Policy
 from agentdash.facts.process import Kernel, Process, ProcessKey
+from agentdash.facts.state_paths import PathAccess
 
 CallKind = Literal["command", "poll", "patch", "question", "permission", "spawn", "wait", "other"]
 """What a tool call is for. `poll` reads from a command that is still running; `wait` waits for child threads."""
@@ -273,6 +275,22 @@ class ProcessSeen(Event, frozen=True, kw_only=True):
     process: Process
 
 
+class MountsSeen(Event, frozen=True, kw_only=True):
+    """The mounts of a mount namespace other than agentdash's own; told before the first process in it, and when they changed."""
+
+    namespace: int
+    """Its inode: `Kernel.mnt`."""
+    mounts: tuple[Mount, ...]
+    """In the order of mountinfo."""
+
+
+class StatePathsSeen(Event, frozen=True, kw_only=True):
+    """Whether a worker CLI that lives in a sandbox may write what it keeps its state in; sent when that changed."""
+
+    key: ProcessKey
+    paths: tuple[PathAccess, ...]
+
+
 class ProcessGone(Event, frozen=True, kw_only=True):
     """The process is not there any more."""
 
@@ -324,7 +342,9 @@ AnyEvent = (
     | PaneGone
     | ScreenRead
     | StatusPushed
+    | MountsSeen
     | ProcessSeen
+    | StatePathsSeen
     | ProcessGone
     | ProcessesCounted
     | HostSeen

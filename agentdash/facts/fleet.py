@@ -10,9 +10,11 @@ from typing import Literal
 import msgspec
 
 from agentdash.facts.events import CallKind, Escalation, HostSeen, Outcome, ScreenRead, StatusPushed
+from agentdash.facts.mounts import Mount
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.policy import Policy
 from agentdash.facts.process import Kernel, Process, ProcessKey
+from agentdash.facts.state_paths import PathAccess
 
 UNSET = "unset"
 """A variable that was looked for and is not there. (`None` is: nobody looked.)"""
@@ -265,6 +267,10 @@ class Fleet(msgspec.Struct, frozen=True):
     """When processes were last looked at; None where nobody looked (replay of bare files): then a missing process means nothing."""
     sources: dict[str, Source] = {}
     host: HostSeen | None = None
+    mounts: dict[int, tuple[Mount, ...]] = {}
+    """Mount tables by the inode of their namespace (`Kernel.mnt`), of those that processes live in and agentdash does not."""
+    state_paths: dict[ProcessKey, tuple[PathAccess, ...]] = {}
+    """Which of its state paths a worker CLI in a sandbox may write."""
 
     @property
     def kernel(self) -> Kernel | None:

@@ -31,8 +31,9 @@ class Mount(msgspec.Struct, frozen=True, omit_defaults=True):
 class Access(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether a process may write a path."""
 
-    verdict: Literal["allowed", "read-only-mount", "mode", "unknown"]
-    """`allowed` as far as mounts, modes and owners go; Landlock cannot be read. `mode`: owner and mode refuse it."""
+    verdict: Literal["allowed", "read-only-mount", "mode", "policy", "unknown"]
+    """Of a living process: `allowed` as far as mounts, modes and owners go; Landlock cannot be read. `mode`: owner and mode refuse it.
+    `policy`: there is no process yet, and the policy refuses it."""
     mount: Mount | None = None
     """The mount that refuses it."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import psutil
 
+from agentdash.facts.mounts import Access, Mount
 from agentdash.facts.process import Kernel
 from agentdash.sensors.linux import Stat
 from agentdash.sensors.privacy import kept
@@ -61,6 +62,23 @@ def kernel(pid: int) -> Kernel | None:
     """Nothing: no other system tells a stranger what it enforces on a process."""
     del pid
     return None
+
+
+def mounts(pid: int) -> tuple[Mount, ...] | None:
+    """Nothing: there are no mount namespaces."""
+    del pid
+    return None
+
+
+def ns_pid(pid: int) -> int:
+    """The same number: there are no pid namespaces."""
+    return pid
+
+
+def may_write(pid: int, path: str, mounts: Sequence[Mount] | None = None) -> Access:
+    """Not known: what is enforced on a stranger is not told."""
+    del pid, path, mounts
+    return Access("unknown")
 
 
 def _ask(pid: int, question: Callable[[psutil.Process], _T]) -> _T | None:

@@ -87,6 +87,9 @@ class Machine:
     def kernel(self, pid: int) -> Kernel | None:
         return Kernel(seccomp=0)
 
+    def ns_pid(self, pid: int) -> int:
+        return pid
+
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
