@@ -36,6 +36,8 @@ class Access(msgspec.Struct, frozen=True, omit_defaults=True):
     `policy`: there is no process yet, and the policy refuses it."""
     mount: Mount | None = None
     """The mount that refuses it."""
+    missing: bool = False
+    """Whether it is not there yet: then it, or the directories above it, would have to be made."""
 
 
 class MountTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -31,8 +31,8 @@ class StatePath(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     """A directory or file, `$XDG_DATA_HOME/opencode`; `$PWD` is the directory it works in."""
     what: str
     """What it keeps there, in a few words."""
-    needed: bool = False
-    """Whether the CLI fails or stalls without it."""
+    needed: Literal["always", "at-first", "no"] = "no"
+    """Whether the CLI fails or stalls where it may not write it. `at-first`: only where it is not there yet and has to be made."""
 
 
 class PathAccess(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -41,13 +41,19 @@ class PathAccess(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str
     """Absolute."""
     what: str
-    needed: bool
     access: Access
+    needed: bool = False
+    """Whether the CLI fails or stalls where it may not write this, as things are on this disk."""
 
     @property
     def denied(self) -> bool:
         """Whether it is known that it may not."""
         return self.access.verdict in ("read-only-mount", "mode", "policy")
+
+
+def access_of(row: StatePath, path: str, access: Access) -> PathAccess:
+    """What there is to say of a state path, once it is known where it is and who may write it."""
+    return PathAccess(path, row.what, access, row.needed == "always" or (row.needed == "at-first" and access.missing))
 
 
 def place(path: str, env: Mapping[str, str], cwd: str | None = None) -> str | None:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash.facts.mounts import Access, Mount, MountTable
 from agentdash.sensors import linux
@@ -59,18 +60,16 @@ def may_write(pid: int, path: str, mounts: Sequence[Mount] | None = None) -> Acc
         return Access("unknown")
     place = _Place(pid, credentials)
     try:
-        real, nearest, searched = place.resolve(path)
+        real, nearest, searched, missing = place.resolve(path)
     except PermissionError:  # another user's process: its mounts are known, what is on them is not
         return _by_mount(MountTable(mounts), posixpath.normpath(path)) or Access("unknown")
     except OSError:
         return Access("unknown")
     on_disk = stat.S_ISDIR(nearest.st_mode) or stat.S_ISREG(nearest.st_mode)  # devices, pipes and sockets: no mount is written
     if on_disk and (denied := _by_mount(MountTable(mounts), real)):
-        return denied
-    if not searched:
-        return Access("mode")
+        return replace(denied, missing=missing)
     want = 3 if stat.S_ISDIR(nearest.st_mode) else 2
-    return Access("allowed") if credentials.allows(nearest, want) else Access("mode")
+    return Access("allowed" if searched and credentials.allows(nearest, want) else "mode", missing=missing)
 
 
 def credentials_of(pid: int) -> Credentials | None:
@@ -103,11 +102,12 @@ class _Place:
     def __init__(self, pid: int, credentials: Credentials) -> None:
         self._root, self._credentials = f"/proc/{pid}/root", credentials
 
-    def resolve(self, path: str) -> tuple[str, os.stat_result, bool]:
+    def resolve(self, path: str) -> tuple[str, os.stat_result, bool, bool]:
         """Follows symlinks within the process's own root, as far as the path exists.
 
         Returns:
-            The path without symlinks; what exists of it last; whether the process may search all directories on the way.
+            The path without symlinks; what exists of it last; whether the process may search all directories on the way; whether
+            something is missing.
 
         Raises:
             OSError: PermissionError: we may not look there. Others: a loop of links, a component that is no directory.
@@ -128,7 +128,7 @@ class _Place:
             try:
                 found = os.lstat(f"{self._root}{real}/{name}")
             except FileNotFoundError:
-                return posixpath.normpath("/".join((real, name, *reversed(todo)))), here, searched
+                return posixpath.normpath("/".join((real, name, *reversed(todo)))), here, searched, True
             if not stat.S_ISLNK(found.st_mode):
                 real, here = f"{real}/{name}", found
                 continue
@@ -138,4 +138,4 @@ class _Place:
             todo += target.split("/")[::-1]
             if target.startswith("/"):
                 real, here = "", os.stat(f"{self._root}/")
-        return real or "/", here, searched
+        return real or "/", here, searched, False

@@ -11,7 +11,7 @@ import msgspec
 
 from agentdash.facts.mounts import Access
 from agentdash.facts.process import Process
-from agentdash.facts.state_paths import PathAccess, StatePath, place
+from agentdash.facts.state_paths import PathAccess, StatePath, access_of, place
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,4 +41,4 @@ def paths_of(process: Process, may_write: Callable[[str], Access]) -> tuple[Path
     rows = state_paths().get(process.agent or "", ())
     env = process.env or {}
     placed = ((row, place(row.path, env, process.cwd)) for row in rows)
-    return tuple(PathAccess(path, row.what, row.needed, may_write(path)) for row, path in placed if path is not None)
+    return tuple(access_of(row, path, may_write(path)) for row, path in placed if path is not None)
