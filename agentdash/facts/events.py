@@ -173,6 +173,28 @@ class ThreadNamed(ThreadEvent, frozen=True, kw_only=True):
     name: str
 
 
+class ViolationLogged(ThreadEvent, frozen=True, kw_only=True):
+    """Codex's own note of a denial by its sandbox: `recorded sandbox violation` in `logs_2.sqlite` (0.148+; not of `codex exec`).
+
+    It rests on a failed command's words, as Codex reads them, and comes up to ten seconds late.
+    """
+
+    call: str | None
+    resource: Literal["filesystem", "network"]
+    reason: str
+    """`read_only_file_system`, `operation_not_permitted` ..."""
+    path: str | None = None
+    host: str | None = None
+    backend: str | None = None
+    """`linux_sandbox`, `seatbelt` ..."""
+
+
+class TroubleLogged(ThreadEvent, frozen=True, kw_only=True):
+    """A request to the model that is tried again (target `codex_core::responses_retry` of `logs_2.sqlite`): no rollout tells of it."""
+
+    text: str
+
+
 class LineSkipped(ThreadEvent, frozen=True, kw_only=True):
     """A line that was not understood: counted and shown, never fatal."""
 
@@ -331,6 +353,8 @@ AnyEvent = (
     | Said
     | TokensCounted
     | ThreadNamed
+    | ViolationLogged
+    | TroubleLogged
     | LineSkipped
     | FileSeen
     | LinesLeftOut

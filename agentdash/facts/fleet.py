@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from agentdash.facts.events import CallKind, Escalation, HostSeen, Outcome, ScreenRead, StatusPushed
+from agentdash.facts.events import CallKind, Escalation, HostSeen, Outcome, ScreenRead, StatusPushed, TroubleLogged, ViolationLogged
 from agentdash.facts.mounts import Mount
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.policy import Policy
@@ -212,6 +212,10 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     children: tuple[str, ...] = ()
     tokens: Tokens = Tokens()
     sightings: tuple[Sighting, ...] = ()
+    violations: tuple[ViolationLogged, ...] = ()
+    """The newest denials that Codex itself has logged, oldest first; bounded."""
+    trouble: TroubleLogged | None = None
+    """The newest request to the model that had to be tried again."""
     file: RolloutFile | None = None
     lines: int = 0
     skipped: tuple[tuple[str, int], ...] = ()

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -86,12 +86,16 @@ class Box:
 
     def close(self) -> None:
         for started in self._running:
-            for process in psutil.Process(started.pid).children(recursive=True) if started.poll() is None else ():
-                process.kill()
             started.kill()
             started.wait()
             for pipe in (started.stdin, started.stdout):
                 pipe.close()  # type: ignore[union-attr]
+        # the sandbox's own processes name the workspace; what runs inside ends with them
+        while left := [p for p in psutil.process_iter(["cmdline"]) if any(str(self.root) in arg for arg in p.info["cmdline"] or ())]:
+            for process in left:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(left, timeout=1)
         shutil.rmtree(self._short)
         shutil.rmtree(self.root)
 
