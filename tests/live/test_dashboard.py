@@ -180,9 +180,8 @@ async def test_leaked_flags_are_a_label_where_the_kernel_says_otherwise(codex: O
 
 
 async def test_a_denial_that_only_codexs_own_log_tells(codex: OpenLab) -> None:
-    silent = {
-        "run": "touch /usr/local/agentdash-denied 2>/tmp/$$.err || { grep -q Read-only /tmp/$$.err && echo seccomp; rm /tmp/$$.err; exit 3; }"
-    }
+    # its output says nothing of a path, but has a word that Codex takes for a denial
+    silent = {"run": "touch /usr/local/agentdash-denied 2>/dev/null || { echo seccomp; exit 3; }"}
     lab = codex({"work": [silent, {"say": "all done"}]})
     hub = sources_of(lab)
     running = asyncio.create_task(hub.run())

@@ -24,7 +24,7 @@ SPANS = (
 VIOLATION = f"{SPANS}recorded sandbox violation: resource=filesystem backend=linux_sandbox reason=read_only_file_system path=unknown"
 RETRY = (
     f"session_loop{{thread_id={T}}}:handle_response_stream_error{{request=Sampling}}: stream disconnected"
-    " - retrying sampling request (1/2 in 193ms)... turn_id=01a1 retries=1 max_retries=2 sampling_error=stream disconnected before completion"
+    " - retrying sampling request (1/2 in 193ms)... turn_id=01a1 retries=1 max_retries=2 sampling_error=stream disconnected"
 )
 
 
