@@ -22,7 +22,7 @@ class ProcessKey(msgspec.Struct, frozen=True, order=True):
 
 
 class Kernel(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the Linux kernel says of a process: `/proc/PID/status` and `/proc/PID/ns/*`. None: not readable."""
+    """What the kernel says of a process. Linux: `/proc/PID/status` and `/proc/PID/ns/*`. macOS: `sandboxed` alone. None: not known."""
 
     seccomp: int | None = None
     """0 none, 1 strict, 2 filter."""
@@ -36,6 +36,9 @@ class Kernel(msgspec.Struct, frozen=True, omit_defaults=True):
     user: int | None = None
     ns_pids: tuple[int, ...] = ()
     """`NSpid`: the process's number in each nested pid namespace, outermost first."""
+
+    sandboxed: bool | None = None
+    """Of macOS: whether it is in a sandbox at all. Linux has no such fact: there it is what the others come to."""
 
     def apart_from(self, other: Kernel) -> tuple[Namespace, ...]:
         """The namespaces that it is known not to share with another process (agentdash, a tmux server)."""

@@ -18,6 +18,8 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "XDG_CONFIG_HOME": "$HOME/.config",
     "CODEX_HOME": "$HOME/.codex",
     "CLAUDE_CONFIG_DIR": "$HOME/.claude",
+    "COPILOT_HOME": "$HOME/.copilot",
+    "CURSOR_CONFIG_DIR": "$XDG_CONFIG_HOME/cursor",
     "TMPDIR": "/tmp",  # noqa: S108 - what the system means by it
 }
 """What a variable stands for where it is not set."""
@@ -64,7 +66,7 @@ def place(path: str, env: Mapping[str, str], cwd: str | None = None) -> str | No
         env: the worker's environment: `HOME`, and any of `DEFAULTS` that is set.
         cwd: the directory it works in.
     """
-    for _ in range(3):  # a default may name a variable itself
+    for _ in range(4):  # a default may name a variable itself
         path = _VARIABLE.sub(lambda m: _value(m[1], env, cwd) or m[0], path)
     return posixpath.normpath(path) if path.startswith("/") and "$" not in path else None
 

@@ -10,6 +10,7 @@ import psutil
 from agentdash.facts.mounts import Access, Mount
 from agentdash.facts.process import Kernel
 from agentdash.sensors.linux import Stat
+from agentdash.sensors.macos import sandboxed
 from agentdash.sensors.privacy import kept
 
 _T = TypeVar("_T")
@@ -59,9 +60,9 @@ def open_files(pid: int) -> list[str]:
 
 
 def kernel(pid: int) -> Kernel | None:
-    """Nothing: no other system tells a stranger what it enforces on a process."""
-    del pid
-    return None
+    """Whether it is in a sandbox, where macOS tells; no other system tells a stranger what it enforces on a process."""
+    known = sandboxed(pid)
+    return None if known is None else Kernel(sandboxed=known)
 
 
 def mounts(pid: int) -> tuple[Mount, ...] | None:
