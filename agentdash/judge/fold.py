@@ -52,7 +52,7 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
             case e.MountsSeen():
                 mounts[event.namespace] = event.mounts
             case e.StatePathsSeen():
-                state_paths[event.key] = event.paths
+                state_paths = {k: paths for k, paths in (state_paths | {event.key: event.paths}).items() if paths}
             case e.ProcessGone(key=gone):
                 processes.pop(gone, None)
                 state_paths.pop(gone, None)

@@ -12,7 +12,7 @@ import os
 import posixpath
 import stat
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -46,30 +46,39 @@ class Credentials(msgspec.Struct, frozen=True):
         return bool(self.capabilities & (_DAC_OVERRIDE if want & 2 else _DAC_OVERRIDE | _DAC_READ_SEARCH))
 
 
-def may_write(pid: int, path: str, mounts: Sequence[Mount] | None = None) -> Access:
-    """Whether a process may write a path; for one that does not exist: whether it may be made, with the directories above it.
+class Reach:
+    """What a process may write.
 
     Args:
         pid: of the process, as we count.
-        path: absolute, as the process sees it.
         mounts: its mount table, where that is known already.
     """
-    mounts = linux.mounts(pid) if mounts is None else mounts
-    credentials = credentials_of(pid)
-    if mounts is None or credentials is None or not path.startswith("/"):
-        return Access("unknown")
-    place = _Place(pid, credentials)
-    try:
-        real, nearest, searched, missing = place.resolve(path)
-    except PermissionError:  # another user's process: its mounts are known, what is on them is not
-        return _by_mount(MountTable(mounts), posixpath.normpath(path)) or Access("unknown")
-    except OSError:
-        return Access("unknown")
-    on_disk = stat.S_ISDIR(nearest.st_mode) or stat.S_ISREG(nearest.st_mode)  # devices, pipes and sockets: no mount is written
-    if on_disk and (denied := _by_mount(MountTable(mounts), real)):
-        return replace(denied, missing=missing)
-    want = 3 if stat.S_ISDIR(nearest.st_mode) else 2
-    return Access("allowed" if searched and credentials.allows(nearest, want) else "mode", missing=missing)
+
+    def __init__(self, pid: int, mounts: Sequence[Mount] | None = None) -> None:
+        mounts = linux.mounts(pid) if mounts is None else mounts
+        self._table = None if mounts is None else MountTable(mounts)
+        self._root, self._credentials = f"/proc/{pid}/root", credentials_of(pid)
+
+    def may_write(self, path: str) -> Access:
+        """Whether it may write a path; for one that does not exist: whether it may be made, with the directories above it.
+
+        Args:
+            path: absolute, as the process sees it.
+        """
+        if self._table is None or self._credentials is None or not path.startswith("/"):
+            return Access("unknown")
+        try:
+            found = _resolve(self._root, path, self._credentials)
+        except PermissionError:  # another user's process: its mounts are known, what is on them is not
+            return _by_mount(self._table, posixpath.normpath(path)) or Access("unknown")
+        except OSError:
+            return Access("unknown")
+        mode = found.nearest.st_mode
+        on_disk = stat.S_ISDIR(mode) or stat.S_ISREG(mode)  # devices, pipes and sockets: no mount is written
+        if on_disk and (denied := _by_mount(self._table, found.real)):
+            return replace(denied, missing=found.missing)
+        allowed = found.searched and self._credentials.allows(found.nearest, 3 if stat.S_ISDIR(mode) else 2)
+        return Access("allowed" if allowed else "mode", missing=found.missing)
 
 
 def credentials_of(pid: int) -> Credentials | None:
@@ -96,46 +105,48 @@ def _by_mount(table: MountTable, path: str) -> Access | None:
     return Access("read-only-mount", mount) if mount.read_only else None
 
 
-class _Place:
-    """The disk as a process sees it."""
+class _Found(NamedTuple):
+    """A path, as far as it exists."""
 
-    def __init__(self, pid: int, credentials: Credentials) -> None:
-        self._root, self._credentials = f"/proc/{pid}/root", credentials
+    real: str
+    """Free of symlinks."""
+    nearest: os.stat_result
+    """What exists of it last."""
+    searched: bool
+    """Whether the process may search all directories on the way."""
+    missing: bool
 
-    def resolve(self, path: str) -> tuple[str, os.stat_result, bool, bool]:
-        """Follows symlinks within the process's own root, as far as the path exists.
 
-        Returns:
-            The path without symlinks; what exists of it last; whether the process may search all directories on the way; whether
-            something is missing.
+def _resolve(root: str, path: str, credentials: Credentials) -> _Found:
+    """Follows symlinks within a process's own root.
 
-        Raises:
-            OSError: PermissionError: we may not look there. Others: a loop of links, a component that is no directory.
-        """
-        todo, real, links, searched = path.strip("/").split("/")[::-1], "", 0, True
-        here = os.stat(f"{self._root}/")
-        while todo:
-            name = todo.pop()
-            if name in ("", "."):
-                continue
-            if name == "..":
-                real = real.rpartition("/")[0]
-                here = os.lstat(f"{self._root}{real}/")
-                continue
-            if not stat.S_ISDIR(here.st_mode):
-                raise NotADirectoryError(real)
-            searched &= self._credentials.allows(here, 1)
-            try:
-                found = os.lstat(f"{self._root}{real}/{name}")
-            except FileNotFoundError:
-                return posixpath.normpath("/".join((real, name, *reversed(todo)))), here, searched, True
-            if not stat.S_ISLNK(found.st_mode):
-                real, here = f"{real}/{name}", found
-                continue
-            if (links := links + 1) > _LINKS:
-                raise OSError(f"too many links: {path}")
-            target = os.readlink(f"{self._root}{real}/{name}")
-            todo += target.split("/")[::-1]
-            if target.startswith("/"):
-                real, here = "", os.stat(f"{self._root}/")
-        return real or "/", here, searched, False
+    Raises:
+        OSError: PermissionError: we may not look there. Others: a loop of links, a component that is no directory.
+    """
+    todo, real, links, searched = path.strip("/").split("/")[::-1], "", 0, True
+    here = os.stat(f"{root}/")
+    while todo:
+        name = todo.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            real = real.rpartition("/")[0]
+            here = os.lstat(f"{root}{real}/")
+            continue
+        if not stat.S_ISDIR(here.st_mode):
+            raise NotADirectoryError(real)
+        searched &= credentials.allows(here, 1)
+        try:
+            found = os.lstat(f"{root}{real}/{name}")
+        except FileNotFoundError:
+            return _Found(posixpath.normpath("/".join((real, name, *reversed(todo)))), here, searched, missing=True)
+        if not stat.S_ISLNK(found.st_mode):
+            real, here = f"{real}/{name}", found
+            continue
+        if (links := links + 1) > _LINKS:
+            raise OSError(f"too many links: {path}")
+        target = os.readlink(f"{root}{real}/{name}")
+        todo += target.split("/")[::-1]
+        if target.startswith("/"):
+            real, here = "", os.stat(f"{root}/")
+    return _Found(real or "/", here, searched, missing=False)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 import psutil
 
-from agentdash.facts.mounts import Access, Mount
+from agentdash.facts.mounts import Mount
 from agentdash.facts.process import Kernel
 from agentdash.sensors.linux import Stat
 from agentdash.sensors.macos import sandboxed
@@ -74,12 +74,6 @@ def mounts(pid: int) -> tuple[Mount, ...] | None:
 def ns_pid(pid: int) -> int:
     """The same number: there are no pid namespaces."""
     return pid
-
-
-def may_write(pid: int, path: str, mounts: Sequence[Mount] | None = None) -> Access:
-    """Not known: what is enforced on a stranger is not told."""
-    del pid, path, mounts
-    return Access("unknown")
 
 
 def _ask(pid: int, question: Callable[[psutil.Process], _T]) -> _T | None:

@@ -20,6 +20,7 @@ from agentdash.facts.mounts import Mount
 from agentdash.facts.process import Kernel, Process, ProcessKey
 from agentdash.facts.state_paths import PathAccess
 from agentdash.facts.text import clean_line
+from agentdash.sensors.access import Reach
 from agentdash.sensors.agents import Identity, identify
 from agentdash.sensors.linux import Stat
 from agentdash.sensors.privacy import arguments
@@ -27,15 +28,15 @@ from agentdash.sensors.state_paths import paths_of
 
 if sys.platform == "linux":
     from agentdash.sensors import linux as system
-    from agentdash.sensors.access import may_write
 else:
     from agentdash.sensors import portable as system
-    from agentdash.sensors.portable import may_write
 
 _CPU: Final = 0.05
 """Seconds of CPU time that are worth an event."""
 _SLOWLY: Final = 4
 """Looks between two readings of what shows in no vital sign: open rollouts and working directories."""
+_SELDOM: Final = 64
+"""Looks between two readings of whether a worker may write its state."""
 _YOUNG: Final = 3.0
 """Seconds for which a process that does not matter is looked at each time: it may yet exec something that does."""
 _SLICE: Final = 16
@@ -141,7 +142,7 @@ class ProcessSensor:
                 if read:
                     events += self._mounted(process, fresh, at)
                 events.append(ProcessSeen(at=at, process=process))
-            if seen.process is not None and (read or slowly):
+            if seen.process is not None and (read or (self._looks + pid) % _SELDOM == 0):
                 events += self._state(seen, seen.process, at)
         if self._mounts and slowly:
             self._forget()
@@ -270,11 +271,12 @@ class ProcessSensor:
 
     def _state(self, seen: _Seen, process: Process, at: float) -> list[Event]:
         """Whether a worker in a sandbox may write its state, where that is news."""
-        kernel = process.kernel
-        if process.agent is None or process.zombie or kernel is None or not (kernel.seccomp or "mnt" in kernel.apart_from(self._own)):
-            return []
-        mounts = self._mounts.get(kernel.mnt or 0)
-        if (paths := paths_of(process, lambda path: may_write(process.pid, path, mounts))) == seen.state:
+        kernel, paths = process.kernel or Kernel(), seen.state
+        if process.agent is None or not (kernel.seccomp or "mnt" in kernel.apart_from(self._own)):
+            paths = ()
+        elif not process.zombie:
+            paths = paths_of(process, Reach(process.pid, self._mounts.get(kernel.mnt or 0)).may_write)
+        if paths == seen.state:
             return []
         seen.state = paths
         return [StatePathsSeen(at=at, key=process.key, paths=paths)]

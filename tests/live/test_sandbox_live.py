@@ -23,7 +23,7 @@ from agentdash.judge.ancestry import Tree, is_multiplexer
 from agentdash.judge.fold import fold
 from agentdash.judge.kinship import kinship
 from agentdash.sensors import linux
-from agentdash.sensors.access import may_write
+from agentdash.sensors.access import Reach
 from agentdash.sensors.processes import ProcessSensor
 from agentdash.sensors.tmux import TmuxSensor, servers
 from tests.live.codex import SetupError, cache, install, until
@@ -131,9 +131,9 @@ def test_what_is_answered_is_what_a_process_can_do(box: Box) -> None:
     systems = [
         Path(p) for p in ("/", "/tmp", "/tmp/x", "/tmp/.git/x", "/var/tmp/x", "/usr/x", "/dev/null", "/dev/shm/x", "/proc/x", "/sys/x")
     ]
-    said, done = {}, {}
+    said, done, reach = {}, {}, Reach(pid)
     for path in map(str, (*ours, *others, *homes, *systems)):
-        said[path] = may_write(pid, path).verdict == "allowed"
+        said[path] = reach.may_write(path).verdict == "allowed"
         writing.stdin.write(json.dumps(path) + "\n")
         writing.stdin.flush()
         done[path] = writing.stdout.readline() == "True\n"
@@ -141,7 +141,7 @@ def test_what_is_answered_is_what_a_process_can_do(box: Box) -> None:
     assert {p: v for p, v in said.items() if p not in missing_parents} == {p: v for p, v in done.items() if p not in missing_parents}
     assert {said[str(p)] for p in (box.workspace / "a/b",)} == {True}
     assert {said[str(p)] for p in (box.home / ".local/share/opencode/opencode.db", box.workspace / ".codex/x")} == {False}
-    denied = may_write(pid, str(box.home / "x"))
+    denied = reach.may_write(str(box.home / "x"))
     assert denied.mount is not None
     assert denied.mount.point == "/"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentdash.facts.mounts import Mount, MountTable
 from agentdash.sensors import linux
-from agentdash.sensors.access import Credentials, credentials_of, may_write
+from agentdash.sensors.access import Credentials, Reach, credentials_of
 
 DATA = Path(__file__).parent.parent / "data" / "mountinfo"
 
@@ -145,10 +145,10 @@ def test_our_own_paths(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "tty").symlink_to("/dev/null")
     for path in ("real", "link/new/deep", "link/file", "link/../real/./file", "tty", "missing/dir"):
-        assert may_write(me, f"{tmp_path}/{path}").verdict == "allowed", path
+        assert Reach(me).may_write(f"{tmp_path}/{path}").verdict == "allowed", path
     for path in ("loop/x", "real/file/below"):
-        assert may_write(me, f"{tmp_path}/{path}").verdict == "unknown", path
+        assert Reach(me).may_write(f"{tmp_path}/{path}").verdict == "unknown", path
     read_only = (Mount(1, 0, "/"), Mount(2, 1, str(tmp_path.resolve() / "real"), read_only=True))
-    assert may_write(me, f"{tmp_path}/link/new", read_only).mount == read_only[1]
-    assert may_write(me, f"{tmp_path}/other", read_only).verdict == "allowed"
-    assert may_write(2**22 + 1, "/tmp").verdict == "unknown"
+    assert Reach(me, read_only).may_write(f"{tmp_path}/link/new").mount == read_only[1]
+    assert Reach(me, read_only).may_write(f"{tmp_path}/other").verdict == "allowed"
+    assert Reach(2**22 + 1).may_write("/tmp").verdict == "unknown"

@@ -313,12 +313,16 @@ def test_a_worker_in_a_sandbox_tells_of_its_state_when_that_changes(machine: Mac
     answer = Access("read-only-mount")
     asked: list[tuple[int, str]] = []
 
-    def may_write(pid: int, path: str, mounts: object) -> Access:
-        assert mounts == BUILT
-        asked.append((pid, path))
-        return answer
+    class Reach:
+        def __init__(self, pid: int, mounts: object) -> None:
+            assert mounts == BUILT
+            self.pid = pid
 
-    monkeypatch.setattr(processes, "may_write", may_write)
+        def may_write(self, path: str) -> Access:
+            asked.append((self.pid, path))
+            return answer
+
+    monkeypatch.setattr(processes, "Reach", Reach)
     machine.tables[7] = BUILT
     machine.start(30, 10, "opencode", env={"HOME": "/home/dev"}).kernel = BOXED
     machine.start(31, 10, "opencode", env={"HOME": "/home/dev"})
@@ -328,7 +332,9 @@ def test_a_worker_in_a_sandbox_tells_of_its_state_when_that_changes(machine: Mac
     assert (30, "/home/dev/.local/share/opencode") in asked
     assert [said for _ in range(8) for said in eyes.look()] == []
     answer = Access("allowed")
-    assert [said for _ in range(4) for said in eyes.look()] == ["!30"]
+    assert [said for _ in range(64) for said in eyes.look()] == ["!30"]
+    machine.exec(30, "bash")
+    assert eyes.look() == ["+30", "!30"]  # no worker any more
 
 
 def test_panes_of_a_server_in_a_sandbox_have_inner_numbers(machine: Machine) -> None:
