@@ -307,7 +307,7 @@ class MountsSeen(Event, frozen=True, kw_only=True):
 
 
 class StatePathsSeen(Event, frozen=True, kw_only=True):
-    """Whether a worker CLI that lives in a sandbox may write what it keeps its state in; sent when that changed. Empty: it is none any more."""
+    """Whether a worker CLI that lives in a sandbox may write what it keeps its state in; sent when that changed. Empty: it is none now."""
 
     key: ProcessKey
     paths: tuple[PathAccess, ...]
