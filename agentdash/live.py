@@ -12,6 +12,7 @@ import msgspec
 from agentdash.clock import Clock
 from agentdash.codex.control import ControlFeed
 from agentdash.codex.home import CodexHome, default_home, locks, names, problem, thread_id
+from agentdash.codex.logs import CodexLog
 from agentdash.codex.rollout import RolloutReader
 from agentdash.config import Config, agents_folder
 from agentdash.facts.events import (
@@ -26,6 +27,7 @@ from agentdash.facts.events import (
     ProcessGone,
     ScreenRead,
     SourceSeen,
+    ThreadEvent,
     ThreadNamed,
 )
 from agentdash.facts.fleet import Fleet
@@ -52,6 +54,8 @@ _GLANCE: Final = 0.3
 """Seconds between two glances at what is known of panes."""
 _CALM: Final = 10.0
 """Seconds without news after which it is quiet."""
+_EARLY: Final = 200
+"""Notes in Codex's log that wait for their thread to be known."""
 _NAMES_EVERY: Final = 10.0
 """Seconds between two readings of the session index."""
 
@@ -68,7 +72,7 @@ def live_sources(config: Config, clock: Clock) -> list[Source]:
         wanted = servers(config.socket_names, config.socket_paths, default=True)
         asked = bool(config.socket_names or config.socket_paths)
         sources.append(Panes(TmuxSensor(wanted, skip=current_pane()), clock, pace, asked=asked))
-    sources += [Processes(home, clock, pace), Feed(home, clock, pace)]
+    sources += [Processes(home, clock, pace), Feed(home, clock, pace), Log(home, clock, pace)]
     return [*sources, Screens(clock)] if config.tmux else sources
 
 
@@ -309,6 +313,27 @@ class Feed:
         await self._feed.run(pushed)
 
 
+class Log:
+    """What Codex notes in its own log of threads that are known here."""
+
+    name = "codex log"
+
+    def __init__(self, home: CodexHome, clock: Clock, pace: Pace) -> None:
+        self._log, self._clock, self._pace = CodexLog(home.root), clock, pace
+        self._early: list[ThreadEvent] = []
+        """What was noted of threads whose rollout has not been read: yet, or never, as those that Codex runs for itself have none."""
+
+    async def look(self, fleet: Fleet) -> Sequence[Event]:
+        """What is new in it. In a thread: it is somebody else's database."""
+        news = [*self._early, *await asyncio.to_thread(self._log.look, self._clock.now())]
+        self._early = [event for event in news if isinstance(event, ThreadEvent) and event.thread not in fleet.threads][-_EARLY:]
+        return [event for event in news if event not in self._early]
+
+    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+        """What is noted from now on, and lately."""
+        await _again(self, emit, fleet, self._pace)
+
+
 class Processes:
     """Processes and who holds which thread, looked at again and again."""
 
@@ -320,11 +345,13 @@ class Processes:
 
     async def look(self, fleet: Fleet) -> Sequence[Event]:
         """Locks first: a look at processes ends with the event that says that both are complete. In a thread: /proc can be slow."""
-        return await asyncio.to_thread(self._look, {pane.pid for pane in fleet.panes.values()})
+        panes = fleet.panes.values()
+        servers = {pane.server_pid for pane in panes if pane.server_pid is not None}
+        return await asyncio.to_thread(self._look, {pane.pid for pane in panes}, servers)
 
-    def _look(self, panes: set[int]) -> list[Event]:
+    def _look(self, panes: set[int], servers: set[int]) -> list[Event]:
         now = self._clock.now()
-        return [locks(self._home, now), *self._sensor.look(now, panes)]
+        return [locks(self._home, now), *self._sensor.look(now, panes, servers)]
 
     async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
         """What changes among them."""

@@ -12,9 +12,11 @@ from typing import Literal
 
 import msgspec
 
+from agentdash.facts.mounts import Mount
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.policy import Policy
 from agentdash.facts.process import Kernel, Process, ProcessKey
+from agentdash.facts.state_paths import PathAccess
 
 CallKind = Literal["command", "poll", "patch", "question", "permission", "spawn", "wait", "other"]
 """What a tool call is for. `poll` reads from a command that is still running; `wait` waits for child threads."""
@@ -171,6 +173,28 @@ class ThreadNamed(ThreadEvent, frozen=True, kw_only=True):
     name: str
 
 
+class ViolationLogged(ThreadEvent, frozen=True, kw_only=True):
+    """Codex's own note of a denial by its sandbox: `recorded sandbox violation` in `logs_2.sqlite` (0.148+; not of `codex exec`).
+
+    It rests on a failed command's words, as Codex reads them, and comes up to ten seconds late.
+    """
+
+    call: str | None
+    resource: Literal["filesystem", "network"]
+    reason: str
+    """`read_only_file_system`, `operation_not_permitted` ..."""
+    path: str | None = None
+    host: str | None = None
+    backend: str | None = None
+    """`linux_sandbox`, `seatbelt` ..."""
+
+
+class TroubleLogged(ThreadEvent, frozen=True, kw_only=True):
+    """A request to the model that is tried again (target `codex_core::responses_retry` of `logs_2.sqlite`): no rollout tells of it."""
+
+    text: str
+
+
 class LineSkipped(ThreadEvent, frozen=True, kw_only=True):
     """A line that was not understood: counted and shown, never fatal."""
 
@@ -273,6 +297,22 @@ class ProcessSeen(Event, frozen=True, kw_only=True):
     process: Process
 
 
+class MountsSeen(Event, frozen=True, kw_only=True):
+    """The mounts of a mount namespace other than agentdash's own; told before the first process in it, and when they changed."""
+
+    namespace: int
+    """Its inode: `Kernel.mnt`."""
+    mounts: tuple[Mount, ...]
+    """In the order of mountinfo."""
+
+
+class StatePathsSeen(Event, frozen=True, kw_only=True):
+    """Whether a worker CLI that lives in a sandbox may write what it keeps its state in; sent when that changed. Empty: it is none now."""
+
+    key: ProcessKey
+    paths: tuple[PathAccess, ...]
+
+
 class ProcessGone(Event, frozen=True, kw_only=True):
     """The process is not there any more."""
 
@@ -313,6 +353,8 @@ AnyEvent = (
     | Said
     | TokensCounted
     | ThreadNamed
+    | ViolationLogged
+    | TroubleLogged
     | LineSkipped
     | FileSeen
     | LinesLeftOut
@@ -324,7 +366,9 @@ AnyEvent = (
     | PaneGone
     | ScreenRead
     | StatusPushed
+    | MountsSeen
     | ProcessSeen
+    | StatePathsSeen
     | ProcessGone
     | ProcessesCounted
     | HostSeen

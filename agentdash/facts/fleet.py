@@ -9,10 +9,12 @@ from typing import Literal
 
 import msgspec
 
-from agentdash.facts.events import CallKind, Escalation, HostSeen, Outcome, ScreenRead, StatusPushed
+from agentdash.facts.events import CallKind, Escalation, HostSeen, Outcome, ScreenRead, StatusPushed, TroubleLogged, ViolationLogged
+from agentdash.facts.mounts import Mount
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.policy import Policy
 from agentdash.facts.process import Kernel, Process, ProcessKey
+from agentdash.facts.state_paths import PathAccess
 
 UNSET = "unset"
 """A variable that was looked for and is not there. (`None` is: nobody looked.)"""
@@ -210,6 +212,10 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     children: tuple[str, ...] = ()
     tokens: Tokens = Tokens()
     sightings: tuple[Sighting, ...] = ()
+    violations: tuple[ViolationLogged, ...] = ()
+    """The newest denials that Codex itself has logged, oldest first; bounded."""
+    trouble: TroubleLogged | None = None
+    """The newest request to the model that had to be tried again."""
     file: RolloutFile | None = None
     lines: int = 0
     skipped: tuple[tuple[str, int], ...] = ()
@@ -265,6 +271,10 @@ class Fleet(msgspec.Struct, frozen=True):
     """When processes were last looked at; None where nobody looked (replay of bare files): then a missing process means nothing."""
     sources: dict[str, Source] = {}
     host: HostSeen | None = None
+    mounts: dict[int, tuple[Mount, ...]] = {}
+    """Mount tables by the inode of their namespace (`Kernel.mnt`), of those that processes live in and agentdash does not."""
+    state_paths: dict[ProcessKey, tuple[PathAccess, ...]] = {}
+    """Which of its state paths a worker CLI in a sandbox may write."""
 
     @property
     def kernel(self) -> Kernel | None:

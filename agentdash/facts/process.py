@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final, Literal, get_args
+
 import msgspec
+
+Namespace = Literal["user", "pid", "mnt", "net"]
+NAMESPACES: Final[tuple[Namespace, ...]] = get_args(Namespace)
 
 
 class ProcessKey(msgspec.Struct, frozen=True, order=True):
@@ -17,7 +22,7 @@ class ProcessKey(msgspec.Struct, frozen=True, order=True):
 
 
 class Kernel(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the Linux kernel says of a process: `/proc/PID/status` and `/proc/PID/ns/*`. None: not readable."""
+    """What the kernel says of a process. Linux: `/proc/PID/status` and `/proc/PID/ns/*`. macOS: `sandboxed` alone. None: not known."""
 
     seccomp: int | None = None
     """0 none, 1 strict, 2 filter."""
@@ -31,6 +36,13 @@ class Kernel(msgspec.Struct, frozen=True, omit_defaults=True):
     user: int | None = None
     ns_pids: tuple[int, ...] = ()
     """`NSpid`: the process's number in each nested pid namespace, outermost first."""
+
+    sandboxed: bool | None = None
+    """Of macOS: whether it is in a sandbox at all. Linux has no such fact: there it is what the others come to."""
+
+    def apart_from(self, other: Kernel) -> tuple[Namespace, ...]:
+        """The namespaces that it is known not to share with another process (agentdash, a tmux server)."""
+        return tuple(kind for kind in NAMESPACES if None not in (a := getattr(self, kind), b := getattr(other, kind)) and a != b)
 
 
 class Process(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -60,3 +72,8 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
     def pid(self) -> int:
         """The process's number, as the host counts."""
         return self.key.pid
+
+    @property
+    def inner_pid(self) -> int:
+        """Its number as it knows it itself, and as its tmux server tells it: another one where it lives in a pid namespace of its own."""
+        return self.kernel.ns_pids[-1] if self.kernel and self.kernel.ns_pids else self.pid

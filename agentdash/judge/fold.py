@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from agentdash.facts import events as e
 from agentdash.facts.fleet import Fleet, Locks, Source, Tenant, Thread
+from agentdash.facts.mounts import Mount
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.process import Process
 from agentdash.judge.ancestry import Tree
@@ -25,7 +26,7 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
     """`fleet` as it is after `events`, in their order."""
     threads, panes, processes = dict(fleet.threads), dict(fleet.panes), dict(fleet.processes)
     tenants, sources, sighted = dict(fleet.tenants), dict(fleet.sources), fleet.sighted
-    readings, pushed = dict(fleet.readings), dict(fleet.pushed)
+    readings, pushed, mounts, state_paths = dict(fleet.readings), dict(fleet.pushed), dict(fleet.mounts), dict(fleet.state_paths)
     locks, host, looked = fleet.locks, fleet.host, fleet.processes_at
     for event in events:
         match event:
@@ -48,12 +49,18 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
             case e.ProcessSeen(process=process):
                 processes[process.key] = process
                 sighted -= {process.key}
+            case e.MountsSeen():
+                mounts[event.namespace] = event.mounts
+            case e.StatePathsSeen():
+                state_paths = {k: paths for k, paths in (state_paths | {event.key: event.paths}).items() if paths}
             case e.ProcessGone(key=gone):
                 processes.pop(gone, None)
+                state_paths.pop(gone, None)
                 sighted -= {gone}
                 tenants = {k: replace(t, gone_at=event.at) if t.key == gone else t for k, t in tenants.items()}
             case e.ProcessesCounted():
                 looked = event.at
+                mounts = _inhabited(mounts, processes.values())
                 tree = Tree(processes.values(), panes)
                 tenants |= _tenants(tree, processes.values())
                 sighted |= see_commands(threads, tree, [p for p in processes.values() if p.key not in sighted], host, event.at)
@@ -68,7 +75,15 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
                     del sources[FEED]
             case _:
                 raise TypeError(f"not an event that folds: {event!r}")
-    return Fleet(threads, panes, processes, readings, pushed, sighted, tenants, locks, looked, sources, host)
+    return Fleet(threads, panes, processes, readings, pushed, sighted, tenants, locks, looked, sources, host, mounts, state_paths)
+
+
+def _inhabited(mounts: dict[int, tuple[Mount, ...]], processes: Iterable[Process]) -> dict[int, tuple[Mount, ...]]:
+    """The tables of those namespaces in which a process lives."""
+    if not mounts:
+        return mounts
+    inhabited = {p.kernel.mnt for p in processes if p.kernel}
+    return {namespace: table for namespace, table in mounts.items() if namespace in inhabited}
 
 
 def _read(was: e.ScreenRead | None, now: e.ScreenRead) -> e.ScreenRead:

@@ -15,6 +15,8 @@ from agentdash.judge.printed import flags, platform, restraints
 
 _SOME_SANDBOX: Final = Policy(Filesystem.READ_ONLY, Network.UNKNOWN, (Rule("/", "read"),))
 """For files that state no policy, where Codex itself says that its sandbox denied a command (through 0.36)."""
+_READ_ONLY: Final = "read_only_file_system"
+"""The one reason in Codex's log that no plain failure looks like."""
 _T = TypeVar("_T")
 
 CALLS: Final = 100
@@ -25,6 +27,8 @@ SIGHTINGS: Final = 64
 """Distinct sightings kept; equal ones are counted, so few threads have more than five."""
 _TAIL: Final = 1_500
 """Characters kept of a call's output."""
+VIOLATIONS: Final = 50
+"""Logged violations kept."""
 _NEWEST: Final = 8
 """Call ids and pids kept of a sighting."""
 
@@ -38,7 +42,11 @@ def advance(thread: Thread, event: e.ThreadEvent) -> Thread:
             )
             return replace(thread, file=file)
         case e.FileReset():
-            return Thread(thread.id, file=thread.file, name=thread.name)
+            return Thread(thread.id, file=thread.file, name=thread.name, violations=thread.violations, trouble=thread.trouble)
+        case e.ViolationLogged():
+            return _violated(thread, event)
+        case e.TroubleLogged():
+            return replace(thread, trouble=event)
         case e.LinesLeftOut():
             # files with turn marks say when the turn of the tail ends; until then it is open
             turn = Turn(thread.last_at or event.at, inferred=thread.turn is not None and thread.turn.inferred)
@@ -194,7 +202,7 @@ def _call_ended(thread: Thread, event: e.CallEnded) -> Thread:
         exit_code=event.exit_code,
         tail=event.output[-_TAIL:],
         session=event.session or known.session,
-        denial=_denial(known, event, policy_of(thread, known)),
+        denial=_denial(known, event, policy_of(thread, known)) or _logged(thread.violations, known.id),
     )
     thread = replace(
         thread,
@@ -235,6 +243,23 @@ def _denial(call: Call, event: e.CallEnded, policy: Policy | None) -> Denial | N
     if policy is None and event.outcome == "denied":
         policy = _SOME_SANDBOX
     return denial(call.text, event.output, policy, call.cwd)
+
+
+def _violated(thread: Thread, event: e.ViolationLogged) -> Thread:
+    """The log comes later than the call's end: a denial that its output did not tell is added then."""
+    if event in thread.violations:
+        return thread
+    violations = (*thread.violations, event)[-VIOLATIONS:]
+    calls = tuple(replace(c, denial=_logged((event,), c.id)) if c.id == event.call and c.denial is None else c for c in thread.calls)
+    return replace(thread, violations=violations, calls=calls)
+
+
+def _logged(violations: tuple[e.ViolationLogged, ...], call: str) -> Denial | None:
+    """The denial of a call that Codex has logged."""
+    if (found := next((v for v in reversed(violations) if v.call == call), None)) is None:
+        return None
+    quote = f"recorded sandbox violation: resource={found.resource} reason={found.reason} path={found.path} host={found.host}"
+    return Denial(found.resource, quote, found.path, certain=found.reason == _READ_ONLY, source="log")
 
 
 def _turn_ended(thread: Thread, event: e.TurnEnded) -> Thread:

@@ -9,16 +9,24 @@ psutil could answer most of this, at several times the cost, and not what an exe
 from __future__ import annotations
 
 import os
+import re
 from typing import Final
 
 import msgspec
 
+from agentdash.facts.mounts import Mount
 from agentdash.facts.process import Kernel
+from agentdash.facts.text import clean_line
 from agentdash.sensors.privacy import kept
 
 _TICK: Final = os.sysconf("SC_CLK_TCK")
 _BUFFER: Final = 1 << 14
 _DELETED: Final = " (deleted)"
+_MOUNTS: Final = 1 << 20
+"""Bytes read of a mount table: machines with many containers have thousands of lines."""
+_OCTAL: Final = re.compile(rb"\\([0-7]{3})")
+"""How mountinfo writes blanks, line breaks and backslashes in paths."""
+_MODE: Final = re.compile(rb"(?:^|,)mode=([0-7]+)")
 
 
 class Stat(msgspec.Struct, frozen=True):
@@ -98,10 +106,9 @@ def open_files(pid: int) -> list[str]:
 
 def kernel(pid: int) -> Kernel | None:
     """What the kernel enforces on a process (`/proc/PID/status`, `/proc/PID/ns`); None where nothing can be read."""
-    status = dict(line.split(b":\t", 1) for line in _read(f"/proc/{pid}/status").splitlines() if b":\t" in line)
-    if not status:
+    if not (told := status(pid)):
         return None
-    seccomp, no_new_privs, cap_eff = status.get(b"Seccomp"), status.get(b"NoNewPrivs"), status.get(b"CapEff")
+    seccomp, no_new_privs, cap_eff = told.get(b"Seccomp"), told.get(b"NoNewPrivs"), told.get(b"CapEff")
     return Kernel(
         seccomp=int(seccomp) if seccomp else None,
         no_new_privs=no_new_privs == b"1" if no_new_privs else None,
@@ -110,8 +117,54 @@ def kernel(pid: int) -> Kernel | None:
         mnt=_namespace(pid, "mnt"),
         pid=_namespace(pid, "pid"),
         user=_namespace(pid, "user"),
-        ns_pids=tuple(map(int, status.get(b"NSpid", b"").split())),
+        ns_pids=tuple(map(int, told.get(b"NSpid", b"").split())),
     )
+
+
+def mounts(pid: int) -> tuple[Mount, ...] | None:
+    """The mount table of a process (`/proc/PID/mountinfo`); None where it cannot be read, or is too long to be read whole."""
+    text = _read(f"/proc/{pid}/mountinfo", most=_MOUNTS)
+    return parse_mounts(text) if 0 < len(text) <= _MOUNTS else None
+
+
+def parse_mounts(text: bytes) -> tuple[Mount, ...]:
+    """The lines of a mountinfo, in their order; those of another shape are left out."""
+    return tuple(mount for line in text.splitlines() if (mount := _mount(line)) is not None)
+
+
+def ns_pid(pid: int) -> int:
+    """A process's number as it knows it itself: another one than ours where it lives in a pid namespace of its own."""
+    numbers = status(pid).get(b"NSpid", b"").split()
+    return int(numbers[-1]) if numbers else pid
+
+
+def status(pid: int) -> dict[bytes, bytes]:
+    """`/proc/PID/status`, field by field; empty where it cannot be read."""
+    return dict(line.split(b":\t", 1) for line in _read(f"/proc/{pid}/status").splitlines() if b":\t" in line)
+
+
+def id_map(pid: int, kind: str) -> tuple[range, ...]:
+    """Which of our user (`uid`) or group (`gid`) numbers a process's user namespace knows."""
+    lines = (line.split() for line in _read(f"/proc/{pid}/{kind}_map").splitlines())
+    return tuple(range(int(first), int(first) + int(count)) for _, first, count in lines)
+
+
+def _mount(line: bytes) -> Mount | None:
+    """`109 71 254:0 /home/w /home/w rw,nosuid master:1 - ext4 /dev/vda rw`; None for a line of another shape."""
+    try:
+        own, _, filesystem = line.partition(b" - ")
+        ident, parent, _, root, point, options = own.split(b" ")[:6]
+        fstype, _, wide = filesystem.split(b" ", 2)
+        read_only = b"ro" in (*options.split(b","), *wide.split(b","))
+        mode = _MODE.search(wide)
+        mask = fstype == b"tmpfs" and read_only and mode is not None and not int(mode[1], 8) & 0o222
+        return Mount(int(ident), int(parent), _unescaped(point), read_only, clean_line(os.fsdecode(fstype)), _unescaped(root), mask)
+    except ValueError:
+        return None
+
+
+def _unescaped(path: bytes) -> str:
+    return clean_line(os.fsdecode(_OCTAL.sub(lambda m: bytes([int(m[1], 8) & 0xFF]), path)))
 
 
 def _stat(pid: int) -> tuple[str, list[bytes]] | None:
@@ -135,8 +188,13 @@ def _link(path: str) -> str | None:
         return None
 
 
-def _read(path: str) -> bytes:
-    """A whole file of /proc, empty where it cannot be read: cheaper this way than through `open`."""
+def _read(path: str, most: int = 0) -> bytes:
+    """A whole file of /proc, empty where it cannot be read: cheaper this way than through `open`.
+
+    Args:
+        path: the file.
+        most: for files that are handed out in pieces (mount tables): reads on until this length is passed, or all is read.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -145,7 +203,7 @@ def _read(path: str) -> bytes:
         text = b""
         while part := os.read(fd, _BUFFER):
             text += part
-            if len(part) < _BUFFER:  # these files are handed out whole: a short answer is the end
+            if (len(part) < _BUFFER) if not most else (len(text) > most):  # most files come whole: a short answer is the end
                 break
         return text
     except OSError:

@@ -7,8 +7,10 @@ from typing import TypeVar
 
 import psutil
 
+from agentdash.facts.mounts import Mount
 from agentdash.facts.process import Kernel
 from agentdash.sensors.linux import Stat
+from agentdash.sensors.macos import sandboxed
 from agentdash.sensors.privacy import kept
 
 _T = TypeVar("_T")
@@ -58,9 +60,20 @@ def open_files(pid: int) -> list[str]:
 
 
 def kernel(pid: int) -> Kernel | None:
-    """Nothing: no other system tells a stranger what it enforces on a process."""
+    """Whether it is in a sandbox, where macOS tells; no other system tells a stranger what it enforces on a process."""
+    known = sandboxed(pid)
+    return None if known is None else Kernel(sandboxed=known)
+
+
+def mounts(pid: int) -> tuple[Mount, ...] | None:
+    """Nothing: there are no mount namespaces."""
     del pid
     return None
+
+
+def ns_pid(pid: int) -> int:
+    """The same number: there are no pid namespaces."""
+    return pid
 
 
 def _ask(pid: int, question: Callable[[psutil.Process], _T]) -> _T | None:

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from agentdash.facts.state_paths import DEFAULTS
 from agentdash.facts.text import clean_line
 
 _KEPT: Final = ("CODEX_", "TMUX")
-_KEPT_WHOLE: Final = frozenset(("PWD", "HOME", "TMPDIR"))
+_KEPT_WHOLE: Final = frozenset(("PWD", "HOME", *DEFAULTS))
+"""Directories: where a worker keeps its state is read from these."""
 _SECRET_NAME = re.compile(r"KEY|SECRET|TOKEN|PASSW|AUTH|CREDENTIAL")
 _WORDS: Final = r"(?:api[-_]?)?key|secret|token|passw(?:or)?d|passphrase|credentials?"
 _SECRET_OPTION = re.compile(rf"--?(?:[\w-]*[-_])?(?:{_WORDS})", re.IGNORECASE)
@@ -26,7 +28,7 @@ _ARGUMENTS: Final = 1_000
 
 
 def kept(variables: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The variables that agentdash may know: `CODEX_*`, `TMUX*`, `PWD`, `HOME`, `TMPDIR`, without any whose name speaks of a secret."""
+    """The variables that agentdash may know: `CODEX_*`, `TMUX*` and directories, without any whose name speaks of a secret."""
     return {
         clean_line(name): clean_line(_veil(value))
         for name, value in variables

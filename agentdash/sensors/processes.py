@@ -15,12 +15,16 @@ from typing import Final
 import psutil
 from msgspec.structs import replace
 
-from agentdash.facts.events import Event, HostSeen, ProcessesCounted, ProcessGone, ProcessSeen, SourceSeen
-from agentdash.facts.process import Process, ProcessKey
+from agentdash.facts.events import Event, HostSeen, MountsSeen, ProcessesCounted, ProcessGone, ProcessSeen, SourceSeen, StatePathsSeen
+from agentdash.facts.mounts import Mount
+from agentdash.facts.process import Kernel, Process, ProcessKey
+from agentdash.facts.state_paths import PathAccess
 from agentdash.facts.text import clean_line
+from agentdash.sensors.access import Reach
 from agentdash.sensors.agents import Identity, identify
 from agentdash.sensors.linux import Stat
 from agentdash.sensors.privacy import arguments
+from agentdash.sensors.state_paths import paths_of
 
 if sys.platform == "linux":
     from agentdash.sensors import linux as system
@@ -31,6 +35,8 @@ _CPU: Final = 0.05
 """Seconds of CPU time that are worth an event."""
 _SLOWLY: Final = 4
 """Looks between two readings of what shows in no vital sign: open rollouts and working directories."""
+_SELDOM: Final = 64
+"""Looks between two readings of whether a worker may write its state."""
 _YOUNG: Final = 3.0
 """Seconds for which a process that does not matter is looked at each time: it may yet exec something that does."""
 _SLICE: Final = 16
@@ -42,7 +48,7 @@ _EVERYWHERE: Final = frozenset(("CODEX_HOME", "CODEX_SQLITE_HOME"))
 class _Seen:
     """One process of this machine, whether it matters or not."""
 
-    __slots__ = ("agent", "argv", "env", "exe", "followed", "held", "process", "reread", "stat")
+    __slots__ = ("agent", "argv", "env", "exe", "followed", "held", "process", "reread", "stat", "state")
 
     def __init__(self, stat: Stat) -> None:
         self.stat = stat
@@ -58,6 +64,8 @@ class _Seen:
         """Whether telling of it waits for the next look."""
         self.reread = False
         """Whether it has become another program since it was told."""
+        self.state: tuple[PathAccess, ...] = ()
+        """What was told last of its state paths."""
 
     def read(self, pid: int) -> None:
         """Reads what an exec changes."""
@@ -80,8 +88,8 @@ class ProcessSensor:
 
     Reported are: known agents, processes that carry `CODEX_*` in their environment, all descendants of these, their ancestors, so that
     kinship can be walked, and the processes in `pane_pids`. What else runs in panes is nobody's business. Once reported, a process stays
-    so until it is gone. A fork that has not called exec yet, or is about to, is held back for one look: it shows its parent's
-    arguments, or none.
+    so until it is gone. With panes come their tmux servers, also those inside of a sandbox, which number processes in their own way. A fork
+    that has not called exec yet, or is about to, is held back for one look: it shows its parent's arguments, or none.
 
     Args:
         is_rollout: which of the files that a Codex process holds open are rollouts, by their path.
@@ -94,10 +102,14 @@ class ProcessSensor:
         self._looks = 0
         self._turn = 0
         self._panes: frozenset[int] = frozenset()
+        self._servers: frozenset[int] = frozenset()
+        self._own = Kernel()
+        self._mounts: dict[int, tuple[Mount, ...]] = {}
+        """The foreign mount tables, by namespace, as they were told last."""
         self._moved = False
         """Whether somebody came, changed parents, or became another program in this look."""
 
-    def look(self, at: float, pane_pids: Collection[int] = ()) -> list[Event]:
+    def look(self, at: float, pane_pids: Collection[int] = (), server_pids: Collection[int] = ()) -> list[Event]:
         """What has changed since the last look.
 
         The first answer begins with `HostSeen`. Each ends with `ProcessesCounted` and `SourceSeen`: somebody looked. A change of CPU time
@@ -105,12 +117,14 @@ class ProcessSensor:
 
         Args:
             at: now, unix seconds; the time of all events.
-            pane_pids: first processes of tmux panes.
+            pane_pids: first processes of tmux panes, as their servers number them.
+            server_pids: these servers, likewise.
         """
-        events: list[Event] = [] if self._looks else [_host(at)]
+        events: list[Event] = [] if self._looks else [self._host(at)]
         pids = frozenset(psutil.pids())
-        self._moved = self._panes != (panes := frozenset(pane_pids))
-        self._panes = panes
+        roots = (frozenset(pane_pids), frozenset(server_pids))
+        self._moved = (self._panes, self._servers) != roots
+        self._panes, self._servers = roots
         lost = [self._drop(pid) for pid in self._seen.keys() - pids]
         lost += [self._look_at(pid) for pid in sorted((pids - self._seen.keys()) | self._due(at - self._booted))]
         events += [ProcessGone(at=at, key=key) for key in lost if key is not None]
@@ -118,10 +132,20 @@ class ProcessSensor:
             self._follow()
         slowly = self._looks % _SLOWLY == 0
         self._looks += 1
+        fresh: set[int] = set()
         for pid, seen in self._seen.items():
-            if seen.followed and (process := self._changed(pid, seen, slowly)) is not None:
+            if not seen.followed:
+                continue
+            read = seen.reread or seen.process is None
+            if (process := self._changed(pid, seen, slowly)) is not None:
                 seen.process = process
+                if read:
+                    events += self._mounted(process, fresh, at)
                 events.append(ProcessSeen(at=at, process=process))
+            if seen.process is not None and (read or (self._looks + pid) % _SELDOM == 0):
+                events += self._state(seen, seen.process, at)
+        if self._mounts and slowly:
+            self._forget()
         return [*events, ProcessesCounted(at=at), self._health(at)]
 
     def _due(self, now: float) -> set[int]:
@@ -172,7 +196,7 @@ class ProcessSensor:
             if (pid := below.pop()) not in matter:
                 matter.add(pid)
                 below += children.get(pid, ())
-        matter |= self._panes & self._seen.keys()
+        matter |= self._in_panes(children)
         for pid in list(matter):
             above = self._seen[pid].stat.ppid
             while above in self._seen and above not in matter:
@@ -181,6 +205,16 @@ class ProcessSensor:
         for pid in matter:
             seen = self._seen[pid]
             seen.followed = seen.followed or not (seen.stat.ppid == os.getpid() and seen.runs("tmux"))  # our own calls of tmux
+
+    def _in_panes(self, children: dict[int, list[int]]) -> set[int]:
+        """The first processes of panes, and their tmux servers. (No pane's: kernel threads, which have the small numbers.)"""
+        found = {pid for pid in self._panes & self._seen.keys() if 2 not in (pid, self._seen[pid].stat.ppid)}
+        for pid, seen in self._seen.items():
+            if seen.stat.name.startswith("tmux") and (number := system.ns_pid(pid)) in self._servers:
+                found.add(pid)
+                if number != pid:
+                    found |= {child for child in children.get(pid, ()) if system.ns_pid(child) in self._panes}
+        return found
 
     def _changed(self, pid: int, seen: _Seen, slowly: bool) -> Process | None:
         """The process as it is now, where that is worth telling."""
@@ -217,20 +251,51 @@ class ProcessSensor:
             cpu=stat.cpu,
         )
 
+    def _mounted(self, process: Process, fresh: set[int], at: float) -> list[Event]:
+        """The mounts of the namespace that a process lives in, where they are news: while a sandbox is built, more come."""
+        namespace = process.kernel.mnt if process.kernel else None
+        if namespace is None or namespace == self._own.mnt or namespace in fresh:
+            return []
+        if (mounts := system.mounts(process.pid)) is None:
+            return []
+        fresh.add(namespace)
+        if mounts == self._mounts.get(namespace):
+            return []
+        self._mounts[namespace] = mounts
+        return [MountsSeen(at=at, namespace=namespace, mounts=mounts)]
+
+    def _forget(self) -> None:
+        """Drops the mounts of namespaces that nobody lives in any more."""
+        inhabited = {s.process.kernel.mnt for s in self._seen.values() if s.process is not None and s.process.kernel}
+        self._mounts = {namespace: mounts for namespace, mounts in self._mounts.items() if namespace in inhabited}
+
+    def _state(self, seen: _Seen, process: Process, at: float) -> list[Event]:
+        """Whether a worker in a sandbox may write its state, where that is news."""
+        kernel, paths = process.kernel or Kernel(), seen.state
+        if process.agent is None or not (kernel.seccomp or "mnt" in kernel.apart_from(self._own)):
+            paths = ()
+        elif not process.zombie:
+            paths = paths_of(process, Reach(process.pid, self._mounts.get(kernel.mnt or 0)).may_write)
+        if paths == seen.state:
+            return []
+        seen.state = paths
+        return [StatePathsSeen(at=at, key=process.key, paths=paths)]
+
     def _rollouts(self, pid: int, seen: _Seen) -> tuple[str, ...]:
         if seen.agent is None or not seen.agent.keeps_rollouts or seen.stat.zombie:
             return ()
         return tuple(sorted({clean_line(path) for path in system.open_files(pid) if self._is_rollout(path)}))
+
+    def _host(self, at: float) -> HostSeen:
+        kernel = system.kernel(os.getpid())
+        self._own = kernel or Kernel()
+        return HostSeen(at=at, platform=sys.platform, kernel=kernel, uid=os.getuid(), home=clean_line(str(Path.home())))
 
     def _health(self, at: float) -> SourceSeen:
         followed = [seen.process for seen in self._seen.values() if seen.process is not None]
         hidden = sum(process.env is None and not process.zombie for process in followed)
         detail = f"{len(followed)} followed" + (f", {hidden} not readable" if hidden else "")
         return SourceSeen(at=at, name="processes", ok=True, detail=detail)
-
-
-def _host(at: float) -> HostSeen:
-    return HostSeen(at=at, platform=sys.platform, kernel=system.kernel(os.getpid()), uid=os.getuid(), home=clean_line(str(Path.home())))
 
 
 def _clean(path: str | None) -> str | None:

@@ -27,7 +27,7 @@ dialogs replace it. The last three do not exist, and so match nothing, where the
 Cursor = Literal["hidden", "not-hidden", "not-visible"]
 """What is asked of the cursor. Where it is not known, only the two negations hold."""
 
-TABLES: Final = frozenset(("identify", "screen", "rules", "views"))
+TABLES: Final = frozenset(("identify", "screen", "rules", "views", "state"))
 """The tables that such a file may have."""
 
 _ANY: Final = "any"

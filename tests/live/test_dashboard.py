@@ -19,7 +19,7 @@ from agentdash.config import Config
 from agentdash.facts.worker import Snapshot, State, Worker
 from agentdash.hub import Hub
 from agentdash.live import live_sources
-from tests.live.codex import PATIENCE, Lab
+from tests.live.codex import PATIENCE, Lab, until
 from tests.live.conftest import OpenLab
 
 HELD = {"run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"; sleep 4'}
@@ -177,3 +177,23 @@ async def test_leaked_flags_are_a_label_where_the_kernel_says_otherwise(codex: O
         done = await seen.until(lambda w: w.state is State.COMPLETED)
     assert kinds(done) == ["foreign-sandbox-flag", "stale-network-flag"]
     assert {f.direction for f in done.sandbox.findings} == {"label"}
+
+
+async def test_a_denial_that_only_codexs_own_log_tells(codex: OpenLab) -> None:
+    # its output says nothing of a path, but has a word that Codex takes for a denial
+    silent = {"run": "touch /usr/local/agentdash-denied 2>/dev/null || { echo seccomp; exit 3; }"}
+    lab = codex({"work": [silent, {"say": "all done"}]})
+    hub = sources_of(lab)
+    running = asyncio.create_task(hub.run())
+    try:
+        (await lab.tui()).submit("[[work]] go")
+        await until(lambda: any(t.violations for t in hub.fleet.threads.values()), "a row in Codex's log")
+        (thread,) = hub.fleet.threads.values()
+        ((call,), (logged,)) = thread.calls, thread.violations
+        assert (logged.thread, logged.call, logged.resource, logged.backend) == (*lab.threads(), call.id, "filesystem", "linux_sandbox")
+        assert call.denial is not None
+        assert call.denial.source == "log"
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running

@@ -63,9 +63,9 @@ def done(message: str | None = "Done.", *, at: float = 103.0, thread: str = T, *
     return e.TurnEnded(thread=thread, at=at, line=9, turn="turn-1", how="completed", message=message, **more)  # type: ignore[arg-type]
 
 
-def process(pid: int, ppid: int = 1, *, started: float = 90.0, kernel: Kernel | None = HOST, **more: object) -> e.Event:
+def process(pid: int, ppid: int = 1, *, started: float = 90.0, kernel: Kernel | None = HOST, name: str = "sh", **more: object) -> e.Event:
     """A process, seen when it started."""
-    return e.ProcessSeen(at=started, process=Process(ProcessKey(pid, started), ppid, "sh", kernel=kernel, **more))  # type: ignore[arg-type]
+    return e.ProcessSeen(at=started, process=Process(ProcessKey(pid, started), ppid, name, kernel=kernel, **more))  # type: ignore[arg-type]
 
 
 def looked(at: float) -> list[e.Event]:

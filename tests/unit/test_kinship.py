@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from agentdash.facts import events as e
+from agentdash.facts.mounts import Access, Mount
+from agentdash.facts.pane import Pane, PaneKey
+from agentdash.facts.process import Kernel, ProcessKey
+from agentdash.facts.state_paths import PathAccess
 from agentdash.facts.worker import State
+from agentdash.judge.ancestry import Tree
 from agentdash.judge.kinship import kinship
-from tests.unit.story import CHILD, CWD, PANE, T, begun, done, fleet, held, looked, pane, process, told, worker
+from tests.unit.story import BOXED, CHILD, CWD, HOST, PANE, T, begun, done, fleet, held, looked, pane, process, told, worker
 
 FILE = "/home/dev/.codex/sessions/rollout.jsonl"
 DAEMON = ("codex", "app-server", "--listen", "unix://", "--managed-daemon")
@@ -122,3 +127,69 @@ def test_the_pane_of_a_thread_is_not_shown_twice() -> None:
     found = worker(begun(), panes(), tui(), held(110))
     assert found.pane is not None
     assert any("pane %4" in link.to for link in found.links)
+
+
+# ---------------------------------------------------------------- tmux servers inside of sandboxes
+
+
+def boxed(*ns_pids: int) -> Kernel:
+    return Kernel(seccomp=2, net=1, mnt=2, pid=2, user=2, ns_pids=ns_pids)
+
+
+def test_panes_of_a_server_inside_are_mapped_over_their_inner_numbers() -> None:
+    story = fleet(
+        e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "0:x", 8, "node", server_pid=5)),
+        process(8, 2, name="kworker"),
+        process(40, name="tmux: server", kernel=boxed(40, 5)),
+        process(41, 40, name="bash", kernel=boxed(41, 8)),
+        process(42, 41, name="node", agent="codex", kernel=boxed(42, 12)),
+        process(43, 40, name="bash", kernel=boxed(43, 9)),
+        looked(110),
+    )
+    tree = Tree(story.processes.values(), story.panes)
+    assert [p.pid for p in kinship(story).below[PANE]] == [41, 42]
+    assert story.tenants[PANE].key.pid == 42
+    server = tree.server(PANE)
+    assert server is not None
+    assert (server.pid, server.kernel and server.kernel.apart_from(HOST)) == (40, ("user", "pid", "mnt"))
+
+
+def test_two_servers_of_the_same_inner_number_are_told_apart_by_their_sockets() -> None:
+    keys = {40: PaneKey("-L one", "%0"), 50: PaneKey("/tmp/x/two", "%0"), 60: PaneKey("default", "%0")}
+    sockets = {40: "/tmp/tmux-0/one", 50: "/tmp/x/two", 60: "/tmp/tmux-0/default"}
+    panes = [e.PaneSeen(at=90.0, pane=Pane(key, "work", "0:x", 8, "node", server_pid=5)) for key in keys.values()]
+    servers = [process(pid, name="tmux: server", kernel=boxed(pid, 5)) for pid in keys]
+    shells = [process(pid + 1, pid, name="sh", kernel=boxed(pid + 1, 8), env={"TMUX": f"{sockets[pid]},5,0"}) for pid in keys]
+    story = fleet(panes, servers, shells, looked(110))
+    tree = Tree(story.processes.values(), story.panes)
+    assert {pid: server.pid for pid, key in keys.items() if (server := tree.server(key))} == {40: 40, 50: 50, 60: 60}
+    assert {key: [p.pid for p in below] for key, below in kinship(story).below.items()} == {keys[pid]: [pid + 1] for pid in keys}
+
+
+def test_a_pane_whose_server_is_inside_and_not_seen_is_nobodys() -> None:
+    story = fleet(
+        e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "0:x", 8, "node", server_pid=5)),
+        process(40, name="tmux: server", kernel=boxed(40, 5)),
+        process(8, 2, name="kworker"),
+        looked(110),
+    )
+    assert kinship(story).below == {}
+
+
+def test_mounts_and_state_paths_go_with_the_processes() -> None:
+    path = PathAccess(
+        "/home/dev/.local/share/opencode", "sessions", Access("read-only-mount", Mount(1, 0, "/", read_only=True)), needed=True
+    )
+    key = ProcessKey(41, 90.0)
+    seen = [
+        e.MountsSeen(at=90.0, namespace=2, mounts=(Mount(1, 0, "/"),)),
+        process(41, kernel=BOXED, agent="opencode"),
+        e.StatePathsSeen(at=91.0, key=key, paths=(path,)),
+        e.ProcessesCounted(at=91.0),
+    ]
+    there = fleet(seen)
+    assert (there.mounts, there.state_paths) == ({2: (Mount(1, 0, "/"),)}, {key: (path,)})
+    assert path.denied
+    gone = fleet(seen, e.ProcessGone(at=92.0, key=key), e.ProcessesCounted(at=92.0))
+    assert (gone.mounts, gone.state_paths) == ({}, {})
+    assert [e.decode(e.encode(event)) for event in seen] == seen

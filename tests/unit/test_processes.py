@@ -7,7 +7,8 @@ import os
 import msgspec
 import pytest
 
-from agentdash.facts.events import Event, HostSeen, ProcessesCounted, ProcessGone, ProcessSeen, SourceSeen
+from agentdash.facts.events import Event, HostSeen, MountsSeen, ProcessesCounted, ProcessGone, ProcessSeen, SourceSeen, StatePathsSeen
+from agentdash.facts.mounts import Access, Mount
 from agentdash.facts.process import Kernel, Process
 from agentdash.sensors import processes
 from agentdash.sensors.linux import Stat
@@ -30,6 +31,7 @@ class Running(msgspec.Struct):
     cwd: str = "/ws"
     cpu: float = 0.0
     zombie: bool = False
+    kernel: Kernel = Kernel(seccomp=0, mnt=1)
 
 
 class Machine:
@@ -39,6 +41,8 @@ class Machine:
         self.running: dict[int, Running] = {}
         self.now = 100.0
         self.images = 0
+        self.tables: dict[int | None, tuple[Mount, ...]] = {}
+        self.tables_read = 0
 
     def start(self, pid: int, ppid: int, *argv: str, env: dict[str, str] | None = None) -> Running:
         self.now += 0.01
@@ -85,7 +89,14 @@ class Machine:
         return self.running[pid].files
 
     def kernel(self, pid: int) -> Kernel | None:
-        return Kernel(seccomp=0)
+        return self.running[pid].kernel if pid in self.running else Kernel(seccomp=0, mnt=1)
+
+    def ns_pid(self, pid: int) -> int:
+        return self.running[pid].kernel.ns_pids[-1] if self.running[pid].kernel.ns_pids else pid
+
+    def mounts(self, pid: int) -> tuple[Mount, ...] | None:
+        self.tables_read += 1
+        return self.tables.get(self.running[pid].kernel.mnt)
 
 
 @pytest.fixture
@@ -106,10 +117,10 @@ class Looking:
         self.sensor = ProcessSensor(is_rollout=lambda path: path.endswith(".jsonl"))
         self.known: dict[int, Process] = {}
 
-    def look(self, *panes: int, later: float = 0.5) -> list[str]:
-        """What is told, in short: `+pid` seen, `-pid` gone."""
+    def look(self, *panes: int, servers: tuple[int, ...] = (), later: float = 0.5) -> list[str]:
+        """What is told, in short: `+pid` seen, `-pid` gone, `/namespace` mounts, `!pid` state paths."""
         self.machine.now += later
-        events = self.sensor.look(BOOT + self.machine.now, panes)
+        events = self.sensor.look(BOOT + self.machine.now, panes, servers)
         assert [type(event) for event in events[-2:]] == [ProcessesCounted, SourceSeen]
         return [said for event in events if (said := self.hear(event))]
 
@@ -118,6 +129,10 @@ class Looking:
             case ProcessSeen(process=process):
                 self.known[process.pid] = process
                 return f"+{process.pid}"
+            case MountsSeen(namespace=namespace):
+                return f"/{namespace}"
+            case StatePathsSeen(key=key):
+                return f"!{key.pid}"
             case ProcessGone(key=key):
                 assert self.known.pop(key.pid).key == key
                 return f"-{key.pid}"
@@ -146,7 +161,7 @@ def test_who_matters(machine: Machine) -> None:
 def test_the_first_look_tells_the_yardstick(machine: Machine) -> None:
     sensor = ProcessSensor(is_rollout=bool)
     (host,) = [event for event in sensor.look(2_000.0) if isinstance(event, HostSeen)]
-    assert (host.kernel, host.uid, host.at) == (Kernel(seccomp=0), os.getuid(), 2_000.0)
+    assert (host.kernel, host.uid, host.at) == (Kernel(seccomp=0, mnt=1), os.getuid(), 2_000.0)
     assert not [event for event in sensor.look(2_001.0) if isinstance(event, HostSeen)]
 
 
@@ -256,3 +271,79 @@ def test_what_cannot_be_read_is_counted(machine: Machine) -> None:
     health = sensor.look(2_000.0)[-1]
     assert isinstance(health, SourceSeen)
     assert (health.name, health.ok, health.detail) == ("processes", True, "3 followed, 1 not readable")
+
+
+# ---------------------------------------------------------------- sandboxes
+
+BOXED = Kernel(seccomp=2, mnt=7)
+BARE, BUILT = (Mount(1, 0, "/"),), (Mount(1, 0, "/"), Mount(2, 1, "/ws"))
+
+
+def test_mounts_are_told_once_for_a_namespace_and_before_who_lives_there(machine: Machine) -> None:
+    machine.tables[7] = BARE
+    machine.start(30, 10, CODEX)
+    machine.start(31, 30, "codex-linux-sandbox", "--", "make").kernel = BOXED
+    machine.start(32, 31, "make").kernel = BOXED
+    machine.start(33, 30, "make")
+    eyes = Looking(machine)
+    assert [said for said in eyes.look() if said in ("/1", "/7", "+31", "+32")] == ["/7", "+31", "+32"]
+    assert machine.tables_read == 1  # agentdash's own are nobody's news
+    machine.start(34, 32, "cc").kernel = BOXED
+    assert eyes.look() == ["+34"]
+    machine.tables[7] = BUILT  # a sandbox that was still being built
+    machine.exec(31, "bash")
+    assert eyes.look() == ["/7", "+31"]
+    for pid in (31, 32, 34):
+        del machine.running[pid]
+    while "-34" not in eyes.look():
+        pass
+    for _ in range(8):
+        eyes.look()
+    machine.start(35, 30, "make").kernel = BOXED  # the number is used again
+    assert eyes.look() == ["/7", "+35"]
+
+
+def test_mounts_that_may_not_be_read(machine: Machine) -> None:
+    machine.start(30, 10, CODEX).kernel = BOXED
+    assert "+30" in (told := Looking(machine).look())
+    assert not [said for said in told if said.startswith("/")]
+
+
+def test_a_worker_in_a_sandbox_tells_of_its_state_when_that_changes(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = Access("read-only-mount")
+    asked: list[tuple[int, str]] = []
+
+    class Reach:
+        def __init__(self, pid: int, mounts: object) -> None:
+            assert mounts == BUILT
+            self.pid = pid
+
+        def may_write(self, path: str) -> Access:
+            asked.append((self.pid, path))
+            return answer
+
+    monkeypatch.setattr(processes, "Reach", Reach)
+    machine.tables[7] = BUILT
+    machine.start(30, 10, "opencode", env={"HOME": "/home/dev"}).kernel = BOXED
+    machine.start(31, 10, "opencode", env={"HOME": "/home/dev"})
+    eyes = Looking(machine)
+    told = eyes.look()
+    assert [said for said in told if said in ("/7", "+30", "!30", "!31")] == ["/7", "+30", "!30"]
+    assert (30, "/home/dev/.local/share/opencode") in asked
+    assert [said for _ in range(8) for said in eyes.look()] == []
+    answer = Access("allowed")
+    assert [said for _ in range(64) for said in eyes.look()] == ["!30"]
+    machine.exec(30, "bash")
+    assert eyes.look() == ["+30", "!30"]  # no worker any more
+
+
+def test_panes_of_a_server_in_a_sandbox_have_inner_numbers(machine: Machine) -> None:
+    machine.start(2, 0, "kthreadd")
+    machine.start(8, 2, "kworker")  # has by chance the number that the pane has inside
+    machine.start(40, 1, "tmux: server").kernel = Kernel(seccomp=2, ns_pids=(40, 5))
+    machine.start(41, 40, "opencode-shell").kernel = Kernel(seccomp=2, ns_pids=(41, 8))
+    machine.start(42, 40, "fish").kernel = Kernel(seccomp=2, ns_pids=(42, 9))
+    machine.start(50, 1, "tmux: server")
+    machine.start(51, 50, "zsh")
+    eyes = Looking(machine)
+    assert set(eyes.look(8, 51, servers=(5, 50))) == {"+1", "+40", "+41", "+50", "+51"}

@@ -245,7 +245,7 @@ RULE = '[[rules]]\nid = "x"\nstate = "running"\nregion = "tail"\nwords = ["x"]\n
         (RULE + RULE, r"codex\.toml:2: rule \"x\": is there twice"),
         ('[[views]]\nid = "v"\nstate = "running"\n', r"codex\.toml:2: rule \"v\": .*unknown field `state`"),
         ('[rules]\nid = "x"\n', r"codex\.toml: rules must be written \[\[rules\]\]"),
-        ('[[rule]]\nid = "x"\n', r"codex\.toml: \[rule\] is no table of a rules file \(there are: identify, rules, screen, views\)"),
+        ('[[rule]]\nid = "x"\n', r"codex\.toml: \[rule\] is no table of a rules file \(there are: identify, rules, screen, state, views\)"),
         ("[screen]\nprompt = '['\n", r"codex\.toml: \[screen\]: prompt: bad regex '\['"),
         ("[screen]\npromt = 'x'\n", r"codex\.toml: \[screen\]: .*unknown field `promt`"),
         ("screen = 1\n", r"codex\.toml: \[screen\]: Expected `object`, got `int`"),

@@ -1,0 +1,44 @@
+"""The state paths of worker CLIs: the `[state]` tables of `agents/*.toml`, and whether a living worker may write its own."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from agentdash.facts.mounts import Access
+from agentdash.facts.process import Process
+from agentdash.facts.state_paths import PathAccess, StatePath, access_of, place
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    paths: tuple[StatePath, ...]
+    tested: tuple[str, ...] = ()
+    """Versions in which the paths were seen to be written; empty: from what others have published."""
+
+
+class _File(msgspec.Struct, frozen=True):
+    state: _Table | None = None
+
+
+@cache
+def state_paths() -> Mapping[str, tuple[StatePath, ...]]:
+    """The rows of every worker CLI that has some, by its name (`opencode`)."""
+    folder = files("agentdash") / "agents"
+    tables = {
+        path.name.removesuffix(".toml"): msgspec.convert(tomllib.loads(path.read_text("utf-8")), _File).state
+        for path in sorted(folder.iterdir(), key=lambda p: p.name)
+        if path.name.endswith(".toml")
+    }
+    return {agent: table.paths for agent, table in tables.items() if table is not None}
+
+
+def paths_of(process: Process, may_write: Callable[[str], Access]) -> tuple[PathAccess, ...]:
+    """A worker's state paths, by its own environment, and whether it may write each of them."""
+    rows = state_paths().get(process.agent or "", ())
+    env = process.env or {}
+    placed = ((row, place(row.path, env, process.cwd)) for row in rows)
+    return tuple(access_of(row, path, may_write(path)) for row, path in placed if path is not None)

@@ -1,0 +1,154 @@
+"""Mount tables: read from mountinfo, and resolved as the kernel does."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentdash.facts.mounts import Mount, MountTable
+from agentdash.sensors import linux
+from agentdash.sensors.access import Credentials, Reach, credentials_of
+
+DATA = Path(__file__).parent.parent / "data" / "mountinfo"
+
+
+def table(name: str) -> MountTable:
+    return MountTable(linux.parse_mounts((DATA / f"{name}.txt").read_bytes()))
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed", "point"),
+    [
+        ("/home/dev/ws/src/new/file.py", True, "/home/dev/ws"),
+        ("/home/dev/ws", True, "/home/dev/ws"),
+        ("/home/dev/ws/.git/index.lock", False, "/home/dev/ws/.git"),
+        ("/home/dev/ws/.gitignore", True, "/home/dev/ws"),
+        ("/home/dev/ws2", False, "/"),
+        ("/home/dev", False, "/"),
+        ("/home/dev/.local/share/opencode", False, "/"),
+        ("/tmp/../tmp//x", True, "/tmp"),
+        ("/tmp/.codex/x", False, "/tmp/.codex"),
+        ("/tmp/codex-daemon-0/s", False, "/tmp/codex-daemon-0"),
+        ("/dev/shm/x", True, "/dev"),
+        ("/", False, "/"),
+    ],
+)
+def test_codexs_workspace_as_mounted(path: str, allowed: bool, point: str) -> None:
+    mounts = table("codex-0.169.0-workspace-write")
+    mount = mounts.of(path)
+    assert mount is not None
+    assert (mounts.may_write(path), mount.point) == (allowed, point)
+
+
+def test_what_is_masked_and_what_is_only_read_only() -> None:
+    mounts = table("codex-0.169.0-workspace-write")
+    masks = {
+        path: mount.mask for path in ("/home/dev/ws/.codex", "/home/dev/ws/.git", "/tmp/codex-daemon-0", "/") if (mount := mounts.of(path))
+    }
+    assert masks == {"/home/dev/ws/.codex": True, "/home/dev/ws/.git": False, "/tmp/codex-daemon-0": True, "/": False}
+
+
+def test_read_only_means_no_workspace_either() -> None:
+    mounts = table("codex-0.169.0-read-only")
+    assert [mounts.may_write(p) for p in ("/home/dev/ws", "/tmp/x", "/root/x")] == [False, False, False]
+
+
+def test_escapes_and_filesystems_that_are_read_only_as_a_whole() -> None:
+    lines = rb"""27 1 254:0 / / rw - ext4 /dev/vda rw
+28 27 7:0 / /mnt/a\040b\134c\040d rw,relatime shared:7 master:2 - squashfs /dev/loop0 ro,errors=continue
+29 27 7:0 / /mnt/\303\244 ro - ext4 /dev/x\040y rw
+not a mount at all
+30 27 0:1 / /odd rw"""
+    read = linux.parse_mounts(lines)
+    assert [(m.point, m.read_only, m.fstype) for m in read] == [
+        ("/", False, "ext4"),
+        ("/mnt/a b\\c d", True, "squashfs"),
+        ("/mnt/ä", True, "ext4"),
+    ]
+
+
+def test_later_mounts_hide_earlier_ones() -> None:
+    root, below, over = Mount(1, 0, "/"), Mount(2, 1, "/a/b", read_only=True), Mount(3, 1, "/a")
+    assert MountTable((root, below)).of("/a/b/c") == below
+    assert MountTable((root, below, over)).of("/a/b/c") == over  # /a/b lies on what is hidden now
+    on_top = Mount(4, 2, "/a/b")
+    assert MountTable((root, below, on_top)).of("/a/b") == on_top
+    assert MountTable((root, Mount(5, 1, "/"))).of("/x") == root  # who has this root never crosses to what is stacked on it
+
+
+def test_a_chroot_has_no_root_mount() -> None:
+    mounts = MountTable((Mount(7, 3, "/proc"),))
+    assert (mounts.of("/etc"), mounts.may_write("/etc")) == (None, None)
+    assert MountTable((Mount(1, 0, "/"),)).may_write("relative") is None
+
+
+names = st.sampled_from("abc")
+places = st.lists(names, min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))
+
+
+@given(st.lists(st.tuples(places, st.booleans()), max_size=12), places)
+def test_the_walk_agrees_with_mounting_one_after_the_other(made: list[tuple[str, bool]], path: str) -> None:
+    """The model keeps whole pictures: mounting hides everything at and below the place."""
+    mounts = [Mount(1, 0, "/")]
+    picture: dict[str, Mount] = {}
+    for ident, (place, read_only) in enumerate(made, start=2):
+        parent = _deepest(picture, place) or mounts[0]
+        mounts.append(mount := Mount(ident, parent.id, place, read_only))
+        picture = {p: m for p, m in picture.items() if p != place and not p.startswith(place + "/")} | {place: mount}
+    assert MountTable(mounts).of(path) == (_deepest(picture, path) or mounts[0])
+
+
+def _deepest(picture: dict[str, Mount], path: str) -> Mount | None:
+    while path != "/":
+        if path in picture:
+            return picture[path]
+        path = posixpath.dirname(path)
+    return None
+
+
+# ---------------------------------------------------------------- modes and owners
+
+OTHERS = Credentials(1000, 1000, frozenset((50,)), 0, (range(1000, 1001),), (range(1000, 1001),))
+
+
+@pytest.mark.parametrize(
+    ("mode", "uid", "gid", "who", "allowed"),
+    [
+        (0o644, 1000, 0, OTHERS, True),
+        (0o466, 1000, 1000, OTHERS, False),  # the owner's bits count for the owner, and no others
+        (0o620, 0, 50, OTHERS, True),
+        (0o606, 0, 50, OTHERS, False),
+        (0o602, 0, 0, OTHERS, True),
+        (0o644, 0, 0, OTHERS, False),
+        (0o444, 1000, 1000, Credentials(1000, 1000, frozenset(), 2, (range(1000, 1001),), (range(1000, 1001),)), True),
+        (0o444, 0, 1000, Credentials(1000, 1000, frozenset(), 2, (range(1000, 1001),), (range(1000, 1001),)), False),  # root in a sandbox
+    ],
+)
+def test_modes(mode: int, uid: int, gid: int, who: Credentials, allowed: bool) -> None:
+    of = os.stat_result((mode, 0, 0, 1, uid, gid, 0, 0, 0, 0))
+    assert who.allows(of, 2) is allowed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_our_own_paths(tmp_path: Path) -> None:
+    me = os.getpid()
+    assert credentials_of(me) is not None
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "file").write_text("")
+    (tmp_path / "link").symlink_to("real/../real")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "tty").symlink_to("/dev/null")
+    for path in ("real", "link/new/deep", "link/file", "link/../real/./file", "tty", "missing/dir"):
+        assert Reach(me).may_write(f"{tmp_path}/{path}").verdict == "allowed", path
+    for path in ("loop/x", "real/file/below"):
+        assert Reach(me).may_write(f"{tmp_path}/{path}").verdict == "unknown", path
+    read_only = (Mount(1, 0, "/"), Mount(2, 1, str(tmp_path.resolve() / "real"), read_only=True))
+    assert Reach(me, read_only).may_write(f"{tmp_path}/link/new").mount == read_only[1]
+    assert Reach(me, read_only).may_write(f"{tmp_path}/other").verdict == "allowed"
+    assert Reach(2**22 + 1).may_write("/tmp").verdict == "unknown"

@@ -1,0 +1,82 @@
+"""Where worker CLIs keep their state, and which of it a policy or a sandbox denies."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agentdash.facts.mounts import Access
+from agentdash.facts.policy import Filesystem, Network, Policy, Rule
+from agentdash.facts.process import Process, ProcessKey
+from agentdash.facts.state_paths import StatePath, place
+from agentdash.judge.state_paths import denied, under_policy
+from agentdash.sensors.privacy import kept
+from agentdash.sensors.state_paths import paths_of, state_paths
+
+HOME = {"HOME": "/home/dev"}
+WORKSPACE = Policy(Filesystem.WORKSPACE, Network.OFF, (Rule("/", "read"), Rule("/home/dev/ws", "write"), Rule("$TMPDIR", "write")))
+
+
+@pytest.mark.parametrize(
+    ("path", "env", "placed"),
+    [
+        ("$XDG_DATA_HOME/opencode", HOME, "/home/dev/.local/share/opencode"),
+        ("$XDG_DATA_HOME/opencode", HOME | {"XDG_DATA_HOME": "/data/"}, "/data/opencode"),
+        ("$XDG_STATE_HOME/x", HOME | {"XDG_STATE_HOME": "relative"}, "/home/dev/.local/state/x"),
+        ("$XDG_CACHE_HOME/x", HOME | {"XDG_CACHE_HOME": ""}, "/home/dev/.cache/x"),
+        ("$CURSOR_CONFIG_DIR", HOME, "/home/dev/.config/cursor"),
+        ("$CODEX_HOME", {"CODEX_HOME": "/h"}, "/h"),
+        ("$CODEX_HOME", {}, None),
+        ("$PWD/.crush", {}, "/ws/.crush"),
+        ("$UNKNOWN/x", HOME, None),
+        ("$HOME/x", {"HOME": "$HOME"}, None),
+        ("$HOME/x", {"HOME": "~"}, None),
+        ("/a/../b", {}, "/b"),
+    ],
+)
+def test_places(path: str, env: dict[str, str], placed: str | None) -> None:
+    assert place(path, env, "/ws") == placed
+
+
+def test_every_row_can_be_placed_by_what_is_kept_of_an_environment() -> None:
+    assert {"opencode", "claude", "gemini", "qwen", "aider", "codex"} <= state_paths().keys()
+    env = kept((*HOME.items(), ("XDG_DATA_HOME", "/data"), ("XDG_CURRENT_DESKTOP", "x"), ("XDG_SESSION_COOKIE", "x")))
+    assert env == HOME | {"XDG_DATA_HOME": "/data"}
+    for agent, rows in state_paths().items():
+        assert all(place(row.path, env, "/ws") for row in rows), agent
+    assert [row.path for row in state_paths()["opencode"] if row.needed == "always"] == ["$XDG_DATA_HOME/opencode"]
+
+
+def test_what_a_policy_denies_of_opencode() -> None:
+    rows, data = state_paths()["opencode"], "/home/dev/.local/share/opencode"
+    first, *others = denied(WORKSPACE, rows, HOME, "/home/dev/ws")
+    assert (first.path, first.needed, first.access) == (data, True, Access("policy"))
+    assert [path.needed for path in others] == [False] * 3  # each of them must only be there
+    fresh = denied(WORKSPACE, rows, HOME, "/home/dev/ws", missing=frozenset(("/home/dev/.cache/opencode",)))
+    assert [path.path for path in fresh if path.needed] == [data, "/home/dev/.cache/opencode"]
+    inside = {"HOME": "/home/dev/ws/.home"}
+    assert denied(WORKSPACE, rows, inside, "/home/dev/ws") == ()
+    assert denied(Policy(Filesystem.UNRESTRICTED, Network.ON), rows, HOME, None) == ()
+    assert {path.access.verdict for path in under_policy(Policy(), rows, HOME, None)} == {"unknown"}
+
+
+def test_tmpdir_is_the_commands_own() -> None:
+    row = (StatePath("$TMPDIR/x", "scratch"),)
+    assert denied(WORKSPACE, row, {"TMPDIR": "/var/tmp"}, None) == ()
+    assert [path.path for path in denied(WORKSPACE, row, {}, None)] == ["/tmp/x"]
+
+
+def test_a_living_worker_by_its_own_environment(tmp_path: Path) -> None:
+    worker = Process(ProcessKey(os.getpid(), 1.0), 1, "crush", agent="crush", cwd="/ws", env=HOME | {"XDG_DATA_HOME": str(tmp_path)})
+    asked: list[str] = []
+
+    def may_write(path: str) -> Access:
+        asked.append(path)
+        return Access("mode", missing=path.endswith("/crush"))
+
+    found = paths_of(worker, may_write)
+    assert asked == ["/ws/.crush", f"{tmp_path}/crush", "/home/dev/.config/crush"]
+    assert [path.denied for path in found] == [True, True, True]
+    assert paths_of(Process(ProcessKey(1, 1.0), 0, "x", agent="nobody"), may_write) == ()
