@@ -64,7 +64,7 @@ def test_what_proves_nothing(command: str, output: str) -> None:
 
 
 def test_the_quote_is_the_line_that_says_it() -> None:
-    assert flags(PROBE, "role=solo\nflag=1\nsandbox=\n").quote == "flag=1 · sandbox="
+    assert flags(PROBE, "role=solo\nflag=1\nsandbox=\n").quote == "flag=1; sandbox="
 
 
 @pytest.mark.parametrize(
