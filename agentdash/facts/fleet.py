@@ -141,6 +141,18 @@ class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
     """The words it rests on, from the first time."""
 
 
+class Escape(msgspec.Struct, frozen=True):
+    """A sandboxed command that had a tmux server outside of the sandbox run something."""
+
+    at: float
+    call: str
+    pane: str
+    """`%4`"""
+    pid: int | None
+    """The process that runs outside, where a pane was opened for it."""
+    quote: str
+
+
 class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
     """An entry of a thread's timeline."""
 
@@ -212,6 +224,10 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     children: tuple[str, ...] = ()
     tokens: Tokens = Tokens()
     sightings: tuple[Sighting, ...] = ()
+    tmux: tuple[str, ...] = ()
+    """The newest few calls that ask a tmux server to run something."""
+    escapes: tuple[Escape, ...] = ()
+    """What of it was seen to run outside of the sandbox."""
     violations: tuple[ViolationLogged, ...] = ()
     """The newest denials that Codex itself has logged, oldest first; bounded."""
     trouble: TroubleLogged | None = None

@@ -28,10 +28,15 @@ class Tree:
                 pid = inner.get((server.pid, pane.pid), 0)
             if pid and not pane.dead:
                 self._panes[pid] = key
+        self._first = {key: pid for pid, key in self._panes.items()}
 
     def server(self, pane: PaneKey) -> Process | None:
         """The tmux server of a pane; None where it is not among the tracked processes."""
         return self._servers.get(pane.server)
+
+    def first_in(self, pane: PaneKey) -> Process | None:
+        """The first process of a pane."""
+        return self._by_pid.get(self._first.get(pane, 0))
 
     def get(self, pid: int) -> Process | None:
         """The tracked process with this number."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from agentdash.facts.events import HostSeen
 from agentdash.facts.fleet import UNSET, Call, Sighting, Thread
+from agentdash.facts.policy import Policy
 from agentdash.facts.process import Kernel, Process, ProcessKey
 from agentdash.judge.ancestry import Tree, is_codex, is_daemon, is_multiplexer
 from agentdash.judge.applied import applied, launcher
 from agentdash.judge.escalation import granted
 from agentdash.judge.printed import NETWORK_FLAG, SANDBOX_FLAG
+from agentdash.judge.reach import Tables, exposed, unwritable
 from agentdash.judge.thread import policy_at, see
 
 
@@ -35,13 +39,21 @@ def is_command(process: Process, tree: Tree) -> bool:
     return True
 
 
-def see_commands(threads: dict[str, Thread], tree: Tree, new: Iterable[Process], host: HostSeen | None, at: float) -> frozenset[ProcessKey]:
+class Surroundings(msgspec.Struct, frozen=True):
+    """What a command is seen against."""
+
+    tree: Tree
+    tables: Tables
+    host: HostSeen | None
+
+
+def see_commands(threads: dict[str, Thread], around: Surroundings, new: Iterable[Process], at: float) -> frozenset[ProcessKey]:
     """Adds what `new` processes have to the sightings of their threads (in `threads`, in place); returns those that were added."""
     added = set()
     for process in new:
         thread = threads.get(thread_of(process) or "")
-        if thread is not None and is_command(process, tree):
-            threads[thread.id] = see(thread, _sighting(thread, process, tree, host, at))
+        if thread is not None and is_command(process, around.tree):
+            threads[thread.id] = see(thread, _sighting(thread, process, around, at))
             added.add(process.key)
     return frozenset(added)
 
@@ -63,6 +75,8 @@ def _is_boxed(kernel: Kernel | None, own: Kernel) -> bool | None:
     """Whether a process is restricted where its Codex is not. A container around both restricts both, and is no sandbox of Codex."""
     if kernel is None:
         return None
+    if kernel.sandboxed is not None:  # macOS answers for itself
+        return kernel.sandboxed and not own.sandboxed
     marks = [
         (kernel.seccomp, own.seccomp),
         (kernel.no_new_privs, own.no_new_privs),
@@ -85,12 +99,15 @@ def _call(thread: Thread, call: str | None) -> Call | None:
     return running[0] if len(running) == 1 else None
 
 
-def _sighting(thread: Thread, process: Process, tree: Tree, host: HostSeen | None, at: float) -> Sighting:
-    env, kernel, own = process.env or {}, process.kernel, _yardstick(process, tree, host)
+def _sighting(thread: Thread, process: Process, around: Surroundings, at: float) -> Sighting:
+    env, kernel, own = process.env or {}, process.kernel, _yardstick(process, around.tree, around.host)
     call, known = env.get("CODEX_TOOL_CALL_ID"), _call(thread, env.get("CODEX_TOOL_CALL_ID"))
+    in_force = policy_at(thread, process.key.started)
+    policy = thread.policies[in_force].policy if in_force >= 0 else Policy()
+    mounts = kernel.mnt if kernel else None
     return Sighting(
         source="environment",
-        policy=policy_at(thread, process.key.started),
+        policy=in_force,
         network_flag=env.get(NETWORK_FLAG) or UNSET,
         sandbox_flag=env.get(SANDBOX_FLAG) or UNSET,
         granted=granted(thread, known) if known else None,
@@ -101,8 +118,10 @@ def _sighting(thread: Thread, process: Process, tree: Tree, host: HostSeen | Non
         own_network=None if own.net is None or kernel is None or kernel.net is None else kernel.net != own.net,
         mediated=env.get("CODEX_NETWORK_PROXY_ACTIVE") == "1",
         boxed=_is_boxed(kernel, own),
-        nested=_is_nested(process, tree),
-        applied=applied(process, tree),
+        nested=_is_nested(process, around.tree),
+        applied=applied(process, around.tree),
+        unwritable=unwritable(policy, around.tables, mounts),
+        exposed=exposed(policy, around.tables, mounts, env.get("HOME"), thread.cwd),
         first=at,
         last=at,
         calls=(call,) if call else (),

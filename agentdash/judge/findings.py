@@ -13,6 +13,7 @@ import msgspec
 from agentdash.facts.fleet import Applied, Sighting, Thread
 from agentdash.facts.policy import Policy
 from agentdash.facts.worker import Evidence, Finding, Got, Judged, Sandbox, Verdict
+from agentdash.judge.border import escaped
 from agentdash.judge.checks import Seen, compare, in_words, kernel_words
 from agentdash.judge.inheritance import Heritage, inherited, policy_changes
 from agentdash.judge.obstacles import obstacles
@@ -34,6 +35,7 @@ def judge_sandbox(thread: Thread, judged: Judged, platform: str | None, heritage
     compared = [(s, compare(_beside(s, thread, platform))) for s in own]
     different = [f for _, found in compared for f in found]
     different += inherited(thread, heritage) if heritage else []
+    different += escaped(thread)
     differences = _merged(different)
     mismatch = any(f.severity != "info" for f in differences)
     verdict: Verdict = "mismatch" if mismatch else "match" if own and policy is not None else "unverified"

@@ -13,9 +13,11 @@ from agentdash.facts import events as e
 from agentdash.facts.fleet import Fleet, Locks, Source, Tenant, Thread
 from agentdash.facts.mounts import Mount
 from agentdash.facts.pane import Pane, PaneKey
-from agentdash.facts.process import Process
+from agentdash.facts.process import Process, ProcessKey
 from agentdash.judge.ancestry import Tree
-from agentdash.judge.commands import see_commands
+from agentdash.judge.border import see_escapes
+from agentdash.judge.commands import Surroundings, see_commands
+from agentdash.judge.reach import Tables
 from agentdash.judge.thread import advance
 
 FEED = "codex feed"
@@ -59,11 +61,11 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
                 sighted -= {gone}
                 tenants = {k: replace(t, gone_at=event.at) if t.key == gone else t for k, t in tenants.items()}
             case e.ProcessesCounted():
-                looked = event.at
-                mounts = _inhabited(mounts, processes.values())
+                looked, mounts = event.at, _inhabited(mounts, processes.values())
                 tree = Tree(processes.values(), panes)
                 tenants |= _tenants(tree, processes.values())
-                sighted |= see_commands(threads, tree, [p for p in processes.values() if p.key not in sighted], host, event.at)
+                new = [p for p in processes.values() if p.key not in sighted]
+                sighted |= _see(threads, Surroundings(tree, Tables(mounts), host), panes, new, event.at)
             case e.LocksSeen():
                 locks = Locks(event.at, event.holders, event.readable)
             case e.HostSeen():
@@ -76,6 +78,16 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
             case _:
                 raise TypeError(f"not an event that folds: {event!r}")
     return Fleet(threads, panes, processes, readings, pushed, sighted, tenants, locks, looked, sources, host, mounts, state_paths)
+
+
+def _see(
+    threads: dict[str, Thread], around: Surroundings, panes: dict[PaneKey, Pane], new: list[Process], at: float
+) -> frozenset[ProcessKey]:
+    """Adds what processes show of their threads (in `threads`, in place); returns those that were added."""
+    host = around.host.kernel if around.host else None
+    for thread in [t for t in threads.values() if t.tmux]:
+        threads[thread.id] = see_escapes(thread, around.tree, panes.values(), host)
+    return see_commands(threads, around, new, at)
 
 
 def _inhabited(mounts: dict[int, tuple[Mount, ...]], processes: Iterable[Process]) -> dict[int, tuple[Mount, ...]]:

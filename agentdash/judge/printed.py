@@ -8,13 +8,13 @@ one-liners. Text that merely contains the names (a file that was shown, a grep o
 from __future__ import annotations
 
 import re
-import shlex
 from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
 
 from agentdash.facts.fleet import UNSET
+from agentdash.judge.shell import statements
 
 NETWORK_FLAG: Final = "CODEX_SANDBOX_NETWORK_DISABLED"
 SANDBOX_FLAG: Final = "CODEX_SANDBOX"
@@ -31,8 +31,6 @@ _CODE: Final = (
 )
 _HOME: Final = re.compile(r"^(?:(?:CODEX_)?HOME=|PWD=)?(?:(?P<macos>/Users/)|/home/|/root(?:/|$))", re.MULTILINE)
 _DUMPS: Final = re.compile(r"\b(?:env|printenv|set|export|declare|typeset)\b")
-_PREFIX: Final = re.compile(r"\w+=.*|if|then|else|do|fi|done|\{|\}|!|command|builtin", re.DOTALL)
-"""What may stand before the first word of a simple command."""
 _NOTHING: Final = frozenset(("", "None", "undefined", "null", "nil"))
 
 
@@ -120,12 +118,12 @@ def _one(name: str, command: str, output: str, vouched: bool) -> tuple[str | Non
 def _labelled(name: str, command: str, output: str) -> tuple[str, str] | None:
     if name not in command:
         return None
-    statements = _statements(command)
-    if any(s[0] in _ELSEWHERE for s in statements):
+    said = statements(command)
+    if any(s[0] in _ELSEWHERE for s in said):
         return None
     lines = output.splitlines()
-    echoes = [s for s in statements if s[0] in ("echo", "printf")]
-    in_step = len(echoes) == len(statements) == len(lines)
+    echoes = [s for s in said if s[0] in ("echo", "printf")]
+    in_step = len(echoes) == len(said) == len(lines)
     for number, words in enumerate(echoes):
         if (template := _template(words, name)) is None:
             continue
@@ -190,10 +188,10 @@ def _coded(name: str, command: str, output: str) -> tuple[str, str] | None:
 
 
 def _dumped(name: str, command: str, output: str) -> tuple[str, str] | None:
-    statements = _statements(command)
-    if any(s[0] in _ELSEWHERE or s[:2] == ("env", "-i") for s in statements):
+    said = statements(command)
+    if any(s[0] in _ELSEWHERE or s[:2] == ("env", "-i") for s in said):
         return None
-    for number, words in enumerate(statements):
+    for number, words in enumerate(said):
         if words[0] not in _DUMPERS or (words[0] == "env" and len(words) > 1):
             continue
         if words[0] in ("set", "export", "declare", "typeset") and any(not w.startswith("-") for w in words[1:]):
@@ -202,7 +200,7 @@ def _dumped(name: str, command: str, output: str) -> tuple[str, str] | None:
             return _asked(name, words[1:], output) if name in words else None
         if listed := _listed(name, output):
             return listed
-        filters = [w for s in statements[number + 1 :] if s[0] in ("grep", "egrep", "rg") for w in s[1:] if not w.startswith("-")]
+        filters = [w for s in said[number + 1 :] if s[0] in ("grep", "egrep", "rg") for w in s[1:] if not w.startswith("-")]
         shown = any(_matches(f, f"{name}=1") for f in filters) if filters else "PATH=" in output
         if shown and not _TRUNCATED.search(output):
             return UNSET, f"{name} is not among what `{' '.join(words)}` printed"
@@ -228,22 +226,3 @@ def _matches(pattern: str, line: str) -> bool:
         return re.search(pattern.replace("\\|", "|"), line, re.IGNORECASE) is not None
     except re.error:
         return pattern in line
-
-
-@lru_cache(512)
-def _statements(script: str) -> tuple[tuple[str, ...], ...]:
-    """The simple commands of a shell script, as words; quotes removed, nothing expanded. What cannot be split is left out."""
-    lexer = shlex.shlex(script, posix=True, punctuation_chars=";&|()\n")
-    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
-    found: list[tuple[str, ...]] = []
-    words: list[str] = []
-    try:
-        for token in lexer:
-            if token and set(token) <= set(";&|()\n"):
-                found.append(tuple(words))
-                words = []
-            elif words or not _PREFIX.fullmatch(token):
-                words.append(token)
-    except ValueError:  # an open quote: a heredoc, or not a shell script
-        pass
-    return tuple(words for words in (*found, tuple(words)) if words)

@@ -181,6 +181,8 @@ def _call_started(thread: Thread, event: e.CallStarted) -> Thread:
         event.call, event.at, event.line, event.kind, event.tool, event.text, event.cwd or thread.cwd, event.escalation, event.by_user
     )
     thread = _answered(replace(thread, open_calls=(*(c for c in thread.open_calls if c.id != call.id), call)))
+    if event.kind == "command" and "tmux" in event.text:
+        thread = replace(thread, tmux=_newest(thread.tmux, (event.call,)))
     return thread if event.kind == "poll" else _note(thread, Moment(event.at, "call", event.text, event.call))
 
 

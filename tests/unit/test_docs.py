@@ -37,7 +37,9 @@ def test_states() -> None:
 
 
 def test_findings() -> None:
-    source = "".join((ROOT / "agentdash" / "judge" / f"{name}.py").read_text("utf-8") for name in ("checks", "inheritance", "obstacles"))
+    source = "".join(
+        (ROOT / "agentdash" / "judge" / f"{name}.py").read_text("utf-8") for name in ("border", "checks", "inheritance", "obstacles")
+    )
     kinds = set(re.findall(r'kind="([\w-]+)"', source)) | {"denied-filesystem", "denied-network"}
     section = README.partition("## Configured, applied, got")[2].partition("\n## ")[0]
     assert set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", section)) == kinds
