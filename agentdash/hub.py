@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Final, Protocol
 
 from agentdash.clock import Clock
-from agentdash.facts.events import Event, SourceSeen
+from agentdash.facts.events import Event, ScreenRead, SessionSeen, SourceSeen, StatusPushed, TurnEnded
 from agentdash.facts.fleet import Fleet
 from agentdash.facts.text import clean_line
 from agentdash.facts.worker import Snapshot
@@ -24,6 +25,8 @@ _SPACING, _SUSTAINED = 0.1, 0.25
 """Seconds between two snapshots, at least; and while they do not stop coming. News after a pause is drawn at once."""
 _BURST: Final = 5.0
 """Snapshots that may follow each other at the shorter distance."""
+_URGENT: Final = (StatusPushed, ScreenRead, SessionSeen, TurnEnded)
+"""Events that may mean that a worker needs somebody: they do not wait for the longer distance."""
 _SLICE: Final = 2_000
 """Events folded before the loop gets its turn again."""
 _RETRY: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
@@ -56,7 +59,7 @@ class Hub:
     def __init__(self, sources: Sequence[Source], clock: Clock, *, stalled_after: float = STALLED_AFTER) -> None:
         self._sources, self._clock, self._stalled_after = sources, clock, stalled_after
         self._pending: list[Event] = []
-        self._news = asyncio.Event()
+        self._news, self._urgent = asyncio.Event(), asyncio.Event()
         self._drawn = asyncio.Event()
         self._memo = Memo()
         self._due: float | None = None
@@ -73,6 +76,8 @@ class Hub:
         if news := [event for event in events if not self._is_old(event)]:
             self._pending.extend(news)
             self._news.set()
+            if any(isinstance(event, _URGENT) for event in news):
+                self._urgent.set()
 
     async def once(self) -> Snapshot:
         """Asks every source once and judges what they said."""
@@ -139,6 +144,7 @@ class Hub:
         while True:
             await self._something()
             self._news.clear()
+            self._urgent.clear()
             while self._pending:
                 part, self._pending = self._pending[:_SLICE], self._pending[_SLICE:]
                 self.fleet = fold(self.fleet, part)
@@ -152,7 +158,10 @@ class Hub:
                 self._drawn = asyncio.Event()
                 credit = min(_BURST, credit + (snapshot.at - drawn) / _SUSTAINED) - 1
                 drawn = snapshot.at
-                await asyncio.sleep(_SPACING if credit > 0 else _SUSTAINED)
+                await asyncio.sleep(_SPACING)
+                if credit <= 0:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._urgent.wait(), _SUSTAINED - _SPACING)
 
 
 def _failed(source: Source, error: Exception, at: float) -> SourceSeen:
