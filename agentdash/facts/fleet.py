@@ -52,8 +52,8 @@ class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
     """The path that was refused, where the output or the command names it; may start with `~`."""
     certain: bool = True
     """False for words that a plain failure would use as well (`Could not resolve host`)."""
-    source: Literal["output", "log"] = "output"
-    """Where it was read: in what the command printed, or in Codex's own log."""
+    source: Literal["output", "log", "kernel"] = "output"
+    """Where it was read: in what was printed, in Codex's own log, or in what the kernel lets the process do."""
 
 
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -279,6 +279,8 @@ class Tenant(msgspec.Struct, frozen=True):
     gone_at: float | None = None
     process: Process | None = None
     """Its process as it was seen last: what it had is asked after it has gone, too."""
+    paths: tuple[PathAccess, ...] = ()
+    """Which of its state paths it might write, likewise."""
 
 
 class Trouble(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from agentdash.facts.policy import Filesystem, Network, Policy, Rule
 from agentdash.facts.process import Kernel, Process
 from agentdash.facts.worker import Evidence, Finding, Got, Judged, Sandbox, State
 from agentdash.judge.denials import denial
+from agentdash.judge.life import pane_life
 from agentdash.judge.printed import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.judge.remedy import NETWORK_ACCESS, writable_root
 
@@ -27,6 +28,8 @@ _UNREASONED: Final = re.compile(r"\bFileSystem\.\w+ \((/[^)]+)\)")
 _UNREACHED: Final = re.compile(
     r"connect|network|resolve|fetch failed|socket|typo in the url|EAI_AGAIN|ENETUNREACH|timed? ?out", re.IGNORECASE
 )
+_STILL: Final = 15.0
+"""Seconds without a sign of life after which one that may not write what it needs is not given the benefit of the doubt."""
 _NAMESPACES: Final = {"mnt": "mount", "pid": "pid", "user": "user", "net": "network"}
 
 
@@ -71,12 +74,30 @@ def denied(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> tuple[Box, Denial
     return (box, found) if found else None
 
 
+def hindered(fleet: Fleet, tenant: Tenant | None) -> tuple[Box, Denial] | None:
+    """The state path that a sandboxed worker needs and may not write, whether it says so or not."""
+    box = box_around(tenant.process if tenant else None, fleet.kernel)
+    path = next((p for p in tenant.paths if p.needed and p.denied), None) if tenant else None
+    if box is None or path is None:
+        return None
+    return box, Denial("filesystem", f"it may not write {path.path}, where it keeps its {path.what}", path.path, source="kernel")
+
+
+def sits_still(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> bool:
+    """Whether a pane's worker has given no sign of life for a while."""
+    if fleet.processes_at is None or tenant is None or (pane.moved_at is None and pane.drawn_at is None):
+        return False
+    life = max(pane_life(fleet.kin.below.get(pane.key, ()), pane, fleet.busy), tenant.key.started)
+    return fleet.processes_at - life >= _STILL
+
+
 def blocked(box: Box, found: Denial, at: float, how: str) -> Judged:
     """The state of a worker that its sandbox stopped."""
     process = box.process
     what = f" {found.path}" if found.path else " the network" if found.what == "network" else ""
+    source = "screen" if found.source == "output" else found.source
     evidence = (
-        Evidence("screen", at, f"denied-{found.what}", found.quote),
+        Evidence(source, at, f"denied-{found.what}", found.quote),
         Evidence("kernel", process.key.started, "in-a-sandbox", f"pid {process.pid} ({process.name}): {box.text}"),
     )
     return Judged(State.BLOCKED_SANDBOX, at, f"its sandbox denied it{what}, and {how}: {found.quote}", evidence)
@@ -109,7 +130,7 @@ def sandbox_of(fleet: Fleet, pane: Pane, tenant: Tenant, judged: Judged) -> Sand
 def _findings(fleet: Fleet, pane: Pane, tenant: Tenant, judged: Judged) -> tuple[Finding, ...]:
     if judged.state is not State.BLOCKED_SANDBOX:
         return ()
-    seen = denied(fleet, pane, tenant) or cut_off(fleet, tenant, judged.evidence[0].text)
+    seen = denied(fleet, pane, tenant) or cut_off(fleet, tenant, judged.evidence[0].text) or hindered(fleet, tenant)
     if seen is None:
         return ()
     box, found = seen

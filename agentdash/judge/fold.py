@@ -14,6 +14,7 @@ from agentdash.facts.fleet import Fleet, Locks, Source, Tenant, Thread, Trouble
 from agentdash.facts.mounts import Mount
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.process import Process, ProcessKey
+from agentdash.facts.state_paths import PathAccess
 from agentdash.judge.ancestry import Tree
 from agentdash.judge.border import see_escapes
 from agentdash.judge.commands import Surroundings, see_commands
@@ -99,7 +100,7 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:  # noqa: PLR0915 - o
             case e.ProcessesCounted():
                 looked, tree = event.at, Tree(processes.values(), panes)
                 mounts = _inhabited(mounts, processes.values())
-                tenants |= _tenants(tree, processes.values())
+                tenants |= _tenants(tree, processes.values(), state_paths)
                 new = [p for p in processes.values() if p.key not in sighted]
                 sighted |= _see(threads, Surroundings(tree, Tables(mounts), host), panes, new, event.at)
             case e.LocksSeen():
@@ -177,7 +178,7 @@ def _seen_pane(was: Pane | None, now: Pane, at: float) -> Pane:
     )
 
 
-def _tenants(tree: Tree, processes: Iterable[Process]) -> dict[PaneKey, Tenant]:
+def _tenants(tree: Tree, processes: Iterable[Process], paths: dict[ProcessKey, tuple[PathAccess, ...]]) -> dict[PaneKey, Tenant]:
     """Which worker CLI lives in which pane now."""
     found: dict[PaneKey, Tenant] = {}
     for process in processes:
@@ -185,5 +186,5 @@ def _tenants(tree: Tree, processes: Iterable[Process]) -> dict[PaneKey, Tenant]:
             known = found.get(key)
             # of a wrapper and the program it started, the outer one is the worker
             if known is None or process.key.started < known.key.started:
-                found[key] = Tenant(process.agent, process.key, process=process)
+                found[key] = Tenant(process.agent, process.key, process=process, paths=paths.get(process.key, ()))
     return found

@@ -8,7 +8,7 @@ from agentdash.facts.events import ScreenRead, SessionSeen
 from agentdash.facts.fleet import Fleet, Tenant
 from agentdash.facts.pane import Pane
 from agentdash.facts.worker import Evidence, Judged, State
-from agentdash.judge.boxed import blocked, cut_off, denied
+from agentdash.judge.boxed import blocked, cut_off, denied, hindered, sits_still
 from agentdash.judge.witnesses import heard, screen_says, session_says, shown_in
 
 _SAYS: Final = {"busy": State.RUNNING, "waiting": State.WAITING_APPROVAL, "idle": State.COMPLETED}
@@ -39,7 +39,7 @@ def judge_pane(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> Judged:
 def _gone(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> Judged:
     at, how, evidence = _ending(pane, tenant)
     finished = pane.dead and pane.dead_status == 0
-    if not finished and (found := denied(fleet, pane, tenant)) is not None:
+    if not finished and (found := denied(fleet, pane, tenant) or hindered(fleet, tenant)) is not None:
         judged = blocked(*found, at, how)
         return Judged(judged.state, judged.since, judged.why, (*judged.evidence, evidence))
     known = fleet.histories.get(str(pane.key))
@@ -78,6 +78,8 @@ def _alive(fleet: Fleet, pane: Pane, tenant: Tenant | None, reading: ScreenRead 
         return Judged(_SAYS[session.status], session.since, f"its own session file says: {evidence.text}", (evidence,))
     if reading is not None and state is State.FAILED_PROVIDER and (cut := cut_off(fleet, tenant, reading.text)) is not None:
         return blocked(*cut, reading.at, "it tries again")
+    if state in (None, State.RUNNING) and sits_still(fleet, pane, tenant) and (found := hindered(fleet, tenant)) is not None:
+        return blocked(*found, pane.moved_at or pane.drawn_at or 0.0, "it sits still")
     trouble = fleet.troubles.get(str(pane.key))
     if trouble is not None and state in (None, State.INTERRUPTED):
         evidence = Evidence(trouble.source, trouble.at, "request-failed", trouble.text)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from agentdash.facts import events as e
+from agentdash.facts.mounts import Access
 from agentdash.facts.process import Kernel
+from agentdash.facts.state_paths import PathAccess
 from agentdash.facts.worker import State, Worker
 from tests.unit.story import BOXED, HOST, PANE, looked, pane, process, worker
 
@@ -116,3 +119,33 @@ def test_prose_about_denials_in_an_idle_worker_is_no_block() -> None:
     prose = e.PaneDrawn(at=111, key=PANE, screen=("The error was: Read-only file system, so I wrote to /tmp instead.",))
     reading = e.ScreenRead(at=111, key=PANE, agent="opencode", state="completed", rule="opencode.finished", text="x")
     assert worker(HOST_SEEN, pane(), process(10, started=80.0), one, looked(110), prose, reading).state is State.COMPLETED
+
+
+GEMINI = PathAccess("/home/dev/.gemini", "settings and sessions", Access("read-only-mount"), needed=True)
+
+
+def silent(*paths: PathAccess, at: float, kernel: Kernel = ONLINE, status: int | None = None) -> Worker:
+    """`gemini -p` whose state it may perhaps not write: it retries for ever, and prints nothing."""
+    one = process(11, 10, started=100.0, agent="gemini", kernel=kernel)
+    key = one.process.key  # type: ignore[attr-defined]
+    story = [HOST_SEEN, pane(), process(10, started=80.0), e.PaneDrawn(at=101, key=PANE, screen=("$ gemini -p x",)), one]
+    story += [e.StatePathsSeen(at=101, key=key, paths=paths), *looked(at)]
+    if status is not None:
+        ended = e.PaneSeen(at=at, pane=pane(dead=True, dead_status=status).pane)  # type: ignore[attr-defined]
+        story += [e.ProcessGone(at=at, key=key), ended, *looked(at)]
+    return worker(story)
+
+
+def test_one_that_sits_still_and_may_not_write_what_it_needs() -> None:
+    assert silent(GEMINI, at=105).state is State.UNKNOWN
+    found = silent(GEMINI, at=130)
+    assert (found.state, "/home/dev/.gemini" in found.judged.why) == (State.BLOCKED_SANDBOX, True)
+    assert [f.remedy for f in found.sandbox.findings] == ['sandbox_workspace_write.writable_roots = ["/home/dev/.gemini"]']
+    assert silent(GEMINI, at=130, kernel=HOST).state is State.UNKNOWN
+    assert silent(replace(GEMINI, needed=False), at=130).state is State.UNKNOWN
+    assert silent(at=130).state is State.UNKNOWN
+
+
+def test_one_that_ends_without_a_word_and_may_not_write_what_it_needs() -> None:
+    assert silent(GEMINI, at=103, status=1).state is State.BLOCKED_SANDBOX
+    assert silent(GEMINI, at=103, status=0).state is State.EXITED
