@@ -34,6 +34,7 @@ from agentdash.facts.fleet import Fleet
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.text import clean_line
 from agentdash.hub import Emit, Source
+from agentdash.sensors.claude import ClaudeSensor
 from agentdash.sensors.log import Grown, Unreadable
 from agentdash.sensors.processes import ProcessSensor
 from agentdash.sensors.rules import Rules, RulesProblem, load_rules, package_rules
@@ -73,7 +74,7 @@ def live_sources(config: Config, clock: Clock) -> list[Source]:
         asked = bool(config.socket_names or config.socket_paths)
         sources.append(Panes(TmuxSensor(wanted, skip=current_pane()), clock, pace, asked=asked))
     sources += [Processes(home, clock, pace), Feed(home, clock, pace), Log(home, clock, pace)]
-    return [*sources, Screens(clock)] if config.tmux else sources
+    return [*sources, Screens(clock), OwnWords(clock)] if config.tmux else sources
 
 
 class Pace:
@@ -284,6 +285,25 @@ class Screens:
 
     async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
         """Readings as they change."""
+        while True:
+            emit(await self.look(fleet()))
+            await asyncio.sleep(_GLANCE)
+
+
+class OwnWords:
+    """What worker CLIs say of themselves in files of their own."""
+
+    name = "session files"
+
+    def __init__(self, clock: Clock) -> None:
+        self._sensor, self._clock = ClaudeSensor(), clock
+
+    async def look(self, fleet: Fleet) -> Sequence[Event]:
+        """What has changed in them."""
+        return self._sensor.look(self._clock.now(), fleet.processes.values())
+
+    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+        """What changes in them."""
         while True:
             emit(await self.look(fleet()))
             await asyncio.sleep(_GLANCE)

@@ -44,4 +44,4 @@ def chosen(snapshot: Snapshot, target: str | None) -> Snapshot | None:
 
 def _look(config: Config) -> Snapshot:
     clock = SystemClock()
-    return asyncio.run(Hub(live_sources(config, clock), clock).once())
+    return asyncio.run(Hub(live_sources(config, clock), clock, stalled_after=config.stalled_after).once())

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentdash.cli.options import FLEET, LOOK, config_of, flags_of, options
 from agentdash.clock import Clock, SystemClock
-from agentdash.config import Config
+from agentdash.config import Config, Notices
 from agentdash.facts.pane import PaneKey
 from agentdash.hub import Hub
+
+if TYPE_CHECKING:
+    from agentdash.notifier import Notifier
+    from agentdash.tui.options import Tell
 
 
 @click.command()
@@ -47,10 +53,11 @@ def dashboard(config: Config) -> None:
     from agentdash.live import live_sources
 
     clock = SystemClock()
-    show(Hub(live_sources(config, clock), clock), clock, config)
+    hub = Hub(live_sources(config, clock), clock, stalled_after=config.stalled_after)
+    show(hub, clock, config, tell=_notifier(config.notices).see if config.notices.wanted else None)
 
 
-def show(hub: Hub, clock: Clock, config: Config, banner: str | None = None) -> None:
+def show(hub: Hub, clock: Clock, config: Config, banner: str | None = None, tell: Tell | None = None) -> None:
     """Opens the screen over a hub, and runs both until it is closed."""
     from agentdash.tui.app import AgentDash
     from agentdash.tui.options import Options
@@ -58,11 +65,22 @@ def show(hub: Hub, clock: Clock, config: Config, banner: str | None = None) -> N
     async def both() -> None:
         running = asyncio.create_task(hub.run())
         try:
-            await AgentDash(hub, clock, options=Options(config.ascii, config.theme, banner), jump=_jump).run_async()
+            await AgentDash(hub, clock, options=Options(config.ascii, config.theme, banner), jump=_jump, tell=tell).run_async()
         finally:
             running.cancel()
 
     asyncio.run(both())
+
+
+def _notifier(settings: Notices) -> Notifier:
+    """One that writes to the terminal itself: a sequence in one piece does not get in the way of what a screen draws."""
+    from agentdash.notifier import Notifier
+
+    def write(text: str) -> None:
+        with suppress(OSError), Path("/dev/tty").open("wb", buffering=0) as terminal:
+            terminal.write(text.encode())
+
+    return Notifier(settings, write)
 
 
 async def _jump(key: PaneKey) -> str | None:

@@ -291,6 +291,20 @@ class StatusPushed(Event, frozen=True, kw_only=True):
     """`waitingOnApproval`, `waitingOnUserInput`."""
 
 
+class SessionSeen(Event, frozen=True, kw_only=True):
+    """What a worker CLI says of itself in a file of its own (Claude Code: `~/.claude/sessions/<pid>.json`); sent when that changed."""
+
+    key: ProcessKey
+    """The process that wrote it."""
+    agent: str
+    status: Literal["busy", "idle", "waiting"] | None
+    """None where the file names none (`claude -p`)."""
+    waiting_for: str | None = None
+    """`permission prompt`, for questions as well."""
+    since: float
+    """`statusUpdatedAt`."""
+
+
 class ProcessSeen(Event, frozen=True, kw_only=True):
     """A process that matters here, when first seen and when its facts changed."""
 
@@ -367,6 +381,7 @@ AnyEvent = (
     | ScreenRead
     | StatusPushed
     | MountsSeen
+    | SessionSeen
     | ProcessSeen
     | StatePathsSeen
     | ProcessGone

@@ -41,12 +41,18 @@ def status(home: Path, *args: str) -> dict[str, list[dict[str, object]]]:
 def test_the_document_of_a_worker_is_exactly_this(home: Path) -> None:
     document = status(home, "01a1fa8b-4086-7a32-8c43-2abbeb466a8c")
     (worker,) = document["workers"]
-    quote = "sqlite3.OperationalError: unable to open database file"
+    quote, board = "sqlite3.OperationalError: unable to open database file", "/home/dev/board/kanban.db"
     command = (
         "python3 -c \"import sqlite3,os; c=sqlite3.connect(os.path.expanduser('~/board/kanban.db')); "
         "c.execute('create table if not exists t(a)'); c.commit(); print('board updated')\""
     )
-    denied = {"source": "output", "at": "2026-11-20T19:59:52.718Z", "rule": "denied-filesystem", "text": f"`{command}` -> {quote}"}
+    denied = {
+        "source": "output",
+        "at": "2026-11-20T19:59:52.718Z",
+        "rule": "denied-filesystem",
+        "text": f"`{command}` -> {quote}",
+        "agrees": True,
+    }
     assert worker == {
         "id": "01a1fa8b-4086-7a32-8c43-2abbeb466a8c",
         "kind": "codex-thread",
@@ -56,7 +62,7 @@ def test_the_document_of_a_worker_is_exactly_this(home: Path) -> None:
         "children": [],
         "state": "blocked-sandbox",
         "since": "2026-11-20T19:59:52.718Z",
-        "why": f"its last command was denied /home/dev/board/kanban.db: {quote}",
+        "why": f"its last command was denied {board}: {quote}",
         "evidence": [denied],
         "sandbox": {
             "configured": {
@@ -84,6 +90,21 @@ def test_the_document_of_a_worker_is_exactly_this(home: Path) -> None:
         "cwd": "/home/dev/project",
         "tokens": 4623,
         "last_activity": "2026-11-20T19:59:52.738Z",
+        "stalled_since": None,
+        "history": [
+            {
+                "state": "running",
+                "since": "2026-11-20T19:59:52.467Z",
+                "until": "2026-11-20T19:59:52.718Z",
+                "why": "turn open, waiting for the model",
+            },
+            {
+                "state": "blocked-sandbox",
+                "since": "2026-11-20T19:59:52.718Z",
+                "until": None,
+                "why": f"its last command was denied {board}: {quote}",
+            },
+        ],
     }
 
 
