@@ -6,8 +6,10 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agentdash.codex.logs import CodexLog, log_file
 from agentdash.facts.events import Event, SourceSeen, TroubleLogged, ViolationLogged
@@ -174,6 +176,21 @@ def test_what_the_output_says_comes_first() -> None:
     (call,) = fleet(begun(), called(text="touch /etc/x"), said, LOGGED, LOGGED).threads[T].calls
     assert call.denial is not None
     assert (call.denial.source, call.denial.path) == ("output", "/etc/x")
+
+
+@pytest.mark.parametrize(
+    ("resource", "reason", "certain"),
+    [
+        ("filesystem", "read_only_file_system", True),
+        ("filesystem", "operation_not_permitted", False),
+        ("filesystem", "permission_denied", False),
+        ("network", "not_allowed", True),
+    ],
+)
+def test_codex_too_reads_words_that_a_plain_failure_would_use(resource: Any, reason: str, certain: bool) -> None:
+    (call,) = fleet(begun(), *SILENT, replace(LOGGED, resource=resource, reason=reason)).threads[T].calls
+    assert call.denial is not None
+    assert (call.denial.what, call.denial.certain) == (resource, certain)
 
 
 def test_a_request_that_is_tried_again() -> None:
