@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from agentdash.clock import SystemClock
+from agentdash.codex.home import CodexHome
 from agentdash.codex.logs import CodexLog, log_file
 from agentdash.facts.events import Event, SourceSeen, TroubleLogged, ViolationLogged
+from agentdash.facts.fleet import Fleet
+from agentdash.live import Log, Pace
 from tests.unit.story import T, begun, called, ended, fleet
 
 SCHEMA = """CREATE TABLE logs (id INTEGER PRIMARY KEY AUTOINCREMENT, ts INTEGER NOT NULL, ts_nanos INTEGER NOT NULL, level TEXT NOT NULL,
@@ -64,6 +68,10 @@ def test_what_is_new_each_once(codex: Writer, tmp_path: Path) -> None:
     assert isinstance(tried, TroubleLogged)
     assert tried.text.startswith("stream disconnected - retrying sampling request (1/2 in 193ms)... turn_id=")
     assert log.look(6.0) == []
+    codex.write(VIOLATION.replace("call_2875", "call_2876"), thread=None)  # then the spans name it
+    (spoken,) = log.look(6.0)
+    assert isinstance(spoken, ViolationLogged)
+    assert (spoken.thread, spoken.call) == (T, "call_2876")
     network = 'recorded sandbox violation: resource=network backend=proxy reason=not_allowed host="api.example.com" path=/a b/c'
     codex.write(network)
     assert log.look(7.0) == [
@@ -104,7 +112,13 @@ def troubles(events: list[Event]) -> list[tuple[bool, str]]:
 
 
 def test_rows_that_are_not_understood_are_counted(codex: Writer, tmp_path: Path) -> None:
-    for body, thread in ((None, T), (VIOLATION, None), ("recorded sandbox violation: resource=moon", T), (b"\xff\xfe", T), (VIOLATION, T)):
+    for body, thread in (
+        (None, T),
+        ("no word of a thread", None),
+        ("recorded sandbox violation: resource=moon", T),
+        (b"\xff\xfe", T),
+        (VIOLATION, T),
+    ):
         codex.write(body, thread=thread)
     events = CodexLog(tmp_path).look(5.0)
     assert troubles(events) == [(False, "logs_2.sqlite: 4 rows not understood")]
@@ -153,6 +167,17 @@ def test_the_newest_generation_and_the_folder_that_is_named(tmp_path: Path) -> N
 
 
 # ---------------------------------------------------------------- what comes of it
+
+
+async def test_what_is_noted_of_a_thread_waits_until_that_is_known(codex: Writer, tmp_path: Path) -> None:
+    clock = SystemClock()
+    log = Log(CodexHome(tmp_path), clock, Pace(clock))
+    codex.write(VIOLATION)
+    assert await log.look(Fleet()) == []  # Codex's own helper threads have no rollout: these never come
+    (noted,) = await log.look(fleet(begun()))
+    assert isinstance(noted, ViolationLogged)
+    assert await log.look(fleet(begun())) == []
+
 
 LOGGED = ViolationLogged(at=112.0, thread=T, call="c1", resource="filesystem", reason="read_only_file_system", path="/srv/board")
 SILENT = (called(text="./deploy >/dev/null 2>&1"), ended(output="failed", exit_code=1))
