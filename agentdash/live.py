@@ -346,8 +346,9 @@ class Log:
     async def look(self, fleet: Fleet) -> Sequence[Event]:
         """What is new in it. In a thread: it is somebody else's database."""
         news = [*self._early, *await asyncio.to_thread(self._log.look, self._clock.now())]
-        self._early = [event for event in news if isinstance(event, ThreadEvent) and event.thread not in fleet.threads][-_EARLY:]
-        return [event for event in news if event not in self._early]
+        early = [event for event in news if isinstance(event, ThreadEvent) and event.thread not in fleet.threads]
+        self._early = early[-_EARLY:]
+        return [event for event in news if event not in early]
 
     async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
         """What is noted from now on, and lately."""

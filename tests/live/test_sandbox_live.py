@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,14 +20,18 @@ import pytest
 from agentdash.facts.events import MountsSeen, ProcessSeen, StatePathsSeen
 from agentdash.facts.fleet import Fleet
 from agentdash.facts.mounts import MountTable
+from agentdash.facts.policy import Filesystem, Network, Policy, Rule
+from agentdash.facts.state_paths import place
 from agentdash.judge.ancestry import Tree, is_multiplexer
 from agentdash.judge.fold import fold
 from agentdash.judge.kinship import kinship
+from agentdash.judge.state_paths import denied
 from agentdash.sensors import linux
 from agentdash.sensors.access import Reach
 from agentdash.sensors.processes import ProcessSensor
+from agentdash.sensors.state_paths import state_paths
 from agentdash.sensors.tmux import TmuxSensor, servers
-from tests.live.codex import SetupError, cache, install, until
+from tests.live.codex import SetupError, cache, install, npm_install, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts and namespaces are Linux's")
 
@@ -63,13 +68,13 @@ class Box:
         """A socket that both sides can reach."""
         self._running: list[subprocess.Popen[str]] = []
 
-    def run(self, *command: str, settings: tuple[str, ...] = (), **env: str) -> subprocess.Popen[str]:
+    def run(self, *command: str, settings: tuple[str, ...] = (), errors_too: bool = False, **env: str) -> subprocess.Popen[str]:
         """Starts a command in the sandbox: it may write the workspace, and has no network but where `settings` say so."""
         options = [arg for setting in ("sandbox_mode=workspace-write", *settings) for arg in ("-c", setting)]
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("CODEX_", "TMUX", "XDG_"))}
         clean |= {"HOME": str(self.home), "CODEX_HOME": str(self.home / ".codex"), **env}
         argv = [str(self._codex), "sandbox", *options, "--", *command]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT if errors_too else subprocess.DEVNULL}
         self._running.append(subprocess.Popen(argv, cwd=self.workspace, env=clean, text=True, **pipes))  # type: ignore[call-overload]
         return self._running[-1]
 
@@ -175,6 +180,30 @@ def test_a_worker_in_a_sandbox_its_mounts_and_its_state(box: Box) -> None:
     while seen.kernel.mnt in fleet.mounts:
         fleet = fold(fleet, sensor.look(time.time()))
     assert seen.key not in fleet.state_paths
+
+
+@pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "old"])
+def test_opencode_ends_at_the_path_that_is_said_to_be_needed(box: Box, fresh: bool) -> None:
+    """What it cannot write it names itself; every directory of it that is there already but the first, it can do without writing."""
+    try:
+        opencode = npm_install("opencode-ai", "1.18.33", "opencode")
+    except SetupError as error:
+        pytest.fail(str(error), pytrace=False)
+    rows, env = state_paths()["opencode"], {"HOME": str(box.home)}
+    places = [path for row in rows if (path := place(row.path, env)) is not None]
+    if not fresh:
+        for path in places:
+            Path(path).mkdir(parents=True)
+    policy = Policy(Filesystem.WORKSPACE, Network.OFF, (Rule("/", "read"), Rule(str(box.workspace), "write")))
+    missing = [path for path in places if not Path(path).exists()]
+    needed = [path.path for path in denied(policy, rows, env, str(box.workspace), missing) if path.needed]
+    assert needed == (places if fresh else places[:1])
+    ended = box.run(str(opencode), "run", "-m", "no/model", "hello", errors_too=True)
+    said = ended.communicate()[0]
+    assert ended.returncode == 1
+    named = re.search(r"(?:mkdir '|open \()(/[^')]+)", said)
+    assert named is not None, said
+    assert any(path.startswith(named[1]) or named[1].startswith(path) for path in needed)
 
 
 def from_outside(socket: Path, *arguments: str) -> str:
