@@ -16,7 +16,7 @@ from agentdash.facts.mounts import Mount
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.policy import Policy
 from agentdash.facts.process import Kernel, Process, ProcessKey
-from agentdash.facts.state_paths import PathAccess
+from agentdash.facts.state_paths import Installed, PathAccess
 
 CallKind = Literal["command", "poll", "patch", "question", "permission", "spawn", "wait", "other"]
 """What a tool call is for. `poll` reads from a command that is still running; `wait` waits for child threads."""
@@ -345,6 +345,7 @@ class HostSeen(Event, frozen=True, kw_only=True):
     kernel: Kernel | None = None
     uid: int | None = None
     home: str | None = None
+    installed: Installed | None = None
 
 
 class SourceSeen(Event, frozen=True, kw_only=True):

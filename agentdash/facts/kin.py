@@ -32,3 +32,5 @@ class Kinship(msgspec.Struct, frozen=True):
     below: dict[PaneKey, tuple[Process, ...]] = {}
     """Live processes below each pane, outermost first."""
     parents: dict[str, str] = {}
+    servers: dict[PaneKey, Process] = {}
+    """The tmux server of each pane, where it is among the tracked processes."""

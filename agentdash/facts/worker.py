@@ -13,6 +13,7 @@ import msgspec
 from agentdash.facts.fleet import Call, Moment, PolicyPeriod, Source, Spell, Tokens
 from agentdash.facts.pane import Pane
 from agentdash.facts.policy import Policy
+from agentdash.facts.state_paths import Installed
 
 
 class State(StrEnum):
@@ -204,6 +205,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     sources: tuple[Source, ...] = ()
     due: float | None = None
     """When it will be another one even if nothing happens: something settles, or has been silent for too long."""
+    installed: Installed | None = None
+    """Which worker CLIs could be started here; None where nobody looked."""
 
     def counts(self) -> dict[str, int]:
         """Workers by bucket: `needs-you`, `running`, `ready`, `gone`, `unknown`, and, beside these, `mismatch`."""

@@ -48,12 +48,9 @@ def box_around(process: Process | None, host: Kernel | None) -> Box | None:
     kernel = process.kernel if process else None
     if process is None or kernel is None:
         return None
-    own = [
-        word
-        for name, word in _NAMESPACES.items()
-        if None not in (mine := getattr(kernel, name), ours := getattr(host, name, None)) and mine != ours
-    ]
-    signs = [f"seccomp {kernel.seccomp}"] if kernel.seccomp else []
+    own = [_NAMESPACES[name] for name in kernel.apart_from(host)] if host else []
+    filtered = kernel.seccomp and (host is None or kernel.seccomp != host.seccomp)  # a container around both filters both
+    signs = [f"seccomp {kernel.seccomp}"] if filtered else []
     signs += [f"own {', '.join(own)} namespace{'s' * (len(own) > 1)}"] if own else []
     if not signs:
         return None
@@ -121,6 +118,8 @@ def sandbox_of(fleet: Fleet, pane: Pane, tenant: Tenant, judged: Judged) -> Sand
         sandbox_flag=None if env is None else env.get(SANDBOX_FLAG) or UNSET,
         seccomp=kernel.seccomp,
         network_namespace=None if own is None else "own" if own else "host",
+        no_new_privs=kernel.no_new_privs,
+        sandboxed=None if process.kernel is None else box_around(process, ours) is not None,
         at=process.key.started,
         source="kernel" if process.kernel else "environment",
     )

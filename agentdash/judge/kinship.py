@@ -44,6 +44,7 @@ def kinship(fleet: Fleet) -> Kinship:
         _panes(fleet, owners, tree),
         {key: tuple(found) for key, found in below.items()},
         parents_of(fleet.threads.values()),
+        {key: server for key in fleet.panes if (server := tree.server(key)) is not None},
     )
 
 

@@ -12,7 +12,8 @@ from agentdash.facts.fleet import Fleet, History, Tenant, Thread
 from agentdash.facts.kin import Kinship, Placed
 from agentdash.facts.pane import Pane
 from agentdash.facts.text import clean_line
-from agentdash.facts.worker import NEEDS_YOU, Agent, Judged, Link, Snapshot, State, Worker
+from agentdash.facts.worker import NEEDS_YOU, Agent, Finding, Judged, Link, Sandbox, Snapshot, State, Worker
+from agentdash.judge.border import inside
 from agentdash.judge.boxed import sandbox_of
 from agentdash.judge.findings import judge_sandbox
 from agentdash.judge.history import settled
@@ -62,6 +63,8 @@ class Ties(msgspec.Struct, frozen=True):
     pane: Pane | None
     platform: str | None
     heritage: Heritage | None
+    border: tuple[Finding, ...] = ()
+    """What there is to say of its pane's tmux server."""
 
     def same(self, other: Ties) -> bool:
         """Whether judging again would give the same. Facts are frozen, so identity is enough where they are large.
@@ -76,7 +79,7 @@ class Ties(msgspec.Struct, frozen=True):
             and (mine.owner, mine.commands, mine.trouble) == (theirs.owner, theirs.commands, theirs.trouble)
             and (mine.reading, mine.pushed) == (theirs.reading, theirs.pushed)
             and (mine.processes_at == theirs.processes_at or _settled(mine.thread))
-            and self.heritage == other.heritage
+            and (self.heritage, self.border) == (other.heritage, other.border)
         )
 
 
@@ -109,7 +112,8 @@ def picture(fleet: Fleet, now: float, memo: Memo | None = None, stalled_after: f
         placed = kin.panes.get(thread.id)
         pane = fleet.panes.get(placed.key) if placed else None
         case, parent = case_of(fleet, thread, kin), parents.get(thread.id)
-        ties = Ties(case, parent, placed, pane, platform, heritage(fleet.threads.get(parent or "")))
+        border = inside(pane, kin.servers.get(pane.key), fleet.kernel) if pane else ()
+        ties = Ties(case, parent, placed, pane, platform, heritage(fleet.threads.get(parent or "")), border)
         worker = memo.worker(ties, _thread_worker)
         show(worker, thread_life(thread, case.commands, pane, fleet.busy), still=stands_still(pane, fleet.processes_at))
     inhabited = {placed.key for placed in kin.panes.values()}
@@ -119,7 +123,8 @@ def picture(fleet: Fleet, now: float, memo: Memo | None = None, stalled_after: f
             life = pane_life(kin.below.get(key, ()), pane, fleet.busy)
             show(_pane_worker(fleet, kin, pane, tenant), life, still=stands_still(pane, fleet.processes_at))
     sources = tuple(sorted(fleet.sources.values(), key=lambda s: s.name))
-    return Snapshot(now, tuple(_in_tree(workers)), sources, min((due for due in dues if due > now), default=None))
+    due = min((due for due in dues if due > now), default=None)
+    return Snapshot(now, tuple(_in_tree(workers)), sources, due, fleet.host.installed if fleet.host else None)
 
 
 def _settled(thread: Thread) -> bool:
@@ -147,7 +152,7 @@ def _thread_worker(ties: Ties) -> Worker:
         agent=Agent("codex", thread.version),
         judged=judged,
         parent=ties.parent,
-        sandbox=judge_sandbox(thread, judged, ties.platform, ties.heritage),
+        sandbox=_beside(judge_sandbox(thread, judged, ties.platform, ties.heritage), ties.border),
         pane=ties.pane,
         pids=tuple(p.pid for p in commands),
         cwd=thread.cwd,
@@ -176,7 +181,7 @@ def _pane_worker(fleet: Fleet, kin: Kinship, pane: Pane, tenant: Tenant) -> Work
         name=pane.title if pane.title and tenant.gone_at is None else pane.window or str(pane.key),
         agent=Agent(tenant.agent),
         judged=judged,
-        sandbox=sandbox_of(fleet, pane, tenant, judged),
+        sandbox=_beside(sandbox_of(fleet, pane, tenant, judged), inside(pane, kin.servers.get(pane.key), fleet.kernel)),
         pane=pane,
         pids=tuple(p.pid for p in processes),
         cwd=main.cwd if main else None,
@@ -184,6 +189,11 @@ def _pane_worker(fleet: Fleet, kin: Kinship, pane: Pane, tenant: Tenant) -> Work
         line=judged.why if judged.state.needs_you else next((x.strip() for x in reversed(pane.screen) if x.strip()), ""),
         links=(Link(f"pid {tenant.key.pid}", f"descends from the pane's first process (pid {pane.pid})"),),
     )
+
+
+def _beside(sandbox: Sandbox, border: tuple[Finding, ...]) -> Sandbox:
+    """A sandbox with what there is to say of the tmux server around it."""
+    return replace(sandbox, findings=(*sandbox.findings, *border)) if border else sandbox
 
 
 def _line(thread: Thread, judged: Judged) -> str:

@@ -82,6 +82,11 @@ def identify(argv: Sequence[str], exe: str | None = None) -> Identity | None:
     return _identity(agent, argv[at + 1 :]) if at and (agent := _lookup(argv[at])) is not None else None
 
 
+def programs(agent: str) -> frozenset[str]:
+    """The names of a worker CLI's program."""
+    return _tables()[agent].programs
+
+
 def _identity(agent: str, args: Sequence[str]) -> Identity:
     rules = _tables()[agent]
     asked = args[: args.index("--")] if "--" in args else args

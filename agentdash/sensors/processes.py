@@ -24,7 +24,7 @@ from agentdash.sensors.access import Reach
 from agentdash.sensors.agents import Identity, identify
 from agentdash.sensors.linux import Stat
 from agentdash.sensors.privacy import arguments
-from agentdash.sensors.state_paths import paths_of
+from agentdash.sensors.state_paths import installed, paths_of
 
 if sys.platform == "linux":
     from agentdash.sensors import linux as system
@@ -293,7 +293,8 @@ class ProcessSensor:
     def _host(self, at: float) -> HostSeen:
         kernel = system.kernel(os.getpid())
         self._own = kernel or Kernel()
-        return HostSeen(at=at, platform=sys.platform, kernel=kernel, uid=os.getuid(), home=clean_line(str(Path.home())))
+        home = clean_line(str(Path.home()))
+        return HostSeen(at=at, platform=sys.platform, kernel=kernel, uid=os.getuid(), home=home, installed=installed())
 
     def _health(self, at: float) -> SourceSeen:
         followed = [seen.process for seen in self._seen.values() if seen.process is not None]

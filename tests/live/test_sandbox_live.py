@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -17,21 +18,25 @@ from pathlib import Path
 import psutil
 import pytest
 
+from agentdash.clock import SystemClock
+from agentdash.config import Config
 from agentdash.facts.events import MountsSeen, ProcessSeen, StatePathsSeen
 from agentdash.facts.fleet import Fleet
 from agentdash.facts.mounts import MountTable
 from agentdash.facts.policy import Filesystem, Network, Policy, Rule
 from agentdash.facts.state_paths import place
+from agentdash.hub import Hub
 from agentdash.judge.ancestry import Tree, is_multiplexer
 from agentdash.judge.fold import fold
 from agentdash.judge.kinship import kinship
 from agentdash.judge.state_paths import denied
+from agentdash.live import live_sources
 from agentdash.sensors import linux
 from agentdash.sensors.access import Reach
 from agentdash.sensors.processes import ProcessSensor
 from agentdash.sensors.state_paths import state_paths
 from agentdash.sensors.tmux import TmuxSensor, servers
-from tests.live.codex import SetupError, cache, install, npm_install, until
+from tests.live.codex import PATIENCE, SetupError, cache, install, npm_install, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts and namespaces are Linux's")
 
@@ -238,3 +243,26 @@ async def test_panes_of_servers_inside_are_found_by_their_inner_numbers(box: Box
         assert (is_multiplexer(server), server.inner_pid, server.kernel.seccomp) == (True, pane.server_pid, 2)
         assert server.kernel.apart_from(fleet.kernel) == ("user", "pid", "mnt")  # and the host's network
         assert MountTable(fleet.mounts[server.kernel.mnt or 0]).may_write(str(box.home)) is False
+
+
+async def test_a_worker_of_a_server_inside_is_told_to_be_there(box: Box) -> None:
+    (box.workspace / "opencode").symlink_to(sys.executable)
+    worker = f"{box.workspace / 'opencode'} -IS -c 'input()'"
+    serve = f'tmux -S {box.tmux} -f /dev/null new-session -d "{worker}"; exec sleep 1000'
+    box.run("sh", "-c", serve, settings=("sandbox_workspace_write.network_access=true",))
+    await until(lambda: from_outside(box.tmux, "display-message", "-p", "#{pid}"), "the server inside")
+    clock = SystemClock()
+    hub = Hub(live_sources(Config(codex_home=box.home / ".codex", socket_paths=(box.tmux,)), clock), clock)
+    running = asyncio.create_task(hub.run())
+    try:
+        async with asyncio.timeout(PATIENCE):
+            async for snapshot in hub.snapshots():
+                found = [(w.agent.name, f.kind, f.direction) for w in snapshot.workers for f in w.sandbox.findings]
+                if ("opencode", "sandboxed-tmux-server", "stricter") in found:
+                    break
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+    (pane,) = (w for w in snapshot.workers if w.kind == "pane")
+    assert (pane.sandbox.got.sandboxed, pane.sandbox.got.network_namespace) == (True, "host")

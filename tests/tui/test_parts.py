@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from agentdash.facts.fleet import Moment, Spell, Tokens
+from agentdash.facts.state_paths import Installed, StatePath
 from agentdash.facts.worker import Got, Sandbox, State
 from agentdash.tui.rows import flat, tree
 from agentdash.tui.spans import plain, width
@@ -245,13 +246,23 @@ def test_what_was_applied_stands_between():
 
 def test_a_family_and_its_sandboxes():
     pasteur = BY_NAME["Pasteur"]
-    shown = text(inheritance(pasteur, [w for w in fleet.everybody().workers if w.depth or w.children], 100, LOOK)).splitlines()
+    shown = text(inheritance(pasteur, [w for w in fleet.everybody().workers if w.depth or w.children], None, 100, LOOK)).splitlines()
     names = [line.split()[0] for line in shown[1:5]]
     assert names == ["main", "Lagrange", "Pasteur", "Pasteur"]
     assert "≠ flag 1, seatbelt, host's net, no sandbox" in shown[3]
     assert "ws net-" in shown[4]  # told less than its parent
     assert any("flag=; sandbox=  (against)" in line for line in shown)
     assert shown[-1].startswith("not known: the kernel's facts")
+
+
+def test_what_a_sandbox_would_deny_who_is_started_in_it():
+    rows = (StatePath("$XDG_DATA_HOME/opencode", "sessions database", "always"), StatePath("$PWD/.cache", "nothing much"))
+    installed = Installed({"opencode": rows, "aider": rows[1:]}, {"HOME": "/home/dev"})
+    worker = BY_NAME["api-worker"]
+    shown = text(inheritance(worker, [worker], installed, 100, LOOK))
+    assert "opencode  /home/dev/.local/share/opencode (sessions database, needed)" in shown
+    assert "aider" not in shown
+    assert "would deny" not in text(inheritance(BY_NAME["Pasteur"], [], installed, 100, LOOK))
 
 
 def test_a_network_that_is_open_against_the_policy_is_marked():

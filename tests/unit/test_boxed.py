@@ -45,7 +45,7 @@ def test_an_exit_on_a_denial_names_path_process_and_remedy() -> None:
         ("kernel", "in-a-sandbox"),
         ("tmux", "pane-dead"),
     ]
-    assert found.judged.evidence[1].text == "pid 11 (sh): seccomp 2, own mount, pid, user namespaces"
+    assert found.judged.evidence[1].text == "pid 11 (sh): seccomp 2, own user, pid, mount namespaces"
     (finding,) = found.sandbox.findings
     assert (finding.kind, finding.remedy) == (
         "denied-filesystem",

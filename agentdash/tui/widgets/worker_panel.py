@@ -140,6 +140,6 @@ def _content(tab: str, worker: Worker, view: View, height: int, cells: int) -> l
         case "Calls":
             return calls(worker, cells, look)
         case "Sandbox":
-            return inheritance(worker, view.family, cells, look)
+            return inheritance(worker, view.family, view.snapshot.installed if view.snapshot else None, cells, look)
         case _:
             return known(worker, cells, look)
