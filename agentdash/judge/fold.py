@@ -24,6 +24,8 @@ from agentdash.judge.life import essence
 from agentdash.judge.reach import Tables
 from agentdash.judge.thread import advance
 
+_NEW = 5.0
+"""Seconds by which the first line of a thread that begins now may be older than the newest look at processes."""
 _GETS_ON = ("running", "completed", "waiting-approval")
 """States of a screen that show that its provider answers again."""
 FEED = "codex feed"
@@ -114,10 +116,15 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:  # noqa: PLR0915 - o
                     del sources[FEED]
             case _:
                 raise TypeError(f"not an event that folds: {event!r}")
+        kin = kinship(now()) if _ties(event, looked) else kin
         if tells(event, threads, histories):
-            kin = kinship(now()) if isinstance(event, e.ProcessesCounted) else kin
             remember(now(), event, histories)
     return now()
+
+
+def _ties(event: e.Event, looked: float | None) -> bool:
+    """Whether it is to be asked again what belongs together: after each look at processes, and when a thread begins under our eyes."""
+    return isinstance(event, e.ProcessesCounted) or (isinstance(event, e.ThreadStarted) and looked is not None and event.at > looked - _NEW)
 
 
 def _see(
