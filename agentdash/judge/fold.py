@@ -20,7 +20,7 @@ from agentdash.judge.border import see_escapes
 from agentdash.judge.commands import Surroundings, see_commands
 from agentdash.judge.history import remember, tells
 from agentdash.judge.kinship import kinship
-from agentdash.judge.life import essence
+from agentdash.judge.life import differs
 from agentdash.judge.reach import Tables
 from agentdash.judge.thread import advance
 
@@ -163,8 +163,7 @@ def _drawn(pane: Pane, screen: tuple[str, ...], at: float, *, inhabited: bool) -
     """Whether more than a clock moved is asked of workers only: other panes are nobody's business."""
     if not inhabited:
         return replace(pane, screen=screen, drawn_at=at)
-    moved = pane.moved_at if pane.screen and essence(pane.screen) == essence(screen) else at
-    return replace(pane, screen=screen, drawn_at=at, moved_at=moved)
+    return replace(pane, screen=screen, drawn_at=at, moved_at=at if differs(pane.screen, screen) else pane.moved_at)
 
 
 def _read(was: e.ScreenRead | None, now: e.ScreenRead) -> e.ScreenRead:
