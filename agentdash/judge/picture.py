@@ -100,7 +100,7 @@ def picture(fleet: Fleet, now: float, memo: Memo | None = None, stalled_after: f
     def show(worker: Worker, life: float, *, still: bool) -> None:
         judged, history, due = settled(fleet.histories.get(worker.id, _UNWRITTEN), worker.judged, now)
         stalled = None
-        if judged.state is State.RUNNING and life and now >= life:
+        if judged.state is State.RUNNING and 0 < life < now:
             stalled = life if still or now - life >= stalled_after else None
             dues.extend([life + stalled_after] if stalled is None else ())
         dues.extend([due] if due is not None else ())
@@ -114,7 +114,10 @@ def picture(fleet: Fleet, now: float, memo: Memo | None = None, stalled_after: f
         case, parent = case_of(fleet, thread, kin), parents.get(thread.id)
         ties = Ties(case, parent, placed, pane, platform, heritage(fleet.threads.get(parent or "")))
         worker = memo.worker(ties, _thread_worker)
-        show(worker, thread_life(thread, case.commands, pane, fleet.busy), still=stands_still(pane, fleet.processes_at))
+        # who waits for children is as alive as they are, and they have marks of their own
+        waits = any(call.kind == "wait" for call in thread.open_calls)
+        life = now if waits else thread_life(thread, case.commands, pane, fleet.busy)
+        show(worker, life, still=stands_still(pane, fleet.processes_at))
     inhabited = {placed.key for placed in kin.panes.values()}
     for key, tenant in fleet.tenants.items():
         if key in fleet.panes and key not in inhabited:
