@@ -20,10 +20,12 @@ from agentdash.judge.border import see_escapes
 from agentdash.judge.commands import Surroundings, see_commands
 from agentdash.judge.history import remember, tells
 from agentdash.judge.kinship import kinship
-from agentdash.judge.life import essence
+from agentdash.judge.life import differs
 from agentdash.judge.reach import Tables
 from agentdash.judge.thread import advance
 
+_NEW = 5.0
+"""Seconds by which the first line of a thread that begins now may be older than the newest look at processes."""
 _GETS_ON = ("running", "completed", "waiting-approval")
 """States of a screen that show that its provider answers again."""
 FEED = "codex feed"
@@ -114,10 +116,15 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:  # noqa: PLR0915 - o
                     del sources[FEED]
             case _:
                 raise TypeError(f"not an event that folds: {event!r}")
+        kin = kinship(now()) if _ties(event, looked) else kin
         if tells(event, threads, histories):
-            kin = kinship(now()) if isinstance(event, e.ProcessesCounted) else kin
             remember(now(), event, histories)
     return now()
+
+
+def _ties(event: e.Event, looked: float | None) -> bool:
+    """Whether it is to be asked again what belongs together: after each look at processes, and when a thread begins under our eyes."""
+    return isinstance(event, e.ProcessesCounted) or (isinstance(event, e.ThreadStarted) and looked is not None and event.at > looked - _NEW)
 
 
 def _see(
@@ -156,8 +163,7 @@ def _drawn(pane: Pane, screen: tuple[str, ...], at: float, *, inhabited: bool) -
     """Whether more than a clock moved is asked of workers only: other panes are nobody's business."""
     if not inhabited:
         return replace(pane, screen=screen, drawn_at=at)
-    moved = pane.moved_at if pane.screen and essence(pane.screen) == essence(screen) else at
-    return replace(pane, screen=screen, drawn_at=at, moved_at=moved)
+    return replace(pane, screen=screen, drawn_at=at, moved_at=at if differs(pane.screen, screen) else pane.moved_at)
 
 
 def _read(was: e.ScreenRead | None, now: e.ScreenRead) -> e.ScreenRead:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from agentdash.facts.fleet import Thread
@@ -18,9 +18,11 @@ _STOPPED: Final = 10.0
 """Seconds after which a spinner that stands still is a dead one."""
 
 
-def essence(screen: Iterable[str]) -> str:
-    """A screen without what only counts and spins."""
-    return _COUNTS.sub("", "\n".join(screen))
+def differs(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether two screens differ in more than what only counts and spins."""
+    if len(old) != len(new):
+        return True
+    return any(_COUNTS.sub("", a) != _COUNTS.sub("", b) for a, b in zip(old, new, strict=True) if a != b)
 
 
 def thread_life(thread: Thread, commands: Iterable[Process], pane: Pane | None, busy: Mapping[ProcessKey, float]) -> float:

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.facts.fleet import Fleet, History, Tenant, Thread
+from agentdash.facts.fleet import Fleet, History, Spell, Tenant, Thread
 from agentdash.facts.kin import Kinship, Placed
 from agentdash.facts.pane import Pane
 from agentdash.facts.text import clean_line
@@ -45,12 +45,15 @@ class Memo:
         self._known[thread] = (ties, worker)
         return worker
 
-    def shown(self, judged: Worker, shown: Worker) -> Worker:
-        """The worker as it is shown: the same one as last time, if it is alike."""
-        known = self._shown.get(judged.id)
-        if known is not None and known[0] is judged and known[1] == shown:
-            return known[1]
-        self._shown[judged.id] = (judged, shown)
+    def shown(self, worker: Worker, judged: Judged, history: tuple[Spell, ...], stalled: float | None) -> Worker:
+        """The worker as it is shown: the very same one as last time, if that is alike."""
+        known = self._shown.get(worker.id)
+        if known is not None and (known[0] is worker or known[0] == worker):
+            last = known[1]
+            if last.history == history and last.stalled == stalled and (last.judged is judged or last.judged == judged):
+                return last
+        shown = replace(worker, judged=judged, history=history, stalled=stalled)
+        self._shown[worker.id] = (worker, shown)
         return shown
 
 
@@ -100,11 +103,11 @@ def picture(fleet: Fleet, now: float, memo: Memo | None = None, stalled_after: f
     def show(worker: Worker, life: float, *, still: bool) -> None:
         judged, history, due = settled(fleet.histories.get(worker.id, _UNWRITTEN), worker.judged, now)
         stalled = None
-        if judged.state is State.RUNNING and life and now >= life:
+        if judged.state is State.RUNNING and 0 < life < now:
             stalled = life if still or now - life >= stalled_after else None
             dues.extend([life + stalled_after] if stalled is None else ())
         dues.extend([due] if due is not None else ())
-        workers[worker.id] = memo.shown(worker, replace(worker, judged=judged, history=history, stalled=stalled))
+        workers[worker.id] = memo.shown(worker, judged, history, stalled)
 
     for thread in fleet.threads.values():
         if not _shown(thread):
@@ -115,7 +118,10 @@ def picture(fleet: Fleet, now: float, memo: Memo | None = None, stalled_after: f
         border = inside(pane, kin.servers.get(pane.key), fleet.kernel) if pane else ()
         ties = Ties(case, parent, placed, pane, platform, heritage(fleet.threads.get(parent or "")), border)
         worker = memo.worker(ties, _thread_worker)
-        show(worker, thread_life(thread, case.commands, pane, fleet.busy), still=stands_still(pane, fleet.processes_at))
+        # who waits for children is as alive as they are, and they have marks of their own
+        waits = any(call.kind == "wait" for call in thread.open_calls)
+        life = now if waits else thread_life(thread, case.commands, pane, fleet.busy)
+        show(worker, life, still=stands_still(pane, fleet.processes_at))
     inhabited = {placed.key for placed in kin.panes.values()}
     for key, tenant in fleet.tenants.items():
         if key in fleet.panes and key not in inhabited:

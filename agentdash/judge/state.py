@@ -27,6 +27,8 @@ _SCREEN_KNOWS: Final = (State.WAITING_APPROVAL, State.FAILED_PROVIDER)
 _OWNERLESS: Final = 3.0
 """Seconds after its newest line from which a thread that nobody holds counts as left: open files are looked at every few passes."""
 
+_TRIED: Final = 60.0
+"""Seconds for which a failed request in Codex's log speaks of the present: it would have been tried, and have failed, again."""
 _SLOW: Final = 10.0
 """Seconds without a first answer that are worth a word."""
 
@@ -119,7 +121,10 @@ def _logged(case: Case) -> Judged | None:
     turn, trouble = case.thread.turn, case.trouble
     if turn is None or turn.ended_at is not None or trouble is None or trouble.source != "log":
         return None
-    if trouble.at < turn.since or trouble.at < (case.thread.last_at or 0.0) or _alive(case) is False:
+    if case.reading is not None and case.reading.state is not None:
+        return None  # its screen would tell
+    over = case.processes_at is not None and case.processes_at - trouble.at > _TRIED
+    if over or trouble.at < turn.since or trouble.at < (case.thread.last_at or 0.0) or _alive(case) is False:
         return None
     return _judged(
         State.FAILED_PROVIDER, trouble.at, f"its provider fails, it tries again: {trouble.text}", "log", "request-failed", trouble.text

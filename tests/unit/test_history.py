@@ -170,6 +170,10 @@ def test_who_waits_or_rests_has_not_stalled() -> None:
     assert at(9000, begun(), called(kind="question"), held(110)).stalled is None
 
 
+def test_who_waits_for_children_has_not_stalled() -> None:
+    assert at(9000, begun(), called(kind="wait"), held(110)).stalled is None
+
+
 def drawn(when: float, *lines: str) -> e.Event:
     return e.PaneDrawn(at=when, key=PANE, screen=lines)
 

@@ -346,3 +346,15 @@ def test_half_a_menu_in_a_small_pane_leaves_it_open_unless_somebody_knows() -> N
     env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
     runs = worker(in_a_pane(), called(), process(77, 50, started=101.5, env=env), held(107, 11), half)
     assert (runs.state, against(runs)) == (State.RUNNING, [("screen", "codex.approval")])
+
+
+def test_a_log_that_tells_of_failed_requests_speaks_where_no_screen_does() -> None:
+    """A turn that goes on in the daemon after its TUI has quit: no screen, and the rollout says nothing."""
+    logged = e.TroubleLogged(thread=T, at=120, text="error sending request")
+    found = worker(begun(), logged, held(130))
+    assert (found.state, found.judged.evidence[0].source) == (State.FAILED_PROVIDER, "log")
+    assert worker(begun(), logged, held(200)).state is State.RUNNING  # it would have failed again
+    assert worker(begun(), logged, called(at=125), held(130)).state is State.RUNNING
+    assert worker(in_a_pane(), read("running"), logged, held(130, 11)).state is State.RUNNING
+    aborted = e.TurnEnded(thread=T, at=140, line=9, how="aborted", reason="interrupted")
+    assert worker(begun(), logged, aborted, held(150)).state is State.FAILED_PROVIDER
