@@ -19,7 +19,7 @@ from agentdash.facts.policy import Network
 from agentdash.facts.process import Kernel, Process, ProcessKey
 from agentdash.hub import Hub
 from agentdash.judge.printed import NETWORK_FLAG, SANDBOX_FLAG, flags
-from agentdash.replay.player import Player
+from agentdash.demo.script import Script
 from agentdash.sensors.screens import read_screen
 
 _DATA: Final = files("agentdash.demo")
@@ -41,7 +41,7 @@ def demo_hub(speed: float = 1.0, at: float = 0.0) -> tuple[Hub, VirtualClock]:
     day = tomllib.loads((_DATA / "day.toml").read_text("utf-8"))
     start: datetime = day["start"]
     clock = VirtualClock(start.timestamp() + at, speed)
-    return Hub([Player(list(_day(day, start.timestamp())), clock)], clock), clock
+    return Hub([Script(list(_day(day, start.timestamp())), clock)], clock), clock
 
 
 def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:

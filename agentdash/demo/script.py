@@ -1,4 +1,4 @@
-"""Plays a list of events on a clock: the source of the demo, and of replay."""
+"""Plays a list of events on a clock: the source of the demo."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentdash.facts.fleet import Fleet
 from agentdash.hub import Emit
 
 
-class Player:
+class Script:
     """A source that says each event when its time has come.
 
     Args:
@@ -19,7 +19,7 @@ class Player:
         clock: whose time counts.
     """
 
-    name = "player"
+    name = "script"
 
     def __init__(self, events: Sequence[Event], clock: Clock) -> None:
         self._events = sorted(events, key=lambda e: e.at)
