@@ -75,6 +75,7 @@ class RolloutReader:
             self._number = first + offset if first else 0
             if not line.isspace() and line:
                 self._read(line)
+        self._events = []  # what was given out is not ours any more
         return events
 
     # ------------------------------------------------------------ from a line to its rule

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from agentdash.clock import VirtualClock
 from agentdash.codex.rollout import RolloutReader
+from agentdash.demo.script import Script
 from agentdash.facts import events as e
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.policy import Network
 from agentdash.facts.process import Kernel, Process, ProcessKey
 from agentdash.hub import Hub
 from agentdash.judge.printed import NETWORK_FLAG, SANDBOX_FLAG, flags
-from agentdash.demo.script import Script
 from agentdash.sensors.screens import read_screen
 
 _DATA: Final = files("agentdash.demo")

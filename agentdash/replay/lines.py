@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agentdash.codex.kinds import LINE_LIMIT
 
-_BLOCK: Final = 1 << 20
+_BLOCK: Final = 1 << 17
 _MORSEL: Final = 1 << 10
 """Bytes unpacked at once: the most hostile of these become 32 MiB."""
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from agentdash.codex.home import CodexHome, begun_at, names, thread_id
 from agentdash.codex.rollout import RolloutReader
-from agentdash.facts.events import Event, FileSeen
+from agentdash.facts.events import Event, FileSeen, LinesLeftOut
 from agentdash.facts.text import clean_line
 from agentdash.replay.family import Family
 from agentdash.replay.lines import Lines
@@ -77,6 +77,14 @@ class Strand:
         said, self.opening = (*self.opening, *events), ()
         return Beat(self._due, said)
 
+    def leap(self, offset: int) -> None:
+        """Leaves out everything up to a line that begins at `offset`, and says so with the next beat."""
+        self.offset, self.line, self._lines = offset, 0, None
+        if (thread := thread_id(self.path)) is not None:
+            size = self.path.stat().st_size
+            seen = FileSeen(at=self._due, thread=thread, path=clean_line(str(self.path)), size=size, modified=self._due, skimmed=True)
+            self.opening = (seen, LinesLeftOut(at=self._due, thread=thread))
+
     def _line(self) -> bytes | None:
         if self._lines is None:
             self._lines = Lines(self.path, self.offset)
@@ -130,11 +138,12 @@ class Tape:
         self._at = max(self._at, beat.at)
         return beat._replace(at=self._at)
 
-    def wake(self) -> None:
+    def wake(self) -> bool:
         """Looks whether files that had ended have grown."""
         waiting, self._waiting = self._waiting, []
         for number in waiting:
             self._pull(number)
+        return len(self._waiting) < len(waiting)
 
     def _pull(self, number: int) -> None:
         if (beat := self.strands[number].next()) is None:
