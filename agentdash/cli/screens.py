@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from agentdash.clock import Clock, SystemClock
 from agentdash.config import Config
 from agentdash.facts.pane import PaneKey
 from agentdash.hub import Hub
+
+if TYPE_CHECKING:
+    from textual.app import App
 
 
 @click.command()
@@ -55,10 +58,16 @@ def show(hub: Hub, clock: Clock, config: Config, banner: str | None = None) -> N
     from agentdash.tui.app import AgentDash
     from agentdash.tui.options import Options
 
+    run(hub, AgentDash(hub, clock, options=Options(config.ascii, config.theme, banner), jump=_jump))
+
+
+def run(hub: Hub, app: App[None]) -> None:
+    """Runs a hub and the screen over it until that is closed."""
+
     async def both() -> None:
         running = asyncio.create_task(hub.run())
         try:
-            await AgentDash(hub, clock, options=Options(config.ascii, config.theme, banner), jump=_jump).run_async()
+            await app.run_async()
         finally:
             running.cancel()
 

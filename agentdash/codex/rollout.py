@@ -60,6 +60,11 @@ class RolloutReader:
         self._tally = Tally()
         self._told = {who: speech.Tellings() for who in ("user", "agent", "shell")}
 
+    @property
+    def at(self) -> float:
+        """When the newest line was written (unix seconds)."""
+        return self._at
+
     def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
         """The events of these lines, in the order in which the file tells them.
 

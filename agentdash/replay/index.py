@@ -125,9 +125,9 @@ class Index:
         Args:
             number: beats behind the place to start from.
         """
-        marks, at = self.marks, number - 1 + step
+        marks, mask, at = self.marks, int(wanted), number - 1 + step
         while 0 <= at < len(marks):
-            if marks[at] & wanted:
+            if marks[at] & mask:
                 return at + 1
             at += step
         return None

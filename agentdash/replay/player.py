@@ -19,6 +19,7 @@ from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family
 from agentdash.replay.index import Index
 from agentdash.replay.marks import Mark
+from agentdash.replay.moment import moment
 from agentdash.replay.skim import last_time, skim, time_at
 from agentdash.replay.tape import Strand, Tape, family_tape
 
@@ -46,12 +47,21 @@ class Player:
         family: whose past.
         clock: the time that is shown; the player sets it.
         gap: seconds (of the recording) of the longest pause.
+        speed: out of `SPEEDS`.
         more: makes further strands of the same time, such as what was recorded of panes.
     """
 
     name = "player"
 
-    def __init__(self, family: Family, clock: VirtualClock, *, gap: float = GAP, more: Callable[[], Sequence[Strand]] = tuple) -> None:
+    def __init__(
+        self,
+        family: Family,
+        clock: VirtualClock,
+        *,
+        gap: float = GAP,
+        speed: float = 1.0,
+        more: Callable[[], Sequence[Strand]] = tuple,
+    ) -> None:
         self._family, self._clock, self._more = family, clock, more
         self._paths = [*family.paths, *(strand.path for strand in more())]
         self._sizes = {path: path.stat().st_size for path in self._paths if path.is_file()}
@@ -63,7 +73,7 @@ class Player:
         """Which finding is looked for."""
         self.gap = gap
         """Seconds of the longest pause."""
-        self.speed = 1.0
+        self.speed = speed
         """Out of `SPEEDS`."""
         self.playing = True
         """Whether time goes by."""
@@ -254,6 +264,13 @@ class Player:
             self._go(self._at(max(1, self.index.number_at(at))), at)
         else:
             self._go(skim(self._tape(), at), at)
+
+    def seek_moment(self, text: str) -> bool:
+        """To a time as a person types it; whether it was one."""
+        at = moment(text, self.begin, self.end)
+        if at is not None:
+            self.seek_time(at)
+        return at is not None
 
     # ---------------------------------------------------------------- going there
 

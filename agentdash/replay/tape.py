@@ -30,8 +30,13 @@ class Beat(NamedTuple):
 class Reader(Protocol):
     """Makes events of lines. What it remembers between two lines can be pickled."""
 
+    @property
+    def at(self) -> float:
+        """When the newest line was written (unix seconds)."""
+        ...
+
     def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
-        """The events of these lines, the first of which has this number. The last event's time is the time of its line."""
+        """The events of these lines, the first of which has this number."""
         ...
 
 
@@ -73,7 +78,7 @@ class Strand:
         if not events and not self.opening:
             return None
         if events:
-            self._due = events[-1].at if self.opening else max(self._due, events[-1].at)
+            self._due = self.reader.at if self.opening else max(self._due, self.reader.at)
         said, self.opening = (*self.opening, *events), ()
         return Beat(self._due, said)
 

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentdash.clock import VirtualClock
 from agentdash.codex.home import CodexHome
-from agentdash.facts.worker import Snapshot
-from agentdash.hub import Hub
 from agentdash.judge.picture import picture
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import find_family
 from agentdash.replay.index import Index
-from agentdash.replay.marks import Mark
-from agentdash.replay.player import Player
 from agentdash.replay.tape import family_tape
-from tests.unit.test_recordings import RECORDINGS, scenarios, told
+from tests.unit.test_recordings import RECORDINGS
 
 NO_HOME = CodexHome(Path("/nonexistent"))
 DATA = RECORDINGS.parent

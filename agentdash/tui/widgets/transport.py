@@ -1,0 +1,213 @@
+"""The bar of a replay: where on its timeline one is, what lies on it, how fast it goes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.events import MouseDown, MouseMove, MouseUp
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from agentdash.replay.marks import Mark
+from agentdash.replay.player import Player
+from agentdash.tui.format import clock, date
+from agentdash.tui.keys import bindings
+from agentdash.tui.spans import Line, Span, Tone, width
+from agentdash.tui.theme import ASCII, Look
+from agentdash.tui.widgets.lines import Lines
+
+__all__ = ["LEGEND", "STOPS", "Mark", "Player", "Transport"]
+
+STOPS: Final = {
+    "event": (Mark.STEP, "event"),
+    "turn": (Mark.TURN, "turn"),
+    "command": (Mark.COMMAND, "command"),
+    "failure": (Mark.FAILURE | Mark.DENIAL, "failure"),
+    "wait": (Mark.WAIT, "place where somebody is waited for"),
+    "finding": (Mark.FINDING, "mismatch or denial that shows"),
+}
+"""What one can step to, and how it is called."""
+LEGEND: Final[tuple[tuple[Mark, str, str, Tone, str], ...]] = (
+    (Mark.FINDING, "≠", "#", "mismatch", "a mismatch or a denial shows"),
+    (Mark.WAIT, "!", "!", "ask", "somebody is waited for"),
+    (Mark.DENIAL, "⊘", "x", "stuck", "a sandbox denied something"),
+    (Mark.FAILURE, "✗", "e", "stuck", "something failed"),
+    (Mark.ESCALATION, "▴", "^", "ask", "wants more than its policy grants"),
+    (Mark.POLICY, "⋄", "p", "mismatch", "another policy is in force"),
+    (Mark.TURN, "╵", "+", "strong", "a turn begins"),
+    (Mark.COMMAND, "⋅", ".", "", "a command"),
+)
+"""The marks of the timeline, the most important first: sign, plain sign, tone, meaning."""
+_HEAD: Final = ("◉", "O")
+_BEHIND, _AHEAD, _UNREAD = ("━", "="), ("─", "-"), ("╌", " ")
+_LONG, _SHORT = 100, 60
+"""Cells from which on dates have room, and from which on everything stands on one line."""
+
+
+@dataclass(frozen=True)
+class Deck:
+    """What the bar shows, its marks aside."""
+
+    at: float
+    """Unix seconds, as the two below."""
+    begin: float
+    end: float
+    share: float
+    """Where on the whole it is, from 0 to 1."""
+    read: float
+    """How much of it the index has read."""
+    exact: bool
+    state: str
+    """`playing`, `paused`, `LIVE`."""
+    speed: float
+    gap: float
+
+    @classmethod
+    def of(cls, player: Player, at: float) -> Deck:
+        """The deck of a player, at a time."""
+        state = "LIVE" if player.live else "playing" if player.playing else "paused"
+        index = player.index
+        end = max(player.end, at) if player.live else player.end
+        return cls(at, player.begin, end, player.share, index.share, player.exact, state, player.speed, player.gap)
+
+
+class Track(Lines):
+    """The timeline. Pressing the mouse on it goes there."""
+
+    ALLOW_SELECT = False
+
+    class Sought(Message):
+        """Somebody wants to be there."""
+
+        def __init__(self, share: float) -> None:
+            self.share = share
+            super().__init__()
+
+        def can_replace(self, message: Message) -> bool:
+            """Of several in a row the last one counts."""
+            return isinstance(message, Track.Sought)
+
+    def on_mouse_down(self, event: MouseDown) -> None:
+        """Goes there."""
+        self.capture_mouse()
+        self._seek(event.x)
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        """Goes along while the button is held."""
+        if self.app.mouse_captured is self:
+            self._seek(event.x)
+
+    def on_mouse_up(self, _: MouseUp) -> None:
+        """Stays."""
+        self.release_mouse()
+
+    def _seek(self, x: int) -> None:
+        cells = max(1, self.size.width)
+        self.post_message(self.Sought(1.0 if x >= cells - 1 else max(0, x) / cells))
+
+
+class Transport(Horizontal):
+    """The bar. It never goes away: what is past must not be taken for what is."""
+
+    BINDINGS = bindings("back")
+
+    class Timed(Message):
+        """A time was typed; None: it was given up."""
+
+        def __init__(self, text: str | None) -> None:
+            self.text = text
+            super().__init__()
+
+    def compose(self) -> ComposeResult:
+        """What it is, the track, what is ahead; and the input that takes its place."""
+        yield Lines(id="deck-left", focusable=False)
+        yield Track(id="track", focusable=False)
+        yield Lines(id="deck-right", focusable=False)
+        yield Static("go to", id="deck-ask")
+        time = Input(placeholder="20:14, 20:14:07, 2026-03-11 20:14", compact=True)
+        time.cursor_blink = False
+        yield time
+
+    def show(self, player: Player, look: Look) -> None:
+        """Shows where the player is."""
+        deck = Deck.of(player, look.now)
+        cells = self.size.width or self.app.size.width
+        left, right = ends(deck, cells, look)
+        for name, line in (("deck-left", left), ("deck-right", right)):
+            part = self.query_one(f"#{name}", Lines)
+            part.styles.width = width(line)
+            part.show([line])
+        track = self.query_one(Track)
+        room = cells - width(left) - width(right)
+        track.show([timeline(deck, player.index.stripes(room), look)] if room > 0 else [])
+
+    def ask(self) -> None:
+        """Lets somebody type a time."""
+        self.add_class("-asking")
+        time = self.query_one(Input)
+        time.value = ""
+        time.focus()
+
+    def action_back(self) -> None:
+        """Gives it up."""
+        self._done(None)
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._done(event.value)
+
+    def _done(self, text: str | None) -> None:
+        self.remove_class("-asking")
+        self.post_message(self.Timed(text))
+
+
+def ends(deck: Deck, cells: int, look: Look) -> tuple[Line, Line]:
+    """What stands before and behind the track."""
+    flag = Span("REPLAY", "marked")
+    if cells < 30:
+        return (flag, Span(f" {clock(deck.at)} {deck.state}")), ()
+    day = clock(deck.at) if cells < _LONG else f"{date(deck.at)} {clock(deck.at)}"
+    state = Span(f" {deck.state:7}", "live" if deck.state == "LIVE" else "strong")
+    speed = "max" if math.isinf(deck.speed) else f"{deck.speed:g}"
+    rest = [Span(f" {clock(deck.end)} "), Span(f" x{speed}", "strong")]
+    if cells >= _LONG:
+        rest.append(Span(f"  gaps {'<=' if look.glyphs is ASCII else '≤'} {deck.gap:g}s", "muted"))
+    if deck.read < 1 and cells >= _SHORT:
+        rest.append(Span(f"  read {deck.read:.0%}", "muted"))
+    if cells >= _SHORT:
+        rest.append(Span("  READ-ONLY", "muted"))
+    return (Span(" "), flag, state, Span(f" {day} ")), (*rest, Span(" "))
+
+
+def timeline(deck: Deck, stripes: Sequence[Mark], look: Look) -> Line:
+    """The track: what is behind, where it is, what is ahead, and the marks."""
+    plain, cells = look.glyphs is ASCII, len(stripes)
+    head = min(cells - 1, int(deck.share * cells))
+    spans: list[Span] = []
+    for cell, marks in enumerate(stripes):
+        sign, tone = _sign(marks, plain=plain)
+        if cell == head:
+            sign, tone = _HEAD[plain], "marked"
+        elif not sign and cell > deck.read * cells:
+            sign, tone = _UNREAD[plain], "muted"
+        elif not sign:
+            sign, tone = (_BEHIND[plain], "chosen") if cell < head else (_AHEAD[plain], "rule")
+        if spans and spans[-1].tone == tone:
+            spans[-1] = Span(spans[-1].text + sign, tone)
+        else:
+            spans.append(Span(sign, tone))
+    return tuple(spans)
+
+
+def _sign(marks: Mark, *, plain: bool) -> tuple[str, Tone]:
+    for mark, sign, simple, tone, _ in LEGEND:
+        if marks & mark:
+            return simple if plain else sign, tone
+    return "", ""
