@@ -46,8 +46,8 @@ LEGEND: Final[tuple[tuple[Mark, str, str, Tone, str], ...]] = (
 """The marks of the timeline, the most important first: sign, plain sign, tone, meaning."""
 _HEAD: Final = ("◉", "O")
 _BEHIND, _AHEAD, _UNREAD = ("━", "="), ("─", "-"), ("╌", " ")
-_LONG, _SHORT = 100, 60
-"""Cells from which on dates have room, and from which on everything stands on one line."""
+_TINY, _SHORT, _LONG = 30, 60, 100
+"""Cells from which on there is a track, from which on it is on the same line as the rest, and from which on dates have room."""
 
 
 @dataclass(frozen=True)
@@ -142,9 +142,10 @@ class Transport(Horizontal):
         for name, line in (("deck-left", left), ("deck-right", right)):
             part = self.query_one(f"#{name}", Lines)
             part.styles.width = width(line)
+            part.set_class(not line, "-empty")
             part.show([line])
         track = self.query_one(Track)
-        room = cells - width(left) - width(right)
+        room = 0 if cells < _TINY else cells - 2 if cells < _SHORT else cells - width(left) - width(right)
         track.show([timeline(deck, player.index.stripes(room), look)] if room > 0 else [])
 
     def ask(self) -> None:
@@ -170,20 +171,20 @@ class Transport(Horizontal):
 
 def ends(deck: Deck, cells: int, look: Look) -> tuple[Line, Line]:
     """What stands before and behind the track."""
-    flag = Span("REPLAY", "marked")
-    if cells < 30:
-        return (flag, Span(f" {clock(deck.at)} {deck.state}")), ()
-    day = clock(deck.at) if cells < _LONG else f"{date(deck.at)} {clock(deck.at)}"
+    flag, only = Span("REPLAY", "marked"), Span("READ-ONLY", "muted")
+    if cells < _TINY:
+        return (flag, Span(" "), only, *((Span(f" {clock(deck.at)}"),) if cells > 25 else ())), ()
     state = Span(f" {deck.state:7}", "live" if deck.state == "LIVE" else "strong")
-    speed = "max" if math.isinf(deck.speed) else f"{deck.speed:g}"
-    rest = [Span(f" {clock(deck.end)} "), Span(f" x{speed}", "strong")]
+    speed = Span("  xmax" if math.isinf(deck.speed) else f"  x{deck.speed:g}", "strong")
+    if cells < _SHORT:
+        return (Span(" "), flag, state, Span(f" {clock(deck.at)}"), speed, Span("  "), only), ()
+    day = f"{date(deck.at)} " if cells >= _LONG else ""
+    rest = [Span(f" {clock(deck.end)}"), speed]
     if cells >= _LONG:
         rest.append(Span(f"  gaps {'<=' if look.glyphs is ASCII else '≤'} {deck.gap:g}s", "muted"))
-    if deck.read < 1 and cells >= _SHORT:
+    if deck.read < 1:
         rest.append(Span(f"  read {deck.read:.0%}", "muted"))
-    if cells >= _SHORT:
-        rest.append(Span("  READ-ONLY", "muted"))
-    return (Span(" "), flag, state, Span(f" {day} ")), (*rest, Span(" "))
+    return (Span(" "), flag, state, Span(f" {day}{clock(deck.at)} ")), (*rest, Span("  "), only, Span(" "))
 
 
 def timeline(deck: Deck, stripes: Sequence[Mark], look: Look) -> Line:
