@@ -61,4 +61,4 @@ def play(
     from agentdash.tui.options import Options
     from agentdash.tui.playback import Playback
 
-    run(hub, Playback(hub, clock, player, options=Options(config.ascii, config.theme)))
+    run(hub, Playback(hub, clock, player, options=Options(config.ascii, config.theme)).run_async)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import click
 
@@ -13,9 +14,6 @@ from agentdash.clock import Clock, SystemClock
 from agentdash.config import Config
 from agentdash.facts.pane import PaneKey
 from agentdash.hub import Hub
-
-if TYPE_CHECKING:
-    from textual.app import App
 
 
 @click.command()
@@ -58,16 +56,16 @@ def show(hub: Hub, clock: Clock, config: Config, banner: str | None = None) -> N
     from agentdash.tui.app import AgentDash
     from agentdash.tui.options import Options
 
-    run(hub, AgentDash(hub, clock, options=Options(config.ascii, config.theme, banner), jump=_jump))
+    run(hub, AgentDash(hub, clock, options=Options(config.ascii, config.theme, banner), jump=_jump).run_async)
 
 
-def run(hub: Hub, app: App[None]) -> None:
-    """Runs a hub and the screen over it until that is closed."""
+def run(hub: Hub, screen: Callable[[], Awaitable[None]]) -> None:
+    """Runs a hub, and the screen over it until that is closed."""
 
     async def both() -> None:
         running = asyncio.create_task(hub.run())
         try:
-            await app.run_async()
+            await screen()
         finally:
             running.cancel()
 

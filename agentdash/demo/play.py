@@ -38,10 +38,16 @@ def demo_hub(speed: float = 1.0, at: float = 0.0) -> tuple[Hub, VirtualClock]:
         speed: how fast the day goes by.
         at: seconds of the day that have gone by already.
     """
+    start, events = demo_events()
+    clock = VirtualClock(start + at, speed)
+    return Hub([Script(events, clock)], clock), clock
+
+
+def demo_events() -> tuple[float, list[e.Event]]:
+    """When the day begins (unix seconds), and everything that happens in it, in no order."""
     day = tomllib.loads((_DATA / "day.toml").read_text("utf-8"))
     start: datetime = day["start"]
-    clock = VirtualClock(start.timestamp() + at, speed)
-    return Hub([Script(list(_day(day, start.timestamp())), clock)], clock), clock
+    return start.timestamp(), list(_day(day, start.timestamp()))
 
 
 def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:

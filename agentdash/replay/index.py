@@ -35,7 +35,7 @@ class Index:
     Args:
         tape: makes the tape anew.
         size: bytes of its files.
-        gap: seconds that nothing happens for count as at most so many where the tape's length is concerned.
+        gap: the time between two steps counts as at most so many seconds where the tape's length is concerned.
         is_open: whether more may yet be written, given the time of the newest beat. Asked when everything has been read.
     """
 
@@ -45,11 +45,13 @@ class Index:
         self._marker = Marker()
         self._checkpoints = [(0, self._cursor.freeze())]
         self._apart = _APART
+        self._step = 0.0, 0.0
+        """When the newest step is played, and when it was."""
         self._stopped = threading.Event()
         self.times = array("d")
         """When each beat is due."""
         self.played = array("d")
-        """Seconds from the first beat to each, with gaps cut short."""
+        """Seconds from the first beat to each, with the time between two steps cut short."""
         self.marks = array("H")
         """What each beat is: `Mark`."""
         self.complete = False
@@ -85,7 +87,10 @@ class Index:
             mark = self._marker.mark(before, cursor.fleet, beat.events, beat.at)
             before = cursor.fleet
             self.marks.append(mark)
-            self.played.append(self.played[-1] + min(self._gap, beat.at - self.times[-1]) if self.times else 0.0)
+            played = self._step[0] + min(self._gap, beat.at - self._step[1]) if self.times else 0.0
+            if mark & Mark.STEP or not self.times:
+                self._step = played, beat.at
+            self.played.append(played)
             self.times.append(beat.at)
             if time.thread_time() - worked > self._apart:
                 self._checkpoints.append((cursor.number, cursor.freeze()))

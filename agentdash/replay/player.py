@@ -68,7 +68,7 @@ class Player:
         self._emit: Emit | None = None
         self._changed = asyncio.Event()
         self._since = 0.0
-        """The time from which the present pause is counted."""
+        """The time from which the present pause is counted: that of the newest step."""
         self._wanted: int | None = None
         """Which finding is looked for."""
         self.gap = gap
@@ -149,26 +149,35 @@ class Player:
             self._step()
             return _FRAME
         if due > now and now - self._since >= self.gap:
-            now = due
+            now = max(due, self._next_step())
             self._set_clock(now)
         if due > now:
             return max(0.001, min(due - now, self.gap - (now - self._since)) / self.speed)
         for _ in range(_SLICE):
             cursor.advance()
+            if self._is_step():
+                self._since = max(self._since, cursor.at)
             if (next_due := cursor.tape.due) is None or next_due > now:
                 break
-        self._since = max(self._since, cursor.at)
         self._tell()
         return 0.0
 
+    def _next_step(self) -> float:
+        """When the next thing happens that shows, as far as that is known."""
+        index, cursor = self.index, self._cursor
+        number = index.find(cursor.number, Mark.STEP, 1) if cursor.exact else None
+        return index.times[number - 1] if number is not None else 0.0
+
+    def _is_step(self) -> bool:
+        """Whether the newest beat shows; where that is not known, it might."""
+        number = self._cursor.number
+        return not self._cursor.exact or number > len(self.index.marks) or bool(self.index.marks[number - 1] & Mark.STEP)
+
     def _step(self) -> None:
         """One step further."""
-        cursor = self._cursor
-        marks = self.index.marks
-        while cursor.advance() is not None:
-            if not cursor.exact or cursor.number > len(marks) or marks[cursor.number - 1] & Mark.STEP:
-                break
-        self._go(cursor)
+        while self._cursor.advance() is not None and not self._is_step():
+            pass
+        self._go(self._cursor)
 
     def _wait_for_more(self) -> float:
         """At the end of what has been written: closes it, or goes on live."""

@@ -28,8 +28,9 @@ class Key(NamedTuple):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The keys as people read them: `ctrl+d`, `pgdn`, `?`."""
-        return tuple(_SHOWN.get(key, key) for key in self.keys.split(","))
+        """The keys as people read them: `ctrl+d`, `pgdn`, `?`; `0-9` for many that differ in what they do."""
+        keys = tuple(_SHOWN.get(key, key) for key in self.keys.split(","))
+        return (f"{keys[0]}-{keys[-1]}",) if "{key}" in self.action else keys
 
 
 _SHOWN: Final = {"pagedown": "pgdn", "pageup": "pgup", "escape": "esc", "f1": "F1"}

@@ -66,9 +66,9 @@ class Playback(AgentDash):
         for screen in self.screen_stack:
             if not isinstance(screen, Drawn) or not screen.is_mounted:
                 continue
-            if not (bars := screen.query(Transport)):
-                footer = screen.query_one(Footer)
-                screen.mount(Transport(), before=footer if footer.parent is screen else None)
+            bars, footers = screen.query(Transport), screen.query(Footer)
+            if footers and not bars:
+                screen.mount(Transport(), before=footers.first() if footers.first().parent is screen else None)
             for bar in bars:
                 if bar.is_mounted:
                     bar.show(self._player, look)

@@ -19,10 +19,10 @@ from agentdash.replay.player import Player
 from agentdash.tui.format import clock, date
 from agentdash.tui.keys import bindings
 from agentdash.tui.spans import Line, Span, Tone, width
-from agentdash.tui.theme import ASCII, Look
+from agentdash.tui.theme import ASCII, Glyphs, Look
 from agentdash.tui.widgets.lines import Lines
 
-__all__ = ["LEGEND", "STOPS", "Mark", "Player", "Transport"]
+__all__ = ["STOPS", "Mark", "Player", "Track", "Transport"]
 
 STOPS: Final = {
     "event": (Mark.STEP, "event"),
@@ -33,17 +33,17 @@ STOPS: Final = {
     "finding": (Mark.FINDING, "mismatch or denial that shows"),
 }
 """What one can step to, and how it is called."""
-LEGEND: Final[tuple[tuple[Mark, str, str, Tone, str], ...]] = (
-    (Mark.FINDING, "≠", "#", "mismatch", "a mismatch or a denial shows"),
-    (Mark.WAIT, "!", "!", "ask", "somebody is waited for"),
-    (Mark.DENIAL, "⊘", "x", "stuck", "a sandbox denied something"),
-    (Mark.FAILURE, "✗", "e", "stuck", "something failed"),
-    (Mark.ESCALATION, "▴", "^", "ask", "wants more than its policy grants"),
-    (Mark.POLICY, "⋄", "p", "mismatch", "another policy is in force"),
-    (Mark.TURN, "╵", "+", "strong", "a turn begins"),
-    (Mark.COMMAND, "⋅", ".", "", "a command"),
+_SIGNS: Final[tuple[tuple[Mark, str, str, Tone, str], ...]] = (
+    (Mark.FINDING, "≠", "#", "mismatch", "A mismatch or a denial shows for the first time."),
+    (Mark.WAIT, "!", "!", "ask", "A worker begins to wait for somebody."),
+    (Mark.DENIAL, "⊘", "x", "stuck", "A sandbox denied something."),
+    (Mark.FAILURE, "✗", "e", "stuck", "A command, a turn or a worker failed."),
+    (Mark.ESCALATION, "▴", "^", "ask", "A call wants more than its policy grants."),
+    (Mark.POLICY, "⋄", "p", "mismatch", "Another policy is in force."),
+    (Mark.TURN, "╵", "+", "strong", "A turn begins."),
+    (Mark.COMMAND, "⋅", ".", "", "A command."),
 )
-"""The marks of the timeline, the most important first: sign, plain sign, tone, meaning."""
+"""The marks, the most important first: sign, plain sign, tone, meaning."""
 _HEAD: Final = ("◉", "O")
 _BEHIND, _AHEAD, _UNREAD = ("━", "="), ("─", "-"), ("╌", " ")
 _TINY, _SHORT, _LONG = 30, 60, 100
@@ -207,8 +207,13 @@ def timeline(deck: Deck, stripes: Sequence[Mark], look: Look) -> Line:
     return tuple(spans)
 
 
+def legend(glyphs: Glyphs) -> list[tuple[str, Tone, str]]:
+    """Every sign of the track, its tone, and what it means."""
+    return [(simple if glyphs is ASCII else sign, tone, text) for _, sign, simple, tone, text in _SIGNS]
+
+
 def _sign(marks: Mark, *, plain: bool) -> tuple[str, Tone]:
-    for mark, sign, simple, tone, _ in LEGEND:
+    for mark, sign, simple, tone, _ in _SIGNS:
         if marks & mark:
             return simple if plain else sign, tone
     return "", ""
