@@ -250,7 +250,7 @@ class Player:
     def find_finding(self, number: int) -> None:
         """To the n-th finding, from 1, as soon as the index has got there."""
         self._wanted = number
-        self._changed.set()
+        self._wake()
 
     def seek(self, share: float) -> None:
         """To a part of the whole, from 0 to 1. What the index has not got to yet is skimmed."""
@@ -301,6 +301,9 @@ class Player:
     def _set_clock(self, now: float) -> None:
         still = not self.playing or math.isinf(self.speed)
         self._clock.set(now=now, speed=1.0 if still else self.speed, paused=still)
+        self._wake()
+
+    def _wake(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
