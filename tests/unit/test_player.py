@@ -166,6 +166,10 @@ class Watched:
                 return snapshot
         raise AssertionError
 
+    async def till(self, wanted) -> None:
+        while not wanted():  # noqa: ASYNC110 - it is asked rather than told
+            await asyncio.sleep(0)
+
 
 def player_of(folder: Path, **more) -> tuple[Player, VirtualClock]:
     clock = VirtualClock(0)
@@ -176,8 +180,7 @@ async def test_it_plays_to_the_end_and_begins_again() -> None:
     player, clock = player_of(RECORDINGS / "0.114.0" / "spawn", speed=64.0)
     async with Watched(player, clock) as watched:
         end = await watched.until(lambda s: len(s.workers) == 3 and all(w.state == "completed" for w in s.workers))
-        while player.playing:
-            await asyncio.sleep(0)
+        await watched.till(lambda: not player.playing)
         assert player.share == 1
         assert clock.now() > player.end
         player.toggle()
@@ -212,8 +215,7 @@ async def test_what_is_still_written_ends_live(tmp_path: Path) -> None:
     player = Player(find_family(NO_HOME, str(growing)), clock, speed=64.0)
     player.index._is_open = lambda at: True
     async with Watched(player, clock) as watched:
-        while not player.live:
-            await asyncio.sleep(0)
+        await watched.till(lambda: player.live)
         assert clock.now() == pytest.approx(time.time(), abs=60)
         assert watched.hub.snapshot
         assert watched.hub.snapshot.workers[0].state == "running"
@@ -248,8 +250,7 @@ async def test_a_finding_is_gone_to_as_soon_as_it_is_found() -> None:
         snapshot = await watched.until(lambda s: sum(w.mismatch for w in s.workers) == 3)
         assert not player.playing
         player.find_finding(4)
-        while not player.notice:
-            await asyncio.sleep(0)
+        await watched.till(lambda: bool(player.notice))
         assert snapshot.workers == picture(player._cursor.fleet, 0).workers
 
 

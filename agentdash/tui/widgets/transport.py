@@ -124,36 +124,38 @@ class Transport(Horizontal):
             self.text = text
             super().__init__()
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._left, self._right = Lines(id="deck-left", focusable=False), Lines(id="deck-right", focusable=False)
+        self._track = Track(id="track", focusable=False)
+        self._time = Input(placeholder="20:14, 20:14:07, 2026-03-11 20:14", compact=True)
+        self._time.cursor_blink = False
+
     def compose(self) -> ComposeResult:
         """What it is, the track, what is ahead; and the input that takes its place."""
-        yield Lines(id="deck-left", focusable=False)
-        yield Track(id="track", focusable=False)
-        yield Lines(id="deck-right", focusable=False)
+        yield self._left
+        yield self._track
+        yield self._right
         yield Static("go to", id="deck-ask")
-        time = Input(placeholder="20:14, 20:14:07, 2026-03-11 20:14", compact=True)
-        time.cursor_blink = False
-        yield time
+        yield self._time
 
     def show(self, player: Player, look: Look) -> None:
         """Shows where the player is."""
         deck = Deck.of(player, look.now)
         cells = self.size.width or self.app.size.width
         left, right = ends(deck, cells, look)
-        for name, line in (("deck-left", left), ("deck-right", right)):
-            part = self.query_one(f"#{name}", Lines)
+        for part, line in ((self._left, left), (self._right, right)):
             part.styles.width = width(line)
             part.set_class(not line, "-empty")
             part.show([line])
-        track = self.query_one(Track)
         room = 0 if cells < _TINY else cells - 2 if cells < _SHORT else cells - width(left) - width(right)
-        track.show([timeline(deck, player.index.stripes(room), look)] if room > 0 else [])
+        self._track.show([timeline(deck, player.index.stripes(room), look)] if room > 0 else [])
 
     def ask(self) -> None:
         """Lets somebody type a time."""
         self.add_class("-asking")
-        time = self.query_one(Input)
-        time.value = ""
-        time.focus()
+        self._time.value = ""
+        self._time.focus()
 
     def action_back(self) -> None:
         """Gives it up."""
