@@ -14,6 +14,7 @@ from agentdash.cli.options import FLEET, LOOK, config_of, given_flags, options
 COMMANDS: Final = {
     "demo": "screens",
     "split": "screens",
+    "replay": "replay",
     "status": "status",
     "sessions": "status",
     "check": "check",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,10 +63,16 @@ def show(hub: Hub, clock: Clock, config: Config, banner: str | None = None, tell
     from agentdash.tui.app import AgentDash
     from agentdash.tui.options import Options
 
+    run(hub, AgentDash(hub, clock, options=Options(config.ascii, config.theme, banner), jump=_jump, tell=tell).run_async)
+
+
+def run(hub: Hub, screen: Callable[[], Awaitable[None]]) -> None:
+    """Runs a hub, and the screen over it until that is closed."""
+
     async def both() -> None:
         running = asyncio.create_task(hub.run())
         try:
-            await AgentDash(hub, clock, options=Options(config.ascii, config.theme, banner), jump=_jump, tell=tell).run_async()
+            await screen()
         finally:
             running.cancel()
 

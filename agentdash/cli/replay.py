@@ -1,0 +1,64 @@
+"""`agentdash replay`: what is past, played again."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+from agentdash.cli.options import LOOK, PATH, config_of, options
+from agentdash.config import Config
+
+_SPEEDS = ("0.25", "0.5", "1", "2", "4", "8", "16", "32", "64", "max")
+
+
+@click.command()
+@options(LOOK)
+@click.option("--codex-home", type=PATH, metavar="DIR", help="Codex home to find threads in.")
+@click.argument("target", required=False, metavar="[THREAD|FILE]")
+@click.option("--at", metavar="TIME", help="Begin there: 20:14, 20:14:07, or a date and a time.")
+@click.option("--speed", type=click.Choice(_SPEEDS), default="1", show_default=True, metavar="N", help="From 0.25 to 64, or max.")
+@click.option("-i", "--idle", type=click.FloatRange(0), default=2.0, show_default=True, metavar="SECONDS", help="The longest pause.")
+@click.option("--from-finding", type=click.IntRange(1), metavar="N", help="Begin where the N-th finding shows.")
+def replay(target: str | None, at: str | None, speed: str, idle: float, from_finding: int | None, **given: Any) -> None:
+    """Play a past session again, with its parent, children and forks. Read-only.
+
+    THREAD is a thread's id or its beginning, FILE a rollout.
+    """
+    if target is None:
+        raise click.UsageError("say which: a thread's id or its beginning, or a rollout file (`agentdash sessions` lists them)")
+    play(target, config_of(given), at=at, speed=math.inf if speed == "max" else float(speed), gap=idle, from_finding=from_finding)
+
+
+def play(
+    target: str, config: Config, *, at: str | None = None, speed: float = 1.0, gap: float = 2.0, from_finding: int | None = None
+) -> None:
+    """Opens the player over the family of a thread, until it is closed.
+
+    Raises:
+        click.UsageError: there is no such thread, or `at` is no time.
+    """
+    from agentdash.cli.screens import run
+    from agentdash.clock import VirtualClock
+    from agentdash.codex.home import CodexHome, default_home
+    from agentdash.hub import Hub
+    from agentdash.replay.family import find_family
+    from agentdash.replay.player import Player
+
+    try:
+        family = find_family(CodexHome(config.codex_home or default_home()), target)
+    except LookupError as missing:
+        raise click.UsageError(str(missing)) from missing
+    clock = VirtualClock(0.0)
+    player = Player(family, clock, gap=gap, speed=speed)
+    if at is not None and not player.seek_moment(at):
+        raise click.BadParameter(f"{at!r} is no time: 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at")
+    if from_finding is not None:
+        player.find_finding(from_finding)
+    hub = Hub([player], clock)
+
+    from agentdash.tui.options import Options
+    from agentdash.tui.playback import Playback
+
+    run(hub, Playback(hub, clock, player, options=Options(config.ascii, config.theme)).run_async)
