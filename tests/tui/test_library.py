@@ -1,6 +1,7 @@
 """The library: what it looks like, and what can be done in it."""
 
 import asyncio
+import threading
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -254,13 +255,12 @@ async def test_a_search_goes_through_what_the_filter_lets_through(recorded):
 
 async def test_esc_stops_a_search_then_closes_it(recorded, monkeypatch):
     app, pilot = recorded
-    held = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    held, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def endless(hunt, cancelled):
         loop.call_soon_threadsafe(held.set)
         while not cancelled():
-            yield
+            threading.Event().wait(0.01)
         hunt.over = True
         yield
 
