@@ -17,6 +17,13 @@ def agents_folder() -> Path:
     return user_config_path("agentdash") / "agents"
 
 
+def journal_folder() -> Path:
+    """Where recordings go unless somebody says otherwise: `~/.local/state/agentdash/journal`, or where the platform wants it."""
+    from platformdirs import user_state_path  # noqa: PLC0415 - needed by few commands
+
+    return user_state_path("agentdash") / "journal"
+
+
 class Config(msgspec.Struct, frozen=True):
     """Everything that can be set."""
 
@@ -29,5 +36,7 @@ class Config(msgspec.Struct, frozen=True):
     """tmux servers by socket, as for `tmux -S`."""
     ascii: bool = False
     theme: str | None = None
+    record: Path | None = None
+    """Where to record what only a live agentdash sees; None: nowhere."""
     sessions: int | None = 50
     """How many of the newest sessions are read at the start, beside those of the last day; older ones are when they change. None: all."""

@@ -56,10 +56,11 @@ class Hub:
     Args:
         sources: where events come from; for `once` in the order in which they are asked.
         clock: what tells the time.
+        observer: is told what was folded. It must be quick.
     """
 
-    def __init__(self, sources: Sequence[Source], clock: Clock) -> None:
-        self._sources, self._clock = sources, clock
+    def __init__(self, sources: Sequence[Source], clock: Clock, observer: Callable[[Sequence[Event]], None] | None = None) -> None:
+        self._sources, self._clock, self._observer = sources, clock, observer
         self._pending: list[Event] = []
         self._news = asyncio.Event()
         self._drawn = asyncio.Event()
@@ -131,6 +132,8 @@ class Hub:
             while self._pending:
                 part, self._pending = self._pending[:_SLICE], self._pending[_SLICE:]
                 self.fleet = _after(self.fleet, part)
+                if self._observer is not None:
+                    self._observer(part)
                 await asyncio.sleep(0)
             snapshot = picture(self.fleet, self._clock.now(), self._memo)
             if self.snapshot is None or (snapshot.workers, snapshot.sources) != (self.snapshot.workers, self.snapshot.sources):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import click
 
-from agentdash.cli.options import FLEET, LOOK, config_of, flags_of, options
+from agentdash import __version__
+from agentdash.cli.options import FLEET, LIVE, LOOK, config_of, flags_of, options
 from agentdash.clock import Clock, SystemClock
 from agentdash.config import Config
 from agentdash.facts.pane import PaneKey
@@ -29,7 +31,7 @@ def demo(speed: float, **given: Any) -> None:
 
 
 @click.command()
-@options(FLEET, LOOK)
+@options(FLEET, LOOK, LIVE)
 @click.option("--right/--below", "right", default=True, help="Where the dashboard goes.  [default: right]")
 @click.option("--size", default="40%", show_default=True, metavar="SIZE", help="Columns or rows, or a share with %.")
 def split(right: bool, size: str, **given: Any) -> None:
@@ -48,7 +50,14 @@ def dashboard(config: Config) -> None:
     from agentdash.live import live_sources
 
     clock = SystemClock()
-    show(Hub(live_sources(config, clock), clock), clock, config)
+    sources = live_sources(config, clock)
+    if config.record is None:
+        show(Hub(sources, clock), clock, config)
+        return
+    from agentdash.replay.recorder import Recorder
+
+    recorder = Recorder(config.record, clock, version=__version__, host=platform.node())
+    show(Hub([*sources, recorder], clock, recorder.take), clock, config)
 
 
 def show(hub: Hub, clock: Clock, config: Config, banner: str | None = None) -> None:
