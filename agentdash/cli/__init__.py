@@ -19,7 +19,6 @@ COMMANDS: Final = {
     "sessions": "status",
     "check": "check",
     "explain": "explain",
-    "replay": "replay",
 }
 """Each command and the module of this package that it lives in."""
 

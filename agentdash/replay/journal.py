@@ -10,20 +10,25 @@ from __future__ import annotations
 import re
 import time
 from calendar import timegm
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from itertools import groupby
+from math import inf
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
+from agentdash.codex.home import begun_at
 from agentdash.facts import events as e
 from agentdash.facts.fleet import Fleet
 from agentdash.facts.pane import PaneKey
 from agentdash.facts.process import Process, ProcessKey
 from agentdash.facts.text import clean_block, clean_line
 from agentdash.judge.fold import fold
+from agentdash.replay.family import Family
+from agentdash.replay.tape import Strand
 
 NAME: Final = re.compile(r"(journal-(\d{8}T\d{6}Z)-\d+)-(\d{4,})\.jsonl", re.ASCII)
 """A part's file: the recording (when it began, and whose process it was), and its number."""
@@ -48,6 +53,8 @@ _STEERS: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[bfrtu]")
 _BLOCK: Final = 1 << 20
 _LIVELY: Final = 30.0
 """Seconds after which a journal that is not written to counts as ended."""
+_AFTERWARDS: Final = 5.0
+"""Seconds behind the last line of a family's rollouts for which it is still looked at."""
 _TALLEST: Final = 10_000
 """Lines of the tallest screen that is believed."""
 
@@ -152,10 +159,6 @@ class Part(NamedTuple):
     begun: float
     until: float
     """When it was written to last; as `begun` in unix seconds."""
-    lines: int
-    """Whole lines in it."""
-    torn: bool
-    """Whether something comes behind these that is no whole line."""
 
 
 def parts(folder: Path) -> Iterator[Part]:
@@ -166,18 +169,14 @@ def parts(folder: Path) -> Iterator[Part]:
         return
     for recording, number, stamp, path in found:
         try:
-            with path.open("rb") as file:
-                first = file.readline(_BLOCK)
-                lines, last = first.count(b"\n"), first
-                while block := file.read(_BLOCK):
-                    lines, last = lines + block.count(b"\n"), block
             until = path.stat().st_mtime
-            begun = _header.decode(first).at
+            with path.open("rb") as file:
+                begun = _header.decode(file.readline(_BLOCK)).at
         except OSError:
             continue
         except (msgspec.DecodeError, UnicodeDecodeError):  # its reader will say so
             begun = min(until, timegm(time.strptime(stamp, "%Y%m%dT%H%M%SZ")))
-        yield Part(path, recording, number, begun, until, lines, bool(last) and not last.endswith(b"\n"))
+        yield Part(path, recording, number, begun, until)
 
 
 def overlapping(folder: Path, since: float, until: float, now: float) -> list[tuple[Path, JournalReader]]:
@@ -201,10 +200,32 @@ def overlapping(folder: Path, since: float, until: float, now: float) -> list[tu
             ends = part is recording[-1] and now - end > _LIVELY
             before = part.number - 1 if part is not wanted[0] else None
             follows = any(other.number == before for other in wanted)
-            reader = JournalReader(since, until, follows=follows, last_line=part.lines if ends else None, torn=part.torn)
-            chosen.append((part.path, reader))
+            lines, torn = _measure(part.path) if ends else (None, False)
+            chosen.append((part.path, JournalReader(since, until, follows=follows, last_line=lines, torn=torn)))
         since = max(since, end)
     return chosen
+
+
+def strands(folder: Path, family: Family, now: float) -> Callable[[], list[Strand]]:
+    """Makes what was recorded while a family was at work, as strands of its tape.
+
+    Args:
+        folder: where the journals are; it need not exist.
+        now: unix seconds; a family that was written to lately may still be at work.
+    """
+    written = max((path.stat().st_mtime for path in family.paths if path.exists()), default=0.0)
+    begun = min(filter(None, map(begun_at, family.paths)), default=0.0)
+    chosen = overlapping(folder, begun, inf if now - written < _LIVELY else written + _AFTERWARDS, now)
+    return lambda: [Strand(path, deepcopy(reader), begun=begun) for path, reader in chosen]
+
+
+def _measure(path: Path) -> tuple[int, bool]:
+    """How many whole lines a file has, and whether anything comes behind these."""
+    lines, last = 0, b"\n"
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            lines, last = lines + block.count(b"\n"), block
+    return lines, not last.endswith(b"\n")
 
 
 class JournalReader:
@@ -230,14 +251,15 @@ class JournalReader:
         """Panes, processes and sources that are there."""
         self._foreign = 0
         """Lines that were not understood."""
-        self._at = 0.0
+        self.at = 0.0
+        """The time of the newest event (unix seconds)."""
 
     def read(self, lines: Iterable[bytes], first: int = 1) -> list[e.Event]:
         """The events of these lines, the first of which has this number. Nothing raises."""
         events: list[e.Event] = []
         for number, line in enumerate(lines, first):
             if (event := self._decode(line, number)) is not None:
-                self._at = max(self._at, event.at)
+                self.at = max(self.at, event.at)
                 self._note(event)
                 events += self._told(event, number)
             if number == self._last_line:
@@ -248,7 +270,7 @@ class JournalReader:
         try:
             if number == 1:
                 header = _header.decode(line)
-                self._known, self._at = 1 + header.known, header.at
+                self._known, self.at = 1 + header.known, header.at
                 detail = clean_line(f"recorded by agentdash {header.agentdash} on {header.host}", 200)
                 return e.SourceSeen(at=header.at, name=SOURCE, ok=True, detail=detail)
             if _STEERS.search(text := line.decode()) or clean_block(text, len(text)) != text:
@@ -256,7 +278,7 @@ class JournalReader:
             event = _line.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._foreign += 1
-            return e.SourceSeen(at=self._at, name=SOURCE, ok=False, detail=self._not_understood())
+            return e.SourceSeen(at=self.at, name=SOURCE, ok=False, detail=self._not_understood())
         if isinstance(event, ScreenChanged):
             screen = list(self._screens.get(event.key, ()))[: max(0, event.height)]
             screen += [""] * (min(event.height, _TALLEST) - len(screen))
@@ -295,7 +317,7 @@ class JournalReader:
 
     def _ending(self) -> list[e.Event]:
         """From here on nobody knows of panes and processes any more."""
-        at, why = self._at, "the recording ends here"
+        at, why = self.at, "the recording ends here"
         if self._torn:
             why = "its last record is torn; " + why
         if self._foreign:
