@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,6 +29,8 @@ from agentdash.tui.widgets.hit_list import HitList
 from agentdash.tui.widgets.library_list import LibraryList
 from agentdash.tui.widgets.lines import Lines
 
+_AT_ONCE: Final = 200
+"""Sessions that are listed before anything else is done: more than any screen shows."""
 _MOMENT: Final = 0.1
 """Seconds between two portions of entries."""
 _ARRANGED: Final = 1.0
@@ -56,6 +59,13 @@ class LibraryApp(Dressed[Picked | None]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS = bindings(*(name for name in KEYS_HERE if name not in ("down", "up", "top", "bottom", "page-down", "page-up")))
 
+    class Listed(Message):
+        """All sessions there are."""
+
+        def __init__(self, entries: Sequence[Entry]) -> None:
+            self.entries = entries
+            super().__init__()
+
     class Filled(Message):
         """Entries are better known now."""
 
@@ -82,26 +92,31 @@ class LibraryApp(Dressed[Picked | None]):
         return self.root
 
     def on_ready(self) -> None:
-        """Lists what there is at once, and begins to read."""
-        self._listed(list(self._library.entries()))
+        """Lists the newest at once, and begins to list and read all the others."""
+        self.shelf.put(entry for entry in islice(self._library.entries(), _AT_ONCE) if entry.key not in self.shelf.entries)
+        self._arrange()
         self.run_worker(self._fill, thread=True, name="fill")
         self.set_interval(_ARRANGED, self._settle)
 
     # ---------------------------------------------------------------- reading
 
-    def _listed(self, entries: Sequence[Entry]) -> None:
-        self._empty = None if entries else self._library.problem or ""
-        self.shelf.put(entry for entry in entries if entry.key not in self.shelf.entries)
-        self.shelf.keep({entry.key for entry in entries})
+    @on(Listed)
+    def _listed(self, event: Listed) -> None:
+        self._empty = None if event.entries else self._library.problem or ""
+        self.shelf.keep({entry.key for entry in event.entries})
+        self.shelf.put(entry for entry in event.entries if entry.key not in self.shelf.entries)
         self._arrange()
 
     def _fill(self) -> None:
         """In a thread: reads on, what can be seen first."""
         worker = get_current_worker()
+        listed = list(self._library.entries())
+        self.post_message(self.Listed(listed))
+        known = self.shelf.entries
         began = told = time.monotonic()
         portion: list[Entry] = []
         read = 0
-        for entry in self._library.fill(list(self.shelf.entries.values()), lambda: self._in_sight):
+        for entry in self._library.fill([known.get(entry.key, entry) for entry in listed], lambda: self._in_sight):
             portion.append(entry)
             read += entry.depth != "begun"
             now = time.monotonic()

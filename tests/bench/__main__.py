@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import decode, latency, load, startup
+from tests.bench import decode, latency, library, load, startup
 from tests.bench.home import make_home
 
 PARTS: dict[str, Callable[[Path], None]] = {
@@ -20,6 +20,7 @@ PARTS: dict[str, Callable[[Path], None]] = {
     "decode": decode.measure,
     "latency": latency.measure,
     "load": load.measure,
+    "library": library.measure,
 }
 
 
