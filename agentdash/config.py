@@ -37,6 +37,13 @@ class Notices(msgspec.Struct, frozen=True):
         return bool(self.bell or self.terminal or self.desktop)
 
 
+def journal_folder() -> Path:
+    """Where recordings go unless somebody says otherwise: `~/.local/state/agentdash/journal`, or where the platform wants it."""
+    from platformdirs import user_state_path  # noqa: PLC0415 - needed by few commands
+
+    return user_state_path("agentdash") / "journal"
+
+
 class Config(msgspec.Struct, frozen=True):
     """Everything that can be set."""
 
@@ -49,6 +56,8 @@ class Config(msgspec.Struct, frozen=True):
     """tmux servers by socket, as for `tmux -S`."""
     ascii: bool = False
     theme: str | None = None
+    record: Path | None = None
+    """Where to record what only a live agentdash sees; None: nowhere."""
     sessions: int | None = 50
     """How many of the newest sessions are read at the start, beside those of the last day; older ones are when they change. None: all."""
     stalled_after: float = 120.0

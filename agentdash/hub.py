@@ -60,10 +60,19 @@ class Hub:
         sources: where events come from; for `once` in the order in which they are asked.
         clock: what tells the time.
         stalled_after: seconds without a sign of life after which a worker that runs has stalled.
+        observer: is told what was folded. It must be quick.
     """
 
-    def __init__(self, sources: Sequence[Source], clock: Clock, *, stalled_after: float = STALLED_AFTER) -> None:
-        self._sources, self._clock, self._stalled_after = sources, clock, stalled_after
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        clock: Clock,
+        *,
+        stalled_after: float = STALLED_AFTER,
+        observer: Callable[[Sequence[Event]], None] | None = None,
+    ) -> None:
+        self._sources, self._clock = sources, clock
+        self._stalled_after, self._observer = stalled_after, observer
         self._pending: list[Event] = []
         self._news, self._urgent = asyncio.Event(), asyncio.Event()
         self._drawn = asyncio.Event()
@@ -155,6 +164,8 @@ class Hub:
             while self._pending:
                 part, self._pending = self._pending[:_SLICE], self._pending[_SLICE:]
                 self.fleet = _after(self.fleet, part)
+                if self._observer is not None:
+                    self._observer(part)
                 await asyncio.sleep(0)
             snapshot = self._picture()
             changed = self.snapshot is None or (snapshot.workers, snapshot.sources) != (self.snapshot.workers, self.snapshot.sources)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from agentdash import __version__
-from agentdash.cli.options import FLEET, LOOK, config_of, given_flags, options
+from agentdash.cli.options import FLEET, LIVE, LOOK, config_of, given_flags, options
 
 COMMANDS: Final = {
     "demo": "screens",
@@ -40,7 +40,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@options(FLEET, LOOK)
+@options(FLEET, LOOK, LIVE)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context, /, **given: Any) -> None:

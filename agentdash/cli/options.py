@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from agentdash.config import THEMES, Config
+from agentdash.config import THEMES, Config, journal_folder
+from agentdash.facts.text import clean_line
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
@@ -18,6 +19,15 @@ FLEET = (
     click.option("-S", "socket_paths", multiple=True, type=PATH, metavar="PATH", help="Also watch this tmux socket, as for `tmux -S`."),
     click.option("--no-tmux", is_flag=True, default=None, help="Leave tmux alone."),
     click.option("--all", "everything", is_flag=True, default=None, help="Read all sessions, not only the newest 50 and the last day's."),
+)
+LIVE = (
+    click.option(
+        "--record",
+        is_flag=False,
+        flag_value="",
+        metavar="[DIR]",
+        help="Record panes, processes and screens for `agentdash replay` (default: in the state directory). May hold what screens show.",
+    ),
 )
 LOOK = (
     click.option("--ascii", is_flag=True, default=None, help="Draw with plain ASCII characters."),
@@ -53,8 +63,23 @@ def config_of(given: dict[str, Any]) -> Config:
         socket_paths=tuple(flags.get("socket_paths", ())),
         ascii=bool(flags.get("ascii")),
         theme=flags.get("theme"),
+        record=_folder(flags.get("record")),
         sessions=None if flags.get("everything") else Config().sessions,
     )
+
+
+def _folder(named: str | None) -> Path | None:
+    """Where to record: nowhere, in the usual place, or where somebody says.
+
+    Raises:
+        click.UsageError: that is no directory.
+    """
+    if named is None:
+        return None
+    folder = Path(named).expanduser() if named else journal_folder()
+    if folder.exists() and not folder.is_dir():
+        raise click.UsageError(f"--record: {clean_line(str(folder))} is not a directory")
+    return folder
 
 
 def flags_of(config: Config) -> list[str]:
@@ -63,5 +88,6 @@ def flags_of(config: Config) -> list[str]:
     flags += [part for name in config.socket_names for part in ("-L", name)]
     flags += [part for path in config.socket_paths for part in ("-S", str(path))]
     flags += ["--theme", config.theme] if config.theme else []
+    flags += ["--record", str(config.record)] if config.record else []
     switches = {"--no-tmux": not config.tmux, "--ascii": config.ascii, "--all": config.sessions is None}
     return flags + [flag for flag, on in switches.items() if on]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentdash.cli.options import FLEET, LOOK, config_of, flags_of, options
+from agentdash import __version__
+from agentdash.cli.options import FLEET, LIVE, LOOK, config_of, flags_of, options
 from agentdash.clock import Clock, SystemClock
 from agentdash.config import Config, Notices
 from agentdash.facts.pane import PaneKey
@@ -19,6 +21,7 @@ from agentdash.hub import Hub
 
 if TYPE_CHECKING:
     from agentdash.notifier import Notifier
+    from agentdash.replay.recorder import Recorder
     from agentdash.tui.options import Tell
 
 
@@ -35,7 +38,7 @@ def demo(speed: float, **given: Any) -> None:
 
 
 @click.command()
-@options(FLEET, LOOK)
+@options(FLEET, LOOK, LIVE)
 @click.option("--right/--below", "right", default=True, help="Where the dashboard goes.  [default: right]")
 @click.option("--size", default="40%", show_default=True, metavar="SIZE", help="Columns or rows, or a share with %.")
 def split(right: bool, size: str, **given: Any) -> None:
@@ -54,8 +57,16 @@ def dashboard(config: Config) -> None:
     from agentdash.live import live_sources
 
     clock = SystemClock()
-    hub = Hub(live_sources(config, clock), clock, stalled_after=config.stalled_after)
+    recorder = _recorder(config.record, clock) if config.record else None
+    sources = [*live_sources(config, clock), *([recorder] if recorder else [])]
+    hub = Hub(sources, clock, stalled_after=config.stalled_after, observer=recorder.take if recorder else None)
     show(hub, clock, config, tell=_notifier(config.notices).see if config.notices.wanted else None)
+
+
+def _recorder(folder: Path, clock: Clock) -> Recorder:
+    from agentdash.replay.recorder import Recorder
+
+    return Recorder(folder, clock, version=__version__, host=platform.node())
 
 
 def show(hub: Hub, clock: Clock, config: Config, banner: str | None = None, tell: Tell | None = None) -> None:

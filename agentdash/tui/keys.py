@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 
 from textual.binding import Binding, BindingType
 
-Group = Literal["Move", "Find", "Look", "Take along", "Time", "Program"]
+Group = Literal["Move", "Find", "Look", "Take along", "Time", "Library", "Program"]
 
 
 class Key(NamedTuple):
@@ -23,8 +23,8 @@ class Key(NamedTuple):
     help: str
     """A sentence for the help screen."""
     group: Group
-    on: Literal["app", "player", "lines", "textual"] = "app"
-    """Who answers: the app, the app only where it shows what is past, the part of the screen that has the focus, or Textual itself."""
+    on: Literal["app", "player", "library", "lines", "textual"] = "app"
+    """Who answers: the app, the app only where it shows what is past, the library, the part that has the focus, or Textual itself."""
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -80,6 +80,8 @@ KEYS: Final = (
     Key("tenth", "0,1,2,3,4,5,6,7,8,9", "tenth({key})", "to a tenth", "To the beginning, to a tenth, to two tenths ...", "Time", "player"),
     Key("last", "$", "tenth(10)", "to the end", "To the end, or to what happens now.", "Time", "player"),
     Key("go-to-time", "S", "go_to_time", "go to time", "To a time of day, or to a date and a time.", "Time", "player"),
+    Key("unfold", "x", "unfold", "unfold", "Children and forks of the chosen session: show them, hide them.", "Library", "library"),
+    Key("search", "s", "search", "search", "Full text: what was said, run and printed in the sessions listed.", "Library", "library"),
     Key("theme", "t", "theme", "theme", "The next theme: dark, light, high-contrast, colour-blind, terminal.", "Program"),
     Key("palette", ":,ctrl+p", "command_palette", "palette", "All actions and all workers by name.", "Program"),
     Key("help", "?,f1", "help", "help", "These keys, and what the signs mean.", "Program"),
@@ -88,7 +90,7 @@ KEYS: Final = (
     Key("quit-now", "ctrl+q", "quit", "quit now", "Quit from anywhere.", "Program", "textual"),
 )
 BY_ID: Final = {key.id: key for key in KEYS}
-GROUPS: Final[tuple[Group, ...]] = ("Move", "Find", "Look", "Take along", "Time", "Program")
+GROUPS: Final[tuple[Group, ...]] = ("Move", "Find", "Look", "Take along", "Time", "Library", "Program")
 
 
 def bindings(*ids: str) -> list[BindingType]:

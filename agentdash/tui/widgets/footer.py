@@ -30,7 +30,7 @@ def hints(ids: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
 
 def _hint(name: str) -> Line:
     key = BY_ID[name]
-    action = f"app.{key.action}" if key.on in ("app", "player") else None
+    action = f"app.{key.action}" if key.on in ("app", "player", "library") else None
     return Span(key.shown[0], "key", action), Span(f" {key.label}", "muted", action)
 
 
