@@ -11,6 +11,7 @@ from agentdash.facts.worker import Evidence, Judged, State
 from agentdash.judge.boxed import blocked, cut_off, denied, hindered, sits_still
 from agentdash.judge.witnesses import heard, screen_says, session_says, shown_in
 
+_AT_REST: Final = (State.COMPLETED, State.WAITING_INPUT, State.INTERRUPTED)
 _SAYS: Final = {"busy": State.RUNNING, "waiting": State.WAITING_APPROVAL, "idle": State.COMPLETED}
 """A worker's own word, as a state."""
 _SAYS_MORE: Final = {
@@ -39,7 +40,10 @@ def judge_pane(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> Judged:
 def _gone(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> Judged:
     at, how, evidence = _ending(pane, tenant)
     finished = pane.dead and pane.dead_status == 0
-    if not finished and (found := denied(fleet, pane, tenant) or hindered(fleet, tenant)) is not None:
+    reading = fleet.readings.get(pane.key)
+    # who was at rest and left without an error has quit: what its last screen quotes did not stop it
+    left = finished or (reading is not None and reading.state in _AT_REST and not pane.dead_status and not pane.dead_signal)
+    if not left and (found := denied(fleet, pane, tenant) or hindered(fleet, tenant)) is not None:
         judged = blocked(*found, at, how)
         return Judged(judged.state, judged.since, judged.why, (*judged.evidence, evidence))
     known = fleet.histories.get(str(pane.key))
