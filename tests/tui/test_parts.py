@@ -90,7 +90,8 @@ def test_the_timeline_has_the_states_between_what_happened():
 
 
 def test_who_needs_somebody_shows_on_its_parents_row():
-    parent = replace(next(w for w in SNAPSHOT.workers if w.state is State.RUNNING), sandbox=Sandbox(), line="waits")
+    running = next(w for w in SNAPSHOT.workers if w.state is State.RUNNING)
+    parent = replace(running, sandbox=Sandbox(), line="waits", below=())
     waiting = replace(parent, below=("waiting-approval Pasteur", "failed-provider Lagrange"))
     assert text([note(waiting)]) == "! waiting-approval Pasteur +1  waits"
     assert text([note(parent)]) == "waits"
