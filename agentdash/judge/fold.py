@@ -151,12 +151,12 @@ def _works(was: Process | None, now: Process, at: float) -> dict[ProcessKey, flo
 
 
 def _trouble(troubles: dict[str, Trouble], workers: Iterable[str], reading: e.ScreenRead) -> None:
-    """A screen tells of trouble that no file will ever mention; once it shows work or an answer again, the trouble is over."""
+    """A screen tells of trouble that no file will ever mention; when it shows work or an answer again, the trouble may be over."""
     for worker in workers:
         if reading.state == "failed-provider":
             troubles[worker] = Trouble(reading.at, "screen", reading.text)
-        elif reading.state in _GETS_ON and worker in troubles and troubles[worker].source == "screen":
-            del troubles[worker]
+        elif reading.state in _GETS_ON and worker in troubles and troubles[worker].over is None:
+            troubles[worker] = replace(troubles[worker], over=reading.at)
 
 
 def _drawn(pane: Pane, screen: tuple[str, ...], at: float, *, inhabited: bool) -> Pane:

@@ -17,7 +17,7 @@ from agentdash.facts.fleet import Call, Fleet, Thread, Trouble, Turn
 from agentdash.facts.kin import Kinship, Owned
 from agentdash.facts.process import Process
 from agentdash.facts.worker import Evidence, Judged, State
-from agentdash.judge.panes import half_a_menu, shown
+from agentdash.judge.panes import LASTING, half_a_menu, shown
 from agentdash.judge.witnesses import Claim, commands_say, feed_says, heard, output_says, screen_says
 
 _SETTLING: Final = 1.0
@@ -207,6 +207,8 @@ def _given_up(case: Case) -> Judged | None:
         return None
     if any(m.at > trouble.at for m in case.thread.moments if m.kind in ("message", "call")):
         return None  # the model had answered after that
+    if trouble.over is not None and (turn.ended_at or 0.0) - trouble.over > LASTING:
+        return None
     evidence = (
         Evidence("rollout", turn.ended_at or trouble.at, "turn-aborted", turn.reason or "turn_aborted"),
         Evidence(trouble.source, trouble.at, "request-failed", trouble.text),

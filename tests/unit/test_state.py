@@ -312,7 +312,7 @@ def test_a_pane_whose_retries_were_stopped_is_not_ready(after: str | None) -> No
 
     failed = reads("failed-provider", 112)
     assert worker(opencode(), failed, reads(after, 113)).state is State.FAILED_PROVIDER
-    assert worker(opencode(), failed, reads("running", 113), reads("interrupted", 114)).state is State.INTERRUPTED
+    assert worker(opencode(), failed, reads("running", 113), reads("interrupted", 119)).state is State.INTERRUPTED
 
 
 def test_a_turn_stopped_after_a_long_silence_says_so() -> None:
