@@ -163,7 +163,8 @@ def _drawn(pane: Pane, screen: tuple[str, ...], at: float, *, inhabited: bool) -
     """Whether more than a clock moved is asked of workers only: other panes are nobody's business."""
     if not inhabited:
         return replace(pane, screen=screen, drawn_at=at)
-    return replace(pane, screen=screen, drawn_at=at, moved_at=at if differs(pane.screen, screen) else pane.moved_at)
+    before = pane.drawn_at if pane.moved_at is None else pane.moved_at
+    return replace(pane, screen=screen, drawn_at=at, moved_at=at if differs(pane.screen, screen) else before)
 
 
 def _read(was: e.ScreenRead | None, now: e.ScreenRead) -> e.ScreenRead:

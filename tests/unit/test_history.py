@@ -190,6 +190,8 @@ def test_a_spinner_and_a_clock_are_no_signs_of_life() -> None:
     story = [*opencode(), read("running", 101), drawn(101, "⠋ Thinking (3s)")]
     spun = [drawn(101 + n, f"{'⠙⠹⠸'[n % 3]} Thinking ({n}s)") for n in range(1, 200)]
     assert at(300, story, spun).stalled == 101
+    before_it_was_known = [pane(), drawn(95, "⠋ Thinking (3s)"), *opencode()[1:], read("running", 101)]
+    assert at(300, before_it_was_known, spun).stalled == 95
     assert at(300, story, spun, drawn(290, "⠙ Thinking (199s)", "and here is a thought")).stalled is None
 
 
