@@ -113,6 +113,8 @@ def _on_screen(case: Case) -> Judged | None:
     turn, reading = case.thread.turn, case.reading
     if turn is None or turn.ended_at is not None or reading is None or reading.state not in _SCREEN_KNOWS:
         return None
+    if reading.state == State.WAITING_APPROVAL and _was_answered(case, reading.at):
+        return None  # the menu has not been taken off the screen yet
     return shown(reading) if reading.at >= turn.since else None
 
 
@@ -152,6 +154,8 @@ def _asks(case: Case) -> Judged | None:
 def _awaits_approval(case: Case) -> Judged | None:
     call = next((c for c in case.thread.open_calls if c.escalation and not _runs(case, c)), None)
     if call is None or not _alive(case) or case.processes_at is None or case.processes_at - call.at < _SETTLING:
+        return None
+    if _was_answered(case, call.at):
         return None
     reason = f" ({call.escalation.reason})" if call.escalation and call.escalation.reason else ""
     evidence = (
@@ -361,6 +365,12 @@ def _alive(case: Case) -> bool | None:
     if case.processes_at is None or case.processes_at - (case.thread.last_at or 0.0) < _OWNERLESS:
         return None
     return False
+
+
+def _was_answered(case: Case, asked_at: float) -> bool:
+    """Whether Codex's feed has said since then that nothing is waited for."""
+    pushed = case.pushed
+    return pushed is not None and pushed.status == "active" and not pushed.flags and pushed.at >= asked_at
 
 
 def _open(case: Case, kind: str) -> Call | None:
