@@ -154,6 +154,13 @@ def test_one_that_sits_still_and_may_not_write_what_it_needs() -> None:
     assert silent(at=130).state is State.UNKNOWN
 
 
+def test_what_would_help_is_the_folder_that_was_refused_and_not_the_one_above_it() -> None:
+    data = PathAccess("/home/dev/.local/share/opencode", "sessions", Access("read-only-mount"), needed=True)
+    found = silent(data, at=130), ran("EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'")
+    for each in found:
+        assert [f.remedy for f in each.sandbox.findings] == ['sandbox_workspace_write.writable_roots = ["/home/dev/.local/share/opencode"]']
+
+
 def test_one_that_ends_without_a_word_and_may_not_write_what_it_needs() -> None:
     assert silent(GEMINI, at=103, status=1).state is State.BLOCKED_SANDBOX
     assert silent(GEMINI, at=103, status=0).state is State.EXITED
