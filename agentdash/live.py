@@ -52,7 +52,7 @@ _BATCH: Final = 1 << 18
 _DAY: Final = 86_400.0
 _BUSY, _QUIET = 0.5, 2.0
 """Seconds between two looks at panes, processes and locks while something happens, and otherwise."""
-_GLANCE: Final = 0.3
+_GLANCE: Final = 0.1
 """Seconds between two glances at what is known of panes."""
 _START, _LOOKS = 0.15, 6
 """Seconds between two looks while a command begins, and how many: its sandbox has to be built, and who has just forked is told later."""

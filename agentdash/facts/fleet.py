@@ -290,6 +290,8 @@ class Trouble(msgspec.Struct, frozen=True):
     source: str
     """`screen` or `log`."""
     text: str
+    over: float | None = None
+    """Since when the screen shows work again; it may be a frame between two attempts."""
 
 
 class Spell(msgspec.Struct, frozen=True, omit_defaults=True):

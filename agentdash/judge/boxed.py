@@ -6,6 +6,7 @@ standstill, they do.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from typing import Final
 
@@ -134,7 +135,7 @@ def _findings(fleet: Fleet, pane: Pane, tenant: Tenant, judged: Judged) -> tuple
         return ()
     box, found = seen
     at = judged.since or box.process.key.started
-    remedy = NETWORK_ACCESS if found.what == "network" else writable_root(found.path, None) if found.path else None
+    remedy = NETWORK_ACCESS if found.what == "network" else _root(found) if found.path else None
     finding = Finding(
         kind=f"denied-{found.what}",
         direction="stricter",
@@ -150,6 +151,12 @@ def _findings(fleet: Fleet, pane: Pane, tenant: Tenant, judged: Judged) -> tuple
         pids=(box.process.pid,),
     )
     return (finding,)
+
+
+def _root(found: Denial) -> str | None:
+    path = found.path or ""
+    state_folder = found.source == "kernel" and not posixpath.splitext(path)[1]
+    return writable_root(path, None, f"mkdir {path}" if state_folder else found.quote)
 
 
 def _end_of(pane: Pane) -> str:

@@ -151,19 +151,20 @@ def _works(was: Process | None, now: Process, at: float) -> dict[ProcessKey, flo
 
 
 def _trouble(troubles: dict[str, Trouble], workers: Iterable[str], reading: e.ScreenRead) -> None:
-    """A screen tells of trouble that no file will ever mention; once it shows work or an answer again, the trouble is over."""
+    """A screen tells of trouble that no file will ever mention; when it shows work or an answer again, the trouble may be over."""
     for worker in workers:
         if reading.state == "failed-provider":
             troubles[worker] = Trouble(reading.at, "screen", reading.text)
-        elif reading.state in _GETS_ON and worker in troubles and troubles[worker].source == "screen":
-            del troubles[worker]
+        elif reading.state in _GETS_ON and worker in troubles and troubles[worker].over is None:
+            troubles[worker] = replace(troubles[worker], over=reading.at)
 
 
 def _drawn(pane: Pane, screen: tuple[str, ...], at: float, *, inhabited: bool) -> Pane:
     """Whether more than a clock moved is asked of workers only: other panes are nobody's business."""
     if not inhabited:
         return replace(pane, screen=screen, drawn_at=at)
-    return replace(pane, screen=screen, drawn_at=at, moved_at=at if differs(pane.screen, screen) else pane.moved_at)
+    before = pane.drawn_at if pane.moved_at is None else pane.moved_at
+    return replace(pane, screen=screen, drawn_at=at, moved_at=at if differs(pane.screen, screen) else before)
 
 
 def _read(was: e.ScreenRead | None, now: e.ScreenRead) -> e.ScreenRead:

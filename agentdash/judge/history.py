@@ -29,7 +29,17 @@ _RESTS: Final = (State.COMPLETED, State.INTERRUPTED, State.EXITED, State.UNREACH
 """States that are no blockers: nobody is kept waiting while they settle."""
 _LONG_GONE: Final = 10.0
 """Seconds without a line after which nothing but a new one changes a thread that nobody holds."""
-_TELLING: Final = (e.TurnStarted, e.TurnEnded, e.TroubleLogged, e.StatusPushed, e.ScreenRead, e.ProcessesCounted, e.FileGone, e.PaneGone)
+_TELLING: Final = (
+    e.TurnStarted,
+    e.TurnEnded,
+    e.TroubleLogged,
+    e.StatusPushed,
+    e.ScreenRead,
+    e.ProcessesCounted,
+    e.FileReset,
+    e.FileGone,
+    e.PaneGone,
+)
 
 
 # ---------------------------------------------------------------- what is shown
@@ -38,6 +48,8 @@ _TELLING: Final = (e.TurnStarted, e.TurnEnded, e.TroubleLogged, e.StatusPushed, 
 def settled(history: History, judged: Judged, now: float) -> tuple[Judged, tuple[Spell, ...], float | None]:
     """The state that is shown, the spells up to it, and when it will be another one if nothing happens."""
     known = history.spells
+    if not known and judged.since is None:
+        return judged, (), None
     spells = _entered(known, judged, known[-1].since if known else now)
     last = spells[-1]
     if (doubt := _doubt(spells)) and now < (due := last.since + doubt):
@@ -100,7 +112,7 @@ def remember(fleet: Fleet, event: e.Event, histories: dict[str, History]) -> Non
     match event:
         case e.ProcessesCounted():
             _all(fleet, event.at, histories)
-        case e.FileGone():
+        case e.FileGone() | e.FileReset():  # what is read again tells its states again
             histories.pop(event.thread, None)
         case e.PaneGone(key=key):
             histories.pop(str(key), None)

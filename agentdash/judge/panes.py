@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from agentdash.facts.events import ScreenRead, SessionSeen
-from agentdash.facts.fleet import Fleet, Tenant
+from agentdash.facts.fleet import Fleet, Tenant, Trouble
 from agentdash.facts.pane import Pane
 from agentdash.facts.worker import Evidence, Judged, State
 from agentdash.judge.boxed import blocked, cut_off, denied, hindered, sits_still
 from agentdash.judge.witnesses import heard, screen_says, session_says, shown_in
 
+_AT_REST: Final = (State.COMPLETED, State.WAITING_INPUT, State.INTERRUPTED)
+LASTING: Final = 3.0
+"""Seconds for which a screen must show work again before its trouble is over."""
 _SAYS: Final = {"busy": State.RUNNING, "waiting": State.WAITING_APPROVAL, "idle": State.COMPLETED}
 """A worker's own word, as a state."""
 _SAYS_MORE: Final = {
@@ -39,7 +42,10 @@ def judge_pane(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> Judged:
 def _gone(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> Judged:
     at, how, evidence = _ending(pane, tenant)
     finished = pane.dead and pane.dead_status == 0
-    if not finished and (found := denied(fleet, pane, tenant) or hindered(fleet, tenant)) is not None:
+    reading = fleet.readings.get(pane.key)
+    # who was at rest and left without an error has quit: what its last screen quotes did not stop it
+    left = finished or (reading is not None and reading.state in _AT_REST and not pane.dead_status and not pane.dead_signal)
+    if not left and (found := denied(fleet, pane, tenant) or hindered(fleet, tenant)) is not None:
         judged = blocked(*found, at, how)
         return Judged(judged.state, judged.since, judged.why, (*judged.evidence, evidence))
     known = fleet.histories.get(str(pane.key))
@@ -81,7 +87,7 @@ def _alive(fleet: Fleet, pane: Pane, tenant: Tenant | None, reading: ScreenRead 
     if state in (None, State.RUNNING) and sits_still(fleet, pane, tenant) and (found := hindered(fleet, tenant)) is not None:
         return blocked(*found, pane.moved_at or pane.drawn_at or 0.0, "it sits still")
     trouble = fleet.troubles.get(str(pane.key))
-    if trouble is not None and state in (None, State.INTERRUPTED):
+    if trouble is not None and state in (None, State.INTERRUPTED) and not _over(trouble, reading):
         evidence = Evidence(trouble.source, trouble.at, "request-failed", trouble.text)
         return Judged(State.FAILED_PROVIDER, trouble.at, f"stopped while its provider failed: {trouble.text}", (evidence,))
     if reading is not None and state is not None:
@@ -91,6 +97,11 @@ def _alive(fleet: Fleet, pane: Pane, tenant: Tenant | None, reading: ScreenRead 
     if (found := denied(fleet, pane, tenant)) is not None:
         return blocked(*found, pane.drawn_at or pane.titled_at or 0.0, "it goes no further")
     return Judged(State.UNKNOWN, None, "its process runs; nothing that it shows is understood here")
+
+
+def _over(trouble: Trouble, reading: ScreenRead | None) -> bool:
+    """Whether work had gone on before it stopped."""
+    return trouble.over is not None and reading is not None and reading.at - trouble.over > LASTING
 
 
 def _session(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> SessionSeen | None:

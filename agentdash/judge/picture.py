@@ -103,7 +103,7 @@ def picture(fleet: Fleet, now: float, memo: Memo | None = None, stalled_after: f
     def show(worker: Worker, life: float, *, still: bool) -> None:
         judged, history, due = settled(fleet.histories.get(worker.id, _UNWRITTEN), worker.judged, now)
         stalled = None
-        if judged.state is State.RUNNING and 0 < life < now:
+        if judged.state is State.RUNNING and 0 < life <= now:
             stalled = life if still or now - life >= stalled_after else None
             dues.extend([life + stalled_after] if stalled is None else ())
         dues.extend([due] if due is not None else ())
@@ -120,7 +120,7 @@ def picture(fleet: Fleet, now: float, memo: Memo | None = None, stalled_after: f
         worker = memo.worker(ties, _thread_worker)
         # who waits for children is as alive as they are, and they have marks of their own
         waits = any(call.kind == "wait" for call in thread.open_calls)
-        life = now if waits else thread_life(thread, case.commands, pane, fleet.busy)
+        life = 0.0 if waits else thread_life(thread, case.commands, pane, fleet.busy)
         show(worker, life, still=stands_still(pane, fleet.processes_at))
     inhabited = {placed.key for placed in kin.panes.values()}
     for key, tenant in fleet.tenants.items():

@@ -17,7 +17,7 @@ from agentdash.facts.fleet import Call, Fleet, Thread, Trouble, Turn
 from agentdash.facts.kin import Kinship, Owned
 from agentdash.facts.process import Process
 from agentdash.facts.worker import Evidence, Judged, State
-from agentdash.judge.panes import half_a_menu, shown
+from agentdash.judge.panes import LASTING, half_a_menu, shown
 from agentdash.judge.witnesses import Claim, commands_say, feed_says, heard, output_says, screen_says
 
 _SETTLING: Final = 1.0
@@ -113,6 +113,8 @@ def _on_screen(case: Case) -> Judged | None:
     turn, reading = case.thread.turn, case.reading
     if turn is None or turn.ended_at is not None or reading is None or reading.state not in _SCREEN_KNOWS:
         return None
+    if reading.state == State.WAITING_APPROVAL and _was_answered(case, reading.at):
+        return None  # the menu has not been taken off the screen yet
     return shown(reading) if reading.at >= turn.since else None
 
 
@@ -152,6 +154,8 @@ def _asks(case: Case) -> Judged | None:
 def _awaits_approval(case: Case) -> Judged | None:
     call = next((c for c in case.thread.open_calls if c.escalation and not _runs(case, c)), None)
     if call is None or not _alive(case) or case.processes_at is None or case.processes_at - call.at < _SETTLING:
+        return None
+    if _was_answered(case, call.at):
         return None
     reason = f" ({call.escalation.reason})" if call.escalation and call.escalation.reason else ""
     evidence = (
@@ -207,6 +211,8 @@ def _given_up(case: Case) -> Judged | None:
         return None
     if any(m.at > trouble.at for m in case.thread.moments if m.kind in ("message", "call")):
         return None  # the model had answered after that
+    if trouble.over is not None and (turn.ended_at or 0.0) - trouble.over > LASTING:
+        return None
     evidence = (
         Evidence("rollout", turn.ended_at or trouble.at, "turn-aborted", turn.reason or "turn_aborted"),
         Evidence(trouble.source, trouble.at, "request-failed", trouble.text),
@@ -359,6 +365,12 @@ def _alive(case: Case) -> bool | None:
     if case.processes_at is None or case.processes_at - (case.thread.last_at or 0.0) < _OWNERLESS:
         return None
     return False
+
+
+def _was_answered(case: Case, asked_at: float) -> bool:
+    """Whether Codex's feed has said since then that nothing is waited for."""
+    pushed = case.pushed
+    return pushed is not None and pushed.status == "active" and not pushed.flags and pushed.at >= asked_at
 
 
 def _open(case: Case, kind: str) -> Call | None:

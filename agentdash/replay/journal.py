@@ -34,6 +34,8 @@ NAME: Final = re.compile(r"(journal-(\d{8}T\d{6}Z)-\d+)-(\d{4,})\.jsonl", re.ASC
 """A part's file: the recording (when it began, and whose process it was), and its number."""
 SOURCE: Final = "journal"
 """The source's name in what a journal is read as."""
+_SIGN_OF_LIFE: Final = 20.0
+"""Seconds in which a process's CPU time and I/O are told once: they grow all the time, and only their standstill for minutes matters."""
 RECORDED: Final = (
     e.LocksSeen,
     e.PaneSeen,
@@ -41,6 +43,9 @@ RECORDED: Final = (
     e.PaneGone,
     e.ScreenRead,
     e.StatusPushed,
+    e.SessionSeen,
+    e.MountsSeen,
+    e.StatePathsSeen,
     e.ProcessSeen,
     e.ProcessGone,
     e.ProcessesCounted,
@@ -92,7 +97,7 @@ class Packer:
 
     def __init__(self) -> None:
         self._screens: dict[PaneKey, tuple[str, ...]] = {}
-        self._processes: dict[ProcessKey, Process] = {}
+        self._processes: dict[ProcessKey, e.ProcessSeen] = {}
         self._locks: e.LocksSeen | None = None
 
     def pack(self, event: e.Event) -> e.Event | None:
@@ -105,15 +110,21 @@ class Packer:
             case e.PaneGone():
                 self._screens.pop(event.key, None)
             case e.ProcessSeen():
-                process = replace(event.process, cpu=0.0)  # it grows all the time, and no state or verdict rests on it
-                before_, self._processes[process.key] = self._processes.get(process.key), process
-                return None if process == before_ else e.ProcessSeen(at=event.at, process=process)
+                told = self._processes.get(event.process.key)
+                if told and event.at - told.at < _SIGN_OF_LIFE and _still(told.process) == _still(event.process):
+                    return None
+                self._processes[event.process.key] = event
             case e.ProcessGone():
                 self._processes.pop(event.key, None)
             case e.LocksSeen():
                 locks, self._locks = self._locks, event
                 return None if locks and (locks.holders, locks.readable) == (event.holders, event.readable) else event
         return event
+
+
+def _still(process: Process) -> Process:
+    """Without what grows all the time."""
+    return replace(process, cpu=0.0, io=0)
 
 
 def _changed(event: e.PaneDrawn, before: tuple[str, ...]) -> e.Event:
@@ -135,9 +146,13 @@ def known(fleet: Fleet) -> list[e.Event]:
             events.append(e.PaneDrawn(at=pane.drawn_at, key=key, screen=pane.screen))
     if looked is not None:
         for key, tenant in gone:  # who has left a pane was there before
-            left = Process(tenant.key, fleet.panes[key].pid, tenant.agent, agent=tenant.agent)
+            left = tenant.process or Process(tenant.key, fleet.panes[key].pid, tenant.agent, agent=tenant.agent)
             events.append(e.ProcessSeen(at=looked, process=left))
+            events += [e.StatePathsSeen(at=looked, key=tenant.key, paths=tenant.paths)] if tenant.paths else []
+        events += [e.MountsSeen(at=looked, namespace=namespace, mounts=mounts) for namespace, mounts in fleet.mounts.items()]
         events += [e.ProcessSeen(at=looked, process=process) for process in fleet.processes.values()]
+        events += [e.StatePathsSeen(at=looked, key=key, paths=paths) for key, paths in fleet.state_paths.items()]
+        events += fleet.sessions.values()
         events.append(e.ProcessesCounted(at=looked))
         events += [e.ProcessGone(at=tenant.gone_at or looked, key=tenant.key) for _, tenant in gone]
     events += fleet.readings.values()

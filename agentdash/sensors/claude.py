@@ -7,6 +7,8 @@ the process of that number is still the one that wrote it. Elsewhere the time of
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Literal
@@ -62,8 +64,7 @@ class ClaudeSensor:
     def _read(self, process: Process, at: float) -> SessionSeen | None:
         home = (process.env or {}).get("HOME") or str(Path.home())
         try:
-            with Path(home, ".claude", "sessions", f"{process.pid}.json").open("rb") as file:
-                said = _decoder.decode(file.read(_CAP))
+            said = _decoder.decode(_read(Path(home, ".claude", "sessions", f"{process.pid}.json")))
         except (OSError, msgspec.DecodeError):
             return None
         if said.pid != process.pid or not self._wrote(said, process):
@@ -84,6 +85,15 @@ class ClaudeSensor:
         except (OSError, IndexError):
             return said.started_at / 1000 >= process.key.started - _EARLY
         return said.proc_start is None or said.proc_start.encode() == start
+
+
+def _read(path: Path) -> bytes:
+    """A plain file; of anything else, such as a pipe that would keep us waiting, nothing."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return os.read(fd, _CAP) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+    finally:
+        os.close(fd)
 
 
 def _alike(old: SessionSeen | None, new: SessionSeen) -> bool:

@@ -335,3 +335,11 @@ async def test_the_users_own_textual_theme_is_respected(monkeypatch):
     monkeypatch.setattr("textual.constants.DEFAULT_THEME", "gruvbox")
     assert make().theme == "gruvbox"
     assert make(theme="light").theme == "light"
+
+
+async def test_whoever_tells_people_is_shown_every_snapshot():
+    told = []
+    snapshots = (fleet.nobody(), fleet.everybody())
+    async with AgentDash(fleet.Still(*snapshots), fleet.frozen(), tell=told.append).run_test() as pilot:
+        await pilot.pause()
+        assert told == list(snapshots)

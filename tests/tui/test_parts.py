@@ -17,7 +17,7 @@ from agentdash.tui.theme import ASCII, STATE_WIDTH, UNICODE, Look, sign
 from agentdash.tui.widgets.evidence import known, why
 from agentdash.tui.widgets.findings import in_full, remedies, shared
 from agentdash.tui.widgets.findings import one_line as finding_line
-from agentdash.tui.widgets.fleet_list import Columns, card, nobody, one_line, titles, used
+from agentdash.tui.widgets.fleet_list import Columns, card, nobody, note, one_line, titles, used
 from agentdash.tui.widgets.footer import hints
 from agentdash.tui.widgets.header import header, sources
 from agentdash.tui.widgets.inheritance import inheritance
@@ -87,6 +87,14 @@ def test_the_timeline_has_the_states_between_what_happened():
         ["▸", "running", "turn", "open", "1m"],
         ["turn:", "started"],
     ]
+
+
+def test_who_needs_somebody_shows_on_its_parents_row():
+    running = next(w for w in SNAPSHOT.workers if w.state is State.RUNNING)
+    parent = replace(running, sandbox=Sandbox(), line="waits", below=())
+    waiting = replace(parent, below=("waiting-approval Pasteur", "failed-provider Lagrange"))
+    assert text([note(waiting)]) == "! waiting-approval Pasteur +1  waits"
+    assert text([note(parent)]) == "waits"
 
 
 def test_an_exit_says_how():

@@ -96,6 +96,14 @@ def test_what_scrolled_away_later_still_counts() -> None:
     assert worker(story, gone, cleared).state is State.BLOCKED_SANDBOX
 
 
+def test_one_that_rested_and_then_quit_was_not_stopped_by_what_its_screen_quotes() -> None:
+    one = process(11, 10, started=85.0, agent="claude", kernel=ONLINE)
+    quoted = e.PaneDrawn(at=111, key=PANE, screen=("touch: cannot touch '/home/dev/x': Read-only file system", "● Used /tmp instead.", "$"))
+    rests = e.ScreenRead(at=111, key=PANE, agent="claude", state="completed", rule="claude.finished", text="x")
+    story = [HOST_SEEN, pane(), process(10, started=80.0), one, *looked(110), rests, quoted]
+    assert worker(story, e.ProcessGone(at=112, key=one.process.key), looked(112)).state is State.EXITED  # type: ignore[attr-defined]
+
+
 def retrying(kernel: Kernel, text: str, **env: str) -> Worker:
     one = process(11, 10, started=85.0, agent="opencode", kernel=kernel, env=env)
     reading = e.ScreenRead(at=115, key=PANE, agent="opencode", state="failed-provider", rule="opencode.retrying", text=text)
@@ -144,6 +152,13 @@ def test_one_that_sits_still_and_may_not_write_what_it_needs() -> None:
     assert silent(GEMINI, at=130, kernel=HOST).state is State.UNKNOWN
     assert silent(replace(GEMINI, needed=False), at=130).state is State.UNKNOWN
     assert silent(at=130).state is State.UNKNOWN
+
+
+def test_what_would_help_is_the_folder_that_was_refused_and_not_the_one_above_it() -> None:
+    data = PathAccess("/home/dev/.local/share/opencode", "sessions", Access("read-only-mount"), needed=True)
+    found = silent(data, at=130), ran("EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'")
+    for each in found:
+        assert [f.remedy for f in each.sandbox.findings] == ['sandbox_workspace_write.writable_roots = ["/home/dev/.local/share/opencode"]']
 
 
 def test_one_that_ends_without_a_word_and_may_not_write_what_it_needs() -> None:

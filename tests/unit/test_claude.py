@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,11 @@ def test_no_file_a_torn_file_and_other_programs(home: Path) -> None:
     assert look(home) == []
     write(home)
     assert look(home, agent="gemini") == []
+
+
+def test_a_pipe_in_its_place_keeps_nobody_waiting(home: Path) -> None:
+    os.mkfifo(home / ".claude" / "sessions" / f"{PID}.json")
+    assert look(home) == []
 
 
 # ---------------------------------------------------------------- fusion

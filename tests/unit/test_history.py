@@ -54,6 +54,14 @@ def test_each_spell_says_why() -> None:
     assert [s.why for s in worker(begun(), done(at=108)).history] == ["turn open, waiting for the model", "its turn is complete"]
 
 
+def test_a_file_that_is_read_again_tells_its_states_again() -> None:
+    """Big files are read at head and tail first, and then whole."""
+    tail = [*begun(at=500.0), done(at=510)]
+    whole = [*begun(at=100.0), done(at=110), *begun(at=500.0)[1:], done(at=510)]
+    found = at(900, tail, held(600), e.FileReset(thread=T, at=600), whole, held(602))
+    assert states(found) == [("running", 100, 110), ("completed", 110, 500), ("running", 500, 510), ("completed", 510, None)]
+
+
 def test_it_is_bounded() -> None:
     turns = [x for n in range(100) for x in (*begun(at=1000.0 + 10 * n), done(at=1005.0 + 10 * n))]
     found = at(3000, turns)
@@ -182,6 +190,8 @@ def test_a_spinner_and_a_clock_are_no_signs_of_life() -> None:
     story = [*opencode(), read("running", 101), drawn(101, "⠋ Thinking (3s)")]
     spun = [drawn(101 + n, f"{'⠙⠹⠸'[n % 3]} Thinking ({n}s)") for n in range(1, 200)]
     assert at(300, story, spun).stalled == 101
+    before_it_was_known = [pane(), drawn(95, "⠋ Thinking (3s)"), *opencode()[1:], read("running", 101)]
+    assert at(300, before_it_was_known, spun).stalled == 95
     assert at(300, story, spun, drawn(290, "⠙ Thinking (199s)", "and here is a thought")).stalled is None
 
 

@@ -15,6 +15,7 @@ from agentdash.clock import VirtualClock
 from agentdash.demo.play import demo_hub
 from agentdash.facts import events as e
 from agentdash.facts.fleet import Fleet
+from agentdash.facts.kin import Kinship
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.process import Process, ProcessKey
 from agentdash.judge.fold import fold
@@ -102,16 +103,31 @@ def own(events: Iterable[e.Event]) -> list[e.Event]:
 
 
 def essence(fleet: Fleet) -> Fleet:
-    """Without what a journal leaves out."""
+    """Without what a journal leaves out, and without what was remembered before it was begun."""
+    panes = {key: replace(pane, moved_at=None) for key, pane in fleet.panes.items()}
+    fleet = replace(fleet, panes=panes, histories={}, troubles={})
     bare = {key: replace(process, cpu=0.0) for key, process in fleet.processes.items()}
-    return replace(fleet, threads={}, processes=bare, sources={n: s for n, s in fleet.sources.items() if n != "journal"}, locks=None)
+    tenants = {key: replace(tenant, process=None) for key, tenant in fleet.tenants.items()}
+    sources = {n: s for n, s in fleet.sources.items() if n != "journal"}
+    return replace(fleet, threads={}, processes=bare, tenants=tenants, sources=sources, locks=None, busy={}, kin=Kinship())
 
 
 async def test_what_was_folded_comes_back(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "journal")
     await bench.record(STORY)
     told = fold(Fleet(), [x for x in STORY if isinstance(x, RECORDED)])
-    assert essence(fold(Fleet(), own(bench.read()))) == essence(told)
+    back = fold(Fleet(), own(bench.read()))
+    assert essence(back) == essence(told)
+    assert back.histories == told.histories
+    assert [pane.moved_at for pane in back.panes.values()] == [pane.moved_at for pane in told.panes.values()]
+
+
+async def test_the_cpu_of_a_process_is_told_once_in_a_while(tmp_path: Path) -> None:
+    """Enough for seeing that it stands still."""
+    grown = [e.ProcessSeen(at=NOW + 1 + n, process=replace(CODEX, cpu=float(n))) for n in range(60)]
+    bench = Bench(tmp_path)
+    await bench.record(grown)
+    assert [x.process.cpu for x in own(bench.read()) if isinstance(x, e.ProcessSeen)] == [0.0, 20.0, 40.0]
 
 
 async def test_screens_are_told_by_what_differs(tmp_path: Path) -> None:

@@ -162,6 +162,14 @@ def test_what_codex_pushes_counts_at_once() -> None:
     assert worker(begun(), pushed("waitingOnApproval"), pushed(at=106.0), held(110)).state is State.RUNNING
 
 
+def test_who_was_answered_by_the_feeds_word_waits_no_more_whatever_screen_and_processes_say() -> None:
+    menu = read("waiting-approval", at=105.5)
+    asked_and_answered = [*in_a_pane(), called(at=104.5, ask=True), pushed("waitingOnApproval"), menu, pushed(at=106.0), *held(108, 11)]
+    found = worker(asked_and_answered)
+    assert (found.state, against(found)) == (State.RUNNING, [("screen", "codex.rule")])
+    assert worker(asked_and_answered, read("waiting-approval", rule="codex.other", at=107.0)).state is State.WAITING_APPROVAL
+
+
 def test_a_feed_that_is_gone_says_nothing() -> None:
     gone = e.SourceSeen(at=106, name="codex feed", ok=False, detail="closed")
     assert worker(begun(), pushed("waitingOnApproval"), gone, held(110)).state is State.RUNNING
@@ -312,7 +320,7 @@ def test_a_pane_whose_retries_were_stopped_is_not_ready(after: str | None) -> No
 
     failed = reads("failed-provider", 112)
     assert worker(opencode(), failed, reads(after, 113)).state is State.FAILED_PROVIDER
-    assert worker(opencode(), failed, reads("running", 113), reads("interrupted", 114)).state is State.INTERRUPTED
+    assert worker(opencode(), failed, reads("running", 113), reads("interrupted", 119)).state is State.INTERRUPTED
 
 
 def test_a_turn_stopped_after_a_long_silence_says_so() -> None:

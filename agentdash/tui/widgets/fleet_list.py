@@ -113,10 +113,13 @@ def card(row: Row, worker: Worker, cells: int, look: Look) -> tuple[Line, Line]:
 
 
 def note(worker: Worker) -> Line:
-    """What is wrong with it, or what it does."""
+    """What is wrong with it, or below it, or what it does."""
     text = worker.line or worker.judged.why if worker.state in _LINE_SAYS_MORE else worker.judged.why or worker.line
     if worker.mismatch and worker.sandbox.findings:
         return (Span(worker.sandbox.findings[0].kind, "mismatch"), Span("  " + text, "muted"))
+    if worker.below and not worker.state.needs_you:
+        more = f" +{len(worker.below) - 1}" if len(worker.below) > 1 else ""
+        return (Span(f"! {worker.below[0]}{more}", "ask"), Span("  " + text, "muted"))
     return (Span(text, "" if worker.state.needs_you else "muted"),)
 
 
