@@ -262,9 +262,9 @@ class Player:
         elif (number := self.index.number_of(share)) is not None:
             self._go(self._at(number))
         else:
-            biggest = max(self._sizes, key=self._sizes.__getitem__)
-            at = time_at(biggest, int(share * self._sizes[biggest]))
-            self.seek_time(at if at is not None else self.end)
+            size, biggest = max(((size, path) for path, size in self._sizes.items()), default=(0, None))
+            at = time_at(biggest, int(share * size)) if biggest else None
+            self.seek_time(self.end if at is None else at)
 
     def seek_time(self, at: float) -> None:
         """To a time (unix seconds)."""
