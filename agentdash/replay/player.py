@@ -128,8 +128,8 @@ class Player:
             while True:
                 if self.index.trouble:
                     raise RuntimeError(self.index.trouble)
-                changed = self._changed
                 pause = self._play()
+                changed = self._changed
                 with suppress(TimeoutError):
                     async with asyncio.timeout(pause):
                         await (changed.wait() if pause else asyncio.sleep(0))
@@ -205,7 +205,7 @@ class Player:
         if self._wanted is not None:
             complete = self.index.complete
             if (number := self.index.nth(Mark.FINDING, self._wanted)) is not None:
-                self._wanted, self.playing = None, False
+                self._wanted = None
                 self._go(self.index.cursor(number))
             elif complete:
                 self.notice, self._wanted = f"There is no finding number {self._wanted}.", None
@@ -248,9 +248,9 @@ class Player:
         return True
 
     def find_finding(self, number: int) -> None:
-        """To the n-th finding, from 1, as soon as the index has got there."""
-        self._wanted = number
-        self._wake()
+        """To the n-th finding, from 1, as soon as the index has got there; stands still until then."""
+        self._wanted, self.playing = number, False
+        self._go(self._cursor)
 
     def seek(self, share: float) -> None:
         """To a part of the whole, from 0 to 1. What the index has not got to yet is skimmed."""
