@@ -29,7 +29,7 @@ from tests.bench.home import make_home
 _MEGABYTES = 1_000
 _SEED = 6
 """Makes it out of a 0.114 recording: a line has 2.4 kB on average, half of the outputs are long."""
-_SETTLE = 30
+_SETTLE = 20
 """Seconds in which each program may do what it does behind its first screen."""
 
 
@@ -61,7 +61,7 @@ def measure(home: Path) -> None:
         if shutil.which(argv[0]) is None:
             print(f"{name:17} is not installed here")
             continue
-        runs = [_open(argv, wanted) for _ in range(3)]
+        runs = [_open(argv, wanted) for _ in range(2)]
         results[name] = best = min(runs)
         ours = results["agentdash replay"]
         print(
