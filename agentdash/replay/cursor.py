@@ -53,7 +53,8 @@ class Cursor:
         """This place, as something small that `thaw` makes a cursor of."""
         from zstandard import ZstdCompressor  # noqa: PLC0415 - starting is to be fast
 
-        return ZstdCompressor(level=1).compress(pickle.dumps(self, pickle.HIGHEST_PROTOCOL))
+        packed = ZstdCompressor(level=1).compress(pickle.dumps(self, pickle.HIGHEST_PROTOCOL))
+        return bytes(memoryview(packed))  # a copy: the original keeps room for what it might have become
 
 
 def thaw(frozen: bytes) -> Cursor:

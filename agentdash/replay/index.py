@@ -47,6 +47,8 @@ class Index:
         self._apart = _APART
         self._step = 0.0, 0.0
         """When the newest step is played, and when it was."""
+        self._striped: tuple[tuple[int, int, bool], list[Mark]] = ((0, 0, False), [])
+        """The newest answer of `stripes`, and to what."""
         self._stopped = threading.Event()
         self.times = array("d")
         """When each beat is due."""
@@ -167,6 +169,11 @@ class Index:
         known = len(self.played)
         if not known:
             return [Mark(0)] * cells
+        if (key := (known, cells, self.complete)) != self._striped[0]:
+            self._striped = key, self._stripes(known, cells)
+        return self._striped[1]
+
+    def _stripes(self, known: int, cells: int) -> list[Mark]:
         total, end = self.played[known - 1], self.share
         edges = []
         for cell in range(cells + 1):

@@ -128,8 +128,8 @@ class Player:
             while True:
                 if self.index.trouble:
                     raise RuntimeError(self.index.trouble)
-                changed = self._changed
                 pause = self._play()
+                changed = self._changed
                 with suppress(TimeoutError):
                     async with asyncio.timeout(pause):
                         await (changed.wait() if pause else asyncio.sleep(0))
@@ -205,7 +205,7 @@ class Player:
         if self._wanted is not None:
             complete = self.index.complete
             if (number := self.index.nth(Mark.FINDING, self._wanted)) is not None:
-                self._wanted, self.playing = None, False
+                self._wanted = None
                 self._go(self.index.cursor(number))
             elif complete:
                 self.notice, self._wanted = f"There is no finding number {self._wanted}.", None
@@ -248,9 +248,9 @@ class Player:
         return True
 
     def find_finding(self, number: int) -> None:
-        """To the n-th finding, from 1, as soon as the index has got there."""
-        self._wanted = number
-        self._wake()
+        """To the n-th finding, from 1, as soon as the index has got there; stands still until then."""
+        self._wanted, self.playing = number, False
+        self._go(self._cursor)
 
     def seek(self, share: float) -> None:
         """To a part of the whole, from 0 to 1. What the index has not got to yet is skimmed."""
@@ -262,9 +262,9 @@ class Player:
         elif (number := self.index.number_of(share)) is not None:
             self._go(self._at(number))
         else:
-            biggest = max(self._sizes, key=self._sizes.__getitem__)
-            at = time_at(biggest, int(share * self._sizes[biggest]))
-            self.seek_time(at if at is not None else self.end)
+            size, biggest = max(((size, path) for path, size in self._sizes.items()), default=(0, None))
+            at = time_at(biggest, int(share * size)) if biggest else None
+            self.seek_time(self.end if at is None else at)
 
     def seek_time(self, at: float) -> None:
         """To a time (unix seconds)."""

@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import time
 from datetime import datetime
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from agentdash.clock import SystemClock, VirtualClock
 from agentdash.codex.home import CodexHome, thread_id
 from agentdash.config import Config
 from agentdash.facts.events import CallEnded, Said, TokensCounted, encode
+from agentdash.facts.fleet import Fleet
 from agentdash.facts.worker import Snapshot, Worker
 from agentdash.hub import Hub
 from agentdash.judge.picture import picture
@@ -188,6 +190,21 @@ async def test_it_plays_to_the_end_and_begins_again() -> None:
         await watched.until(lambda s: len(s.workers) == 1)
         player.seek(1)
         assert (await watched.until(lambda s: len(s.workers) == 3)).workers == end.workers
+
+
+async def test_at_the_highest_speed_every_step_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentdash.replay.player._FRAME", 0.001)
+    player, _ = player_of(RECORDINGS / "0.114.0" / "spawn", speed=inf)
+    player.index.read()
+    told: list[float] = []
+    running = asyncio.create_task(player.run(lambda events: told.extend(e.at for e in events), Fleet))
+    async with asyncio.timeout(20):
+        while player.playing:  # noqa: ASYNC110 - it is asked rather than told
+            await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait([running])
+    steps = [at for at, mark in zip(player.index.times, player.index.marks, strict=True) if mark & Mark.STEP]
+    assert told[1:-1] == steps[1:]
 
 
 async def test_pauses_are_cut_short(tmp_path: Path) -> None:
