@@ -17,6 +17,13 @@ def agents_folder() -> Path:
     return user_config_path("agentdash") / "agents"
 
 
+def state_folder() -> Path:
+    """Where agentdash keeps what it writes: `$XDG_STATE_HOME/agentdash`, `~/.local/state/agentdash`, or where the platform wants it."""
+    from platformdirs import user_state_path  # noqa: PLC0415 - needed by few commands
+
+    return user_state_path("agentdash")
+
+
 class Config(msgspec.Struct, frozen=True):
     """Everything that can be set."""
 

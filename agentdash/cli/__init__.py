@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Any, Final
 
@@ -10,14 +11,18 @@ import click
 
 from agentdash import __version__
 from agentdash.cli.options import FLEET, LOOK, config_of, given_flags, options
+from agentdash.facts.text import clean_line
 
 COMMANDS: Final = {
     "demo": "screens",
     "split": "screens",
     "status": "status",
+    "wait": "wait",
+    "publish": "publish",
     "sessions": "status",
     "check": "check",
     "explain": "explain",
+    "schema": "schema",
 }
 """Each command and the module of this package that it lives in."""
 
@@ -36,6 +41,13 @@ class _Commands(click.Group):
         module = importlib.import_module(f"agentdash.cli.{COMMANDS[cmd_name]}")
         command: click.Command = getattr(module, cmd_name)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # whoever read has left; nothing is wrong
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be flushed has nowhere to go
+            return 0
 
 
 @click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -63,6 +75,6 @@ def main() -> None:
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read has left; nothing is wrong
-        sys.exit(0)
+    except OSError as problem:
+        click.echo(f"agentdash: {clean_line(str(problem))}", err=True)
+        sys.exit(2)

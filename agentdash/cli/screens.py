@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentdash.cli.options import FLEET, LOOK, config_of, flags_of, options
 from agentdash.clock import Clock, SystemClock
+from agentdash.codex.home import default_home
 from agentdash.config import Config
 from agentdash.facts.pane import PaneKey
 from agentdash.hub import Hub
+
+if TYPE_CHECKING:
+    from agentdash.report.published import Publisher
 
 
 @click.command()
@@ -45,22 +49,28 @@ def split(right: bool, size: str, **given: Any) -> None:
 def dashboard(config: Config) -> None:
     """The live dashboard."""
     from agentdash.live import live_sources
+    from agentdash.report.published import Publisher
 
     clock = SystemClock()
-    show(Hub(live_sources(config, clock), clock), clock, config)
+    publisher = Publisher(config.codex_home or default_home(), clock)
+    show(Hub(live_sources(config, clock), clock), clock, config, publisher=publisher)
 
 
-def show(hub: Hub, clock: Clock, config: Config, banner: str | None = None) -> None:
-    """Opens the screen over a hub, and runs both until it is closed."""
+def show(hub: Hub, clock: Clock, config: Config, banner: str | None = None, publisher: Publisher | None = None) -> None:
+    """Opens the screen over a hub, and runs both until it is closed; meanwhile the publisher tells others what is seen."""
     from agentdash.tui.app import AgentDash
     from agentdash.tui.options import Options
 
     async def both() -> None:
-        running = asyncio.create_task(hub.run())
+        running = [asyncio.create_task(hub.run())]
+        if publisher is not None:
+            running.append(asyncio.create_task(publisher.keep(hub)))
         try:
             await AgentDash(hub, clock, options=Options(config.ascii, config.theme, banner), jump=_jump).run_async()
         finally:
-            running.cancel()
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running)
 
     asyncio.run(both())
 

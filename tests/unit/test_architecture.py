@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "replay": {"facts", "judge", "codex", "sensors", "hub", "replay", "clock"},
     "live": {"facts", "judge", "codex", "sensors", "hub", "clock", "config"},
     "demo": {"facts", "judge", "codex", "sensors", "hub", "replay", "clock", "demo"},
-    "report": {"facts", "judge", "codex", "hub", "replay", "config", "report"},
+    "report": {"facts", "judge", "codex", "hub", "replay", "clock", "config", "report"},
     "tui": {"facts", "judge", "hub", "replay", "clock", "tui"},
     "config": {"facts", "config"},
     "clock": set(),
