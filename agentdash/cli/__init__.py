@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "check": "check",
     "explain": "explain",
     "schema": "schema",
+    "config": "config",
 }
 """Each command and the module of this package that it lives in."""
 

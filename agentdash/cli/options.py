@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from agentdash.config import THEMES, Config
+from agentdash.config import THEMES, Config, ConfigProblem, Setting, load
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
@@ -43,18 +43,21 @@ def given_flags(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def config_of(given: dict[str, Any]) -> Config:
-    """Flags before the subcommand and after it are the same flags; the later one wins."""
+    """The configuration in force. Flags before the subcommand and after it are the same flags; the later one wins."""
+    return settings_of(given)[0]
+
+
+def settings_of(given: dict[str, Any]) -> tuple[Config, list[Setting]]:
+    """The same, and where each option comes from."""
     context = click.get_current_context()
     flags = {**(context.find_object(dict) or {}), **given_flags(given)}
-    return Config(
-        codex_home=flags.get("codex_home"),
-        tmux=not flags.get("no_tmux"),
-        socket_names=tuple(flags.get("socket_names", ())),
-        socket_paths=tuple(flags.get("socket_paths", ())),
-        ascii=bool(flags.get("ascii")),
-        theme=flags.get("theme"),
-        sessions=None if flags.get("everything") else Config().sessions,
-    )
+    chosen = {name: flags[name] for name in ("codex_home", "socket_names", "socket_paths", "ascii", "theme") if name in flags}
+    chosen |= {"tmux": False} if flags.get("no_tmux") else {}
+    chosen |= {"sessions": None} if flags.get("everything") else {}
+    try:
+        return load(chosen)
+    except ConfigProblem as problem:
+        raise click.UsageError(problem.lines[0]) from problem
 
 
 def flags_of(config: Config) -> list[str]:

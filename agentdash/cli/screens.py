@@ -52,21 +52,24 @@ def dashboard(config: Config) -> None:
     from agentdash.report.published import Publisher
 
     clock = SystemClock()
-    publisher = Publisher(config.codex_home or default_home(), clock)
+    publisher = Publisher(config.codex_home or default_home(), clock) if config.publish else None
     show(Hub(live_sources(config, clock), clock), clock, config, publisher=publisher)
 
 
 def show(hub: Hub, clock: Clock, config: Config, banner: str | None = None, publisher: Publisher | None = None) -> None:
     """Opens the screen over a hub, and runs both until it is closed; meanwhile the publisher tells others what is seen."""
+    from agentdash.cli.config import checked_keys
     from agentdash.tui.app import AgentDash
     from agentdash.tui.options import Options
+
+    options = Options(config.ascii, config.theme, banner, keys=checked_keys(config))
 
     async def both() -> None:
         running = [asyncio.create_task(hub.run())]
         if publisher is not None:
             running.append(asyncio.create_task(publisher.keep(hub)))
         try:
-            await AgentDash(hub, clock, options=Options(config.ascii, config.theme, banner), jump=_jump).run_async()
+            await AgentDash(hub, clock, options=options, jump=_jump).run_async()
         finally:
             for task in running:
                 task.cancel()

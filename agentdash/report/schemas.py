@@ -9,10 +9,11 @@ import msgspec
 from agentdash.report.check import CheckReport
 from agentdash.report.screen import ScreenReport
 from agentdash.report.sessions import SessionsReport
+from agentdash.report.settings import SettingsReport
 from agentdash.report.status import StatusReport
 from agentdash.report.wait import ChangeReport, WaitReport
 
-_DOCUMENTS: Final = (StatusReport, ChangeReport, WaitReport, CheckReport, SessionsReport, ScreenReport)
+_DOCUMENTS: Final = (StatusReport, ChangeReport, WaitReport, CheckReport, SessionsReport, ScreenReport, SettingsReport)
 
 
 def name_of(document: type[msgspec.Struct]) -> str:

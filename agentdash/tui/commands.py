@@ -15,7 +15,7 @@ from agentdash.tui.theme import word
 if TYPE_CHECKING:
     from agentdash.tui.app import AgentDash
 
-_OFFERED = tuple(key for key in KEYS if key.on == "app" and key.id != "palette")
+_OFFERED = tuple(key.id for key in KEYS if key.on == "app" and key.id != "palette")
 
 
 def _help(key: Key) -> str:
@@ -27,15 +27,19 @@ class Actions(Provider):
 
     async def discover(self) -> Hits:
         """All of them."""
-        for key in _OFFERED:
+        for key in self._offered():
             yield DiscoveryHit(Content(key.label), self._run(key), help=_help(key))
 
     async def search(self, query: str) -> Hits:
         """Those whose label or help fits."""
         matcher = self.matcher(query)
-        for key in _OFFERED:
+        for key in self._offered():
             if (score := max(matcher.match(key.label), matcher.match(key.help) / 2)) > 0:
                 yield Hit(score, Content(key.label), self._run(key), help=_help(key))
+
+    def _offered(self) -> list[Key]:
+        app: AgentDash = self.app  # type: ignore[assignment]
+        return [app.keys[name] for name in _OFFERED]
 
     def _run(self, key: Key) -> IgnoreReturnCallbackType:
         return partial(self.app.run_action, f"app.{key.action}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
 from textual.binding import Binding, BindingType
+from textual.keys import Keys
 
 Group = Literal["Move", "Find", "Look", "Take along", "Program"]
 
@@ -31,6 +33,7 @@ class Key(NamedTuple):
         return tuple(_SHOWN.get(key, key) for key in self.keys.split(","))
 
 
+_NAMED: Final = frozenset(key.value for key in Keys)
 _SHOWN: Final = {"pagedown": "pgdn", "pageup": "pgup", "escape": "esc", "f1": "F1"}
 
 KEYS: Final = (
@@ -67,6 +70,55 @@ KEYS: Final = (
 )
 BY_ID: Final = {key.id: key for key in KEYS}
 GROUPS: Final[tuple[Group, ...]] = ("Move", "Find", "Look", "Take along", "Program")
+
+
+class KeysProblem(Exception):  # noqa: N818 - it is said to the user as it is
+    """A key cannot be given to an action; says which and why."""
+
+    def __init__(self, action: str, what: str) -> None:
+        super().__init__(f"keys.{action}: {what}")
+        self.action = action
+
+
+def remapped(wanted: Mapping[str, str]) -> dict[str, Key]:
+    """The table, by id, with other keys for some actions.
+
+    Args:
+        wanted: keys by the action's id, separated by commas, as Textual spells them: `J,ctrl+n`, `f2`, `!`.
+
+    Raises:
+        KeysProblem: there is no such action or key, or a key would do two things.
+    """
+    table = dict(BY_ID)
+    for name, keys in wanted.items():
+        if (key := table.get(name)) is None:
+            raise KeysProblem(name, f"no such action; there are {', '.join(k.id for k in KEYS if k.on != 'textual')}")
+        if key.on == "textual":
+            raise KeysProblem(name, f"{key.shown[0]} is Textual's own and cannot be changed")
+        table[name] = key._replace(keys=",".join(_known(name, part.strip()) for part in keys.split(",")))
+    taken: dict[str, str] = {}
+    for name, key in table.items():
+        for part in key.keys.split(","):
+            if (other := taken.setdefault(_spelled(part), name)) != name:
+                raise KeysProblem(name if name in wanted else other, f"{part} already means `{other if name in wanted else name}`")
+    return table
+
+
+def keymap(wanted: Mapping[str, str]) -> dict[str, str]:
+    """The same as Textual wants it: characters by their names."""
+    return {name: ",".join(_spelled(part) for part in remapped(wanted)[name].keys.split(",")) for name in wanted}
+
+
+def _spelled(key: str) -> str:
+    """`exclamation_mark` for `!`."""
+    return next(iter(Binding.make_bindings([Binding(key, "x")]))).key
+
+
+def _known(action: str, key: str) -> str:
+    name = key.rpartition("+")[2] if len(key) > 1 else key
+    if (len(name) == 1 and name.isprintable() and name != " ") or name in _NAMED:
+        return key
+    raise KeysProblem(action, f"{key!r} is no key")
 
 
 def bindings(*ids: str) -> list[BindingType]:

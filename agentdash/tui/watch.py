@@ -9,6 +9,7 @@ from agentdash.clock import Clock
 from agentdash.facts.text import clean_line
 from agentdash.facts.worker import Snapshot, Worker
 from agentdash.tui.filter import Filter
+from agentdash.tui.keys import keymap, remapped
 from agentdash.tui.options import Feed, Options
 from agentdash.tui.screens.fleet import FleetScreen
 from agentdash.tui.theme import ASCII, THEMES, UNICODE, Look
@@ -34,6 +35,9 @@ class Watch(App[None]):
         self.theme = options.theme or own
         self.set_class(options.ascii, "-ascii")
         self.options = options
+        self.keys = remapped(options.keys)
+        """The table of keys, by id, as its user has it."""
+        self.set_keymap(keymap(options.keys))
         self.glyphs = ASCII if options.ascii else UNICODE
         self.root = FleetScreen(self.glyphs)
         self.snapshot: Snapshot | None = None

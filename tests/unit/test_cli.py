@@ -14,7 +14,7 @@ import pytest
 from agentdash import __version__
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
-BLANK = {"TMUX": "", "CODEX_HOME": "/nonexistent"}
+BLANK = {"TMUX": "", "CODEX_HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", "XDG_STATE_HOME": "/nonexistent"}
 
 
 def agentdash(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
