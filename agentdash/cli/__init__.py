@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "explain": "explain",
     "schema": "schema",
     "config": "config",
+    "doctor": "doctor",
 }
 """Each command and the module of this package that it lives in."""
 

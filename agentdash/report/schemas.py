@@ -7,13 +7,14 @@ from typing import Any, Final, get_args, get_type_hints
 import msgspec
 
 from agentdash.report.check import CheckReport
+from agentdash.report.doctor import DoctorReport
 from agentdash.report.screen import ScreenReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.settings import SettingsReport
 from agentdash.report.status import StatusReport
 from agentdash.report.wait import ChangeReport, WaitReport
 
-_DOCUMENTS: Final = (StatusReport, ChangeReport, WaitReport, CheckReport, SessionsReport, ScreenReport, SettingsReport)
+_DOCUMENTS: Final = (StatusReport, ChangeReport, WaitReport, CheckReport, SessionsReport, ScreenReport, SettingsReport, DoctorReport)
 
 
 def name_of(document: type[msgspec.Struct]) -> str:

@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "hub": {"facts", "judge", "clock"},
     "replay": {"facts", "judge", "codex", "sensors", "hub", "replay", "clock"},
     "live": {"facts", "judge", "codex", "sensors", "hub", "clock", "config"},
+    "doctor": {"facts", "codex", "sensors", "clock", "config", "report"},
     "demo": {"facts", "judge", "codex", "sensors", "hub", "replay", "clock", "demo"},
     "report": {"facts", "judge", "codex", "hub", "replay", "clock", "config", "report"},
     "tui": {"facts", "judge", "hub", "replay", "clock", "tui"},
