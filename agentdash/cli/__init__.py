@@ -15,7 +15,7 @@ from agentdash.facts.text import clean_line
 
 COMMANDS: Final = {
     "demo": "screens",
-    "split": "screens",
+    "split": "split",
     "status": "status",
     "wait": "wait",
     "publish": "publish",
@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "schema": "schema",
     "config": "config",
     "doctor": "doctor",
+    "completion": "completion",
 }
 """Each command and the module of this package that it lives in."""
 
@@ -54,18 +55,24 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @options(FLEET, LOOK)
+@click.option("--close-with", metavar="PANE", hidden=True, help="Close together with a pane of the server that agentdash runs in.")
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
-def app(context: click.Context, /, **given: Any) -> None:
+def app(context: click.Context, /, close_with: str | None, **given: Any) -> None:
     """What every coding agent is doing, why, and in which sandbox: configured beside got.
 
     Without a command: the live dashboard.
+
+    \b
+    agentdash                         your Codex home and your tmux server
+    agentdash -L work --theme light   a further tmux server, and other colours
     """
     context.obj = given_flags(given)
     if context.invoked_subcommand is None:
         from agentdash.cli.screens import dashboard
+        from agentdash.sensors.tmux import beside
 
-        dashboard(config_of({}))
+        dashboard(config_of({}), beside(close_with) if close_with else None)
 
 
 def main() -> None:

@@ -22,6 +22,10 @@ def check(targets: tuple[str, ...], as_json: bool, **given: Any) -> int:
     """Audit rollouts from their files alone: some, or all of a Codex home.
 
     Exit code 0: nothing was found. 1: there are findings. 2: something could not be read.
+
+    \b
+    agentdash check                        all of the Codex home
+    agentdash check 01a1fa8b session.jsonl --json
     """
     home = CodexHome(config_of(given).codex_home or default_home())
     if not targets and (trouble := problem(home)) is not None:

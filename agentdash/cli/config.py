@@ -25,7 +25,11 @@ def config() -> None:
 
 @config.command()
 def default() -> None:
-    """Print a file with every option, its comment and its default."""
+    """Print a file with every option, its comment and its default.
+
+    \b
+    agentdash config default > config.toml
+    """
     from agentdash.tui.keys import KEYS
 
     click.echo(default_text({key.id: key.keys for key in KEYS if key.on != "textual"}), nl=False)

@@ -37,6 +37,17 @@ def options(*groups: tuple[Callable[[_F], _F], ...]) -> Callable[[_F], _F]:
     return add
 
 
+def _workers(context: click.Context, parameter: click.Parameter, begun: str) -> list[Any]:
+    from agentdash.cli.completion import workers
+
+    return list(workers(context, parameter, begun))
+
+
+def target_argument(*, required: bool) -> Callable[[_F], _F]:
+    """The argument that names a worker."""
+    return click.argument("target", required=required, shell_complete=_workers)
+
+
 def given_flags(values: dict[str, Any]) -> dict[str, Any]:
     """Those that were really given."""
     return {name: value for name, value in values.items() if value not in (None, ())}

@@ -1,14 +1,13 @@
-"""Commands that open a screen: the dashboard (without a command), `demo`, `split`."""
+"""What opens a screen: the dashboard (without a command) and `demo`."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from agentdash.cli.options import FLEET, LOOK, config_of, flags_of, options
+from agentdash.cli.options import LOOK, config_of, options
 from agentdash.clock import Clock, SystemClock
 from agentdash.codex.home import default_home
 from agentdash.config import Config
@@ -17,13 +16,21 @@ from agentdash.hub import Hub
 
 if TYPE_CHECKING:
     from agentdash.report.published import Publisher
+    from agentdash.tui.app import AgentDash
+
+_GLANCE: Final = 0.5
+"""Seconds between two looks at whether a pane is still there."""
 
 
 @click.command()
 @options(LOOK)
 @click.option("--speed", type=click.FloatRange(0.1, 100), default=1.0, show_default=True, help="How fast the day goes by.")
 def demo(speed: float, **given: Any) -> None:
-    """The dashboard over sessions that ship with agentdash, moving. Needs neither tmux nor Codex."""
+    """The dashboard over sessions that ship with agentdash, moving. Needs neither tmux nor Codex.
+
+    \b
+    agentdash demo --speed 4
+    """
     from agentdash.demo.play import demo_hub
 
     config = config_of(given)
@@ -31,33 +38,28 @@ def demo(speed: float, **given: Any) -> None:
     show(hub, clock, config, banner="DEMO")
 
 
-@click.command()
-@options(FLEET, LOOK)
-@click.option("--right/--below", "right", default=True, help="Where the dashboard goes.  [default: right]")
-@click.option("--size", default="40%", show_default=True, metavar="SIZE", help="Columns or rows, or a share with %.")
-def split(right: bool, size: str, **given: Any) -> None:
-    """Open the dashboard in a tmux split beside this pane."""
-    from agentdash.sensors.tmux_actions import TmuxRefusedError
-    from agentdash.sensors.tmux_actions import split as open_split
-
-    try:
-        open_split("right" if right else "below", size, [sys.executable, "-m", "agentdash", *flags_of(config_of(given))])
-    except TmuxRefusedError as refusal:
-        raise click.UsageError(str(refusal)) from refusal
-
-
-def dashboard(config: Config) -> None:
-    """The live dashboard."""
+def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
+    """The live dashboard; it closes together with a pane, if asked."""
     from agentdash.live import live_sources
     from agentdash.report.published import Publisher
 
     clock = SystemClock()
     publisher = Publisher(config.codex_home or default_home(), clock) if config.publish else None
-    show(Hub(live_sources(config, clock), clock), clock, config, publisher=publisher)
+    show(Hub(live_sources(config, clock), clock), clock, config, publisher=publisher, close_with=close_with)
 
 
-def show(hub: Hub, clock: Clock, config: Config, banner: str | None = None, publisher: Publisher | None = None) -> None:
-    """Opens the screen over a hub, and runs both until it is closed; meanwhile the publisher tells others what is seen."""
+def show(
+    hub: Hub,
+    clock: Clock,
+    config: Config,
+    banner: str | None = None,
+    publisher: Publisher | None = None,
+    close_with: PaneKey | None = None,
+) -> None:
+    """Opens the screen over a hub, and runs both until it, or the pane `close_with`, is closed.
+
+    Meanwhile the publisher tells others what is seen.
+    """
     from agentdash.cli.config import checked_keys
     from agentdash.tui.app import AgentDash
     from agentdash.tui.options import Options
@@ -68,14 +70,27 @@ def show(hub: Hub, clock: Clock, config: Config, banner: str | None = None, publ
         running = [asyncio.create_task(hub.run())]
         if publisher is not None:
             running.append(asyncio.create_task(publisher.keep(hub)))
+        app = AgentDash(hub, clock, options=options, jump=_jump)
+        if close_with is not None:
+            running.append(asyncio.create_task(_close_with(app, hub, close_with)))
         try:
-            await AgentDash(hub, clock, options=options, jump=_jump).run_async()
+            await app.run_async()
         finally:
             for task in running:
                 task.cancel()
             await asyncio.wait(running)
 
     asyncio.run(both())
+
+
+async def _close_with(app: AgentDash, hub: Hub, pane: PaneKey) -> None:
+    """Ends the app when a pane is not there any more."""
+    name = "tmux" if pane.server == "default" else f"tmux {pane.server.removeprefix('-L ')}"
+    while True:
+        await asyncio.sleep(_GLANCE)
+        server = hub.fleet.sources.get(name)
+        if server is not None and server.ok and pane not in hub.fleet.panes:
+            app.exit()
 
 
 async def _jump(key: PaneKey) -> str | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentdash.cli.options import FLEET, config_of, options
+from agentdash.cli.options import FLEET, config_of, options, target_argument
 
 if TYPE_CHECKING:
     from agentdash.config import Config
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @options(FLEET)
-@click.argument("target", required=False)
+@target_argument(required=False)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.status/1.")
 @click.option("--watch", is_flag=True, help="Go on: one line of JSON for every change, schema agentdash.change/1.")
 def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from agentdash.cli.fleet import Via, chosen, follow, nobody, tell, via_report
-from agentdash.cli.options import FLEET, config_of, options
+from agentdash.cli.options import FLEET, config_of, options, target_argument
 from agentdash.cli.output import until_unheard
 from agentdash.config import Config
 from agentdash.facts.worker import State, Worker
@@ -41,7 +41,7 @@ class _States(click.ParamType):  # type: ignore[type-arg]
 
 @click.command()
 @options(FLEET)
-@click.argument("target")
+@target_argument(required=True)
 @click.option("--until", type=_States(), metavar="STATE[,STATE...]", help="The states to wait for.  [default: all but running and unknown]")
 @click.option("--timeout", type=click.FloatRange(0), metavar="SECONDS", help="How long to wait at most.  [default: for ever]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.wait/1.")

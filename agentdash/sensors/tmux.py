@@ -84,6 +84,12 @@ def current_pane(environ: Mapping[str, str] = os.environ) -> PaneKey | None:
     return PaneKey(_server(socket, _folder(environ)).label, pane) if socket and re.fullmatch(r"%\d+", pane) else None
 
 
+def beside(pane: str, environ: Mapping[str, str] = os.environ) -> PaneKey | None:
+    """A pane, by its id, of the server that agentdash runs in."""
+    here = current_pane(environ)
+    return PaneKey(here.server, pane) if here else None
+
+
 def own_socket(environ: Mapping[str, str] = os.environ) -> Path | None:
     """The socket of the tmux server that agentdash runs in, by `TMUX`."""
     parts = environ.get("TMUX", "").rsplit(",", 2)  # socket, server's pid, session
