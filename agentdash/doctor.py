@@ -138,7 +138,7 @@ def _homes(home: CodexHome, world: _World) -> Iterator[CheckReport]:
         yield from _unreadable(files)
     used = {Path(p.env["CODEX_HOME"]) for p in world.processes.values() if p.agent == "codex" and p.env and p.env.get("CODEX_HOME")}
     for other in sorted(used - {home.root, home.root.resolve()}):
-        yield CheckReport("codex home", "warn", f"a running Codex uses {other}, which is not watched", f"agentdash --codex-home {other}")
+        yield CheckReport("other codex home", "warn", f"a running Codex uses {other}, which is not watched", f"agentdash --codex-home {other}")
 
 
 def _unreadable(files: list[Path]) -> Iterator[CheckReport]:

@@ -8,13 +8,24 @@ import msgspec
 
 from agentdash.report.check import CheckReport
 from agentdash.report.doctor import DoctorReport
+from agentdash.report.explain import ExplainReport
 from agentdash.report.screen import ScreenReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.settings import SettingsReport
 from agentdash.report.status import StatusReport
 from agentdash.report.wait import ChangeReport, WaitReport
 
-_DOCUMENTS: Final = (StatusReport, ChangeReport, WaitReport, CheckReport, SessionsReport, ScreenReport, SettingsReport, DoctorReport)
+_DOCUMENTS: Final = (
+    StatusReport,
+    ChangeReport,
+    WaitReport,
+    ExplainReport,
+    CheckReport,
+    SessionsReport,
+    ScreenReport,
+    SettingsReport,
+    DoctorReport,
+)
 
 
 def name_of(document: type[msgspec.Struct]) -> str:

@@ -47,7 +47,7 @@ def test_the_document(home: Path) -> None:
 
 def test_a_home_that_is_missing_or_of_a_later_codex(home: Path) -> None:
     world = doctor._World(Config(tmux=False), None)
-    (missing,) = doctor._homes(CodexHome(home / "nothing"), world)
+    missing, *_ = doctor._homes(CodexHome(home / "nothing"), world)
     assert (missing.level, "does not exist" in missing.detail) == ("warn", True)
     for path in home.rglob("*.jsonl"):
         path.write_text(path.read_text().replace('"cli_version":"0.169.0"', '"cli_version":"0.170.2"'))

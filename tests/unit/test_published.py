@@ -19,7 +19,6 @@ from agentdash.facts.process import Kernel
 from agentdash.facts.worker import Snapshot, State
 from agentdash.report.published import TOO_OLD, Published, Publisher, UnpublishedError, outdated, read_published, status_file, unreachable
 from agentdash.sensors.confined import confinement, linux_confinement
-from agentdash.sensors.macos import sandboxed
 
 BOXED, FREE = Kernel(seccomp=2, no_new_privs=True), Kernel(seccomp=0, no_new_privs=False)
 
@@ -128,8 +127,3 @@ def test_who_is_confined(kernel: Kernel | None, first: str, environ: dict[str, s
 
 def test_we_are_not(tmp_path: Path) -> None:
     assert confinement(tmp_path / "no-socket", {}) is None
-
-
-@pytest.mark.parametrize(("answer", "means"), [(1, True), (0, False), (-1, None)])
-def test_what_macos_answers(answer: int, means: bool | None) -> None:
-    assert sandboxed(42, lambda pid, operation, kind: answer) is means
