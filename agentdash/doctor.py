@@ -23,6 +23,7 @@ from agentdash.config import Config, config_file, state_folder
 from agentdash.facts.events import HostSeen, PaneSeen, ProcessSeen, SourceSeen, ThreadStarted
 from agentdash.facts.process import Kernel, Process
 from agentdash.facts.text import clean_line
+from agentdash.judge.border import is_apart
 from agentdash.report.doctor import CheckReport, DoctorReport
 from agentdash.report.published import START, UnpublishedError, outdated, read_published, status_file
 from agentdash.sensors.confined import confinement
@@ -138,7 +139,9 @@ def _homes(home: CodexHome, world: _World) -> Iterator[CheckReport]:
         yield from _unreadable(files)
     used = {Path(p.env["CODEX_HOME"]) for p in world.processes.values() if p.agent == "codex" and p.env and p.env.get("CODEX_HOME")}
     for other in sorted(used - {home.root, home.root.resolve()}):
-        yield CheckReport("other codex home", "warn", f"a running Codex uses {other}, which is not watched", f"agentdash --codex-home {other}")
+        yield CheckReport(
+            "other codex home", "warn", f"a running Codex uses {other}, which is not watched", f"agentdash --codex-home {other}"
+        )
 
 
 def _unreadable(files: list[Path]) -> Iterator[CheckReport]:
@@ -187,20 +190,12 @@ def _tmux(config: Config, boxed: str | None, world: _World) -> Iterator[CheckRep
 
 def _server(server: str, process: Process, own: Kernel | None) -> Iterator[CheckReport]:
     restart = "what is started in its panes stays so, whatever is approved: restart it outside"
-    if _boxed(process.kernel, own):
+    if process.kernel is not None and own is not None and is_apart(process.kernel, own):
         yield CheckReport(f"tmux {server}", "fail", f"the server (pid {process.pid}) itself runs inside of a sandbox", restart)
     flags = sorted(name for name in process.env or {} if name.startswith("CODEX_SANDBOX"))
     if flags:
         advice = f"new panes inherit what is not true of them: tmux set-environment -g -r {flags[0]}"
         yield CheckReport(f"tmux {server}", "warn", f"the server's environment has {', '.join(flags)}", advice)
-
-
-def _boxed(kernel: Kernel | None, own: Kernel | None) -> bool:
-    """More is enforced on it than on ourselves."""
-    if kernel is None or own is None:
-        return False
-    filtered = kernel.seccomp == 2 and own.seccomp != 2
-    return filtered or any(a is not None and b is not None and a != b for a, b in ((kernel.net, own.net), (kernel.pid, own.pid)))
 
 
 # ---------------------------------------------------------------- processes, files, terminal

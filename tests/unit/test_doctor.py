@@ -16,7 +16,7 @@ from agentdash.facts.process import Kernel, Process, ProcessKey
 from agentdash.report.doctor import CheckReport
 from tests.unit.test_cli import RECORDINGS, agentdash
 
-FREE = Kernel(seccomp=0, no_new_privs=False, net=1, pid=1, mnt=1)
+FREE = Kernel(seccomp=0, no_new_privs=False, net=1, pid=1, mnt=1, user=1)
 
 
 def by_name(checks: list[CheckReport]) -> dict[str, CheckReport]:
@@ -67,7 +67,7 @@ def test_files_that_cannot_be_read(home: Path, monkeypatch: pytest.MonkeyPatch) 
     [
         (FREE, {}, []),
         (Kernel(seccomp=2, no_new_privs=True, net=1, pid=1), {}, ["fail"]),
-        (Kernel(seccomp=0, no_new_privs=False, net=2, pid=1), {}, ["fail"]),
+        (Kernel(seccomp=0, no_new_privs=False, net=1, pid=2, mnt=2, user=2), {}, ["fail"]),
         (FREE, {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}, ["warn"]),
         (None, None, []),
     ],
