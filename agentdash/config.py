@@ -15,12 +15,29 @@ import msgspec
 from msgspec import Meta
 
 from agentdash.facts.text import clean_line
+from agentdash.facts.worker import State
 
 Theme = Literal["dark", "light", "high-contrast", "colour-blind", "terminal"]
 THEMES: Final[tuple[str, ...]] = get_args(Theme)
 """Names of `tui.theme.THEMES`, here for those who must not import Textual."""
 ENVIRONMENT: Final = {"codex_home": "CODEX_HOME"}
 """Options that a variable sets, too."""
+
+
+class Notices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """On entering which states somebody is told, and how; nothing is said by default."""
+
+    bell: Annotated[tuple[State, ...], Meta(description="States that ring the terminal's bell.", examples=[["waiting-approval"]])] = ()
+    terminal: Annotated[
+        tuple[State, ...], Meta(description="States of which the terminal is told (OSC 9 and OSC 777), to show it as it likes.")
+    ] = ()
+    desktop: Annotated[tuple[State, ...], Meta(description="States that make a desktop notification (`notify-send`, `osascript`).")] = ()
+    pause: Annotated[float, Meta(ge=0, description="Seconds in which the same worker is not spoken of again.")] = 30.0
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything is to be said at all."""
+        return bool(self.bell or self.terminal or self.desktop)
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -46,6 +63,10 @@ class Config(msgspec.Struct, frozen=True):
     ] = None
     """None: `agents` beside the file."""
     publish: Annotated[bool, Meta(description="Whether the dashboard keeps the status file that agents inside of sandboxes read.")] = True
+    stalled_after: Annotated[
+        float, Meta(gt=0, description="Seconds without output, CPU and I/O after which a worker that runs is marked as stalled.")
+    ] = 120.0
+    notices: Annotated[Notices, Meta(description="Who is told when a worker enters a state; nobody by default.")] = Notices()
     keys: Annotated[dict[str, str], Meta(description="Other keys for an action, by its id, separated by commas.")] = {}
 
     @property
@@ -148,7 +169,9 @@ def read(text: str, path: Path) -> dict[str, Any]:
         except (KeyError, msgspec.ValidationError) as error:
             what = str(error) if isinstance(error, msgspec.ValidationError) else f"no such option; there are {', '.join(defaults())}"
             what += f"; there are {', '.join(THEMES)}" if name == "theme" else ""
-            problems.append(f"{shown}:{_line(text, name)}: {clean_line(name)}: {clean_line(what)}")
+            inner = re.search(r"(?:\$\.|unknown field `)(\w+)", what) if name == "notices" else None
+            line = line_of(text, name, inner[1]) if inner else _line(text, name)
+            problems.append(f"{shown}:{line}: {clean_line(name)}: {clean_line(what)}")
     if problems:
         raise ConfigProblem(*problems)
     return options
@@ -166,15 +189,21 @@ def default_text(keys: Mapping[str, str]) -> str:
         keys: the keys of every action, by its id.
     """
     lines = ["# agentdash's options. What is commented out shows the default, or an example where there is none."]
-    for field in _fields():
-        meta = _meta(field.name)
-        value = (meta.examples or [None])[0]
-        if field.name == "keys":
-            lines += ["", f"# {meta.description}", "#[keys]", *(f"#{name} = {_toml(shown)}" for name, shown in keys.items())]
+    for name, default in defaults().items():
+        about = _meta(Config, name)
+        if isinstance(default, msgspec.Struct):
+            lines += ["", f"# {about.description}", f"#[{name}]"]
+            for field in msgspec.structs.fields(default):
+                lines += [f"# {_meta(type(default), field.name).description}", _option(type(default), field.name, field.default)]
+        elif name == "keys":
+            lines += ["", f"# {about.description}", "#[keys]", *(f"#{action} = {_toml(shown)}" for action, shown in keys.items())]
         else:
-            value = value if value is not None else field.default
-            lines += ["", f"# {meta.description}", f"#{field.name} = {_toml(value)}"]
+            lines += ["", f"# {about.description}", _option(Config, name, default)]
     return "\n".join(lines) + "\n"
+
+
+def _option(struct: type[msgspec.Struct], name: str, default: Any) -> str:
+    return f"#{name} = {_toml((_meta(struct, name).examples or [default])[0])}"
 
 
 def line_of(text: str, name: str, key: str) -> int:
@@ -199,9 +228,9 @@ def _fields() -> tuple[msgspec.structs.FieldInfo, ...]:
     return msgspec.structs.fields(Config)
 
 
-def _meta(name: str) -> Meta:
-    """Its description and example."""
-    return next(m for m in get_type_hints(Config, include_extras=True)[name].__metadata__ if isinstance(m, Meta) and m.description)
+def _meta(struct: type[msgspec.Struct], name: str) -> Meta:
+    """An option's description and example."""
+    return next(m for m in get_type_hints(struct, include_extras=True)[name].__metadata__ if isinstance(m, Meta) and m.description)
 
 
 def _convert(name: str, value: Any) -> Any:
@@ -226,4 +255,4 @@ def _line(text: str, key: str, start: int = 0) -> int:
 
 def _toml(value: Any) -> str:
     """A value as TOML writes it; JSON's way is the same for all that there is here."""
-    return msgspec.json.encode(list(value) if isinstance(value, tuple) else value).decode()
+    return msgspec.json.encode(value).decode()

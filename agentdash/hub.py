@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Final, Protocol
 
 from agentdash.clock import Clock
-from agentdash.facts.events import Event, SourceSeen
+from agentdash.facts.events import Event, ScreenRead, SessionSeen, SourceSeen, StatusPushed, TurnEnded
 from agentdash.facts.fleet import Fleet
 from agentdash.facts.text import clean_line
 from agentdash.facts.worker import Snapshot
 from agentdash.judge.fold import fold
-from agentdash.judge.picture import Memo, picture
+from agentdash.judge.picture import STALLED_AFTER, Memo, picture
 
 Emit = Callable[[Sequence[Event]], None]
 
@@ -24,6 +25,8 @@ _SPACING, _SUSTAINED = 0.1, 0.25
 """Seconds between two snapshots, at least; and while they do not stop coming. News after a pause is drawn at once."""
 _BURST: Final = 5.0
 """Snapshots that may follow each other at the shorter distance."""
+_URGENT: Final = (StatusPushed, ScreenRead, SessionSeen, TurnEnded)
+"""Events that may mean that a worker needs somebody: they do not wait for the longer distance."""
 _SLICE: Final = 2_000
 """Events folded before the loop gets its turn again."""
 _RETRY: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
@@ -50,14 +53,17 @@ class Hub:
     Args:
         sources: where events come from; for `once` in the order in which they are asked.
         clock: what tells the time.
+        stalled_after: seconds without a sign of life after which a worker that runs has stalled.
     """
 
-    def __init__(self, sources: Sequence[Source], clock: Clock) -> None:
-        self._sources, self._clock = sources, clock
+    def __init__(self, sources: Sequence[Source], clock: Clock, *, stalled_after: float = STALLED_AFTER) -> None:
+        self._sources, self._clock, self._stalled_after = sources, clock, stalled_after
         self._pending: list[Event] = []
-        self._news = asyncio.Event()
+        self._news, self._urgent = asyncio.Event(), asyncio.Event()
         self._drawn = asyncio.Event()
         self._memo = Memo()
+        self._due: float | None = None
+        """When the newest picture will be another one by itself."""
         self._health: dict[str, tuple[bool, str]] = {}
         """What each source said last of itself."""
         self.fleet = Fleet()
@@ -70,6 +76,8 @@ class Hub:
         if news := [event for event in events if not self._is_old(event)]:
             self._pending.extend(news)
             self._news.set()
+            if any(isinstance(event, _URGENT) for event in news):
+                self._urgent.set()
 
     async def once(self) -> Snapshot:
         """Asks every source once and judges what they said."""
@@ -78,7 +86,7 @@ class Hub:
                 self.fleet = fold(self.fleet, await source.look(self.fleet))
             except Exception as error:  # a broken source must not take the others' facts away
                 self.fleet = fold(self.fleet, [_failed(source, error, self._clock.now())])
-        return picture(self.fleet, self._clock.now(), self._memo)
+        return self._picture()
 
     async def run(self) -> None:
         """Runs the sources and draws snapshots until cancelled."""
@@ -97,6 +105,21 @@ class Hub:
             else:
                 last = self.snapshot
                 yield last
+
+    def _picture(self) -> Snapshot:
+        return picture(self.fleet, self._clock.now(), self._memo, self._stalled_after)
+
+    async def _something(self) -> None:
+        """Returns at the next news, or when the picture will change by itself."""
+        if self._due is None:
+            await self._news.wait()
+            return
+        news, due = asyncio.ensure_future(self._news.wait()), asyncio.ensure_future(self._clock.sleep_until(self._due))
+        try:
+            await asyncio.wait((news, due), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for waiting in (news, due):
+                waiting.cancel()
 
     def _is_old(self, event: Event) -> bool:
         if not isinstance(event, SourceSeen):
@@ -119,20 +142,26 @@ class Hub:
     async def _draw(self) -> None:
         credit, drawn = _BURST, self._clock.now()
         while True:
-            await self._news.wait()
+            await self._something()
             self._news.clear()
+            self._urgent.clear()
             while self._pending:
                 part, self._pending = self._pending[:_SLICE], self._pending[_SLICE:]
                 self.fleet = fold(self.fleet, part)
                 await asyncio.sleep(0)
-            snapshot = picture(self.fleet, self._clock.now(), self._memo)
-            if self.snapshot is None or (snapshot.workers, snapshot.sources) != (self.snapshot.workers, self.snapshot.sources):
+            snapshot = self._picture()
+            changed = self.snapshot is None or (snapshot.workers, snapshot.sources) != (self.snapshot.workers, self.snapshot.sources)
+            self._due = snapshot.due
+            if changed:
                 self.snapshot = snapshot
                 self._drawn.set()
                 self._drawn = asyncio.Event()
                 credit = min(_BURST, credit + (snapshot.at - drawn) / _SUSTAINED) - 1
                 drawn = snapshot.at
-                await asyncio.sleep(_SPACING if credit > 0 else _SUSTAINED)
+                await asyncio.sleep(_SPACING)
+                if credit <= 0:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._urgent.wait(), _SUSTAINED - _SPACING)
 
 
 def _failed(source: Source, error: Exception, at: float) -> SourceSeen:

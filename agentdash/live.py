@@ -34,6 +34,7 @@ from agentdash.facts.fleet import Fleet
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.text import clean_line
 from agentdash.hub import Emit, Source
+from agentdash.sensors.claude import ClaudeSensor
 from agentdash.sensors.log import Grown, Unreadable
 from agentdash.sensors.processes import ProcessSensor
 from agentdash.sensors.rules import Rules, RulesProblem, load_rules, package_rules
@@ -73,7 +74,7 @@ def live_sources(config: Config, clock: Clock) -> list[Source]:
         asked = bool(config.socket_names or config.socket_paths)
         sources.append(Panes(TmuxSensor(wanted, skip=current_pane()), clock, pace, asked=asked))
     sources += [Processes(home, clock, pace), Feed(home, clock, pace), Log(home, clock, pace)]
-    return [*sources, Screens(clock, config.agents)] if config.tmux else sources
+    return [*sources, Screens(clock, config.agents), OwnWords(clock)] if config.tmux else sources
 
 
 class Pace:
@@ -289,6 +290,25 @@ class Screens:
             await asyncio.sleep(_GLANCE)
 
 
+class OwnWords:
+    """What worker CLIs say of themselves in files of their own."""
+
+    name = "session files"
+
+    def __init__(self, clock: Clock) -> None:
+        self._sensor, self._clock = ClaudeSensor(), clock
+
+    async def look(self, fleet: Fleet) -> Sequence[Event]:
+        """What has changed in them."""
+        return self._sensor.look(self._clock.now(), fleet.processes.values())
+
+    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+        """What changes in them."""
+        while True:
+            emit(await self.look(fleet()))
+            await asyncio.sleep(_GLANCE)
+
+
 class Feed:
     """Codex's own status feed, where a server of this home is running."""
 
@@ -326,8 +346,9 @@ class Log:
     async def look(self, fleet: Fleet) -> Sequence[Event]:
         """What is new in it. In a thread: it is somebody else's database."""
         news = [*self._early, *await asyncio.to_thread(self._log.look, self._clock.now())]
-        self._early = [event for event in news if isinstance(event, ThreadEvent) and event.thread not in fleet.threads][-_EARLY:]
-        return [event for event in news if event not in self._early]
+        early = [event for event in news if isinstance(event, ThreadEvent) and event.thread not in fleet.threads]
+        self._early = early[-_EARLY:]
+        return [event for event in news if event not in early]
 
     async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
         """What is noted from now on, and lately."""

@@ -1,7 +1,9 @@
-"""`agentdash check`: rollouts audited from their files."""
+"""`agentdash check`: rollouts audited from their files; and, before a run, what a policy would deny a worker."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,22 +14,34 @@ from agentdash.codex.home import CodexHome, default_home, problem
 from agentdash.report.check import check as audit
 from agentdash.report.check import find_rollouts, print_check
 from agentdash.report.document import document_json
+from agentdash.report.worker_paths import MODES, policy_of_mode, policy_of_thread, print_worker_paths, worker_paths_report
+from agentdash.sensors.state_paths import state_paths
 
 
 @click.command()
 @click.option("--codex-home", type=PATH, metavar="DIR", help="Codex home to audit, or to find threads in.")
 @click.argument("targets", nargs=-1, metavar="[PATH|THREAD]...")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.check/1.")
-def check(targets: tuple[str, ...], as_json: bool, **given: Any) -> int:
+@click.option(
+    "--worker", type=click.Choice(sorted(state_paths())), metavar="NAME", help="Instead: what would be denied to this worker CLI."
+)
+@click.option("--policy", type=click.Choice(MODES), metavar="MODE", help="With --worker: under this policy, not a thread's.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.check/1 or agentdash.check-worker/1.")
+def check(targets: tuple[str, ...], worker: str | None, policy: str | None, as_json: bool, **given: Any) -> int:
     """Audit rollouts from their files alone: some, or all of a Codex home.
+
+    With --worker: which of the places where a worker CLI keeps its state the policy in force would deny, before it is started here: the
+    policy of THREAD, of the thread that this is run from, or of the newest one.
 
     Exit code 0: nothing was found. 1: there are findings. 2: something could not be read.
 
     \b
     agentdash check                        all of the Codex home
     agentdash check 01a1fa8b session.jsonl --json
+    agentdash check --worker opencode --policy workspace-write
     """
     home = CodexHome(config_of(given).codex_home or default_home())
+    if worker is not None:
+        return _check_worker(home, worker, policy, targets, as_json)
     if not targets and (trouble := problem(home)) is not None:
         raise click.UsageError(trouble)
     try:
@@ -38,4 +52,22 @@ def check(targets: tuple[str, ...], as_json: bool, **given: Any) -> int:
         click.echo(document_json(report))
         return report.exit_code
     print_check(report, console(soft_wrap=True))
+    return report.exit_code
+
+
+def _check_worker(home: CodexHome, worker: str, mode: str | None, targets: tuple[str, ...], as_json: bool) -> int:
+    cwd = Path.cwd()
+    try:
+        origin, policy = (
+            (mode, policy_of_mode(mode, cwd))
+            if mode
+            else policy_of_thread(home, targets[0] if targets else os.environ.get("CODEX_THREAD_ID"))
+        )
+    except LookupError as missing:
+        raise click.UsageError(str(missing)) from missing
+    report = worker_paths_report(worker, state_paths()[worker], policy, origin, cwd)
+    if as_json:
+        click.echo(document_json(report))
+    else:
+        print_worker_paths(report, console(soft_wrap=True))
     return report.exit_code

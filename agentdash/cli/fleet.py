@@ -81,7 +81,7 @@ async def follow(config: Config) -> AsyncGenerator[Seen, None]:
             yield each
         return
     clock = SystemClock()
-    hub = Hub(live_sources(config, clock), clock)
+    hub = Hub(live_sources(config, clock), clock, stalled_after=config.stalled_after)
     yield Seen(await hub.once())
     running = asyncio.create_task(hub.run())
     try:
@@ -142,7 +142,7 @@ def _directly(config: Config, *, files_alone: bool = False) -> Snapshot:
     clock = SystemClock()
     sources = live_sources(config, clock)
     # Codex's seccomp filter forbids `send`, also on a socket pair: there asyncio never hears of threads and subprocesses that have ended
-    return asyncio.run(Hub(sources[:1] if files_alone else sources, clock).once())
+    return asyncio.run(Hub(sources[:1] if files_alone else sources, clock, stalled_after=config.stalled_after).once())
 
 
 def _confinement(config: Config) -> str | None:

@@ -39,7 +39,7 @@ async def _publish(config: Config) -> None:
     if (here := asyncio.current_task()) is not None:
         for ending in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(ending, here.cancel)
-    hub = Hub(live_sources(config, clock), clock)
+    hub = Hub(live_sources(config, clock), clock, stalled_after=config.stalled_after)
     first = await hub.once()
     if (other := publisher.keeper()) is not None:
         click.echo(f"agentdash: pid {other} keeps {clean_line(str(publisher.path))} already; standing by", err=True)

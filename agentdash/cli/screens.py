@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -10,13 +13,17 @@ import click
 from agentdash.cli.options import LOOK, config_of, options
 from agentdash.clock import Clock, SystemClock
 from agentdash.codex.home import default_home
-from agentdash.config import Config
+from agentdash.config import Config, Notices
 from agentdash.facts.pane import PaneKey
 from agentdash.hub import Hub
 
 if TYPE_CHECKING:
-    from agentdash.report.published import Publisher
+    from agentdash.notifier import Notifier
     from agentdash.tui.app import AgentDash
+    from agentdash.tui.options import Tell
+
+    Beside = Callable[[AgentDash], Coroutine[Any, Any, None]]
+    """Something that runs for as long as the screen is open."""
 
 _GLANCE: Final = 0.5
 """Seconds between two looks at whether a pane is still there."""
@@ -39,27 +46,25 @@ def demo(speed: float, **given: Any) -> None:
 
 
 def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
-    """The live dashboard; it closes together with a pane, if asked."""
+    """The live dashboard, which tells those inside of sandboxes what it sees; it closes together with a pane, if asked."""
     from agentdash.live import live_sources
     from agentdash.report.published import Publisher
 
     clock = SystemClock()
-    publisher = Publisher(config.codex_home or default_home(), clock) if config.publish else None
-    show(Hub(live_sources(config, clock), clock), clock, config, publisher=publisher, close_with=close_with)
+    hub = Hub(live_sources(config, clock), clock, stalled_after=config.stalled_after)
+    beside: list[Beside] = []
+    if config.publish:
+        publisher = Publisher(config.codex_home or default_home(), clock)
+        beside.append(lambda _: publisher.keep(hub))
+    if close_with is not None:
+        beside.append(lambda app: _close_with(app, hub, close_with))
+    show(hub, clock, config, tell=_notifier(config.notices).see if config.notices.wanted else None, beside=beside)
 
 
 def show(
-    hub: Hub,
-    clock: Clock,
-    config: Config,
-    banner: str | None = None,
-    publisher: Publisher | None = None,
-    close_with: PaneKey | None = None,
+    hub: Hub, clock: Clock, config: Config, banner: str | None = None, tell: Tell | None = None, beside: Sequence[Beside] = ()
 ) -> None:
-    """Opens the screen over a hub, and runs both until it, or the pane `close_with`, is closed.
-
-    Meanwhile the publisher tells others what is seen.
-    """
+    """Opens the screen over a hub, and runs both, and what is to run beside them, until it is closed."""
     from agentdash.cli.config import checked_keys
     from agentdash.tui.app import AgentDash
     from agentdash.tui.options import Options
@@ -67,12 +72,8 @@ def show(
     options = Options(config.ascii, config.theme, banner, keys=checked_keys(config))
 
     async def both() -> None:
-        running = [asyncio.create_task(hub.run())]
-        if publisher is not None:
-            running.append(asyncio.create_task(publisher.keep(hub)))
-        app = AgentDash(hub, clock, options=options, jump=_jump)
-        if close_with is not None:
-            running.append(asyncio.create_task(_close_with(app, hub, close_with)))
+        app = AgentDash(hub, clock, options=options, jump=_jump, tell=tell)
+        running = [asyncio.create_task(work) for work in (hub.run(), *(start(app) for start in beside))]
         try:
             await app.run_async()
         finally:
@@ -81,6 +82,17 @@ def show(
             await asyncio.wait(running)
 
     asyncio.run(both())
+
+
+def _notifier(settings: Notices) -> Notifier:
+    """One that writes to the terminal itself: a sequence in one piece does not get in the way of what a screen draws."""
+    from agentdash.notifier import Notifier
+
+    def write(text: str) -> None:
+        with suppress(OSError), Path("/dev/tty").open("wb", buffering=0) as terminal:
+            terminal.write(text.encode())
+
+    return Notifier(settings, write)
 
 
 async def _close_with(app: AgentDash, hub: Hub, pane: PaneKey) -> None:

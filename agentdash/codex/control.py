@@ -60,6 +60,8 @@ _THREADS_CAP: Final = 1_000
 """Loaded threads asked about at most."""
 _RETRY: Final = (1.0, 2.0, 5.0, 15.0, 30.0)
 """Seconds before dialling again: the first while there is nobody, later ones each time that talking fails."""
+_MOMENT: Final = 0.2
+"""Seconds before looking again whether Codex's own client has introduced itself: its first prompt may be half a second away."""
 _GREETING, _LISTING = "initialize", "thread/loaded/list"
 _ABSENT: Final = "no app-server is running"
 
@@ -122,16 +124,17 @@ class ControlFeed:
                         self._tell(emit, True, _connected(self._seen))
                         if news := await call.step():
                             emit(news)
-            except _AbsentError:
-                failed = 0
+            except _AbsentError as absent:
+                failed, pause = 0, _MOMENT if isinstance(absent, _EarlyError) else _RETRY[0]
                 self._tell(emit, False, _ABSENT)
             except OSError as error:
                 failed = failed + 1 if not self.connected else 0
+                pause = _RETRY[min(failed, len(_RETRY) - 1)]
                 self._tell(emit, False, _reason(error))
             else:
                 continue  # hung up to get rid of a subscription
             self._seen = _Seen()
-            await self._clock.sleep_until(self._clock.now() + _RETRY[min(failed, len(_RETRY) - 1)])
+            await self._clock.sleep_until(self._clock.now() + pause)
 
     async def look(self, at: float, timeout: float = 0.3) -> list[Event]:  # noqa: ASYNC109 - what has come by then is returned
         """Asks once: the status of every loaded thread, as of `at` (unix seconds), then how that went.
@@ -187,7 +190,7 @@ class ControlFeed:
         if status.st_uid != self._uid:
             raise PermissionError(f"{path} belongs to user {status.st_uid}")
         if not self._loaded_since(status.st_mtime):
-            raise _AbsentError
+            raise _EarlyError
         return path
 
     def _loaded_since(self, began: float) -> bool:
@@ -206,6 +209,10 @@ class ControlFeed:
 
 class _AbsentError(ConnectionError):
     """No app-server is running."""
+
+
+class _EarlyError(_AbsentError):
+    """One is running, but nobody has introduced himself to it yet: any moment now."""
 
 
 class _Seen:

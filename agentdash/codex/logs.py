@@ -29,10 +29,11 @@ _QUERY: Final = (
 )
 _SAID: Final = re.compile(r"recorded sandbox violation: (.*)\Z", re.DOTALL)
 _FIELD: Final = re.compile(
-    r"\b(resource|backend|reason|path|host)=(\"(?:[^\"\\]|\\.)*\"|.*?)(?=\s+(?:resource|backend|reason|path|host)=|\Z)", re.DOTALL
+    r"\b(resource|backend|reason|path|host)=(\"(?:[^\"\\]|\\.)*\"|.*?)(?=\s(?:resource|backend|reason|path|host)=|\Z)", re.DOTALL
 )
 _CALL: Final = re.compile(r'\bcall_id="?([\w.:-]+)')
-_SPANS: Final = re.compile(r"\A.*\}(?::[\w.]+)*: ", re.DOTALL)
+_THREAD: Final = re.compile(r"\bthread[._]id=([0-9a-f-]{36})\b")
+_SPANS: Final = re.compile(r"\A.*?\}(?::[\w.]+)*: ", re.DOTALL)
 """The spans before the message: `turn{...}:run_turn{...}: `."""
 
 
@@ -119,7 +120,7 @@ def _read(file: Path, after: int) -> list[_Row]:
     # with neither a write-ahead log nor a journal nobody writes: then SQLite must make none of them, as it would even to read
     busy = _wal(file).exists() or file.with_name(f"{file.name}-journal").exists()
     how = "mode=ro&readonly_shm=1" if busy else "mode=ro&immutable=1"
-    database = sqlite3.connect(f"file:{quote(str(file))}?{how}", uri=True, timeout=0)
+    database = sqlite3.connect(f"file:{quote(os.fsencode(file))}?{how}", uri=True, timeout=0)
     try:
         database.text_factory = lambda raw: raw.decode("utf-8", "replace")
         return database.execute(_QUERY, (after, _BACK, _VIOLATION, _RETRY)).fetchall()
@@ -130,7 +131,11 @@ def _read(file: Path, after: int) -> list[_Row]:
 def _event(row: _Row) -> Event | None:
     """What a row says; None where it is not understood."""
     _, seconds, nanos, target, thread, body = row
-    if not all(isinstance(n, int) for n in (seconds, nanos)) or not isinstance(thread, str) or not isinstance(body, str):
+    if not all(isinstance(n, int) for n in (seconds, nanos)) or not isinstance(body, str):
+        return None
+    if thread is None and (spoken := _THREAD.search(body)) is not None:
+        thread = spoken[1]
+    if not isinstance(thread, str):
         return None
     at, thread = seconds + nanos / 1e9, clean_line(thread)
     if target == _RETRY:

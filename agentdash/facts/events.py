@@ -16,7 +16,7 @@ from agentdash.facts.mounts import Mount
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.policy import Policy
 from agentdash.facts.process import Kernel, Process, ProcessKey
-from agentdash.facts.state_paths import PathAccess
+from agentdash.facts.state_paths import Installed, PathAccess
 
 CallKind = Literal["command", "poll", "patch", "question", "permission", "spawn", "wait", "other"]
 """What a tool call is for. `poll` reads from a command that is still running; `wait` waits for child threads."""
@@ -291,6 +291,20 @@ class StatusPushed(Event, frozen=True, kw_only=True):
     """`waitingOnApproval`, `waitingOnUserInput`."""
 
 
+class SessionSeen(Event, frozen=True, kw_only=True):
+    """What a worker CLI says of itself in a file of its own (Claude Code: `~/.claude/sessions/<pid>.json`); sent when that changed."""
+
+    key: ProcessKey
+    """The process that wrote it."""
+    agent: str
+    status: Literal["busy", "idle", "waiting"] | None
+    """None where the file names none (`claude -p`)."""
+    waiting_for: str | None = None
+    """`permission prompt`, for questions as well."""
+    since: float
+    """`statusUpdatedAt`."""
+
+
 class ProcessSeen(Event, frozen=True, kw_only=True):
     """A process that matters here, when first seen and when its facts changed."""
 
@@ -331,6 +345,7 @@ class HostSeen(Event, frozen=True, kw_only=True):
     kernel: Kernel | None = None
     uid: int | None = None
     home: str | None = None
+    installed: Installed | None = None
 
 
 class SourceSeen(Event, frozen=True, kw_only=True):
@@ -367,6 +382,7 @@ AnyEvent = (
     | ScreenRead
     | StatusPushed
     | MountsSeen
+    | SessionSeen
     | ProcessSeen
     | StatePathsSeen
     | ProcessGone

@@ -9,7 +9,18 @@ from typing import Literal
 
 import msgspec
 
-from agentdash.facts.events import CallKind, Escalation, HostSeen, Outcome, ScreenRead, StatusPushed, TroubleLogged, ViolationLogged
+from agentdash.facts.events import (
+    CallKind,
+    Escalation,
+    HostSeen,
+    Outcome,
+    ScreenRead,
+    SessionSeen,
+    StatusPushed,
+    TroubleLogged,
+    ViolationLogged,
+)
+from agentdash.facts.kin import Kinship
 from agentdash.facts.mounts import Mount
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.policy import Policy
@@ -41,8 +52,8 @@ class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
     """The path that was refused, where the output or the command names it; may start with `~`."""
     certain: bool = True
     """False for words that a plain failure would use as well (`Could not resolve host`)."""
-    source: Literal["output", "log"] = "output"
-    """Where it was read: in what the command printed, or in Codex's own log."""
+    source: Literal["output", "log", "kernel"] = "output"
+    """Where it was read: in what was printed, in Codex's own log, or in what the kernel lets the process do."""
 
 
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -266,6 +277,38 @@ class Tenant(msgspec.Struct, frozen=True):
     agent: str
     key: ProcessKey
     gone_at: float | None = None
+    process: Process | None = None
+    """Its process as it was seen last: what it had is asked after it has gone, too."""
+    paths: tuple[PathAccess, ...] = ()
+    """Which of its state paths it might write, likewise."""
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """Trouble with the provider that no file of the worker's own tells of."""
+
+    at: float
+    source: str
+    """`screen` or `log`."""
+    text: str
+
+
+class Spell(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A time that a worker spent in one state."""
+
+    state: str
+    """The state's name."""
+    since: float
+    why: str
+    until: float | None = None
+    """None: it is still in it."""
+
+
+class History(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The states that a worker has been in, oldest first; bounded."""
+
+    spells: tuple[Spell, ...] = ()
+    thread: Thread | None = None
+    """The thread as it was judged last, if nothing but its file says anything of it: until that changes, nothing does."""
 
 
 class Fleet(msgspec.Struct, frozen=True):
@@ -291,6 +334,16 @@ class Fleet(msgspec.Struct, frozen=True):
     """Mount tables by the inode of their namespace (`Kernel.mnt`), of those that processes live in and agentdash does not."""
     state_paths: dict[ProcessKey, tuple[PathAccess, ...]] = {}
     """Which of its state paths a worker CLI in a sandbox may write."""
+    kin: Kinship = Kinship()
+    """What belonged together when processes were last looked at."""
+    busy: dict[ProcessKey, float] = {}
+    """When the CPU or I/O of a process last moved."""
+    troubles: dict[str, Trouble] = {}
+    """The newest trouble with its provider that the screen of a worker (thread id or pane) told of."""
+    sessions: dict[ProcessKey, SessionSeen] = {}
+    """What worker CLIs say of themselves in files of their own."""
+    histories: dict[str, History] = {}
+    """By worker: thread id or pane."""
 
     @property
     def kernel(self) -> Kernel | None:

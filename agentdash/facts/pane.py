@@ -46,3 +46,5 @@ class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the screen last changed (unix seconds); None before the first capture."""
     titled_at: float | None = None
     """When the title last changed."""
+    moved_at: float | None = None
+    """When the screen last changed in more than clocks and spinners: a worker that waits for ever still counts its seconds."""

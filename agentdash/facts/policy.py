@@ -48,7 +48,8 @@ _ACCESS: Final[dict[str, Access]] = {"read": "read", "write": "write", "deny": "
 """`none` until 0.130."""
 _SPECIAL: Final = {"root": "/", "slash_tmp": _SLASH_TMP, "tmpdir": TMPDIR}
 _PROTECTED: Final = (".git", ".agents", ".codex", ".aws")
-"""What stays read-only at the top of every writable root, also where the policy does not say so (0.169; `.aws` is not in 0.150)."""
+"""What stays read-only at the top of every writable root, also where the policy does not say so. Through 0.150 without the last one: there
+a policy lists the three others."""
 _OWN: Final = ("/dev", "/proc", "/sys")
 """Places of which a sandbox has its own: no policy speaks of them."""
 
@@ -233,9 +234,10 @@ def _protections(rules: Sequence[Rule]) -> Iterator[Rule]:
     """The read-only tops of writable roots that no rule names: Codex adds them by itself."""
     roots = [rule.path for rule in rules if rule.access == "write" and not rule.glob and rule.path != "/"]
     named = {rule.path for rule in rules}
-    listed = [posixpath.basename(path) for path in named if posixpath.dirname(path) in roots and posixpath.basename(path) in _PROTECTED]
+    listed = {posixpath.basename(path) for path in named if posixpath.dirname(path) in roots}
+    names = _PROTECTED[:-1] if listed >= set(_PROTECTED[:-1]) and _PROTECTED[-1] not in listed else _PROTECTED
     for root in roots:
-        yield from (Rule(path, "read") for name in sorted(set(listed)) or _PROTECTED if (path := posixpath.join(root, name)) not in named)
+        yield from (Rule(path, "read") for name in names if (path := posixpath.join(root, name)) not in named)
 
 
 def _rules(entry: Any, workspaces: Sequence[str]) -> list[Rule] | None:

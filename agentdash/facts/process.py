@@ -62,11 +62,15 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
     kernel: Kernel | None = None
     agent: str | None = None
     """The worker CLI this process is the main process of: `codex`, `opencode`, `claude` ... (rules: `agents/*.toml`)."""
+    once: bool = False
+    """Whether that worker was given one task, with which it ends (`opencode run`, `claude -p`)."""
     rollouts: tuple[str, ...] = ()
     """Rollout files that it holds open (agents only): it writes these threads, in every version. Linux and macOS, own processes."""
     zombie: bool = False
     cpu: float = 0.0
     """CPU seconds used so far; refreshed with the process's other facts, so compare over time only."""
+    io: int = 0
+    """Bytes that it has read and written so far (`/proc/PID/io`, `rchar` and `wchar`: sockets and pipes count too); 0 where not told."""
 
     @property
     def pid(self) -> int:

@@ -37,6 +37,15 @@ class StatePath(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     """Whether the CLI fails or stalls where it may not write it. `at-first`: only where it is not there yet and has to be made."""
 
 
+class Installed(msgspec.Struct, frozen=True):
+    """The worker CLIs that could be started on this machine, and where they would keep their state."""
+
+    workers: dict[str, tuple[StatePath, ...]]
+    """By name (`opencode`)."""
+    env: dict[str, str]
+    """agentdash's own variables that name these places: a worker that is started gets much the same."""
+
+
 class PathAccess(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether a worker may write one of its state paths."""
 

@@ -10,9 +10,10 @@ from typing import Final, Literal
 
 import msgspec
 
-from agentdash.facts.fleet import Call, Moment, PolicyPeriod, Source, Tokens
+from agentdash.facts.fleet import Call, Moment, PolicyPeriod, Source, Spell, Tokens
 from agentdash.facts.pane import Pane
 from agentdash.facts.policy import Policy
+from agentdash.facts.state_paths import Installed
 
 
 class State(StrEnum):
@@ -175,6 +176,11 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     turns: int = 0
     notes: tuple[str, ...] = ()
     """What is known to be missing: `read head and tail only`, `3 lines skipped`."""
+    history: tuple[Spell, ...] = ()
+    """The states it has been in, oldest first, the present one last."""
+    stalled: float | None = None
+    """Of one that runs: since when it has given no sign of life, neither output nor CPU nor I/O; None: it gives some, or has not been
+    silent for long enough."""
 
     @property
     def state(self) -> State:
@@ -197,6 +203,10 @@ class Snapshot(msgspec.Struct, frozen=True):
     at: float
     workers: tuple[Worker, ...] = ()
     sources: tuple[Source, ...] = ()
+    due: float | None = None
+    """When it will be another one even if nothing happens: something settles, or has been silent for too long."""
+    installed: Installed | None = None
+    """Which worker CLIs could be started here; None where nobody looked."""
 
     def counts(self) -> dict[str, int]:
         """Workers by bucket: `needs-you`, `running`, `ready`, `gone`, `unknown`, and, beside these, `mismatch`."""

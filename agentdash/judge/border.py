@@ -91,14 +91,14 @@ def escaped(thread: Thread) -> Iterator[Finding]:
     )
 
 
-def inside(pane: Pane, server: Process | None, host: Kernel | None) -> Iterator[Finding]:
-    """The finding about a pane whose tmux server was started inside of a sandbox."""
+def inside(pane: Pane, server: Process | None, host: Kernel | None) -> tuple[Finding, ...]:
+    """The finding about a pane whose tmux server was started inside of a sandbox; none where it was not, or nobody knows."""
     if server is None or server.kernel is None or host is None or not is_apart(server.kernel, host):
-        return
+        return ()
     differs = ", ".join(server.kernel.apart_from(host))
     quote = f"tmux server pid {server.pid} (inside: {server.inner_pid}) has namespaces of its own: {differs}"
     at = server.key.started
-    yield Finding(
+    finding = Finding(
         kind="sandboxed-tmux-server",
         direction="stricter",
         severity="warning",
@@ -112,6 +112,7 @@ def inside(pane: Pane, server: Process | None, host: Kernel | None) -> Iterator[
         remedy=SERVER_OUTSIDE,
         pids=(server.pid,),
     )
+    return (finding,)
 
 
 def is_apart(kernel: Kernel, host: Kernel) -> bool:

@@ -10,45 +10,83 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from agentdash.facts import events as e
-from agentdash.facts.fleet import Fleet, Locks, Source, Tenant, Thread
+from agentdash.facts.fleet import Fleet, Locks, Source, Tenant, Thread, Trouble
 from agentdash.facts.mounts import Mount
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.process import Process, ProcessKey
+from agentdash.facts.state_paths import PathAccess
 from agentdash.judge.ancestry import Tree
 from agentdash.judge.border import see_escapes
 from agentdash.judge.commands import Surroundings, see_commands
+from agentdash.judge.history import remember, tells
+from agentdash.judge.kinship import kinship
+from agentdash.judge.life import differs
 from agentdash.judge.reach import Tables
 from agentdash.judge.thread import advance
 
+_NEW = 5.0
+"""Seconds by which the first line of a thread that begins now may be older than the newest look at processes."""
+_GETS_ON = ("running", "completed", "waiting-approval")
+"""States of a screen that show that its provider answers again."""
 FEED = "codex feed"
 """Name of the source that pushes statuses."""
 
 
-def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
+def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:  # noqa: PLR0915 - one case for each kind of event
     """`fleet` as it is after `events`, in their order."""
     threads, panes, processes = dict(fleet.threads), dict(fleet.panes), dict(fleet.processes)
     tenants, sources, sighted = dict(fleet.tenants), dict(fleet.sources), fleet.sighted
     readings, pushed, mounts, state_paths = dict(fleet.readings), dict(fleet.pushed), dict(fleet.mounts), dict(fleet.state_paths)
-    locks, host, looked = fleet.locks, fleet.host, fleet.processes_at
+    busy, troubles, sessions, histories = dict(fleet.busy), dict(fleet.troubles), dict(fleet.sessions), dict(fleet.histories)
+    locks, host, looked, kin = fleet.locks, fleet.host, fleet.processes_at, fleet.kin
+
+    def now() -> Fleet:
+        return Fleet(
+            threads=threads,
+            panes=panes,
+            processes=processes,
+            readings=readings,
+            pushed=pushed,
+            sighted=sighted,
+            tenants=tenants,
+            locks=locks,
+            processes_at=looked,
+            sources=sources,
+            host=host,
+            mounts=mounts,
+            state_paths=state_paths,
+            kin=kin,
+            busy=busy,
+            troubles=troubles,
+            sessions=sessions,
+            histories=histories,
+        )
+
     for event in events:
         match event:
             case e.FileGone():
                 threads.pop(event.thread, None)
+                troubles.pop(event.thread, None)
             case e.ThreadEvent():
                 threads[event.thread] = advance(threads.get(event.thread) or Thread(event.thread), event)
             case e.PaneSeen(pane=pane):
                 panes[pane.key] = _seen_pane(panes.get(pane.key), pane, event.at)
             case e.PaneDrawn(key=key, screen=screen):
                 if key in panes:
-                    panes[key] = replace(panes[key], screen=screen, drawn_at=event.at)
+                    panes[key] = _drawn(panes[key], screen, event.at, inhabited=key in tenants)
             case e.PaneGone(key=key):
                 for known in (panes, tenants, readings):
                     known.pop(key, None)
+                troubles.pop(str(key), None)
             case e.ScreenRead(key=key):
                 readings[key] = _read(readings.get(key), event)
+                _trouble(troubles, [str(key), *(thread for thread, placed in kin.panes.items() if placed.key == key)], event)
             case e.StatusPushed():
                 pushed[event.thread] = event
+            case e.SessionSeen():
+                sessions[event.key] = event
             case e.ProcessSeen(process=process):
+                busy |= _works(processes.get(process.key), process, event.at)
                 processes[process.key] = process
                 sighted -= {process.key}
             case e.MountsSeen():
@@ -56,14 +94,15 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
             case e.StatePathsSeen():
                 state_paths = {k: paths for k, paths in (state_paths | {event.key: event.paths}).items() if paths}
             case e.ProcessGone(key=gone):
-                processes.pop(gone, None)
+                for lost in (processes, busy, sessions):
+                    lost.pop(gone, None)
                 state_paths.pop(gone, None)
                 sighted -= {gone}
                 tenants = {k: replace(t, gone_at=event.at) if t.key == gone else t for k, t in tenants.items()}
             case e.ProcessesCounted():
-                looked, mounts = event.at, _inhabited(mounts, processes.values())
-                tree = Tree(processes.values(), panes)
-                tenants |= _tenants(tree, processes.values())
+                looked, tree = event.at, Tree(processes.values(), panes)
+                mounts = _inhabited(mounts, processes.values())
+                tenants |= _tenants(tree, processes.values(), state_paths)
                 new = [p for p in processes.values() if p.key not in sighted]
                 sighted |= _see(threads, Surroundings(tree, Tables(mounts), host), panes, new, event.at)
             case e.LocksSeen():
@@ -77,7 +116,15 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
                     del sources[FEED]
             case _:
                 raise TypeError(f"not an event that folds: {event!r}")
-    return Fleet(threads, panes, processes, readings, pushed, sighted, tenants, locks, looked, sources, host, mounts, state_paths)
+        kin = kinship(now()) if _ties(event, looked) else kin
+        if tells(event, threads, histories):
+            remember(now(), event, histories)
+    return now()
+
+
+def _ties(event: e.Event, looked: float | None) -> bool:
+    """Whether it is to be asked again what belongs together: after each look at processes, and when a thread begins under our eyes."""
+    return isinstance(event, e.ProcessesCounted) or (isinstance(event, e.ThreadStarted) and looked is not None and event.at > looked - _NEW)
 
 
 def _see(
@@ -98,6 +145,27 @@ def _inhabited(mounts: dict[int, tuple[Mount, ...]], processes: Iterable[Process
     return {namespace: table for namespace, table in mounts.items() if namespace in inhabited}
 
 
+def _works(was: Process | None, now: Process, at: float) -> dict[ProcessKey, float]:
+    """Whether a process has used CPU or moved bytes since it was seen last."""
+    return {now.key: at} if was is not None and (now.cpu > was.cpu or now.io > was.io) else {}
+
+
+def _trouble(troubles: dict[str, Trouble], workers: Iterable[str], reading: e.ScreenRead) -> None:
+    """A screen tells of trouble that no file will ever mention; once it shows work or an answer again, the trouble is over."""
+    for worker in workers:
+        if reading.state == "failed-provider":
+            troubles[worker] = Trouble(reading.at, "screen", reading.text)
+        elif reading.state in _GETS_ON and worker in troubles and troubles[worker].source == "screen":
+            del troubles[worker]
+
+
+def _drawn(pane: Pane, screen: tuple[str, ...], at: float, *, inhabited: bool) -> Pane:
+    """Whether more than a clock moved is asked of workers only: other panes are nobody's business."""
+    if not inhabited:
+        return replace(pane, screen=screen, drawn_at=at)
+    return replace(pane, screen=screen, drawn_at=at, moved_at=at if differs(pane.screen, screen) else pane.moved_at)
+
+
 def _read(was: e.ScreenRead | None, now: e.ScreenRead) -> e.ScreenRead:
     """A pager or a picker hides the prompt: what was known before still holds. An unchanged state keeps its time."""
     if was is None or was.agent != now.agent:
@@ -111,10 +179,12 @@ def _seen_pane(was: Pane | None, now: Pane, at: float) -> Pane:
     """`list-panes` says nothing of the screen: that stays as it was drawn last."""
     if was is None:
         return replace(now, titled_at=at)
-    return replace(now, screen=was.screen, drawn_at=was.drawn_at, titled_at=was.titled_at if was.title == now.title else at)
+    return replace(
+        now, screen=was.screen, drawn_at=was.drawn_at, moved_at=was.moved_at, titled_at=was.titled_at if was.title == now.title else at
+    )
 
 
-def _tenants(tree: Tree, processes: Iterable[Process]) -> dict[PaneKey, Tenant]:
+def _tenants(tree: Tree, processes: Iterable[Process], paths: dict[ProcessKey, tuple[PathAccess, ...]]) -> dict[PaneKey, Tenant]:
     """Which worker CLI lives in which pane now."""
     found: dict[PaneKey, Tenant] = {}
     for process in processes:
@@ -122,5 +192,5 @@ def _tenants(tree: Tree, processes: Iterable[Process]) -> dict[PaneKey, Tenant]:
             known = found.get(key)
             # of a wrapper and the program it started, the outer one is the worker
             if known is None or process.key.started < known.key.started:
-                found[key] = Tenant(process.agent, process.key)
+                found[key] = Tenant(process.agent, process.key, process=process, paths=paths.get(process.key, ()))
     return found

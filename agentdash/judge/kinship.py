@@ -14,9 +14,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 
-import msgspec
-
 from agentdash.facts.fleet import Fleet, Thread
+from agentdash.facts.kin import Kinship, Owned, Placed
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.process import Process
 from agentdash.judge.ancestry import Tree, is_daemon
@@ -29,32 +28,6 @@ _PROMPT = 24
 """Characters of a prompt that must stand on a screen to count as seen there."""
 _SHORTEST = 6
 """Shorter prompts (`go`) could stand on any screen."""
-
-
-class Owned(msgspec.Struct, frozen=True):
-    """A thread's owner."""
-
-    pid: int
-    by: str
-
-
-class Placed(msgspec.Struct, frozen=True):
-    """A thread's pane."""
-
-    key: PaneKey
-    by: str
-
-
-class Kinship(msgspec.Struct, frozen=True):
-    """All ties of a fleet at one moment."""
-
-    owners: dict[str, Owned]
-    commands: dict[str, tuple[Process, ...]]
-    """Live processes that are commands of a thread."""
-    panes: dict[str, Placed]
-    below: dict[PaneKey, tuple[Process, ...]]
-    """Live processes below each pane, outermost first."""
-    parents: dict[str, str]
 
 
 def kinship(fleet: Fleet) -> Kinship:
@@ -70,7 +43,8 @@ def kinship(fleet: Fleet) -> Kinship:
         _commands(fleet, tree),
         _panes(fleet, owners, tree),
         {key: tuple(found) for key, found in below.items()},
-        _parents(fleet.threads.values()),
+        parents_of(fleet.threads.values()),
+        {key: server for key in fleet.panes if (server := tree.server(key)) is not None},
     )
 
 
@@ -96,7 +70,8 @@ def _commands(fleet: Fleet, tree: Tree) -> dict[str, tuple[Process, ...]]:
     return {thread: tuple(sorted(some, key=lambda p: p.key)) for thread, some in found.items()}
 
 
-def _parents(threads: Iterable[Thread]) -> dict[str, str]:
+def parents_of(threads: Iterable[Thread]) -> dict[str, str]:
+    """The parent of each thread that has one."""
     parents = {child: thread.id for thread in threads for child in thread.children}
     return parents | {t.id: t.parent for t in threads if t.parent}
 

@@ -3,96 +3,134 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.facts.events import ScreenRead, StatusPushed
-from agentdash.facts.fleet import Fleet, Tenant, Thread
+from agentdash.facts.fleet import Fleet, History, Spell, Tenant, Thread
+from agentdash.facts.kin import Kinship, Placed
 from agentdash.facts.pane import Pane
-from agentdash.facts.process import Process
 from agentdash.facts.text import clean_line
-from agentdash.facts.worker import NEEDS_YOU, Agent, Judged, Link, Snapshot, Worker
+from agentdash.facts.worker import NEEDS_YOU, Agent, Finding, Judged, Link, Sandbox, Snapshot, State, Worker
+from agentdash.judge.border import inside
+from agentdash.judge.boxed import sandbox_of
 from agentdash.judge.findings import judge_sandbox
+from agentdash.judge.history import settled
 from agentdash.judge.inheritance import Heritage, heritage
-from agentdash.judge.kinship import Kinship, Owned, Placed, kinship
-from agentdash.judge.state import Case, judge_pane, judge_thread
+from agentdash.judge.kinship import kinship, parents_of
+from agentdash.judge.life import pane_life, stands_still, thread_life
+from agentdash.judge.panes import judge_pane
+from agentdash.judge.state import Case, case_of, judge_thread
+
+STALLED_AFTER: Final = 120.0
+"""Seconds without a sign of life after which one that runs has stalled, unless somebody sets another time."""
+_UNWRITTEN: Final = History()
 
 
 class Memo:
-    """Workers as they were judged last, to be used again while nothing that they rest on has changed."""
+    """Workers as they were judged and shown last, to be used again while nothing that they rest on has changed."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Ties, Worker]] = {}
+        self._shown: dict[str, tuple[Worker, Worker]] = {}
 
     def worker(self, ties: Ties, make: Callable[[Ties], Worker]) -> Worker:
         """The worker of these ties: known, or made now."""
-        known = self._known.get(ties.thread.id)
+        thread = ties.case.thread.id
+        known = self._known.get(thread)
         if known is not None and known[0].same(ties):
             return known[1]
         worker = make(ties)
-        self._known[ties.thread.id] = (ties, worker)
+        self._known[thread] = (ties, worker)
         return worker
+
+    def shown(self, worker: Worker, judged: Judged, history: tuple[Spell, ...], stalled: float | None) -> Worker:
+        """The worker as it is shown: the very same one as last time, if that is alike."""
+        known = self._shown.get(worker.id)
+        if known is not None and (known[0] is worker or known[0] == worker):
+            last = known[1]
+            if last.history == history and last.stalled == stalled and (last.judged is judged or last.judged == judged):
+                return last
+        shown = replace(worker, judged=judged, history=history, stalled=stalled)
+        self._shown[worker.id] = (worker, shown)
+        return shown
 
 
 class Ties(msgspec.Struct, frozen=True):
     """All that a thread's row is made of."""
 
-    thread: Thread
+    case: Case
     parent: str | None
-    owner: Owned | None
-    commands: tuple[Process, ...]
     placed: Placed | None
     pane: Pane | None
     platform: str | None
-    reading: ScreenRead | None
-    pushed: StatusPushed | None
-    looked: float | None
-    """When processes were looked at; matters only while the thread's turn is open."""
     heritage: Heritage | None
+    border: tuple[Finding, ...] = ()
+    """What there is to say of its pane's tmux server."""
 
     def same(self, other: Ties) -> bool:
-        """Whether judging again would give the same. Facts are frozen, so identity is enough where they are large."""
+        """Whether judging again would give the same. Facts are frozen, so identity is enough where they are large.
+
+        When processes were looked at matters only while the thread's turn is open.
+        """
+        mine, theirs = self.case, other.case
         return (
-            self.thread is other.thread
+            mine.thread is theirs.thread
             and self.pane is other.pane
-            and (self.parent, self.owner, self.placed, self.platform) == (other.parent, other.owner, other.placed, other.platform)
-            and self.commands == other.commands
-            and (self.reading, self.pushed) == (other.reading, other.pushed)
-            and (self.looked == other.looked or _settled(self.thread))
-            and self.heritage == other.heritage
+            and (self.parent, self.placed, self.platform) == (other.parent, other.placed, other.platform)
+            and (mine.owner, mine.commands, mine.trouble) == (theirs.owner, theirs.commands, theirs.trouble)
+            and (mine.reading, mine.pushed) == (theirs.reading, theirs.pushed)
+            and (mine.processes_at == theirs.processes_at or _settled(mine.thread))
+            and (self.heritage, self.border) == (other.heritage, other.border)
         )
 
 
-def picture(fleet: Fleet, now: float, memo: Memo | None = None) -> Snapshot:
-    """The snapshot of a fleet at a time."""
-    kin, memo = kinship(fleet), memo or Memo()
+def picture(fleet: Fleet, now: float, memo: Memo | None = None, stalled_after: float = STALLED_AFTER) -> Snapshot:
+    """The snapshot of a fleet at a time.
+
+    Args:
+        memo: what was shown last.
+        stalled_after: seconds without a sign of life after which a worker that runs has stalled.
+    """
+    kin = kinship(fleet) if fleet.processes_at is None else fleet.kin
+    memo = memo or Memo()
     platform = fleet.host.platform if fleet.host else None
+    parents = parents_of(fleet.threads.values())
     workers: dict[str, Worker] = {}
+    dues: list[float] = []
+
+    def show(worker: Worker, life: float, *, still: bool) -> None:
+        judged, history, due = settled(fleet.histories.get(worker.id, _UNWRITTEN), worker.judged, now)
+        stalled = None
+        if judged.state is State.RUNNING and 0 < life < now:
+            stalled = life if still or now - life >= stalled_after else None
+            dues.extend([life + stalled_after] if stalled is None else ())
+        dues.extend([due] if due is not None else ())
+        workers[worker.id] = memo.shown(worker, judged, history, stalled)
+
     for thread in fleet.threads.values():
         if not _shown(thread):
             continue
         placed = kin.panes.get(thread.id)
-        ties = Ties(
-            thread,
-            kin.parents.get(thread.id),
-            kin.owners.get(thread.id),
-            kin.commands.get(thread.id, ()),
-            placed,
-            fleet.panes.get(placed.key) if placed else None,
-            platform,
-            fleet.readings.get(placed.key) if placed else None,
-            fleet.pushed.get(thread.id),
-            fleet.processes_at,
-            heritage(fleet.threads.get(kin.parents.get(thread.id, ""))),
-        )
-        workers[thread.id] = memo.worker(ties, _thread_worker)
+        pane = fleet.panes.get(placed.key) if placed else None
+        case, parent = case_of(fleet, thread, kin), parents.get(thread.id)
+        border = inside(pane, kin.servers.get(pane.key), fleet.kernel) if pane else ()
+        ties = Ties(case, parent, placed, pane, platform, heritage(fleet.threads.get(parent or "")), border)
+        worker = memo.worker(ties, _thread_worker)
+        # who waits for children is as alive as they are, and they have marks of their own
+        waits = any(call.kind == "wait" for call in thread.open_calls)
+        life = now if waits else thread_life(thread, case.commands, pane, fleet.busy)
+        show(worker, life, still=stands_still(pane, fleet.processes_at))
     inhabited = {placed.key for placed in kin.panes.values()}
     for key, tenant in fleet.tenants.items():
         if key in fleet.panes and key not in inhabited:
-            worker = _pane_worker(fleet, kin, fleet.panes[key], tenant)
-            workers[worker.id] = worker
-    return Snapshot(now, tuple(_in_tree(workers)), tuple(sorted(fleet.sources.values(), key=lambda s: s.name)))
+            pane = fleet.panes[key]
+            life = pane_life(kin.below.get(key, ()), pane, fleet.busy)
+            show(_pane_worker(fleet, kin, pane, tenant), life, still=stands_still(pane, fleet.processes_at))
+    sources = tuple(sorted(fleet.sources.values(), key=lambda s: s.name))
+    due = min((due for due in dues if due > now), default=None)
+    return Snapshot(now, tuple(_in_tree(workers)), sources, due, fleet.host.installed if fleet.host else None)
 
 
 def _settled(thread: Thread) -> bool:
@@ -105,8 +143,9 @@ def _shown(thread: Thread) -> bool:
 
 
 def _thread_worker(ties: Ties) -> Worker:
-    thread, owner, placed, commands = ties.thread, ties.owner, ties.placed, ties.commands
-    judged = judge_thread(Case(thread, owner, commands, ties.looked, ties.reading, ties.pushed))
+    case, placed = ties.case, ties.placed
+    thread, owner, commands = case.thread, case.owner, case.commands
+    judged = judge_thread(case)
     links = [Link(f"pid {owner.pid}", owner.by)] if owner else []
     if placed:
         links.append(Link(f"pane {placed.key}", placed.by))
@@ -119,7 +158,7 @@ def _thread_worker(ties: Ties) -> Worker:
         agent=Agent("codex", thread.version),
         judged=judged,
         parent=ties.parent,
-        sandbox=judge_sandbox(thread, judged, ties.platform, ties.heritage),
+        sandbox=_beside(judge_sandbox(thread, judged, ties.platform, ties.heritage), ties.border),
         pane=ties.pane,
         pids=tuple(p.pid for p in commands),
         cwd=thread.cwd,
@@ -148,6 +187,7 @@ def _pane_worker(fleet: Fleet, kin: Kinship, pane: Pane, tenant: Tenant) -> Work
         name=pane.title if pane.title and tenant.gone_at is None else pane.window or str(pane.key),
         agent=Agent(tenant.agent),
         judged=judged,
+        sandbox=_beside(sandbox_of(fleet, pane, tenant, judged), inside(pane, kin.servers.get(pane.key), fleet.kernel)),
         pane=pane,
         pids=tuple(p.pid for p in processes),
         cwd=main.cwd if main else None,
@@ -155,6 +195,11 @@ def _pane_worker(fleet: Fleet, kin: Kinship, pane: Pane, tenant: Tenant) -> Work
         line=judged.why if judged.state.needs_you else next((x.strip() for x in reversed(pane.screen) if x.strip()), ""),
         links=(Link(f"pid {tenant.key.pid}", f"descends from the pane's first process (pid {pane.pid})"),),
     )
+
+
+def _beside(sandbox: Sandbox, border: tuple[Finding, ...]) -> Sandbox:
+    """A sandbox with what there is to say of the tmux server around it."""
+    return replace(sandbox, findings=(*sandbox.findings, *border)) if border else sandbox
 
 
 def _line(thread: Thread, judged: Judged) -> str:

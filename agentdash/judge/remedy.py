@@ -15,6 +15,8 @@ SERVER_OUTSIDE: Final = "start the tmux server from a shell outside of the sandb
 
 _DIRECTORY_WORDS: Final = re.compile(r"\bmkdir\b|create director|Failed to initialize cache", re.IGNORECASE)
 """Words of a refusal to make a directory: that directory is what has to be writable."""
+NETWORK_ACCESS: Final = "sandbox_workspace_write.network_access = true"
+"""The network for what runs inside of the sandbox, with the files as they are."""
 
 
 def writable_root(path: str, policy: Policy | None, quote: str = "") -> str | None:

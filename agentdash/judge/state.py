@@ -1,22 +1,24 @@
-"""What a worker is doing, and why: the first rule that applies decides, in the order in which they stand here.
+"""What a Codex thread is doing, and why: one authority for each fact, and the first that speaks decides (`PRECEDENCE`).
 
-Each rule has a name, which the evidence carries. Where nothing decides, the state is `unknown`; where what should be seen cannot be,
-`unreachable`. Nothing is guessed.
+Each rule has a name, which the evidence carries. What other sources say of the same moment is heard too (`judge.witnesses`): it confirms
+the conclusion or stands against it, and never decides. Where nothing decides, the state is `unknown`; where what should be seen cannot
+be, `unreachable`. Nothing is guessed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
 
 import msgspec
 
 from agentdash.facts.events import ScreenRead, StatusPushed
-from agentdash.facts.fleet import Call, Fleet, Tenant, Thread, Turn
-from agentdash.facts.pane import Pane
+from agentdash.facts.fleet import Call, Fleet, Thread, Trouble, Turn
+from agentdash.facts.kin import Kinship, Owned
 from agentdash.facts.process import Process
 from agentdash.facts.worker import Evidence, Judged, State
-from agentdash.judge.kinship import Owned
+from agentdash.judge.panes import half_a_menu, shown
+from agentdash.judge.witnesses import Claim, commands_say, feed_says, heard, output_says, screen_says
 
 _SETTLING: Final = 1.0
 """Seconds that a process may take to show before its absence counts: a pass over all processes and a fork."""
@@ -25,64 +27,63 @@ _SCREEN_KNOWS: Final = (State.WAITING_APPROVAL, State.FAILED_PROVIDER)
 _OWNERLESS: Final = 3.0
 """Seconds after its newest line from which a thread that nobody holds counts as left: open files are looked at every few passes."""
 
+_TRIED: Final = 60.0
+"""Seconds for which a failed request in Codex's log speaks of the present: it would have been tried, and have failed, again."""
+_SLOW: Final = 10.0
+"""Seconds without a first answer that are worth a word."""
+
 
 class Case(msgspec.Struct, frozen=True):
     """All that a thread is judged by."""
 
     thread: Thread
-    owner: Owned | None
-    commands: tuple[Process, ...]
+    owner: Owned | None = None
+    commands: tuple[Process, ...] = ()
     """Live processes of its commands."""
-    processes_at: float | None
+    processes_at: float | None = None
     """When processes were last looked at."""
     reading: ScreenRead | None = None
     """What its pane's screen was read as, where it has a pane."""
     pushed: StatusPushed | None = None
     """What Codex's own feed says, where there is one (0.160+)."""
+    trouble: Trouble | None = None
+    """The newest trouble with the provider that was seen while its turn was open."""
+
+
+def case_of(fleet: Fleet, thread: Thread, kin: Kinship) -> Case:
+    """All that is known for judging a thread."""
+    placed = kin.panes.get(thread.id)
+    return Case(
+        thread,
+        kin.owners.get(thread.id),
+        kin.commands.get(thread.id, ()),
+        fleet.processes_at,
+        fleet.readings.get(placed.key) if placed else None,
+        fleet.pushed.get(thread.id),
+        max(_troubles(fleet, thread), key=lambda trouble: trouble.at, default=None),
+    )
+
+
+def _troubles(fleet: Fleet, thread: Thread) -> Iterator[Trouble]:
+    if (shown := fleet.troubles.get(thread.id)) is not None:
+        yield shown
+    if (logged := thread.trouble) is not None:
+        yield Trouble(logged.at, "log", logged.text)
 
 
 def judge_thread(case: Case) -> Judged:
     """State of a Codex thread."""
-    for rule in _THREAD_RULES:
-        if (judged := rule(case)) is not None:
-            return judged
+    for rule in PRECEDENCE:
+        if (judged := rule.says(case)) is not None:
+            return heard(judged, _witnesses(case))
     return Judged(State.UNKNOWN, None, "the rollout does not tell")
 
 
-def judge_pane(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> Judged:
-    """State of a worker CLI that is known by its pane only."""
-    source = fleet.sources.get("tmux" if pane.key.server == "default" else f"tmux {pane.key.server.removeprefix('-L ')}")
-    if source is not None and not source.ok:
-        text = f"its tmux server cannot be asked: {source.detail}"
-        return Judged(State.UNREACHABLE, source.at, text, (Evidence("tmux", source.at, "server-gone", source.detail),))
-    at = pane.drawn_at or pane.titled_at or 0.0
-    if pane.dead:
-        how = _died(pane)
-        return Judged(State.EXITED, at, how, (Evidence("tmux", at, "pane-dead", f"pane_dead=1, {how}"),))
-    if tenant is not None and tenant.gone_at is not None:
-        text = f"{tenant.agent} (pid {tenant.key.pid}) is gone from the pane"
-        return Judged(State.EXITED, tenant.gone_at, text, (Evidence("process", tenant.gone_at, "worker-gone", text),))
-    reading = fleet.readings.get(pane.key)
-    if reading is not None and reading.state is not None:
-        return _shown(reading)
-    if reading is not None and reading.partial:
-        why = f"part of a menu is out of sight in its {pane.width}x{pane.height} pane: {reading.text}"
-        return Judged(State.UNKNOWN, reading.at, why, (Evidence("screen", reading.at, reading.rule or "", reading.text),))
-    return Judged(State.UNKNOWN, None, "its process runs; nothing that it shows is understood here")
-
-
-def _shown(reading: ScreenRead) -> Judged:
-    """A state as the rules for the worker's screen read it."""
-    half = " (part of it is out of sight)" if reading.partial else ""
-    hidden = " (behind a view that hides its prompt)" if reading.frozen else ""
-    evidence = Evidence("title" if reading.rule and ".title" in reading.rule else "screen", reading.at, reading.rule or "", reading.text)
-    return Judged(State(reading.state or "unknown"), reading.at, f"its screen shows {reading.text}{half}{hidden}", (evidence,))
-
-
-def _died(pane: Pane) -> str:
-    if pane.dead_signal:
-        return f"killed by signal {pane.dead_signal}"
-    return "exit code unknown" if pane.dead_status is None else f"exit code {pane.dead_status}"
+def _witnesses(case: Case) -> Iterator[Claim]:
+    yield from screen_says(case.reading)
+    yield from feed_says(case.pushed)
+    yield from commands_say(case.commands)
+    yield from output_says(case.thread)
 
 
 # ---------------------------------------------------------------- rules for threads
@@ -112,7 +113,32 @@ def _on_screen(case: Case) -> Judged | None:
     turn, reading = case.thread.turn, case.reading
     if turn is None or turn.ended_at is not None or reading is None or reading.state not in _SCREEN_KNOWS:
         return None
-    return _shown(reading) if reading.at >= turn.since else None
+    return shown(reading) if reading.at >= turn.since else None
+
+
+def _logged(case: Case) -> Judged | None:
+    """Codex's log tells of failed requests that leave no line in the rollout; the next line in it means that one has got through."""
+    turn, trouble = case.thread.turn, case.trouble
+    if turn is None or turn.ended_at is not None or trouble is None or trouble.source != "log":
+        return None
+    if case.reading is not None and case.reading.state is not None:
+        return None  # its screen would tell
+    over = case.processes_at is not None and case.processes_at - trouble.at > _TRIED
+    if over or trouble.at < turn.since or trouble.at < (case.thread.last_at or 0.0) or _alive(case) is False:
+        return None
+    return _judged(
+        State.FAILED_PROVIDER, trouble.at, f"its provider fails, it tries again: {trouble.text}", "log", "request-failed", trouble.text
+    )
+
+
+def _half_seen(case: Case) -> Judged | None:
+    """No room for the whole of a menu in its pane, and nobody else who would know of it."""
+    turn, reading = case.thread.turn, case.reading
+    if turn is None or turn.ended_at is not None or reading is None or reading.state is not None or not reading.partial:
+        return None
+    if case.pushed is not None or reading.at < turn.since or any(_runs(case, call) for call in case.thread.open_calls):
+        return None
+    return half_a_menu(reading, "its pane")
 
 
 def _asks(case: Case) -> Judged | None:
@@ -174,6 +200,20 @@ def _works(case: Case) -> Judged | None:
     return Judged(State.RUNNING, turn.since, why, tuple(evidence))
 
 
+def _given_up(case: Case) -> Judged | None:
+    """Somebody stopped it, or it gave up, while its requests failed: that is not ready, whatever its prompt looks like."""
+    turn, trouble = case.thread.turn, case.trouble
+    if turn is None or turn.how != "aborted" or turn.error or trouble is None or not turn.since <= trouble.at:
+        return None
+    if any(m.at > trouble.at for m in case.thread.moments if m.kind in ("message", "call")):
+        return None  # the model had answered after that
+    evidence = (
+        Evidence("rollout", turn.ended_at or trouble.at, "turn-aborted", turn.reason or "turn_aborted"),
+        Evidence(trouble.source, trouble.at, "request-failed", trouble.text),
+    )
+    return Judged(State.FAILED_PROVIDER, turn.ended_at, f"stopped while its provider failed: {trouble.text}", evidence)
+
+
 def _interrupted(case: Case) -> Judged | None:
     turn = case.thread.turn
     if turn is None or turn.how != "aborted":
@@ -181,9 +221,10 @@ def _interrupted(case: Case) -> Judged | None:
     if turn.error:
         return _failed(turn)
     by = f" ({turn.reason})" if turn.reason and turn.reason != "interrupted" else ""
-    return _judged(
-        State.INTERRUPTED, turn.ended_at, f"its turn was interrupted{by}", "rollout", "turn-aborted", turn.reason or "turn_aborted"
-    )
+    waited = (turn.ended_at or turn.since) - turn.since
+    silent = f"; the model had not answered for {waited:.0f} s" if not turn.answered and waited >= _SLOW else ""
+    why = f"its turn was interrupted{by}{silent}"
+    return _judged(State.INTERRUPTED, turn.ended_at, why, "rollout", "turn-aborted", turn.reason or "turn_aborted")
 
 
 def _errored(case: Case) -> Judged | None:
@@ -275,23 +316,37 @@ def _fresh(case: Case) -> Judged | None:
     return None
 
 
-_THREAD_RULES: Final[tuple[Callable[[Case], Judged | None], ...]] = (
-    _unreadable,
-    _pushed,
-    _asks,
-    _on_screen,
-    _awaits_approval,
-    _retried,
-    _left,
-    _works,
-    _interrupted,
-    _errored,
-    _ended_denied,
-    _finished,
-    _answered,
-    _fresh,
+class Rule(NamedTuple):
+    """Who decides what."""
+
+    authority: str
+    decides: str
+    says: Callable[[Case], Judged | None]
+
+
+PRECEDENCE: Final = (
+    # blockers first
+    Rule("rollout", "that it cannot be read", _unreadable),
+    Rule("codex feed", "that it waits for an approval or an answer (0.160+, not for exec)", _pushed),
+    Rule("rollout", "that it asks: question and permission tools", _asks),
+    Rule("screen", "prompts that write nothing, the provider's trouble while it is tried again", _on_screen),
+    Rule("log", "the provider's trouble, where no screen shows it", _logged),
+    Rule("process", "that nothing runs what should run outside of the sandbox: it waits for an approval", _awaits_approval),
+    Rule("screen", "that half of a menu is in sight: nobody can tell", _half_seen),
+    Rule("rollout", "requests that got no answer (through 0.142, which writes no errors)", _retried),
+    # then what goes on
+    Rule("lock", "that nobody holds it any more while its turn is open", _left),
+    Rule("rollout", "that its turn is open", _works),
+    # then how it ended
+    Rule("screen", "that it was stopped while its provider failed", _given_up),
+    Rule("rollout", "that its turn was stopped", _interrupted),
+    Rule("rollout", "that its turn failed", _errored),
+    Rule("output", "the denial or refusal that it did not get past", _ended_denied),
+    Rule("rollout", "that its turn is complete", _finished),
+    Rule("rollout", "the last word, in files without turn marks (through 0.98)", _answered),
+    Rule("rollout", "that nothing was asked of it yet", _fresh),
 )
-"""Blockers first, then working, then how it ended."""
+"""For each fact its one authority, in the order in which they are asked: the first answer is the state."""
 
 
 # ---------------------------------------------------------------- questions that rules ask

@@ -7,7 +7,7 @@ from typing import Literal
 
 from agentdash.facts.mounts import Access
 from agentdash.facts.policy import Policy
-from agentdash.facts.state_paths import PathAccess, StatePath, access_of, place
+from agentdash.facts.state_paths import Installed, PathAccess, StatePath, access_of, place
 
 
 def under_policy(
@@ -29,6 +29,14 @@ def under_policy(
             verdict: Literal["unknown", "allowed", "policy"] = "unknown" if allowed is None else "allowed" if allowed else "policy"
             found.append(access_of(row, path, Access(verdict, missing=path in missing)))
     return tuple(found)
+
+
+def before_a_run(policy: Policy | None, installed: Installed | None, cwd: str | None) -> dict[str, tuple[PathAccess, ...]]:
+    """Of each worker CLI that could be started: the places of its state that the policy denies. Those without any are left out."""
+    if policy is None or installed is None:
+        return {}
+    found = {agent: denied(policy, rows, installed.env, cwd) for agent, rows in installed.workers.items()}
+    return {agent: paths for agent, paths in found.items() if paths}
 
 
 def denied(

@@ -261,7 +261,8 @@ def _logged(violations: tuple[e.ViolationLogged, ...], call: str) -> Denial | No
     if (found := next((v for v in reversed(violations) if v.call == call), None)) is None:
         return None
     quote = f"recorded sandbox violation: resource={found.resource} reason={found.reason} path={found.path} host={found.host}"
-    return Denial(found.resource, quote, found.path, certain=found.reason == _READ_ONLY, source="log")
+    certain = found.resource == "network" or found.reason == _READ_ONLY  # of the network its own proxy speaks; of files a command's words
+    return Denial(found.resource, quote, found.path, certain=certain, source="log")
 
 
 def _turn_ended(thread: Thread, event: e.TurnEnded) -> Thread:

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from agentdash.facts import worker as w
+from agentdash.facts.state_paths import Installed
+from agentdash.judge.state_paths import before_a_run
 from agentdash.report.check import PolicyReport, policy_report
 from agentdash.report.status import AgentReport, ConfiguredReport, GotReport, configured_report, got_report
 from agentdash.report.times import iso
@@ -68,6 +70,8 @@ class ExplainedReport(msgspec.Struct):
     """What would have told more, and could not be read; what was skipped."""
     findings: list[FindingReport]
     policies: list[PolicyReport]
+    would_deny: dict[str, list[str]]
+    """Worker CLIs that could be started here, and the places of their state that the policy in force denies."""
     links: list[LinkReport]
 
 
@@ -81,7 +85,7 @@ class ExplainReport(msgspec.Struct):
 
 def explain_report(snapshot: w.Snapshot) -> ExplainReport:
     """The workers of a snapshot, explained."""
-    return ExplainReport("agentdash.explain/1", iso(snapshot.at) or "", [_worker(x) for x in snapshot.workers])
+    return ExplainReport("agentdash.explain/1", iso(snapshot.at) or "", [_worker(x, snapshot.installed) for x in snapshot.workers])
 
 
 def print_explained(snapshot: w.Snapshot, console: Console) -> None:
@@ -105,6 +109,8 @@ def print_explained(snapshot: w.Snapshot, console: Console) -> None:
             _print_evidence(finding.evidence, console)
             if finding.remedy:
                 console.print(Text(f"  remedy      {finding.remedy}"))
+        for agent, paths in before_a_run(sandbox.configured, snapshot.installed, worker.cwd).items():
+            console.print(Text(f"would deny {agent}: {', '.join(access.path for access in paths)}"), style="dim")
         for link in worker.links:
             console.print(Text(f"tied to {link.to}: {link.by}"), style="dim")
 
@@ -115,8 +121,9 @@ def _print_evidence(evidence: tuple[w.Evidence, ...], console: Console) -> None:
         console.print(Text(f"  {mark} {piece.source} {iso(piece.at) or ''} {piece.rule}: {piece.text}"), style="dim")
 
 
-def _worker(worker: w.Worker) -> ExplainedReport:
+def _worker(worker: w.Worker, installed: Installed | None) -> ExplainedReport:
     sandbox = worker.sandbox
+    denied = before_a_run(sandbox.configured, installed, worker.cwd)
     return ExplainedReport(
         id=worker.id,
         name=worker.name,
@@ -133,6 +140,7 @@ def _worker(worker: w.Worker) -> ExplainedReport:
         unread=[*sandbox.unread, *worker.notes],
         findings=[_finding(f) for f in sandbox.findings],
         policies=[policy_report(p) for p in worker.policies],
+        would_deny={agent: [access.path for access in paths] for agent, paths in denied.items()},
         links=[LinkReport(link.to, link.by) for link in worker.links],
     )
 

@@ -14,6 +14,7 @@ from agentdash.report.sessions import SessionsReport
 from agentdash.report.settings import SettingsReport
 from agentdash.report.status import StatusReport
 from agentdash.report.wait import ChangeReport, WaitReport
+from agentdash.report.worker_paths import WorkerPathsReport
 
 _DOCUMENTS: Final = (
     StatusReport,
@@ -21,6 +22,7 @@ _DOCUMENTS: Final = (
     WaitReport,
     ExplainReport,
     CheckReport,
+    WorkerPathsReport,
     SessionsReport,
     ScreenReport,
     SettingsReport,

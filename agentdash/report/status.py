@@ -37,6 +37,17 @@ class EvidenceReport(msgspec.Struct):
     at: str | None
     rule: str
     text: str
+    agrees: bool
+    """Whether it speaks for the state; what speaks against it is shown as well."""
+
+
+class SpellReport(msgspec.Struct):
+    """A time that a worker spent in one state."""
+
+    state: str
+    since: str | None
+    until: str | None
+    why: str
 
 
 class ConfiguredReport(msgspec.Struct):
@@ -99,6 +110,10 @@ class WorkerReport(msgspec.Struct):
     cwd: str | None
     tokens: int | None
     last_activity: str | None
+    stalled_since: str | None
+    """Of one that runs: since when it has given no sign of life; null where it gives some."""
+    history: list[SpellReport]
+    """The states it has been in, oldest first, the present one last; bounded."""
 
 
 class ViaReport(msgspec.Struct):
@@ -146,7 +161,7 @@ def print_status(snapshot: w.Snapshot, console: Console) -> None:
         table.add_column(column, no_wrap=True, overflow="ellipsis", max_width=32 if column == "WORKER" else None)
     for worker in snapshot.workers:
         table.add_row(
-            Text(worker.state),
+            Text(worker.state if worker.stalled is None else f"{worker.state} (stalled)"),
             Text("  " * worker.depth + worker.name),
             Text(f"{worker.agent.name} {worker.agent.version or ''}".strip()),
             Text(_sandbox_cell(worker.sandbox)),
@@ -179,6 +194,8 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         cwd=worker.cwd,
         tokens=worker.tokens.total,
         last_activity=iso(worker.last_activity),
+        stalled_since=iso(worker.stalled),
+        history=[SpellReport(s.state, iso(s.since), iso(s.until), s.why) for s in worker.history],
     )
 
 
@@ -209,7 +226,7 @@ def configured_report(policy: Policy) -> ConfiguredReport:
 
 
 def _evidence(evidence: tuple[w.Evidence, ...]) -> list[EvidenceReport]:
-    return [EvidenceReport(e.source, iso(e.at), e.rule, e.text) for e in evidence]
+    return [EvidenceReport(e.source, iso(e.at), e.rule, e.text, e.agrees) for e in evidence]
 
 
 def _sandbox_cell(sandbox: w.Sandbox) -> str:

@@ -69,9 +69,7 @@ class Reach:
             return Access("unknown")
         try:
             found = _resolve(self._root, path, self._credentials)
-        except PermissionError:  # another user's process: its mounts are known, what is on them is not
-            return _by_mount(self._table, posixpath.normpath(path)) or Access("unknown")
-        except OSError:
+        except OSError:  # of another user, gone, or no path at all; by the mounts alone one would overlook links
             return Access("unknown")
         mode = found.nearest.st_mode
         on_disk = stat.S_ISDIR(mode) or stat.S_ISREG(mode)  # devices, pipes and sockets: no mount is written
@@ -121,7 +119,7 @@ def _resolve(root: str, path: str, credentials: Credentials) -> _Found:
     """Follows symlinks within a process's own root.
 
     Raises:
-        OSError: PermissionError: we may not look there. Others: a loop of links, a component that is no directory.
+        OSError: we may not look there, there is a loop of links, or a component is no directory.
     """
     todo, real, links, searched = path.strip("/").split("/")[::-1], "", 0, True
     here = os.stat(f"{root}/")

@@ -38,6 +38,8 @@ class Identify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Commands that make it a server."""
     aside: frozenset[str] = frozenset()
     """Commands that make it neither."""
+    once: frozenset[str] = frozenset()
+    """Arguments that give it one task, with which it ends."""
     keeps_rollouts: bool = False
     """Whether it holds files open that tell which sessions it runs."""
 
@@ -60,6 +62,8 @@ class Identity(msgspec.Struct, frozen=True):
     """`codex`, `opencode` ...: the name of the TOML file."""
     role: Role
     keeps_rollouts: bool = False
+    once: bool = False
+    """Whether it was given one task, with which it ends (`opencode run`)."""
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -78,9 +82,15 @@ def identify(argv: Sequence[str], exe: str | None = None) -> Identity | None:
     return _identity(agent, argv[at + 1 :]) if at and (agent := _lookup(argv[at])) is not None else None
 
 
+def programs(agent: str) -> frozenset[str]:
+    """The names of a worker CLI's program."""
+    return _tables()[agent].programs
+
+
 def _identity(agent: str, args: Sequence[str]) -> Identity:
     rules = _tables()[agent]
-    return Identity(agent, rules.role(args), rules.keeps_rollouts)
+    asked = args[: args.index("--")] if "--" in args else args
+    return Identity(agent, rules.role(args), rules.keeps_rollouts, not rules.once.isdisjoint(asked))
 
 
 @cache

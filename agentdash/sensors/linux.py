@@ -104,6 +104,12 @@ def open_files(pid: int) -> list[str]:
     return [path.removesuffix(_DELETED) for path in links if path and path.startswith("/")]
 
 
+def io(pid: int) -> int:
+    """Bytes read and written so far, sockets and pipes included (`/proc/PID/io`); 0 where that cannot be read."""
+    lines = dict(line.split(b": ", 1) for line in _read(f"/proc/{pid}/io").splitlines() if b": " in line)
+    return int(lines.get(b"rchar", 0)) + int(lines.get(b"wchar", 0))
+
+
 def kernel(pid: int) -> Kernel | None:
     """What the kernel enforces on a process (`/proc/PID/status`, `/proc/PID/ns`); None where nothing can be read."""
     if not (told := status(pid)):

@@ -24,7 +24,7 @@ from agentdash.sensors.access import Reach
 from agentdash.sensors.agents import Identity, identify
 from agentdash.sensors.linux import Stat
 from agentdash.sensors.privacy import arguments
-from agentdash.sensors.state_paths import paths_of
+from agentdash.sensors.state_paths import installed, paths_of
 
 if sys.platform == "linux":
     from agentdash.sensors import linux as system
@@ -33,8 +33,10 @@ else:
 
 _CPU: Final = 0.05
 """Seconds of CPU time that are worth an event."""
+_IO: Final = 4_096
+"""Bytes read and written that are."""
 _SLOWLY: Final = 4
-"""Looks between two readings of what shows in no vital sign: open rollouts and working directories."""
+"""Looks between two readings of what shows in no vital sign: open rollouts, working directories, I/O."""
 _SELDOM: Final = 64
 """Looks between two readings of whether a worker may write its state."""
 _YOUNG: Final = 3.0
@@ -230,8 +232,9 @@ class ProcessSensor:
         if not (changed or slowly):
             return None
         cwd, rollouts = _clean(system.cwd(pid)) or old.cwd, self._rollouts(pid, seen)
-        changed |= cwd != old.cwd or rollouts != old.rollouts
-        return replace(old, ppid=stat.ppid, zombie=stat.zombie, cpu=stat.cpu, cwd=cwd, rollouts=rollouts) if changed else None
+        io = system.io(pid) if slowly and seen.agent is None else old.io
+        changed |= cwd != old.cwd or rollouts != old.rollouts or io - old.io >= _IO
+        return replace(old, ppid=stat.ppid, zombie=stat.zombie, cpu=stat.cpu, io=io, cwd=cwd, rollouts=rollouts) if changed else None
 
     def _read(self, pid: int, seen: _Seen) -> Process:
         stat, agent = seen.stat, seen.agent
@@ -246,6 +249,7 @@ class ProcessSensor:
             env=seen.env,
             kernel=system.kernel(pid),
             agent=agent.agent if agent is not None and agent.role == "worker" else None,
+            once=agent is not None and agent.once,
             rollouts=self._rollouts(pid, seen),
             zombie=stat.zombie,
             cpu=stat.cpu,
@@ -289,7 +293,8 @@ class ProcessSensor:
     def _host(self, at: float) -> HostSeen:
         kernel = system.kernel(os.getpid())
         self._own = kernel or Kernel()
-        return HostSeen(at=at, platform=sys.platform, kernel=kernel, uid=os.getuid(), home=clean_line(str(Path.home())))
+        home = clean_line(str(Path.home()))
+        return HostSeen(at=at, platform=sys.platform, kernel=kernel, uid=os.getuid(), home=home, installed=installed())
 
     def _health(self, at: float) -> SourceSeen:
         followed = [seen.process for seen in self._seen.values() if seen.process is not None]

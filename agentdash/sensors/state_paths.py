@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -11,7 +13,9 @@ import msgspec
 
 from agentdash.facts.mounts import Access
 from agentdash.facts.process import Process
-from agentdash.facts.state_paths import PathAccess, StatePath, access_of, place
+from agentdash.facts.state_paths import DEFAULTS, Installed, PathAccess, StatePath, access_of, place
+from agentdash.facts.text import clean_line
+from agentdash.sensors.agents import programs
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,6 +38,13 @@ def state_paths() -> Mapping[str, tuple[StatePath, ...]]:
         if path.name.endswith(".toml")
     }
     return {agent: table.paths for agent, table in tables.items() if table is not None}
+
+
+def installed() -> Installed:
+    """The worker CLIs that are on this process's PATH."""
+    found = {agent: rows for agent, rows in state_paths().items() if any(shutil.which(name) for name in programs(agent))}
+    env = {name: clean_line(value) for name in ("HOME", *DEFAULTS) if (value := os.environ.get(name))}
+    return Installed(found, env)
 
 
 def paths_of(process: Process, may_write: Callable[[str], Access]) -> tuple[PathAccess, ...]:

@@ -12,6 +12,7 @@ import secrets
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -230,6 +231,8 @@ class _View:
             raise _NoAnswerError(f"no answer within {self._timeout:g} s") from None
         finally:
             transport.close()  # ends it if it has not ended
+            with suppress(TimeoutError):  # and takes note of its end, which a loop that closes now could not
+                await asyncio.wait_for(call.ended.wait(), self._timeout)
         return transport.get_returncode() or 0, call.said[1].decode("utf-8", "replace"), call.said[2].decode("utf-8", "replace")
 
 

@@ -15,7 +15,7 @@ from agentdash.facts.worker import Worker
 from agentdash.tui.commands import Actions, Workers
 from agentdash.tui.filter import Filter, matches
 from agentdash.tui.keys import bindings, ids
-from agentdash.tui.options import Feed, Jump, Options
+from agentdash.tui.options import Feed, Jump, Options, Tell
 from agentdash.tui.screens.help import HelpScreen
 from agentdash.tui.screens.why import WhyScreen
 from agentdash.tui.screens.worker import WorkerScreen
@@ -25,7 +25,7 @@ from agentdash.tui.widgets.findings import remedies
 from agentdash.tui.widgets.fleet_list import FleetList
 from agentdash.tui.widgets.worker_panel import WorkerPanel
 
-__all__ = ["AgentDash", "Feed", "Jump", "Options"]
+__all__ = ["AgentDash", "Feed", "Jump", "Options", "Tell"]
 
 _USUAL = Options()
 
@@ -37,6 +37,7 @@ class AgentDash(Watch):
         feed: where snapshots come from.
         clock: what ages are counted by.
         jump: goes to a pane; None where there is no way to.
+        tell: is shown every snapshot; None where nobody is to be told of anything.
     """
 
     TITLE = "agentdash"
@@ -44,8 +45,8 @@ class AgentDash(Watch):
     BINDINGS = bindings(*ids("app"))
     COMMANDS = {Actions, Workers}  # noqa: RUF012 - Textual declares it as a plain set
 
-    def __init__(self, feed: Feed, clock: Clock, *, options: Options = _USUAL, jump: Jump | None = None) -> None:
-        super().__init__(feed, clock, options)
+    def __init__(self, feed: Feed, clock: Clock, *, options: Options = _USUAL, jump: Jump | None = None, tell: Tell | None = None) -> None:
+        super().__init__(feed, clock, options, tell)
         self._jump = jump
         self._copied = 0
 

@@ -60,6 +60,7 @@ def haystack(worker: Worker) -> str:
         worker.agent.version or "",
         sandbox.configured.brief() if sandbox.configured else "",
         sandbox.verdict,
+        "" if worker.stalled is None else "stalled",
         *(finding.kind for finding in sandbox.findings),
         worker.line,
         worker.judged.why,

@@ -9,6 +9,8 @@ from typing import Protocol
 from agentdash.facts.pane import PaneKey
 from agentdash.facts.worker import Snapshot
 
+Tell = Callable[[Snapshot], None]
+"""Is shown every snapshot, and tells somebody away from the screen what is new in it."""
 Jump = Callable[[PaneKey], Awaitable[str | None]]
 """Goes to a pane; returns None, or on one line what was in the way."""
 

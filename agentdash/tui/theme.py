@@ -31,6 +31,8 @@ class Glyphs:
     ellipsis: str
     dot: str
     rule: str
+    stalled: str
+    """In the place of the sign of `running`."""
 
 
 UNICODE: Final = Glyphs(
@@ -56,6 +58,7 @@ UNICODE: Final = Glyphs(
     ellipsis="⋯",
     dot="⋅",
     rule="─",
+    stalled="▹",
 )
 
 ASCII: Final = Glyphs(
@@ -81,6 +84,7 @@ ASCII: Final = Glyphs(
     ellipsis="..",
     dot="-",
     rule="-",
+    stalled="|",
 )
 
 
@@ -126,6 +130,8 @@ def word(state: State) -> str:
 def sign(worker: Worker, glyphs: Glyphs) -> Span:
     """Glyph and word of a worker's state, with the exit status where one is known: `x exited 137`."""
     state, pane, text = worker.state, worker.pane, word(worker.state)
+    if worker.stalled is not None:
+        return Span(f"{glyphs.stalled} {text}, stalled", "stuck")
     if state is State.EXITED and pane is not None and pane.dead:
         if pane.dead_signal is not None:
             text += f" sig {pane.dead_signal}"

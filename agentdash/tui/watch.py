@@ -10,7 +10,7 @@ from agentdash.facts.text import clean_line
 from agentdash.facts.worker import Snapshot, Worker
 from agentdash.tui.filter import Filter
 from agentdash.tui.keys import keymap, remapped
-from agentdash.tui.options import Feed, Options
+from agentdash.tui.options import Feed, Options, Tell
 from agentdash.tui.screens.fleet import FleetScreen
 from agentdash.tui.theme import ASCII, THEMES, UNICODE, Look
 from agentdash.tui.view import Drawn, View, find
@@ -26,7 +26,7 @@ class Watch(App[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (30, "-narrow"), (60, "-medium"), (100, "-wide"), (160, "-roomy")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-strip"), (14, "-short"), (30, "-tall")]  # noqa: RUF012 - as Textual declares them
 
-    def __init__(self, feed: Feed, clock: Clock, options: Options) -> None:
+    def __init__(self, feed: Feed, clock: Clock, options: Options, tell: Tell | None = None) -> None:
         super().__init__()
         self.animation_level = "none"
         for theme in THEMES:
@@ -43,7 +43,7 @@ class Watch(App[None]):
         self.snapshot: Snapshot | None = None
         self.picked: str | None = None
         """Id of the worker that the cursor is on."""
-        self._feed, self._clock = feed, clock
+        self._feed, self._clock, self._tell = feed, clock, tell
         self._by_id: dict[str, Worker] = {}
         self._wanted = options.select
         self._trouble: str | None = None
@@ -67,6 +67,8 @@ class Watch(App[None]):
         try:
             async for snapshot in self._feed.snapshots():
                 self.take(snapshot)
+                if self._tell is not None:
+                    self._tell(snapshot)
             self._trouble = "The feed has ended: what is shown here will not change any more."
         except Exception as error:  # whatever it is: people have to see that what they look at is old
             self._trouble = clean_line(f"The feed has broken off, what is shown here is old: {type(error).__name__}: {error}")

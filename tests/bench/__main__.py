@@ -1,6 +1,6 @@
 """How fast: `python -m tests.bench`, or one of its parts by name. Figures go into notes and CHANGELOG; nothing here passes or fails.
 
-python -m tests.bench                      all of it (about three minutes; writes 1 GB below --home)
+python -m tests.bench                      all of it (about a quarter of an hour; writes 1 GB below --home)
 python -m tests.bench decode status        some of it
 """
 
@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import decode, latency, load, startup
+from tests.bench import decode, latency, load, startup, states
 from tests.bench.home import make_home
 
 PARTS: dict[str, Callable[[Path], None]] = {
@@ -20,6 +20,7 @@ PARTS: dict[str, Callable[[Path], None]] = {
     "decode": decode.measure,
     "latency": latency.measure,
     "load": load.measure,
+    "states": states.measure,
 }
 
 

@@ -118,10 +118,10 @@ class Lab:
     """
 
     def __init__(self, binary: Path, script: Script, config: str = "") -> None:
-        self._binary = binary
+        self.binary = binary
         self.root = Path(tempfile.mkdtemp(prefix="lab-", dir=cache()))
-        self.home, self.workspace, self._user = self.root / "home", self.root / "workspace", self.root / "user"
-        for directory in (self.home, self.workspace, self._user):
+        self.home, self.workspace, self.user = self.root / "home", self.root / "workspace", self.root / "user"
+        for directory in (self.home, self.workspace, self.user):
             directory.mkdir()
         self._short = Path(tempfile.mkdtemp(prefix="ad-"))
         self.tmux = self._short / "tmux"
@@ -134,15 +134,15 @@ class Lab:
     async def tui(self, *arguments: str, size: tuple[int, int] = (120, 40)) -> Pane:
         """A TUI in a new tmux session, when it is ready for a prompt. By default it may write its workspace and asks for more."""
         arguments = arguments or ("-s", "workspace-write", "-a", "on-request")
-        pane = self._pane(shlex.join([str(self._binary), *arguments]), size)
+        pane = self.pane(shlex.join([str(self.binary), *arguments]), size)
         await pane.shows("› Ask Codex to do anything")
         return pane
 
     def exec(self, prompt: str, *arguments: str, size: tuple[int, int] = (120, 40)) -> Pane:
         """A `codex exec` in a new tmux session, just started. The pane stays when it has ended."""
         arguments = arguments or ("-s", "workspace-write")
-        command = shlex.join([str(self._binary), "exec", *arguments, "--skip-git-repo-check", prompt])
-        return self._pane(f"{command} </dev/null", size)  # it would wait for more of the prompt
+        command = shlex.join([str(self.binary), "exec", *arguments, "--skip-git-repo-check", prompt])
+        return self.pane(f"{command} </dev/null", size)  # it would wait for more of the prompt
 
     def threads(self) -> dict[str, str | None]:
         """The threads that have a rollout, oldest first, and the parent of each that has one."""
@@ -155,7 +155,7 @@ class Lab:
         keep = {name: value for name, value in os.environ.items() if not name.startswith(("TMUX", "CODEX_"))}
         done = subprocess.run(
             ["tmux", "-S", str(self.tmux), "-f", os.devnull, *arguments],
-            env={**keep, "HOME": str(self._user), "CODEX_HOME": str(self.home), "TERM": "xterm-256color"},
+            env={**keep, "HOME": str(self.user), "CODEX_HOME": str(self.home), "TERM": "xterm-256color"},
             capture_output=True,
             text=True,
             check=True,
@@ -175,7 +175,8 @@ class Lab:
         shutil.rmtree(self._short)
         shutil.rmtree(self.root, ignore_errors=True)
 
-    def _pane(self, command: str, size: tuple[int, int]) -> Pane:
+    def pane(self, command: str, size: tuple[int, int] = (120, 40)) -> Pane:
+        """A shell command in a new tmux session, just started. The pane stays when it has ended."""
         where = ["-x", str(size[0]), "-y", str(size[1]), "-c", str(self.workspace), "-P", "-F", "#{pane_id}"]
         ident = self.run_tmux("new-session", "-d", *where, command, ";", "set-option", "-g", "remain-on-exit", "on")
         return Pane(self, ident.strip())

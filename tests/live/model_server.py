@@ -1,4 +1,4 @@
-"""A scripted model: a loopback server that speaks the Responses API, so that a real Codex can be driven offline.
+"""A scripted model: a loopback server that speaks the Responses API, and chat completions, so that real CLIs can be driven offline.
 
 A script maps a marker to the steps that a thread takes:
 
@@ -6,7 +6,8 @@ A script maps a marker to the steps that a thread takes:
      "child": [{"run": "touch x", "escalate": "May I?"}, {"say": "ready"}]}
 
 A thread's marker is the last `[[name]]` in its user messages, so the prompt "[[parent]] go" makes it follow `parent`, and a child has a
-script of its own. The n-th request of a thread takes the n-th step; past the end the model says "(script ended)". A step is one of
+script of its own. The n-th request of a thread takes the n-th step; past the end the model says "(script ended)". Requests that offer no
+tools (chat completions: somebody wants a title) take no step. A step is one of
 
     {"say": TEXT}                                      the final message: ends the turn
     {"run": CMD, "escalate": REASON?, "yield_ms": N?}  a shell command, with whichever shell tool this Codex offers
@@ -112,6 +113,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("content-encoding") == "zstd":
             raw = zstandard.ZstdDecompressor().decompress(raw, max_output_size=1 << 28)
         body = json.loads(raw)
+        if self.path.endswith("/chat/completions"):
+            self._chat(body)
+            return
         self.model.requests.append(body)
         names = ("thread-id", "session-id", "session_id", "conversation_id")
         number, step = self.model.next_step(body, next((self.headers[name] for name in names if self.headers[name]), ""))
@@ -127,6 +131,31 @@ class _Handler(BaseHTTPRequestHandler):
             details = {"input_tokens_details": {"cached_tokens": 1000}, "output_tokens_details": {"reasoning_tokens": 8}}
             events.append({"type": "response.completed", "response": {"id": response, "usage": usage | details}})
         stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+        self._answer(200, "text/event-stream", stream.encode())
+
+    def _chat(self, body: dict[str, Any]) -> None:
+        body["input"] = body["messages"]
+        step: Step = {"say": "A title"}
+        if body.get("tools"):
+            self.model.requests.append(body)
+            _, step = self.model.next_step(body, "")
+        if "fail" in step:
+            error = step.get("body") or {"error": {"message": "scripted failure", "type": "server_error"}}
+            self._answer(step["fail"], "application/json", json.dumps(error).encode())
+            return
+        head = {"id": f"chatcmpl-{uuid.uuid4().hex[:8]}", "object": "chat.completion.chunk", "created": 1, "model": "mock-model"}
+        deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": ""}, None)]
+        if "run" in step or "tool" in step:
+            name = step.get("tool", "bash")
+            arguments = step.get("args") or {"command": step["run"], "description": "Runs it"}
+            function = {"name": name, "arguments": json.dumps(arguments)}
+            call = {"index": 0, "id": f"call_{uuid.uuid4().hex[:8]}", "type": "function", "function": function}
+            deltas += [({"tool_calls": [call]}, None), ({}, "tool_calls")]
+        else:
+            deltas += [({"content": step.get("say", "")}, None), ({}, "stop")]
+        chunks = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in deltas]
+        chunks.append({**head, "choices": [], "usage": {"prompt_tokens": 1200, "completion_tokens": 40, "total_tokens": 1240}})
+        stream = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
         self._answer(200, "text/event-stream", stream.encode())
 
     def _answer(self, status: int, kind: str, data: bytes) -> None:

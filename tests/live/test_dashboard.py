@@ -8,59 +8,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
 
 import psutil
 import pytest
 
-from agentdash.clock import SystemClock
-from agentdash.config import Config
-from agentdash.facts.worker import Snapshot, State, Worker
-from agentdash.hub import Hub
-from agentdash.live import live_sources
-from tests.live.codex import PATIENCE, Lab, until
+from agentdash.facts.worker import State, Worker
+from tests.live.codex import Lab, until
 from tests.live.conftest import OpenLab
+from tests.live.watched import watching
 
 HELD = {"run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"; sleep 4'}
 """A command that shows its flags, and lives long enough to be seen."""
-
-
-class Watched:
-    """A running hub over a lab."""
-
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
-
-    async def until(self, wanted: Callable[[Worker], bool]) -> Worker:
-        """The first worker, in any snapshot from now on, that is as wanted."""
-        last: Snapshot | None = None
-        try:
-            async with asyncio.timeout(PATIENCE):
-                async for last in self._hub.snapshots():
-                    if (found := next((w for w in last.workers if wanted(w)), None)) is not None:
-                        return found
-        except TimeoutError:
-            seen = [(w.id, str(w.state), w.judged.why, w.sandbox.verdict) for w in last.workers] if last else []
-            raise AssertionError(f"not seen; at the end: {seen}, {last and last.sources}") from None
-        raise AssertionError("the hub ended")
-
-
-def sources_of(lab: Lab) -> Hub:
-    clock = SystemClock()
-    return Hub(live_sources(Config(codex_home=lab.home, socket_paths=(lab.tmux,)), clock), clock)
-
-
-@asynccontextmanager
-async def watching(lab: Lab) -> AsyncIterator[Watched]:
-    hub = sources_of(lab)
-    running = asyncio.create_task(hub.run())
-    try:
-        yield Watched(hub)
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
 
 
 def kinds(worker: Worker) -> list[str]:
@@ -183,17 +141,11 @@ async def test_a_denial_that_only_codexs_own_log_tells(codex: OpenLab) -> None:
     # its output says nothing of a path, but has a word that Codex takes for a denial
     silent = {"run": "touch /usr/local/agentdash-denied 2>/dev/null || { echo seccomp; exit 3; }"}
     lab = codex({"work": [silent, {"say": "all done"}]})
-    hub = sources_of(lab)
-    running = asyncio.create_task(hub.run())
-    try:
+    async with watching(lab) as seen:
         (await lab.tui()).submit("[[work]] go")
-        await until(lambda: any(t.violations for t in hub.fleet.threads.values()), "a row in Codex's log")
-        (thread,) = hub.fleet.threads.values()
+        await until(lambda: any(t.violations for t in seen.fleet.threads.values()), "a row in Codex's log")
+        (thread,) = seen.fleet.threads.values()
         ((call,), (logged,)) = thread.calls, thread.violations
         assert (logged.thread, logged.call, logged.resource, logged.backend) == (*lab.threads(), call.id, "filesystem", "linux_sandbox")
         assert call.denial is not None
         assert call.denial.source == "log"
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running

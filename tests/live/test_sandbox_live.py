@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,17 +18,25 @@ from pathlib import Path
 import psutil
 import pytest
 
+from agentdash.clock import SystemClock
+from agentdash.config import Config
 from agentdash.facts.events import MountsSeen, ProcessSeen, StatePathsSeen
 from agentdash.facts.fleet import Fleet
 from agentdash.facts.mounts import MountTable
+from agentdash.facts.policy import Filesystem, Network, Policy, Rule
+from agentdash.facts.state_paths import place
+from agentdash.hub import Hub
 from agentdash.judge.ancestry import Tree, is_multiplexer
 from agentdash.judge.fold import fold
 from agentdash.judge.kinship import kinship
+from agentdash.judge.state_paths import denied
+from agentdash.live import live_sources
 from agentdash.sensors import linux
 from agentdash.sensors.access import Reach
 from agentdash.sensors.processes import ProcessSensor
+from agentdash.sensors.state_paths import state_paths
 from agentdash.sensors.tmux import TmuxSensor, servers
-from tests.live.codex import SetupError, cache, install, until
+from tests.live.codex import PATIENCE, SetupError, cache, install, npm_install, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts and namespaces are Linux's")
 
@@ -63,13 +73,13 @@ class Box:
         """A socket that both sides can reach."""
         self._running: list[subprocess.Popen[str]] = []
 
-    def run(self, *command: str, settings: tuple[str, ...] = (), **env: str) -> subprocess.Popen[str]:
+    def run(self, *command: str, settings: tuple[str, ...] = (), errors_too: bool = False, **env: str) -> subprocess.Popen[str]:
         """Starts a command in the sandbox: it may write the workspace, and has no network but where `settings` say so."""
         options = [arg for setting in ("sandbox_mode=workspace-write", *settings) for arg in ("-c", setting)]
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("CODEX_", "TMUX", "XDG_"))}
         clean |= {"HOME": str(self.home), "CODEX_HOME": str(self.home / ".codex"), **env}
         argv = [str(self._codex), "sandbox", *options, "--", *command]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT if errors_too else subprocess.DEVNULL}
         self._running.append(subprocess.Popen(argv, cwd=self.workspace, env=clean, text=True, **pipes))  # type: ignore[call-overload]
         return self._running[-1]
 
@@ -177,6 +187,30 @@ def test_a_worker_in_a_sandbox_its_mounts_and_its_state(box: Box) -> None:
     assert seen.key not in fleet.state_paths
 
 
+@pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "old"])
+def test_opencode_ends_at_the_path_that_is_said_to_be_needed(box: Box, fresh: bool) -> None:
+    """What it cannot write it names itself; every directory of it that is there already but the first, it can do without writing."""
+    try:
+        opencode = npm_install("opencode-ai", "1.18.33", "opencode")
+    except SetupError as error:
+        pytest.fail(str(error), pytrace=False)
+    rows, env = state_paths()["opencode"], {"HOME": str(box.home)}
+    places = [path for row in rows if (path := place(row.path, env)) is not None]
+    if not fresh:
+        for path in places:
+            Path(path).mkdir(parents=True)
+    policy = Policy(Filesystem.WORKSPACE, Network.OFF, (Rule("/", "read"), Rule(str(box.workspace), "write")))
+    missing = [path for path in places if not Path(path).exists()]
+    needed = [path.path for path in denied(policy, rows, env, str(box.workspace), missing) if path.needed]
+    assert needed == (places if fresh else places[:1])
+    ended = box.run(str(opencode), "run", "-m", "no/model", "hello", errors_too=True)
+    said = ended.communicate()[0]
+    assert ended.returncode == 1
+    named = re.search(r"(?:mkdir '|open \()(/[^')]+)", said)
+    assert named is not None, said
+    assert any(path.startswith(named[1]) or named[1].startswith(path) for path in needed)
+
+
 def from_outside(socket: Path, *arguments: str) -> str:
     return subprocess.run(["tmux", "-S", str(socket), *arguments], capture_output=True, text=True, check=False).stdout
 
@@ -209,3 +243,26 @@ async def test_panes_of_servers_inside_are_found_by_their_inner_numbers(box: Box
         assert (is_multiplexer(server), server.inner_pid, server.kernel.seccomp) == (True, pane.server_pid, 2)
         assert server.kernel.apart_from(fleet.kernel) == ("user", "pid", "mnt")  # and the host's network
         assert MountTable(fleet.mounts[server.kernel.mnt or 0]).may_write(str(box.home)) is False
+
+
+async def test_a_worker_of_a_server_inside_is_told_to_be_there(box: Box) -> None:
+    (box.workspace / "opencode").symlink_to(sys.executable)
+    worker = f"{box.workspace / 'opencode'} -IS -c 'input()'"
+    serve = f'tmux -S {box.tmux} -f /dev/null new-session -d "{worker}"; exec sleep 1000'
+    box.run("sh", "-c", serve, settings=("sandbox_workspace_write.network_access=true",))
+    await until(lambda: from_outside(box.tmux, "display-message", "-p", "#{pid}"), "the server inside")
+    clock = SystemClock()
+    hub = Hub(live_sources(Config(codex_home=box.home / ".codex", socket_paths=(box.tmux,)), clock), clock)
+    running = asyncio.create_task(hub.run())
+    try:
+        async with asyncio.timeout(PATIENCE):
+            async for snapshot in hub.snapshots():
+                found = [(w.agent.name, f.kind, f.direction) for w in snapshot.workers for f in w.sandbox.findings]
+                if ("opencode", "sandboxed-tmux-server", "stricter") in found:
+                    break
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+    (pane,) = (w for w in snapshot.workers if w.kind == "pane")
+    assert (pane.sandbox.got.sandboxed, pane.sandbox.got.network_namespace) == (True, "host")

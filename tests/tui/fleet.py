@@ -13,6 +13,7 @@ from agentdash.facts.events import Escalation
 from agentdash.facts.fleet import Call, Denial, Moment, Source, Tokens
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.policy import Filesystem, Network, Policy, Rule
+from agentdash.facts.state_paths import Installed, StatePath
 from agentdash.facts.worker import Agent, Evidence, Finding, Got, Judged, Link, Sandbox, Snapshot, State, Worker
 
 NOW = 1_773_260_047.0
@@ -434,7 +435,9 @@ def everybody() -> Snapshot:
             sandbox=Sandbox("unverified", WORKSPACE),
         ),
     )
-    return Snapshot(NOW, (main, lagrange, pasteur, younger, *rest), sources())
+    rows = (StatePath("$XDG_DATA_HOME/opencode", "sessions database, log", "always"),)
+    installed = Installed({"opencode": rows}, {"HOME": "/home/dev"})
+    return Snapshot(NOW, (main, lagrange, pasteur, younger, *rest), sources(), installed=installed)
 
 
 def sources(**detail: str) -> tuple[Source, ...]:

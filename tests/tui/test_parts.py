@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from agentdash.facts.fleet import Tokens
+from agentdash.facts.fleet import Moment, Spell, Tokens
+from agentdash.facts.state_paths import Installed, StatePath
 from agentdash.facts.worker import Got, Sandbox, State
 from agentdash.tui.rows import flat, tree
 from agentdash.tui.spans import plain, width
@@ -45,13 +46,13 @@ def all_glyphs(glyphs):
     yield from glyphs.verdicts.values()
     yield from glyphs.directions.values()
     yield from glyphs.buckets.values()
-    yield from (*glyphs.tree, glyphs.cursor, *glyphs.agrees, glyphs.ellipsis, glyphs.dot, glyphs.rule)
+    yield from (*glyphs.tree, glyphs.cursor, *glyphs.agrees, glyphs.ellipsis, glyphs.dot, glyphs.rule, glyphs.stalled)
 
 
 def test_every_state_has_a_sign_of_its_own():
     for glyphs in (UNICODE, ASCII):
         assert set(glyphs.states) == set(State)
-        assert len(set(glyphs.states.values())) == len(State)
+        assert len({*glyphs.states.values(), glyphs.stalled}) == len(State) + 1
 
 
 def test_signs_are_one_cell_wide_everywhere_but_for_the_two_that_are_documented():
@@ -66,6 +67,26 @@ def test_every_sign_has_an_ascii_twin():
 
 def test_the_state_column_holds_every_state():
     assert {width((sign(worker, UNICODE),)) <= STATE_WIDTH for worker in SNAPSHOT.workers} == {True}
+
+
+def test_one_that_stalled_says_so_and_what_it_did_last():
+    stalled = replace(next(w for w in SNAPSHOT.workers if w.state is State.RUNNING), stalled=fleet.NOW - 300, line="$ make all")
+    mark = sign(stalled, UNICODE)
+    assert (mark.text, width((mark,)) <= STATE_WIDTH) == ("▹ running, stalled", True)
+    assert "stalled: no output, no CPU, no I/O for 5m; last: $ make all" in text(summary(stalled, None, 100, LOOK))
+
+
+def test_the_timeline_has_the_states_between_what_happened():
+    now = fleet.NOW
+    history = (Spell("running", now - 90, "turn open", now - 30), Spell("waiting-approval", now - 30, "wants to push"))
+    moments = (Moment(now - 90, "turn", "started"), Moment(now - 60, "message", "On it."))
+    lines = text(timeline(replace(SNAPSHOT.workers[0], history=history, moments=moments), 80, LOOK)).splitlines()
+    assert [line.split()[1:] for line in lines] == [
+        ["!", "waiting", "approval", "wants", "to", "push", "30s"],
+        ["agent:", "On", "it."],
+        ["▸", "running", "turn", "open", "1m"],
+        ["turn:", "started"],
+    ]
 
 
 def test_an_exit_says_how():
@@ -225,13 +246,23 @@ def test_what_was_applied_stands_between():
 
 def test_a_family_and_its_sandboxes():
     pasteur = BY_NAME["Pasteur"]
-    shown = text(inheritance(pasteur, [w for w in fleet.everybody().workers if w.depth or w.children], 100, LOOK)).splitlines()
+    shown = text(inheritance(pasteur, [w for w in fleet.everybody().workers if w.depth or w.children], None, 100, LOOK)).splitlines()
     names = [line.split()[0] for line in shown[1:5]]
     assert names == ["main", "Lagrange", "Pasteur", "Pasteur"]
     assert "≠ flag 1, seatbelt, host's net, no sandbox" in shown[3]
     assert "ws net-" in shown[4]  # told less than its parent
     assert any("flag=; sandbox=  (against)" in line for line in shown)
     assert shown[-1].startswith("not known: the kernel's facts")
+
+
+def test_what_a_sandbox_would_deny_who_is_started_in_it():
+    rows = (StatePath("$XDG_DATA_HOME/opencode", "sessions database", "always"), StatePath("$PWD/.cache", "nothing much"))
+    installed = Installed({"opencode": rows, "aider": rows[1:]}, {"HOME": "/home/dev"})
+    worker = BY_NAME["api-worker"]
+    shown = text(inheritance(worker, [worker], installed, 100, LOOK))
+    assert "opencode  /home/dev/.local/share/opencode (sessions database, needed)" in shown
+    assert "aider" not in shown
+    assert "would deny" not in text(inheritance(BY_NAME["Pasteur"], [], installed, 100, LOOK))
 
 
 def test_a_network_that_is_open_against_the_policy_is_marked():

@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "report": {"facts", "judge", "codex", "hub", "replay", "clock", "config", "report"},
     "tui": {"facts", "judge", "hub", "replay", "clock", "tui"},
     "config": {"facts", "config"},
+    "notifier": {"facts", "judge", "config"},
     "clock": set(),
 }
 """Which part may import which; `cli` may import all of them."""

@@ -41,12 +41,18 @@ def status(home: Path, *args: str) -> dict[str, list[dict[str, object]]]:
 def test_the_document_of_a_worker_is_exactly_this(home: Path) -> None:
     document = status(home, "01a1fa8b-4086-7a32-8c43-2abbeb466a8c")
     (worker,) = document["workers"]
-    quote = "sqlite3.OperationalError: unable to open database file"
+    quote, board = "sqlite3.OperationalError: unable to open database file", "/home/dev/board/kanban.db"
     command = (
         "python3 -c \"import sqlite3,os; c=sqlite3.connect(os.path.expanduser('~/board/kanban.db')); "
         "c.execute('create table if not exists t(a)'); c.commit(); print('board updated')\""
     )
-    denied = {"source": "output", "at": "2026-11-20T19:59:52.718Z", "rule": "denied-filesystem", "text": f"`{command}` -> {quote}"}
+    denied = {
+        "source": "output",
+        "at": "2026-11-20T19:59:52.718Z",
+        "rule": "denied-filesystem",
+        "text": f"`{command}` -> {quote}",
+        "agrees": True,
+    }
     assert worker == {
         "id": "01a1fa8b-4086-7a32-8c43-2abbeb466a8c",
         "kind": "codex-thread",
@@ -56,7 +62,7 @@ def test_the_document_of_a_worker_is_exactly_this(home: Path) -> None:
         "children": [],
         "state": "blocked-sandbox",
         "since": "2026-11-20T19:59:52.718Z",
-        "why": f"its last command was denied /home/dev/board/kanban.db: {quote}",
+        "why": f"its last command was denied {board}: {quote}",
         "evidence": [denied],
         "sandbox": {
             "configured": {
@@ -84,6 +90,21 @@ def test_the_document_of_a_worker_is_exactly_this(home: Path) -> None:
         "cwd": "/home/dev/project",
         "tokens": 4623,
         "last_activity": "2026-11-20T19:59:52.738Z",
+        "stalled_since": None,
+        "history": [
+            {
+                "state": "running",
+                "since": "2026-11-20T19:59:52.467Z",
+                "until": "2026-11-20T19:59:52.718Z",
+                "why": "turn open, waiting for the model",
+            },
+            {
+                "state": "blocked-sandbox",
+                "since": "2026-11-20T19:59:52.718Z",
+                "until": None,
+                "why": f"its last command was denied {board}: {quote}",
+            },
+        ],
     }
 
 
@@ -274,3 +295,40 @@ def test_a_reader_that_leaves_is_no_problem(home: Path) -> None:
 def test_version_and_help() -> None:
     assert agentdash("--version").stdout == f"agentdash {__version__}\n"
     assert "status" in agentdash("--help").stdout
+
+
+# ---------------------------------------------------------------- before a run
+
+
+def before_a_run(home: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    user = {
+        "HOME": "/home/dev",
+        **dict.fromkeys(("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "CODEX_THREAD_ID"), ""),
+    }
+    return agentdash("check", "--worker", "opencode", "--codex-home", str(home), *args, **{**user, **env})
+
+
+def test_what_a_policy_would_deny_a_worker(home: Path) -> None:
+    done = before_a_run(home, "--json", "--policy", "workspace-write")
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["schema"], document["worker"]) == (1, "agentdash.check-worker/1", "opencode")
+    assert document["policy_of"] == "workspace-write"
+    database = next(p for p in document["paths"] if p["path"] == "/home/dev/.local/share/opencode")
+    assert (database["allowed"], database["needed"]) == (False, True)
+    assert database["remedy"] == 'sandbox_workspace_write.writable_roots = ["/home/dev/.local/share/opencode"]'
+    assert (document["network"], document["network_remedy"]) == (False, "sandbox_workspace_write.network_access = true")
+
+
+def test_the_policy_in_force_is_that_of_the_thread(home: Path) -> None:
+    named = json.loads(before_a_run(home, "--json", "01a1fa8b-4086").stdout)
+    around = json.loads(before_a_run(home, "--json", CODEX_THREAD_ID="01a1fa8b-4086-7a32-8c43-2abbeb466a8c").stdout)
+    newest = before_a_run(home, "--json")
+    assert named["policy_of"] == around["policy_of"] == "thread 01a1fa8b-4086-7a32-8c43-2abbeb466a8c"
+    assert (named["policy"]["filesystem"], newest.returncode, json.loads(newest.stdout)["network"]) == ("workspace", 0, True)
+    assert "DENIED" in before_a_run(home, "01a1fa8b-4086").stdout
+
+
+def test_no_policy_is_a_mistake(home: Path) -> None:
+    done = before_a_run(home, "nosuch")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no thread 'nosuch' here states a policy: give --policy" in done.stderr

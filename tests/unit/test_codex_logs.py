@@ -6,11 +6,17 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from agentdash.clock import SystemClock
+from agentdash.codex.home import CodexHome
 from agentdash.codex.logs import CodexLog, log_file
 from agentdash.facts.events import Event, SourceSeen, TroubleLogged, ViolationLogged
+from agentdash.facts.fleet import Fleet
+from agentdash.live import Log, Pace
 from tests.unit.story import T, begun, called, ended, fleet
 
 SCHEMA = """CREATE TABLE logs (id INTEGER PRIMARY KEY AUTOINCREMENT, ts INTEGER NOT NULL, ts_nanos INTEGER NOT NULL, level TEXT NOT NULL,
@@ -62,6 +68,10 @@ def test_what_is_new_each_once(codex: Writer, tmp_path: Path) -> None:
     assert isinstance(tried, TroubleLogged)
     assert tried.text.startswith("stream disconnected - retrying sampling request (1/2 in 193ms)... turn_id=")
     assert log.look(6.0) == []
+    codex.write(VIOLATION.replace("call_2875", "call_2876"), thread=None)  # then the spans name it
+    (spoken,) = log.look(6.0)
+    assert isinstance(spoken, ViolationLogged)
+    assert (spoken.thread, spoken.call) == (T, "call_2876")
     network = 'recorded sandbox violation: resource=network backend=proxy reason=not_allowed host="api.example.com" path=/a b/c'
     codex.write(network)
     assert log.look(7.0) == [
@@ -102,7 +112,13 @@ def troubles(events: list[Event]) -> list[tuple[bool, str]]:
 
 
 def test_rows_that_are_not_understood_are_counted(codex: Writer, tmp_path: Path) -> None:
-    for body, thread in ((None, T), (VIOLATION, None), ("recorded sandbox violation: resource=moon", T), (b"\xff\xfe", T), (VIOLATION, T)):
+    for body, thread in (
+        (None, T),
+        ("no word of a thread", None),
+        ("recorded sandbox violation: resource=moon", T),
+        (b"\xff\xfe", T),
+        (VIOLATION, T),
+    ):
         codex.write(body, thread=thread)
     events = CodexLog(tmp_path).look(5.0)
     assert troubles(events) == [(False, "logs_2.sqlite: 4 rows not understood")]
@@ -152,6 +168,17 @@ def test_the_newest_generation_and_the_folder_that_is_named(tmp_path: Path) -> N
 
 # ---------------------------------------------------------------- what comes of it
 
+
+async def test_what_is_noted_of_a_thread_waits_until_that_is_known(codex: Writer, tmp_path: Path) -> None:
+    clock = SystemClock()
+    log = Log(CodexHome(tmp_path), clock, Pace(clock))
+    codex.write(VIOLATION)
+    assert await log.look(Fleet()) == []  # Codex's own helper threads have no rollout: these never come
+    (noted,) = await log.look(fleet(begun()))
+    assert isinstance(noted, ViolationLogged)
+    assert await log.look(fleet(begun())) == []
+
+
 LOGGED = ViolationLogged(at=112.0, thread=T, call="c1", resource="filesystem", reason="read_only_file_system", path="/srv/board")
 SILENT = (called(text="./deploy >/dev/null 2>&1"), ended(output="failed", exit_code=1))
 
@@ -174,6 +201,21 @@ def test_what_the_output_says_comes_first() -> None:
     (call,) = fleet(begun(), called(text="touch /etc/x"), said, LOGGED, LOGGED).threads[T].calls
     assert call.denial is not None
     assert (call.denial.source, call.denial.path) == ("output", "/etc/x")
+
+
+@pytest.mark.parametrize(
+    ("resource", "reason", "certain"),
+    [
+        ("filesystem", "read_only_file_system", True),
+        ("filesystem", "operation_not_permitted", False),
+        ("filesystem", "permission_denied", False),
+        ("network", "not_allowed", True),
+    ],
+)
+def test_codex_too_reads_words_that_a_plain_failure_would_use(resource: Any, reason: str, certain: bool) -> None:
+    (call,) = fleet(begun(), *SILENT, replace(LOGGED, resource=resource, reason=reason)).threads[T].calls
+    assert call.denial is not None
+    assert (call.denial.what, call.denial.certain) == (resource, certain)
 
 
 def test_a_request_that_is_tried_again() -> None:

@@ -58,6 +58,8 @@ def _all(command: click.Command) -> Iterator[click.Command]:
 def test_documents() -> None:
     (told,) = re.findall(r"the JSON Schema of a document: (.*) \|", README)
     assert set(re.findall(r"`([\w-]+)`", told)) == set(DOCUMENTS)
+    sources = (path.read_text("utf-8") for path in (ROOT / "agentdash" / "report").glob("*.py") if path.stem != "published")
+    assert {name for text in sources for name in re.findall(r'schema: Literal\["agentdash\.([\w-]+)/1"\]', text)} == set(DOCUMENTS)
 
 
 def test_options() -> None:

@@ -156,3 +156,10 @@ def test_arguments_are_clean_capped_and_keep_no_secret() -> None:
     )
     long = arguments(["x" * 100_000] * 5_000)
     assert (len(long), len(long[0])) == (1_000, 16_000)
+
+
+def test_bytes_read_and_written() -> None:
+    before = linux.io(os.getpid())
+    Path(os.devnull).write_bytes(b"x" * 10_000)
+    assert linux.io(os.getpid()) - before >= 10_000
+    assert linux.io(2**22) == 0

@@ -88,6 +88,9 @@ class Machine:
     def open_files(self, pid: int) -> list[str]:
         return self.running[pid].files
 
+    def io(self, pid: int) -> int:
+        return 0
+
     def kernel(self, pid: int) -> Kernel | None:
         return self.running[pid].kernel if pid in self.running else Kernel(seccomp=0, mnt=1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentdash.facts import events as e
-from agentdash.facts.worker import State
+from agentdash.facts.worker import State, Worker
 from tests.unit.story import CWD, PANE, T, asked, begun, called, done, ended, held, looked, old, pane, process, told, worker
 
 
@@ -259,3 +259,102 @@ def test_a_shell_is_not_a_worker() -> None:
 
 def test_a_pane_that_is_gone_is_not_shown() -> None:
     assert told(opencode(), e.PaneGone(at=130, key=PANE)).workers == ()
+
+
+# ---------------------------------------------------------------- disagreements, and the hard ones
+
+
+def against(found: Worker) -> list[tuple[str, str]]:
+    return [(x.source, x.rule) for x in found.judged.evidence if not x.agrees]
+
+
+def test_an_idle_screen_beside_an_open_turn_is_kept_as_evidence() -> None:
+    found = worker(in_a_pane(), read("completed"))
+    assert (found.state, against(found)) == (State.RUNNING, [("screen", "codex.rule")])
+
+
+def test_a_feed_that_says_active_beside_a_finished_turn_is_kept_as_evidence() -> None:
+    found = worker(begun(), done(), pushed(), held(110))
+    assert (found.state, against(found)) == (State.COMPLETED, [("codex feed", "status-pushed")])
+    idle = e.StatusPushed(at=105, thread=T, status="idle")
+    assert against(worker(begun(), idle, held(110))) == [("codex feed", "status-pushed")]
+
+
+def test_who_agrees_is_named_too() -> None:
+    found = worker(in_a_pane(), read("running"), pushed())
+    assert against(found) == []
+    assert {"rollout", "lock", "screen", "codex feed"} == {x.source for x in found.judged.evidence}
+
+
+def test_a_command_that_exits_with_0_although_a_write_in_it_was_denied_is_complete_and_says_so() -> None:
+    output = "touch: cannot touch '/home/dev/x': Read-only file system\nwrote-workspace"
+    found = worker(begun(), called(), ended(output=output), done(), looked(110))
+    assert (found.state, against(found)) == (State.COMPLETED, [("output", "denied-filesystem")])
+
+
+def test_provider_trouble_that_only_the_screen_shows_and_then_the_turn_is_stopped() -> None:
+    """0.169 writes nothing for as long as it reconnects; interrupted, its prompt looks as ready as ever."""
+    aborted = e.TurnEnded(thread=T, at=150, line=9, how="aborted", reason="interrupted")
+    trouble = read("failed-provider", rule="codex.reconnecting")
+    idle = read("interrupted", rule="codex.interrupted", at=150.5)
+    found = worker(in_a_pane(), trouble, aborted, idle)
+    assert found.state is State.FAILED_PROVIDER
+    assert found.judged.why == "stopped while its provider failed: words"
+    answered = e.Said(thread=T, at=140, line=8, who="agent", text="Here it is.")
+    assert worker(in_a_pane(), trouble, answered, aborted, idle).state is State.INTERRUPTED
+    assert worker(in_a_pane(), trouble, read("running", at=120), aborted, idle).state is State.INTERRUPTED
+
+
+@pytest.mark.parametrize("after", [None, "interrupted"])
+def test_a_pane_whose_retries_were_stopped_is_not_ready(after: str | None) -> None:
+    def reads(state: str | None, at: float) -> e.Event:
+        return e.ScreenRead(at=at, key=PANE, agent="opencode", state=state, rule="opencode.rule", text="[retrying in 3s attempt #2]")
+
+    failed = reads("failed-provider", 112)
+    assert worker(opencode(), failed, reads(after, 113)).state is State.FAILED_PROVIDER
+    assert worker(opencode(), failed, reads("running", 113), reads("interrupted", 114)).state is State.INTERRUPTED
+
+
+def test_a_turn_stopped_after_a_long_silence_says_so() -> None:
+    aborted = e.TurnEnded(thread=T, at=150, line=9, how="aborted", reason="interrupted")
+    assert "had not answered for 50 s" in worker(begun(), aborted, looked(160)).judged.why
+
+
+def test_a_background_terminal_outlives_its_turn() -> None:
+    env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
+    server = process(77, 50, started=101.5, env=env, argv=("make", "serve"))
+    found = worker(begun(), called(text="make serve"), ended(outcome="running", exit_code=None), done(), server, held(110))
+    assert (found.state, found.judged.why) == (State.COMPLETED, "its turn is complete; `make serve` goes on in the background")
+    assert against(found) == [("process", "command-alive")]
+
+
+def test_a_turn_goes_on_in_the_daemon_when_its_tui_has_quit() -> None:
+    daemon = process(50, started=70.0, argv=("codex", "app-server", "--managed-daemon"))
+    quit_ = [e.ProcessGone(at=120, key=process(11, 10, started=95.0).process.key), *held(121, 50)]  # type: ignore[attr-defined]
+    found = worker(
+        daemon, begun(), pane(), process(10, started=80.0), process(11, 10, started=95.0, agent="codex", cwd=CWD), held(104, 50), quit_
+    )
+    assert (found.kind, found.state, found.pane) == ("codex-thread", State.RUNNING, None)
+
+
+def test_half_a_menu_in_a_small_pane_leaves_it_open_unless_somebody_knows() -> None:
+    half = read(None, rule="codex.approval", partial=True)
+    found = worker(in_a_pane(), half)
+    assert (found.state, "out of sight" in found.judged.why) == (State.UNKNOWN, True)
+    knows = worker(in_a_pane(), half, pushed("waitingOnApproval"))
+    assert (knows.state, against(knows)) == (State.WAITING_APPROVAL, [("screen", "codex.approval")])
+    env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
+    runs = worker(in_a_pane(), called(), process(77, 50, started=101.5, env=env), held(107, 11), half)
+    assert (runs.state, against(runs)) == (State.RUNNING, [("screen", "codex.approval")])
+
+
+def test_a_log_that_tells_of_failed_requests_speaks_where_no_screen_does() -> None:
+    """A turn that goes on in the daemon after its TUI has quit: no screen, and the rollout says nothing."""
+    logged = e.TroubleLogged(thread=T, at=120, text="error sending request")
+    found = worker(begun(), logged, held(130))
+    assert (found.state, found.judged.evidence[0].source) == (State.FAILED_PROVIDER, "log")
+    assert worker(begun(), logged, held(200)).state is State.RUNNING  # it would have failed again
+    assert worker(begun(), logged, called(at=125), held(130)).state is State.RUNNING
+    assert worker(in_a_pane(), read("running"), logged, held(130, 11)).state is State.RUNNING
+    aborted = e.TurnEnded(thread=T, at=140, line=9, how="aborted", reason="interrupted")
+    assert worker(begun(), logged, aborted, held(150)).state is State.FAILED_PROVIDER

@@ -56,6 +56,8 @@ def signs(cells: int, glyphs: Glyphs) -> list[Line]:
     for state, text in _STATES.items():
         head = (Span("  " + pad(f"{glyphs.states[state]} {word(state)}", STATE_WIDTH + 1), TONES_OF_STATES[state]),)
         lines += paragraph(text, cells, head=head)
+    stalled = (Span("  " + pad(f"{glyphs.stalled} running, stalled", STATE_WIDTH + 1), "stuck"),)
+    lines += paragraph("Runs, and has given no sign of life for a while: no output, no CPU, no I/O.", cells, head=stalled)
     lines += [BLANK, (Span("Sandbox", "title"),)]
     for verdict, text in _VERDICTS:
         lines += paragraph(text, cells, head=_sign(glyphs.verdicts[verdict], verdict))

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
+from agentdash.facts.state_paths import Installed
 from agentdash.facts.worker import Got, Worker
+from agentdash.judge.state_paths import before_a_run
 from agentdash.tui.format import pad, stamp
 from agentdash.tui.spans import BLANK, Line, Span, fit, paragraph
 from agentdash.tui.theme import VERDICT_TONES, Look
@@ -14,13 +16,19 @@ from agentdash.tui.widgets.evidence import evidence
 
 _POLICY = 11
 """Cells of `custom net~` and the longest other brief policy."""
+_AGENT = 10
+"""Cells of the longest name of a worker CLI, `opencode`, and two spaces."""
 _UNSEEN = "-"
 _ROOMY = 70
 """Cells from which on what was applied has a column of its own."""
 
 
-def inheritance(worker: Worker, family: Sequence[Worker], cells: int, look: Look) -> list[Line]:
-    """The tab: the family as a table, the chosen worker's policies in their order, and what its verdict rests on."""
+def inheritance(worker: Worker, family: Sequence[Worker], installed: Installed | None, cells: int, look: Look) -> list[Line]:
+    """The tab: the family as a table, the chosen worker's policies in their order, what its verdict rests on, what it would deny others.
+
+    Args:
+        installed: the worker CLIs that it could start.
+    """
     lines = list(_table(worker, family, cells, look))
     if len(worker.policies) > 1:
         lines += [BLANK, (Span("policies", "title"),)]
@@ -30,7 +38,18 @@ def inheritance(worker: Worker, family: Sequence[Worker], cells: int, look: Look
     lines += [BLANK, *(evidence(worker.sandbox.evidence, cells, look) or [(Span("No command of it was seen.", "muted"),)])]
     for missing in worker.sandbox.unread:
         lines += paragraph(missing, cells, "muted", head=(Span("not known: ", "muted"),), cap=3)
-    return lines
+    return [*lines, *_before_a_run(worker, installed, cells)]
+
+
+def _before_a_run(worker: Worker, installed: Installed | None, cells: int) -> Iterable[Line]:
+    """Which worker CLIs could not do their work if this thread started them, and what they would miss."""
+    denied = before_a_run(worker.sandbox.configured, installed, worker.cwd)
+    if denied:
+        yield BLANK
+        yield (Span("if it started one of these, its sandbox would deny", "title"),)
+    for agent, paths in denied.items():
+        places = ", ".join(f"{access.path} ({access.what}{', needed' if access.needed else ''})" for access in paths)
+        yield from paragraph(places, cells, head=(Span(pad(agent, _AGENT), "strong"),), cap=3)
 
 
 def _table(chosen: Worker, family: Iterable[Worker], cells: int, look: Look) -> Iterable[Line]:

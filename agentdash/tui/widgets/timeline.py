@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agentdash.facts.fleet import Call, Moment
-from agentdash.facts.worker import Worker
+from agentdash.facts.fleet import Call, Moment, Spell
+from agentdash.facts.worker import State, Worker
 from agentdash.tui.format import age, duration, stamp
 from agentdash.tui.spans import BLANK, Line, Span, Tone, beside, paragraph
-from agentdash.tui.theme import Look
+from agentdash.tui.theme import TONES_OF_STATES, Look, word
 
 _WHO = {"prompt": "you", "message": "agent", "turn": "turn", "policy": "policy", "trouble": "trouble"}
 _TONES: dict[str, Tone] = {"prompt": "strong", "turn": "muted", "policy": "muted", "trouble": "stuck"}
@@ -15,11 +15,12 @@ _TAIL = 3
 
 
 def timeline(worker: Worker, cells: int, look: Look) -> list[Line]:
-    """Its moments, newest first."""
+    """Its moments, and the states it has been in, newest first."""
     calls = {call.id: call for call in worker.calls}
-    if not worker.moments:
-        return [(Span("Nothing has been read of it.", "muted"),)]
-    return [_moment(moment, calls.get(moment.call or ""), cells, look) for moment in reversed(worker.moments)]
+    told = [(moment.at, 0, _moment(moment, calls.get(moment.call or ""), cells, look)) for moment in worker.moments]
+    told += [(spell.since, 1, _spell(spell, cells, look)) for spell in worker.history]
+    told.sort(key=lambda entry: entry[:2])  # at the same time: what happened, then the state that it led to
+    return [line for _, _, line in reversed(told)] or [(Span("Nothing has been read of it.", "muted"),)]
 
 
 def calls(worker: Worker, cells: int, look: Look) -> list[Line]:
@@ -49,6 +50,14 @@ def _moment(moment: Moment, call: Call | None, cells: int, look: Look) -> Line:
         return beside((at, *_command(call, moment.text)), right, cells, look.glyphs.ellipsis)
     who = Span(f"{_WHO[moment.kind]}: ", "muted")
     return beside((at, who, Span(moment.text, _TONES.get(moment.kind, ""))), (), cells, look.glyphs.ellipsis)
+
+
+def _spell(spell: Spell, cells: int, look: Look) -> Line:
+    state = State(spell.state)
+    lasted = age((look.now if spell.until is None else spell.until) - spell.since)
+    sign = Span(f"{look.glyphs.states[state]} {word(state)}  ", TONES_OF_STATES[state])
+    at = Span(stamp(spell.since, look.now) + "  ", "muted")
+    return beside((at, sign, Span(spell.why, "muted")), (Span(lasted, "muted"),), cells, look.glyphs.ellipsis)
 
 
 def _command(call: Call | None, text: str) -> Line:

@@ -45,6 +45,9 @@ def summary(worker: Worker, parent: str | None, cells: int, look: Look) -> list[
         lines.append((*head, Span(worker.judged.why)))
     else:
         lines += [head, *paragraph(worker.judged.why, cells, indent=2, cap=4)]
+    if worker.stalled is not None:
+        silent = f"no output, no CPU, no I/O for {age(look.now - worker.stalled)}; last: {worker.line or worker.judged.why}"
+        lines += paragraph(silent, cells, head=(Span("stalled: ", "stuck"),), cap=3)
     if worker.below:
         lines += paragraph(", ".join(worker.below), cells, "ask", head=(Span("! below it: ", "ask"),), cap=3)
     lines += [BLANK, *layers(worker.sandbox, cells, look), *in_full(worker.sandbox.findings, cells, look)]
@@ -137,6 +140,6 @@ def _content(tab: str, worker: Worker, view: View, height: int, cells: int) -> l
         case "Calls":
             return calls(worker, cells, look)
         case "Sandbox":
-            return inheritance(worker, view.family, cells, look)
+            return inheritance(worker, view.family, view.snapshot.installed if view.snapshot else None, cells, look)
         case _:
             return known(worker, cells, look)

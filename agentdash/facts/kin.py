@@ -1,0 +1,36 @@
+"""What belongs together: the result of `judge.kinship`. Each tie says on what it rests."""
+
+from __future__ import annotations
+
+import msgspec
+
+from agentdash.facts.pane import PaneKey
+from agentdash.facts.process import Process
+
+
+class Owned(msgspec.Struct, frozen=True):
+    """A thread's owner."""
+
+    pid: int
+    by: str
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A thread's pane."""
+
+    key: PaneKey
+    by: str
+
+
+class Kinship(msgspec.Struct, frozen=True):
+    """All ties of a fleet at one moment."""
+
+    owners: dict[str, Owned] = {}
+    commands: dict[str, tuple[Process, ...]] = {}
+    """Live processes that are commands of a thread."""
+    panes: dict[str, Placed] = {}
+    below: dict[PaneKey, tuple[Process, ...]] = {}
+    """Live processes below each pane, outermost first."""
+    parents: dict[str, str] = {}
+    servers: dict[PaneKey, Process] = {}
+    """The tmux server of each pane, where it is among the tracked processes."""

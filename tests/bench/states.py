@@ -1,0 +1,86 @@
+"""States of real CLIs: what is shown two seconds after its cause, how soon a prompt is known, and what changes for no cause.
+
+Ten minutes of scripted sessions of Codex and OpenCode, with their scripted models; npm installs both, see tests/live.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from agentdash.facts.worker import State
+from tests.bench.figures import spread
+from tests.live import walks
+from tests.live.codex import Lab, Pane, install
+from tests.live.model_server import Script
+from tests.live.walks import Step, Taken, walk
+from tests.live.watched import watching
+
+_SECONDS = 600
+_STAY = 2.0
+_PROMPTS = 20
+Open = Callable[[Lab], Awaitable[Pane]]
+
+
+def measure(home: Path) -> None:
+    """All three."""
+    del home
+    asyncio.run(prompts("Codex, by its feed", walks.open_codex, walks.MENU, "y"))
+    asyncio.run(prompts("OpenCode, by its screen", walks.open_opencode, "Permission required", "Enter"))
+    asyncio.run(sessions())
+
+
+async def prompts(name: str, start: Open, menu: str, key: str) -> None:
+    """From a prompt on the screen to the snapshot that has it."""
+    lab = Lab(install(), {"ask": [{"run": "true", "escalate": "May I?"}, {"say": "all done"}] * _PROMPTS})
+    taken: list[float] = []
+    try:
+        async with watching(lab) as seen:
+            pane = await start(lab)
+            for _ in range(_PROMPTS):
+                pane.submit("[[ask]] go")
+                await pane.shows(menu)
+                shown = time.time()
+                _, at = await seen.at(lambda w: w.state is State.WAITING_APPROVAL)
+                taken.append((at - shown) * 1000)
+                await pane.answer(menu, key)
+                await seen.until(lambda w: w.state is State.COMPLETED)
+    finally:
+        lab.close()
+    print(f"prompt -> snapshot, {name}: {spread(taken)} (below 0: before it was on the screen)", flush=True)
+
+
+async def sessions() -> None:
+    """Walks through all states again and again."""
+    taken: list[Taken] = []
+    end = time.monotonic() + _SECONDS
+    rounds: list[tuple[Open, Script, tuple[Step, ...]]] = [
+        (walks.open_codex, walks.CODEX, (*walks.CODEX_TUI, walks.GIVEN_UP)),
+        (walks.open_opencode, walks.OPENCODE, (*walks.OPENCODE_TUI, walks.KILLED)),
+    ]
+    number = 0
+    while time.monotonic() < end:
+        start, script, steps = rounds[number % len(rounds)]
+        number += 1
+        lab = Lab(install(), script, walks.CODEX_CONFIG)
+        try:
+            async with watching(lab) as seen:
+                taken += await walk(seen, lab, await start(lab), steps, _STAY)
+        except AssertionError as missed:
+            print(f"not reached: {missed}", file=sys.stderr, flush=True)
+        finally:
+            lab.close()
+    strays = [(t.step.name, t.passed) for t in taken if t.stray]
+    print(f"{number} sessions in {_SECONDS} s, {len(taken)} steps, {sum(len(t.stray) for t in taken)} changes that nothing caused")
+    for name, passed in strays:
+        print(f"  {name}: {' -> '.join(passed)}")
+    late = [t.seconds for t in taken]
+    print(f"cause -> shown: {spread([s * 1000 for s in late])}; {sum(s > _STAY for s in late)} of {len(late)} later than {_STAY:.0f} s")
+    confusion = Counter((t.step.state, t.passed[-1]) for t in taken)
+    print("caused, and shown two seconds later:")
+    for (caused, shown), times in sorted(confusion.items()):
+        print(f"  {caused:17} {shown:17} {times:4}{'' if caused is shown else '   <- wrong'}")

@@ -1,0 +1,86 @@
+"""What a policy is said to let a command write, beside what a process under Codex's own sandbox can write."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+
+from agentdash.facts.policy import from_profile
+from tests.live.codex import SetupError, cache, install
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="this is bubblewrap's sandbox")
+
+FOLDERS = ("ws", "ws/src", "ws/.git", "ws/.codex", "ws/src/.git", "other", "other/.agents", "other/deep/er", "secret", "secret/open")
+"""Directories that are there."""
+TRY = 'for p in "$@"; do if ( : > "$p/probe" ) 2>/dev/null; then echo "$p"; fi; done'
+"""Names the directories in which a file can be made."""
+ROOT = {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"}
+accesses = st.sampled_from(("read", "write", "write", "deny"))
+
+
+class Ground:
+    """A tree of directories, and Codex's sandbox helper over it. Not under /tmp, which has rules of its own."""
+
+    def __init__(self, helper: Path, root: Path) -> None:
+        self._helper, self.root = helper, root
+        for folder in FOLDERS:
+            (root / folder).mkdir(parents=True, exist_ok=True)
+
+    @property
+    def folders(self) -> list[str]:
+        return [str(self.root), *(str(self.root / folder) for folder in FOLDERS)]
+
+    def written(self, profile: Mapping[str, Any], cwd: str) -> set[str]:
+        """The directories that a process under the profile can write."""
+        arguments = ["--sandbox-policy-cwd", cwd, "--command-cwd", cwd, "--permission-profile", json.dumps(profile)]
+        command = ["codex-linux-sandbox", *arguments, "--", "bash", "-c", TRY, "try", *self.folders]
+        done = subprocess.run(command, executable=self._helper, cwd=cwd, capture_output=True, text=True, check=False, timeout=30)
+        if done.stderr.startswith("bwrap: Can't "):
+            reject()  # some that deny a directory and name one below it cannot be built
+        assert done.stderr == "", (profile, done.stderr)
+        return set(done.stdout.split())
+
+
+@pytest.fixture(scope="module")
+def ground() -> Iterator[Ground]:
+    try:
+        codex = install()
+    except SetupError as error:
+        pytest.fail(str(error), pytrace=False)
+    (binary,) = codex.parents[1].glob("@openai/codex-linux-*/vendor/*/bin/codex")
+    root = Path(tempfile.mkdtemp(prefix="ground-", dir=cache()))
+    yield Ground(binary, root)
+    shutil.rmtree(root)
+
+
+def profile(root: Path, entries: Sequence[tuple[str, str]], *, tmp: bool, network: bool) -> dict[str, Any]:
+    named = [{"path": {"type": "path", "path": str(root / path)}, "access": access} for path, access in entries]
+    special = [{"path": {"type": "special", "value": {"kind": "slash_tmp"}}, "access": "write"}] if tmp else []
+    files = {"type": "restricted", "entries": [ROOT, *special, *named]}
+    return {"type": "managed", "file_system": files, "network": "enabled" if network else "restricted"}
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    entries=st.dictionaries(st.sampled_from(FOLDERS), accesses, max_size=5),
+    cwd=st.sampled_from(("ws", "other")),
+    tmp=st.booleans(),
+    network=st.booleans(),
+)
+def test_random_policies(ground: Ground, entries: dict[str, str], cwd: str, tmp: bool, network: bool) -> None:
+    described = profile(ground.root, list(entries.items()), tmp=tmp, network=network)
+    where = str(ground.root / cwd)
+    policy = from_profile(described, (where,))
+    said = {folder for folder in ground.folders if policy.may_write(f"{folder}/probe", os.environ.get("TMPDIR"))}
+    assert ground.written(described, where) == said

@@ -1,0 +1,81 @@
+"""Each state is reached by doing what causes it, with the real Codex and the real OpenCode; and none is shown that nothing caused."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentdash.facts.worker import State
+from tests.live import opencode, walks
+from tests.live.conftest import OpenLab
+from tests.live.walks import walk
+from tests.live.watched import watching
+
+
+async def test_codex_tui(codex: OpenLab) -> None:
+    lab = codex(walks.CODEX, walks.CODEX_CONFIG)
+    async with watching(lab) as seen:
+        pane = await walks.open_codex(lab)
+        taken = await walk(seen, lab, pane, (*walks.CODEX_TUI, walks.GIVEN_UP))
+        assert {t.step.name: t.stray for t in taken if t.stray} == {}
+        worker = await seen.until(lambda w: w.kind == "codex-thread")
+        states = [spell.state for spell in worker.history]
+        assert states[-2:] != ["interrupted", "failed-provider"]  # a turn that was given up for its network never looked ready
+
+
+async def test_opencode_tui(codex: OpenLab) -> None:
+    lab = codex(walks.OPENCODE)
+    async with watching(lab) as seen:
+        pane = await walks.open_opencode(lab)
+        taken = await walk(seen, lab, pane, (*walks.OPENCODE_TUI, walks.KILLED))
+        assert {t.step.name: t.stray for t in taken if t.stray} == {}
+
+
+async def test_opencode_run_inside_and_outside_of_a_sandbox(codex: OpenLab) -> None:
+    """Its home is read-only in there: it ends with a denial, and says so; the same command outside completes."""
+    lab = codex(walks.OPENCODE)
+    async with watching(lab) as seen:
+        outside = opencode.run(lab, "[[hi]] go")
+        done = await seen.until(lambda w: walks.is_in(w, outside) and w.state is State.COMPLETED)
+        assert done.sandbox.got.seccomp == 0
+        inside = opencode.run(lab, "[[hi]] go", sandbox=opencode.SANDBOX)
+        blocked = await seen.until(lambda w: walks.is_in(w, inside) and w.state is State.BLOCKED_SANDBOX)
+        home = str(lab.user / ".local" / "share" / "opencode")
+        assert home in blocked.judged.why
+        assert blocked.sandbox.got.seccomp == 2
+        (finding,) = blocked.sandbox.findings
+        assert (finding.kind, home in (finding.remedy or "")) == ("denied-filesystem", True)
+
+
+async def test_opencode_run_at_work_and_killed(codex: OpenLab) -> None:
+    lab = codex(walks.OPENCODE)
+    async with watching(lab) as seen:
+        pane = opencode.run(lab, "[[stop]] go")
+        steps = (walks.Step("at work", walks.nothing, "> build", State.RUNNING, (State.UNKNOWN,)), walks.KILLED)
+        assert [t.stray for t in await walk(seen, lab, pane, steps)] == [(), ()]
+
+
+async def test_a_lost_tmux_server_and_half_a_menu(codex: OpenLab) -> None:
+    lab = codex(walks.OPENCODE)
+    async with watching(lab) as seen:
+        pane = await opencode.tui(lab)
+        lab.run_tmux("resize-window", "-t", pane.id, "-x", "100", "-y", "6")
+        pane.submit("[[ask]] go")
+        half = await seen.until(lambda w: walks.is_in(w, pane) and w.state is State.UNKNOWN and "out of sight" in w.judged.why)
+        assert "100x6 pane" in half.judged.why
+        await walk(seen, lab, pane, (walks.SERVER_GONE,))
+
+
+@pytest.mark.parametrize(
+    ("marker", "flags", "state"),
+    [
+        ("hi", (), State.COMPLETED),
+        ("unpaid", (), State.FAILED_PROVIDER),
+        ("denied", (), State.BLOCKED_SANDBOX),
+        ("refused", ("-c", 'approval_policy="never"', "-s", "workspace-write"), State.FAILED_PERMISSION),
+    ],
+)
+async def test_codex_exec(codex: OpenLab, marker: str, flags: tuple[str, ...], state: State) -> None:
+    lab = codex({**walks.CODEX, "hi": [{"say": "all done"}]})
+    async with watching(lab) as seen:
+        lab.exec(f"[[{marker}]] go", *flags)
+        await seen.until(lambda w: w.kind == "codex-thread" and w.state is state)

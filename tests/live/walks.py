@@ -1,0 +1,203 @@
+"""Walks through the states of real CLIs: each step does what causes a state, and says by what a human would see it.
+
+The tests take each walk once; `python -m tests.bench states` takes them again and again, and counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+import psutil
+
+from agentdash.facts.worker import State, Worker
+from tests.live import opencode
+from tests.live.codex import Lab, Pane
+from tests.live.model_server import Script
+from tests.live.watched import Watched
+
+Act = Callable[[Lab, Pane], Awaitable[None]]
+
+_OPTIONS = [{"label": "Left", "description": "this way"}, {"label": "Right", "description": "that way"}]
+_QUESTION = {"id": "way", "header": "Way", "question": "Which way?", "options": _OPTIONS}
+_UNPAID = {"error": {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}}
+
+
+class Step(NamedTuple):
+    """One cause, and the state that it must lead to."""
+
+    name: str
+    act: Act
+    shows: str | None
+    """Words on the screen by which a human sees it; None where no screen tells."""
+    state: State
+    meanwhile: tuple[State, ...] = ()
+    """States that it may pass through."""
+
+
+class Taken(NamedTuple):
+    """How a step went."""
+
+    step: Step
+    seconds: float
+    """From the words on the screen (or the cause) to the snapshot; below 0: the snapshot had it first."""
+    passed: tuple[State, ...]
+    """States that were shown since the cause, one after the other."""
+
+    @property
+    def stray(self) -> tuple[State, ...]:
+        """Those that nothing caused: on the way to its state, and after it."""
+        arrived = self.passed.index(self.step.state) if self.step.state in self.passed else len(self.passed)
+        way, after = self.passed[:arrived], self.passed[arrived + 1 :]
+        return (*(s for s in way if s not in (*self.step.meanwhile, State.RUNNING)), *after)
+
+
+async def walk(seen: Watched, lab: Lab, pane: Pane, steps: Sequence[Step], stay: float = 0.0) -> list[Taken]:
+    """Takes the steps, one after the other; each until its state is shown, and `stay` seconds from its cause at least."""
+    taken: list[Taken] = []
+    before: State | None = None
+    for step in steps:
+        with seen.states(lambda w: is_in(w, pane)) as passed:
+            await step.act(lab, pane)
+            if step.shows is not None:
+                await pane.shows(step.shows)
+            caused = time.time()
+            found, at = await seen.at(lambda w, s=step.state: is_in(w, pane) and w.state is s)  # type: ignore[misc]
+            await asyncio.sleep(max(0.0, caused + stay - time.time()))
+            shown = passed[1:] if passed[:1] == [before] else passed
+            taken.append(Taken(step, at - caused, tuple(shown) or (found.state,)))
+        before = step.state
+    return taken
+
+
+def is_in(worker: Worker, pane: Pane) -> bool:
+    return worker.pane is not None and worker.pane.key.id == pane.id
+
+
+# ---------------------------------------------------------------- acts
+
+
+def say(prompt: str) -> Act:
+    async def act(lab: Lab, pane: Pane) -> None:
+        pane.submit(prompt)
+
+    return act
+
+
+def press(*keys: str, pause: float = 0.3) -> Act:
+    async def act(lab: Lab, pane: Pane) -> None:
+        for number, key in enumerate(keys):
+            await asyncio.sleep(pause if number else 0)  # a TUI takes two Escapes at once for one
+            pane.keys(key)
+
+    return act
+
+
+def answer(menu: str, key: str) -> Act:
+    async def act(lab: Lab, pane: Pane) -> None:
+        await pane.answer(menu, key)
+
+    return act
+
+
+def let_go(gate: str) -> Act:
+    async def act(lab: Lab, pane: Pane) -> None:
+        lab.model.release(gate)
+
+    return act
+
+
+async def nothing(lab: Lab, pane: Pane) -> None:
+    """What it takes to be seen is there already."""
+
+
+async def lose_the_network(lab: Lab, pane: Pane) -> None:
+    lab.model.close()
+    pane.submit("[[more]] go")
+
+
+async def kill(lab: Lab, pane: Pane) -> None:
+    """Kills what runs in the pane, and only that."""
+    root = psutil.Process(int(lab.run_tmux("display-message", "-p", "-t", pane.id, "#{pane_pid}")))
+    for process in (*root.children(recursive=True), root):
+        os.kill(process.pid, signal.SIGKILL)
+
+
+async def kill_server(lab: Lab, pane: Pane) -> None:
+    """Its panes' programs die with it."""
+    lab.run_tmux("kill-server")
+
+
+# ---------------------------------------------------------------- Codex
+
+CODEX: Script = {
+    "hold": [{"hold": "first"}, {"say": "all done"}],
+    "ask": [{"run": "touch allowed; sleep 4", "escalate": "May I?"}, {"say": "all done"}],
+    "question": [{"tool": "request_user_input", "args": {"questions": [_QUESTION]}}, {"say": "all done"}],
+    "stop": [{"hold": "never"}, {"say": "never"}],
+    "unpaid": [{"fail": 429, "body": _UNPAID}] * 9,
+    "denied": [{"run": "touch /etc/agentdash-denied"}, {"say": "It did not work."}],
+    "mixed": [{"run": "touch /etc/agentdash-denied; echo went on"}, {"say": "Half of it worked."}],
+    "refused": [{"run": "touch allowed", "escalate": "May I?"}, {"say": "It was refused."}],
+    "work": [{"run": "sleep 60"}, {"say": "never"}],
+    "more": [{"say": "never"}],
+}
+CODEX_CONFIG = "features.default_mode_request_user_input = true"
+MENU = "Would you like to run the following command?"
+CODEX_TUI = (
+    Step("fresh", nothing, "Ask Codex to do anything", State.WAITING_INPUT, (State.UNKNOWN,)),
+    Step("model at work", say("[[hold]] go"), "esc to interrupt", State.RUNNING),
+    Step("turn complete", let_go("first"), "all done", State.COMPLETED),
+    Step("approval", say("[[ask]] go"), MENU, State.WAITING_APPROVAL),
+    Step("approved", answer(MENU, "y"), None, State.RUNNING),
+    Step("turn complete again", nothing, None, State.COMPLETED),
+    Step("question", say("[[question]] go"), "Which way?", State.WAITING_INPUT),
+    Step("answered", answer("enter to submit answer", "Enter"), None, State.COMPLETED),
+    Step("model at work again", say("[[stop]] go"), "esc to interrupt", State.RUNNING),
+    Step("stopped by its user", press("Escape"), "Conversation interrupted", State.INTERRUPTED),
+    Step("quota", say("[[unpaid]] go"), "Quota exceeded", State.FAILED_PROVIDER),
+    Step("write denied", say("[[denied]] go"), "It did not work.", State.BLOCKED_SANDBOX),
+    Step("write denied, got past", say("[[mixed]] go"), "Half of it worked.", State.COMPLETED),
+    Step("network gone", lose_the_network, "Reconnecting", State.FAILED_PROVIDER),
+)
+GIVEN_UP = Step("stopped while the network was gone", press("Escape"), None, State.FAILED_PROVIDER)
+
+# ---------------------------------------------------------------- OpenCode
+
+OPENCODE: Script = {
+    "hold": [{"hold": "first"}, {"say": "all done"}],
+    "ask": [{"run": "touch allowed"}, {"say": "all done"}],
+    "question": [{"tool": "question", "args": {"questions": [_QUESTION]}}, {"say": "all done"}],
+    "stop": [{"hold": "never"}, {"say": "never"}],
+    "unpaid": [{"fail": 429}] * 99,
+    "hi": [{"say": "all done"}],
+}
+OPENCODE_TUI = (
+    Step("fresh", nothing, "Ask anything", State.WAITING_INPUT, (State.UNKNOWN,)),
+    Step("model at work", say("[[hold]] go"), "esc interrupt", State.RUNNING),
+    Step("turn complete", let_go("first"), "all done", State.COMPLETED),
+    Step("permission", say("[[ask]] go"), "Permission required", State.WAITING_APPROVAL),
+    Step("allowed", answer("Permission required", "Enter"), None, State.COMPLETED),
+    Step("question", say("[[question]] go"), "esc dismiss", State.WAITING_INPUT),
+    Step("answered", answer("esc dismiss", "Enter"), None, State.COMPLETED),
+    Step("model at work again", say("[[stop]] go"), "esc interrupt", State.RUNNING),
+    Step("stopped by its user", press("Escape", "Escape"), "interrupted", State.INTERRUPTED),
+    Step("limit reached", say("[[unpaid]] go"), "retrying", State.FAILED_PROVIDER),
+    Step("stopped while it retried", press("Escape", "Escape"), None, State.FAILED_PROVIDER),
+)
+KILLED = Step("killed", kill, None, State.EXITED)
+SERVER_GONE = Step("tmux server gone", kill_server, None, State.UNREACHABLE)
+
+
+async def open_codex(lab: Lab) -> Pane:
+    """A Codex TUI."""
+    return await lab.tui()
+
+
+async def open_opencode(lab: Lab) -> Pane:
+    """An OpenCode TUI."""
+    return await opencode.tui(lab)
