@@ -66,12 +66,13 @@ async def test_workers_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     hub, clock = demo_hub(at=60)
     clock.set(paused=True)
     running = asyncio.create_task(hub.run())
-    Publisher(Path("/nonexistent"), SystemClock()).write(await anext(hub.snapshots()))
+    snapshot = await anext(hub.snapshots())
+    Publisher(Path("/nonexistent"), SystemClock()).write(snapshot)
     running.cancel()
     with suppress(asyncio.CancelledError):
         await running
-    assert complete("wait", "%", XDG_STATE_HOME=str(tmp_path)) == ["plain,%7"]
-    assert len(complete("status", "", XDG_STATE_HOME=str(tmp_path))) == 9
+    assert complete("wait", "%", XDG_STATE_HOME=str(tmp_path)) == [f"plain,{w.pane.key.id}" for w in snapshot.workers if w.pane]
+    assert len(complete("status", "", XDG_STATE_HOME=str(tmp_path))) == len(snapshot.workers)
 
 
 def test_threads_are_completed(tmp_path: Path) -> None:
