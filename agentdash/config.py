@@ -53,6 +53,11 @@ class Config(msgspec.Struct, frozen=True):
     ascii: Annotated[bool, Meta(description="Whether to draw with plain ASCII characters.")] = False
     theme: Annotated[Theme | None, Meta(description=f"Colours: {', '.join(THEMES)}.", examples=["dark"])] = None
     """None: `$TEXTUAL_THEME`, or `dark`."""
+    record: Annotated[
+        Path | None,
+        Meta(description="Where to record what only a live agentdash sees, for `agentdash replay`.", examples=["~/agentdash-journal"]),
+    ] = None
+    """None: nowhere."""
     sessions: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(description="How many of the newest sessions to read at the start, beside the last day's; 0: all."),
@@ -106,6 +111,11 @@ def state_folder() -> Path:
     from platformdirs import user_state_path  # noqa: PLC0415 - needed by few commands
 
     return user_state_path("agentdash")
+
+
+def journal_folder() -> Path:
+    """Where recordings go unless somebody says otherwise: `journal` in the state directory."""
+    return state_folder() / "journal"
 
 
 def config_file(environ: Mapping[str, str] = os.environ) -> Path:

@@ -33,6 +33,12 @@ _RETRY: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
 """Seconds before a source that failed is started again."""
 
 
+class Known(Event, frozen=True, kw_only=True):
+    """All that is known, at once: what a source says that can go to any time. It takes the place of everything said before."""
+
+    fleet: Fleet
+
+
 class Source(Protocol):
     """Where events come from."""
 
@@ -54,10 +60,19 @@ class Hub:
         sources: where events come from; for `once` in the order in which they are asked.
         clock: what tells the time.
         stalled_after: seconds without a sign of life after which a worker that runs has stalled.
+        observer: is told what was folded. It must be quick.
     """
 
-    def __init__(self, sources: Sequence[Source], clock: Clock, *, stalled_after: float = STALLED_AFTER) -> None:
-        self._sources, self._clock, self._stalled_after = sources, clock, stalled_after
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        clock: Clock,
+        *,
+        stalled_after: float = STALLED_AFTER,
+        observer: Callable[[Sequence[Event]], None] | None = None,
+    ) -> None:
+        self._sources, self._clock = sources, clock
+        self._stalled_after, self._observer = stalled_after, observer
         self._pending: list[Event] = []
         self._news, self._urgent = asyncio.Event(), asyncio.Event()
         self._drawn = asyncio.Event()
@@ -83,7 +98,7 @@ class Hub:
         """Asks every source once and judges what they said."""
         for source in self._sources:
             try:
-                self.fleet = fold(self.fleet, await source.look(self.fleet))
+                self.fleet = _after(self.fleet, await source.look(self.fleet))
             except Exception as error:  # a broken source must not take the others' facts away
                 self.fleet = fold(self.fleet, [_failed(source, error, self._clock.now())])
         return self._picture()
@@ -140,14 +155,17 @@ class Hub:
                 return
 
     async def _draw(self) -> None:
-        credit, drawn = _BURST, self._clock.now()
+        loop = asyncio.get_running_loop()
+        credit, drawn = _BURST, loop.time()
         while True:
             await self._something()
             self._news.clear()
             self._urgent.clear()
             while self._pending:
                 part, self._pending = self._pending[:_SLICE], self._pending[_SLICE:]
-                self.fleet = fold(self.fleet, part)
+                self.fleet = _after(self.fleet, part)
+                if self._observer is not None:
+                    self._observer(part)
                 await asyncio.sleep(0)
             snapshot = self._picture()
             changed = self.snapshot is None or (snapshot.workers, snapshot.sources) != (self.snapshot.workers, self.snapshot.sources)
@@ -156,12 +174,20 @@ class Hub:
                 self.snapshot = snapshot
                 self._drawn.set()
                 self._drawn = asyncio.Event()
-                credit = min(_BURST, credit + (snapshot.at - drawn) / _SUSTAINED) - 1
-                drawn = snapshot.at
+                credit = min(_BURST, credit + (loop.time() - drawn) / _SUSTAINED) - 1
+                drawn = loop.time()
                 await asyncio.sleep(_SPACING)
                 if credit <= 0:
                     with suppress(TimeoutError):
                         await asyncio.wait_for(self._urgent.wait(), _SUSTAINED - _SPACING)
+
+
+def _after(fleet: Fleet, events: Sequence[Event]) -> Fleet:
+    """What is known after these events."""
+    for i in range(len(events) - 1, -1, -1):
+        if isinstance(known := events[i], Known):
+            return fold(known.fleet, events[i + 1 :])
+    return fold(fleet, events)
 
 
 def _failed(source: Source, error: Exception, at: float) -> SourceSeen:

@@ -5,11 +5,21 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from agentdash.demo.play import demo_hub
+from agentdash.clock import VirtualClock
+from agentdash.demo.play import demo_events, demo_hub
+from agentdash.facts.events import Event, decode, encode
+from agentdash.hub import Hub
+from agentdash.replay.family import Family
+from agentdash.replay.player import Player
+from agentdash.replay.tape import Strand
 from agentdash.tui.app import AgentDash, Options
+from agentdash.tui.playback import Playback
 
 
 class Picture(NamedTuple):
@@ -19,6 +29,7 @@ class Picture(NamedTuple):
     size: tuple[int, int]
     at: float
     keys: tuple[str, ...] = ()
+    past: bool = False
 
 
 PICTURES = (
@@ -27,26 +38,61 @@ PICTURES = (
     Picture("strip", (150, 8), 26),
     Picture("why", (120, 36), 26, ("a", "w")),
     Picture("wide", (200, 50), 60, ("!",)),
+    Picture("replay", (120, 36), 26, ("!",), past=True),
 )
 
 
 async def draw(picture: Picture) -> str:
     """The picture as SVG."""
-    hub, clock = demo_hub(at=picture.at)
-    clock.set(paused=True)
-    app = AgentDash(hub, clock, options=Options(theme="dark"))
-    async with app.run_test(size=picture.size) as pilot:
-        running = asyncio.create_task(hub.run())
-        async for _ in hub.snapshots():
-            break
-        await pilot.pause()
-        for key in picture.keys:
-            await pilot.press(key)
-        await pilot.pause()
-        running.cancel()
-        svg = app.export_screenshot(title="agentdash")
+    with (past if picture.past else today)(picture.at) as (hub, app):
+        async with app.run_test(size=picture.size) as pilot:
+            running = asyncio.create_task(hub.run())
+            async for _ in hub.snapshots():
+                break
+            await pilot.pause()
+            for key in picture.keys:
+                await pilot.press(key)
+            await pilot.pause()
+            running.cancel()
+            svg = app.export_screenshot(title="agentdash")
     # Rich makes names unique per run; here the same picture shall be the same file
     return re.sub(r"terminal-\d+", f"agentdash-{picture.name}", svg)
+
+
+@contextmanager
+def today(at: float) -> Iterator[tuple[Hub, AgentDash]]:
+    """The scripted day, at a moment."""
+    hub, clock = demo_hub(at=at)
+    clock.set(paused=True)
+    yield hub, AgentDash(hub, clock, options=Options(theme="dark"))
+
+
+class Diary:
+    """Reads events that were written down, one a line."""
+
+    at = 0.0
+
+    def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
+        del first
+        events: list[Event] = [decode(line) for line in lines]
+        self.at = events[-1].at
+        return events
+
+
+@contextmanager
+def past(at: float) -> Iterator[tuple[Hub, AgentDash]]:
+    """The same day, written down and played again up to a moment."""
+    start, events = demo_events()
+    clock = VirtualClock(0)
+    with tempfile.NamedTemporaryFile(suffix=".jsonl") as diary:
+        diary.write(b"".join(encode(event) + b"\n" for event in sorted(events, key=lambda event: event.at)))
+        diary.flush()
+        player = Player(Family("", ()), clock, more=lambda: [Strand(Path(diary.name), Diary())])
+        player.index.read()
+        player.toggle()
+        player.seek_time(start + at)
+        hub = Hub([player], clock)
+        yield hub, Playback(hub, clock, player, options=Options(theme="dark"))
 
 
 def main(folder: Path) -> None:

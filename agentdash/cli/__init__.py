@@ -10,12 +10,13 @@ from typing import Any, Final
 import click
 
 from agentdash import __version__
-from agentdash.cli.options import FLEET, LOOK, config_of, given_flags, options
+from agentdash.cli.options import FLEET, LIVE, LOOK, config_of, given_flags, options
 from agentdash.facts.text import clean_line
 
 COMMANDS: Final = {
     "demo": "screens",
     "split": "split",
+    "replay": "replay",
     "status": "status",
     "wait": "wait",
     "publish": "publish",
@@ -54,7 +55,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@options(FLEET, LOOK)
+@options(FLEET, LOOK, LIVE)
 @click.option("--close-with", metavar="PANE", hidden=True, help="Close together with a pane of the server that agentdash runs in.")
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context

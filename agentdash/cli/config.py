@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from agentdash.cli.options import FLEET, LOOK, options, settings_of
+from agentdash.cli.options import FLEET, LIVE, LOOK, options, settings_of
 from agentdash.config import Config, ConfigProblem, config_file, default_text, line_of, read
 from agentdash.facts.text import clean_line
 
@@ -32,7 +32,7 @@ def default() -> None:
     """
     from agentdash.tui.keys import KEYS
 
-    click.echo(default_text({key.id: key.keys for key in KEYS if key.on != "textual"}), nl=False)
+    click.echo(default_text({key.id: key.keys for key in KEYS if key.free}), nl=False)
 
 
 @config.command()
@@ -60,7 +60,7 @@ def check(file: Path | None) -> int:
 
 
 @config.command()
-@options(FLEET, LOOK)
+@options(FLEET, LOOK, LIVE)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.config/1.")
 def show(as_json: bool, **given: Any) -> None:
     """Print every option as it is in force, and whether it comes from a flag, the environment, the file or the default.

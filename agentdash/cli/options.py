@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from agentdash.config import THEMES, Config, ConfigProblem, Setting, load
+from agentdash.config import THEMES, Config, ConfigProblem, Setting, journal_folder, load
+from agentdash.facts.text import clean_line
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
@@ -18,6 +19,15 @@ FLEET = (
     click.option("-S", "socket_paths", multiple=True, type=PATH, metavar="PATH", help="Also watch this tmux socket, as for `tmux -S`."),
     click.option("--no-tmux", is_flag=True, default=None, help="Leave tmux alone."),
     click.option("--all", "everything", is_flag=True, default=None, help="Read all sessions, not only the newest 50 and the last day's."),
+)
+LIVE = (
+    click.option(
+        "--record",
+        is_flag=False,
+        flag_value="",
+        metavar="[DIR]",
+        help="Record panes, processes and screens for `agentdash replay` (default: in the state directory). May hold what screens show.",
+    ),
 )
 LOOK = (
     click.option("--ascii", is_flag=True, default=None, help="Draw with plain ASCII characters."),
@@ -65,10 +75,23 @@ def settings_of(given: dict[str, Any]) -> tuple[Config, list[Setting]]:
     chosen = {name: flags[name] for name in ("codex_home", "socket_names", "socket_paths", "ascii", "theme") if name in flags}
     chosen |= {"tmux": False} if flags.get("no_tmux") else {}
     chosen |= {"sessions": None} if flags.get("everything") else {}
+    chosen |= {"record": _folder(flags["record"])} if "record" in flags else {}
     try:
         return load(chosen)
     except ConfigProblem as problem:
         raise click.UsageError(problem.lines[0]) from problem
+
+
+def _folder(named: str) -> Path:
+    """Where to record: in the usual place, or where somebody says.
+
+    Raises:
+        click.UsageError: that is no directory.
+    """
+    folder = Path(named).expanduser() if named else journal_folder()
+    if folder.exists() and not folder.is_dir():
+        raise click.UsageError(f"--record: {clean_line(str(folder))} is not a directory")
+    return folder
 
 
 def flags_of(config: Config) -> list[str]:
@@ -77,5 +100,6 @@ def flags_of(config: Config) -> list[str]:
     flags += [part for name in config.socket_names for part in ("-L", name)]
     flags += [part for path in config.socket_paths for part in ("-S", str(path))]
     flags += ["--theme", config.theme] if config.theme else []
+    flags += ["--record", str(config.record)] if config.record else []
     switches = {"--no-tmux": not config.tmux, "--ascii": config.ascii, "--all": config.sessions is None}
     return flags + [flag for flag, on in switches.items() if on]

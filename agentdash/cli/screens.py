@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+import platform
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from agentdash import __version__
 from agentdash.cli.options import LOOK, config_of, options
 from agentdash.clock import Clock, SystemClock
 from agentdash.codex.home import default_home
@@ -19,6 +22,7 @@ from agentdash.hub import Hub
 
 if TYPE_CHECKING:
     from agentdash.notifier import Notifier
+    from agentdash.replay.recorder import Recorder
     from agentdash.tui.app import AgentDash
     from agentdash.tui.options import Tell
 
@@ -51,7 +55,9 @@ def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
     from agentdash.report.published import Publisher
 
     clock = SystemClock()
-    hub = Hub(live_sources(config, clock), clock, stalled_after=config.stalled_after)
+    recorder = _recorder(config.record, clock) if config.record else None
+    sources = [*live_sources(config, clock), *([recorder] if recorder else [])]
+    hub = Hub(sources, clock, stalled_after=config.stalled_after, observer=recorder.take if recorder else None)
     beside: list[Beside] = []
     if config.publish:
         publisher = Publisher(config.codex_home or default_home(), clock)
@@ -59,6 +65,12 @@ def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
     if close_with is not None:
         beside.append(lambda app: _close_with(app, hub, close_with))
     show(hub, clock, config, tell=_notifier(config.notices).see if config.notices.wanted else None, beside=beside)
+
+
+def _recorder(folder: Path, clock: Clock) -> Recorder:
+    from agentdash.replay.recorder import Recorder
+
+    return Recorder(folder, clock, version=__version__, host=platform.node())
 
 
 def show(
@@ -70,12 +82,17 @@ def show(
     from agentdash.tui.options import Options
 
     options = Options(config.ascii, config.theme, banner, keys=checked_keys(config))
+    app = AgentDash(hub, clock, options=options, jump=_jump, tell=tell)
+    run(hub, app.run_async, *(partial(start, app) for start in beside))
+
+
+def run(hub: Hub, screen: Callable[[], Awaitable[None]], *beside: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Runs a hub, the screen over it, and what is to run beside them, until the screen is closed."""
 
     async def both() -> None:
-        app = AgentDash(hub, clock, options=options, jump=_jump, tell=tell)
-        running = [asyncio.create_task(work) for work in (hub.run(), *(start(app) for start in beside))]
+        running = [asyncio.create_task(start()) for start in (hub.run, *beside)]
         try:
-            await app.run_async()
+            await screen()
         finally:
             for task in running:
                 task.cancel()

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import click
 import msgspec
 
-from agentdash.cli.options import FLEET, LOOK, config_of, flags_of, options
+from agentdash.cli.options import FLEET, LIVE, LOOK, config_of, flags_of, options
 from agentdash.config import state_folder
 
 
@@ -29,7 +29,7 @@ def _size(_: click.Context, __: click.Parameter, value: str | None) -> str | Non
 
 
 @click.command()
-@options(FLEET, LOOK)
+@options(FLEET, LOOK, LIVE)
 @click.option("--right/--below", "right", default=None, help="Where the dashboard goes.  [default: as last time; at first right]")
 @click.option("--size", callback=_size, metavar="SIZE", help="Columns or rows, or a share with %.  [default: as last time; at first 40%]")
 @click.option("--close-with-pane", is_flag=True, help="Close the dashboard when the pane beside it is closed.")

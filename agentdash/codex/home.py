@@ -130,7 +130,7 @@ def open_lines(path: Path) -> Iterator[bytes]:
         OSError: the file cannot be opened, read or uncompressed.
     """
     held = bytearray()
-    for block in _blocks(path):
+    for block in blocks(path):
         first, *more = block.split(b"\n")
         held += first[: LINE_LIMIT + 1 - len(held)]
         if more:
@@ -141,7 +141,12 @@ def open_lines(path: Path) -> Iterator[bytes]:
         yield bytes(held)
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
+def blocks(path: Path) -> Iterator[bytes]:
+    """What a rollout holds, plain or compressed, in blocks of up to 1 MiB.
+
+    Raises:
+        OSError: the file cannot be opened, read or uncompressed.
+    """
     with path.open("rb") as file:
         if path.suffix != ".zst":
             while block := file.read(_BLOCK):

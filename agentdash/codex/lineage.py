@@ -16,6 +16,7 @@ from agentdash.facts.events import ThreadStarted
 from agentdash.facts.text import clean_line
 
 _TURN: Final = re.compile(rb'"turn_id":"([0-9a-fA-F-]{36})"')
+_STAMP: Final = re.compile(rb'\{"timestamp":"([^"]{8,40})"')
 _PAUSE: Final = 1.0
 """Seconds. Copied lines are written in one go; a model takes longer to answer than this takes per line."""
 _HELPERS: Final = frozenset(
@@ -42,6 +43,12 @@ def parse_time(text: str | None) -> float | None:
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+def line_time(line: bytes) -> float | None:
+    """When a line was written (unix seconds), told by its first bytes; None where they do not say."""
+    stamped = _STAMP.match(line)
+    return parse_time(stamped.group(1).decode("ascii", "replace")) if stamped else None
 
 
 def started(thread: str, meta: SessionMeta, at: float, line: int) -> ThreadStarted:

@@ -60,6 +60,11 @@ class RolloutReader:
         self._tally = Tally()
         self._told = {who: speech.Tellings() for who in ("user", "agent", "shell")}
 
+    @property
+    def at(self) -> float:
+        """When the newest line was written (unix seconds)."""
+        return self._at
+
     def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
         """The events of these lines, in the order in which the file tells them.
 
@@ -75,6 +80,7 @@ class RolloutReader:
             self._number = first + offset if first else 0
             if not line.isspace() and line:
                 self._read(line)
+        self._events = []  # what was given out is not ours any more
         return events
 
     # ------------------------------------------------------------ from a line to its rule

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from agentdash.clock import VirtualClock
 from agentdash.codex.rollout import RolloutReader
+from agentdash.demo.script import Script
 from agentdash.facts import events as e
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.policy import Network
 from agentdash.facts.process import Kernel, Process, ProcessKey
 from agentdash.hub import Hub
 from agentdash.judge.printed import NETWORK_FLAG, SANDBOX_FLAG, flags
-from agentdash.replay.player import Player
 from agentdash.sensors.screens import read_screen
 
 _DATA: Final = files("agentdash.demo")
@@ -40,10 +40,16 @@ def demo_hub(speed: float = 1.0, at: float = 0.0) -> tuple[Hub, VirtualClock]:
         speed: how fast the day goes by.
         at: seconds of the day that have gone by already.
     """
+    start, events = demo_events()
+    clock = VirtualClock(start + at, speed)
+    return Hub([Script(events, clock)], clock), clock
+
+
+def demo_events() -> tuple[float, list[e.Event]]:
+    """When the day begins (unix seconds), and everything that happens in it, in no order."""
     day = tomllib.loads((_DATA / "day.toml").read_text("utf-8"))
     start: datetime = day["start"]
-    clock = VirtualClock(start.timestamp() + at, speed)
-    return Hub([Player(list(_day(day, start.timestamp())), clock)], clock), clock
+    return start.timestamp(), list(_day(day, start.timestamp()))
 
 
 def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:

@@ -21,3 +21,21 @@ def ago(now: float, at: float | None) -> str:
         if seconds >= size:
             return f"{seconds // size}{unit}"
     return f"{seconds}s"
+
+
+def moment(at: float) -> str:
+    """Date and time of day, UTC: `2026-11-20 20:12:55`."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def time_of_day(at: float) -> str:
+    """Time of day, UTC: `20:12:55`."""
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")
+
+
+def lasted(seconds: float) -> str:
+    """How long something took: `1 h 02 min`, `4 min 12 s`, `3 s`."""
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

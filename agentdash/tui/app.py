@@ -19,7 +19,6 @@ from agentdash.tui.options import Feed, Jump, Options, Tell
 from agentdash.tui.screens.help import HelpScreen
 from agentdash.tui.screens.why import WhyScreen
 from agentdash.tui.screens.worker import WorkerScreen
-from agentdash.tui.theme import THEMES
 from agentdash.tui.watch import Watch
 from agentdash.tui.widgets.findings import remedies
 from agentdash.tui.widgets.fleet_list import FleetList
@@ -41,7 +40,6 @@ class AgentDash(Watch):
     """
 
     TITLE = "agentdash"
-    CSS_PATH = "agentdash.tcss"
     BINDINGS = bindings(*ids("app"))
     COMMANDS = {Actions, Workers}  # noqa: RUF012 - Textual declares it as a plain set
 
@@ -122,12 +120,6 @@ class AgentDash(Watch):
         """This tab of the panel."""
         for panel in self.screen.query(WorkerPanel):
             panel.choose(name)
-
-    def action_theme(self) -> None:
-        """The next theme."""
-        names = [theme.name for theme in THEMES]
-        self.theme = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
-        self.say(f"Theme: {self.theme}")
 
     def action_command_palette(self) -> None:
         """All actions, all workers."""

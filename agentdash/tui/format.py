@@ -41,6 +41,11 @@ def clock(at: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(at))
 
 
+def date(at: float) -> str:
+    """Local date, `2026-03-11`."""
+    return time.strftime("%Y-%m-%d", time.localtime(at))
+
+
 def stamp(at: float, now: float) -> str:
     """When it was, in eight cells: the time if that was today, else the day (`11 Mar`) or the month (`Mar 2025`)."""
     then, today = time.localtime(at), time.localtime(now)

@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 from textual.binding import Binding, BindingType
 from textual.keys import Keys
 
-Group = Literal["Move", "Find", "Look", "Take along", "Program"]
+Group = Literal["Move", "Find", "Look", "Take along", "Time", "Library", "Program"]
 
 
 class Key(NamedTuple):
@@ -19,18 +19,25 @@ class Key(NamedTuple):
     keys: str
     """As Textual spells them, separated by commas; the first is the one shown in the footer."""
     action: str
+    """What Textual runs; `{key}` in it stands for the key that was pressed."""
     label: str
     """A word or two for the footer and the palette."""
     help: str
     """A sentence for the help screen."""
     group: Group
-    on: Literal["app", "lines", "textual"] = "app"
-    """Who answers: the app, the part of the screen that has the focus, or Textual itself."""
+    on: Literal["app", "player", "library", "lines", "textual"] = "app"
+    """Who answers: the app, the app only where it shows what is past, the library, the part that has the focus, or Textual itself."""
+
+    @property
+    def free(self) -> bool:
+        """Whether it can be given other keys: not Textual's own, nor many that differ in what they do."""
+        return self.on != "textual" and "{key}" not in self.action
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The keys as people read them: `ctrl+d`, `pgdn`, `?`."""
-        return tuple(_SHOWN.get(key, key) for key in self.keys.split(","))
+        """The keys as people read them: `ctrl+d`, `pgdn`, `?`; `0-9` for many that differ in what they do."""
+        keys = tuple(_SHOWN.get(key, key) for key in self.keys.split(","))
+        return (f"{keys[0]}-{keys[-1]}",) if "{key}" in self.action else keys
 
 
 _NAMED: Final = frozenset(key.value for key in Keys)
@@ -61,6 +68,28 @@ KEYS: Final = (
         "copy-remedy", "Y", "copy_remedy", "copy remedy", "Copy the remedy of its worst finding; once more: of the next one.", "Take along"
     ),
     Key("copy-text", "ctrl+c", "copy_text", "copy text", "Copy the text marked with the mouse.", "Take along", "textual"),
+    Key("pause", "space", "pause", "play/pause", "Let the past go on, or stand still; at its end, begin again.", "Time", "player"),
+    Key("next-event", "]", "step('event',1)", "next event", "To the next event, and stand still.", "Time", "player"),
+    Key("previous-event", "[", "step('event',-1)", "previous event", "To the previous event.", "Time", "player"),
+    Key("next-turn", "}", "step('turn',1)", "next turn", "To the beginning of the next turn.", "Time", "player"),
+    Key("previous-turn", "{", "step('turn',-1)", "previous turn", "To the beginning of the previous turn.", "Time", "player"),
+    Key("next-command", ")", "step('command',1)", "next command", "To the next command.", "Time", "player"),
+    Key("previous-command", "(", "step('command',-1)", "previous command", "To the previous command.", "Time", "player"),
+    Key(
+        "next-failure", "e", "step('failure',1)", "next failure", "To the next failure of a command, a turn or a worker.", "Time", "player"
+    ),
+    Key("previous-failure", "E", "step('failure',-1)", "previous failure", "To the previous failure.", "Time", "player"),
+    Key("next-wait", "p", "step('wait',1)", "next wait", "To where a worker next begins to wait for somebody.", "Time", "player"),
+    Key("previous-wait", "P", "step('wait',-1)", "previous wait", "To where one began to wait before.", "Time", "player"),
+    Key("next-finding", "m", "step('finding',1)", "next mismatch", "To where the next mismatch or denial shows.", "Time", "player"),
+    Key("previous-finding", "M", "step('finding',-1)", "previous mismatch", "To where the one before showed.", "Time", "player"),
+    Key("slower", "<", "speed(-1)", "slower", "Half as fast, down to a quarter of the real speed.", "Time", "player"),
+    Key("faster", ">", "speed(1)", "faster", "Twice as fast, up to 64 times, and then as fast as it draws.", "Time", "player"),
+    Key("tenth", "0,1,2,3,4,5,6,7,8,9", "tenth({key})", "to a tenth", "To the beginning, to a tenth, to two tenths ...", "Time", "player"),
+    Key("last", "$", "tenth(10)", "to the end", "To the end, or to what happens now.", "Time", "player"),
+    Key("go-to-time", "S", "go_to_time", "go to time", "To a time of day, or to a date and a time.", "Time", "player"),
+    Key("unfold", "x", "unfold", "unfold", "Children and forks of the chosen session: show them, hide them.", "Library", "library"),
+    Key("search", "s", "search", "search", "Full text: what was said, run and printed in the sessions listed.", "Library", "library"),
     Key("theme", "t", "theme", "theme", "The next theme: dark, light, high-contrast, colour-blind, terminal.", "Program"),
     Key("palette", ":,ctrl+p", "command_palette", "palette", "All actions and all workers by name.", "Program"),
     Key("help", "?,f1", "help", "help", "These keys, and what the signs mean.", "Program"),
@@ -69,7 +98,7 @@ KEYS: Final = (
     Key("quit-now", "ctrl+q", "quit", "quit now", "Quit from anywhere.", "Program", "textual"),
 )
 BY_ID: Final = {key.id: key for key in KEYS}
-GROUPS: Final[tuple[Group, ...]] = ("Move", "Find", "Look", "Take along", "Program")
+GROUPS: Final[tuple[Group, ...]] = ("Move", "Find", "Look", "Take along", "Time", "Library", "Program")
 
 
 class KeysProblem(Exception):  # noqa: N818 - it is said to the user as it is
@@ -92,9 +121,9 @@ def remapped(wanted: Mapping[str, str]) -> dict[str, Key]:
     table = dict(BY_ID)
     for name, keys in wanted.items():
         if (key := table.get(name)) is None:
-            raise KeysProblem(name, f"no such action; there are {', '.join(k.id for k in KEYS if k.on != 'textual')}")
-        if key.on == "textual":
-            raise KeysProblem(name, f"{key.shown[0]} is Textual's own and cannot be changed")
+            raise KeysProblem(name, f"no such action; there are {', '.join(k.id for k in KEYS if k.free)}")
+        if not key.free:
+            raise KeysProblem(name, f"{key.shown[0]} cannot be changed")
         table[name] = key._replace(keys=",".join(_known(name, part.strip()) for part in keys.split(",")))
     taken: dict[str, str] = {}
     for name, key in table.items():
@@ -124,8 +153,9 @@ def _known(action: str, key: str) -> str:
 def bindings(*ids: str) -> list[BindingType]:
     """Textual's bindings of these keys."""
     return [
-        Binding(key.keys, key.action, key.label, tooltip=key.help, id=key.id, group=Binding.Group(key.group))
+        Binding(pressed, key.action.replace("{key}", pressed), key.label, tooltip=key.help, id=key.id, group=Binding.Group(key.group))
         for key in (BY_ID[name] for name in ids)
+        for pressed in key.keys.split(",")
     ]
 
 

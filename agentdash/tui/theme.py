@@ -25,6 +25,8 @@ class Glyphs:
     buckets: dict[str, str]
     tree: tuple[str, str, str]
     """A child with siblings below it, the last child, and the line past a child."""
+    folds: tuple[str, str]
+    """A family that is folded, and one that is not."""
     cursor: str
     agrees: tuple[str, str]
     """Evidence against, evidence for."""
@@ -53,6 +55,7 @@ UNICODE: Final = Glyphs(
     directions={"stricter": "▾", "looser": "▴", "label": "≠"},
     buckets={"needs-you": "!", "running": "▸", "ready": "✓", "gone": "✕", "unknown": "◦", "mismatch": "≠"},
     tree=("├ ", "└ ", "│ "),
+    folds=("▸ ", "▾ "),
     cursor="›",
     agrees=("✗", "✓"),
     ellipsis="⋯",
@@ -79,6 +82,7 @@ ASCII: Final = Glyphs(
     directions={"stricter": "v", "looser": "^", "label": "!="},
     buckets={"needs-you": "!", "running": ">", "ready": "+", "gone": "x", "unknown": ".", "mismatch": "!="},
     tree=("|- ", "`- ", "|  "),
+    folds=("+ ", "- "),
     cursor="*",
     agrees=("x", "+"),
     ellipsis="..",

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from textual import constants, on
-from textual.app import App
+from textual import on
 
 from agentdash.clock import Clock
 from agentdash.facts.text import clean_line
 from agentdash.facts.worker import Snapshot, Worker
+from agentdash.tui.dressed import Dressed
 from agentdash.tui.filter import Filter
-from agentdash.tui.keys import keymap, remapped
 from agentdash.tui.options import Feed, Options, Tell
 from agentdash.tui.screens.fleet import FleetScreen
-from agentdash.tui.theme import ASCII, THEMES, UNICODE, Look
+from agentdash.tui.theme import Look
 from agentdash.tui.view import Drawn, View, find
 from agentdash.tui.widgets.findings import FindingsStrip
 from agentdash.tui.widgets.fleet_list import FleetList
-from agentdash.tui.widgets.footer import Footer
 from agentdash.tui.widgets.lines import Lines
 
 
-class Watch(App[None]):
+class Watch(Dressed[None]):
     """An app that shows the newest snapshot, and knows whom the cursor is on."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (30, "-narrow"), (60, "-medium"), (100, "-wide"), (160, "-roomy")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-strip"), (14, "-short"), (30, "-tall")]  # noqa: RUF012 - as Textual declares them
-
     def __init__(self, feed: Feed, clock: Clock, options: Options, tell: Tell | None = None) -> None:
-        super().__init__()
-        self.animation_level = "none"
-        for theme in THEMES:
-            self.register_theme(theme)
-        own = constants.DEFAULT_THEME if constants.DEFAULT_THEME != "textual-dark" else THEMES[0].name
-        self.theme = options.theme or own
-        self.set_class(options.ascii, "-ascii")
-        self.options = options
-        self.keys = remapped(options.keys)
-        """The table of keys, by id, as its user has it."""
-        self.set_keymap(keymap(options.keys))
-        self.glyphs = ASCII if options.ascii else UNICODE
+        super().__init__(options)
         self.root = FleetScreen(self.glyphs)
         self.snapshot: Snapshot | None = None
         self.picked: str | None = None
@@ -96,11 +80,6 @@ class Watch(App[None]):
         for screen in self.screen_stack:
             if isinstance(screen, Drawn) and screen.is_mounted:
                 screen.draw(view)
-
-    def say(self, message: str) -> None:
-        """Tells the person in front of the screen something, in the footer."""
-        for footer in self.screen.query(Footer):
-            footer.say(message)
 
     def pick(self, worker: str) -> None:
         """Puts the cursor on a worker, out of the filter's way if need be."""

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import decode, latency, load, startup, states
+from tests.bench import decode, latency, library, load, startup, states
 from tests.bench.home import make_home
 
 PARTS: dict[str, Callable[[Path], None]] = {
@@ -21,6 +21,7 @@ PARTS: dict[str, Callable[[Path], None]] = {
     "latency": latency.measure,
     "load": load.measure,
     "states": states.measure,
+    "library": library.measure,
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -39,9 +41,10 @@ class FleetScreen(Screen[None]):
     class Narrowed(Message):
         """Another filter is in force."""
 
-    def __init__(self, glyphs: Glyphs) -> None:
+    def __init__(self, glyphs: Glyphs, hints: Sequence[str] = HINTS) -> None:
         super().__init__()
         self.glyphs = glyphs
+        self._hints = hints
         self.filter = Filter()
         self.last_text = ""
         """The words filtered by last, which `n` goes on looking for."""
@@ -59,7 +62,7 @@ class FleetScreen(Screen[None]):
             yield WorkerPanel()
         yield FindingsStrip()
         yield FilterBar()
-        yield Footer(self.glyphs, *HINTS)
+        yield Footer(self.glyphs, *self._hints)
 
     def on_mount(self) -> None:
         """Keys go to the list first."""

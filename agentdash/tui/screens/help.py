@@ -11,6 +11,7 @@ from agentdash.tui.screens.modal import Reading
 from agentdash.tui.spans import BLANK, Line, Span, paragraph
 from agentdash.tui.theme import STATE_WIDTH, TONES_OF_STATES, Glyphs, word
 from agentdash.tui.view import View
+from agentdash.tui.widgets.transport import legend
 
 _STATES = {
     State.RUNNING: "A turn or task is open and there are signs of life.",
@@ -64,6 +65,9 @@ def signs(cells: int, glyphs: Glyphs) -> list[Line]:
     lines += [BLANK, (Span("Findings", "title"),)]
     for direction, text in _DIRECTIONS:
         lines += paragraph(text, cells, head=_sign(glyphs.directions[direction], direction))
+    lines += [BLANK, (Span("Timeline of the past", "title"),)]
+    for sign, tone, text in legend(glyphs):
+        lines += paragraph(text, cells, head=(Span("  " + pad(sign, STATE_WIDTH + 1), tone),))
     return lines
 
 

@@ -1,4 +1,4 @@
-"""The line under the list while a filter is typed or in force."""
+"""The line under a list while words are typed into it, or a filter is in force."""
 
 from __future__ import annotations
 
@@ -30,25 +30,42 @@ class FilterBar(Horizontal):
     class Typed(Message):
         """The words changed."""
 
-        def __init__(self, text: str) -> None:
-            self.text = text
+        def __init__(self, bar: FilterBar, text: str) -> None:
+            self.bar, self.text = bar, text
             super().__init__()
+
+        @property
+        def control(self) -> FilterBar:
+            """The bar: there may be several."""
+            return self.bar
 
     class Done(Message):
         """Typing is over: `kept` or given up."""
 
-        def __init__(self, kept: bool) -> None:
-            self.kept = kept
+        def __init__(self, bar: FilterBar, kept: bool, text: str = "") -> None:
+            self.bar, self.kept, self.text = bar, kept, text
             super().__init__()
 
-    def __init__(self) -> None:
-        super().__init__(id="filter")
+        @property
+        def control(self) -> FilterBar:
+            """The bar: there may be several."""
+            return self.bar
+
+    def __init__(
+        self,
+        *,
+        id: str = "filter",  # noqa: A002 - Textual's own name for it
+        sign: str = "/",
+        hint: str = "words in any column, ! inverts",
+    ) -> None:
+        super().__init__(id=id)
+        self._sign, self._hint = sign, hint
 
     def compose(self) -> ComposeResult:
         """The input, and the line that stands for it."""
-        words = Input(placeholder="words in any column, ! inverts", compact=True)
+        words = Input(placeholder=self._hint, compact=True)
         words.cursor_blink = False
-        yield Static("/", id="slash")
+        yield Static(self._sign, id="slash", markup=False)
         yield words
         yield Lines(id="filter-state", focusable=False)
 
@@ -61,22 +78,26 @@ class FilterBar(Horizontal):
 
     def show(self, chosen: Filter, shown: int, total: int) -> None:
         """Shows what is in force."""
-        self.set_class(chosen.active, "-active")
-        self.query_one(Lines).show([state(chosen, shown, total)])
+        self.tell(chosen.active, state(chosen, shown, total))
+
+    def tell(self, active: bool, line: Line) -> None:
+        """Shows this line while nobody types; nothing where nothing is in force."""
+        self.set_class(active, "-active")
+        self.query_one(Lines).show([line])
 
     def action_back(self) -> None:
         """Gives the filter up."""
         self.remove_class("-editing")
-        self.post_message(self.Done(kept=False))
+        self.post_message(self.Done(self, kept=False))
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
         if self.has_class("-editing"):
-            self.post_message(self.Typed(event.value))
+            self.post_message(self.Typed(self, event.value))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.remove_class("-editing")
-        self.post_message(self.Done(kept=True))
+        self.post_message(self.Done(self, kept=True, text=event.value))

@@ -1,0 +1,85 @@
+"""`agentdash replay --export`: a past session as a file to pass on."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from agentdash import __version__
+from agentdash.cli.family import family_of
+from agentdash.config import Config, journal_folder
+from agentdash.facts.text import clean_line
+from agentdash.replay.family import Family
+from agentdash.replay.journal import strands
+from agentdash.replay.tape import Tape, family_tape
+
+_FORMATS = (".html", ".md", ".cast")
+_FRESH = 60.0
+"""Seconds after its last line for which a session may still be going on."""
+
+
+def export(target: str, config: Config, file: Path, *, redact: bool, force: bool, gap: float, journal: Path | None) -> None:
+    """Writes the file.
+
+    Raises:
+        click.UsageError: there is no such thread, or the file cannot be written.
+    """
+    if file.exists() and not force:
+        raise click.UsageError(f"{clean_line(str(file))} exists already: --force overwrites it")
+    if file.suffix not in _FORMATS:
+        raise click.UsageError(f"{clean_line(str(file))}: an export ends in {', '.join(_FORMATS)}")
+    family = family_of(target, config)
+    now = time.time()
+    tape = family_tape(family, strands(journal or journal_folder(), family, now)())
+    over = now - max((path.stat().st_mtime for path in family.paths if path.exists()), default=0.0) > _FRESH
+    if file.suffix == ".cast":
+        written = asyncio.run(_cast(tape, config, redact=redact, over=over, gap=gap))
+    else:
+        written = _report(family, tape, file.suffix, redact=redact, over=over)
+    try:
+        with file.open("wb" if force else "xb") as out:
+            out.write(written)
+    except OSError as error:
+        raise click.UsageError(f"{clean_line(str(file))}: {error.strerror or error}") from error
+
+
+def _report(family: Family, tape: Tape, suffix: str, *, redact: bool, over: bool) -> bytes:
+    from agentdash.report.redact import without_home
+    from agentdash.report.story import tell
+
+    story = tell(family.thread, tape, redact=redact, over=over, progress=_progress(family))
+    if suffix == ".html":
+        from agentdash.report.export_html import html as write
+    else:
+        from agentdash.report.export_markdown import markdown as write
+    text = write(story, __version__)
+    return (without_home(text) if redact else text).encode()
+
+
+async def _cast(tape: Tape, config: Config, *, redact: bool, over: bool, gap: float) -> bytes:
+    from agentdash.report.redact import Redaction
+    from agentdash.report.story import scenes
+    from agentdash.tui.cast import cast
+    from agentdash.tui.options import Options
+
+    redaction = Redaction() if redact else None
+    seen = (scene.snapshot for scene in scenes(tape, redaction, over=over))
+    options = Options(config.ascii, config.theme or "dark", banner="REPLAY")
+    return b"".join([line async for line in cast(map(redaction.snapshot, seen) if redaction else seen, options, gap)])
+
+
+def _progress(family: Family) -> Callable[[float], None]:
+    """Says how far it is, where somebody is there to see it."""
+    size = sum(path.stat().st_size for path in family.paths if path.exists())
+    began = time.monotonic()
+
+    def tell(done: float) -> None:
+        if sys.stderr.isatty() and time.monotonic() - began > 1 and size:
+            click.echo(f"\r{min(99, 100 * done / size):3.0f} % of {size / 1e6:,.0f} MB ", nl=False, err=True)
+
+    return tell

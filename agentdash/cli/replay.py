@@ -1,0 +1,108 @@
+"""`agentdash replay`: what is past, played again."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agentdash.cli.options import LOOK, PATH, config_of, options
+from agentdash.config import Config, journal_folder
+
+_SPEEDS = ("0.25", "0.5", "1", "2", "4", "8", "16", "32", "64", "max")
+
+
+@click.command()
+@options(LOOK)
+@click.option("--codex-home", type=PATH, metavar="DIR", help="Codex home to find threads in.")
+@click.argument("target", required=False, metavar="[THREAD|FILE]")
+@click.option("--at", metavar="TIME", help="Begin there: 20:14, 20:14:07, or a date and a time.")
+@click.option("--speed", type=click.Choice(_SPEEDS), default="1", show_default=True, metavar="N", help="From 0.25 to 64, or max.")
+@click.option("-i", "--idle", type=click.FloatRange(0), default=2.0, show_default=True, metavar="SECONDS", help="The longest pause.")
+@click.option("--from-finding", type=click.IntRange(1), metavar="N", help="Begin where the N-th finding shows.")
+@click.option("--export", "exported", type=PATH, metavar="FILE", help="Write a report (.html, .md) or a recording for asciinema (.cast).")
+@click.option("--redact", is_flag=True, help="Leave prompts, messages and outputs out of it.")
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@click.option("--journal", type=PATH, metavar="DIR", help="Where `agentdash --record` has written (default: in the state directory).")
+def replay(
+    target: str | None,
+    at: str | None,
+    speed: str,
+    idle: float,
+    from_finding: int | None,
+    exported: Path | None,
+    redact: bool,
+    force: bool,
+    journal: Path | None,
+    **given: Any,
+) -> None:
+    """Play a past session again, with its parent, children and forks. Read-only.
+
+    THREAD is a thread's id or its beginning, FILE a rollout. Without either: a library to pick from.
+
+    \b
+    agentdash replay 01a1fa8b --at 20:14 --speed 4
+    agentdash replay session.jsonl --export report.html --redact
+    """
+    config, pace = config_of(given), math.inf if speed == "max" else float(speed)
+    if exported is not None:
+        from agentdash.cli.export import export
+
+        if target is None:
+            raise click.UsageError("--export needs a THREAD or FILE")
+        export(target, config, exported, redact=redact, force=force, gap=idle, journal=journal)
+        return
+    if target is not None:
+        play(target, config, at=at, speed=pace, gap=idle, from_finding=from_finding, journal=journal)
+        return
+    if at is not None or from_finding is not None:
+        raise click.UsageError("--at and --from-finding need a THREAD or FILE")
+    from agentdash.cli.library import browse
+
+    browse(config, lambda path, moment: play(str(path), config, at=moment, speed=pace, gap=idle, journal=journal))
+
+
+def play(
+    target: str,
+    config: Config,
+    *,
+    at: str | float | None = None,
+    speed: float = 1.0,
+    gap: float = 2.0,
+    from_finding: int | None = None,
+    journal: Path | None = None,
+) -> None:
+    """Opens the player over the family of a thread, until it is closed.
+
+    Args:
+        at: where to begin: a time as people type it, or unix seconds.
+        journal: where recordings are.
+
+    Raises:
+        click.UsageError: there is no such thread, or `at` is no time.
+    """
+    from agentdash.cli.config import checked_keys
+    from agentdash.cli.family import family_of
+    from agentdash.cli.screens import run
+    from agentdash.clock import SystemClock, VirtualClock
+    from agentdash.hub import Hub
+    from agentdash.replay.journal import strands
+    from agentdash.replay.player import Player
+
+    family = family_of(target, config)
+    clock = VirtualClock(0.0)
+    player = Player(family, clock, gap=gap, speed=speed, more=strands(journal or journal_folder(), family, SystemClock().now()))
+    if isinstance(at, float):
+        player.seek_time(at)
+    elif at is not None and not player.seek_moment(at):
+        raise click.BadParameter(f"{at!r} is no time: 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at")
+    if from_finding is not None:
+        player.find_finding(from_finding)
+    hub = Hub([player], clock)
+
+    from agentdash.tui.options import Options
+    from agentdash.tui.playback import Playback
+
+    run(hub, Playback(hub, clock, player, options=Options(config.ascii, config.theme, keys=checked_keys(config))).run_async)

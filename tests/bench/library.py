@@ -1,0 +1,80 @@
+"""The library of a home with ten thousand sessions: its first rows, filling them in, searching in all of them."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import struct
+import termios
+import time
+from fcntl import ioctl
+from pathlib import Path
+
+from agentdash.clock import SystemClock
+from agentdash.codex.home import CodexHome
+from agentdash.replay.library import Library
+from agentdash.replay.query import Query
+from agentdash.replay.search import Hit, Searched, search
+from agentdash.tui.shelf import Shelf
+from tests.bench.figures import AGENTDASH, spread
+from tests.bench.home import make_home
+
+_FILES, _MEGABYTES = 10_000, 1_000
+_WORDS = ("nowhere-to-be-found", "CODEX_SANDBOX_NETWORK_DISABLED", "nirgends-zu-finden-ü")
+
+
+def measure(home: Path) -> None:
+    """Writes the big home beside the other one, once."""
+    folder = home.parent / f"{_FILES}-{_MEGABYTES}"
+    if not folder.exists():
+        make_home(folder, _FILES, _MEGABYTES)
+    print("first rows on the screen:", spread(sorted(_first_rows(folder) for _ in range(7))))
+    library = Library(CodexHome(folder), SystemClock())
+    began = time.perf_counter()
+    entries = list(library.entries())
+    print(f"listed {len(entries):,} in {time.perf_counter() - began:.2f} s")
+    began = time.perf_counter()
+    begun = [library.begin(entry) for entry in entries]
+    print(f"first lines, and so the families: {time.perf_counter() - began:.2f} s")
+    began = time.perf_counter()
+    for entry in begun[:1_000]:
+        library.skim(entry)
+    print(f"judged by head and tail: {1_000 / (time.perf_counter() - began):,.0f}/s")
+    shelf = Shelf()
+    shelf.put(begun)
+    shelf.arrange()
+    began = time.perf_counter()
+    shelf.query = Query.parse("dir:project recorded", time.time())
+    shelf.arrange()
+    print(f"a key typed into the filter: {(time.perf_counter() - began) * 1000:.0f} ms")
+    for words in _WORDS:
+        began, first, size, hits = time.perf_counter(), None, 0, 0
+        for step in search([entry.path for entry in entries], words):
+            if isinstance(step, Hit):
+                hits += 1
+                first = first or time.perf_counter() - began
+            elif isinstance(step, Searched):
+                size += step.size
+        taken = time.perf_counter() - began
+        soon = f", the first after {first * 1000:.0f} ms" if first else ""
+        print(f"search {words!r}: {size / 1e6:,.0f} MB in {taken:.1f} s, {size / 1e6 / taken:,.0f} MB/s, {hits:,} hits{soon}")
+
+
+def _first_rows(folder: Path) -> float:
+    """Milliseconds from the start of the process to the first row in its terminal."""
+    began = time.perf_counter()
+    pid, terminal = pty.fork()
+    if not pid:
+        os.execvpe(AGENTDASH[0], [*AGENTDASH, "replay", "--codex-home", str(folder)], {**os.environ, "TERM": "xterm-256color"})
+    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 36, 120, 0, 0))
+    seen = b""
+    while b" Nov " not in seen:
+        if select.select([terminal], [], [], 10)[0]:
+            seen += os.read(terminal, 1 << 16)
+    taken = (time.perf_counter() - began) * 1000
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(terminal)
+    return taken

@@ -1,0 +1,100 @@
+"""A real Codex in tmux, recorded, and played again when nothing of it is left but files: it shows what live has shown."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from agentdash.clock import SystemClock
+from agentdash.codex.home import CodexHome
+from agentdash.config import Config
+from agentdash.facts.worker import Snapshot, State, Worker
+from agentdash.hub import Hub
+from agentdash.judge.picture import picture
+from agentdash.live import live_sources
+from agentdash.replay.cursor import Cursor
+from agentdash.replay.family import find_family
+from agentdash.replay.journal import strands
+from agentdash.replay.recorder import Recorder
+from agentdash.replay.tape import family_tape
+from tests.live.codex import PATIENCE, until
+from tests.live.conftest import OpenLab
+
+SKEW = 1.0
+"""Seconds by which live may be late: it looks at files and processes now and then, and draws at most ten times a second."""
+HELD = {"run": "sleep 3; echo done"}
+DENIED = {"run": "touch /usr/denied"}
+
+
+class Shown(NamedTuple):
+    """What a row showed."""
+
+    state: State
+    verdict: str
+    findings: tuple[str, ...]
+    pane: str | None
+    seccomp: int | None
+
+
+def shown(worker: Worker) -> Shown:
+    sandbox = worker.sandbox
+    kinds = tuple(sorted(f.kind for f in sandbox.findings))
+    return Shown(worker.state, sandbox.verdict, kinds, str(worker.pane.key) if worker.pane else None, sandbox.got.seccomp)
+
+
+def over(snapshot: Snapshot) -> bool:
+    """A parent and two children, all of them through."""
+    threads = [w for w in snapshot.workers if w.kind == "codex-thread"]
+    return len(threads) == 3 and all(w.state in (State.COMPLETED, State.BLOCKED_SANDBOX) for w in threads)
+
+
+async def test_a_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) -> None:
+    lab = codex(
+        {"parent": [{"spawn": ["one", "two"]}, {"wait": True}, {"say": "both"}], "one": [HELD, {"say": "1"}], "two": [DENIED, {"say": "2"}]}
+    )
+    clock = SystemClock()
+    recorder = Recorder(tmp_path, clock, version="test", host="here")
+    config = Config(codex_home=lab.home, socket_paths=(lab.tmux,))
+    hub = Hub([*live_sources(config, clock), recorder], clock, recorder.take)
+    seen: list[Snapshot] = []
+    running = asyncio.create_task(hub.run())
+    try:
+        pane = await lab.tui()
+        pane.submit("[[parent]] go")
+        async with asyncio.timeout(2 * PATIENCE):
+            async for snapshot in hub.snapshots():
+                seen.append(snapshot)
+                if over(snapshot):
+                    break
+        await until(lambda: (hub.fleet.processes_at or 0.0) > seen[-1].at, "one more look, which is recorded as well")
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+    lab.run_tmux("kill-server")
+    lab._stop_daemon()
+
+    parent = next(w.id for w in seen[-1].workers if w.children)
+    family = find_family(CodexHome(lab.home), parent)
+    assert len(family.paths) == 3
+    cursor = Cursor(family_tape(family, strands(tmp_path, family, time.time() + 3_600)()))
+    past: list[tuple[float, dict[str, Shown]]] = []
+    while (beat := cursor.advance()) is not None:
+        if beat.at <= seen[-1].at:
+            past.append((beat.at, {w.id: shown(w) for w in picture(cursor.fleet, beat.at).workers}))
+
+    for snapshot in seen:
+        near = [rows for at, rows in past if abs(at - snapshot.at) <= SKEW]
+        before = [rows for at, rows in past if at <= snapshot.at - SKEW][-1:]
+        for worker in snapshot.workers:
+            if worker.kind == "codex-thread":
+                told = {rows.get(worker.id) for rows in (*before, *near)}
+                assert shown(worker) in told, (worker.name, snapshot.at, shown(worker), told)
+    last = {w.id: shown(w) for w in seen[-1].workers if w.kind == "codex-thread"}
+    assert {thread: row for thread, row in past[-1][1].items() if thread in last} == last
+    assert {row.findings for row in last.values()} == {(), ("denied-filesystem",)}
+    assert last[parent].pane is not None
+    assert 2 in {row.seccomp for row in last.values()}

@@ -1,0 +1,162 @@
+"""Journals that something has happened to: torn at every byte, with foreign lines in them, on a disk that is full."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentdash.clock import SystemClock
+from agentdash.facts import events as e
+from agentdash.hub import Hub
+from agentdash.replay.recorder import Recorder
+from tests.unit.test_journal import KEY, NOW, STORY, Bench, drawn
+
+
+async def recorded(folder: Path, *more: e.Event) -> tuple[Bench, Path]:
+    bench = Bench(folder)
+    await bench.record((*STORY[:9], *more))
+    (path,) = folder.iterdir()
+    return bench, path
+
+
+def facts(events: list[e.Event]) -> list[e.Event]:
+    """Up to the end of the recording."""
+    end = next(i for i, x in enumerate(events) if isinstance(x, e.PaneGone) or getattr(x, "detail", "") == "not recorded any more")
+    return events[:end]
+
+
+async def test_torn_at_every_byte_of_its_last_record(tmp_path: Path) -> None:
+    last = e.PaneDrawn(at=NOW + 9, key=STORY[2].pane.key, screen=("Grüße", '"', "\\", "x" * 40))
+    bench, path = await recorded(tmp_path, last)
+    whole = path.read_bytes()
+    start = whole.rstrip(b"\n").rfind(b"\n") + 1
+    path.write_bytes(whole[:start])
+    without = facts(bench.read())
+    for end in range(start + 1, len(whole)):
+        path.write_bytes(whole[:end])
+        events = bench.read()
+        assert facts(events) == without
+        (told,) = [x.detail for x in events if isinstance(x, e.SourceSeen) and x.name == "journal" and not x.ok]
+        assert told == "its last record is torn; the recording ends here"
+    path.write_bytes(whole)
+    assert len(facts(bench.read())) == len(without) + 1
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        b"",
+        b"{}",
+        b"null",
+        b"[" * 10_000,
+        b"\xff\xfe",
+        b'{"event":"rm","at":1}',
+        b'{"event":"pane-drawn","at":"x"}',
+        b"x" * 3_000_000,
+        b'{"event":"screen-changed","at":1,"key":{"server":"s","id":"%9"},"height":-1,"rows":{"-1":"x"}}',
+        b'{"event":"screen-changed","at":1,"key":{"server":"s","id":"%9"},"height":999999999999,"rows":{"0":"x"}}',
+        b'{"event":"pane-drawn","at":1,"key":{"server":"s","id":"%1"},"screen":["\\u001b[2J"]}',
+        '{"event":"pane-drawn","at":1,"key":{"server":"s","id":"%1"},"screen":["\u202egnp.exe"]}'.encode(),
+    ],
+)
+async def test_foreign_lines_are_counted_and_cost_nothing_else(tmp_path: Path, foreign: bytes) -> None:
+    bench, path = await recorded(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    before = [x for x in facts(bench.read()) if not isinstance(x, e.SourceSeen)]
+    path.write_bytes(b"".join([*lines[:4], foreign + b"\n", *lines[4:]]))
+    events = bench.read()
+    own = [x for x in facts(events) if not isinstance(x, e.SourceSeen) and getattr(getattr(x, "key", None), "id", "") != "%9"]
+    assert own == before
+    told = [x.detail for x in events if isinstance(x, e.SourceSeen) and x.name == "journal" and not x.ok]
+    assert any("not understood" in text for text in told) is (b"screen-changed" not in foreign)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"{", b'{"schema":"agentdash.journal/9"}\n', b"\x00" * 500, b"x" * 3_000_000])
+async def test_what_only_has_the_name_of_a_journal(tmp_path: Path, content: bytes) -> None:
+    bench, _ = await recorded(tmp_path)
+    before = bench.read()
+    (tmp_path / "journal-20261120T200000Z-1-0001.jsonl").write_bytes(content)
+    os.utime(tmp_path / "journal-20261120T200000Z-1-0001.jsonl", (NOW, NOW))
+    assert [x for x in bench.read() if x.at > NOW] == [x for x in before if x.at > NOW]
+
+
+# ---------------------------------------------------------------- a disk that is full
+
+CHILD = """
+import asyncio, resource, sys
+from pathlib import Path
+from tests.torture.test_journal_torture import full
+resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
+print(asyncio.run(full(Path(sys.argv[1]))))
+"""
+
+
+class Busy:
+    """A source that never stops."""
+
+    name = "busy"
+
+    async def look(self, fleet: object) -> list[e.Event]:
+        return []
+
+    async def run(self, emit: object, fleet: object) -> None:
+        emit([*STORY[2:3], *STORY[4:8]])  # type: ignore[operator]
+        for n in range(10_000_000):
+            emit([drawn(NOW + n / 100, *(f"line {n} {y}" for y in range(20)))])  # type: ignore[operator]
+            await asyncio.sleep(0.001)
+
+
+async def full(folder: Path) -> str:
+    """What a hub says of its recording when the disk is full, and whether it goes on."""
+    clock = SystemClock()
+    recorder = Recorder(folder, clock, version="1", host="box")
+    hub = Hub([Busy(), recorder], clock, recorder.take)
+    running = asyncio.create_task(hub.run())
+    try:
+        async with asyncio.timeout(60):
+            async for _ in hub.snapshots():
+                if (source := hub.fleet.sources.get("recording")) is not None and not source.ok:
+                    break
+            screen = hub.fleet.panes[KEY].screen
+            async for _ in hub.snapshots():
+                if hub.fleet.panes[KEY].screen != screen:
+                    break
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    return source.detail
+
+
+def test_on_a_full_disk_recording_stops_and_the_dashboard_lives_on(tmp_path: Path) -> None:
+    """RLIMIT_FSIZE makes writing fail in the middle of a record, as a full disk does."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, str(tmp_path)], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2], timeout=100
+    )
+    assert "has stopped: File too large" in done.stdout
+    (path,) = tmp_path.iterdir()
+    assert path.stat().st_size == 6000
+    events = Bench(tmp_path).read()
+    assert any(isinstance(x, e.PaneDrawn) for x in events)
+    assert "its last record is torn" in [x.detail for x in events if isinstance(x, e.SourceSeen)][-1]
+
+
+async def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    clock = SystemClock()
+    recorder = Recorder(tmp_path / "file" / "journal", clock, version="1", host="box")
+    said: list[e.Event] = []
+    await recorder.run(said.extend, lambda: None)  # type: ignore[arg-type, return-value]
+    assert "has stopped: Not a directory" in said[0].detail  # type: ignore[attr-defined]
+
+
+def test_the_signal_of_the_limit_is_ignored() -> None:
+    """What the test above rests on."""
+    assert signal.getsignal(signal.SIGXFSZ) is signal.SIG_IGN
+    assert resource.RLIMIT_FSIZE

@@ -1,0 +1,80 @@
+"""A library to look at: families, forks, every kind of ending, bad files, long and wide names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from agentdash.codex.home import CodexHome
+from agentdash.facts.worker import State, Verdict
+from agentdash.replay.library import Entry
+from agentdash.tui.library import LibraryApp
+from agentdash.tui.options import Options
+from agentdash.tui.shelf import Shelf
+
+from . import fleet
+
+HOME = CodexHome(Path("/home/dev/.codex"))
+HOUR = 3_600.0
+
+
+def entry(number: int, title: str, state: State | None = State.COMPLETED, verdict: Verdict | None = "match", **fields: object) -> Entry:
+    thread = f"01a1fa8b-{number:04x}-7501-a214-dc60155cd481"
+    base = Entry(
+        thread,
+        HOME.sessions / "2026/03/11" / f"rollout-2026-03-11T10-{number:02d}-00-{thread}.jsonl",
+        fleet.NOW - number * HOUR,
+        depth="read",
+        size=412_000,
+        title=title,
+        cwd="/home/dev/shop/services/checkout-api",
+        version="0.169.0",
+        model="gpt-5-codex",
+        took=74.0 * number + 3.2,
+        state=state,
+        verdict=verdict,
+        tokens=18_400 * number,
+    )
+    return replace(base, **fields)
+
+
+PARENT = entry(3, "Ship the checkout", took=2_400.0)
+PAST = (
+    entry(1, "Fix the flaky login test", why="its turn is complete"),
+    entry(2, "Upgrade the payment client", State.FAILED_PROVIDER, "unverified", why="usage_limit_exceeded: try again at 21:00", model="o4"),
+    entry(4, "Lagrange", verdict="mismatch", findings=("stale-network-flag",), parent=PARENT.id, why="its turn is complete"),
+    entry(5, "Pasteur", State.EXITED, "mismatch", findings=("network-cut",), parent=PARENT.id),
+    PARENT,
+    entry(6, "Ship the checkout, but with the new client", fork=True, parent=PARENT.id),
+    entry(7, "touch /etc/motd", State.BLOCKED_SANDBOX, findings=("denied-filesystem",), why="its last command was denied /etc/motd"),
+    entry(8, "データベースの移行を書いてください 🚀 [bold]not markup[/bold]", State.INTERRUPTED, "unverified", cwd="/home/dev/移行"),
+    entry(9, "", None, None, problem="no rollout: it has no header"),
+    entry(10, "guardian", None, None, helper=True),
+    entry(11, "Read the big log", depth="skimmed", size=612_000_000, took=90_000.0),
+    entry(12, "", None, None, problem="Permission denied", archived=True),
+    *(entry(13 + n, f"Nightly run {n}", took=400.0, version=f"0.{150 - n}.0") for n in range(60)),
+)
+
+
+class Shelves:
+    """A library without files: everything is known as soon as it is asked for."""
+
+    home = HOME
+    problem: str | None = None
+
+    def __init__(self, past: Sequence[Entry] = PAST, problem: str | None = None) -> None:
+        self.past, self.problem = past, problem
+
+    def entries(self) -> Iterator[Entry]:
+        return (Entry(e.id, e.path, e.begun) for e in self.past)
+
+    def fill(self, entries: Sequence[Entry], wanted: Callable[[], Iterable[str]]) -> Iterator[Entry]:
+        del entries
+        assert isinstance(wanted(), tuple)
+        yield from self.past
+
+
+def library(shelves: object = None, shelf: Shelf | None = None, **options: object) -> LibraryApp:
+    return LibraryApp(shelves or Shelves(), shelf or Shelf(), fleet.frozen(), Options(**options))

@@ -1,0 +1,285 @@
+"""The library: what it looks like, and what can be done in it."""
+
+import asyncio
+import threading
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from agentdash.codex.home import CodexHome
+from agentdash.replay.library import Library
+from agentdash.tui.library import Picked
+from agentdash.tui.screens.library_help import LibraryHelp
+from agentdash.tui.shelf import Shelf
+from agentdash.tui.spans import plain
+
+from ..unit.rollout_files import RECORDINGS
+from . import fleet
+from .past import PARENT, PAST, Shelves, library
+from .test_screens import SIZES
+
+VIEWS = {
+    "library": ((), {}),
+    "family": (("j", "j", "x", "j", "j"), {}),
+    "filtered": (("/", *"state:f !codex", "enter"), {}),
+    "library-help": (("?",), {}),
+    "library-ascii": (("j", "j", "x"), {"ascii": True}),
+}
+every_view = pytest.mark.parametrize("view", VIEWS)
+every_size = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+
+
+async def settled(pilot):
+    """Returns when everything has been read and drawn."""
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+    pilot.app._arrange()
+    await pilot.pause()
+
+
+def prepared(view):
+    keys, options = VIEWS[view]
+
+    async def prepare(pilot):
+        await settled(pilot)
+        await pilot.press(*keys)
+        await pilot.pause()
+
+    return library(**options), prepare
+
+
+def rows(app):
+    return [strip.text.rstrip() for strip in app.screen._compositor.render_strips()]
+
+
+def chosen(app):
+    place = app.root.sessions.chosen
+    return app.shelf.entries[place.key].title if place else None
+
+
+@every_size
+@every_view
+def test_look(snap_compare, view, size):
+    app, prepare = prepared(view)
+    assert snap_compare(app, terminal_size=size, run_before=prepare)
+
+
+@every_size
+@every_view
+async def test_every_row_fits_and_every_picture_is_xml(view, size):
+    app, prepare = prepared(view)
+    async with app.run_test(size=size) as pilot:
+        await prepare(pilot)
+        strips = app.screen._compositor.render_strips()
+        assert {cell_len(row.text) for row in strips} == {size[0]}
+        ET.fromstring(app.export_screenshot())
+
+
+@pytest.fixture
+async def stage():
+    app = library()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settled(pilot)
+        yield app, pilot
+
+
+# ---------------------------------------------------------------- rows
+
+
+async def test_a_family_unfolds_and_folds(stage):
+    app, pilot = stage
+    await pilot.press("j", "j")
+    assert chosen(app) == PARENT.title
+    before = len(app.shelf.places)
+    await pilot.press("x")
+    assert len(app.shelf.places) == before + 3
+    assert chosen(app) == PARENT.title
+    await pilot.press("j", "j", "left")
+    assert (chosen(app), len(app.shelf.places)) == (PARENT.title, before)
+    await pilot.press("right", "right")
+    assert len(app.shelf.places) == before + 3
+
+
+async def test_a_folded_family_shows_its_worst_verdict(stage):
+    app, _ = stage
+    place = next(p for p in app.shelf.places if p.key == PARENT.key)
+    assert (place.family.verdict, PARENT.verdict) == ("mismatch", "match")
+
+
+async def test_the_cursor_stays_on_its_session_when_families_come_together():
+    app = library(Shelves([]))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settled(pilot)
+        app.shelf.put([e for e in PAST if e is not PARENT])
+        app._arrange()
+        await pilot.press("j", "j", "j", "j")
+        assert chosen(app) == "Ship the checkout, but with the new client"
+        app.shelf.put([PARENT])
+        app._arrange()
+        assert chosen(app) == PARENT.title
+        await pilot.press("j")
+        below = chosen(app)
+        app.shelf.put([PAST[0]])
+        app._arrange()
+        assert chosen(app) == below
+
+
+async def test_a_home_without_sessions_says_why():
+    app = library(Shelves((), problem="/home/dev/.codex has no sessions yet"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        assert any("has no sessions yet" in row for row in rows(app))
+
+
+# ---------------------------------------------------------------- filter
+
+
+async def test_it_filters_while_one_types(stage):
+    app, pilot = stage
+    await pilot.press("/", *"verdict:mis")
+    assert [p.family.head.title for p in app.shelf.places] == [PARENT.title]
+    await pilot.press("enter")
+    assert any('"verdict:mis"' in row and "1 of " in row for row in rows(app))
+    await pilot.press("escape")
+    assert app.shelf.query.text == ""
+
+
+async def test_a_term_that_is_not_understood_is_told(stage):
+    app, pilot = stage
+    await pilot.press("/", *"since:whenever", "enter")
+    assert any("whenever is no date" in row for row in rows(app))
+
+
+# ---------------------------------------------------------------- choosing
+
+
+async def test_enter_returns_the_session(stage):
+    app, pilot = stage
+    await pilot.press("j", "enter")
+    assert app.return_value == Picked(PAST[1].id, PAST[1].path)
+
+
+async def test_what_cannot_be_played_says_why_and_stays(stage):
+    app, pilot = stage
+    await pilot.press("/", *"header", "enter", "enter")
+    await pilot.pause()
+    assert app.is_running
+    assert any("cannot be played: no rollout" in row for row in rows(app))
+
+
+async def test_a_double_click_opens(stage):
+    app, pilot = stage
+    await pilot.click("#library", offset=(10, 2), times=2)
+    assert app.return_value is not None
+
+
+async def test_who_comes_back_finds_it_as_it_was_left():
+    shelf = Shelf()
+    for _ in range(2):
+        app = library(shelf=shelf)
+        async with app.run_test(size=(120, 36)) as pilot:
+            await settled(pilot)
+            if not shelf.query.text:
+                await pilot.press("/", *"nightly", "enter", "j", "j")
+            assert chosen(app) == "Nightly run 2"
+            await pilot.press("enter")
+    assert shelf.query.text == "nightly"
+
+
+async def test_the_id_is_copied(stage):
+    app, pilot = stage
+    await pilot.press("y")
+    assert app.clipboard == PAST[0].id
+
+
+async def test_help_opens_and_closes(stage):
+    app, pilot = stage
+    await pilot.press("?")
+    assert isinstance(app.screen, LibraryHelp)
+    await pilot.press("q")
+    assert app.screen is app.root
+
+
+async def test_q_leaves(stage):
+    app, pilot = stage
+    await pilot.press("q")
+    assert not app.is_running
+    assert app.return_value is None
+
+
+# ---------------------------------------------------------------- full text
+
+
+@pytest.fixture
+async def recorded(tmp_path):
+    """The library over real recordings."""
+    (tmp_path / "sessions").mkdir()
+    (tmp_path / "sessions" / "2026").symlink_to(Path(RECORDINGS))
+    home = CodexHome(tmp_path)
+    app = library(Library(home, fleet.frozen()))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settled(pilot)
+        yield app, pilot
+
+
+async def found(pilot):
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+async def test_a_search_streams_its_hits_and_opens_one(recorded):
+    app, pilot = recorded
+    assert len(app.shelf.entries) > 10
+    await pilot.press("s", *"codex_sandbox", "enter")
+    await found(pilot)
+    assert app.hunt is not None
+    assert app.hunt.over
+    assert app.hunt.files == app.hunt.total
+    text = "\n".join(rows(app))
+    assert f"{len(app.hunt.hits)} hits" in text
+    assert "CODEX_SANDBOX" in text
+    await pilot.press("j", "enter")
+    hit = app.hunt.hits[1]
+    assert app.return_value == Picked(hit.thread, hit.path, hit.at)
+
+
+async def test_a_search_goes_through_what_the_filter_lets_through(recorded):
+    app, pilot = recorded
+    await pilot.press("/", *"version:0.169", "enter", "s", *"the", "enter")
+    await found(pilot)
+    versions = {app.shelf.entries[str(hit.path)].version for hit in app.hunt.hits}
+    assert versions == {"0.169.0"}
+
+
+async def test_esc_stops_a_search_then_closes_it(recorded, monkeypatch):
+    app, pilot = recorded
+    held, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def endless(hunt, cancelled):
+        loop.call_soon_threadsafe(held.set)
+        while not cancelled():
+            threading.Event().wait(0.01)
+        hunt.over = True
+        yield
+
+    monkeypatch.setattr("agentdash.tui.hunt.Hunt.steps", endless)
+    await pilot.press("s", *"the", "enter")
+    await held.wait()
+    assert not app.hunt.over
+    assert any("esc stops" in row for row in rows(app))
+    await pilot.press("escape")
+    await found(pilot)
+    assert app.hunt.over
+    await pilot.press("escape")
+    assert app.hunt is None
+
+
+async def test_the_words_are_marked(recorded):
+    app, pilot = recorded
+    await pilot.press("s", *"codex_sandbox", "enter")
+    await found(pilot)
+    line = app.root.hits.line_at(0)
+    assert "CODEX_SANDBOX" in plain(line)
+    assert any(span.tone == "strong" and span.text == "CODEX_SANDBOX" for span in line)

@@ -1,0 +1,242 @@
+"""What is past, on the screen: the bar at every size, and every key of time."""
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from textual.widgets import Input
+
+from agentdash.clock import VirtualClock
+from agentdash.codex.home import CodexHome
+from agentdash.judge.picture import picture
+from agentdash.replay.family import find_family
+from agentdash.replay.marks import Mark
+from agentdash.replay.player import Player
+from agentdash.tui import playback
+from agentdash.tui.app import Options
+from agentdash.tui.keys import BY_ID, KEYS
+from agentdash.tui.playback import HINTS, Playback
+from agentdash.tui.spans import plain
+from agentdash.tui.widgets.footer import Footer
+from agentdash.tui.widgets.lines import Lines
+from agentdash.tui.widgets.transport import Track, Transport
+
+from .fleet import Still
+from .test_screens import SIZES
+
+RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
+VIEWS = {"player": (Options(), ()), "player-worker": (Options(), ("enter", "enter")), "player-ascii": (Options(ascii=True), ("w",))}
+every_view = pytest.mark.parametrize("view", VIEWS)
+every_size = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+
+
+def past(version="0.114.0", scenario="spawn-leaked-flags", *, finding=2, options=Options()):  # noqa: B008 - it is frozen
+    """The app over a recording, standing still where its n-th finding shows."""
+    first = min((RECORDINGS / version / scenario).iterdir())
+    clock = VirtualClock(0)
+    player = Player(find_family(CodexHome(Path("/nonexistent")), str(first)), clock)
+    player.index.read()
+    player.toggle()
+    for _ in range(finding):
+        player.find(Mark.FINDING, 1)
+    snapshot = picture(player._cursor.fleet, clock.now())
+    return Playback(Still(snapshot), clock, player, options=options)
+
+
+def show(view):
+    """The app of a view, and what presses its keys."""
+    options, keys = VIEWS[view]
+
+    async def prepare(pilot):
+        await pilot.pause()
+        await pilot.press(*keys[-1:] if pilot.app.size.width < 100 or pilot.app.size.height < 14 else keys)
+        await pilot.pause()
+        await pilot.pause()
+
+    return past(options=options), prepare
+
+
+@every_size
+@every_view
+def test_look(snap_compare, view, size):
+    app, prepare = show(view)
+    assert snap_compare(app, terminal_size=size, run_before=prepare)
+
+
+@every_size
+@every_view
+async def test_the_bar_is_always_there_and_every_row_fits(view, size):
+    app, prepare = show(view)
+    async with app.run_test(size=size) as pilot:
+        await prepare(pilot)
+        rows = app.screen._compositor.render_strips()
+        assert {cell_len(row.text) for row in rows} == {size[0]}
+        assert any("REPLAY" in row.text and "READ-ONLY" in row.text for row in rows)
+        ET.fromstring(app.export_screenshot())
+
+
+@pytest.mark.parametrize("size", [(29, 9), (20, 5)])
+async def test_the_smallest_bar(size):
+    async with past().run_test(size=size) as pilot:
+        await pilot.pause()
+        await pilot.pause()
+        assert any("REPLAY READ-ONLY" in row.text for row in pilot.app.screen._compositor.render_strips())
+
+
+def test_nobody_but_the_bar_knows():
+    for path in Path(playback.__file__).parent.rglob("*.py"):
+        assert path.name == "transport.py" or not re.search("replay", path.read_text("utf-8"), re.IGNORECASE), path
+
+
+# ---------------------------------------------------------------- each key
+
+
+class Stage:
+    """The app over a family of three, at its second finding."""
+
+    def __init__(self, app, pilot):
+        self.app, self.pilot, self.player = app, pilot, app._player
+
+    async def press(self, *keys):
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    @property
+    def place(self):
+        return self.player._cursor.number
+
+    @property
+    def message(self):
+        return plain(self.app.screen.query_one(Footer).line_at(0)).strip()
+
+    @property
+    def bar(self):
+        bar = self.app.screen.query_one(Transport)
+        return "".join(plain(bar.query_one(f"#{name}", Lines).line_at(0)) for name in ("deck-left", "track", "deck-right"))
+
+
+@pytest.fixture
+async def stage():
+    app = past()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        await pilot.pause()
+        yield Stage(app, pilot)
+
+
+async def there_and_back(stage, key, wanted):
+    """`]` and `[` alike: the next place with the mark, and the way back."""
+    forth, back = BY_ID[f"next-{key}"].keys, BY_ID[f"previous-{key}"].keys
+    marks, start = stage.player.index.marks, stage.place
+    ahead = [n for n in range(start + 1, len(marks) + 1) if marks[n - 1] & wanted]
+    behind = [n for n in range(1, start) if marks[n - 1] & wanted]
+    for place in ahead:
+        await stage.press(forth)
+        assert stage.place == place
+        assert not stage.player.playing
+    await stage.press("0")
+    stage.player.seek(1)
+    seen = []
+    while stage.player.find(wanted, -1):
+        seen.append(stage.place)
+    assert [n for n in seen if n < start] == behind[::-1]
+    await stage.press(back)
+    assert (stage.place == 1) if wanted & Mark.STEP else stage.message.startswith("There is no")
+
+
+async def check_pause(stage):
+    assert "paused" in stage.bar
+    await stage.press("space")
+    assert stage.player.playing
+    assert "playing" in stage.bar
+    await stage.press("space")
+    assert not stage.player.playing
+
+
+async def check_event(stage):
+    await there_and_back(stage, "event", Mark.STEP)
+
+
+async def check_turn(stage):
+    await there_and_back(stage, "turn", Mark.TURN)
+
+
+async def check_command(stage):
+    await there_and_back(stage, "command", Mark.COMMAND)
+
+
+async def check_failure(stage):
+    await there_and_back(stage, "failure", Mark.FAILURE | Mark.DENIAL)
+
+
+async def check_wait(stage):
+    await there_and_back(stage, "wait", Mark.WAIT)
+
+
+async def check_finding(stage):
+    await there_and_back(stage, "finding", Mark.FINDING)
+
+
+async def check_speed(stage):
+    await stage.press(*"<<<<")
+    assert stage.player.speed == 0.25
+    await stage.press(*">" * 20)
+    assert "xmax" in stage.bar
+    await stage.press("<")
+    assert stage.player.speed == 64
+
+
+async def check_tenth(stage):
+    places = []
+    for key in "0123456789":
+        await stage.press(key)
+        places.append(stage.place)
+    assert places == sorted(places)
+    assert places[0] == 1
+    assert len(set(places)) > 5
+
+
+async def check_last(stage):
+    await stage.press("$")
+    assert stage.player._cursor.closed
+    assert stage.player.share == 1
+
+
+async def check_go_to_time(stage):
+    await stage.press("S", *"nonsense", "enter")
+    assert stage.message.startswith("A time is")
+    await stage.press("S")
+    assert isinstance(stage.app.focused, Input)
+    await stage.press("escape")
+    assert stage.app.focused is stage.app.root.fleet
+    await stage.press("S", *"2026-11-20T20:10:33.6Z", "enter")
+    assert stage.player._clock.now() == pytest.approx(1795205433.6)
+
+
+PAIRS = ("event", "turn", "command", "failure", "wait", "finding")
+CHECKS = {name.removeprefix("check_").replace("_", "-"): check for name, check in globals().items() if name.startswith("check_")}
+
+
+def test_every_key_of_time_is_checked():
+    pairs = {f"{way}-{name}" for way in ("next", "previous") for name in PAIRS}
+    assert {key.id for key in KEYS if key.on == "player"} == {*(CHECKS.keys() - {*PAIRS, "speed"}), *pairs, "slower", "faster"}
+    assert set(HINTS) <= set(BY_ID)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+async def test_key(stage, name):
+    await CHECKS[name](stage)
+
+
+async def test_the_mouse_goes_anywhere(stage):
+    track = stage.app.screen.query_one(Track)
+    places = []
+    for x in (0, track.size.width // 2, track.size.width - 1):
+        await stage.pilot.click(Track, offset=(x, 0))
+        await stage.pilot.pause()
+        places.append(stage.player.share)
+    assert places == sorted(places)
+    assert (places[0], places[2]) == (0, 1)
+    assert places[1] == pytest.approx(0.5, abs=0.1)

@@ -1,0 +1,271 @@
+"""A past session as a file: all of it is there, nothing of it is live, and what is redacted is nowhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentdash.cli import app
+from agentdash.replay.family import Family
+from agentdash.replay.tape import family_tape
+from agentdash.report.export_html import html
+from agentdash.report.export_markdown import block, code, markdown
+from agentdash.report.redact import Redaction, _our_words
+from agentdash.report.story import Story, tell
+from tests.unit.rollout_files import RECORDINGS, THREAD, event, files, line, response
+
+SPAWN = files("0.114.0", "spawn-leaked-flags")
+VOID = {"meta", "br"}
+
+
+def story_of(*paths: Path, redact: bool = False) -> Story:
+    thread = paths[0].stem[-36:]
+    return tell(thread, family_tape(Family(thread, paths)), redact=redact, over=True, progress=lambda _: None)
+
+
+def exported(target: Path | str, file: Path, *flags: str) -> Result:
+    return CliRunner().invoke(app, ["replay", str(target), "--export", str(file), *flags], standalone_mode=False)
+
+
+class Page(HTMLParser):
+    """What a browser would make of it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+HOSTILE = "<script>alert(1)</script> ``` | [x](javascript:alert(1)) <img src=x onerror=alert(1)> &lt; \"' <!-- -->"
+
+
+def session(folder: Path, prompt: str, command: str, output: str, message: str, error: str = "") -> Path:
+    """A rollout of one turn."""
+    failed = {"error": {"message": error, "codex_error_info": "usage_limit_exceeded"}} if error else {}
+    lines = (
+        line("session_meta", {"id": THREAD, "timestamp": "2026-11-20T19:59:47.386Z", "cwd": "/home/mallory/api", "cli_version": "0.169.0"}),
+        event("task_started", turn_id="t"),
+        line("turn_context", {"cwd": "/home/mallory/api", "approval_policy": "never", "sandbox_policy": {"type": "read-only"}}),
+        event("user_message", message=prompt),
+        response("function_call", name="exec_command", call_id="c1", arguments=json.dumps({"cmd": command})),
+        response("function_call_output", call_id="c1", output=f"Exit code: 1\nOutput:\n{output}\n"),
+        event("agent_message", message=message),
+        event("task_complete", turn_id="t", last_agent_message=message, **failed),
+    )
+    path = folder / f"rollout-2026-11-20T19-59-47-{THREAD}.jsonl"
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return path
+
+
+# ---------------------------------------------------------------- the whole story
+
+
+def test_a_story_has_all_members_states_and_findings() -> None:
+    story = story_of(*SPAWN)
+    assert len(story.members) == 3
+    assert {member.periods[-1].state for member in story.members} == {"completed"}
+    assert {finding.kind for _, _, finding in story.findings} == {"stale-network-flag", "foreign-sandbox-flag"}
+    kinds = {row.kind for row in story.rows}
+    assert {"prompt", "message", "command", "output", "policy", "turn", "state", "finding"} <= kinds
+
+
+def test_a_finding_shows_when_its_command_prints_it_and_not_before() -> None:
+    story = story_of(*SPAWN)
+    for member in story.members:
+        rows = [row for row in story.rows if row.who == member.worker.name]
+        first = next(i for i, row in enumerate(rows) if row.kind == "finding")
+        assert rows[first - 1].kind == "output"
+        assert "flag=1" in rows[first - 1].text
+
+
+@pytest.mark.parametrize("path", sorted(RECORDINGS.glob("*/*/*.jsonl"))[::7], ids=lambda p: p.parts[-3] + "/" + p.parts[-2])
+def test_every_version_can_be_exported(path: Path) -> None:
+    story = story_of(path)
+    assert Page(html(story, "1")).tags >= {"table", "h1", "h2"}
+    assert "## Timeline" in markdown(story, "1")
+
+
+def test_a_long_timeline_keeps_its_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentdash.report.story._FIRST", 3)
+    monkeypatch.setattr("agentdash.report.story._LAST", 4)
+    whole, story = story_of(*SPAWN), story_of(*SPAWN)
+    assert len(story.rows) == 7
+    assert story.left_out == whole.left_out > 10
+    assert f"{story.left_out} entries in the middle are left out" in html(story, "1")
+
+
+# ---------------------------------------------------------------- nothing in it is live
+
+
+def test_html_escapes_everything_and_loads_nothing(tmp_path: Path) -> None:
+    text = html(story_of(session(tmp_path, HOSTILE, f"echo {HOSTILE}", HOSTILE, HOSTILE, HOSTILE)), "1")
+    page = Page(text)
+    assert page.tags <= {
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "h1",
+        "h2",
+        "p",
+        "table",
+        "tr",
+        "th",
+        "td",
+        "span",
+        "br",
+        "div",
+    } | {*("code", "pre", "time", "b", "i", "dl", "dt", "dd")}
+    assert page.attributes <= {"lang", "charset", "name", "content", "class", "style", "title"}
+    assert "<script" not in text
+    assert not re.search(r"(?:src|href|@import|url\()", text.replace(HOSTILE, "").replace("src=x", ""))
+    assert "<script>alert(1)</script>" in "".join(page.words)
+
+
+def test_markdown_keeps_everything_in_code(tmp_path: Path) -> None:
+    text = markdown(story_of(session(tmp_path, HOSTILE, "true", HOSTILE + "\n" + HOSTILE, HOSTILE)), "1")
+    outside = re.sub(r"^( *)(`{3,})text\n.*?^\1\2$", "", text, flags=re.DOTALL | re.MULTILINE)
+    outside = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", outside)
+    assert "alert" not in outside
+    assert "<" not in outside
+
+
+@pytest.mark.parametrize("text", ["`", "``", "a`b``c", "`x", "x`", "a|b", "", "two\nlines"])
+def test_code_spans(text: str) -> None:
+    span = code(text)
+    ticks = re.match("`*", span)[0]  # type: ignore[index]
+    assert "\n" not in span
+    assert "|" not in span
+    assert not text or (span.endswith(ticks) and ticks not in re.findall("`+", span[len(ticks) : -len(ticks)]))
+
+
+def test_blocks_cannot_be_left() -> None:
+    first, *_, last = block("a\n````\nb")
+    assert (first, last) == ("`````text", "`````")
+
+
+# ---------------------------------------------------------------- redaction
+
+SECRET = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=6, max_size=16).filter(
+    lambda word: word not in _our_words() and not any(word in known for known in (THREAD, "mallory", "rollout", "session"))
+)
+WORDS = st.lists(SECRET | st.just("日本語の秘密") | st.just("größe"), min_size=1, max_size=4).map(" ".join)
+PRINTED = st.one_of(
+    WORDS,
+    WORDS.map(lambda w: f"touch: cannot touch '/srv/{w}': Read-only file system"),
+    WORDS.map(lambda w: f"curl: (6) Could not resolve host: {w}"),
+    WORDS.map(lambda w: f"CODEX_SANDBOX={w}\nCODEX_SANDBOX_NETWORK_DISABLED=1"),
+    WORDS.map(lambda w: f"flag={w} {w}"),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(prompt=WORDS, output=PRINTED, message=WORDS, error=WORDS | st.just(""))
+def test_no_word_that_was_said_or_printed_is_in_a_redacted_export(
+    tmp_path: Path, prompt: str, output: str, message: str, error: str
+) -> None:
+    path = session(tmp_path, prompt, "touch it; env | grep CODEX", output, message, error)
+    secrets = {word for text in (prompt, message, error, output) for word in re.findall(r"\w+", text)} - _our_words()
+    secrets = {word for word in secrets if len(word) >= 6 and word.casefold() not in _our_words() and word not in ("Could", "cannot")}
+    story = story_of(path, redact=True)
+    for text in (html(story, "1"), markdown(story, "1")):
+        assert not [word for word in secrets if word in text]
+    plain = html(story_of(path), "1")
+    assert all(word in plain for word in re.findall(r"\w+", prompt))
+
+
+def test_redaction_leaves_what_explains(tmp_path: Path) -> None:
+    path = session(
+        tmp_path, "please hunter2000", "touch /srv/board.db", "touch: cannot touch '/srv/board.db': Read-only file system", "denied"
+    )
+    story = story_of(path, redact=True)
+    text = markdown(story, "1")
+    assert "hunter2000" not in text
+    assert "touch /srv/board.db" in text
+    assert "blocked-sandbox" in text
+    assert "denied-filesystem" in text
+
+
+def test_a_word_that_is_cut_off_is_left_out() -> None:
+    redaction = Redaction()
+    redaction._learn("hunter2000 and more")
+    assert "hunt" not in redaction.text("it printed hunt…")
+
+
+def test_the_owner_of_a_home_is_left_out(tmp_path: Path) -> None:
+    path = session(tmp_path, "x" * 9, "ls /home/mallory/api/src /Users/mallory /root/x", "nothing", "done")
+    out = tmp_path / "r.html"
+    assert exported(path, out, "--redact").exception is None
+    assert "mallory" not in out.read_text()
+    assert "~/api/src" in out.read_text()
+
+
+# ---------------------------------------------------------------- the command
+
+
+@pytest.mark.parametrize("name", ["r.html", "r.md", "r.cast"])
+def test_it_is_written_once(tmp_path: Path, name: str) -> None:
+    home = tmp_path / "home" / "sessions" / "2026" / "11" / "20"
+    home.mkdir(parents=True)
+    for path in SPAWN:
+        shutil.copy(path, home)
+    out = tmp_path / name
+    flags = ("--codex-home", str(tmp_path / "home"))
+    thread = SPAWN[0].stem[-36:]
+    assert exported(thread, out, *flags).exception is None
+    first = out.read_bytes()
+    assert len(first) > 4_000
+    refused = exported(thread, out, *flags)
+    assert "exists already" in str(refused.exception)
+    assert out.read_bytes() == first
+    assert exported(thread, out, *flags, "--force").exception is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["no-such-thread", "--export", "x.html"], "no thread"),
+        ([str(SPAWN[0]), "--export", "x.pdf"], "an export ends in .html, .md, .cast"),
+        ([str(SPAWN[0]), "--export", "/nonexistent/x.html"], "No such file or directory"),
+        (["--export", "x.html"], "needs a THREAD or FILE"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments: list[str], why: str) -> None:
+    done = CliRunner().invoke(app, ["replay", *arguments], standalone_mode=False)
+    assert why in str(done.exception)
+    assert "\n" not in str(done.exception)
+
+
+def test_a_cast_is_one_of_asciinema(tmp_path: Path) -> None:
+    out, hidden = tmp_path / "r.cast", tmp_path / "h.cast"
+    assert exported(SPAWN[0], out).exception is None
+    assert exported(SPAWN[0], hidden, "--redact").exception is None
+    header, *frames = [json.loads(x) for x in out.read_text().splitlines()]
+    assert (header["version"], header["width"], header["height"]) == (2, 120, 36)
+    times = [at for at, kind, _ in frames if kind == "o"]
+    assert times == sorted(times)
+    assert len(frames) > 2
+    shown = "".join(text for _, _, text in frames)
+    assert "run the recorded" in shown
+    assert "stale-network-flag" in shown
+    assert "run the recorded" not in hidden.read_text()
+    assert "stale-network-flag" in hidden.read_text()

@@ -1,0 +1,293 @@
+"""Past sessions: what a row says, which belong together, what is found in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from agentdash.clock import VirtualClock
+from agentdash.codex.home import CodexHome
+from agentdash.facts.events import CallEnded, Said
+from agentdash.facts.worker import State
+from agentdash.replay.kin import gather
+from agentdash.replay.library import Entry, Library
+from agentdash.replay.query import Query, period
+from agentdash.replay.search import Hit, Searched, search
+from agentdash.report.check import check
+from tests.unit.rollout_files import BORN, RECORDINGS, ROLLOUTS, THREAD, all_files, event, events_of, files, line, response
+
+CHILDREN = files("0.114.0", "spawn-leaked-flags")
+NOW = 1_795_300_000.0
+DAY = 86_400.0
+
+
+def home_of(folder: Path, *paths: Path) -> CodexHome:
+    """A home with copies of these rollouts."""
+    home = CodexHome(folder)
+    for path in paths:
+        day = home.sessions / path.name[8:18].replace("-", "/")
+        day.mkdir(parents=True, exist_ok=True)
+        copied = shutil.copy(path, day)
+        os.utime(copied, (NOW - DAY, NOW - DAY))
+    return home
+
+
+def library_of(home: CodexHome) -> Library:
+    return Library(home, VirtualClock(NOW))
+
+
+def filled(library: Library) -> list[Entry]:
+    entries = {entry.key: entry for entry in library.entries()}
+    entries |= {entry.key: entry for entry in library.fill(list(entries.values()), tuple)}
+    return list(entries.values())
+
+
+def write(home: CodexHome, *lines: bytes, thread: str = THREAD, name: str = ".jsonl", end: bytes = b"\n") -> Path:
+    day = home.sessions / "2026/11/20"
+    day.mkdir(parents=True, exist_ok=True)
+    path = day / f"rollout-2026-11-20T19-59-47-{thread}{name}"
+    data = b"\n".join(lines) + end
+    path.write_bytes(zstandard.compress(data) if name.endswith(".zst") else data)
+    os.utime(path, (NOW - DAY, NOW - DAY))
+    return path
+
+
+META = line("session_meta", {"id": THREAD, "timestamp": "2026-11-20T19:59:47.386Z", "cwd": "/home/dev/api", "cli_version": "0.169.0"})
+ASKED = event("user_message", message="Fix the Login test")
+RAN = response("function_call", name="exec_command", call_id="c1", arguments=json.dumps({"cmd": 'grep -r "needle" src'}))
+PRINTED = response("function_call_output", call_id="c1", output="Exit code: 0\nOutput:\nsrc/a.py: Grüße an alle NEEDLES\n")
+
+
+# ---------------------------------------------------------------- rows
+
+
+@pytest.mark.parametrize("version", ["0.20.0", "0.58.0", "0.114.0", "0.169.0"])
+def test_a_row_says_what_check_says(tmp_path: Path, version: str) -> None:
+    paths = sorted(RECORDINGS.glob(f"{version}/*/*.jsonl"))
+    home = home_of(tmp_path, *paths)
+    told = {t.id: t for t in check(home.rollouts()).threads if t.problem is None}
+    rows = {entry.id: entry for entry in filled(library_of(home)) if not entry.helper}
+    assert rows.keys() == told.keys()
+    for thread, entry in rows.items():
+        assert (str(entry.state), entry.verdict, entry.version) == (told[thread].state, told[thread].verdict, told[thread].cli_version)
+        assert entry.depth == "read"
+        assert set(entry.findings) == {f.kind for f in told[thread].findings}
+
+
+def test_names_alone_give_time_and_id_newest_first(tmp_path: Path) -> None:
+    home = home_of(tmp_path, *CHILDREN)
+    for path in home.rollouts():
+        path.chmod(0)
+    entries = list(library_of(home).entries())
+    assert [e.begun for e in entries] == sorted((e.begun for e in entries), reverse=True)
+    assert {e.depth for e in entries} == {"listed"}
+
+
+def test_who_is_looked_at_is_read_first(tmp_path: Path) -> None:
+    library = library_of(home_of(tmp_path, *sorted(RECORDINGS.glob("0.169.0/*/*.jsonl"))))
+    entries = list(library.entries())
+    first = next(iter(library.fill(entries, lambda: (entries[-1].key,))))
+    assert (first.key, first.state is not None) == (entries[-1].key, True)
+
+
+def test_a_family_is_one(tmp_path: Path) -> None:
+    entries = filled(library_of(home_of(tmp_path, *CHILDREN)))
+    (kin,) = gather(entries)
+    assert [member.depth for member in kin.members] == [0, 1, 1]
+    assert [member.last for member in kin.members] == [True, False, True]
+    assert kin.verdict == "mismatch"
+
+
+def test_files_that_name_each_other_as_parents_stand_for_themselves() -> None:
+    a = Entry("a", Path("a"), 1.0, parent="b")
+    b = Entry("b", Path("b"), 2.0, parent="a")
+    assert [[m.entry.id for m in kin.members] for kin in gather([b, a])] == [["b"], ["a"]]
+
+
+def test_a_chain_of_forks_may_be_long() -> None:
+    chain = [Entry(str(n), Path(str(n)), float(n), parent=str(n - 1)) for n in range(3_000)]
+    (kin,) = gather(chain[::-1])
+    assert kin.members[-1].depth == 2_999
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"", "empty"), (b"not json\n", "no rollout: it has no header"), (b"\xff" * 500, "no rollout")],
+    ids=["empty", "text", "bytes"],
+)
+def test_a_bad_file_is_a_row_with_a_reason(tmp_path: Path, content: bytes, why: str) -> None:
+    home = CodexHome(tmp_path)
+    write(home).write_bytes(content)
+    (entry,) = filled(library_of(home))
+    assert entry.problem is not None
+    assert why in entry.problem or content.startswith(b"\xff")
+    assert entry.state is None
+
+
+def test_a_compressed_file_that_is_torn_is_a_row_with_a_reason(tmp_path: Path) -> None:
+    home = CodexHome(tmp_path)
+    path = write(home, META, ASKED, name=".jsonl.zst")
+    path.write_bytes(path.read_bytes()[:-9])
+    (entry,) = filled(library_of(home))
+    assert entry.problem
+
+
+def test_a_file_that_has_gone_meanwhile_says_so(tmp_path: Path) -> None:
+    library = library_of(home_of(tmp_path, CHILDREN[0]))
+    entries = list(library.entries())
+    entries[0].path.unlink()
+    assert [entry.problem for entry in library.fill(entries, tuple)] == ["No such file or directory"] * 2
+
+
+def test_what_was_written_just_now_is_not_called_left(tmp_path: Path) -> None:
+    home = CodexHome(tmp_path)
+    path = write(home, META, event("task_started", turn_id="t"), ASKED)
+    assert [entry.state for entry in filled(library_of(home))] == [State.EXITED]
+    os.utime(path, (NOW - 5, NOW - 5))
+    assert [entry.state for entry in filled(library_of(home))] == [State.RUNNING]
+
+
+# ---------------------------------------------------------------- filter
+
+ENTRY = Entry(
+    "01a1",
+    Path("x"),
+    time.mktime((2026, 11, 20, 12, 0, 0, 0, 0, -1)),
+    title="Fix the login",
+    cwd="/home/dev/Api",
+    version="0.169.0",
+    model="gpt-5-mini",
+    state=State.FAILED_PROVIDER,
+    verdict="mismatch",
+    findings=("stale-network-flag",),
+    archived=True,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "login FIX",
+        "state:failed",
+        "state:failed-provider verdict:mismatch",
+        "!state:completed",
+        "dir:api",
+        "since:2026-11-20 until:2026-11-20",
+        "since:2026-11 until:2026",
+        "since:2026-11-20t11:59",
+        "since:7d",
+        "version:0.16 model:mini finding:stale is:archived",
+        "since:",
+        "stale-network",
+        "failed provider",
+        "2026-11-20",
+        "since:whenever",
+    ],
+)
+def test_a_query_that_lets_it_through(text: str) -> None:
+    assert Query.parse(text, ENTRY.begun + DAY).lets(ENTRY)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "logout",
+        "!login",
+        "state:completed",
+        "verdict:match",
+        "dir:web",
+        "since:2026-11-21",
+        "until:2026-11-19",
+        "since:12h",
+        "is:fork",
+        "since:yesterday",
+        "is:anything",
+        "no:such login",
+    ],
+)
+def test_a_query_that_holds_it_back(text: str) -> None:
+    assert not Query.parse(text, ENTRY.begun + 2 * DAY).lets(ENTRY)
+
+
+def test_a_term_that_is_not_understood_is_told() -> None:
+    assert "is no date" in (Query.parse("login since:whenever", NOW).problem or "")
+
+
+def test_periods() -> None:
+    start, end = period("2026-11", NOW)
+    assert time.localtime(start)[:3] == (2026, 11, 1)
+    assert time.localtime(end)[:3] == (2026, 12, 1)
+
+
+# ---------------------------------------------------------------- full text
+
+
+def hits(home: CodexHome, text: str) -> list[Hit]:
+    return [step for step in search(home.rollouts(), text) if isinstance(step, Hit)]
+
+
+@pytest.mark.parametrize("name", [".jsonl", ".jsonl.zst"])
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("LOGIN fix", [("prompt", 2)]),
+        ("needle", [("command", 3), ("output", 4)]),
+        ('"needle"', [("command", 3)]),
+        ("GRÜSSE", [("output", 4)]),
+        ("grüße", [("output", 4)]),
+        ("GRÜßE needles", [("output", 4)]),
+        ("function_call", []),
+        ("exec_command", []),
+        ("fix needle", []),
+    ],
+)
+def test_what_was_said_run_and_printed_is_found(tmp_path: Path, name: str, text: str, found: list[tuple[str, int]]) -> None:
+    home = CodexHome(tmp_path)
+    write(home, META, ASKED, RAN, PRINTED, name=name)
+    assert [(hit.what, hit.line) for hit in hits(home, text)] == found
+
+
+def test_a_hit_shows_its_words(tmp_path: Path) -> None:
+    home = CodexHome(tmp_path)
+    write(home, META, ASKED, RAN, PRINTED)
+    (hit,) = hits(home, "needles alle")
+    assert [hit.text[a:b] for a, b in hit.marks] == ["alle", "NEEDLES"]
+    assert (hit.thread, hit.at) == (THREAD, BORN + 1)
+
+
+def test_copied_history_is_not_found_twice(tmp_path: Path) -> None:
+    home = home_of(tmp_path, *files("0.169.0", "full-history-child", ROLLOUTS), *files("0.169.0", "user-shell-and-fork", ROLLOUTS))
+    told = {(e.thread, e.line) for p in home.rollouts() for e in events_of(p) if isinstance(e, Said) and "the" in e.text.casefold()}
+    found = [(hit.thread, hit.line) for hit in hits(home, "the") if hit.what in ("prompt", "message")]
+    assert sorted(found) == sorted(told)
+
+
+def test_every_recording_is_searched_as_it_is_read(tmp_path: Path) -> None:
+    """What a whole reading tells of outputs with these words, the search finds, and nothing else."""
+    for path in all_files():
+        told = [e.line for e in events_of(path) if isinstance(e, CallEnded) and "codex_sandbox" in e.output.casefold()]
+        found = [s.line for s in search([path], "codex_sandbox") if isinstance(s, Hit) and s.what == "output"]
+        assert set(found) == set(told), path
+
+
+def test_what_cannot_be_searched_is_told(tmp_path: Path) -> None:
+    home = CodexHome(tmp_path)
+    path = write(home, META, ASKED, name=".jsonl.zst")
+    path.write_bytes(b"no zstd")
+    (step,) = search([path], "login")
+    assert isinstance(step, Searched)
+    assert step.problem
+
+
+def test_a_line_over_many_blocks_is_searched(tmp_path: Path) -> None:
+    home = CodexHome(tmp_path)
+    long = response("function_call_output", call_id="c1", output="x" * 3_000_000 + " needle " + "y" * 3_000_000)
+    write(home, META, RAN, long, ASKED, end=b"")
+    assert [(hit.what, hit.line) for hit in hits(home, "login")] == [("prompt", 4)]

@@ -1,0 +1,381 @@
+"""The past, wherever in it one goes: stepped through or sought, it is the same, and its end is what `status` says."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from agentdash.clock import SystemClock, VirtualClock
+from agentdash.codex.home import CodexHome, thread_id
+from agentdash.config import Config
+from agentdash.facts.events import CallEnded, Said, TokensCounted, encode
+from agentdash.facts.worker import Snapshot, Worker
+from agentdash.hub import Hub
+from agentdash.judge.picture import picture
+from agentdash.live import live_sources
+from agentdash.replay.cursor import Cursor
+from agentdash.replay.family import Family, find_family
+from agentdash.replay.index import Index
+from agentdash.replay.lines import Lines
+from agentdash.replay.marks import Mark
+from agentdash.replay.moment import moment
+from agentdash.replay.player import Player
+from agentdash.replay.skim import last_time, skim
+from agentdash.replay.tape import Strand, family_tape
+from screenshots.make import Diary
+from tests.bench.home import make_home
+from tests.unit.test_recordings import RECORDINGS, scenarios
+
+NO_HOME = CodexHome(Path("/nonexistent"))
+DATA = RECORDINGS.parent
+EVERYTHING = sorted({path.parent for path in DATA.glob("r*/*/*/rollout-*.jsonl*")})
+
+
+def family_of(folder: Path):
+    return find_family(NO_HOME, str(min(folder.glob("rollout-*"))))
+
+
+def index_of(family, apart=-1.0) -> Index:
+    """An index with a checkpoint at every beat, or so many seconds apart."""
+    index = Index(lambda: family_tape(family), 1, 2.0, lambda _: False)
+    index._apart = apart
+    index.read()
+    return index
+
+
+def workers(cursor: Cursor):
+    return picture(cursor.fleet, cursor.at).workers
+
+
+@pytest.mark.parametrize("folder", EVERYTHING, ids=lambda p: f"{p.parent.name}/{p.name}")
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_stepping_and_seeking_meet(folder: Path, data: st.DataObject) -> None:
+    family = family_of(folder)
+    index = index_of(family)
+    stepped, seen = Cursor(family_tape(family)), []
+    while stepped.advance():
+        seen.append((stepped.at, workers(stepped)))
+    assert len(seen) == len(index.times)
+    for number in data.draw(st.lists(st.integers(1, len(seen)), min_size=1, max_size=4)):
+        sought = index.cursor(number)
+        assert (sought.at, workers(sought)) == seen[number - 1]
+        for after in seen[number : number + 3]:
+            sought.advance()
+            assert (sought.at, workers(sought)) == after
+
+
+def closed(family) -> Snapshot:
+    """The picture at the very end."""
+    player = Player(family, VirtualClock(0))
+    player.index.read()
+    player.seek(1)
+    return picture(player._cursor.fleet, player._cursor.at)
+
+
+def by_id(snapshot: Snapshot) -> dict[str, Worker]:
+    """All workers. Siblings come in the order in which their files were read."""
+    return {w.id: replace(w, children=tuple(sorted(w.children)), below=tuple(sorted(w.below))) for w in snapshot.workers}
+
+
+@pytest.mark.parametrize(("version", "scenario"), scenarios())
+async def test_the_end_is_what_status_says(version: str, scenario: str, tmp_path: Path) -> None:
+    day = tmp_path / "sessions" / "2026" / "11" / "20"
+    shutil.copytree(RECORDINGS / version / scenario, day)
+    clock = SystemClock()
+    status = await Hub(live_sources(Config(codex_home=tmp_path, tmux=False, sessions=None), clock), clock).once()
+    end = closed(find_family(CodexHome(tmp_path), str(min(day.iterdir()))))
+    assert by_id(end) == by_id(status)
+
+
+@pytest.mark.parametrize("scenario", ["spawn", "killed-mid-command", "kanban-board"])
+async def test_compressed_and_archived_as_well(scenario: str, tmp_path: Path) -> None:
+    archive = tmp_path / "archived_sessions"
+    archive.mkdir()
+    for path in (RECORDINGS / "0.169.0" / scenario).iterdir():
+        (archive / f"{path.name}.zst").write_bytes(zstandard.compress(path.read_bytes()))
+    (tmp_path / "session_index.jsonl").write_text(
+        "".join(f'{{"id":"{thread_id(p)}","thread_name":"named {n}"}}\n' for n, p in enumerate(archive.iterdir()))
+    )
+    clock = SystemClock()
+    status = await Hub(live_sources(Config(codex_home=tmp_path, tmux=False, sessions=None), clock), clock).once()
+    end = closed(find_family(CodexHome(tmp_path), thread_id(min(archive.iterdir())) or ""))
+    assert by_id(end) == by_id(status)
+    assert end.workers[0].name.startswith("named")
+
+
+@pytest.mark.parametrize(("version", "scenario"), scenarios())
+def test_nobody_is_called_gone_before_the_end(version: str, scenario: str) -> None:
+    """Also of a session that was killed: then nobody could know it yet."""
+    cursor = Cursor(family_tape(family_of(RECORDINGS / version / scenario)))
+    while cursor.advance():
+        assert all(worker.state != "exited" for worker in workers(cursor))
+
+
+@pytest.mark.parametrize(("version", "scenario"), scenarios("spawn-leaked-flags"))
+def test_a_mismatch_shows_when_the_flags_are_printed_and_not_before(version: str, scenario: str) -> None:
+    """Case 1: parent and children, all full access, and inherited flags."""
+    cursor = Cursor(family_tape(family_of(RECORDINGS / version / scenario)))
+    printed: set[str] = set()
+    while beat := cursor.advance():
+        for event in beat.events:
+            if isinstance(event, CallEnded) and "CODEX_SANDBOX=seatbelt" in event.output.replace("sandbox=", "CODEX_SANDBOX="):
+                printed.add(event.thread)
+        assert {worker.id for worker in workers(cursor) if worker.mismatch} == printed
+    assert len(printed) >= 2
+
+
+def test_children_are_not_there_before_they_are_spawned() -> None:
+    cursor = Cursor(family_tape(family_of(RECORDINGS / "0.114.0" / "spawn")))
+    depths = []
+    while cursor.advance():
+        depths.append(tuple(worker.depth for worker in workers(cursor)))
+    assert list(dict.fromkeys(depths)) == [(0,), (0, 1), (0, 1, 1)]
+
+
+# ---------------------------------------------------------------- the player
+
+
+class Watched:
+    """A player that runs, and what it says."""
+
+    def __init__(self, player: Player, clock: VirtualClock) -> None:
+        self.player, self.clock = player, clock
+        self.hub = Hub([player], clock)
+
+    async def __aenter__(self) -> Watched:
+        self._running = asyncio.create_task(self.hub.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._running.cancel()
+        await asyncio.wait([self._running])
+
+    async def until(self, wanted) -> Snapshot:
+        async for snapshot in self.hub.snapshots():
+            if wanted(snapshot):
+                return snapshot
+        raise AssertionError
+
+    async def till(self, wanted) -> None:
+        while not wanted():  # noqa: ASYNC110 - it is asked rather than told
+            await asyncio.sleep(0)
+
+
+def player_of(folder: Path, **more) -> tuple[Player, VirtualClock]:
+    clock = VirtualClock(0)
+    return Player(family_of(folder), clock, **more), clock
+
+
+async def test_it_plays_to_the_end_and_begins_again() -> None:
+    player, clock = player_of(RECORDINGS / "0.114.0" / "spawn", speed=64.0)
+    async with Watched(player, clock) as watched:
+        end = await watched.until(lambda s: len(s.workers) == 3 and all(w.state == "completed" for w in s.workers))
+        await watched.till(lambda: not player.playing)
+        assert player.share == 1
+        assert clock.now() > player.end
+        player.toggle()
+        player.toggle()
+        await watched.until(lambda s: len(s.workers) == 1)
+        player.seek(1)
+        assert (await watched.until(lambda s: len(s.workers) == 3)).workers == end.workers
+
+
+async def test_pauses_are_cut_short(tmp_path: Path) -> None:
+    """An hour between two commands, one beat a second in between: with no pause at all it takes no time."""
+    first, hour = 1_700_000_000.0, 3600
+    events = [Said(at=first, thread="t", who="user", text="go", line=1)]
+    events += [TokensCounted(at=first + n, thread="t", total=n, line=2) for n in range(1, hour, 60)]
+    events += [Said(at=first + hour, thread="t", who="agent", text="done", line=3)]
+    (tmp_path / "diary.jsonl").write_bytes(b"".join(encode(event) + b"\n" for event in events))
+    clock = VirtualClock(0)
+    player = Player(Family("", ()), clock, gap=0.0, more=lambda: [Strand(tmp_path / "diary.jsonl", Diary())])
+    player.index.read()
+    async with Watched(player, clock) as watched:
+        await watched.until(lambda s: s.workers and s.workers[0].line == "done")
+        assert clock.now() >= first + hour
+    assert list(player.index.played)[-1] == 0.0
+
+
+async def test_what_is_still_written_ends_live(tmp_path: Path) -> None:
+    source = next((RECORDINGS / "0.169.0" / "full-access").iterdir())
+    *lines, last = source.read_bytes().splitlines(keepends=True)
+    growing = tmp_path / source.name
+    growing.write_bytes(b"".join(lines))
+    clock = VirtualClock(0)
+    player = Player(find_family(NO_HOME, str(growing)), clock, speed=64.0)
+    player.index._is_open = lambda at: True
+    async with Watched(player, clock) as watched:
+        await watched.till(lambda: player.live)
+        assert clock.now() == pytest.approx(time.time(), abs=60)
+        assert watched.hub.snapshot
+        assert watched.hub.snapshot.workers[0].state == "running"
+        with growing.open("ab") as file:
+            file.write(last[:20])
+            file.flush()
+            file.write(last[20:])
+        await watched.until(lambda s: s.workers[0].state == "completed")
+        assert player.live
+        player.find(Mark.STEP, -1)
+        assert (player.live, player.playing) == (False, False)
+
+
+async def test_a_closed_session_that_is_taken_up_again(tmp_path: Path) -> None:
+    source = next((RECORDINGS / "0.169.0" / "killed-mid-command").iterdir())
+    lines = source.read_bytes().splitlines(keepends=True)
+    growing = tmp_path / source.name
+    growing.write_bytes(b"".join(lines[:-1]))
+    clock = VirtualClock(0)
+    player = Player(find_family(NO_HOME, str(growing)), clock, speed=64.0)
+    async with Watched(player, clock) as watched:
+        await watched.until(lambda s: bool(s.workers) and s.workers[0].state == "exited")
+        with growing.open("ab") as file:
+            file.write(lines[-1])
+        await watched.until(lambda s: s.workers[0].state == "running")
+
+
+async def test_a_finding_is_gone_to_as_soon_as_it_is_found() -> None:
+    player, clock = player_of(RECORDINGS / "0.114.0" / "spawn-leaked-flags")
+    player.find_finding(3)
+    async with Watched(player, clock) as watched:
+        snapshot = await watched.until(lambda s: sum(w.mismatch for w in s.workers) == 3)
+        assert not player.playing
+        player.find_finding(4)
+        await watched.till(lambda: bool(player.notice))
+        assert snapshot.workers == picture(player._cursor.fleet, 0).workers
+
+
+# ---------------------------------------------------------------- big files
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("big")
+    make_home(folder, 1, 6)
+    return next(folder.rglob("rollout-*.jsonl"))
+
+
+def test_what_has_not_been_read_is_skimmed_and_becomes_exact(big: Path) -> None:
+    player = Player(find_family(NO_HOME, str(big)), VirtualClock(0))
+    player.seek(0.8)
+    assert not player.exact
+    assert player.share == pytest.approx(0.8, abs=0.02)
+    assert player._cursor.tape.offset < big.stat().st_size
+    skimmed = picture(player._cursor.fleet, 0).workers[0]
+    assert skimmed.notes[0].startswith("only head and tail")
+    assert not player.find(Mark.TURN, 1)
+    assert player.find(Mark.STEP, 1)
+    at = player._cursor.at
+    player.index.read()
+    player._look_up()
+    assert player.exact
+    exact = picture(player._cursor.fleet, 0).workers[0]
+    assert player._cursor.at == at
+    assert exact.notes == ()
+    assert [call.text for call in exact.calls[:5]] == [call.text for call in skimmed.calls[:5]]
+
+
+def test_times_are_found_without_reading(big: Path) -> None:
+    index = index_of(find_family(NO_HOME, str(big)), apart=0.001)
+    assert index.times[-1] <= last_time(big) <= index.times[-1] + 1
+    for number in (1, len(index.times) // 3, len(index.times) - 5):
+        cursor = skim(family_tape(find_family(NO_HOME, str(big))), index.times[number])
+        assert cursor.at == index.times[number]
+
+
+def test_checkpoints_are_bounded(big: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentdash.replay.index._MOST", 10)
+    index = index_of(find_family(NO_HOME, str(big)), apart=0.001)
+    assert 5 <= len(index._checkpoints) <= 11
+    cursor, walked = index.cursor(700), Cursor(family_tape(find_family(NO_HOME, str(big))))
+    while walked.number < 700:
+        walked.advance()
+    assert workers(cursor) == workers(walked)
+
+
+# ---------------------------------------------------------------- lines, strands, families
+
+
+@given(st.lists(st.binary(max_size=40).map(lambda b: b.replace(b"\n", b"")), max_size=30), st.integers(1, 50), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_lines_from_anywhere(tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], block: int, packed: bool) -> None:
+    text = b"".join(line + b"\n" for line in lines)
+    path = tmp_path_factory.mktemp("lines") / ("x.zst" if packed else "x")
+    path.write_bytes(zstandard.compress(text) if packed else text + b"not yet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agentdash.replay.lines._BLOCK", block)
+        offset = 0
+        for number in range(len(lines) + 1):
+            read = Lines(path, offset)
+            assert list(iter(read.next, None)) == lines[number:]
+            if number < len(lines):
+                offset += len(lines[number]) + 1
+                assert read.offset == len(text)
+
+
+def test_a_line_too_long_is_told_and_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentdash.replay.lines.LINE_LIMIT", 100)
+    monkeypatch.setattr("agentdash.replay.lines._BLOCK", 7)
+    (tmp_path / "x").write_bytes(b"a\n" + b"b" * 1000 + b"\nc\n")
+    lines = Lines(tmp_path / "x")
+    assert [lines.next(), lines.next(), lines.next(), lines.next()] == [b"a", b"b" * 101, b"c", None]
+    assert lines.offset == 1005
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbage", "gone"])
+def test_damage_is_seen(tmp_path: Path, damage: str) -> None:
+    source = next((RECORDINGS / "0.169.0" / "full-access").iterdir())
+    path = tmp_path / f"{source.name}.zst"
+    packed = zstandard.compress(source.read_bytes())
+    path.write_bytes(packed[: len(packed) // 2] if damage == "cut" else b"nonsense")
+    family = find_family(NO_HOME, str(path))
+    if damage == "gone":
+        path.unlink()
+    (worker,) = closed(family).workers
+    assert worker.state == "unreachable"
+
+
+@pytest.mark.parametrize("folder", EVERYTHING, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_families_are_found_from_any_member(folder: Path) -> None:
+    found = {find_family(NO_HOME, str(path)).paths for path in folder.iterdir()}
+    if folder.parent.parent == RECORDINGS:
+        assert found == {tuple(sorted(folder.iterdir()))}
+    assert all(set(paths) <= set(folder.iterdir()) for paths in found)
+
+
+def test_targets_that_mean_nothing(tmp_path: Path) -> None:
+    (tmp_path / "sessions").mkdir()
+    (tmp_path / "notes.txt").touch()
+    for target in ("", "abc", "0" * 36, str(tmp_path), str(tmp_path / "notes.txt"), "a\x1b[31m\nb"):
+        with pytest.raises(LookupError) as problem:
+            find_family(CodexHome(tmp_path), target)
+        assert str(problem.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("20:14", "2026-03-11T20:14:00"),
+        (" 20:14:07 ", "2026-03-11T20:14:07"),
+        ("0:30", "2026-03-12T00:30:00"),
+        ("19:00", "2026-03-11T19:00:00"),
+        ("2026-03-12 01:00", "2026-03-12T01:00:00"),
+        ("25:00", None),
+        ("20:61", None),
+        ("soon", None),
+        ("", None),
+        ("99999999999", None),
+    ],
+)
+def test_moments(text: str, at: str | None) -> None:
+    begin, end = (datetime.fromisoformat(t).timestamp() for t in ("2026-03-11T20:00:00", "2026-03-12T02:00:00"))
+    assert moment(text, begin, end) == (datetime.fromisoformat(at).timestamp() if at else None)
