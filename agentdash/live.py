@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from agentdash.codex.logs import CodexLog
 from agentdash.codex.rollout import RolloutReader
 from agentdash.config import Config
 from agentdash.facts.events import (
+    CallStarted,
     Event,
     FileGone,
     FileReset,
@@ -53,6 +54,8 @@ _BUSY, _QUIET = 0.5, 2.0
 """Seconds between two looks at panes, processes and locks while something happens, and otherwise."""
 _GLANCE: Final = 0.3
 """Seconds between two glances at what is known of panes."""
+_START, _LOOKS = 0.15, 6
+"""Seconds between two looks while a command begins, and how many: its sandbox has to be built, and who has just forked is told later."""
 _CALM: Final = 10.0
 """Seconds without news after which it is quiet."""
 _EARLY: Final = 200
@@ -82,6 +85,9 @@ class Pace:
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._stirred = clock, clock.now()
+        self._begun = asyncio.Event()
+        self._hurried = 0.0
+        self._looks = 0
 
     def stir(self) -> None:
         """Something has happened."""
@@ -90,6 +96,30 @@ class Pace:
     def pause(self, fleet: Fleet) -> float:
         """Seconds until the next look."""
         return _BUSY if self._clock.now() - self._stirred < _CALM or _at_work(fleet) else _QUIET
+
+    def hurry(self) -> None:
+        """A command has begun: its processes are to be seen while they live. Many that begin at once are one reason to hurry."""
+        if self._clock.now() - self._hurried >= _QUIET:
+            self._hurried = self._clock.now()
+            self._begun.set()
+
+    async def rest(self, fleet: Fleet) -> None:
+        """Returns when it is worth looking at processes again: after the pause, or a few times in a row while a command begins."""
+        if not self._looks and await _happens(self._begun, self.pause(fleet)):
+            self._begun.clear()
+            self._looks = _LOOKS
+        if self._looks:
+            self._looks -= 1
+            await asyncio.sleep(_START)
+
+
+async def _happens(event: asyncio.Event, within: float) -> bool:
+    """Whether an event is set before so many seconds are over."""
+    try:
+        await asyncio.wait_for(event.wait(), within)
+    except TimeoutError:
+        return False
+    return True
 
 
 def _at_work(fleet: Fleet) -> bool:
@@ -135,7 +165,10 @@ class CodexFiles:
     async def _follow(self, emit: Emit) -> None:
         async for changes in self._tail.follow():
             self._pace.stir()
-            emit([event for change in changes for event in self._events(change)] + [self._health()])
+            events = [event for change in changes for event in self._events(change)]
+            if any(isinstance(event, CallStarted) and event.kind == "command" for event in events):
+                self._pace.hurry()
+            emit([*events, self._health()])
 
     async def _fill(self, emit: Emit) -> None:
         while True:
@@ -376,14 +409,16 @@ class Processes:
 
     async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
         """What changes among them."""
-        await _again(self, emit, fleet, self._pace)
+        await _again(self, emit, fleet, self._pace, self._pace.rest)
 
 
-async def _again(source: Source, emit: Emit, fleet: Callable[[], Fleet], pace: Pace) -> None:
+async def _again(
+    source: Source, emit: Emit, fleet: Callable[[], Fleet], pace: Pace, rest: Callable[[Fleet], Awaitable[None]] | None = None
+) -> None:
     """Looks, and looks again after a pause that depends on how much is going on."""
     while True:
         events = await source.look(fleet())
         if any(isinstance(event, _NEWS) for event in events):
             pace.stir()
         emit(events)
-        await asyncio.sleep(pace.pause(fleet()))
+        await (rest(fleet()) if rest else asyncio.sleep(pace.pause(fleet())))

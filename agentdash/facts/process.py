@@ -15,7 +15,7 @@ class ProcessKey(msgspec.Struct, frozen=True, order=True):
 
     pid: int
     started: float
-    """Unix seconds, as psutil's `create_time()` gives it."""
+    """Unix seconds."""
 
     def __str__(self) -> str:
         return str(self.pid)

@@ -12,18 +12,8 @@ from agentdash.facts import worker as w
 from agentdash.facts.state_paths import Installed
 from agentdash.judge.state_paths import before_a_run
 from agentdash.report.check import PolicyReport, policy_report
-from agentdash.report.status import AgentReport, ConfiguredReport, GotReport, configured_report, got_report
+from agentdash.report.status import AgentReport, ConfiguredReport, EvidenceReport, GotReport, configured_report, evidence_report, got_report
 from agentdash.report.times import iso
-
-
-class EvidenceReport(msgspec.Struct):
-    """One thing that was seen. `agrees` is false where it speaks against the conclusion."""
-
-    source: str
-    at: str | None
-    rule: str
-    text: str
-    agrees: bool
 
 
 class FindingReport(msgspec.Struct):
@@ -131,12 +121,12 @@ def _worker(worker: w.Worker, installed: Installed | None) -> ExplainedReport:
         state=str(worker.state),
         since=iso(worker.judged.since),
         why=worker.judged.why,
-        evidence=_evidence(worker.judged.evidence),
+        evidence=evidence_report(worker.judged.evidence),
         verdict=sandbox.verdict,
         configured=configured_report(sandbox.configured) if sandbox.configured else None,
         applied=sandbox.applied,
         got=got_report(sandbox.got),
-        verdict_evidence=_evidence(sandbox.evidence),
+        verdict_evidence=evidence_report(sandbox.evidence),
         unread=[*sandbox.unread, *worker.notes],
         findings=[_finding(f) for f in sandbox.findings],
         policies=[policy_report(p) for p in worker.policies],
@@ -159,9 +149,5 @@ def _finding(finding: w.Finding) -> FindingReport:
         calls=list(finding.calls),
         pids=list(finding.pids),
         remedy=finding.remedy,
-        evidence=_evidence(finding.evidence),
+        evidence=evidence_report(finding.evidence),
     )
-
-
-def _evidence(evidence: tuple[w.Evidence, ...]) -> list[EvidenceReport]:
-    return [EvidenceReport(e.source, iso(e.at), e.rule, e.text, e.agrees) for e in evidence]

@@ -187,7 +187,7 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         state=str(worker.state),
         since=iso(worker.judged.since),
         why=worker.judged.why,
-        evidence=_evidence(worker.judged.evidence),
+        evidence=evidence_report(worker.judged.evidence),
         sandbox=_sandbox(worker.sandbox),
         pane=str(worker.pane.key) if worker.pane else None,
         pids=list(worker.pids),
@@ -216,7 +216,7 @@ def _sandbox(sandbox: w.Sandbox) -> SandboxReport:
 
 def finding_report(finding: w.Finding) -> FindingReport:
     """A finding as a document."""
-    evidence = _evidence(finding.evidence)
+    evidence = evidence_report(finding.evidence)
     return FindingReport(finding.kind, finding.direction, finding.severity, finding.message, evidence, finding.remedy)
 
 
@@ -225,7 +225,8 @@ def configured_report(policy: Policy) -> ConfiguredReport:
     return ConfiguredReport(str(policy.filesystem), str(policy.network), list(policy.writable_roots), policy.approval)
 
 
-def _evidence(evidence: tuple[w.Evidence, ...]) -> list[EvidenceReport]:
+def evidence_report(evidence: tuple[w.Evidence, ...]) -> list[EvidenceReport]:
+    """Pieces of evidence as a document."""
     return [EvidenceReport(e.source, iso(e.at), e.rule, e.text, e.agrees) for e in evidence]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from typing import Final
 
 import msgspec
@@ -42,6 +43,11 @@ class Stat(msgspec.Struct, frozen=True):
     """Seconds used so far, user and system."""
     image: int = 0
     """Address of its arguments: another one after every exec, the parent's own in a fork that has not called exec. 0: not told."""
+
+
+def booted() -> float:
+    """When this machine was started (unix seconds). `/proc/stat` has whole seconds only: too little to tell what came before what."""
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def stat(pid: int) -> Stat | None:

@@ -16,6 +16,11 @@ from agentdash.sensors.privacy import kept
 _T = TypeVar("_T")
 
 
+def booted() -> float:
+    """When this machine was started (unix seconds)."""
+    return psutil.boot_time()
+
+
 def stat(pid: int) -> Stat | None:
     """Its vital signs; None when there is no such process. An exec shows in the name only."""
 

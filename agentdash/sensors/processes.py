@@ -100,7 +100,7 @@ class ProcessSensor:
     def __init__(self, *, is_rollout: Callable[[str], bool]) -> None:
         self._is_rollout = is_rollout
         self._seen: dict[int, _Seen] = {}
-        self._booted = psutil.boot_time()
+        self._booted = system.booted()
         self._looks = 0
         self._turn = 0
         self._panes: frozenset[int] = frozenset()

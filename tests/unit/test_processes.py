@@ -61,7 +61,7 @@ class Machine:
     def pids(self) -> list[int]:
         return list(self.running)
 
-    def boot_time(self) -> float:
+    def booted(self) -> float:
         return BOOT
 
     def stat(self, pid: int) -> Stat | None:
