@@ -14,7 +14,7 @@ from agentdash.codex.control import ControlFeed
 from agentdash.codex.home import CodexHome, default_home, locks, names, problem, thread_id
 from agentdash.codex.logs import CodexLog
 from agentdash.codex.rollout import RolloutReader
-from agentdash.config import Config, agents_folder
+from agentdash.config import Config
 from agentdash.facts.events import (
     CallStarted,
     Event,
@@ -77,7 +77,7 @@ def live_sources(config: Config, clock: Clock) -> list[Source]:
         asked = bool(config.socket_names or config.socket_paths)
         sources.append(Panes(TmuxSensor(wanted, skip=current_pane()), clock, pace, asked=asked))
     sources += [Processes(home, clock, pace), Feed(home, clock, pace), Log(home, clock, pace)]
-    return [*sources, Screens(clock), OwnWords(clock)] if config.tmux else sources
+    return [*sources, Screens(clock, config.agents), OwnWords(clock)] if config.tmux else sources
 
 
 class Pace:
@@ -276,8 +276,8 @@ class Screens:
 
     name = "screens"
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, folder: Path) -> None:
+        self._clock, self._folder = clock, folder
         self._rules: Rules | None = None
         self._read: dict[PaneKey, tuple[Pane, str, Reading]] = {}
 
@@ -312,7 +312,7 @@ class Screens:
     def _load(self, now: float) -> tuple[Rules, list[SourceSeen]]:
         """The rules, with the user's own where these can be used; what is wrong with them is shown, and ours still hold."""
         try:
-            return load_rules(agents_folder()), []
+            return load_rules(self._folder), []
         except RulesProblem as problem:
             return package_rules(), [SourceSeen(at=now, name=self.name, ok=False, detail=str(problem))]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Any, Final
 
@@ -10,15 +11,22 @@ import click
 
 from agentdash import __version__
 from agentdash.cli.options import FLEET, LIVE, LOOK, config_of, given_flags, options
+from agentdash.facts.text import clean_line
 
 COMMANDS: Final = {
     "demo": "screens",
-    "split": "screens",
+    "split": "split",
     "replay": "replay",
     "status": "status",
+    "wait": "wait",
+    "publish": "publish",
     "sessions": "status",
     "check": "check",
     "explain": "explain",
+    "schema": "schema",
+    "config": "config",
+    "doctor": "doctor",
+    "completion": "completion",
 }
 """Each command and the module of this package that it lives in."""
 
@@ -38,21 +46,34 @@ class _Commands(click.Group):
         command: click.Command = getattr(module, cmd_name)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # whoever read has left; nothing is wrong
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be flushed has nowhere to go
+            return 0
+
 
 @click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @options(FLEET, LOOK, LIVE)
+@click.option("--close-with", metavar="PANE", hidden=True, help="Close together with a pane of the server that agentdash runs in.")
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
-def app(context: click.Context, /, **given: Any) -> None:
+def app(context: click.Context, /, close_with: str | None, **given: Any) -> None:
     """What every coding agent is doing, why, and in which sandbox: configured beside got.
 
     Without a command: the live dashboard.
+
+    \b
+    agentdash                         your Codex home and your tmux server
+    agentdash -L work --theme light   a further tmux server, and other colours
     """
     context.obj = given_flags(given)
     if context.invoked_subcommand is None:
         from agentdash.cli.screens import dashboard
+        from agentdash.sensors.tmux import beside
 
-        dashboard(config_of({}))
+        dashboard(config_of({}), beside(close_with) if close_with else None)
 
 
 def main() -> None:
@@ -64,6 +85,6 @@ def main() -> None:
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read has left; nothing is wrong
-        sys.exit(0)
+    except OSError as problem:
+        click.echo(f"agentdash: {clean_line(str(problem))}", err=True)
+        sys.exit(2)

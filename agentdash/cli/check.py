@@ -10,9 +10,10 @@ import click
 
 from agentdash.cli.options import PATH, config_of
 from agentdash.cli.output import console
+from agentdash.cli.progress import Progress
 from agentdash.codex.home import CodexHome, default_home, problem
 from agentdash.report.check import check as audit
-from agentdash.report.check import find_rollouts, print_check
+from agentdash.report.check import find_rollouts, print_check, size_of
 from agentdash.report.document import document_json
 from agentdash.report.worker_paths import MODES, policy_of_mode, policy_of_thread, print_worker_paths, worker_paths_report
 from agentdash.sensors.state_paths import state_paths
@@ -35,7 +36,8 @@ def check(targets: tuple[str, ...], worker: str | None, policy: str | None, as_j
     Exit code 0: nothing was found. 1: there are findings. 2: something could not be read.
 
     \b
-    agentdash check --json | jq .totals
+    agentdash check                        all of the Codex home
+    agentdash check 01a1fa8b session.jsonl --json
     agentdash check --worker opencode --policy workspace-write
     """
     home = CodexHome(config_of(given).codex_home or default_home())
@@ -44,9 +46,11 @@ def check(targets: tuple[str, ...], worker: str | None, policy: str | None, as_j
     if not targets and (trouble := problem(home)) is not None:
         raise click.UsageError(trouble)
     try:
-        report = audit(find_rollouts(home, targets))
+        paths = find_rollouts(home, targets)
     except LookupError as missing:
         raise click.UsageError(str(missing)) from missing
+    with Progress("files", len(paths), sum(map(size_of, paths))) as progress:
+        report = audit(paths, lambda path: progress.add(size_of(path)))
     if as_json:
         click.echo(document_json(report))
         return report.exit_code

@@ -9,7 +9,6 @@ import click
 from agentdash.cli.fleet import look
 from agentdash.cli.options import FLEET, config_of, options
 from agentdash.cli.output import console
-from agentdash.config import agents_folder
 from agentdash.facts.text import clean_block, clean_line
 from agentdash.report.document import document_json
 from agentdash.report.explain import explain_report, print_explained
@@ -53,7 +52,7 @@ def explain(target: str | None, screen: TextIO | None, agent: str | None, title:
 
 def _explain_screen(screen: TextIO, agent: str | None, title: str, as_json: bool) -> None:
     try:
-        rules = load_rules(agents_folder())
+        rules = load_rules(config_of({}).agents)
     except RulesProblem as problem:
         raise click.UsageError(str(problem)) from problem
     if agent not in rules:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from agentdash.cli.config import checked_keys
 from agentdash.clock import SystemClock
 from agentdash.codex.home import CodexHome, default_home
 from agentdash.config import Config
@@ -17,6 +18,7 @@ from agentdash.tui.shelf import Shelf
 def browse(config: Config, play: Callable[[Path, float | None], None]) -> None:
     """Opens the library, and plays what is picked, until somebody leaves it."""
     clock, shelf = SystemClock(), Shelf()
+    options = Options(config.ascii, config.theme, keys=checked_keys(config))
     library = Library(CodexHome(config.codex_home or default_home()), clock)
-    while (picked := LibraryApp(library, shelf, clock, Options(config.ascii, config.theme)).run()) is not None:
+    while (picked := LibraryApp(library, shelf, clock, options).run()) is not None:
         play(picked.path, picked.at)

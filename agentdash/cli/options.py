@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from agentdash.config import THEMES, Config, journal_folder
+from agentdash.config import THEMES, Config, ConfigProblem, Setting, journal_folder, load
 from agentdash.facts.text import clean_line
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -47,35 +47,47 @@ def options(*groups: tuple[Callable[[_F], _F], ...]) -> Callable[[_F], _F]:
     return add
 
 
+def _workers(context: click.Context, parameter: click.Parameter, begun: str) -> list[Any]:
+    from agentdash.cli.completion import workers
+
+    return list(workers(context, parameter, begun))
+
+
+def target_argument(*, required: bool) -> Callable[[_F], _F]:
+    """The argument that names a worker."""
+    return click.argument("target", required=required, shell_complete=_workers)
+
+
 def given_flags(values: dict[str, Any]) -> dict[str, Any]:
     """Those that were really given."""
     return {name: value for name, value in values.items() if value not in (None, ())}
 
 
 def config_of(given: dict[str, Any]) -> Config:
-    """Flags before the subcommand and after it are the same flags; the later one wins."""
+    """The configuration in force. Flags before the subcommand and after it are the same flags; the later one wins."""
+    return settings_of(given)[0]
+
+
+def settings_of(given: dict[str, Any]) -> tuple[Config, list[Setting]]:
+    """The same, and where each option comes from."""
     context = click.get_current_context()
     flags = {**(context.find_object(dict) or {}), **given_flags(given)}
-    return Config(
-        codex_home=flags.get("codex_home"),
-        tmux=not flags.get("no_tmux"),
-        socket_names=tuple(flags.get("socket_names", ())),
-        socket_paths=tuple(flags.get("socket_paths", ())),
-        ascii=bool(flags.get("ascii")),
-        theme=flags.get("theme"),
-        record=_folder(flags.get("record")),
-        sessions=None if flags.get("everything") else Config().sessions,
-    )
+    chosen = {name: flags[name] for name in ("codex_home", "socket_names", "socket_paths", "ascii", "theme") if name in flags}
+    chosen |= {"tmux": False} if flags.get("no_tmux") else {}
+    chosen |= {"sessions": None} if flags.get("everything") else {}
+    chosen |= {"record": _folder(flags["record"])} if "record" in flags else {}
+    try:
+        return load(chosen)
+    except ConfigProblem as problem:
+        raise click.UsageError(problem.lines[0]) from problem
 
 
-def _folder(named: str | None) -> Path | None:
-    """Where to record: nowhere, in the usual place, or where somebody says.
+def _folder(named: str) -> Path:
+    """Where to record: in the usual place, or where somebody says.
 
     Raises:
         click.UsageError: that is no directory.
     """
-    if named is None:
-        return None
     folder = Path(named).expanduser() if named else journal_folder()
     if folder.exists() and not folder.is_dir():
         raise click.UsageError(f"--record: {clean_line(str(folder))} is not a directory")

@@ -41,6 +41,10 @@ def replay(
     """Play a past session again, with its parent, children and forks. Read-only.
 
     THREAD is a thread's id or its beginning, FILE a rollout. Without either: a library to pick from.
+
+    \b
+    agentdash replay 01a1fa8b --at 20:14 --speed 4
+    agentdash replay session.jsonl --export report.html --redact
     """
     config, pace = config_of(given), math.inf if speed == "max" else float(speed)
     if exported is not None:
@@ -79,6 +83,7 @@ def play(
     Raises:
         click.UsageError: there is no such thread, or `at` is no time.
     """
+    from agentdash.cli.config import checked_keys
     from agentdash.cli.family import family_of
     from agentdash.cli.screens import run
     from agentdash.clock import SystemClock, VirtualClock
@@ -100,4 +105,4 @@ def play(
     from agentdash.tui.options import Options
     from agentdash.tui.playback import Playback
 
-    run(hub, Playback(hub, clock, player, options=Options(config.ascii, config.theme)).run_async)
+    run(hub, Playback(hub, clock, player, options=Options(config.ascii, config.theme, keys=checked_keys(config))).run_async)

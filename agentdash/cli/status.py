@@ -2,29 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentdash.cli.options import FLEET, config_of, options
+from agentdash.cli.options import FLEET, config_of, options, target_argument
+
+if TYPE_CHECKING:
+    from agentdash.config import Config
+    from agentdash.facts.worker import Snapshot
 
 
 @click.command()
 @options(FLEET)
-@click.argument("target", required=False)
+@target_argument(required=False)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.status/1.")
-def status(target: str | None, as_json: bool, **given: Any) -> None:
-    """One look at the whole fleet, or at TARGET: a thread id or its beginning, a pane (%4), or a name."""
-    from agentdash.cli.fleet import look
-    from agentdash.report.status import print_status, status_json
+@click.option("--watch", is_flag=True, help="Go on: one line of JSON for every change, schema agentdash.change/1.")
+def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> None:
+    """One look at the whole fleet, or at TARGET: a thread id or its beginning, a pane (%4), or a name.
 
-    snapshot = look(config_of(given), target)
+    \b
+    agentdash status                     all workers, for people
+    agentdash status %4 --json           one of them, for programs
+    agentdash status --watch | jq .      what changes, as it changes
+    """
+    config = config_of(given)
+    if watch:
+        from agentdash.cli.output import until_unheard
+
+        asyncio.run(until_unheard(_watch(config, target)))
+        return
+    from agentdash.cli.fleet import seen, via_report
+
+    snapshot, via = seen(config, target)
     if as_json:
-        click.echo(status_json(snapshot))
+        from agentdash.report.document import document_json
+        from agentdash.report.status import status_report
+
+        click.echo(document_json(status_report(snapshot, via_report(via))))
         return
     from agentdash.cli.output import console
+    from agentdash.report.status import print_status
 
     print_status(snapshot, console())
+
+
+async def _watch(config: Config, target: str | None) -> None:
+    import msgspec
+
+    from agentdash.cli.fleet import chosen, follow, tell
+    from agentdash.report.wait import changes
+
+    last: Snapshot | None = None
+    async for snapshot, via in follow(config):
+        if last is None:
+            tell(via)
+        now = chosen(snapshot, target) or msgspec.structs.replace(snapshot, workers=())
+        for change in changes(last, now):
+            click.echo(msgspec.json.encode(change))
+        last = now
 
 
 @click.command()
@@ -32,7 +69,12 @@ def status(target: str | None, as_json: bool, **given: Any) -> None:
 @click.option("--limit", type=click.IntRange(0), default=50, show_default=True, help="How many, newest first; 0 for all.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.sessions/1.")
 def sessions(limit: int, as_json: bool, **given: Any) -> None:
-    """The sessions of a Codex home, newest first: live, past, archived and compressed ones."""
+    """The sessions of a Codex home, newest first: live, past, archived and compressed ones.
+
+    \b
+    agentdash sessions --limit 10
+    agentdash sessions --json --limit 0 | jq '.sessions[].id'
+    """
     from agentdash.cli.output import console
     from agentdash.report.document import document_json
     from agentdash.report.sessions import print_sessions, read_sessions

@@ -107,6 +107,9 @@ def _name(tagged: bytes) -> bytes:
     return (_tagged.decode(tagged).type or "").encode()
 
 
+LAST_VERSION: Final = "0.169"
+"""The newest Codex whose files were seen; what a later one writes may be unknown here."""
+
 # ---------------------------------------------------------------- known, and of no interest here: by the first version in which it was seen
 
 _EVENTS_SINCE: Final = {

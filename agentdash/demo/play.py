@@ -25,6 +25,8 @@ from agentdash.sensors.screens import read_screen
 _DATA: Final = files("agentdash.demo")
 _HOST: Final = Kernel(seccomp=0, no_new_privs=False, net=1, mnt=1, pid=1, user=1, ns_pids=(1,))
 _BOXED: Final = Kernel(seccomp=2, no_new_privs=True, net=1, mnt=2, pid=2, user=2, ns_pids=(1, 1))
+_KERNELS: Final = {"host": _HOST, "boxed": _BOXED, "cut": replace(_BOXED, net=2)}
+"""What a family's commands, or a pane, may really get."""
 _STEPS: Final = (e.TurnStarted, e.CallStarted, e.CallEnded, e.Said, e.TurnEnded)
 """Events that a viewer sees as a step; the others happen together with the next of these."""
 _BEAT: Final = 1.0
@@ -51,7 +53,12 @@ def demo_events() -> tuple[float, list[e.Event]]:
 
 
 def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
-    for name, detail in (("codex", "the demo's own sessions"), ("processes", "the demo's own"), ("tmux", "1 pane")):
+    for name, detail in (
+        ("codex", "the demo's own sessions"),
+        ("processes", "the demo's own"),
+        ("tmux", "2 panes"),
+        ("tmux agents", "1 pane"),
+    ):
         yield e.SourceSeen(at=start, name=name, ok=True, detail=detail)
     yield e.HostSeen(at=start, platform="linux", kernel=_HOST, home="/home/dev")
     held: dict[str, tuple[int, float, float]] = {}
@@ -64,7 +71,10 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
         codex = Process(ProcessKey(pid, told[0].at), 1, "codex", ("codex",), agent="codex", kernel=_HOST)
         yield e.ProcessSeen(at=told[0].at, process=codex)
         yield e.ProcessGone(at=end, key=codex.key)
-        yield from _commands(told, pid, end)
+        yield from _commands(told, pid, end, family)
+    for lost in day["unreadable"]:
+        at, path = start + lost["at"], f"/home/dev/.codex/sessions/rollout-{lost['thread']}.jsonl"
+        yield e.FileSeen(at=at, thread=lost["thread"], path=path, size=0, modified=at, unreadable="Permission denied")
     for number, pane in enumerate(day["pane"]):
         yield from _pane(pane, start, 7000 + 100 * number)
     for beat in range(int(day["length"] / _BEAT)):
@@ -95,7 +105,7 @@ def _family(family: Mapping[str, Any], start: float) -> list[e.ThreadEvent]:
     return sorted(told, key=lambda x: x.at)
 
 
-def _commands(told: list[e.ThreadEvent], codex: int, until: float) -> Iterator[e.Event]:
+def _commands(told: list[e.ThreadEvent], codex: int, until: float, family: Mapping[str, Any]) -> Iterator[e.Event]:
     """The processes that the calls must have had, with the flags that they printed or else those of their policy."""
     policies = {x.thread: x.policy for x in told if isinstance(x, e.PolicySet) and x.policy}
     ends = {x.call: x for x in told if isinstance(x, e.CallEnded)}
@@ -108,7 +118,9 @@ def _commands(told: list[e.ThreadEvent], codex: int, until: float) -> Iterator[e
         env = {"CODEX_THREAD_ID": call.thread, "CODEX_TOOL_CALL_ID": call.call}
         env |= {NETWORK_FLAG: "1"} if printed.network == "1" or offline else {}
         env |= {SANDBOX_FLAG: "seatbelt"} if printed.sandbox == "seatbelt" else {}
+        env |= family.get("flags", {})
         kernel = replace(_BOXED, net=2 if offline else 1) if boxed else _HOST
+        kernel = _KERNELS[family["kernel"]] if "kernel" in family else kernel
         # somebody has to say yes to an escalation before it runs
         begun = call.at if call.escalation is None or end is None else call.at + (end.at - call.at) * 0.8
         key = ProcessKey(codex + 1 + number, begun)
@@ -121,14 +133,17 @@ def _commands(told: list[e.ThreadEvent], codex: int, until: float) -> Iterator[e
 
 
 def _pane(pane: Mapping[str, Any], start: float, pid: int) -> Iterator[e.Event]:
-    key = PaneKey("default", pane["id"])
-    seen = Pane(key, pane["session"], pane["window"], pid, pane["agent"], pane["title"], width=100, height=30)
-    yield e.PaneSeen(at=start, pane=seen)
-    yield e.ProcessSeen(at=start, process=Process(ProcessKey(pid, start), 1, "bash", ("bash",), cwd=pane["cwd"], kernel=_HOST))
-    worker = Process(
-        ProcessKey(pid + 1, start + 0.5), pid, pane["agent"], (pane["agent"],), cwd=pane["cwd"], kernel=_HOST, agent=pane["agent"]
-    )
-    yield e.ProcessSeen(at=start + 0.5, process=worker)
+    key = PaneKey(pane.get("server", "default"), pane["id"])
+    kernel = _KERNELS[pane.get("kernel", "host")]
+    begun = start + min(map(float, pane["screens"]))
+    seen = Pane(key, pane["session"], pane["window"], pid, pane["agent"], pane["title"], width=100, height=30, server_pid=pid - 1)
+    yield e.PaneSeen(at=begun, pane=seen)
+    for number, name, agent in ((pid - 1, "tmux: server", None), (pid, "bash", None), (pid + 1, pane["agent"], pane["agent"])):
+        parent = 1 if number < pid else number - 1
+        own = replace(kernel, ns_pids=(number,))
+        yield e.ProcessSeen(
+            at=begun, process=Process(ProcessKey(number, begun), parent, name, (name,), cwd=pane["cwd"], kernel=own, agent=agent)
+        )
     for at, screen in pane["screens"].items():
         lines = (_DATA / "screens" / f"{screen}.txt").read_text("utf-8").splitlines()
         reading = read_screen(pane["agent"], lines, title=pane["title"], width=100, height=30)

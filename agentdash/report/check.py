@@ -5,8 +5,10 @@ Nothing live is looked at: a turn that was never ended counts as left.
 
 from __future__ import annotations
 
+import os
+import signal
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, Literal
@@ -29,6 +31,9 @@ from agentdash.report.times import iso
 
 _PORTION: Final = 2_000
 """Lines held in memory at a time."""
+_MUCH: Final = 32 << 20
+"""Bytes from which on further processes are worth their start."""
+_PROCESSES: Final = 8
 _LATER: Final = 4e9
 """A time after everything: when nobody holds these files any more."""
 
@@ -113,9 +118,14 @@ def find_rollouts(home: CodexHome, targets: Iterable[str]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def check(paths: Iterable[Path]) -> CheckReport:
-    """Audits rollouts, in the order given; helper threads of Codex are left out. Children are held against their parents among them."""
-    threads = _audit(paths)
+def check(paths: Sequence[Path], done: Callable[[Path], None] = lambda _: None) -> CheckReport:
+    """Audits rollouts, in the order given; helper threads of Codex are left out. Children are held against their parents among them.
+
+    Args:
+        paths: the files.
+        done: is told of each when it has been read.
+    """
+    threads = _audit(paths, done)
     verdicts = Counter(t.verdict for t in threads)
     kinds = Counter(kind for t in threads for kind in {f.kind for f in t.findings})
     unreadable = sum(t.problem is not None for t in threads)
@@ -144,12 +154,12 @@ def print_check(report: CheckReport, console: Console) -> None:
     )
 
 
-def _audit(paths: Iterable[Path]) -> list[ThreadReport]:
+def _audit(paths: Sequence[Path], done: Callable[[Path], None]) -> list[ThreadReport]:
     found: dict[Path, ThreadReport | None] = {}
     parents: dict[str, Thread] = {}
     waiting: dict[Path, Fleet] = {}
-    for path in paths:
-        fleet = _read(path)
+    for path, fleet in zip(paths, _read_all(paths), strict=True):
+        done(path)
         if isinstance(fleet, ThreadReport):
             found[path] = fleet
             continue
@@ -163,6 +173,29 @@ def _audit(paths: Iterable[Path]) -> list[ThreadReport]:
     for path, fleet in waiting.items():
         found[path] = _judge(fleet, path, parents)
     return [report for report in found.values() if report is not None]
+
+
+def _read_all(paths: Sequence[Path]) -> Iterator[Fleet | ThreadReport]:
+    """What each file tells, in order; where there is much to read, by as many processes as there are processors."""
+    processors = min(os.cpu_count() or 1, _PROCESSES)
+    if processors == 1 or sum(map(size_of, paths)) < _MUCH:
+        yield from map(_read, paths)
+        return
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - few homes are large
+
+    with ProcessPoolExecutor(processors, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
+        try:
+            yield from pool.map(_read, paths, chunksize=4)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 where it is not there."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _read(path: Path) -> Fleet | ThreadReport:

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from agentdash.facts import worker as w
+from agentdash.facts.fleet import Source
 from agentdash.facts.policy import Policy
-from agentdash.report.document import document_json
 from agentdash.report.times import ago, iso
 
 
@@ -116,6 +116,17 @@ class WorkerReport(msgspec.Struct):
     """The states it has been in, oldest first, the present one last; bounded."""
 
 
+class ViaReport(msgspec.Struct):
+    """The status file that was read instead of looking: agentdash ran inside of a sandbox."""
+
+    file: str
+    age_seconds: float | None
+    """How old it was; null where there was none."""
+    pid: int | None
+    problem: str | None
+    """Why it was of no use, and what to do; null where it was."""
+
+
 class StatusReport(msgspec.Struct):
     """The document of `agentdash status --json`. Times are ISO 8601, UTC; what is not known is null."""
 
@@ -123,21 +134,24 @@ class StatusReport(msgspec.Struct):
     generated_at: str
     sources: list[SourceReport]
     workers: list[WorkerReport]
+    via: ViaReport | None = None
+    """Null where the fleet was looked at directly."""
 
 
-def status_report(snapshot: w.Snapshot) -> StatusReport:
+def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusReport:
     """A snapshot as a document."""
     return StatusReport(
         "agentdash.status/1",
         iso(snapshot.at) or "",
-        [SourceReport(s.name, s.ok, s.detail) for s in snapshot.sources],
-        [_worker(x) for x in snapshot.workers],
+        [source_report(s) for s in snapshot.sources],
+        [worker_report(x) for x in snapshot.workers],
+        via,
     )
 
 
-def status_json(snapshot: w.Snapshot) -> bytes:
-    """The document as indented JSON, without a final newline."""
-    return document_json(status_report(snapshot))
+def source_report(source: Source) -> SourceReport:
+    """A source as a document."""
+    return SourceReport(source.name, source.ok, source.detail)
 
 
 def print_status(snapshot: w.Snapshot, console: Console) -> None:
@@ -161,7 +175,8 @@ def print_status(snapshot: w.Snapshot, console: Console) -> None:
             console.print(Text(f"{source.name}: {source.detail}"), style="dim")
 
 
-def _worker(worker: w.Worker) -> WorkerReport:
+def worker_report(worker: w.Worker) -> WorkerReport:
+    """A worker as a document."""
     return WorkerReport(
         id=worker.id,
         kind=worker.kind,

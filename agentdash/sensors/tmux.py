@@ -74,18 +74,25 @@ def servers(names: Sequence[str], sockets: Sequence[Path], default: bool, enviro
     folder = _folder(environ)
     paths = [folder / name for name in names] + list(sockets)
     if default:
-        own = _own_socket(environ)
+        own = own_socket(environ)
         paths = [folder / "default", *([own] if own else []), *paths]
     return list(dict.fromkeys(_server(path, folder) for path in paths))
 
 
 def current_pane(environ: Mapping[str, str] = os.environ) -> PaneKey | None:
     """The pane that agentdash runs in, by `TMUX` and `TMUX_PANE`."""
-    socket, pane = _own_socket(environ), environ.get("TMUX_PANE", "")
+    socket, pane = own_socket(environ), environ.get("TMUX_PANE", "")
     return PaneKey(_server(socket, _folder(environ)).label, pane) if socket and re.fullmatch(r"%\d+", pane) else None
 
 
-def _own_socket(environ: Mapping[str, str]) -> Path | None:
+def beside(pane: str, environ: Mapping[str, str] = os.environ) -> PaneKey | None:
+    """A pane, by its id, of the server that agentdash runs in."""
+    here = current_pane(environ)
+    return PaneKey(here.server, pane) if here else None
+
+
+def own_socket(environ: Mapping[str, str] = os.environ) -> Path | None:
+    """The socket of the tmux server that agentdash runs in, by `TMUX`."""
     parts = environ.get("TMUX", "").rsplit(",", 2)  # socket, server's pid, session
     return Path(parts[0]) if len(parts) == 3 and parts[0] else None
 

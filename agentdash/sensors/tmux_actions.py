@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from libtmux import Server
@@ -19,20 +20,23 @@ class TmuxRefusedError(Exception):
     """tmux could not do it; says why in one clean line."""
 
 
-def split(direction: Literal["right", "below"], size: str, command: list[str]) -> None:
-    """Opens a pane beside the one that agentdash runs in, and goes there.
+def split(direction: Literal["right", "below"], size: str, command: list[str], env: Mapping[str, str] | None = None) -> None:
+    """Opens a pane beside the one that agentdash runs in, and goes there. By tmux 3.1 and later: sizes with % are from there.
 
     Args:
         direction: on which side.
         size: `40%`, or a number of columns or lines.
         command: the argument vector to run in it.
+        env: variables for it, which the server need not have.
 
     Raises:
         TmuxRefusedError: not inside of tmux, no room, or a size that tmux does not understand.
     """
     if (here := current_pane()) is None:
         raise TmuxRefusedError("not inside of tmux: there is no pane to split")
-    _run(here.server, "split-window", _DIRECTIONS[direction], "-l", size, "-t", here.id, "-c", "#{pane_current_path}", shlex.join(command))
+    given = [part for name, value in (env or {}).items() for part in ("-e", f"{name}={value}")]
+    where = (_DIRECTIONS[direction], "-l", size, "-t", here.id, "-c", "#{pane_current_path}")
+    _run(here.server, "split-window", *where, *given, shlex.join(command))
 
 
 def jump(key: PaneKey) -> None:

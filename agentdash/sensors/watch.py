@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from watchfiles import awatch
+from watchfiles._rust_notify import RustNotify
 
 _STEP: Final = 20
 """Milliseconds of silence after which a change is told: most of the time between an append and its line."""
@@ -77,6 +78,15 @@ class Watch:
         except Exception as error:  # whatever keeps events away: polling goes on
             number = error.errno if isinstance(error, OSError) else None
             self.state = f"polling: {_LIMITS.get(number or 0) or _why(error)}"
+
+
+def refusal(roots: Sequence[str]) -> str | None:
+    """Why this machine gives no events of what happens below some directories; None where it does."""
+    try:
+        RustNotify(list(roots), False, False, 0, True, True).close()  # debug, polling, its delay, recursive, ignore what is forbidden
+    except Exception as error:  # as in `_listen`
+        return _why(error)
+    return None
 
 
 def _why(error: Exception) -> str:

@@ -15,7 +15,7 @@ from agentdash.tui.theme import word
 if TYPE_CHECKING:
     from agentdash.tui.app import AgentDash
 
-_OFFERED = tuple(key for key in KEYS if key.on in ("app", "player") and key.id != "palette" and "{" not in key.action)
+_OFFERED = tuple(key.id for key in KEYS if key.on in ("app", "player") and key.id != "palette" and "{" not in key.action)
 
 
 def _help(key: Key) -> str:
@@ -39,7 +39,8 @@ class Actions(Provider):
 
     def _offered(self) -> list[Key]:
         """What this app answers."""
-        return [key for key in _OFFERED if hasattr(self.app, "action_" + key.action.partition("(")[0])]
+        app: AgentDash = self.app  # type: ignore[assignment]
+        return [key for key in map(app.keys.__getitem__, _OFFERED) if hasattr(app, "action_" + key.action.partition("(")[0])]
 
     def _run(self, key: Key) -> IgnoreReturnCallbackType:
         return partial(self.app.run_action, f"app.{key.action}")

@@ -7,6 +7,7 @@ from typing import TypeVar
 from textual import constants
 from textual.app import App
 
+from agentdash.tui.keys import keymap, remapped
 from agentdash.tui.options import Options
 from agentdash.tui.theme import ASCII, THEMES, UNICODE
 from agentdash.tui.widgets.footer import Footer
@@ -30,6 +31,9 @@ class Dressed(App[Result]):
         self.theme = options.theme or own
         self.set_class(options.ascii, "-ascii")
         self.options = options
+        self.keys = remapped(options.keys)
+        """The table of keys, by id, as its user has it."""
+        self.set_keymap(keymap(options.keys))
         self.glyphs = ASCII if options.ascii else UNICODE
 
     def say(self, message: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
 from textual.binding import Binding, BindingType
+from textual.keys import Keys
 
 Group = Literal["Move", "Find", "Look", "Take along", "Time", "Library", "Program"]
 
@@ -27,12 +29,18 @@ class Key(NamedTuple):
     """Who answers: the app, the app only where it shows what is past, the library, the part that has the focus, or Textual itself."""
 
     @property
+    def free(self) -> bool:
+        """Whether it can be given other keys: not Textual's own, nor many that differ in what they do."""
+        return self.on != "textual" and "{key}" not in self.action
+
+    @property
     def shown(self) -> tuple[str, ...]:
         """The keys as people read them: `ctrl+d`, `pgdn`, `?`; `0-9` for many that differ in what they do."""
         keys = tuple(_SHOWN.get(key, key) for key in self.keys.split(","))
         return (f"{keys[0]}-{keys[-1]}",) if "{key}" in self.action else keys
 
 
+_NAMED: Final = frozenset(key.value for key in Keys)
 _SHOWN: Final = {"pagedown": "pgdn", "pageup": "pgup", "escape": "esc", "f1": "F1"}
 
 KEYS: Final = (
@@ -91,6 +99,55 @@ KEYS: Final = (
 )
 BY_ID: Final = {key.id: key for key in KEYS}
 GROUPS: Final[tuple[Group, ...]] = ("Move", "Find", "Look", "Take along", "Time", "Library", "Program")
+
+
+class KeysProblem(Exception):  # noqa: N818 - it is said to the user as it is
+    """A key cannot be given to an action; says which and why."""
+
+    def __init__(self, action: str, what: str) -> None:
+        super().__init__(f"keys.{action}: {what}")
+        self.action = action
+
+
+def remapped(wanted: Mapping[str, str]) -> dict[str, Key]:
+    """The table, by id, with other keys for some actions.
+
+    Args:
+        wanted: keys by the action's id, separated by commas, as Textual spells them: `J,ctrl+n`, `f2`, `!`.
+
+    Raises:
+        KeysProblem: there is no such action or key, or a key would do two things.
+    """
+    table = dict(BY_ID)
+    for name, keys in wanted.items():
+        if (key := table.get(name)) is None:
+            raise KeysProblem(name, f"no such action; there are {', '.join(k.id for k in KEYS if k.free)}")
+        if not key.free:
+            raise KeysProblem(name, f"{key.shown[0]} cannot be changed")
+        table[name] = key._replace(keys=",".join(_known(name, part.strip()) for part in keys.split(",")))
+    taken: dict[str, str] = {}
+    for name, key in table.items():
+        for part in key.keys.split(","):
+            if (other := taken.setdefault(_spelled(part), name)) != name:
+                raise KeysProblem(name if name in wanted else other, f"{part} already means `{other if name in wanted else name}`")
+    return table
+
+
+def keymap(wanted: Mapping[str, str]) -> dict[str, str]:
+    """The same as Textual wants it: characters by their names."""
+    return {name: ",".join(_spelled(part) for part in remapped(wanted)[name].keys.split(",")) for name in wanted}
+
+
+def _spelled(key: str) -> str:
+    """`exclamation_mark` for `!`."""
+    return next(iter(Binding.make_bindings([Binding(key, "x")]))).key
+
+
+def _known(action: str, key: str) -> str:
+    name = key.rpartition("+")[2] if len(key) > 1 else key
+    if (len(name) == 1 and name.isprintable() and name != " ") or name in _NAMED:
+        return key
+    raise KeysProblem(action, f"{key!r} is no key")
 
 
 def bindings(*ids: str) -> list[BindingType]:

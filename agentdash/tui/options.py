@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentdash.facts.pane import PaneKey
@@ -35,3 +35,5 @@ class Options:
     """A word in the header, `DEMO`."""
     select: str | None = None
     """The worker to start on: a name, a pane id, an id or its beginning."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Other keys for an action, by its id: see `keys.remapped`."""

@@ -273,12 +273,12 @@ def test_a_split_beside_the_current_pane(tmux: Tmux, monkeypatch: pytest.MonkeyP
     while tmux("display", "-p", "-t", pane, "#{pane_current_path}") != str(tmp_path):
         time.sleep(0.01)  # its shell is still on its way there
     out = tmp_path / "out"
-    command = 'printf "%s|" "$PWD" "$0" "$@" > "$OUT.new"; mv "$OUT.new" "$OUT"; exec sleep 1000'
-    split("right", "40%", ["env", f"OUT={out}", "sh", "-c", command, "a b", "c'd", "$HOME"])
+    command = 'printf "%s|" "$PWD" "$GIVEN" "$0" "$@" > "$OUT.new"; mv "$OUT.new" "$OUT"; exec sleep 1000'
+    split("right", "40%", ["env", f"OUT={out}", "sh", "-c", command, "a b", "c'd", "$HOME"], {"GIVEN": "g h"})
     assert tmux("list-panes", "-t", pane, "-F", "#{pane_left}x#{pane_width} #{pane_active}") == "0x35 0\n36x24 1"
     while not out.exists():
         time.sleep(0.01)
-    assert out.read_text() == f"{tmp_path}|a b|c'd|$HOME|"
+    assert out.read_text() == f"{tmp_path}|g h|a b|c'd|$HOME|"
     split("below", "3", ["sleep", "1000"])
     assert "60x3" in tmux("list-panes", "-t", pane, "-F", "#{pane_width}x#{pane_height}").replace("35x3", "60x3")
     with pytest.raises(TmuxRefusedError):

@@ -7,7 +7,7 @@ from textual.command import CommandList, CommandPalette
 from textual.pilot import Pilot
 
 from agentdash.facts.pane import PaneKey
-from agentdash.tui.app import AgentDash
+from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.keys import BY_ID, GROUPS, KEYS
 from agentdash.tui.library import LibraryApp
 from agentdash.tui.playback import Playback
@@ -374,3 +374,24 @@ async def test_picking_a_worker_that_a_filter_hides_lifts_the_filter(stage):
     stage.app.pick(fleet.everybody().workers[-1].id)
     await stage.pilot.pause()
     assert (stage.name, len(stage.shown)) == ("old-run", 15)
+
+
+# ---------------------------------------------------------------- other keys
+
+
+async def test_keys_can_be_given_to_other_actions():
+    app = AgentDash(
+        fleet.Still(fleet.everybody()), fleet.frozen(), options=Options(keys={"down": "k", "up": "j", "why": "!", "mismatch": "f2"})
+    )
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        stage = Stage(app, pilot)
+        await stage.press("k", "k", "j")
+        assert stage.name == "Lagrange"
+        assert "! why" in plain(app.screen.query_one(Footer).line_at(0))
+        await stage.press("!")
+        assert isinstance(app.screen, WhyScreen)
+        await stage.press("!", "g", "f2")
+        assert stage.name == "Lagrange"
+        await stage.press("?")
+        assert any(plain(line).split()[:2] == ["k", "Next"] for line in help_keys(200, app.keys))

@@ -19,8 +19,9 @@ MAY_IMPORT = {
     "hub": {"facts", "judge", "clock"},
     "replay": {"facts", "judge", "codex", "sensors", "hub", "replay", "clock"},
     "live": {"facts", "judge", "codex", "sensors", "hub", "clock", "config"},
+    "doctor": {"facts", "judge", "codex", "sensors", "clock", "config", "report"},
     "demo": {"facts", "judge", "codex", "sensors", "hub", "replay", "clock", "demo"},
-    "report": {"facts", "judge", "codex", "hub", "replay", "config", "report"},
+    "report": {"facts", "judge", "codex", "hub", "replay", "clock", "config", "report"},
     "tui": {"facts", "judge", "hub", "replay", "clock", "tui"},
     "config": {"facts", "config"},
     "notifier": {"facts", "judge", "config"},
@@ -74,3 +75,23 @@ def test_commands_without_a_screen_do_not_load_textual(arguments: list[str]) -> 
         "assert 'textual' not in sys.modules, 'textual'\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, cwd=PACKAGE.parent)
+
+
+@pytest.mark.parametrize(
+    "module", ["cli", "cli.status", "cli.wait", "cli.publish", "cli.check", "cli.explain", "cli.doctor", "cli.screens", "tui.app", "live"]
+)
+@pytest.mark.parametrize("platform", ["darwin", "freebsd14"])
+def test_nothing_of_linux_alone_is_imported_elsewhere(platform: str, module: str) -> None:
+    """Linux's door may be imported, for its types, but nothing of /proc or /sys may be opened by importing."""
+    code = (
+        "import builtins, os, sys\n"
+        f"import selectors, asyncio, psutil, importlib\nsys.platform = {platform!r}\n"
+        "opened, listed, scanned, real = os.open, os.listdir, os.scandir, builtins.open\n"
+        "def refuse(path):\n    if str(path).startswith(('/proc', '/sys')): raise AssertionError(f'{path} is of Linux alone')\n"
+        "def guard(call): return lambda path='.', *a, **k: (refuse(path), call(path, *a, **k))[1]\n"
+        "os.open, os.listdir, os.scandir, builtins.open = map(guard, (opened, listed, scanned, real))\n"
+        f"importlib.import_module('agentdash.{module}')\n"
+        "import agentdash.sensors.processes as processes\n"
+        "assert processes.system.__name__.endswith('.portable'), processes.system\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=PACKAGE.parent)

@@ -14,7 +14,7 @@ import pytest
 from agentdash import __version__
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
-BLANK = {"TMUX": "", "CODEX_HOME": "/nonexistent"}
+BLANK = {"TMUX": "", "CODEX_HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", "XDG_STATE_HOME": "/nonexistent"}
 
 
 def agentdash(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -134,6 +134,43 @@ def test_the_table_for_people(home: Path) -> None:
     assert "\x1b" not in done.stdout
 
 
+def test_waiting(home: Path) -> None:
+    board = "01a1fa8b-4086"
+    ask = ("wait", board, "--no-tmux", "--codex-home", str(home))
+    there = agentdash(*ask, "--until", "completed, blocked-sandbox")
+    assert (there.returncode, there.stderr) == (0, "")
+    assert there.stdout.startswith("blocked-sandbox  01a1fa8b-4086-7a32-8c43-2abbeb466a8c [[board]] run the recorded scenario: its last")
+    late = agentdash(*ask, "--until", "running", "--timeout", "0", "--json")
+    document = json.loads(late.stdout)
+    assert (late.returncode, document.pop("worker")["state"], document.pop("waited_seconds") < 5) == (1, "blocked-sandbox", True)
+    assert document == {"schema": "agentdash.wait/1", "target": board, "until": ["running"], "outcome": "timed-out", "via": None}
+
+
+def test_watching(home: Path) -> None:
+    """The first look is told whole, then what changes; who prints to nobody ends."""
+    command = [sys.executable, "-m", "agentdash", "status", "--watch", "--no-tmux", "--codex-home", str(home)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **BLANK}) as watch:
+        assert watch.stdout is not None
+        assert watch.stderr is not None
+        told = [json.loads(watch.stdout.readline()) for _ in range(5)]
+        assert {(t["schema"], t["change"]) for t in told} == {("agentdash.change/1", "added")}
+        gone = next(home.rglob("*01a1fa8b-4086*"))
+        gone.unlink()
+        while (change := json.loads(watch.stdout.readline()))["change"] == "source":
+            pass
+        assert (change["change"], change["worker"]["id"]) == ("removed", "01a1fa8b-4086-7a32-8c43-2abbeb466a8c")
+        watch.stdout.close()
+        assert (watch.wait(20), watch.stderr.read()) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["change", "check", "explain-screen", "sessions", "status", "wait"])
+def test_schemas(name: str) -> None:
+    schema = json.loads(agentdash("schema", name).stdout)
+    assert schema["$id"] == f"agentdash.{name}/1"
+    top = schema["$defs"][schema["$ref"].rpartition("/")[2]]
+    assert top["properties"]["schema"] == {"enum": [f"agentdash.{name}/1"]}
+
+
 @pytest.mark.parametrize("json_flag", [[], ["--json"]])
 def test_no_codex_home_is_said_and_no_failure(json_flag: list[str]) -> None:
     done = agentdash("status", *json_flag)
@@ -152,6 +189,10 @@ def test_no_tmux_is_said_and_no_failure(home: Path) -> None:
     [
         (["frobnicate"], "No such command 'frobnicate'"),
         (["status", "--frob"], "No such option '--frob'"),
+        (["wait", "nobody", "--timeout", "0"], "no worker is called 'nobody'"),
+        (["wait", "%1", "--until", "asleep"], "'asleep' is no state; there are running,"),
+        (["wait", "%1", "--until", ","], "'' is no state"),
+        (["schema", "nosuch"], "'nosuch' is not one of"),
         (["status", "nobody"], "no worker is called 'nobody'"),
         (["explain", "--screen", "/nonexistent", "--agent", "codex"], "No such file"),
         (["explain", "--screen", "/dev/null", "--agent", "nobody"], "'nobody' is none of aider, amp"),
@@ -244,9 +285,11 @@ def test_sessions(home: Path) -> None:
 
 
 def test_a_reader_that_leaves_is_no_problem(home: Path) -> None:
-    command = f"{sys.executable} -m agentdash status --json --no-tmux --codex-home {home} | head -c 10"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
-    assert done.stderr == ""
+    for command in ("status --json --no-tmux", "status --no-tmux", "check", "check --json", "sessions", "schema status"):
+        flags = "" if command.startswith("schema") else f"--codex-home {home}"
+        pipe = f"set -o pipefail; {sys.executable} -m agentdash {command} {flags} | true"
+        done = subprocess.run(["bash", "-c", pipe], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_version_and_help() -> None:

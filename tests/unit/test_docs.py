@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
 from agentdash.cli import app
-from agentdash.config import THEMES
+from agentdash.config import THEMES, defaults
 from agentdash.facts.worker import State
+from agentdash.report.schemas import DOCUMENTS
 from agentdash.tui import theme
 from agentdash.tui.keys import GROUPS, KEYS
 from screenshots.make import PICTURES, Picture, draw
@@ -45,11 +47,33 @@ def test_findings() -> None:
     assert set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", section)) == kinds
 
 
+def _all(command: click.Command) -> Iterator[click.Command]:
+    yield command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from _all(command.get_command(context, name) or command)
+
+
+def test_documents() -> None:
+    (told,) = re.findall(r"the JSON Schema of a document: (.*) \|", README)
+    assert set(re.findall(r"`([\w-]+)`", told)) == set(DOCUMENTS)
+    sources = (path.read_text("utf-8") for path in (ROOT / "agentdash" / "report").glob("*.py") if path.stem != "published")
+    assert {name for text in sources for name in re.findall(r'schema: Literal\["agentdash\.([\w-]+)/1"\]', text)} == set(DOCUMENTS)
+
+
+def test_options() -> None:
+    (told,) = re.findall(r"(?s)^Options: (.*?) with other", README, re.MULTILINE)
+    assert re.findall(r"`([\w-]+)`", told) == list(defaults())
+
+
 def test_commands_and_flags() -> None:
     context = click.Context(app)
     commands = {name: app.get_command(context, name) for name in app.list_commands(context)}
     assert set(re.findall(r"^\| `agentdash (\w+)", README, re.MULTILINE)) == set(commands)
-    known = {opt for command in (app, *filter(None, commands.values())) for p in command.params for opt in (*p.opts, *p.secondary_opts)}
+    known = {
+        opt for command in _all(app) for p in command.params if not getattr(p, "hidden", False) for opt in (*p.opts, *p.secondary_opts)
+    }
     told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.sub(r"(?:pip|python3|venv).*", "", README)))
     assert told - known == set()
     assert {o for o in known if o.startswith("--")} - told - {"--version", "--help", "--speed"} == set()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from agentdash.facts.worker import Direction, State, Verdict
 from agentdash.tui.format import pad
-from agentdash.tui.keys import GROUPS, KEYS
+from agentdash.tui.keys import BY_ID, GROUPS, Key
 from agentdash.tui.screens.modal import Reading
 from agentdash.tui.spans import BLANK, Line, Span, paragraph
 from agentdash.tui.theme import STATE_WIDTH, TONES_OF_STATES, Glyphs, word
@@ -36,12 +38,12 @@ _DIRECTIONS: tuple[tuple[Direction, str], ...] = (
 )
 
 
-def keys(cells: int) -> list[Line]:
+def keys(cells: int, table: Mapping[str, Key] = BY_ID) -> list[Line]:
     """The table of keys, by group."""
     lines: list[Line] = []
     for group in GROUPS:
         lines += [(Span(group, "title"),)]
-        for key in KEYS:
+        for key in table.values():
             if key.group == group:
                 head = (Span("  " + pad("  ".join(key.shown), 14), "key"),)
                 lines += paragraph(key.help, cells, head=head)
@@ -81,6 +83,6 @@ class HelpScreen(Reading):
         return [
             *paragraph("agentdash watches and changes nothing: no key does anything outside of it.", cells, "muted"),
             BLANK,
-            *keys(cells),
+            *keys(cells, getattr(self.app, "keys", BY_ID)),
             *signs(cells, self.glyphs),
         ]

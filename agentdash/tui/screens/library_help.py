@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentdash.tui.format import pad
-from agentdash.tui.keys import KEYS
+from agentdash.tui.keys import BY_ID
 from agentdash.tui.screens.help import signs
 from agentdash.tui.screens.modal import Reading
 from agentdash.tui.spans import BLANK, Line, Span, paragraph
@@ -50,6 +50,7 @@ class LibraryHelp(Reading):
         for term, text in TERMS:
             lines += paragraph(text, cells, head=(Span("  " + pad(term, 18), "key"),))
         lines += [BLANK, (Span("Keys", "title"),)]
-        for key in (key for name in KEYS_HERE for key in KEYS if key.id == name):
+        table = getattr(self.app, "keys", BY_ID)
+        for key in (table[name] for name in KEYS_HERE):
             lines += paragraph(_SAYS.get(key.id, key.help), cells, head=(Span("  " + pad("  ".join(key.shown), 18), "key"),))
         return [*lines, BLANK, *signs(cells, self.glyphs)]

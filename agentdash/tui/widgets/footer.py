@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from textual.events import Resize
 
-from agentdash.tui.keys import BY_ID
+from agentdash.tui.keys import BY_ID, Key
 from agentdash.tui.spans import Line, Span, fit, width
 from agentdash.tui.theme import Glyphs
 from agentdash.tui.widgets.lines import Lines
@@ -15,9 +15,9 @@ _STAY = 5.0
 """Seconds that a message stays."""
 
 
-def hints(ids: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
+def hints(ids: Sequence[str], cells: int, glyphs: Glyphs, keys: Mapping[str, Key] = BY_ID) -> Line:
     """`a attention  w why  ... ? help`: as many whole hints as fit; the last one always, and a mark where some are missing."""
-    all_hints = [_hint(name) for name in ids]
+    all_hints = [_hint(keys[name]) for name in ids]
     *others, last = all_hints
     gap = (Span("  "),)
     for shown in range(len(others), -1, -1):
@@ -28,8 +28,7 @@ def hints(ids: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
     return fit((Span(" "), *last), cells, glyphs.ellipsis)
 
 
-def _hint(name: str) -> Line:
-    key = BY_ID[name]
+def _hint(key: Key) -> Line:
     action = f"app.{key.action}" if key.on in ("app", "player", "library") else None
     return Span(key.shown[0], "key", action), Span(f" {key.label}", "muted", action)
 
@@ -54,6 +53,6 @@ class Footer(Lines):
         self._draw()
 
     def _draw(self) -> None:
-        cells = self.size.width
+        cells, keys = self.size.width, getattr(self.app, "keys", BY_ID)
         line = fit((Span(" "), Span(self._message, "strong")), cells, self._glyphs.ellipsis)
-        self.show([line if self._message else hints(self._ids, cells, self._glyphs)])
+        self.show([line if self._message else hints(self._ids, cells, self._glyphs, keys)])

@@ -1,0 +1,35 @@
+"""`agentdash doctor`: what can be seen here, and what to do about the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from agentdash.cli.options import FLEET, options, settings_of
+from agentdash.cli.output import console
+from agentdash.doctor import diagnose
+from agentdash.report.doctor import print_doctor
+from agentdash.report.document import document_json
+
+
+@click.command()
+@options(FLEET)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.doctor/1.")
+def doctor(as_json: bool, **given: Any) -> int:
+    """Look at all that agentdash depends on: Codex, tmux, processes, sandboxes, file events, the terminal.
+
+    Each is ok, warn or fail, with what to do. Exit code 0: nothing failed. 1: something did.
+
+    \b
+    agentdash doctor
+    agentdash doctor --json | jq '.checks[] | select(.level != "ok")'
+    """
+    config, settings = settings_of(given)
+    from_file = sum(setting.source == "file" for setting in settings)
+    report = diagnose(config, f"sets {from_file} options" if from_file else "sets nothing")
+    if as_json:
+        click.echo(document_json(report))
+    else:
+        print_doctor(report, console())
+    return report.exit_code

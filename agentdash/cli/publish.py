@@ -1,0 +1,54 @@
+"""`agentdash publish`: keeps the status file for those inside of sandboxes."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import suppress
+from typing import Any
+
+import click
+
+from agentdash.cli.options import FLEET, config_of, options
+from agentdash.clock import SystemClock
+from agentdash.codex.home import default_home
+from agentdash.config import Config
+from agentdash.facts.text import clean_line
+from agentdash.hub import Hub
+from agentdash.live import live_sources
+from agentdash.report.published import Publisher
+
+
+@click.command()
+@options(FLEET)
+def publish(**given: Any) -> None:
+    """Watch without a screen, and keep the file that `status` and `wait` read inside of a sandbox.
+
+    The dashboard keeps it, too, while it is open. Ends with ctrl-c.
+
+    \b
+    agentdash publish &
+    """
+    with suppress(asyncio.CancelledError):
+        asyncio.run(_publish(config_of(given)))
+
+
+async def _publish(config: Config) -> None:
+    clock = SystemClock()
+    publisher = Publisher(config.codex_home or default_home(), clock)
+    if (here := asyncio.current_task()) is not None:
+        for ending in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(ending, here.cancel)
+    hub = Hub(live_sources(config, clock), clock, stalled_after=config.stalled_after)
+    first = await hub.once()
+    if (other := publisher.keeper()) is not None:
+        click.echo(f"agentdash: pid {other} keeps {clean_line(str(publisher.path))} already; standing by", err=True)
+    else:
+        try:
+            publisher.write(first)
+        except OSError as error:
+            raise click.UsageError(f"{clean_line(str(publisher.path))} cannot be written: {error.strerror or error}") from error
+        click.echo(f"agentdash: keeping {clean_line(str(publisher.path))}; ctrl-c ends it", err=True)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(hub.run())
+        group.create_task(publisher.keep(hub))

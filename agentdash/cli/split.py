@@ -1,0 +1,75 @@
+"""`agentdash split`: the dashboard in a tmux split, where and as large as it was last."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from contextlib import suppress
+from typing import Any, Literal
+
+import click
+import msgspec
+
+from agentdash.cli.options import FLEET, LIVE, LOOK, config_of, flags_of, options
+from agentdash.config import state_folder
+
+
+class _Place(msgspec.Struct):
+    """Where the split was opened last."""
+
+    side: Literal["right", "below"] = "right"
+    size: str = "40%"
+
+
+def _size(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not re.fullmatch(r"[1-9]\d{0,3}%?", value):
+        raise click.BadParameter(f"{value!r} is neither a number of columns or rows, nor a share like 40%")
+    return value
+
+
+@click.command()
+@options(FLEET, LOOK, LIVE)
+@click.option("--right/--below", "right", default=None, help="Where the dashboard goes.  [default: as last time; at first right]")
+@click.option("--size", callback=_size, metavar="SIZE", help="Columns or rows, or a share with %.  [default: as last time; at first 40%]")
+@click.option("--close-with-pane", is_flag=True, help="Close the dashboard when the pane beside it is closed.")
+def split(right: bool | None, size: str | None, close_with_pane: bool, **given: Any) -> None:
+    """Open the dashboard in a tmux split beside this pane.
+
+    \b
+    agentdash split --right --size 45
+    agentdash split --below --size 30% --close-with-pane
+    """
+    from agentdash.sensors.tmux import current_pane
+    from agentdash.sensors.tmux_actions import TmuxRefusedError
+    from agentdash.sensors.tmux_actions import split as open_split
+
+    place = _recall()
+    place = _Place(place.side if right is None else "right" if right else "below", size or place.size)
+    command = [sys.executable, "-m", "agentdash", *flags_of(config_of(given))]
+    if close_with_pane and (here := current_pane()) is not None:
+        command += ["--close-with", here.id]
+    env = {name: os.environ[name] for name in ("AGENTDASH_CONFIG",) if name in os.environ}
+    try:
+        open_split(place.side, place.size, command, env)
+    except TmuxRefusedError as refusal:
+        raise click.UsageError(str(refusal)) from refusal
+    if right is not None or size is not None:
+        _remember(place)
+
+
+def _recall() -> _Place:
+    try:
+        return msgspec.json.decode((state_folder() / "split.json").read_bytes(), type=_Place)
+    except (OSError, msgspec.DecodeError):
+        return _Place()
+
+
+def _remember(place: _Place) -> None:
+    """Kept for the next time; a disk that takes nothing is no reason to complain here."""
+    folder = state_folder()
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(folder / "split.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
+            file.write(msgspec.json.encode(place))

@@ -1,0 +1,55 @@
+"""`agentdash config show`: options in force, for people and as `agentdash.config/1` for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from agentdash.config import Setting
+from agentdash.facts.text import clean_line
+
+
+class SettingReport(msgspec.Struct):
+    """One option as it is in force."""
+
+    name: str
+    value: Any
+    """Null where it is not set."""
+    source: Literal["default", "file", "env", "flag"]
+    where: str | None
+    """The file and line, or the variable."""
+
+
+class SettingsReport(msgspec.Struct):
+    """The document of `agentdash config show --json`."""
+
+    schema: Literal["agentdash.config/1"]
+    options: list[SettingReport]
+
+
+def settings_report(settings: Sequence[Setting]) -> SettingsReport:
+    """The options as a document."""
+    return SettingsReport("agentdash.config/1", [SettingReport(s.name, _plain(s.value), s.source, s.where or None) for s in settings])
+
+
+def print_settings(report: SettingsReport, console: Console) -> None:
+    """The options as a table."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("OPTION", "VALUE", "FROM"):
+        table.add_column(column, no_wrap=column == "OPTION", overflow="fold")
+    for option in report.options:
+        value = "-" if option.value in (None, [], {}) else msgspec.json.encode(option.value).decode()
+        table.add_row(Text(option.name), Text(value), Text(f"{option.source}  {option.where or ''}".rstrip()))
+    console.print(table)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return clean_line(str(value)) if isinstance(value, Path) else value

@@ -1,0 +1,93 @@
+"""Writes the manual page from the commands' own definitions: `python -m man.make [FOLDER]`."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from agentdash import __version__
+from agentdash.cli import app
+
+_SEE = "tmux(1). The config file is described by `agentdash config default`, documents by `agentdash schema NAME`."
+
+
+def page() -> str:
+    """The whole page, as roff with man macros."""
+    context = click.Context(app, info_name="agentdash")
+    return "\n".join(
+        [
+            f'.TH AGENTDASH 1 "" "agentdash {__version__}" "User Commands"',
+            ".SH NAME",
+            "agentdash \\- what every coding agent is doing, why, and in which sandbox",
+            ".SH SYNOPSIS",
+            *_synopsis(context),
+            ".SH DESCRIPTION",
+            *_text(app.help or ""),
+            ".SH OPTIONS",
+            *_options(app, context),
+            ".SH COMMANDS",
+            *(line for name, command in _commands(app, context) for line in _command(name, command)),
+            ".SH EXIT STATUS",
+            _plain("0 where all is well; 2 and one line on stderr where an argument is wrong or something cannot be read; "),
+            _plain("1 as the command says; 130 after ctrl-c."),
+            ".SH SEE ALSO",
+            _plain(_SEE),
+            "",
+        ]
+    )
+
+
+def _commands(group: click.Group, context: click.Context, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    """All commands that do something, in order, with the name that calls them."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from _commands(command, context, f"{before}{name} ")
+        elif command is not None:
+            yield f"{before}{name}", command
+
+
+def _command(name: str, command: click.Command) -> Iterator[str]:
+    context = click.Context(command, info_name=f"agentdash {name}")
+    yield f".SS {_plain(' '.join([name, *command.collect_usage_pieces(context)]))}"
+    yield from _text(command.help or "")
+    yield from _options(command, context)
+
+
+def _synopsis(context: click.Context) -> Iterator[str]:
+    yield f".B agentdash\n{_plain('[OPTIONS]')}"
+    for name, command in _commands(app, context):
+        pieces = command.collect_usage_pieces(click.Context(command, info_name=name))
+        yield f".br\n.B agentdash {_plain(name)}\n{_plain(' '.join(pieces))}"
+
+
+def _options(command: click.Command, context: click.Context) -> Iterator[str]:
+    for parameter in command.get_params(context):
+        if (record := parameter.get_help_record(context)) is not None:
+            yield f".TP\n.B {_plain(record[0])}\n{_plain(record[1])}"
+
+
+def _text(text: str) -> Iterator[str]:
+    """Paragraphs; those that begin with a backspace are kept as they are, as click does."""
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        lines = [_plain(line) for line in paragraph.splitlines()]
+        yield "\n".join([".PP", ".nf", *lines[1:], ".fi"] if paragraph.startswith("\b") else [".PP", *lines])
+
+
+def _plain(text: str) -> str:
+    """Text that roff prints as it is."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
+
+
+def main(folder: Path) -> None:
+    """Writes it into `folder`."""
+    (folder / "agentdash.1").write_text(page(), "utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)

@@ -1,0 +1,115 @@
+"""Options: from flags, the environment, the file or nowhere; and what is wrong with a file, with its line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agentdash.config import Config, ConfigProblem, Setting, default_text, defaults, load, read
+from agentdash.tui.keys import KEYS, KeysProblem, keymap, remapped
+from tests.unit.test_cli import agentdash
+
+KEYS_BY_ID = {key.id: key.keys for key in KEYS if key.free}
+
+
+def settings(tmp_path: Path, text: str, *, flags: dict[str, object] | None = None, **environ: str) -> dict[str, Setting]:
+    (tmp_path / "c.toml").write_text(text)
+    config, found = load(flags or {}, {"AGENTDASH_CONFIG": str(tmp_path / "c.toml"), **environ})
+    assert {s.name: s.value for s in found} == {name: getattr(config, name) for name in defaults()}
+    return {s.name: s for s in found}
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
+    text = '# mine\ncodex_home = "/file"\ntheme = "light"\n'
+    file = settings(tmp_path, text)
+    assert file["codex_home"] == ("codex_home", Path("/file"), "file", f"{tmp_path}/c.toml:2")
+    assert (file["theme"].source, file["theme"].where, file["ascii"].source) == ("file", f"{tmp_path}/c.toml:3", "default")
+    assert settings(tmp_path, text, CODEX_HOME="/env")["codex_home"] == ("codex_home", Path("/env"), "env", "CODEX_HOME")
+    assert settings(tmp_path, text, flags={"codex_home": Path("/flag")}, CODEX_HOME="/env")["codex_home"].value == Path("/flag")
+
+
+def test_without_a_file_all_is_as_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_CONFIG_HOME", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    assert load({}, {"AGENTDASH_CONFIG": ""})[0] == Config()
+    with pytest.raises(ConfigProblem, match="there is no such file"):
+        load({}, {"AGENTDASH_CONFIG": str(tmp_path / "nothing")})
+
+
+def test_the_printed_defaults_are_a_file_that_says_so() -> None:
+    text = default_text(KEYS_BY_ID)
+    assert read(text, Path("x")) == {}
+    options = re.sub(r"(?m)^#(?! )", "", text)
+    given = read(options, Path("x"))
+    assert given.keys() == defaults().keys()
+    assert given["keys"] == KEYS_BY_ID
+    assert remapped(given["keys"]) == remapped({})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('a = 1\n[b\n', ["c.toml:2: "]),
+        ("a =", ["c.toml:1: "]),
+        ('theme = "dark"\n\nfrob = 1\n', ["c.toml:3: frob: no such option; there are codex_home, tmux"]),
+        ('ascii = "yes"\nsessions = -1\n', ["c.toml:1: ascii: Expected `bool`, got `str`", "c.toml:2: sessions: Expected `int` >= 0"]),
+        ('theme = "pink"', ["c.toml:1: theme: Invalid enum value 'pink'; there are dark, light"]),
+        ("socket_paths = [1]", ["c.toml:1: socket_paths: Expected a path"]),
+        ("[keys]\ndown = 1", ["c.toml:1: keys: Expected `str`, got `int`"]),
+        ('"\\u001b[31m" = 1', ["c.toml:1: "]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_its_line(text: str, says: list[str]) -> None:
+    with pytest.raises(ConfigProblem) as problem:
+        read(text, Path("c.toml"))
+    assert len(problem.value.lines) == len(says)
+    for line, said in zip(problem.value.lines, says, strict=True):
+        assert line.startswith(said)
+        assert "\x1b" not in line
+
+
+def test_all_sessions_are_a_zero() -> None:
+    assert read("sessions = 0", Path("x")) == {"sessions": None}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        ({"fly": "x"}, "keys.fly: no such action; there are down, up"),
+        ({"quit-now": "x"}, "ctrl+q cannot be changed"),
+        ({"down": "ctrl+frob"}, "'ctrl+frob' is no key"),
+        ({"down": "k"}, "keys.down: k already means `up`"),
+        ({"why": "?"}, "? already means `help`"),
+        ({"why": "x", "help": "x"}, "x already means"),
+    ],
+)
+def test_keys_that_cannot_be(wanted: dict[str, str], says: str) -> None:
+    with pytest.raises(KeysProblem, match=re.escape(says)):
+        remapped(wanted)
+
+
+def test_keys_may_change_places() -> None:
+    assert keymap({"down": "k, f2", "up": "j", "why": "!", "mismatch": "w"}) == {
+        "down": "k,f2",
+        "up": "j",
+        "why": "exclamation_mark",
+        "mismatch": "w",
+    }
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text('theme = "pink"\nfrob = 1\n')
+    broken = agentdash("config", "check", AGENTDASH_CONFIG=str(file))
+    assert (broken.returncode, broken.stdout, broken.stderr.count("\n")) == (2, "", 2)
+    for command in (["status"], ["demo"]):
+        refused = agentdash(*command, AGENTDASH_CONFIG=str(file))
+        assert (refused.returncode, refused.stderr.count("\n"), f"{file}:1: theme" in refused.stderr) == (2, 1, True)
+    file.write_text('theme = "light"\n[keys]\nup = "j"\n')
+    refused = agentdash("demo", AGENTDASH_CONFIG=str(file))
+    assert (refused.returncode, f"{file}:3: keys.up: j already means `down`" in refused.stderr) == (2, True)
+    file.write_text(agentdash("config", "default").stdout)
+    assert agentdash("config", "check", str(file)).returncode == 0
+    assert "colour-blind" in agentdash("config", "show", "--theme", "colour-blind").stdout

@@ -1,0 +1,65 @@
+"""What `agentdash demo` shows within its first minute: every state, and the findings that recordings and kernels can tell of."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agentdash.demo import play
+from agentdash.facts.fleet import Fleet
+from agentdash.facts.worker import State
+from agentdash.judge.fold import fold
+from agentdash.judge.picture import picture
+
+JUDGE = Path(play.__file__).parents[1] / "judge"
+NOT_PLAYED = {
+    "child-policy-drift",
+    "denied-network",
+    "denied-under-full-access",
+    "escalated-not-host",
+    "filesystem-narrower",
+    "missing-network-flag",
+    "policy-changed",
+    "reviewer-drift",
+    "sandbox-cannot-start",
+    "tmux-escape",
+}
+"""Findings that no recording that ships with the package shows. To add one: a rollout, and a `[[family]]` in day.toml."""
+
+
+@pytest.fixture(scope="module")
+def minute() -> tuple[set[str], set[str]]:
+    """States and finding kinds that were seen, looking twice a second."""
+    day = tomllib.loads((play._DATA / "day.toml").read_text("utf-8"))
+    start = day["start"].timestamp()
+    events = sorted(play._day(day, start), key=lambda event: event.at)
+    fleet, states, kinds, told = Fleet(), set(), set(), 0
+    for half in range(121):
+        at = start + half / 2
+        due = next((n for n in range(told, len(events)) if events[n].at > at), len(events))
+        fleet, told = fold(fleet, events[told:due]), due
+        for worker in picture(fleet, at).workers:
+            states.add(str(worker.state))
+            kinds |= {finding.kind for finding in worker.sandbox.findings}
+    return states, kinds
+
+
+def test_every_state_is_there(minute: tuple[set[str], set[str]]) -> None:
+    assert minute[0] == {str(state) for state in State}
+
+
+def test_every_finding_is_there_or_known_to_be_missing(minute: tuple[set[str], set[str]]) -> None:
+    judged = "\n".join(path.read_text("utf-8") for path in JUDGE.glob("*.py"))
+    all_kinds = set(re.findall(r'kind="([\w-]+-[\w-]+)"', judged)) - {"codex-thread"} | {"denied-filesystem", "denied-network"}
+    assert minute[1] == all_kinds - NOT_PLAYED
+    assert all_kinds >= NOT_PLAYED
+
+
+def test_no_two_rollouts_are_one_thread() -> None:
+    heads = (path.read_bytes().partition(b"\n")[0] for path in Path(play.__file__).parent.glob("rollouts/*.jsonl"))
+    assert [thread for thread, n in Counter(json.loads(head)["payload"]["id"] for head in heads).items() if n > 1] == []

@@ -1,0 +1,88 @@
+"""What `agentdash doctor` finds, and what it says to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agentdash import doctor
+from agentdash.codex.home import CodexHome
+from agentdash.config import Config
+from agentdash.facts.process import Kernel, Process, ProcessKey
+from agentdash.report.doctor import CheckReport
+from tests.unit.test_cli import RECORDINGS, agentdash
+
+FREE = Kernel(seccomp=0, no_new_privs=False, net=1, pid=1, mnt=1, user=1)
+
+
+def by_name(checks: list[CheckReport]) -> dict[str, CheckReport]:
+    return {check.name: check for check in checks}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "sessions" / "2026" / "11" / "20"
+    folder.mkdir(parents=True)
+    for version in ("0.114.0", "0.169.0"):
+        shutil.copy(next(RECORDINGS.glob(f"{version}/full-access/*.jsonl")), folder)
+    return tmp_path
+
+
+def test_the_document(home: Path) -> None:
+    done = agentdash("doctor", "--json", "--codex-home", str(home), "--no-tmux")
+    document = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, document["schema"]) == (0, "", "agentdash.doctor/1")
+    checks = {check["name"]: check for check in document["checks"]}
+    assert checks["codex home"]["detail"].endswith("2 sessions; of the newest 2 by Codex 0.169.0, 0.114.0")
+    assert {name: checks[name]["level"] for name in ("codex home", "codex files", "tmux", "processes")} == dict.fromkeys(
+        ("codex home", "codex files", "tmux", "processes"), "ok"
+    )
+    assert all(check["advice"] for check in document["checks"] if check["level"] != "ok")
+    assert "codex home" in agentdash("doctor", "--no-tmux").stdout
+
+
+def test_a_home_that_is_missing_or_of_a_later_codex(home: Path) -> None:
+    world = doctor._World(Config(tmux=False), None)
+    missing, *_ = doctor._homes(CodexHome(home / "nothing"), world)
+    assert (missing.level, "does not exist" in missing.detail) == ("warn", True)
+    for path in home.rglob("*.jsonl"):
+        path.write_text(path.read_text().replace('"cli_version":"0.169.0"', '"cli_version":"0.170.2"'))
+    late = by_name(list(doctor._homes(CodexHome(home), world)))["codex home"]
+    assert (late.level, late.advice) == ("warn", "agentdash was tested up to 0.169: look for a newer agentdash")
+
+
+def test_files_that_cannot_be_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = next(home.rglob("*.jsonl"))
+    monkeypatch.setattr(os, "access", lambda asked, _: asked != path)  # root may read everything
+    (refused,) = doctor._unreadable(list(CodexHome(home).rollouts()))
+    assert (refused.level, str(path) in refused.detail) == ("warn", True)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "env", "levels"),
+    [
+        (FREE, {}, []),
+        (Kernel(seccomp=2, no_new_privs=True, net=1, pid=1), {}, ["fail"]),
+        (Kernel(seccomp=0, no_new_privs=False, net=1, pid=2, mnt=2, user=2), {}, ["fail"]),
+        (FREE, {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}, ["warn"]),
+        (None, None, []),
+    ],
+)
+def test_a_tmux_server_that_was_started_inside_of_a_sandbox(kernel: Kernel | None, env: dict[str, str] | None, levels: list[str]) -> None:
+    server = Process(ProcessKey(9, 1.0), 1, "tmux: server", env=env, kernel=kernel)
+    found = list(doctor._server("default", server, FREE))
+    assert [check.level for check in found] == levels
+    assert all(check.advice for check in found)
+
+
+def test_inside_of_a_sandbox_a_status_file_is_needed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    boxed = by_name(list(doctor._sandbox("bwrap", CodexHome(home), Config())))
+    assert (boxed["sandbox"].level, boxed["status file"].level) == ("warn", "fail")
+    assert "agentdash publish" in (boxed["status file"].advice or "")
+    outside = by_name(list(doctor._sandbox(None, CodexHome(home), Config(publish=False))))
+    assert (outside["sandbox"].level, outside["status file"].advice) == ("ok", None)

@@ -1,0 +1,70 @@
+"""Long work shows itself, on a terminal alone; and by several processes gives the same as by one."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from agentdash.cli.progress import Progress
+from agentdash.report import check as module
+from agentdash.report.check import check
+
+RECORDINGS = sorted((Path(__file__).parents[1] / "data" / "recordings").glob("*/*/*.jsonl"))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(out: io.StringIO, times: list[float]) -> str:
+    seconds = iter([0.0, *times])
+    with Progress("files", len(times), 100_000_000 * len(times), out, lambda: next(seconds)) as progress:
+        for _ in times:
+            progress.add(100_000_000)
+    return out.getvalue()
+
+
+def test_a_terminal_is_told_the_rate_and_what_remains() -> None:
+    said = shown(Terminal(), [0.1, 1.0, 1.05, 2.0]).split("\r\x1b[K")
+    assert said == ["", "2 of 4 files, 200 of 400 MB, 200 MB/s, 1 s left", "4 of 4 files, 400 of 400 MB, 200 MB/s, 0 s left", ""]
+
+
+def test_nobody_else_is_told_anything_nor_is_a_terminal_of_what_is_quick() -> None:
+    assert shown(io.StringIO(), [1.0, 2.0]) == ""
+    assert shown(Terminal(), [0.1, 0.2]) == ""
+
+
+def test_several_processes_report_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    alone = check(RECORDINGS)
+    done: list[Path] = []
+    monkeypatch.setattr(module, "_MUCH", 0)
+    assert msgspec.json.encode(check(RECORDINGS, done.append)) == msgspec.json.encode(alone)
+    assert done == RECORDINGS
+
+
+def test_it_can_be_stopped(tmp_path: Path) -> None:
+    """By ctrl-c: at once, without a word, with the exit code of shells, and with nobody left behind."""
+    big = max(RECORDINGS, key=lambda path: path.stat().st_size)
+    lines = big.read_bytes()
+    day = tmp_path / "sessions" / "2026" / "11" / "20"
+    day.mkdir(parents=True)
+    for number in range(40):
+        name = big.name.replace(big.stem[-2:], f"{number:02d}")
+        (day / name).write_bytes(lines * (1_000_000 // len(lines) + 1))
+    command = [sys.executable, "-m", "agentdash", "check", "--codex-home", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as running:
+        while len(psutil.Process(running.pid).children()) < 2:  # until there is a pool
+            assert running.poll() is None
+        os.killpg(running.pid, signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+        assert (running.returncode, out, err) == (130, b"", b"\n")  # click ends the line that ^C is on

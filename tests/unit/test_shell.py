@@ -1,0 +1,97 @@
+"""What shells and `man` are told is what the commands say of themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import click
+import pytest
+
+from agentdash.cli import app
+from agentdash.clock import SystemClock
+from agentdash.demo.play import demo_hub
+from agentdash.report.published import Publisher
+from man.make import _commands, page
+from tests.unit.test_cli import agentdash
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_manual_page_is_current() -> None:
+    """Run `python -m man.make` when a command has changed."""
+    assert (ROOT / "man" / "agentdash.1").read_text("utf-8") == page()
+
+
+def test_the_manual_page_has_everything() -> None:
+    said = page().replace("\\-", "-")
+    for name, command in _commands(app, click.Context(app)):
+        assert f".SS {name}" in said
+        for parameter in command.params:
+            shown = parameter.opts if isinstance(parameter, click.Option) else [parameter.make_metavar(click.Context(command))]
+            assert all(option in said for option in shown), (name, shown)
+    for line in page().splitlines():
+        assert not line.startswith("'")
+        assert line[:3] in (".TH", ".SH", ".SS", ".TP", ".PP", ".nf", ".fi", ".br", ".B ") or not line.startswith(".")
+
+
+def test_every_command_shows_how_it_is_called() -> None:
+    for name, command in _commands(app, click.Context(app)):
+        assert f"agentdash {name}" in (command.help or "").partition("\b")[2], name
+
+
+def complete(*words: str, shell: str = "bash", **env: str) -> list[str]:
+    asked = {
+        "_AGENTDASH_COMPLETE": f"{shell}_complete",
+        "COMP_WORDS": " ".join(("agentdash", *words)),
+        "COMP_CWORD": str(len(words)),
+        **env,
+    }
+    return agentdash(**asked).stdout.split()
+
+
+def test_commands_and_flags_are_completed() -> None:
+    assert complete("sta") == ["plain,status"]
+    assert complete("status", "--w") == ["plain,--watch"]
+    assert complete("sta", shell="zsh")[:2] == ["plain", "status"]
+    assert complete("demo", "--theme", "colour") == ["plain,colour-blind"]
+
+
+async def test_workers_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    hub, clock = demo_hub(at=60)
+    clock.set(paused=True)
+    running = asyncio.create_task(hub.run())
+    snapshot = await anext(hub.snapshots())
+    Publisher(Path("/nonexistent"), SystemClock()).write(snapshot)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    assert complete("wait", "%", XDG_STATE_HOME=str(tmp_path)) == [f"plain,{w.pane.key.id}" for w in snapshot.workers if w.pane]
+    assert len(complete("status", "", XDG_STATE_HOME=str(tmp_path))) == len(snapshot.workers)
+
+
+def test_threads_are_completed(tmp_path: Path) -> None:
+    day = tmp_path / "sessions" / "2026" / "11" / "20"
+    day.mkdir(parents=True)
+    (day / "rollout-2026-11-20T20-00-00-01a1fa8b-4086-7a32-8c43-2abbeb466a8c.jsonl").touch()
+    assert complete("wait", "01a1", CODEX_HOME=str(tmp_path)) == ["plain,01a1fa8b-4086-7a32-8c43-2abbeb466a8c"]
+
+
+def test_bash_takes_the_script(tmp_path: Path) -> None:
+    (tmp_path / "agentdash").write_text(f'#!/bin/sh\nexec {sys.executable} -m agentdash "$@"\n')
+    (tmp_path / "agentdash").chmod(0o755)
+    asked = "COMP_WORDS=(agentdash wa); COMP_CWORD=1; _agentdash_completion agentdash"
+    script = f'eval "$(agentdash completion bash)"; {asked}; echo "${{COMPREPLY[@]}}"'
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=env, check=True)
+    assert (done.stdout, done.stderr) == ("wait\n", "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_shell_has_a_script(shell: str) -> None:
+    assert "_AGENTDASH_COMPLETE" in agentdash("completion", shell).stdout
