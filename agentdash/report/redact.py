@@ -65,6 +65,8 @@ class Redaction:
             case e.TurnEnded():
                 message = self._instead("message", event.message) if event.message else None
                 return replace(event, message=message, error=self._instead("error", event.error) if event.error else None)
+            case e.TroubleLogged():
+                return replace(event, text=self._instead("error", event.text))
             case e.PaneDrawn():
                 for line in event.screen:
                     self._learn(line)

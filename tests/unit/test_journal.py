@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from agentdash.clock import VirtualClock
 from agentdash.demo.play import demo_hub
 from agentdash.facts import events as e
 from agentdash.facts.fleet import Fleet
+from agentdash.facts.kin import Kinship
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.process import Process, ProcessKey
 from agentdash.judge.fold import fold
@@ -102,9 +104,26 @@ def own(events: Iterable[e.Event]) -> list[e.Event]:
 
 
 def essence(fleet: Fleet) -> Fleet:
-    """Without what a journal leaves out."""
-    bare = {key: replace(process, cpu=0.0) for key, process in fleet.processes.items()}
-    return replace(fleet, threads={}, processes=bare, sources={n: s for n, s in fleet.sources.items() if n != "journal"}, locks=None)
+    """Without what a journal leaves out, and what follows from the rest."""
+    sources = {n: s for n, s in fleet.sources.items() if n != "journal"}
+    return replace(fleet, threads={}, sources=sources, locks=None, kin=Kinship(), histories={})
+
+
+def test_every_event_is_in_a_rollout_or_in_a_journal() -> None:
+    """Who adds one has to say which."""
+    from_files = {
+        e.ThreadStarted,
+        e.TurnStarted,
+        e.TurnEnded,
+        e.PolicySet,
+        e.CallStarted,
+        e.CallEnded,
+        e.ChildSpawned,
+        e.Said,
+        e.TokensCounted,
+    }
+    from_files |= {e.ThreadNamed, e.LineSkipped, e.FileSeen, e.LinesLeftOut, e.FileReset, e.FileGone}
+    assert set(get_args(e.AnyEvent)) == from_files | set(RECORDED)
 
 
 async def test_what_was_folded_comes_back(tmp_path: Path) -> None:
@@ -127,7 +146,7 @@ async def test_nothing_of_a_rollout_and_nothing_twice_is_recorded(tmp_path: Path
     await bench.record(STORY)
     raw = b"\n".join(lines(next(tmp_path.iterdir())))
     assert b"never in a journal" not in raw
-    assert (raw.count(b'"locks-seen"'), raw.count(b'"process-seen"')) == (2, 2)
+    assert (raw.count(b'"locks-seen"'), raw.count(b'"process-seen"'), raw.count(b'"process-worked"')) == (2, 2, 1)
 
 
 async def test_files_are_private(tmp_path: Path) -> None:
