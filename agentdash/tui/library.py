@@ -112,7 +112,7 @@ class LibraryApp(Dressed[Picked | None]):
         worker = get_current_worker()
         listed = list(self._library.entries())
         self.post_message(self.Listed(listed))
-        known = self.shelf.entries
+        known = {key: self._library.again(entry) for key, entry in self.shelf.entries.items() if entry.depth != "listed"}
         began = told = time.monotonic()
         portion: list[Entry] = []
         read = 0
