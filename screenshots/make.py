@@ -1,25 +1,33 @@
-"""Draws the README's pictures from the demo: `python -m screenshots.make [FOLDER]`. The same demo gives the same pictures."""
+"""Draws the README's pictures from the demo and the recordings: `python -m screenshots.make [FOLDER]`. They are the same each time."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, chdir, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from agentdash.clock import VirtualClock
+from agentdash.codex.home import CodexHome
 from agentdash.demo.play import demo_events, demo_hub
 from agentdash.facts.events import Event, decode, encode
 from agentdash.hub import Hub
 from agentdash.replay.family import Family
+from agentdash.replay.library import Library
 from agentdash.replay.player import Player
 from agentdash.replay.tape import Strand
 from agentdash.tui.app import AgentDash, Options
+from agentdash.tui.library import LibraryApp
 from agentdash.tui.playback import Playback
+from agentdash.tui.shelf import Shelf
+
+RECORDINGS: Final = Path(__file__).parents[1] / "tests" / "data" / "recordings"
 
 
 class Picture(NamedTuple):
@@ -29,7 +37,7 @@ class Picture(NamedTuple):
     size: tuple[int, int]
     at: float
     keys: tuple[str, ...] = ()
-    past: bool = False
+    scene: str = "today"
 
 
 PICTURES = (
@@ -38,17 +46,23 @@ PICTURES = (
     Picture("strip", (150, 8), 26),
     Picture("why", (120, 36), 26, ("a", "w")),
     Picture("wide", (200, 50), 60, ("!",)),
-    Picture("replay", (120, 36), 26, ("!",), past=True),
+    Picture("replay", (120, 36), 26, ("!",), "past"),
+    Picture("library", (120, 36), 0, ("/", *"version:0.1", "enter", "g", "x", "j", "j"), "library"),
 )
 
 
 async def draw(picture: Picture) -> str:
     """The picture as SVG."""
-    with (past if picture.past else today)(picture.at) as (hub, app):
+    with SCENES[picture.scene](picture.at) as (hub, app):
         async with app.run_test(size=picture.size) as pilot:
             running = asyncio.create_task(hub.run())
-            async for _ in hub.snapshots():
-                break
+            if isinstance(app, LibraryApp):
+                await app.workers.wait_for_complete()
+                await pilot.pause()
+                app.settle()
+            else:
+                async for _ in hub.snapshots():
+                    break
             await pilot.pause()
             for key in picture.keys:
                 await pilot.press(key)
@@ -93,6 +107,27 @@ def past(at: float) -> Iterator[tuple[Hub, AgentDash]]:
         player.seek_time(start + at)
         hub = Hub([player], clock)
         yield hub, Playback(hub, clock, player, options=Options(theme="dark"))
+
+
+@contextmanager
+def library(_: float) -> Iterator[tuple[Hub, LibraryApp]]:
+    """The library over the recordings, as if they lay in somebody's home."""
+    clock = VirtualClock(0)
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        home = Path("~/.codex")
+        for path in RECORDINGS.glob("*/*/*.jsonl"):
+            day = home / "sessions" / path.name[8:18].replace("-", "/")
+            day.mkdir(parents=True, exist_ok=True)
+            os.utime(shutil.copy(path, day), (0, 0))
+        clock.set(now=1_795_290_000.0, paused=True)
+        yield Hub([], clock), LibraryApp(Library(CodexHome(home), clock), Shelf(), clock, Options(theme="dark"))
+
+
+SCENES: Final[dict[str, Callable[[float], AbstractContextManager[tuple[Hub, AgentDash | LibraryApp]]]]] = {
+    "today": today,
+    "past": past,
+    "library": library,
+}
 
 
 def main(folder: Path) -> None:

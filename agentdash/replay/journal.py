@@ -2,7 +2,7 @@
 
 What the rollouts tell is not in it: they are there themselves. A journal is JSON lines, `facts.events.encode` behind a header. A recording
 is one or more parts; each begins with what was known, so that any of them can be read alone. Of a screen that changes only the lines that
-differ are written.
+differ are written, of a process that works only how much.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ NAME: Final = re.compile(r"(journal-(\d{8}T\d{6}Z)-\d+)-(\d{4,})\.jsonl", re.ASC
 """A part's file: the recording (when it began, and whose process it was), and its number."""
 SOURCE: Final = "journal"
 """The source's name in what a journal is read as."""
-_SIGN_OF_LIFE: Final = 20.0
-"""Seconds in which a process's CPU time and I/O are told once: they grow all the time, and only their standstill for minutes matters."""
 RECORDED: Final = (
     e.LocksSeen,
     e.PaneSeen,
@@ -43,14 +41,16 @@ RECORDED: Final = (
     e.PaneGone,
     e.ScreenRead,
     e.StatusPushed,
-    e.SessionSeen,
-    e.MountsSeen,
-    e.StatePathsSeen,
     e.ProcessSeen,
     e.ProcessGone,
     e.ProcessesCounted,
     e.HostSeen,
     e.SourceSeen,
+    e.SessionSeen,
+    e.MountsSeen,
+    e.StatePathsSeen,
+    e.ViolationLogged,
+    e.TroubleLogged,
 )
 """What is worth recording: all that no rollout tells."""
 _STEERS: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[bfrtu]")
@@ -85,8 +85,16 @@ class ScreenChanged(e.Event, frozen=True, kw_only=True):
     rows: dict[int, str]
 
 
+class ProcessWorked(e.Event, frozen=True, kw_only=True):
+    """In journals alone: a `ProcessSeen` of which only the work is news."""
+
+    key: ProcessKey
+    cpu: float
+    io: int
+
+
 _header: Final = msgspec.json.Decoder(Header)
-_line: Final = msgspec.json.Decoder(e.AnyEvent | ScreenChanged)
+_line: Final = msgspec.json.Decoder(e.AnyEvent | ScreenChanged | ProcessWorked)
 
 
 # ---------------------------------------------------------------- writing
@@ -97,7 +105,7 @@ class Packer:
 
     def __init__(self) -> None:
         self._screens: dict[PaneKey, tuple[str, ...]] = {}
-        self._processes: dict[ProcessKey, e.ProcessSeen] = {}
+        self._processes: dict[ProcessKey, Process] = {}
         self._locks: e.LocksSeen | None = None
 
     def pack(self, event: e.Event) -> e.Event | None:
@@ -110,21 +118,16 @@ class Packer:
             case e.PaneGone():
                 self._screens.pop(event.key, None)
             case e.ProcessSeen():
-                told = self._processes.get(event.process.key)
-                if told and event.at - told.at < _SIGN_OF_LIFE and _still(told.process) == _still(event.process):
-                    return None
-                self._processes[event.process.key] = event
+                now = event.process
+                was, self._processes[now.key] = self._processes.get(now.key), now
+                if was is not None and replace(was, cpu=now.cpu, io=now.io) == now:
+                    return ProcessWorked(at=event.at, key=now.key, cpu=now.cpu, io=now.io)
             case e.ProcessGone():
                 self._processes.pop(event.key, None)
             case e.LocksSeen():
                 locks, self._locks = self._locks, event
                 return None if locks and (locks.holders, locks.readable) == (event.holders, event.readable) else event
         return event
-
-
-def _still(process: Process) -> Process:
-    """Without what grows all the time."""
-    return replace(process, cpu=0.0, io=0)
 
 
 def _changed(event: e.PaneDrawn, before: tuple[str, ...]) -> e.Event:
@@ -137,7 +140,6 @@ def _changed(event: e.PaneDrawn, before: tuple[str, ...]) -> e.Event:
 def known(fleet: Fleet) -> list[e.Event]:
     """Events that make of an empty fleet what this one knows beside its threads; each with the time at which it was found out."""
     looked = fleet.processes_at
-    gone = [(key, tenant) for key, tenant in fleet.tenants.items() if tenant.gone_at is not None and key in fleet.panes]
     events: list[e.Event] = [fleet.host] if fleet.host else []
     events += [e.SourceSeen(at=s.at, name=s.name, ok=s.ok, detail=s.detail) for s in fleet.sources.values()]
     for key, pane in fleet.panes.items():
@@ -145,21 +147,36 @@ def known(fleet: Fleet) -> list[e.Event]:
         if pane.drawn_at is not None:
             events.append(e.PaneDrawn(at=pane.drawn_at, key=key, screen=pane.screen))
     if looked is not None:
-        for key, tenant in gone:  # who has left a pane was there before
-            left = tenant.process or Process(tenant.key, fleet.panes[key].pid, tenant.agent, agent=tenant.agent)
-            events.append(e.ProcessSeen(at=looked, process=left))
-            events += [e.StatePathsSeen(at=looked, key=tenant.key, paths=tenant.paths)] if tenant.paths else []
-        events += [e.MountsSeen(at=looked, namespace=namespace, mounts=mounts) for namespace, mounts in fleet.mounts.items()]
-        events += [e.ProcessSeen(at=looked, process=process) for process in fleet.processes.values()]
-        events += [e.StatePathsSeen(at=looked, key=key, paths=paths) for key, paths in fleet.state_paths.items()]
-        events += fleet.sessions.values()
-        events.append(e.ProcessesCounted(at=looked))
-        events += [e.ProcessGone(at=tenant.gone_at or looked, key=tenant.key) for _, tenant in gone]
+        events += _known_processes(fleet, looked)
+    for key in fleet.panes:
+        if (trouble := fleet.troubles.get(str(key))) is not None and (tenant := fleet.tenants.get(key)) is not None:
+            events.append(e.ScreenRead(at=trouble.at, key=key, agent=tenant.agent, state="failed-provider", text=trouble.text))
     events += fleet.readings.values()
     events += fleet.pushed.values()
     if fleet.locks:
         events.append(e.LocksSeen(at=fleet.locks.at, holders=fleet.locks.holders, readable=fleet.locks.readable))
     return events
+
+
+def _known_processes(fleet: Fleet, looked: float) -> Iterator[e.Event]:
+    """Who is there, who has left a pane, who has worked lately."""
+    gone = [(key, tenant) for key, tenant in fleet.tenants.items() if tenant.gone_at is not None and key in fleet.panes]
+    for namespace, mounts in fleet.mounts.items():
+        yield e.MountsSeen(at=looked, namespace=namespace, mounts=mounts)
+    for key, tenant in gone:  # who has left a pane was there before
+        left = tenant.process or Process(tenant.key, fleet.panes[key].pid, tenant.agent, agent=tenant.agent)
+        yield e.ProcessSeen(at=looked, process=left)
+        if tenant.paths:
+            yield e.StatePathsSeen(at=looked, key=tenant.key, paths=tenant.paths)
+    for process in fleet.processes.values():
+        if (worked := fleet.busy.get(process.key)) is not None:
+            yield e.ProcessSeen(at=worked, process=replace(process, cpu=0.0, io=0))
+        yield e.ProcessSeen(at=looked if worked is None else worked, process=process)
+    for owner, paths in fleet.state_paths.items():
+        yield e.StatePathsSeen(at=looked, key=owner, paths=paths)
+    yield from fleet.sessions.values()
+    yield e.ProcessesCounted(at=looked)
+    yield from (e.ProcessGone(at=tenant.gone_at or looked, key=tenant.key) for _, tenant in gone)
 
 
 # ---------------------------------------------------------------- reading
@@ -262,6 +279,7 @@ class JournalReader:
         self._known = 0
         """The line up to which a part repeats what was known."""
         self._screens: dict[PaneKey, tuple[str, ...]] = {}
+        self._processes: dict[ProcessKey, Process] = {}
         self._there: dict[PaneKey | ProcessKey | str, None] = {}
         """Panes, processes and sources that are there."""
         self._foreign = 0
@@ -301,6 +319,9 @@ class JournalReader:
                 if 0 <= y < len(screen):
                     screen[y] = text
             return e.PaneDrawn(at=event.at, key=event.key, screen=tuple(screen))
+        if isinstance(event, ProcessWorked):
+            process = self._processes.get(event.key)
+            return e.ProcessSeen(at=event.at, process=replace(process, cpu=event.cpu, io=event.io)) if process else None
         return event if isinstance(event, RECORDED) else None
 
     def _note(self, event: e.Event) -> None:
@@ -310,9 +331,14 @@ class JournalReader:
             case e.PaneSeen():
                 self._there[event.pane.key] = None
             case e.ProcessSeen():
+                self._processes[event.process.key] = event.process
                 self._there[event.process.key] = None
-            case e.PaneGone() | e.ProcessGone():
-                self._there.pop(event.key, None)
+            case e.PaneGone(key=pane):
+                self._there.pop(pane, None)
+                self._screens.pop(pane, None)
+            case e.ProcessGone(key=process):
+                self._there.pop(process, None)
+                self._processes.pop(process, None)
             case e.SourceSeen():
                 self._there[event.name] = None
 

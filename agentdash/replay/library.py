@@ -102,6 +102,15 @@ class Library:
             archived = path.is_relative_to(self.home.archived)
             yield Entry(thread, path, begun_at(path), archived, path.suffix == ".zst")
 
+    def again(self, entry: Entry) -> Entry:
+        """An entry that was known before: to be read anew if its file has changed since, or if it was at work."""
+        try:
+            unchanged = entry.path.stat().st_size == entry.size
+        except OSError:
+            unchanged = False
+        at_work = entry.state in (State.RUNNING, State.WAITING_APPROVAL, State.WAITING_INPUT)
+        return entry if unchanged and not at_work else replace(entry, depth="listed")
+
     def fill(self, entries: Sequence[Entry], wanted: Callable[[], Iterable[str]]) -> Iterator[Entry]:
         """The entries again as they become better known: first lines, which tell the families, then heads and tails, then whole files.
 

@@ -92,7 +92,7 @@ class Recorder:
         """Writes, until cancelled or until that fails."""
         writing: asyncio.Future[None] | None = None
         try:
-            await asyncio.to_thread(self._begin, Fleet())
+            await asyncio.to_thread(self._begin, fleet())
             emit([self._health(f"to {clean_line(str(self._folder))}")])
             while True:
                 await self._news.wait()

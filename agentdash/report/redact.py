@@ -65,6 +65,12 @@ class Redaction:
             case e.TurnEnded():
                 message = self._instead("message", event.message) if event.message else None
                 return replace(event, message=message, error=self._instead("error", event.error) if event.error else None)
+            case e.LineSkipped():
+                return replace(event, detail="")
+            case e.ScreenRead():
+                self._learn(event.text)
+            case e.TroubleLogged():
+                return replace(event, text=self._instead("error", event.text))
             case e.PaneDrawn():
                 for line in event.screen:
                     self._learn(line)
@@ -108,7 +114,8 @@ class Redaction:
 
     def snapshot(self, snapshot: Snapshot) -> Snapshot:
         """A snapshot as it may be shown."""
-        return replace(snapshot, workers=tuple(self.worker(worker) for worker in snapshot.workers))
+        sources = tuple(replace(source, detail=without_home(source.detail)) for source in snapshot.sources)
+        return replace(snapshot, workers=tuple(self.worker(worker) for worker in snapshot.workers), sources=sources)
 
     def worker(self, worker: Worker) -> Worker:
         """A worker as it may be shown."""

@@ -121,7 +121,8 @@ def tell(thread: str, tape: Tape, *, redact: bool, over: bool, progress: Callabl
         if number % 500 == 0:
             progress(tape.offset)
     members = [member for worker in snapshot.workers if (member := teller.members.get(worker.id)) is not None]
-    rows, left_out = teller.rows, max(0, len(teller.rows) - _FIRST - _LAST)
+    rows = sorted(teller.rows, key=lambda row: row.at)  # what settled, and what was nested in a script, is told late
+    left_out = max(0, len(rows) - _FIRST - _LAST)
     if left_out:
         rows = [*rows[:_FIRST], *rows[-_LAST:]]
     notes = [f"{member.worker.name}: {note}" for member in members for note in member.worker.notes]
@@ -164,8 +165,11 @@ class _Teller:
         member.worker = worker
         if not member.periods or member.periods[-1].state is not worker.state:
             bad = worker.state.needs_you or worker.state is State.EXITED
-            member.periods.append(Period(at, worker.state, worker.judged.why))
-            self.rows.append(Row(at, worker.name, "state", worker.judged.why, worker.state, bad))
+            spell = worker.history[-1] if worker.history else None  # it may have settled some time ago
+            since = min(at, spell.since) if spell and spell.state == worker.state else at
+            since = max(since, member.periods[-1].since if member.periods else since)
+            member.periods.append(Period(since, worker.state, worker.judged.why))
+            self.rows.append(Row(since, worker.name, "state", worker.judged.why, worker.state, bad))
         for original, finding in zip(seen.sandbox.findings, worker.sandbox.findings, strict=True):
             cause = (original.kind, original.message)
             if cause not in member.found:

@@ -96,7 +96,7 @@ class LibraryApp(Dressed[Picked | None]):
         self.shelf.put(entry for entry in islice(self._library.entries(), _AT_ONCE) if entry.key not in self.shelf.entries)
         self._arrange()
         self.run_worker(self._fill, thread=True, name="fill")
-        self.set_interval(_ARRANGED, self._settle)
+        self.set_interval(_ARRANGED, self.settle)
 
     # ---------------------------------------------------------------- reading
 
@@ -112,7 +112,7 @@ class LibraryApp(Dressed[Picked | None]):
         worker = get_current_worker()
         listed = list(self._library.entries())
         self.post_message(self.Listed(listed))
-        known = self.shelf.entries
+        known = {key: self._library.again(entry) for key, entry in self.shelf.entries.items() if entry.depth != "listed"}
         began = told = time.monotonic()
         portion: list[Entry] = []
         read = 0
@@ -133,7 +133,7 @@ class LibraryApp(Dressed[Picked | None]):
         self._rate = event.rate
         self.draw()
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Families come together, and the filter meets what is known by now."""
         if self.shelf.stale:
             self._arrange()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from agentdash.clock import SystemClock
 from agentdash.codex.home import CodexHome
 from agentdash.config import Config
+from agentdash.facts.fleet import Fleet
 from agentdash.facts.worker import Snapshot, State, Worker
 from agentdash.hub import Hub
 from agentdash.judge.picture import picture
@@ -45,6 +46,10 @@ def shown(worker: Worker) -> Shown:
     return Shown(worker.state, sandbox.verdict, kinds, str(worker.pane.key) if worker.pane else None, sandbox.got.seccomp)
 
 
+def rows(snapshot: Snapshot) -> dict[str, Shown]:
+    return {w.id: shown(w) for w in snapshot.workers if w.kind == "codex-thread"}
+
+
 def over(snapshot: Snapshot) -> bool:
     """A parent and two children, all of them through."""
     threads = [w for w in snapshot.workers if w.kind == "codex-thread"]
@@ -58,7 +63,7 @@ async def test_a_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) 
     clock = SystemClock()
     recorder = Recorder(tmp_path, clock, version="test", host="here")
     config = Config(codex_home=lab.home, socket_paths=(lab.tmux,))
-    hub = Hub([*live_sources(config, clock), recorder], clock, recorder.take)
+    hub = Hub([*live_sources(config, clock), recorder], clock, observer=recorder.take)
     seen: list[Snapshot] = []
     running = asyncio.create_task(hub.run())
     try:
@@ -81,20 +86,18 @@ async def test_a_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) 
     family = find_family(CodexHome(lab.home), parent)
     assert len(family.paths) == 3
     cursor = Cursor(family_tape(family, strands(tmp_path, family, time.time() + 3_600)()))
-    past: list[tuple[float, dict[str, Shown]]] = []
+    past: list[tuple[float, Fleet]] = []
     while (beat := cursor.advance()) is not None:
-        if beat.at <= seen[-1].at:
-            past.append((beat.at, {w.id: shown(w) for w in picture(cursor.fleet, beat.at).workers}))
+        past.append((beat.at, cursor.fleet))
 
     for snapshot in seen:
-        near = [rows for at, rows in past if abs(at - snapshot.at) <= SKEW]
-        before = [rows for at, rows in past if at <= snapshot.at - SKEW][-1:]
-        for worker in snapshot.workers:
-            if worker.kind == "codex-thread":
-                told = {rows.get(worker.id) for rows in (*before, *near)}
-                assert shown(worker) in told, (worker.name, snapshot.at, shown(worker), told)
-    last = {w.id: shown(w) for w in seen[-1].workers if w.kind == "codex-thread"}
-    assert {thread: row for thread, row in past[-1][1].items() if thread in last} == last
+        before = [fleet for at, fleet in past if at <= snapshot.at - SKEW][-1:]
+        near = [fleet for at, fleet in past if abs(at - snapshot.at) <= SKEW]
+        told = [rows(picture(fleet, snapshot.at)) for fleet in (*before, *near)]
+        for thread, row in rows(snapshot).items():
+            assert row in [then.get(thread) for then in told], (thread, snapshot.at, told)
+    last = rows(seen[-1])
+    assert rows(picture([fleet for at, fleet in past if at <= seen[-1].at][-1], seen[-1].at)) == last
     assert {row.findings for row in last.values()} == {(), ("denied-filesystem",)}
     assert last[parent].pane is not None
     assert 2 in {row.seccomp for row in last.values()}

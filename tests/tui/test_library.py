@@ -35,7 +35,7 @@ async def settled(pilot):
     """Returns when everything has been read and drawn."""
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
-    pilot.app._arrange()
+    pilot.app.settle()
     await pilot.pause()
 
 

@@ -153,6 +153,18 @@ def test_what_was_written_just_now_is_not_called_left(tmp_path: Path) -> None:
     assert [entry.state for entry in filled(library_of(home))] == [State.RUNNING]
 
 
+def test_what_has_changed_is_read_again(tmp_path: Path) -> None:
+    home = CodexHome(tmp_path)
+    path = write(home, META, event("task_started", turn_id="t"), ASKED)
+    library = library_of(home)
+    (entry,) = filled(library)
+    assert library.again(entry) is entry
+    with path.open("ab") as file:
+        file.write(event("task_complete", turn_id="t", last_agent_message="done") + b"\n")
+    (entry,) = library.fill([library.begin(library.again(entry))], tuple)
+    assert entry.state is State.COMPLETED
+
+
 # ---------------------------------------------------------------- filter
 
 ENTRY = Entry(
