@@ -118,14 +118,14 @@ def find_rollouts(home: CodexHome, targets: Iterable[str]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def check(paths: Sequence[Path], done: Callable[[Path], None] = lambda _: None) -> CheckReport:
+def check(paths: Iterable[Path], done: Callable[[Path], None] = lambda _: None) -> CheckReport:
     """Audits rollouts, in the order given; helper threads of Codex are left out. Children are held against their parents among them.
 
     Args:
         paths: the files.
         done: is told of each when it has been read.
     """
-    threads = _audit(paths, done)
+    threads = _audit(tuple(paths), done)
     verdicts = Counter(t.verdict for t in threads)
     kinds = Counter(kind for t in threads for kind in {f.kind for f in t.findings})
     unreadable = sum(t.problem is not None for t in threads)
@@ -181,13 +181,15 @@ def _read_all(paths: Sequence[Path]) -> Iterator[Fleet | ThreadReport]:
     if processors == 1 or sum(map(size_of, paths)) < _MUCH:
         yield from map(_read, paths)
         return
-    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - few homes are large
+    from multiprocessing import Pool  # noqa: PLC0415 - few homes are large
 
-    with ProcessPoolExecutor(processors, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
-        try:
-            yield from pool.map(_read, paths, chunksize=4)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-c is for the one who started them, and ends them with it
+    try:
+        pool = Pool(processors)
+    finally:
+        signal.signal(signal.SIGINT, interrupt)
+    with pool:
+        yield from pool.imap(_read, paths, chunksize=4)
 
 
 def size_of(path: Path) -> int:
