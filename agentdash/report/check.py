@@ -183,11 +183,11 @@ def _read_all(paths: Sequence[Path]) -> Iterator[Fleet | ThreadReport]:
         return
     from multiprocessing import Pool  # noqa: PLC0415 - few homes are large
 
-    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-c is for the one who started them, and ends them with it
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # they inherit this: ctrl-c is for the one who started them, and ends them
     try:
         pool = Pool(processors)
     finally:
-        signal.signal(signal.SIGINT, interrupt)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     with pool:
         yield from pool.imap(_read, paths, chunksize=4)
 
