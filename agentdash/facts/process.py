@@ -67,6 +67,8 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
     rollouts: tuple[str, ...] = ()
     """Rollout files that it holds open (agents only): it writes these threads, in every version. Linux and macOS, own processes."""
     zombie: bool = False
+    exit_code: int | None = None
+    """Of a zombie that ended by itself: tmux 3.3 leaves some of a pane's programs so, and knows nothing of how they ended."""
     cpu: float = 0.0
     """CPU seconds used so far; refreshed with the process's other facts, so compare over time only."""
     io: int = 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from agentdash.facts.events import ScreenRead, SessionSeen
 from agentdash.facts.fleet import Fleet, Tenant, Trouble
 from agentdash.facts.pane import Pane
@@ -30,6 +32,7 @@ def judge_pane(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> Judged:
     if source is not None and not source.ok:
         text = f"its tmux server cannot be asked: {source.detail}"
         return Judged(State.UNREACHABLE, source.at, text, (Evidence("tmux", source.at, "server-gone", source.detail),))
+    pane = _with_status(fleet, pane)
     if pane.dead or (tenant is not None and tenant.gone_at is not None):
         return _gone(fleet, pane, tenant)
     reading, session = fleet.readings.get(pane.key), _session(fleet, pane, tenant)
@@ -65,6 +68,14 @@ def _ending(pane: Pane, tenant: Tenant | None) -> tuple[float, str, Evidence]:
     at = (tenant.gone_at if tenant else None) or 0.0
     text = f"{tenant.agent} (pid {tenant.key.pid}) is gone from the pane" if tenant else "it is gone"
     return at, text, Evidence("process", at, "worker-gone", text)
+
+
+def _with_status(fleet: Fleet, pane: Pane) -> Pane:
+    """A dead pane whose server has not collected its program yet: that is a zombie, and the kernel knows how it ended."""
+    if not pane.dead or pane.dead_status is not None or pane.dead_signal is not None:
+        return pane
+    code = next((p.exit_code for p in fleet.processes.values() if p.pid == pane.pid and p.zombie), None)
+    return pane if code is None else replace(pane, dead_status=code)
 
 
 def _died(pane: Pane) -> str:

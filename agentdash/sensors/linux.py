@@ -43,6 +43,8 @@ class Stat(msgspec.Struct, frozen=True):
     """Seconds used so far, user and system."""
     image: int = 0
     """Address of its arguments: another one after every exec, the parent's own in a fork that has not called exec. 0: not told."""
+    status: int | None = None
+    """Of a zombie: how it ended, as `wait` would tell it. None: not a zombie, or not to be known."""
 
 
 def booted() -> float:
@@ -62,6 +64,7 @@ def stat(pid: int) -> Stat | None:
         int(fields[19]) / _TICK,
         (int(fields[11]) + int(fields[12])) / _TICK,
         int(fields[45]),
+        int(fields[49]) if fields[0] == b"Z" and len(fields) > 49 else None,
     )
 
 

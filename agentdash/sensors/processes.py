@@ -234,7 +234,11 @@ class ProcessSensor:
         cwd, rollouts = _clean(system.cwd(pid)) or old.cwd, self._rollouts(pid, seen)
         io = system.io(pid) if slowly and seen.agent is None else old.io
         changed |= cwd != old.cwd or rollouts != old.rollouts or io - old.io >= _IO
-        return replace(old, ppid=stat.ppid, zombie=stat.zombie, cpu=stat.cpu, io=io, cwd=cwd, rollouts=rollouts) if changed else None
+        return (
+            replace(old, ppid=stat.ppid, zombie=stat.zombie, exit_code=_code(stat), cpu=stat.cpu, io=io, cwd=cwd, rollouts=rollouts)
+            if changed
+            else None
+        )
 
     def _read(self, pid: int, seen: _Seen) -> Process:
         stat, agent = seen.stat, seen.agent
@@ -301,6 +305,11 @@ class ProcessSensor:
         hidden = sum(process.env is None and not process.zombie for process in followed)
         detail = f"{len(followed)} followed" + (f", {hidden} not readable" if hidden else "")
         return SourceSeen(at=at, name="processes", ok=True, detail=detail)
+
+
+def _code(stat: Stat) -> int | None:
+    """How a zombie ended, where it was not by a signal."""
+    return None if stat.status is None or stat.status & 0x7F else stat.status >> 8
 
 
 def _clean(path: str | None) -> str | None:

@@ -247,6 +247,12 @@ def test_a_dead_pane() -> None:
     assert (found.state, found.judged.why) == (State.EXITED, "exit code 3")
 
 
+def test_a_dead_pane_whose_program_nobody_has_collected() -> None:
+    zombie = process(10, started=80.0, zombie=True, exit_code=4)
+    assert worker(opencode(), pane(dead=True)).judged.why == "exit code unknown"
+    assert worker(opencode(), pane(dead=True), zombie).judged.why == "exit code 4"
+
+
 def test_a_lost_server() -> None:
     lost = e.SourceSeen(at=130, name="tmux", ok=False, detail="no server running on /tmp/tmux-0/default")
     assert worker(opencode(), lost).state is State.UNREACHABLE
