@@ -25,6 +25,9 @@ _APART: Final = 0.025
 """Seconds of work between two checkpoints, so that any beat is as near as that."""
 _MOST: Final = 2_000
 """Checkpoints kept. When there are more, every second one goes, and the next are twice as far apart."""
+_BIG: Final = 8 << 20
+_HEADSTART: Final = 0.4
+"""Bytes of files so big that the first screen is to be there before they are read, and the seconds that it is given."""
 _POLL: Final = 0.5
 """Seconds between two looks at files that have been read to their end."""
 
@@ -73,6 +76,8 @@ class Index:
     def run(self) -> None:
         """Reads the tape, and what is added to it, until stopped. For a thread."""
         self._stopped.clear()
+        if self._size > _BIG and not self.times:
+            self._stopped.wait(_HEADSTART)
         try:
             while not self._stopped.is_set():
                 self.read()

@@ -93,7 +93,7 @@ async def _seeks(session: Path) -> None:
         player.seek(random.random())
         picture(player._cursor.fleet, clock.now(), memo)
         taken.append((time.perf_counter() - start) * 1000)
-        if player.index.complete and not after:
+        if taken is after and len(after) == 1:
             print(f"index                {time.perf_counter() - began:.1f} s, {len(player.index.times)} beats")
     print(f"seek while indexing  {spread(during)} (at most 1000)")
     print(f"seek afterwards      {spread(after)} (at most 100)")
