@@ -14,11 +14,14 @@ from agentdash import __version__
 from agentdash.cli.family import family_of
 from agentdash.config import Config, journal_folder
 from agentdash.facts.text import clean_line
+from agentdash.facts.worker import Snapshot
 from agentdash.replay.family import Family
 from agentdash.replay.journal import strands
 from agentdash.replay.tape import Tape, family_tape
 
 _FORMATS = (".html", ".md", ".cast")
+_LONGEST = 180.0
+"""Seconds of the longest cast: a longer session goes by faster."""
 _FRESH = 60.0
 """Seconds after its last line for which a session may still be going on."""
 
@@ -35,12 +38,16 @@ def export(target: str, config: Config, file: Path, *, redact: bool, force: bool
         raise click.UsageError(f"{clean_line(str(file))}: an export ends in {', '.join(_FORMATS)}")
     family = family_of(target, config)
     now = time.time()
-    tape = family_tape(family, strands(journal or journal_folder(), family, now)())
+    recorded = strands(journal or journal_folder(), family, now)
+
+    def make() -> Tape:
+        return family_tape(family, recorded())
+
     over = now - max((path.stat().st_mtime for path in family.paths if path.exists()), default=0.0) > _FRESH
     if file.suffix == ".cast":
-        written = asyncio.run(_cast(tape, config, redact=redact, over=over, gap=gap))
+        written = asyncio.run(_cast(make, config, redact=redact, over=over, gap=gap))
     else:
-        written = _report(family, tape, file.suffix, redact=redact, over=over)
+        written = _report(family, make(), file.suffix, redact=redact, over=over)
     try:
         with file.open("wb" if force else "xb") as out:
             out.write(written)
@@ -61,16 +68,21 @@ def _report(family: Family, tape: Tape, suffix: str, *, redact: bool, over: bool
     return (without_home(text) if redact else text).encode()
 
 
-async def _cast(tape: Tape, config: Config, *, redact: bool, over: bool, gap: float) -> bytes:
+async def _cast(make: Callable[[], Tape], config: Config, *, redact: bool, over: bool, gap: float) -> bytes:
     from agentdash.report.redact import Redaction
-    from agentdash.report.story import scenes
+    from agentdash.report.story import length, scenes
     from agentdash.tui.cast import cast
     from agentdash.tui.options import Options
 
     redaction = Redaction() if redact else None
-    seen = (scene.snapshot for scene in scenes(tape, redaction, over=over))
+
+    def shown(see: Callable[[], Snapshot]) -> Callable[[], Snapshot]:
+        return (lambda: redaction.snapshot(see())) if redaction else see
+
+    seen = ((scene.at, shown(scene.see)) for scene in scenes(make(), redaction, over=over))
     options = Options(config.ascii, config.theme or "dark", banner="REPLAY")
-    return b"".join([line async for line in cast(map(redaction.snapshot, seen) if redaction else seen, options, gap)])
+    pace = max(1.0, length(make(), gap) / _LONGEST)
+    return b"".join([line async for line in cast(seen, options, gap, pace)])
 
 
 def _progress(family: Family) -> Callable[[float], None]:

@@ -80,7 +80,21 @@ class Scene(NamedTuple):
 
     at: float
     events: Sequence[e.Event]
-    snapshot: Snapshot
+    see: Callable[[], Snapshot]
+    """Draws it: who skips a scene need not."""
+
+
+def length(tape: Tape, gap: float) -> float:
+    """Seconds that a tape takes to play.
+
+    Args:
+        gap: seconds that nothing happens for count as at most so many.
+    """
+    played, before = 0.0, None
+    while (beat := tape.next()) is not None:
+        played += min(gap, beat.at - before) if before is not None else 0.0
+        before = beat.at
+    return played
 
 
 def scenes(tape: Tape, redaction: Redaction | None, *, over: bool) -> Iterator[Scene]:
@@ -89,18 +103,16 @@ def scenes(tape: Tape, redaction: Redaction | None, *, over: bool) -> Iterator[S
     Args:
         over: whether nobody holds these threads any more; then one look behind the end says who was left.
     """
-    cursor, memo, last = Cursor(tape), Memo(), Snapshot(0.0)
+    cursor, memo = Cursor(tape), Memo()
+
+    def see() -> Snapshot:
+        return picture(cursor.fleet, cursor.at, memo)
+
     while (beat := cursor.advance()) is not None:
-        if not all(isinstance(event, _QUIET) for event in beat.events):
-            last = picture(cursor.fleet, beat.at, memo)
-        yield _scene(beat.at, beat.events, last, redaction)
+        yield Scene(beat.at, redaction.events(beat.events) if redaction else beat.events, see)
     if over and cursor.number:
         cursor.close()
-        yield _scene(cursor.at, (), picture(cursor.fleet, cursor.at, memo), redaction)
-
-
-def _scene(at: float, events: Sequence[e.Event], snapshot: Snapshot, redaction: Redaction | None) -> Scene:
-    return Scene(at, redaction.events(events) if redaction else events, snapshot)
+        yield Scene(cursor.at, (), see)
 
 
 def tell(thread: str, tape: Tape, *, redact: bool, over: bool, progress: Callable[[float], None]) -> Story:
@@ -116,8 +128,10 @@ def tell(thread: str, tape: Tape, *, redact: bool, over: bool, progress: Callabl
     began = at = 0.0
     snapshot = Snapshot(0.0)
     for number, scene in enumerate(scenes(tape, redaction, over=over)):
-        began, at, snapshot = began or scene.at, scene.at, scene.snapshot
-        teller.tell(scene)
+        if not scene.events or not all(isinstance(event, _QUIET) for event in scene.events):
+            snapshot = scene.see()
+        began, at = began or scene.at, scene.at
+        teller.tell(scene, snapshot)
         if number % 500 == 0:
             progress(tape.offset)
     members = [member for worker in snapshot.workers if (member := teller.members.get(worker.id)) is not None]
@@ -142,9 +156,9 @@ class _Teller:
         self.members: dict[str, Member] = {}
         self.rows: list[Row] = []
 
-    def tell(self, scene: Scene) -> None:
+    def tell(self, scene: Scene, snapshot: Snapshot) -> None:
         """One scene further."""
-        shown = [(worker, self._shown(worker)) for worker in scene.snapshot.workers]
+        shown = [(worker, self._shown(worker)) for worker in snapshot.workers]
         names = {worker.id: worker.name for _, worker in shown}
         for event in scene.events:
             if isinstance(event, e.ThreadEvent):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from io import StringIO
 from typing import Final
 
@@ -31,45 +31,45 @@ class _Nothing:
         yield Snapshot(0.0)
 
 
-async def cast(snapshots: Iterator[Snapshot], options: Options, gap: float) -> AsyncIterator[bytes]:
+async def cast(scenes: Iterator[tuple[float, Callable[[], Snapshot]]], options: Options, gap: float, pace: float) -> AsyncIterator[bytes]:
     """The lines of the file.
 
     Args:
-        snapshots: what could be seen, in the order of time.
+        scenes: what can be seen from which time on, in the order of time; only what becomes a frame is asked for.
         gap: seconds that nothing happens for count as at most so many.
+        pace: how many of these seconds go by in one of the recording.
     """
-    first = next(snapshots, Snapshot(0.0))
-    clock = VirtualClock(first.at)
+    clock = VirtualClock(0.0)
     app = AgentDash(_Nothing(), clock, options=options)
     painter = _Painter()
+
+    def show(at: float, snapshot: Snapshot) -> None:
+        clock.set(now=at, paused=True)
+        app.take(snapshot)
+
     async with app.run_test(size=_SIZE) as pilot:
-        header = {"version": 2, "width": _SIZE[0], "height": _SIZE[1], "timestamp": int(first.at), "title": "agentdash"}
-        yield msgspec.json.encode(header) + b"\n"
-        played, drawn, before = 0.0, -_SPACING, first.at
-        for snapshot in _with_first(first, snapshots):
-            played += min(gap, max(0.0, snapshot.at - before))
-            before = snapshot.at
-            clock.set(now=snapshot.at, paused=True)
-            app.take(snapshot)
+        played, drawn, before = 0.0, -_SPACING, 0.0
+        see: Callable[[], Snapshot] | None = None
+        for at, see in scenes:
+            if before:
+                played += min(gap, max(0.0, at - before)) / pace
+            else:
+                header = {"version": 2, "width": _SIZE[0], "height": _SIZE[1], "timestamp": int(at), "title": "agentdash"}
+                yield msgspec.json.encode(header) + b"\n"
+            before = at
             if played - drawn < _SPACING:
                 continue
+            show(at, see())
             await pilot.pause()
             if paint := painter.paint(app.screen._compositor.render_strips()):
                 drawn = played
                 yield msgspec.json.encode([round(played, 3), "o", paint]) + b"\n"
-        await pilot.pause()
-        if paint := painter.paint(app.screen._compositor.render_strips()):
-            yield msgspec.json.encode([round(played + _SPACING, 3), "o", paint]) + b"\n"
-        yield msgspec.json.encode([round(played + _END, 3), "o", "\x1b[0m"]) + b"\n"
-
-
-def _with_first(first: Snapshot, others: Iterator[Snapshot]) -> Iterator[Snapshot]:
-    yield first
-    last = first
-    for snapshot in others:
-        if (snapshot.workers, snapshot.sources) != (last.workers, last.sources):
-            yield snapshot
-            last = snapshot
+        if see is not None:
+            show(before, see())
+            await pilot.pause()
+            if paint := painter.paint(app.screen._compositor.render_strips()):
+                yield msgspec.json.encode([round(played + _SPACING, 3), "o", paint]) + b"\n"
+            yield msgspec.json.encode([round(played + _END, 3), "o", "\x1b[0m"]) + b"\n"
 
 
 class _Painter:

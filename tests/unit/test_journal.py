@@ -19,9 +19,14 @@ from agentdash.facts.fleet import Fleet
 from agentdash.facts.kin import Kinship
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.process import Process, ProcessKey
+from agentdash.hub import Known
 from agentdash.judge.fold import fold
-from agentdash.replay.journal import RECORDED, JournalReader, Packer, ScreenChanged, known, overlapping, parts
+from agentdash.replay.family import Family
+from agentdash.replay.journal import RECORDED, JournalReader, Packer, ScreenChanged, known, overlapping, parts, strands
+from agentdash.replay.player import Player
 from agentdash.replay.recorder import Limits, Recorder
+from tests.unit.rollout_files import BORN, THREAD, line
+from tests.unit.test_library import META
 
 NOW = 1_795_204_800.0
 KEY = PaneKey("default", "%1")
@@ -256,3 +261,23 @@ def test_a_screen_that_shrinks_and_grows() -> None:
     assert isinstance(packed[1], ScreenChanged)
     back = reader.read([b"{}", *(e.encode(event) for event in packed if event)])
     assert [x.screen for x in back if isinstance(x, e.PaneDrawn)] == screens
+
+
+async def test_a_player_shows_panes_as_they_were(tmp_path: Path) -> None:
+    """Also after going back, and as if the pane had never been once the recording is over."""
+    await Bench(tmp_path / "journal").record(STORY)
+    path = tmp_path / f"rollout-2026-11-20T19-59-47-{THREAD}.jsonl"
+    path.write_bytes(META + b"\n" + line("event_msg", {"type": "user_message", "message": "go"}, second=10) + b"\n")
+    with path.open("ab") as file:
+        file.write(line("event_msg", {"type": "agent_message", "message": "done"}, second=30) + b"\n")
+    os.utime(path, (BORN + 30, BORN + 30))
+    family = Family(THREAD, (path,))
+    player = Player(family, VirtualClock(0), more=strands(tmp_path / "journal", family, NOW + 1e6))
+    player.index.read()
+    shown = []
+    for at in (NOW + 1.5, NOW + 3.5, NOW + 1.5, NOW + 5.5, BORN + 25):
+        player.seek_time(at)
+        (known,) = await player.look(Fleet())
+        assert isinstance(known, Known)
+        shown.append([pane.screen[2] if len(pane.screen) > 2 else "" for pane in known.fleet.panes.values()])
+    assert shown == [["c"], ["changed"], ["c"], ["it"], []]

@@ -71,7 +71,7 @@ PRINTED = response("function_call_output", call_id="c1", output="Exit code: 0\nO
 def test_a_row_says_what_check_says(tmp_path: Path, version: str) -> None:
     paths = sorted(RECORDINGS.glob(f"{version}/*/*.jsonl"))
     home = home_of(tmp_path, *paths)
-    told = {t.id: t for t in check(home.rollouts()).threads if t.problem is None}
+    told = {t.id: t for t in check(list(home.rollouts())).threads if t.problem is None}
     rows = {entry.id: entry for entry in filled(library_of(home)) if not entry.helper}
     assert rows.keys() == told.keys()
     for thread, entry in rows.items():
