@@ -157,7 +157,7 @@ def _filesystem_narrower(seen: Seen) -> Finding | None:
 def _lost(seen: Seen) -> tuple[str, ...]:
     """What the policy lets be written and the command cannot write."""
     lost = seen.applied.grants_less_than(seen.policy) if seen.applied is not None else ()
-    return lost or (() if seen.sighting.nested else seen.sighting.unwritable)
+    return lost or seen.sighting.unwritable
 
 
 def _filesystem_wider(seen: Seen) -> Finding | None:

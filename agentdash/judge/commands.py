@@ -104,7 +104,7 @@ def _sighting(thread: Thread, process: Process, around: Surroundings, at: float)
     call, known = env.get("CODEX_TOOL_CALL_ID"), _call(thread, env.get("CODEX_TOOL_CALL_ID"))
     in_force = policy_at(thread, process.key.started)
     policy = thread.policies[in_force].policy if in_force >= 0 else Policy()
-    mounts = kernel.mnt if kernel else None
+    mounts = kernel.mnt if kernel and kernel.mnt != own.mnt else None  # those that its Codex has too are no sandbox of its making
     return Sighting(
         source="environment",
         policy=in_force,

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.facts import events as e
+from agentdash.facts.mounts import Mount
 from agentdash.facts.policy import Network, Policy, Rule
 from agentdash.facts.process import Kernel
 from agentdash.facts.worker import Worker
@@ -323,3 +324,48 @@ def test_denied_though_nothing_should_deny() -> None:
 def test_only_the_users_own_commands_were_seen() -> None:
     own = e.CallStarted(thread=T, at=102, line=5, call="u1", kind="command", tool="shell", text=PROBE, by_user=True)
     assert worker(begun(), own, ended("u1", "flag=\nsandbox=\n"), looked(110)).sandbox.verdict == "unverified"
+
+
+# ---------------------------------------------------------------- mounts
+
+
+BOUND = (
+    Mount(1, 0, "/", read_only=True),
+    Mount(2, 1, CWD),
+    Mount(3, 1, "/tmp"),
+    Mount(4, 1, "/dev", fstype="tmpfs"),
+)
+
+
+def mounted(policy: Policy, mounts: tuple[Mount, ...], *, codex: Kernel = HOST) -> list[tuple[str, str]]:
+    """The findings of a command that lives among these mounts, and their first words."""
+    story = (
+        begun(policy=policy),
+        called(),
+        e.HostSeen(at=90, platform="linux", kernel=HOST),
+        process(50, started=90.0, agent="codex", kernel=codex),
+        e.MountsSeen(at=103, namespace=2, mounts=mounts),
+        process(
+            77, 50, started=104.0, kernel=BOXED, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1", "HOME": "/home/dev", **NETWORK}
+        ),
+        looked(110),
+    )
+    return [(f.kind, f.direction) for f in worker(*story).sandbox.findings]
+
+
+def test_mounts_as_the_policy_has_it() -> None:
+    assert mounted(WORKSPACE, BOUND) == []
+
+
+def test_mounts_that_let_less_be_written() -> None:
+    bigger = replace(WORKSPACE, rules=(*WORKSPACE.rules, Rule("/srv/data", "write")))
+    assert mounted(bigger, BOUND) == [("filesystem-narrower", "stricter")]
+    assert mounted(bigger, (*BOUND, Mount(5, 1, "/mnt/disk/data"))) == []  # /srv/data may be a link to it
+
+
+def test_mounts_that_let_more_be_written() -> None:
+    assert mounted(WORKSPACE, (Mount(1, 0, "/"), *BOUND[1:])) == [("filesystem-wider", "looser")]
+
+
+def test_mounts_of_a_container_around_codex_are_no_sandbox() -> None:
+    assert mounted(replace(FULL, network=Network.UNKNOWN), BOUND, codex=BOXED) == []
