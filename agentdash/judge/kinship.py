@@ -22,6 +22,7 @@ from agentdash.judge.ancestry import Tree, is_daemon
 from agentdash.judge.commands import is_command, thread_of
 
 _TUI_ORIGINATORS = ("codex-tui", "codex_cli_rs")
+_LEFT = "its Codex ran in the pane, and has left it"
 _EARLY = 5.0
 """Seconds by which a thread's stated time may precede its TUI's start: clocks and rounding."""
 _PROMPT = 24
@@ -101,7 +102,21 @@ def _panes(fleet: Fleet, owners: dict[str, Owned], tree: Tree) -> dict[str, Plac
                 placed[hit[0].id] = Placed(pane.key, hit[1])
                 free.remove(hit[0])
                 tuis.remove((pane, process))
-    return placed
+    return placed | _left_behind(fleet, [t for t in roots if t.id not in placed], {p.key for p in placed.values()})
+
+
+def _left_behind(fleet: Fleet, threads: Iterable[Thread], taken: set[PaneKey]) -> dict[str, Placed]:
+    """Threads whose Codex was the last worker CLI in their pane, and has left it: they are still the pane's."""
+    found: dict[str, Placed] = {}
+    for thread in threads:
+        was = fleet.kin.panes.get(thread.id)
+        if was is None or was.key not in fleet.panes or was.key in taken:
+            continue
+        tenant = fleet.tenants.get(was.key)
+        if tenant is not None and tenant.agent == "codex" and tenant.gone_at is not None:
+            found[thread.id] = was if was.by == _LEFT else Placed(was.key, _LEFT)
+            taken.add(was.key)
+    return found
 
 
 def _named(pane: Pane, process: Process, free: list[Thread], tuis: list[tuple[Pane, Process]]) -> tuple[Thread, str] | None:

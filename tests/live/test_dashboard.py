@@ -63,12 +63,12 @@ async def test_an_approval_is_waited_for_and_given(codex: OpenLab) -> None:
     async with watching(lab) as seen:
         pane = await lab.tui()
         pane.submit("[[ask]] go")
-        waiting = await seen.until(lambda w: w.state is State.WAITING_APPROVAL)
+        waiting = await seen.until(lambda w: w.kind == "codex-thread" and w.state is State.WAITING_APPROVAL)
         assert "touch allowed" in waiting.judged.why
         asked_once = json.loads(await asyncio.to_thread(status, lab))
         assert [w["state"] for w in asked_once["workers"]] == ["waiting-approval"]
         pane.keys("y")
-        running = await seen.until(lambda w: w.state is State.RUNNING and bool(w.pids))
+        running = await seen.until(lambda w: w.kind == "codex-thread" and w.state is State.RUNNING and bool(w.pids))
         assert running.id == waiting.id
         done = await seen.until(lambda w: w.state is State.COMPLETED)
         # 0.169: an approved command runs on the host and still carries the policy's flag
@@ -84,7 +84,7 @@ async def test_an_exec_that_is_killed_has_exited(codex: OpenLab) -> None:
     lab = codex({"work": [{"run": "sleep 60"}, {"say": "never"}]})
     async with watching(lab) as seen:
         lab.exec("[[work]] go")
-        running = await seen.until(lambda w: w.state is State.RUNNING and bool(w.pids))
+        running = await seen.until(lambda w: w.kind == "codex-thread" and w.state is State.RUNNING and bool(w.pids))
         for process in psutil.process_iter(["cmdline"]):
             if "[[work]] go" in (process.info["cmdline"] or ()):
                 os.kill(process.pid, signal.SIGKILL)

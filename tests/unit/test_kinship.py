@@ -193,3 +193,15 @@ def test_mounts_and_state_paths_go_with_the_processes() -> None:
     gone = fleet(seen, e.ProcessGone(at=92.0, key=key), e.ProcessesCounted(at=92.0))
     assert (gone.mounts, gone.state_paths) == ({}, {})
     assert [e.decode(e.encode(event)) for event in seen] == seen
+
+
+def test_a_thread_keeps_the_pane_that_its_codex_has_left() -> None:
+    """As after `codex exec`: one row, not one for the thread and one for the pane."""
+    gone = [e.ProcessGone(at=120, key=ProcessKey(11, 95.0)), *looked(121), *looked(122)]
+    story = (begun(), panes(), tui(), held(110, 11), done(), gone)
+    found = kinship(fleet(*story))
+    assert (found.panes[T].key, found.panes[T].by) == (PANE, "its Codex ran in the pane, and has left it")
+    assert [w.id for w in told(*story).workers] == [T]
+    assert worker(*story).state is State.COMPLETED
+    another = (*story, tui(12, started=125.0), *looked(126))
+    assert {w.id for w in told(*another).workers} == {T, str(PANE)}
