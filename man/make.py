@@ -29,6 +29,7 @@ def page() -> str:
             *_text(app.help or ""),
             ".SH OPTIONS",
             *_options(app, context),
+            f".TP\n.B {_plain('-h, --help')}\nShow what there is, of agentdash or of a command, and exit.",
             ".SH COMMANDS",
             *(line for name, command in _commands(app, context) for line in _command(name, command)),
             ".SH EXIT STATUS",
@@ -66,7 +67,7 @@ def _synopsis(context: click.Context) -> Iterator[str]:
 
 
 def _options(command: click.Command, context: click.Context) -> Iterator[str]:
-    for parameter in command.get_params(context):
+    for parameter in command.params:  # without the one for help, which all have
         if (record := parameter.get_help_record(context)) is not None:
             yield f".TP\n.B {_plain(record[0])}\n{_plain(record[1])}"
 
