@@ -26,6 +26,7 @@ from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.library import LibraryApp
 from agentdash.tui.playback import Playback
 from agentdash.tui.shelf import Shelf
+from screenshots.moving import moving
 
 RECORDINGS: Final = Path(__file__).parents[1] / "tests" / "data" / "recordings"
 
@@ -49,6 +50,19 @@ PICTURES = (
     Picture("replay", (120, 36), 26, ("!",), "past"),
     Picture("library", (120, 36), 0, ("/", *"version:0.1", "enter", "g", "x", "j", "j"), "library"),
 )
+
+FRAMES = (
+    (Picture("moving", (120, 36), 4), 1.5),
+    (Picture("moving", (120, 36), 9), 1.5),
+    (Picture("moving", (120, 36), 14), 1.5),
+    (Picture("moving", (120, 36), 20), 1.5),
+    (Picture("moving", (120, 36), 26), 1.5),
+    (Picture("moving", (120, 36), 44), 3),
+    (Picture("moving", (120, 36), 44, ("!",)), 3),
+    (Picture("moving", (120, 36), 44, ("!", "w")), 6),
+    (Picture("moving", (120, 36), 44, ("!",)), 3),
+)
+"""The picture that moves: its frames, and for how many seconds each is shown."""
 
 
 async def draw(picture: Picture) -> str:
@@ -130,10 +144,16 @@ SCENES: Final[dict[str, Callable[[float], AbstractContextManager[tuple[Hub, Agen
 }
 
 
+async def draw_moving() -> str:
+    """The picture that moves, as SVG."""
+    return moving([await draw(picture) for picture, _ in FRAMES], [seconds for _, seconds in FRAMES])
+
+
 def main(folder: Path) -> None:
     """Draws all of them into `folder`."""
     for picture in PICTURES:
         (folder / f"{picture.name}.svg").write_text(asyncio.run(draw(picture)), "utf-8")
+    (folder / "moving.svg").write_text(asyncio.run(draw_moving()), "utf-8")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import Any, TextIO
 
 import click
 
-from agentdash.cli.fleet import look
+from agentdash.cli.fleet import seen, via_report
 from agentdash.cli.options import FLEET, config_of, options
 from agentdash.cli.output import console
 from agentdash.facts.text import clean_block, clean_line
@@ -43,9 +43,9 @@ def explain(target: str | None, screen: TextIO | None, agent: str | None, title:
         return
     if target is None:
         raise click.UsageError("name a worker (a thread id or its beginning, a pane, a name), or a --screen")
-    snapshot = look(config_of(given), target)
+    snapshot, via = seen(config_of(given), target)
     if as_json:
-        click.echo(document_json(explain_report(snapshot)))
+        click.echo(document_json(explain_report(snapshot, via_report(via))))
         return
     print_explained(snapshot, console(soft_wrap=True))
 

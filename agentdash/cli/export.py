@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
 
 from agentdash import __version__
 from agentdash.cli.family import family_of
+from agentdash.cli.progress import Progress
 from agentdash.config import Config, journal_folder
 from agentdash.facts.text import clean_line
 from agentdash.facts.worker import Snapshot
@@ -44,10 +44,12 @@ def export(target: str, config: Config, file: Path, *, redact: bool, force: bool
         return family_tape(family, recorded())
 
     over = now - max((path.stat().st_mtime for path in family.paths if path.exists()), default=0.0) > _FRESH
-    if file.suffix == ".cast":
-        written = asyncio.run(_cast(make, config, redact=redact, over=over, gap=gap))
-    else:
-        written = _report(family, make(), file.suffix, redact=redact, over=over)
+    size = sum(path.stat().st_size for path in family.paths if path.exists())
+    with Progress("", 0, size) as progress:
+        if file.suffix == ".cast":
+            written = asyncio.run(_cast(make, config, progress, redact=redact, over=over, gap=gap))
+        else:
+            written = _report(family, make(), file.suffix, progress, redact=redact, over=over)
     try:
         with file.open("wb" if force else "xb") as out:
             out.write(written)
@@ -55,11 +57,11 @@ def export(target: str, config: Config, file: Path, *, redact: bool, force: bool
         raise click.UsageError(f"{clean_line(str(file))}: {error.strerror or error}") from error
 
 
-def _report(family: Family, tape: Tape, suffix: str, *, redact: bool, over: bool) -> bytes:
+def _report(family: Family, tape: Tape, suffix: str, progress: Progress, *, redact: bool, over: bool) -> bytes:
     from agentdash.report.redact import without_home
     from agentdash.report.story import tell
 
-    story = tell(family.thread, tape, redact=redact, over=over, progress=_progress(family))
+    story = tell(family.thread, tape, redact=redact, over=over, progress=progress.reach)
     if suffix == ".html":
         from agentdash.report.export_html import html as write
     else:
@@ -68,7 +70,7 @@ def _report(family: Family, tape: Tape, suffix: str, *, redact: bool, over: bool
     return (without_home(text) if redact else text).encode()
 
 
-async def _cast(make: Callable[[], Tape], config: Config, *, redact: bool, over: bool, gap: float) -> bytes:
+async def _cast(make: Callable[[], Tape], config: Config, progress: Progress, *, redact: bool, over: bool, gap: float) -> bytes:
     from agentdash.report.redact import Redaction
     from agentdash.report.story import length, scenes
     from agentdash.tui.cast import cast
@@ -79,19 +81,11 @@ async def _cast(make: Callable[[], Tape], config: Config, *, redact: bool, over:
     def shown(see: Callable[[], Snapshot]) -> Callable[[], Snapshot]:
         return (lambda: redaction.snapshot(see())) if redaction else see
 
-    seen = ((scene.at, shown(scene.see)) for scene in scenes(make(), redaction, over=over))
+    def seen(tape: Tape) -> Iterator[tuple[float, Callable[[], Snapshot]]]:
+        for scene in scenes(tape, redaction, over=over):
+            progress.reach(tape.offset)
+            yield scene.at, shown(scene.see)
+
     options = Options(config.ascii, config.theme or "dark", banner="REPLAY")
     pace = max(1.0, length(make(), gap) / _LONGEST)
-    return b"".join([line async for line in cast(seen, options, gap, pace)])
-
-
-def _progress(family: Family) -> Callable[[float], None]:
-    """Says how far it is, where somebody is there to see it."""
-    size = sum(path.stat().st_size for path in family.paths if path.exists())
-    began = time.monotonic()
-
-    def tell(done: float) -> None:
-        if sys.stderr.isatty() and time.monotonic() - began > 1 and size:
-            click.echo(f"\r{min(99, 100 * done / size):3.0f} % of {size / 1e6:,.0f} MB ", nl=False, err=True)
-
-    return tell
+    return b"".join([line async for line in cast(seen(make()), options, gap, pace)])

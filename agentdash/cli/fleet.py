@@ -47,11 +47,6 @@ class Seen(NamedTuple):
     via: Via | None = None
 
 
-def look(config: Config, target: str | None) -> Snapshot:
-    """The whole fleet, or the workers that `target` means: see `seen`."""
-    return seen(config, target).snapshot
-
-
 def seen(config: Config, target: str | None) -> Seen:
     """The whole fleet, or the workers that `target` means: a thread id or its beginning, a pane, or a name.
 

@@ -18,7 +18,7 @@ class Progress:
     """How many of some things are done, at which rate, and how long the rest will take.
 
     Args:
-        what: the things, `files`.
+        what: the things, `files`; empty where only bytes are counted.
         count: how many there are.
         size: how many bytes they have together.
         out: where to say it; nothing is said unless that is a terminal.
@@ -42,7 +42,11 @@ class Progress:
     def add(self, size: int) -> None:
         """One more is done, of so many bytes."""
         self._done += 1
-        self._read += size
+        self.reach(self._read + size)
+
+    def reach(self, size: int) -> None:
+        """So many bytes are done, all together."""
+        self._read = size
         now = self._now()
         due = self._began + _PATIENCE if self._said is None else self._said + _SPACING
         if now >= due and self._out.isatty():
@@ -52,9 +56,10 @@ class Progress:
     def line(self, seconds: float) -> str:
         """`412 of 2,000 files, 210 of 1,000 MB, 35 MB/s, 23 s left`, after so many seconds."""
         rate = self._read / seconds if seconds else 0.0
-        left = f", {(self._size - self._read) / rate:.0f} s left" if rate else ""
+        left = f", {max(0.0, self._size - self._read) / rate:.0f} s left" if rate else ""
         amount = f"{self._read / 1e6:,.0f} of {self._size / 1e6:,.0f} MB, {rate / 1e6:,.0f} MB/s"
-        return f"{self._done:,} of {self._count:,} {self._what}, {amount}{left}"
+        things = f"{self._done:,} of {self._count:,} {self._what}, " if self._what else ""
+        return f"{things}{amount}{left}"
 
     def _write(self, text: str) -> None:
         self._out.write(text)

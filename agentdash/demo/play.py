@@ -56,7 +56,7 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
     for name, detail in (
         ("codex", "the demo's own sessions"),
         ("processes", "the demo's own"),
-        ("tmux", "2 panes"),
+        ("tmux", "3 panes"),
         ("tmux agents", "1 pane"),
     ):
         yield e.SourceSeen(at=start, name=name, ok=True, detail=detail)
@@ -71,6 +71,10 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
         codex = Process(ProcessKey(pid, told[0].at), 1, "codex", ("codex",), agent="codex", kernel=_HOST)
         yield e.ProcessSeen(at=told[0].at, process=codex)
         yield e.ProcessGone(at=end, key=codex.key)
+        if launcher := tuple(family.get("launcher", ())):
+            key = ProcessKey(pid + 1, told[0].at)
+            yield e.ProcessSeen(at=told[0].at, process=Process(key, pid, launcher[0], launcher, kernel=_HOST))
+            yield e.ProcessGone(at=end, key=key)
         yield from _commands(told, pid, end, family)
     for lost in day["unreadable"]:
         at, path = start + lost["at"], f"/home/dev/.codex/sessions/rollout-{lost['thread']}.jsonl"
@@ -107,11 +111,12 @@ def _family(family: Mapping[str, Any], start: float) -> list[e.ThreadEvent]:
 
 def _commands(told: list[e.ThreadEvent], codex: int, until: float, family: Mapping[str, Any]) -> Iterator[e.Event]:
     """The processes that the calls must have had, with the flags that they printed or else those of their policy."""
-    policies = {x.thread: x.policy for x in told if isinstance(x, e.PolicySet) and x.policy}
+    policies = [x for x in told if isinstance(x, e.PolicySet) and x.policy]
     ends = {x.call: x for x in told if isinstance(x, e.CallEnded)}
     calls = [x for x in told if isinstance(x, e.CallStarted) and x.kind == "command"]
     for number, call in enumerate(calls):
-        end, policy = ends.get(call.call), policies[call.thread]
+        end = ends.get(call.call)
+        policy = next(x.policy for x in reversed(policies) if x.policy and x.thread == call.thread and x.at <= call.at)
         boxed = policy.enforced_by == "codex" and call.escalation is None
         offline = boxed and policy.network is Network.OFF
         printed = flags(call.text, end.output if end else "", call.thread)
@@ -123,9 +128,9 @@ def _commands(told: list[e.ThreadEvent], codex: int, until: float, family: Mappi
         kernel = _KERNELS[family["kernel"]] if "kernel" in family else kernel
         # somebody has to say yes to an escalation before it runs
         begun = call.at if call.escalation is None or end is None else call.at + (end.at - call.at) * 0.8
-        key = ProcessKey(codex + 1 + number, begun)
-        argv = ("/bin/bash", "-lc", call.text)
-        yield e.ProcessSeen(at=begun, process=Process(key, codex, "bash", argv, env=env, kernel=kernel))
+        key = ProcessKey(codex + 2 + number, begun)
+        argv, parent = ("/bin/bash", "-lc", call.text), codex + ("launcher" in family)
+        yield e.ProcessSeen(at=begun, process=Process(key, parent, "bash", argv, env=env, kernel=kernel))
         yield e.ProcessGone(at=end.at if end else until, key=key)
 
 

@@ -12,7 +12,16 @@ from agentdash.facts import worker as w
 from agentdash.facts.state_paths import Installed
 from agentdash.judge.state_paths import before_a_run
 from agentdash.report.check import PolicyReport, policy_report
-from agentdash.report.status import AgentReport, ConfiguredReport, EvidenceReport, GotReport, configured_report, evidence_report, got_report
+from agentdash.report.status import (
+    AgentReport,
+    ConfiguredReport,
+    EvidenceReport,
+    GotReport,
+    ViaReport,
+    configured_report,
+    evidence_report,
+    got_report,
+)
 from agentdash.report.times import iso
 
 
@@ -71,11 +80,13 @@ class ExplainReport(msgspec.Struct):
     schema: Literal["agentdash.explain/1"]
     generated_at: str
     workers: list[ExplainedReport]
+    via: ViaReport | None = None
+    """Null where the fleet was looked at directly."""
 
 
-def explain_report(snapshot: w.Snapshot) -> ExplainReport:
+def explain_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> ExplainReport:
     """The workers of a snapshot, explained."""
-    return ExplainReport("agentdash.explain/1", iso(snapshot.at) or "", [_worker(x, snapshot.installed) for x in snapshot.workers])
+    return ExplainReport("agentdash.explain/1", iso(snapshot.at) or "", [_worker(x, snapshot.installed) for x in snapshot.workers], via)
 
 
 def print_explained(snapshot: w.Snapshot, console: Console) -> None:

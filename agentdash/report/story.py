@@ -115,7 +115,7 @@ def scenes(tape: Tape, redaction: Redaction | None, *, over: bool) -> Iterator[S
         yield Scene(cursor.at, (), see)
 
 
-def tell(thread: str, tape: Tape, *, redact: bool, over: bool, progress: Callable[[float], None]) -> Story:
+def tell(thread: str, tape: Tape, *, redact: bool, over: bool, progress: Callable[[int], None]) -> Story:
     """The whole story.
 
     Args:

@@ -66,6 +66,8 @@ async def test_without_a_status_file_everybody_is_out_of_reach_and_with_one_they
     assert (told.returncode, document["outcome"], document["worker"]["state"]) == (0, "reached", "waiting-approval")
     assert document["via"]["file"] == str(status_file(lab.home))
     assert "old" in told.stderr
+    explained = json.loads(in_sandbox(lab, "explain", f"{lab.tmux} {pane.id}", "--json").stdout)
+    assert (explained["via"]["file"], explained["workers"][0]["state"]) == (document["via"]["file"], "waiting-approval")
 
 
 async def test_a_supervising_codex_reads_that_its_worker_is_blocked_and_by_what(codex: OpenLab, publish: Publish) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import click
 import pytest
@@ -16,7 +17,7 @@ from agentdash.facts.worker import State
 from agentdash.report.schemas import DOCUMENTS
 from agentdash.tui import theme
 from agentdash.tui.keys import GROUPS, KEYS
-from screenshots.make import PICTURES, Picture, draw
+from screenshots.make import PICTURES, Picture, draw, draw_moving
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -88,6 +89,12 @@ def test_themes() -> None:
 def test_pictures_are_current(picture: Picture) -> None:
     """Run `python -m screenshots.make` when a screen has changed on purpose."""
     assert (ROOT / "screenshots" / f"{picture.name}.svg").read_text("utf-8") == asyncio.run(draw(picture))
+
+
+def test_the_picture_that_moves_is_current() -> None:
+    drawn = asyncio.run(draw_moving())
+    assert (ROOT / "screenshots" / "moving.svg").read_text("utf-8") == drawn
+    ElementTree.fromstring(drawn)
 
 
 def test_linked_files_exist() -> None:

@@ -38,6 +38,13 @@ def test_a_terminal_is_told_the_rate_and_what_remains() -> None:
     assert said == ["", "2 of 4 files, 200 of 400 MB, 200 MB/s, 1 s left", "4 of 4 files, 400 of 400 MB, 200 MB/s, 0 s left", ""]
 
 
+def test_bytes_alone() -> None:
+    out, seconds = Terminal(), iter([0.0, 1.0])
+    with Progress("", 0, 300_000_000, out, lambda: next(seconds)) as progress:
+        progress.reach(100_000_000)
+    assert out.getvalue() == "\r\x1b[K100 of 300 MB, 100 MB/s, 2 s left\r\x1b[K"
+
+
 def test_nobody_else_is_told_anything_nor_is_a_terminal_of_what_is_quick() -> None:
     assert shown(io.StringIO(), [1.0, 2.0]) == ""
     assert shown(Terminal(), [0.1, 0.2]) == ""
