@@ -137,7 +137,14 @@ def _directly(config: Config, *, files_alone: bool = False) -> Snapshot:
     clock = SystemClock()
     sources = live_sources(config, clock)
     # Codex's seccomp filter forbids `send`, also on a socket pair: there asyncio never hears of threads and subprocesses that have ended
-    return asyncio.run(Hub(sources[:1] if files_alone else sources, clock, stalled_after=config.stalled_after).once())
+    hub = Hub(sources[:1] if files_alone else sources, clock, stalled_after=config.stalled_after)
+    found: list[Snapshot] = []
+
+    async def ask() -> None:
+        found.append(await hub.once())  # not returned: when asyncio gives ctrl-c back, Python writes out what the task came to (20 ms)
+
+    asyncio.run(ask())
+    return found[0]
 
 
 def _confinement(config: Config) -> str | None:

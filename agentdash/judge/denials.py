@@ -21,8 +21,19 @@ _REFUSED: Final = re.compile(r"Permission denied|\bEACCES\b|os error 13\b|Errno 
 _DATABASE: Final = re.compile(
     r"unable to open database file|attempt to write a readonly database|SQLITE_READONLY|SQLITE_CANTOPEN|readonly database", re.IGNORECASE
 )
-_HINTS: Final = ("ermi", "only", "EROFS", "EACCES", "EPERM", "EAI_", "SQLITE_", "rrno", "os error", "database", "resol", "t known")
-_RARE_HINTS: Final = (
+_HINTS: Final = (
+    "ermi",
+    "only",
+    "EROFS",
+    "EACCES",
+    "EPERM",
+    "EAI_",
+    "SQLITE_",
+    "rrno",
+    "os error",
+    "database",
+    "resol",
+    "t known",
     "servname",
     "bwrap:",
     "linux-sandbox",
@@ -81,7 +92,7 @@ def denial(command: str, output: str, policy: Policy | None, cwd: str | None) ->
     if found := next((line for line in lines if _NO_SANDBOX.search(line)), None):
         return Denial("sandbox", found)
     offline = policy.network is not Network.ON
-    if offline and (found := next((line for line in lines if _cut_off(line, command + output)), None)):
+    if offline and (found := next((line for line in lines if _cut_off(line, command, output)), None)):
         return Denial("network", found)
     if policy.filesystem is not Filesystem.UNRESTRICTED and (denied := _file_denial(command, lines, policy, cwd)):
         return denied
@@ -98,7 +109,7 @@ def _under_full_access(lines: list[str], command: str, output: str, cwd: str | N
     for line in lines:
         if _READ_ONLY.search(line):
             return Denial("filesystem", line, _path_in(line, cwd), certain=False)
-        if _cut_off(line, command + output):
+        if _cut_off(line, command, output):
             return Denial("network", line, certain=False)
     return None
 
@@ -106,7 +117,9 @@ def _under_full_access(lines: list[str], command: str, output: str, cwd: str | N
 def _telling(output: str) -> list[str]:
     """The lines that may tell of a denial."""
     spans: dict[int, int] = {}
-    for hint in (*_HINTS, *_RARE_HINTS):
+    for hint in _HINTS:
+        if hint not in output:
+            continue
         at = output.find(hint)
         while at >= 0:
             end = output.find("\n", at)
@@ -115,8 +128,8 @@ def _telling(output: str) -> list[str]:
     return [output[start : spans[start]].strip()[:_QUOTE] for start in sorted(spans)]
 
 
-def _cut_off(line: str, text: str) -> bool:
-    return _NETWORK.search(line) is not None or ("socket" in text and _SOCKET.search(line) is not None)
+def _cut_off(line: str, command: str, output: str) -> bool:
+    return _NETWORK.search(line) is not None or (_SOCKET.search(line) is not None and ("socket" in command or "socket" in output))
 
 
 def home_of(cwd: str | None) -> str | None:

@@ -15,8 +15,10 @@ def granted(thread: Thread, call: Call) -> Granted | None:
     """
     if call.escalation is not None:
         return "outside" if call.escalation.kind == "escalated" else "more"
+    if not (rules := list(_rules(thread, call))):  # as good as always: and splitting a command is slow
+        return None
     words = _words(call.text)
-    return "outside" if any(words[: len(rule)] == rule for rule in _rules(thread, call)) else None
+    return "outside" if any(words[: len(rule)] == rule for rule in rules) else None
 
 
 def _rules(thread: Thread, call: Call) -> Iterator[list[str]]:

@@ -24,12 +24,13 @@ _ELSEWHERE: Final = frozenset(("ssh", "docker", "podman", "sudo", "su", "kubectl
 """Commands that give what follows an environment of another place."""
 _ASSIGNED = r"(?:^|[\s;&|(])(?:export\s+)?{0}=|\bunset\b[^;&|\n]*\b{0}\b|-u\s*{0}\b"
 _VALUE = r"""^\s*(?:declare -x |export )?['"]?{0}['"]?\s*(?:=|:\s)\s*['"]?(?P<value>[^'"\s,]*)"""
-_TRUNCATED = re.compile(r"tokens truncated|characters left out|chars truncated|output truncated", re.IGNORECASE)
+_TRUNCATED: Final = ("tokens truncated", "characters left out", "chars truncated", "output truncated")
 _CODE: Final = (
     r"os\.(?:environ\.get|getenv)\(\s*['\"]{0}['\"](?:\s*,\s*['\"](?P<default>[^'\"]*)['\"])?\s*\)|os\.environ\[['\"]{0}['\"]\]",
     r"process\.env(?:\.{0}\b|\[['\"]{0}['\"]\])(?:\s*(?:\|\||\?\?)\s*['\"](?P<default>[^'\"]*)['\"])?",
 )
 _HOME: Final = re.compile(r"^(?:(?:CODEX_)?HOME=|PWD=)?(?:(?P<macos>/Users/)|/home/|/root(?:/|$))", re.MULTILINE)
+_HOMES: Final = ("/Users/", "/home/", "/root")
 _DUMPS: Final = re.compile(r"\b(?:env|printenv|set|export|declare|typeset)\b")
 _NOTHING: Final = frozenset(("", "None", "undefined", "null", "nil"))
 
@@ -97,6 +98,8 @@ def restraints(command: str, output: str) -> Restraints:
 
 def platform(text: str) -> Literal["linux", "darwin"] | None:
     """Which system a working directory, or an output that shows `HOME` or `CODEX_HOME`, belongs to."""
+    if not any(place in text for place in _HOMES):  # a hundred times as fast, and true of most outputs
+        return None
     match = _HOME.search(text)
     if not match:
         return None
@@ -104,7 +107,7 @@ def platform(text: str) -> Literal["linux", "darwin"] | None:
 
 
 def _one(name: str, command: str, output: str, vouched: bool) -> tuple[str | None, str]:
-    if re.search(_ASSIGNED.format(name), command):
+    if any(way in command for way in (f"{name}=", "unset", "-u")) and re.search(_ASSIGNED.format(name), command):
         return None, ""
     for look in (_labelled, _coded, _dumped):
         if (hit := look(name, command, output)) is not None:
@@ -167,6 +170,8 @@ def _template(words: tuple[str, ...], name: str) -> tuple[re.Pattern[str], str |
 
 
 def _coded(name: str, command: str, output: str) -> tuple[str, str] | None:
+    if name not in command:
+        return None
     for pattern in _CODE:
         call = rf"(?:print|console\.log)\((?P<before>[^\n;]*?)(?:{pattern.format(name)})(?P<after>[^\n;]*?)\)(?=[\s;\"']|$)"
         if not (match := re.search(call, command)):
@@ -202,9 +207,14 @@ def _dumped(name: str, command: str, output: str) -> tuple[str, str] | None:
             return listed
         filters = [w for s in said[number + 1 :] if s[0] in ("grep", "egrep", "rg") for w in s[1:] if not w.startswith("-")]
         shown = any(_matches(f, f"{name}=1") for f in filters) if filters else "PATH=" in output
-        if shown and not _TRUNCATED.search(output):
+        if shown and not _is_truncated(output):
             return UNSET, f"{name} is not among what `{' '.join(words)}` printed"
     return None
+
+
+def _is_truncated(output: str) -> bool:
+    text = output.lower()
+    return any(words in text for words in _TRUNCATED)
 
 
 def _asked(name: str, names: tuple[str, ...], output: str) -> tuple[str, str] | None:
@@ -215,6 +225,8 @@ def _asked(name: str, names: tuple[str, ...], output: str) -> tuple[str, str] | 
 
 
 def _listed(name: str, output: str) -> tuple[str, str] | None:
+    if name not in output:
+        return None
     match = re.search(_VALUE.format(name) + ".*$", output, re.MULTILINE)
     if not match or match["value"].startswith("$"):
         return None

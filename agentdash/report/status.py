@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from agentdash.facts import worker as w
 from agentdash.facts.fleet import Source
 from agentdash.facts.policy import Policy
 from agentdash.report.times import ago, iso
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class SourceReport(msgspec.Struct):
@@ -156,6 +156,9 @@ def source_report(source: Source) -> SourceReport:
 
 def print_status(snapshot: w.Snapshot, console: Console) -> None:
     """The fleet as a table; sources that fail are named below it."""
+    from rich.table import Table  # noqa: PLC0415 - programs ask for JSON, often, and do not wait for this
+    from rich.text import Text  # noqa: PLC0415
+
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("STATE", "WORKER", "AGENT", "SANDBOX", "SEEN", "WHY"):
         table.add_column(column, no_wrap=True, overflow="ellipsis", max_width=32 if column == "WORKER" else None)
