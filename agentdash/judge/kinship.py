@@ -102,11 +102,12 @@ def _panes(fleet: Fleet, owners: dict[str, Owned], tree: Tree) -> dict[str, Plac
                 placed[hit[0].id] = Placed(pane.key, hit[1])
                 free.remove(hit[0])
                 tuis.remove((pane, process))
-    return placed | _left_behind(fleet, [t for t in roots if t.id not in placed], {p.key for p in placed.values()})
+    left = [t for t in roots if t.id not in placed and t.id not in owners]
+    return placed | _left_behind(fleet, left, {p.key for p in placed.values()})
 
 
 def _left_behind(fleet: Fleet, threads: Iterable[Thread], taken: set[PaneKey]) -> dict[str, Placed]:
-    """Threads whose Codex was the last worker CLI in their pane, and has left it: they are still the pane's."""
+    """Threads that nobody holds any more, and whose Codex was the last worker CLI in their pane: they are still the pane's."""
     found: dict[str, Placed] = {}
     for thread in threads:
         was = fleet.kin.panes.get(thread.id)
