@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -94,13 +94,19 @@ def _identity(agent: str, args: Sequence[str]) -> Identity:
 
 
 @cache
-def _tables() -> dict[str, Identify]:
+def agent_files() -> Mapping[str, Mapping[str, Any]]:
+    """What stands in `agents/*.toml`, by the agent's name. Read once: parsing them takes as long as a look at all processes."""
     folder = files("agentdash") / "agents"
     return {
-        path.name.removesuffix(".toml"): msgspec.convert(tomllib.loads(path.read_text("utf-8")), _File).identify
+        path.name.removesuffix(".toml"): tomllib.loads(path.read_text("utf-8"))
         for path in sorted(folder.iterdir(), key=lambda p: p.name)
         if path.name.endswith(".toml")
     }
+
+
+@cache
+def _tables() -> dict[str, Identify]:
+    return {agent: msgspec.convert(said, _File).identify for agent, said in agent_files().items()}
 
 
 # ---------------------------------------------------------------- programs and scripts

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.resources import files
 
 import msgspec
 
@@ -15,7 +13,7 @@ from agentdash.facts.mounts import Access
 from agentdash.facts.process import Process
 from agentdash.facts.state_paths import DEFAULTS, Installed, PathAccess, StatePath, access_of, place
 from agentdash.facts.text import clean_line
-from agentdash.sensors.agents import programs
+from agentdash.sensors.agents import agent_files, programs
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,12 +29,7 @@ class _File(msgspec.Struct, frozen=True):
 @cache
 def state_paths() -> Mapping[str, tuple[StatePath, ...]]:
     """The rows of every worker CLI that has some, by its name (`opencode`)."""
-    folder = files("agentdash") / "agents"
-    tables = {
-        path.name.removesuffix(".toml"): msgspec.convert(tomllib.loads(path.read_text("utf-8")), _File).state
-        for path in sorted(folder.iterdir(), key=lambda p: p.name)
-        if path.name.endswith(".toml")
-    }
+    tables = {agent: msgspec.convert(said, _File).state for agent, said in agent_files().items()}
     return {agent: table.paths for agent, table in tables.items() if table is not None}
 
 
