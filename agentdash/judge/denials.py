@@ -117,9 +117,7 @@ def _under_full_access(lines: list[str], command: str, output: str, cwd: str | N
 def _telling(output: str) -> list[str]:
     """The lines that may tell of a denial."""
     spans: dict[int, int] = {}
-    for hint in _HINTS:
-        if hint not in output:
-            continue
+    for hint in filter(output.__contains__, _HINTS):
         at = output.find(hint)
         while at >= 0:
             end = output.find("\n", at)
