@@ -47,6 +47,11 @@ class Stat(msgspec.Struct, frozen=True):
     """Of a zombie: how it ended, as `wait` would tell it. None: not a zombie, or not to be known."""
 
 
+def pids() -> list[int]:
+    """Everybody there is. psutil would do the same, and takes 7 ms to be imported."""
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+
+
 def booted() -> float:
     """When this machine was started (unix seconds). `/proc/stat` has whole seconds only: too little to tell what came before what."""
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)

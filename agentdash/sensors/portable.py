@@ -16,6 +16,11 @@ from agentdash.sensors.privacy import kept
 _T = TypeVar("_T")
 
 
+def pids() -> list[int]:
+    """Everybody there is."""
+    return psutil.pids()
+
+
 def booted() -> float:
     """When this machine was started (unix seconds)."""
     return psutil.boot_time()

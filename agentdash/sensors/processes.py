@@ -1,7 +1,7 @@
 """Processes that matter: agents, what carries the marks of Codex, and everything below or above these.
 
 One pass per look. Who is new is a difference of pid sets; who is known gives only its vital signs (`/proc/PID/stat` on Linux), and is read
-in full again after an exec. psutil reads what is the same on every system.
+in full again after an exec.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
-import psutil
 from msgspec.structs import replace
 
 from agentdash.facts.events import Event, HostSeen, MountsSeen, ProcessesCounted, ProcessGone, ProcessSeen, SourceSeen, StatePathsSeen
@@ -123,7 +122,7 @@ class ProcessSensor:
             server_pids: these servers, likewise.
         """
         events: list[Event] = [] if self._looks else [self._host(at)]
-        pids = frozenset(psutil.pids())
+        pids = frozenset(system.pids())
         roots = (frozenset(pane_pids), frozenset(server_pids))
         self._moved = (self._panes, self._servers) != roots
         self._panes, self._servers = roots

@@ -35,7 +35,7 @@ class Running(msgspec.Struct):
 
 
 class Machine:
-    """Stands in for `linux`, and for psutil."""
+    """Stands in for `linux`."""
 
     def __init__(self) -> None:
         self.running: dict[int, Running] = {}
@@ -106,7 +106,6 @@ class Machine:
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
     monkeypatch.setattr(processes, "system", made)
-    monkeypatch.setattr(processes, "psutil", made)
     made.start(1, 0, "/sbin/init")
     made.start(10, 1, "bash")
     return made
