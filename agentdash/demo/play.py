@@ -71,7 +71,7 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
         codex = Process(ProcessKey(pid, told[0].at), 1, "codex", ("codex",), agent="codex", kernel=_HOST)
         yield e.ProcessSeen(at=told[0].at, process=codex)
         yield e.ProcessGone(at=end, key=codex.key)
-        if launcher := tuple(family.get("launcher", ())):
+        if launcher := _launcher(family):
             key = ProcessKey(pid + 1, told[0].at)
             yield e.ProcessSeen(at=told[0].at, process=Process(key, pid, launcher[0], launcher, kernel=_HOST))
             yield e.ProcessGone(at=end, key=key)
@@ -109,6 +109,11 @@ def _family(family: Mapping[str, Any], start: float) -> list[e.ThreadEvent]:
     return sorted(told, key=lambda x: x.at)
 
 
+def _launcher(family: Mapping[str, Any]) -> tuple[str, ...]:
+    """What stands between Codex and the commands that it sandboxes; one process for all of them."""
+    return tuple(family.get("launcher", ("codex-linux-sandbox",)))
+
+
 def _commands(told: list[e.ThreadEvent], codex: int, until: float, family: Mapping[str, Any]) -> Iterator[e.Event]:
     """The processes that the calls must have had, with the flags that they printed or else those of their policy."""
     policies = [x for x in told if isinstance(x, e.PolicySet) and x.policy]
@@ -129,7 +134,7 @@ def _commands(told: list[e.ThreadEvent], codex: int, until: float, family: Mappi
         # somebody has to say yes to an escalation before it runs
         begun = call.at if call.escalation is None or end is None else call.at + (end.at - call.at) * 0.8
         key = ProcessKey(codex + 2 + number, begun)
-        argv, parent = ("/bin/bash", "-lc", call.text), codex + ("launcher" in family)
+        argv, parent = ("/bin/bash", "-lc", call.text), codex + 1 if boxed and _launcher(family) else codex
         yield e.ProcessSeen(at=begun, process=Process(key, parent, "bash", argv, env=env, kernel=kernel))
         yield e.ProcessGone(at=end.at if end else until, key=key)
 

@@ -75,7 +75,7 @@ def test_commands_and_flags() -> None:
     known = {
         opt for command in _all(app) for p in command.params if not getattr(p, "hidden", False) for opt in (*p.opts, *p.secondary_opts)
     }
-    told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.sub(r"(?:pip|python3|venv).*", "", README)))
+    told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.sub(r"(?:pip|python3|venv|uvx).*", "", README)))
     assert told - known == set()
     assert {o for o in known if o.startswith("--")} - told - {"--version", "--help", "--speed"} == set()
 
