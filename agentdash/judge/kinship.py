@@ -86,8 +86,10 @@ def _panes(fleet: Fleet, owners: dict[str, Owned], tree: Tree) -> dict[str, Plac
         owner = tree.get(owners[thread.id].pid) if thread.id in owners else None
         # a daemon started by a TUI is below that TUI's pane, and serves others as well: its place says nothing
         if owner and not is_daemon(owner) and (key := tree.pane(owner)):
-            placed[thread.id] = Placed(key, f"its Codex (pid {owner.pid}) runs in the pane")
+            placed[thread.id] = Placed(key, f"its Codex (pid {owner.pid}) runs in the pane", own=True)
     taken = {p.key for p in placed.values()}
+    placed |= {t.id: left for t in roots if t.id not in placed and (left := _left(fleet, t)) is not None and left.key not in taken}
+    taken |= {p.key for p in placed.values()}
     tuis = [
         (fleet.panes[key], process)
         for key, tenant in fleet.tenants.items()
@@ -102,6 +104,16 @@ def _panes(fleet: Fleet, owners: dict[str, Owned], tree: Tree) -> dict[str, Plac
                 free.remove(hit[0])
                 tuis.remove((pane, process))
     return placed
+
+
+def _left(fleet: Fleet, thread: Thread) -> Placed | None:
+    """The pane that its own Codex ran in and has left: what it leaves there is not another worker."""
+    before = fleet.kin.panes.get(thread.id)
+    if before is None or not before.own or before.key not in fleet.panes:
+        return None
+    tenant = fleet.tenants.get(before.key)
+    ending = tenant is not None and (tenant.gone_at is not None or (tenant.process is not None and tenant.process.once))
+    return before if ending else None
 
 
 def _named(pane: Pane, process: Process, free: list[Thread], tuis: list[tuple[Pane, Process]]) -> tuple[Thread, str] | None:

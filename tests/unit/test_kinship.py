@@ -193,3 +193,10 @@ def test_mounts_and_state_paths_go_with_the_processes() -> None:
     gone = fleet(seen, e.ProcessGone(at=92.0, key=key), e.ProcessesCounted(at=92.0))
     assert (gone.mounts, gone.state_paths) == ({}, {})
     assert [e.decode(e.encode(event)) for event in seen] == seen
+
+
+def test_what_an_exec_leaves_in_its_pane_is_not_another_worker() -> None:
+    exec_ = process(11, 10, started=95.0, agent="codex", cwd=CWD, argv=("codex", "exec", "go"), once=True)
+    story = (begun(), panes(), exec_, held(110, 11), e.ProcessGone(at=120, key=ProcessKey(11, 95.0)), looked(120), done(at=121))
+    (shown,) = told(*story).workers
+    assert (shown.kind, shown.state, shown.pane is not None) == ("codex-thread", State.COMPLETED, True)
