@@ -179,7 +179,8 @@ class Hub:
                 await asyncio.sleep(_SPACING)
                 if credit <= 0:
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(self._urgent.wait(), _SUSTAINED - _SPACING)
+                        async with asyncio.timeout(_SUSTAINED - _SPACING):
+                            await self._urgent.wait()
 
 
 def _after(fleet: Fleet, events: Sequence[Event]) -> Fleet:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -115,11 +116,10 @@ class Pace:
 
 async def _happens(event: asyncio.Event, within: float) -> bool:
     """Whether an event is set before so many seconds are over."""
-    try:
-        await asyncio.wait_for(event.wait(), within)
-    except TimeoutError:
-        return False
-    return True
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within):  # not `wait_for`: before Python 3.12 that one may swallow a cancellation
+            await event.wait()
+    return event.is_set()
 
 
 def _at_work(fleet: Fleet) -> bool:

@@ -17,7 +17,7 @@ _SEE = "tmux(1). The config file is described by `agentdash config default`, doc
 
 def page() -> str:
     """The whole page, as roff with man macros."""
-    context = click.Context(app, info_name="agentdash")
+    context = click.Context(app, info_name="agentdash", **app.context_settings)
     return "\n".join(
         [
             f'.TH AGENTDASH 1 "" "agentdash {__version__}" "User Commands"',
@@ -31,7 +31,7 @@ def page() -> str:
             *_options(app, context),
             f".TP\n.B {_plain('-h, --help')}\nShow what there is, of agentdash or of a command, and exit.",
             ".SH COMMANDS",
-            *(line for name, command in _commands(app, context) for line in _command(name, command)),
+            *(line for name, command in _commands(app, context) for line in _command(name, command, context)),
             ".SH EXIT STATUS",
             _plain("0 where all is well; 2 and one line on stderr where an argument is wrong or something cannot be read; "),
             _plain("1 as the command says; 130 after ctrl-c."),
@@ -52,8 +52,8 @@ def _commands(group: click.Group, context: click.Context, before: str = "") -> I
             yield f"{before}{name}", command
 
 
-def _command(name: str, command: click.Command) -> Iterator[str]:
-    context = click.Context(command, info_name=f"agentdash {name}")
+def _command(name: str, command: click.Command, above: click.Context) -> Iterator[str]:
+    context = click.Context(command, parent=above, info_name=name)
     yield f".SS {_plain(' '.join([name, *command.collect_usage_pieces(context)]))}"
     yield from _text(command.help or "")
     yield from _options(command, context)

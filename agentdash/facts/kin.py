@@ -20,6 +20,8 @@ class Placed(msgspec.Struct, frozen=True):
 
     key: PaneKey
     by: str
+    own: bool = False
+    """Whether the Codex in the pane is the thread's own: a TUI may only show a thread of a daemon's."""
 
 
 class Kinship(msgspec.Struct, frozen=True):

@@ -14,6 +14,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from agentdash.facts.fleet import Fleet, Thread
 from agentdash.facts.kin import Kinship, Owned, Placed
 from agentdash.facts.pane import Pane, PaneKey
@@ -87,8 +89,10 @@ def _panes(fleet: Fleet, owners: dict[str, Owned], tree: Tree) -> dict[str, Plac
         owner = tree.get(owners[thread.id].pid) if thread.id in owners else None
         # a daemon started by a TUI is below that TUI's pane, and serves others as well: its place says nothing
         if owner and not is_daemon(owner) and (key := tree.pane(owner)):
-            placed[thread.id] = Placed(key, f"its Codex (pid {owner.pid}) runs in the pane")
+            placed[thread.id] = Placed(key, f"its Codex (pid {owner.pid}) runs in the pane", own=True)
     taken = {p.key for p in placed.values()}
+    placed |= {t.id: left for t in roots if t.id not in placed and (left := _left(fleet, t)) is not None and left.key not in taken}
+    taken |= {p.key for p in placed.values()}
     tuis = [
         (fleet.panes[key], process)
         for key, tenant in fleet.tenants.items()
@@ -102,22 +106,17 @@ def _panes(fleet: Fleet, owners: dict[str, Owned], tree: Tree) -> dict[str, Plac
                 placed[hit[0].id] = Placed(pane.key, hit[1])
                 free.remove(hit[0])
                 tuis.remove((pane, process))
-    left = [t for t in roots if t.id not in placed and t.id not in owners]
-    return placed | _left_behind(fleet, left, {p.key for p in placed.values()})
+    return placed
 
 
-def _left_behind(fleet: Fleet, threads: Iterable[Thread], taken: set[PaneKey]) -> dict[str, Placed]:
-    """Threads that nobody holds any more, and whose Codex was the last worker CLI in their pane: they are still the pane's."""
-    found: dict[str, Placed] = {}
-    for thread in threads:
-        was = fleet.kin.panes.get(thread.id)
-        if was is None or was.key not in fleet.panes or was.key in taken:
-            continue
-        tenant = fleet.tenants.get(was.key)
-        if tenant is not None and tenant.agent == "codex" and tenant.gone_at is not None:
-            found[thread.id] = was if was.by == _LEFT else Placed(was.key, _LEFT)
-            taken.add(was.key)
-    return found
+def _left(fleet: Fleet, thread: Thread) -> Placed | None:
+    """The pane that its own Codex ran in and has left: what it leaves there is not another worker."""
+    before = fleet.kin.panes.get(thread.id)
+    if before is None or not before.own or before.key not in fleet.panes:
+        return None
+    tenant = fleet.tenants.get(before.key)
+    ending = tenant is not None and (tenant.gone_at is not None or (tenant.process is not None and tenant.process.once))
+    return replace(before, by=_LEFT) if ending else None
 
 
 def _named(pane: Pane, process: Process, free: list[Thread], tuis: list[tuple[Pane, Process]]) -> tuple[Thread, str] | None:

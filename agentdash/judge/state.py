@@ -53,12 +53,14 @@ class Case(msgspec.Struct, frozen=True):
 def case_of(fleet: Fleet, thread: Thread, kin: Kinship) -> Case:
     """All that is known for judging a thread."""
     placed = kin.panes.get(thread.id)
+    tenant = fleet.tenants.get(placed.key) if placed else None
+    left = tenant is not None and tenant.gone_at is not None
     return Case(
         thread,
         kin.owners.get(thread.id),
         kin.commands.get(thread.id, ()),
         fleet.processes_at,
-        fleet.readings.get(placed.key) if placed else None,
+        fleet.readings.get(placed.key) if placed and not left else None,
         fleet.pushed.get(thread.id),
         max(_troubles(fleet, thread), key=lambda trouble: trouble.at, default=None),
     )

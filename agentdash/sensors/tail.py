@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _GLANCE: Final = 0.4
 """Seconds between two looks at the files that were written to lately, and for directories that are not there yet."""
+_FRESH: Final = 0.05
+"""Likewise while none of the directories is there: the first file comes with the first."""
 _LATELY: Final = 600_000_000_000
 """Nanoseconds."""
 _SWEEP: Final = 5.0
@@ -158,7 +160,8 @@ class Tail:
                     yield portion
                     await asyncio.sleep(0)
                 next_glance = glanced + _GLANCE if self._lively or not watch.complete else math.inf
-                hints = self._hinted(await watch.wait(min(self._next_sweep(watch), next_glance) - time.monotonic()))
+                pause = min(self._next_sweep(watch), next_glance) - time.monotonic()
+                hints = self._hinted(await watch.wait(pause if watch.begun else min(pause, _FRESH)))
         finally:
             await watch.close()
 

@@ -232,7 +232,8 @@ class _View:
         finally:
             transport.close()  # ends it if it has not ended
             with suppress(TimeoutError):  # and takes note of its end, which a loop that closes now could not
-                await asyncio.wait_for(call.ended.wait(), self._timeout)
+                async with asyncio.timeout(self._timeout):
+                    await call.ended.wait()
         return transport.get_returncode() or 0, call.said[1].decode("utf-8", "replace"), call.said[2].decode("utf-8", "replace")
 
 

@@ -36,6 +36,11 @@ class Watch:
         """`events`, or `polling` and why."""
 
     @property
+    def begun(self) -> bool:
+        """Whether any of the directories is there."""
+        return bool(self._watched)
+
+    @property
     def complete(self) -> bool:
         """Whether it listens below all of the directories."""
         return self.state == "events" and len(self._watched) == len(self._roots)
@@ -65,8 +70,7 @@ class Watch:
         """Stops listening."""
         if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])  # unlike awaiting it, this tells its cancellation from our own
             self._task = None
         self.state = "polling: nothing to watch yet"
 

@@ -147,6 +147,8 @@ class LibraryApp(Dressed[Picked | None]):
     @on(Lines.Resized)
     def draw(self) -> None:
         """Shows what there is now. What has not changed is not painted again."""
+        if not self.is_running:  # it ends: screens lose their parts before they leave the stack
+            return
         look = Look(self._clock.now(), self.glyphs)
         if self.root.is_mounted:
             self.root.show(self.shelf, self.hunt, look, self._rate, self._empty)

@@ -62,6 +62,8 @@ class Playback(AgentDash):
 
     @on(Lines.Resized)
     def _show_bars(self) -> None:
+        if not self.is_running:
+            return
         look = Look(self._clock.now(), self.glyphs)
         for screen in self.screen_stack:
             if not isinstance(screen, Drawn) or not screen.is_mounted:

@@ -72,6 +72,8 @@ class Watch(Dressed[None]):
     @on(FleetScreen.Narrowed)
     def draw(self) -> None:
         """Lets every screen show what there is now. What has not changed is not painted again."""
+        if not self.is_running:  # it ends: screens lose their parts before they leave the stack
+            return
         if self.snapshot is not None:
             beside = self.root.order(self.snapshot, self.picked)
             self.picked = beside if self.screen is self.root else self.picked

@@ -42,10 +42,11 @@ async def prompts(name: str, start: Open, menu: str, key: str) -> None:
         async with watching(lab) as seen:
             pane = await start(lab)
             for _ in range(_PROMPTS):
+                known = asyncio.create_task(seen.at(lambda w: w.state is State.WAITING_APPROVAL))
                 pane.submit("[[ask]] go")
                 await pane.shows(menu)
                 shown = time.time()
-                _, at = await seen.at(lambda w: w.state is State.WAITING_APPROVAL)
+                _, at = await known
                 taken.append((at - shown) * 1000)
                 await pane.answer(menu, key)
                 await seen.until(lambda w: w.state is State.COMPLETED)

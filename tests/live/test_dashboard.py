@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import subprocess
 import sys
 
-import psutil
 import pytest
 
 from agentdash.facts.worker import State, Worker
+from tests.live import walks
 from tests.live.codex import Lab, until
 from tests.live.conftest import OpenLab
 from tests.live.watched import watching
@@ -83,11 +81,9 @@ def status(lab: Lab) -> str:
 async def test_an_exec_that_is_killed_has_exited(codex: OpenLab) -> None:
     lab = codex({"work": [{"run": "sleep 60"}, {"say": "never"}]})
     async with watching(lab) as seen:
-        lab.exec("[[work]] go")
+        pane = lab.exec("[[work]] go")
         running = await seen.until(lambda w: w.kind == "codex-thread" and w.state is State.RUNNING and bool(w.pids))
-        for process in psutil.process_iter(["cmdline"]):
-            if "[[work]] go" in (process.info["cmdline"] or ()):
-                os.kill(process.pid, signal.SIGKILL)
+        await walks.kill(lab, pane)
         exited = await seen.until(lambda w: w.state is State.EXITED and w.kind == "codex-thread")
         assert exited.id == running.id
         assert "`sleep 60`" in exited.judged.why

@@ -369,6 +369,14 @@ async def test_the_palette_finds_workers_whatever_their_names(stage):
     assert stage.app.screen is stage.app.root
 
 
+async def test_what_comes_when_it_has_ended_is_drawn_on_nothing(stage):
+    """Screens lose their parts before they leave the stack, and messages are still on their way then."""
+    await stage.press("w")
+    await stage.app._shutdown()
+    stage.app.draw()
+    stage.app.root.fleet.focus()
+
+
 async def test_picking_a_worker_that_a_filter_hides_lifts_the_filter(stage):
     await stage.press("f")
     stage.app.pick(fleet.everybody().workers[-1].id)

@@ -205,3 +205,10 @@ def test_a_thread_keeps_the_pane_that_its_codex_has_left() -> None:
     assert worker(*story).state is State.COMPLETED
     another = (*story, tui(12, started=125.0), *looked(126))
     assert {w.id for w in told(*another).workers} == {T, str(PANE)}
+
+
+def test_what_an_exec_leaves_in_its_pane_is_not_another_worker() -> None:
+    exec_ = process(11, 10, started=95.0, agent="codex", cwd=CWD, argv=("codex", "exec", "go"), once=True)
+    story = (begun(), panes(), exec_, held(110, 11), e.ProcessGone(at=120, key=ProcessKey(11, 95.0)), looked(120), done(at=121))
+    (shown,) = told(*story).workers
+    assert (shown.kind, shown.state, shown.pane is not None) == ("codex-thread", State.COMPLETED, True)

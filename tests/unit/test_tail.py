@@ -390,3 +390,15 @@ async def test_following_lets_others_run(tmp_path: Path) -> None:
                 break
     task.cancel()
     assert turns >= portions - 1
+
+
+async def test_who_is_cancelled_while_the_watch_closes_is_cancelled(tmp_path: Path) -> None:
+    """A directory that appears renews the watch; a dashboard that is quit at that moment must end."""
+    watch = watch_module.Watch([str(tmp_path)])
+    await watch.renew()
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(watch.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing

@@ -32,7 +32,6 @@ class FleetScreen(Screen[None]):
     """The root. It owns the filter and the order of the rows; whom the cursor is on, the app knows."""
 
     header = getters.query_one(Header)
-    fleet = getters.query_one(FleetList)
     titles = getters.query_one("#titles", Lines)
     panel = getters.query_one(WorkerPanel)
     findings = getters.query_one(FindingsStrip)
@@ -45,6 +44,7 @@ class FleetScreen(Screen[None]):
         super().__init__()
         self.glyphs = glyphs
         self._hints = hints
+        self.fleet = FleetList(id="fleet")
         self.filter = Filter()
         self.last_text = ""
         """The words filtered by last, which `n` goes on looking for."""
@@ -58,7 +58,7 @@ class FleetScreen(Screen[None]):
         with Horizontal(id="body"):
             with Vertical(id="left"):
                 yield Lines(id="titles", focusable=False)
-                yield FleetList(id="fleet")
+                yield self.fleet
             yield WorkerPanel()
         yield FindingsStrip()
         yield FilterBar()
