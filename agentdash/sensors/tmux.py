@@ -41,6 +41,8 @@ _FIELDS: Final = (
 """All of these exist in tmux 3.2a; `pane_dead_signal` since 3.3, empty before. `pane_current_path` is left out: /proc knows it better."""
 _RECENT: Final = 2.0
 """Seconds for which a window that drew may have drawn again unnoticed: `window_activity` counts whole seconds."""
+_LAST: Final = 0.2
+"""Seconds that a call may still take when nobody wants its answer any more; it takes milliseconds."""
 _SCREEN: Final = 1 << 20
 """Characters of a screen that are looked at."""
 
@@ -215,7 +217,19 @@ class _View:
         return drawn
 
     async def _tmux(self, *args: str) -> tuple[int, str, str]:
-        """Exit status, output and complaints of one call. `-u`: else tmux replaces what is not ASCII under a plain locale."""
+        """Exit status, output and complaints of one call. Who is cancelled lets it end first: a loop that kills what has just ended
+        reaps it behind its own back, and complains of an unknown child."""
+        call = asyncio.create_task(self._call(*args))
+        try:
+            return await asyncio.shield(call)
+        except asyncio.CancelledError:
+            with suppress(_NoAnswerError, TimeoutError):
+                async with asyncio.timeout(_LAST):
+                    await call
+            raise
+
+    async def _call(self, *args: str) -> tuple[int, str, str]:
+        """One call. `-u`: else tmux replaces what is not ASCII under a plain locale."""
         try:
             transport, call = await asyncio.get_running_loop().subprocess_exec(
                 _Call, *("tmux", "-u", *self._server.args, *args), stdin=asyncio.subprocess.DEVNULL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 
 from agentdash.facts.events import PaneDrawn, PaneSeen, SourceSeen
 from agentdash.facts.pane import Pane, PaneKey
+from agentdash.sensors import tmux
 from agentdash.sensors.tmux import TmuxSensor, TmuxServer, current_pane, servers, tmux_version
 
 PANE = {
@@ -165,3 +167,20 @@ def test_outside_of_tmux(env: dict[str, str]) -> None:
 
 def test_a_socket_with_commas_in_its_path() -> None:
     assert current_pane({"TMUX": "/tmp/a,b/sock,12,0", "TMUX_PANE": "%1"}) == PaneKey(str(Path("/tmp").resolve() / "a,b/sock"), "%1")
+
+
+async def test_a_call_that_nobody_waits_for_any_more_comes_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed just as it ends, its status would be taken from the loop, which then complains of an unknown child."""
+    monkeypatch.setattr(tmux, "_LAST", 20.0)
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    os.mkfifo(begun)
+    program = tmp_path / "tmux"
+    program.write_text(f"#!/bin/sh\n: >{begun}\n/bin/sleep 0.1\n: >{ended}\n", "utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    looking = asyncio.create_task(TmuxSensor([TmuxServer("default", ())]).look(7.0))
+    await asyncio.to_thread(begun.read_bytes)  # waits for its writer
+    looking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await looking
+    assert ended.exists()
