@@ -75,8 +75,8 @@ async def draw(picture: Picture) -> str:
                 await pilot.pause()
                 app.settle()
             else:
-                async for _ in hub.snapshots():
-                    break
+                while app.snapshot is None or app.snapshot is not hub.snapshot:  # slow machines draw later
+                    await pilot.pause(0.01)
             await pilot.pause()
             for key in picture.keys:
                 await pilot.press(key)
