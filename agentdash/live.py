@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +35,7 @@ from agentdash.facts.fleet import Fleet
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.text import clean_line
 from agentdash.hub import Emit, Source
+from agentdash.pace import QUIET, Pace
 from agentdash.sensors.claude import ClaudeSensor
 from agentdash.sensors.log import Grown, Unreadable
 from agentdash.sensors.processes import ProcessSensor
@@ -51,14 +51,8 @@ _SKIM_ABOVE: Final = 1 << 17
 _BATCH: Final = 1 << 18
 """Bytes that are read and judged before the screen gets its turn again."""
 _DAY: Final = 86_400.0
-_BUSY, _QUIET = 0.5, 2.0
-"""Seconds between two looks at panes, processes and locks while something happens, and otherwise."""
 _GLANCE: Final = 0.1
 """Seconds between two glances at what is known of panes."""
-_START, _LOOKS = 0.15, 6
-"""Seconds between two looks while a command begins, and how many: its sandbox has to be built, and who has just forked is told later."""
-_CALM: Final = 10.0
-"""Seconds without news after which it is quiet."""
 _EARLY: Final = 200
 """Notes in Codex's log that wait for their thread to be known."""
 _NAMES_EVERY: Final = 10.0
@@ -79,55 +73,6 @@ def live_sources(config: Config, clock: Clock) -> list[Source]:
         sources.append(Panes(TmuxSensor(wanted, skip=current_pane()), clock, pace, asked=asked))
     sources += [Processes(home, clock, pace), Feed(home, clock, pace), Log(home, clock, pace)]
     return [*sources, Screens(clock, config.agents), OwnWords(clock)] if config.tmux else sources
-
-
-class Pace:
-    """How often it is worth looking: often while something happens, or is about to."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock, self._stirred = clock, clock.now()
-        self._begun = asyncio.Event()
-        self._hurried = 0.0
-        self._looks = 0
-
-    def stir(self) -> None:
-        """Something has happened."""
-        self._stirred = self._clock.now()
-
-    def pause(self, fleet: Fleet) -> float:
-        """Seconds until the next look."""
-        return _BUSY if self._clock.now() - self._stirred < _CALM or _at_work(fleet) else _QUIET
-
-    def hurry(self) -> None:
-        """A command has begun: its processes are to be seen while they live. Many that begin at once are one reason to hurry."""
-        if self._clock.now() - self._hurried >= _QUIET:
-            self._hurried = self._clock.now()
-            self._begun.set()
-
-    async def rest(self, fleet: Fleet) -> None:
-        """Returns when it is worth looking at processes again: after the pause, or a few times in a row while a command begins."""
-        if not self._looks and await _happens(self._begun, self.pause(fleet)):
-            self._begun.clear()
-            self._looks = _LOOKS
-        if self._looks:
-            self._looks -= 1
-            await asyncio.sleep(_START)
-
-
-async def _happens(event: asyncio.Event, within: float) -> bool:
-    """Whether an event is set before so many seconds are over."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(within):  # not `wait_for`: before Python 3.12 that one may swallow a cancellation
-            await event.wait()
-    return event.is_set()
-
-
-def _at_work(fleet: Fleet) -> bool:
-    """Whether some process has a thread loaded whose turn is open."""
-    loaded = set(fleet.locks.holders) if fleet.locks else set()
-    loaded |= {thread for p in fleet.processes.values() for path in p.rollouts if (thread := thread_id(Path(path)))}
-    turns = (fleet.threads[thread].turn for thread in loaded if thread in fleet.threads)
-    return any(turn is not None and turn.ended_at is None for turn in turns)
 
 
 class CodexFiles:
@@ -172,7 +117,7 @@ class CodexFiles:
 
     async def _fill(self, emit: Emit) -> None:
         while True:
-            await asyncio.sleep(_QUIET)
+            await asyncio.sleep(QUIET)
             while self._gaps:
                 for change in self._tail.fill(self._gaps.pop(next(reversed(self._gaps)))):
                     emit(self._events(change))

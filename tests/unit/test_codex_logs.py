@@ -16,7 +16,8 @@ from agentdash.codex.home import CodexHome
 from agentdash.codex.logs import CodexLog, log_file
 from agentdash.facts.events import Event, SourceSeen, TroubleLogged, ViolationLogged
 from agentdash.facts.fleet import Fleet
-from agentdash.live import Log, Pace
+from agentdash.live import Log
+from agentdash.pace import Pace
 from tests.unit.story import T, begun, called, ended, fleet
 
 SCHEMA = """CREATE TABLE logs (id INTEGER PRIMARY KEY AUTOINCREMENT, ts INTEGER NOT NULL, ts_nanos INTEGER NOT NULL, level TEXT NOT NULL,
