@@ -25,6 +25,7 @@ from agentdash.facts.events import (
     LinesLeftOut,
     PaneDrawn,
     PaneGone,
+    PaneSeen,
     ProcessGone,
     ScreenRead,
     SourceSeen,
@@ -200,9 +201,11 @@ class Panes:
         self._sensor, self._clock, self._pace, self._asked = sensor, clock, pace, asked
 
     async def look(self, fleet: Fleet) -> Sequence[Event]:
-        """All panes of all servers."""
-        del fleet
-        return [event for event in await self._sensor.look(self._clock.now()) if not self._is_missed_by_nobody(event)]
+        """All panes of all servers. What runs in a new one is looked for at once: some CLIs end within a second."""
+        events = [event for event in await self._sensor.look(self._clock.now()) if not self._is_missed_by_nobody(event)]
+        if any(isinstance(event, PaneSeen) and event.pane.key not in fleet.panes for event in events):
+            self._pace.hurry()
+        return events
 
     def _is_missed_by_nobody(self, event: Event) -> bool:
         """Who asks for certain servers does not miss the default one, unless it was there."""

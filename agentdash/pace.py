@@ -37,7 +37,7 @@ class Pace:
         return _BUSY if self._clock.now() - self._stirred < _CALM or _at_work(fleet) else QUIET
 
     def hurry(self) -> None:
-        """A command has begun: its processes are to be seen while they live. Many that begin at once are one reason to hurry."""
+        """Something has begun to run: its processes are to be seen while they live. Many that begin at once are one reason to hurry."""
         if self._clock.now() - self._hurried >= QUIET:
             self._hurried = self._clock.now()
             self._begun.set()

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import psutil
@@ -124,7 +125,8 @@ async def kill(lab: Lab, pane: Pane) -> None:
     """Kills what runs in the pane, and only that."""
     root = psutil.Process(int(lab.run_tmux("display-message", "-p", "-t", pane.id, "#{pane_pid}")))
     for process in (*root.children(recursive=True), root):
-        os.kill(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # its parent's end may have been its own
+            os.kill(process.pid, signal.SIGKILL)
 
 
 async def kill_server(lab: Lab, pane: Pane) -> None:
