@@ -128,7 +128,10 @@ class Redaction:
             judged=self._judged(worker.judged),
             below=tuple(text.partition(" ")[0] for text in worker.below),
             sandbox=replace(
-                sandbox, applied=self.text(sandbox.applied or "") or None, findings=tuple(map(self._finding, sandbox.findings))
+                sandbox,
+                applied=self.text(sandbox.applied or "") or None,
+                findings=tuple(map(self._finding, sandbox.findings)),
+                evidence=tuple(map(self._evidence, sandbox.evidence)),
             ),
             pane=pane,
             line="",
