@@ -1,7 +1,7 @@
 """The three layers of a thread, compared: its verdict and its findings, one for each cause.
 
 `checks` compares what commands were seen to have with the policy, `inheritance` a policy with the one before and with the parent's,
-`obstacles` reads what stood in the way.
+`border` tells what got out through tmux, `obstacles` reads what stood in the way.
 """
 
 from __future__ import annotations

@@ -105,6 +105,7 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:  # noqa: PLR0915 - o
                 tenants |= _tenants(tree, processes.values(), state_paths)
                 new = [p for p in processes.values() if p.key not in sighted]
                 sighted |= _see(threads, Surroundings(tree, Tables(mounts), host), panes, new, event.at)
+                kin = kinship(now(), tree)
             case e.LocksSeen():
                 locks = Locks(event.at, event.holders, event.readable)
             case e.HostSeen():
@@ -116,15 +117,16 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:  # noqa: PLR0915 - o
                     del sources[FEED]
             case _:
                 raise TypeError(f"not an event that folds: {event!r}")
-        kin = kinship(now()) if _ties(event, looked) else kin
+        if _begins(event, looked):
+            kin = kinship(now())
         if tells(event, threads, histories):
             remember(now(), event, histories)
     return now()
 
 
-def _ties(event: e.Event, looked: float | None) -> bool:
-    """Whether it is to be asked again what belongs together: after each look at processes, and when a thread begins under our eyes."""
-    return isinstance(event, e.ProcessesCounted) or (isinstance(event, e.ThreadStarted) and looked is not None and event.at > looked - _NEW)
+def _begins(event: e.Event, looked: float | None) -> bool:
+    """Whether a thread begins under our eyes: then it is asked at once what it belongs to, not at the next look at processes."""
+    return isinstance(event, e.ThreadStarted) and looked is not None and event.at > looked - _NEW
 
 
 def _see(

@@ -33,9 +33,13 @@ _SHORTEST = 6
 """Shorter prompts (`go`) could stand on any screen."""
 
 
-def kinship(fleet: Fleet) -> Kinship:
-    """The ties of a fleet."""
-    tree = Tree(fleet.processes.values(), fleet.panes)
+def kinship(fleet: Fleet, tree: Tree | None = None) -> Kinship:
+    """The ties of a fleet.
+
+    Args:
+        tree: its processes and panes, where somebody has put them together already.
+    """
+    tree = tree or Tree(fleet.processes.values(), fleet.panes)
     below: dict[PaneKey, list[Process]] = {}
     for process in sorted(fleet.processes.values(), key=lambda p: p.key):
         if (key := tree.pane(process)) is not None:

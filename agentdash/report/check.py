@@ -200,17 +200,26 @@ def size_of(path: Path) -> int:
         return 0
 
 
+def read_rollout(path: Path) -> Fleet:
+    """All that a file tells, in bounded memory. Its thread is called by the id in its name, or by the name.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    reader, fleet, line = RolloutReader(thread_id(path) or clean_line(path.name)), Fleet(), 1
+    lines = iter(open_lines(path))
+    while portion := list(islice(lines, _PORTION)):
+        fleet = fold(fleet, reader.read(portion, line))
+        line += len(portion)
+    return fleet
+
+
 def _read(path: Path) -> Fleet | ThreadReport:
-    """All that a file tells; a report of why not, where it cannot be read."""
-    thread = thread_id(path) or clean_line(path.name)
-    reader, fleet, line = RolloutReader(thread), Fleet(), 1
+    """All that a file tells, when nobody holds it any more; a report of why not, where it cannot be read."""
     try:
-        lines = iter(open_lines(path))
-        while portion := list(islice(lines, _PORTION)):
-            fleet = fold(fleet, reader.read(portion, line))
-            line += len(portion)
+        fleet = read_rollout(path)
     except OSError as error:
-        why = clean_line(error.strerror or str(error))
+        thread, why = thread_id(path) or clean_line(path.name), clean_line(error.strerror or str(error))
         return ThreadReport(thread, None, clean_line(str(path)), None, "unverified", "unreachable", [], [], [], why)
     return fold(fleet, [LocksSeen(at=_LATER, holders={}, readable=True), ProcessesCounted(at=_LATER)])
 

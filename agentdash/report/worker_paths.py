@@ -12,14 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agentdash.codex.home import CodexHome, open_lines, thread_id
-from agentdash.codex.rollout import RolloutReader
-from agentdash.facts.fleet import Fleet
+from agentdash.codex.home import CodexHome, thread_id
 from agentdash.facts.policy import Network, Policy, from_sandbox_policy
 from agentdash.facts.state_paths import DEFAULTS, PathAccess, StatePath, place
-from agentdash.judge.fold import fold
 from agentdash.judge.remedy import network, writable_root
 from agentdash.judge.state_paths import under_policy
+from agentdash.report.check import read_rollout
 from agentdash.report.status import ConfiguredReport, configured_report
 
 MODES: Final = ("read-only", "workspace-write", "danger-full-access")
@@ -76,12 +74,12 @@ def policy_of_thread(home: CodexHome, target: str | None) -> tuple[str, Policy]:
         if target and path != Path(target) and not ident.startswith(target):
             continue
         try:
-            fleet = fold(Fleet(), RolloutReader(ident).read(list(open_lines(path))))
+            threads = read_rollout(path).threads.values()
         except OSError:
             continue
-        thread = fleet.threads.get(ident)
-        if thread and not thread.helper and (policy := thread.policy) is not None:
-            return f"thread {ident}", policy
+        for thread in threads:
+            if not thread.helper and (policy := thread.policy) is not None:
+                return f"thread {ident}", policy
     raise LookupError(f"no thread{f' {target!r}' if target else ''} here states a policy: give --policy {', '.join(MODES)}")
 
 
