@@ -36,8 +36,8 @@ class Choices(Lines):
         """The chosen one was clicked twice."""
 
     def shows_cursor(self) -> bool:
-        """Whether the chosen one is marked now."""
-        return True
+        """Whether the chosen one is marked now: whenever there is something to choose, unless a list has a reason of its own."""
+        return self.total > 0
 
     def move(self, index: int) -> None:
         """Chooses another one, as far as there are any."""

@@ -229,10 +229,6 @@ class FleetList(Choices):
         self.columns, self.tall = Columns.of(self.room - 1, mark), 1 if form == "columns" else 2
         self.repaint()
 
-    def shows_cursor(self) -> bool:
-        """Whenever there is somebody to choose."""
-        return bool(self.rows)
-
     def moved(self) -> None:
         """Tells whom the cursor is on."""
         self.post_message(self.Moved(self.rows[self.cursor].id))

@@ -79,10 +79,6 @@ class HitList(Choices):
         gutter = Span(self._look.glyphs.cursor if index == self.cursor and part == 0 else " ", "chosen")
         return (gutter, *lines(hit, self._entries.get(str(hit.path)), self.room - 1, self._look)[part])
 
-    def shows_cursor(self) -> bool:
-        """Whenever there is something to choose."""
-        return bool(self.hits)
-
     def opened(self) -> None:
         """Tells that it is to be opened."""
         self.post_message(self.Opened())

@@ -231,10 +231,6 @@ class LibraryList(Choices):
         self.columns, self.tall = Columns.of(self.room - 1, mark), 1 if form == "columns" else 2
         self.repaint()
 
-    def shows_cursor(self) -> bool:
-        """Whenever there is something to choose."""
-        return bool(self.places)
-
     def moved(self) -> None:
         """Tells that the cursor is elsewhere."""
         self.post_message(self.Moved())
