@@ -152,7 +152,10 @@ def _thread(fleet: Fleet, thread: Thread, at: float, histories: dict[str, Histor
     if thread.helper:
         return
     known = histories.get(thread.id) or History()
-    spells = _entered(known.spells, judge_thread(case_of(fleet, thread, fleet.kin)), at)
+    judged = judge_thread(case_of(fleet, thread, fleet.kin))
+    if not known.spells and thread.turn is None and judged.state is State.UNKNOWN:
+        return  # it has not said anything yet
+    spells = _entered(known.spells, judged, at)
     sealed = thread if _alone(fleet, thread) else None
     if spells is not known.spells or sealed is not known.thread:
         histories[thread.id] = History(spells, sealed)

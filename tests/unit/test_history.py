@@ -14,7 +14,7 @@ from agentdash.facts.process import ProcessKey
 from agentdash.facts.worker import State, Worker
 from agentdash.judge.fold import fold
 from agentdash.judge.history import SETTLING, SPELLS
-from agentdash.judge.picture import Memo, picture
+from agentdash.judge.picture import NEWBORN, Memo, picture
 from tests.unit.story import CWD, PANE, T, begun, called, done, ended, fleet, held, looked, pane, process, told, worker
 
 ENV = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
@@ -27,6 +27,10 @@ def at(now: float, *parts: Part, after: float = 120.0) -> Worker:
 
 def states(found: Worker) -> list[tuple[str, float, float | None]]:
     return [(s.state, s.since, s.until) for s in found.history]
+
+
+def shown(now: float, *parts: Part) -> list[tuple[str, str]]:
+    return [(w.kind, str(w.state)) for w in picture(fleet(*parts), now).workers]
 
 
 def read(state: str | None, when: float, rule: str = "opencode.rule", **more: bool) -> e.Event:
@@ -73,6 +77,24 @@ def test_a_pane_that_becomes_a_thread_leaves_no_history_behind() -> None:
     tui = [pane(), process(10, started=80.0), process(11, 10, started=95.0, agent="codex", cwd=CWD), *looked(96)]
     assert set(fleet(tui).histories) == {str(PANE)}
     assert set(fleet(tui, begun(), held(104, 11)).histories) == {T}
+
+
+def test_a_thread_is_shown_as_soon_as_it_says_something() -> None:
+    """Its header is read some milliseconds before its turn: until then its pane says what there is to say."""
+    tui = [pane(), process(10, started=80.0), process(11, 10, started=95.0, agent="codex", cwd=CWD), *looked(99)]
+    header, *turn = begun(at=100)
+    assert shown(100.2, tui, header) == [("pane", "unknown")]
+    assert picture(fleet(tui, header), 100.2).due == 100 + NEWBORN
+    assert shown(100.2, tui, header, turn) == [("codex-thread", "running")]
+    assert states(at(102, tui, header, looked(100.1), turn)) == [("running", 100, None)]
+
+
+def test_a_thread_that_goes_on_saying_nothing_is_shown_all_the_same() -> None:
+    header = begun(at=100)[0]
+    assert shown(100.2, header) == [("codex-thread", "unknown")]  # nobody looks at processes, so nobody will tell more
+    assert shown(104, header, looked(100.1)) == [("codex-thread", "unknown")]
+    assert shown(50, header, looked(40)) == [("codex-thread", "unknown")]  # a clock that is wrong hides nobody
+    assert shown(104, header, looked(104)) == [("codex-thread", "exited")]
 
 
 LIFE: list[e.Event] = [
