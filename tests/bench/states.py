@@ -1,6 +1,6 @@
 """States of real CLIs: what is shown two seconds after its cause, how soon a prompt is known, and what changes for no cause.
 
-Ten minutes of scripted sessions of Codex and OpenCode, with their scripted models; npm installs both, see tests/live.
+Ten minutes of scripted sessions of each, Codex and OpenCode, with their scripted models; npm installs both, see tests/live.
 """
 
 from __future__ import annotations
@@ -56,18 +56,19 @@ async def prompts(name: str, start: Open, menu: str, key: str) -> None:
 
 
 async def sessions() -> None:
-    """Walks through all states again and again."""
+    """Walks through all states again and again: so long with each of them, in turns."""
     taken: list[Taken] = []
-    end = time.monotonic() + _SECONDS
     rounds: list[tuple[Open, Script, tuple[Step, ...]]] = [
         (walks.open_codex, walks.CODEX, (*walks.CODEX_TUI, walks.GIVEN_UP)),
         (walks.open_opencode, walks.OPENCODE, (*walks.OPENCODE_TUI, walks.KILLED)),
     ]
+    spent = [0.0] * len(rounds)
     number = 0
-    while time.monotonic() < end:
-        start, script, steps = rounds[number % len(rounds)]
+    while min(spent) < _SECONDS:
+        turn = spent.index(min(spent))
+        start, script, steps = rounds[turn]
         number += 1
-        lab = Lab(install(), script, walks.CODEX_CONFIG)
+        lab, begun = Lab(install(), script, walks.CODEX_CONFIG), time.monotonic()
         try:
             async with watching(lab) as seen:
                 taken += await walk(seen, lab, await start(lab), steps, _STAY)
@@ -75,8 +76,10 @@ async def sessions() -> None:
             print(f"not reached: {missed}", file=sys.stderr, flush=True)
         finally:
             lab.close()
+        spent[turn] += time.monotonic() - begun
     strays = [(t.step.name, t.passed) for t in taken if t.stray]
-    print(f"{number} sessions in {_SECONDS} s, {len(taken)} steps, {sum(len(t.stray) for t in taken)} changes that nothing caused")
+    strays_in_all = sum(len(t.stray) for t in taken)
+    print(f"{number} sessions, {_SECONDS:.0f} s of each CLI, {len(taken)} steps, {strays_in_all} changes that nothing caused")
     for name, passed in strays:
         print(f"  {name}: {' -> '.join(passed)}")
     late = [t.seconds for t in taken]
