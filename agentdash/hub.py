@@ -48,9 +48,34 @@ class Source(Protocol):
         """One pass: everything that there is to say now."""
         ...
 
-    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
-        """Says what happens, until cancelled. `fleet()` is what is known so far."""
+    async def run(self, emit: Emit, board: Board) -> None:
+        """Says what happens, until cancelled."""
         ...
+
+
+class Board:
+    """Where everybody can read what is known so far."""
+
+    def __init__(self, fleet: Fleet | None = None) -> None:
+        self._fleet = fleet or Fleet()
+        self._changed = asyncio.Event()
+
+    @property
+    def fleet(self) -> Fleet:
+        """All that is known."""
+        return self._fleet
+
+    @fleet.setter
+    def fleet(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def other_than(self, fleet: Fleet) -> Fleet:
+        """What is known, as soon as that is something else."""
+        while self._fleet is fleet:
+            await self._changed.wait()
+        return self._fleet
 
 
 class Hub:
@@ -81,10 +106,14 @@ class Hub:
         """When the newest picture will be another one by itself."""
         self._health: dict[str, tuple[bool, str]] = {}
         """What each source said last of itself."""
-        self.fleet = Fleet()
-        """All that is known."""
+        self.board = Board()
         self.snapshot: Snapshot | None = None
         """The newest picture of it."""
+
+    @property
+    def fleet(self) -> Fleet:
+        """All that is known."""
+        return self.board.fleet
 
     def emit(self, events: Sequence[Event]) -> None:
         """Takes what a source says. That it is as well as before is no news."""
@@ -98,9 +127,9 @@ class Hub:
         """Asks every source once and judges what they said."""
         for source in self._sources:
             try:
-                self.fleet = _after(self.fleet, await source.look(self.fleet))
+                self.board.fleet = _after(self.fleet, await source.look(self.fleet))
             except Exception as error:  # a broken source must not take the others' facts away
-                self.fleet = fold(self.fleet, [_failed(source, error, self._clock.now())])
+                self.board.fleet = fold(self.fleet, [_failed(source, error, self._clock.now())])
         return self._picture()
 
     async def run(self) -> None:
@@ -147,7 +176,7 @@ class Hub:
         """Runs a source; one that fails says so and is started again, later each time."""
         for attempt in count():
             try:
-                await source.run(self.emit, lambda: self.fleet)
+                await source.run(self.emit, self.board)
             except Exception as error:  # shown as the source's health; the others go on
                 self.emit([_failed(source, error, self._clock.now())])
                 await asyncio.sleep(_RETRY[min(attempt, len(_RETRY) - 1)])
@@ -163,7 +192,7 @@ class Hub:
             self._urgent.clear()
             while self._pending:
                 part, self._pending = self._pending[:_SLICE], self._pending[_SLICE:]
-                self.fleet = _after(self.fleet, part)
+                self.board.fleet = _after(self.fleet, part)
                 if self._observer is not None:
                     self._observer(part)
                 await asyncio.sleep(0)

@@ -35,7 +35,7 @@ from agentdash.facts.events import (
 from agentdash.facts.fleet import Fleet
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.text import clean_line
-from agentdash.hub import Emit, Source
+from agentdash.hub import Board, Emit, Source
 from agentdash.pace import QUIET, Pace
 from agentdash.sensors.claude import ClaudeSensor
 from agentdash.sensors.log import Grown, Unreadable
@@ -53,7 +53,7 @@ _BATCH: Final = 1 << 18
 """Bytes that are read and judged before the screen gets its turn again."""
 _DAY: Final = 86_400.0
 _GLANCE: Final = 0.1
-"""Seconds between two glances at what is known of panes."""
+"""Seconds between two glances at the files of worker CLIs that write any."""
 _EARLY: Final = 200
 """Notes in Codex's log that wait for their thread to be known."""
 _NAMES_EVERY: Final = 10.0
@@ -99,9 +99,9 @@ class CodexFiles:
         events = [event for change in self._tail.sweep() for event in self._events(change)]
         return [*events, self._health()]
 
-    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+    async def run(self, emit: Emit, board: Board) -> None:
         """Newest sessions first, then whatever happens, and meanwhile the rest of the big ones."""
-        del fleet
+        del board
         emit([self._health()])
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow(emit))
@@ -214,9 +214,9 @@ class Panes:
         self._asked = self._asked and not event.ok
         return self._asked
 
-    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+    async def run(self, emit: Emit, board: Board) -> None:
         """What changes among them."""
-        await _again(self, emit, fleet, self._pace)
+        await _again(self, emit, board, self._pace)
 
 
 class Screens:
@@ -264,11 +264,12 @@ class Screens:
         except RulesProblem as problem:
             return package_rules(), [SourceSeen(at=now, name=self.name, ok=False, detail=str(problem))]
 
-    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+    async def run(self, emit: Emit, board: Board) -> None:
         """Readings as they change."""
+        fleet = board.fleet
         while True:
-            emit(await self.look(fleet()))
-            await asyncio.sleep(_GLANCE)
+            emit(await self.look(fleet))
+            fleet = await board.other_than(fleet)
 
 
 class OwnWords:
@@ -283,11 +284,12 @@ class OwnWords:
         """What has changed in them."""
         return self._sensor.look(self._clock.now(), fleet.processes.values())
 
-    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
-        """What changes in them."""
+    async def run(self, emit: Emit, board: Board) -> None:
+        """What changes in them, while anybody runs who writes any."""
         while True:
-            emit(await self.look(fleet()))
-            await asyncio.sleep(_GLANCE)
+            fleet = board.fleet
+            emit(await self.look(fleet))
+            await (asyncio.sleep(_GLANCE) if self._sensor.concerns(fleet.processes.values()) else board.other_than(fleet))
 
 
 class Feed:
@@ -303,15 +305,15 @@ class Feed:
         del fleet
         return await self._feed.look(self._clock.now())
 
-    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+    async def run(self, emit: Emit, board: Board) -> None:
         """What it pushes."""
-        del fleet
+        del board
 
         def pushed(events: Sequence[Event]) -> None:
             self._pace.stir()
             emit(events)
 
-        await self._feed.run(pushed)
+        await self._feed.run(pushed, self._pace.is_calm)
 
 
 class Log:
@@ -331,9 +333,9 @@ class Log:
         self._early = early[-_EARLY:]
         return [event for event in news if event not in early]
 
-    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+    async def run(self, emit: Emit, board: Board) -> None:
         """What is noted from now on, and lately."""
-        await _again(self, emit, fleet, self._pace)
+        await _again(self, emit, board, self._pace)
 
 
 class Processes:
@@ -355,18 +357,16 @@ class Processes:
         now = self._clock.now()
         return [locks(self._home, now), *self._sensor.look(now, panes, servers)]
 
-    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+    async def run(self, emit: Emit, board: Board) -> None:
         """What changes among them."""
-        await _again(self, emit, fleet, self._pace, self._pace.rest)
+        await _again(self, emit, board, self._pace, self._pace.rest)
 
 
-async def _again(
-    source: Source, emit: Emit, fleet: Callable[[], Fleet], pace: Pace, rest: Callable[[Fleet], Awaitable[None]] | None = None
-) -> None:
+async def _again(source: Source, emit: Emit, board: Board, pace: Pace, rest: Callable[[Fleet], Awaitable[None]] | None = None) -> None:
     """Looks, and looks again after a pause that depends on how much is going on."""
     while True:
-        events = await source.look(fleet())
+        events = await source.look(board.fleet)
         if any(isinstance(event, _NEWS) for event in events):
             pace.stir()
         emit(events)
-        await (rest(fleet()) if rest else asyncio.sleep(pace.pause(fleet())))
+        await (rest(board.fleet) if rest else asyncio.sleep(pace.pause(board.fleet)))

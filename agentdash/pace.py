@@ -32,9 +32,13 @@ class Pace:
         """Something has happened."""
         self._stirred = self._clock.now()
 
+    def is_calm(self) -> bool:
+        """Whether nothing has happened for a while."""
+        return self._clock.now() - self._stirred >= _CALM
+
     def pause(self, fleet: Fleet) -> float:
         """Seconds until the next look."""
-        return _BUSY if self._clock.now() - self._stirred < _CALM or _at_work(fleet) else QUIET
+        return QUIET if self.is_calm() and not _at_work(fleet) else _BUSY
 
     def hurry(self) -> None:
         """Something has begun to run: its processes are to be seen while they live. Many that begin at once are one reason to hurry."""

@@ -63,6 +63,8 @@ _RETRY: Final = (1.0, 2.0, 5.0, 15.0, 30.0)
 _MOMENT: Final = 0.05
 """Seconds before looking again whether there is an app-server, and whether Codex's own client has introduced itself to it. In a fresh home
 the socket comes 0.35 s before the first menu is on the screen, and the first thread's lock 0.15 s before it. A look takes 20 µs."""
+_WHILE: Final = 0.25
+"""Likewise while nothing happens in this home."""
 _GREETING, _LISTING = "initialize", "thread/loaded/list"
 _ABSENT: Final = "no app-server is running"
 
@@ -112,11 +114,15 @@ class ControlFeed:
         """Requests that the app-server has sent us and somebody else has to answer."""
         return self._seen.requests
 
-    async def run(self, emit: Callable[[Sequence[Event]], None]) -> None:
+    async def run(self, emit: Callable[[Sequence[Event]], None], is_calm: Callable[[], bool] = lambda: False) -> None:
         """Says what threads are doing whenever an app-server is there, until cancelled.
 
         `SourceSeen` is said when that begins, ends or fails, and when messages are not understood; not for an app-server that was
         never there. A thread that is no longer loaded when we dial again is said to be `not-loaded`.
+
+        Args:
+            emit: takes what is said.
+            is_calm: whether nothing happens in this home: then an app-server is not expected any moment.
         """
         failed = 0
         while True:
@@ -128,7 +134,7 @@ class ControlFeed:
                         if news := await call.step():
                             emit(news)
             except _AbsentError:
-                failed, pause = 0, _MOMENT
+                failed, pause = 0, _WHILE if is_calm() else _MOMENT
                 self._tell(emit, False, _ABSENT)
             except OSError as error:
                 failed = failed + 1 if not self.connected else 0
@@ -184,6 +190,8 @@ class ControlFeed:
 
     def _socket(self) -> tuple[str, tuple[int, int]]:
         """The socket behind the link, and what tells it from the next one. Codex puts it where its path is short enough for any home."""
+        if not os.path.lexists(self._path):  # the usual case, asked many times a second: to resolve a path takes ten times as long
+            raise _AbsentError
         path = os.path.realpath(self._path)
         try:
             status = os.stat(path)  # noqa: PTH116 - as the line above

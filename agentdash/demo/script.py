@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from agentdash.clock import Clock
 from agentdash.facts.events import Event
 from agentdash.facts.fleet import Fleet
-from agentdash.hub import Emit
+from agentdash.hub import Board, Emit
 
 
 class Script:
@@ -31,9 +31,9 @@ class Script:
         del fleet
         return self._events[: bisect_right(self._times, self._clock.now())]
 
-    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+    async def run(self, emit: Emit, board: Board) -> None:
         """Says what is due, then waits for the next; ends with the last event."""
-        del fleet
+        del board
         said = 0
         while said < len(self._events):
             due = bisect_right(self._times, self._clock.now())

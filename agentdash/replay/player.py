@@ -14,7 +14,7 @@ from agentdash.clock import VirtualClock
 from agentdash.codex.home import locks, thread_id
 from agentdash.facts.events import Event
 from agentdash.facts.fleet import Fleet
-from agentdash.hub import Emit, Known
+from agentdash.hub import Board, Emit, Known
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family
 from agentdash.replay.index import Index
@@ -117,9 +117,9 @@ class Player:
         del fleet
         return [Known(at=self._cursor.at, fleet=self._cursor.fleet)]
 
-    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+    async def run(self, emit: Emit, board: Board) -> None:
         """Tells what is due, when it is due; at the end waits for more."""
-        del fleet
+        del board
         self._emit = emit
         self._tell()
         indexing = threading.Thread(target=self.index.run, name="index", daemon=True)

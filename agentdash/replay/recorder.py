@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,7 @@ from agentdash.clock import Clock
 from agentdash.facts.events import Event, SourceSeen, encode
 from agentdash.facts.fleet import Fleet
 from agentdash.facts.text import clean_line
-from agentdash.hub import Emit
+from agentdash.hub import Board, Emit
 from agentdash.replay.journal import NAME, RECORDED, Header, Packer, known
 
 _ROOM: Final = 20_000
@@ -88,11 +88,11 @@ class Recorder:
         del fleet
         return ()
 
-    async def run(self, emit: Emit, fleet: Callable[[], Fleet]) -> None:
+    async def run(self, emit: Emit, board: Board) -> None:
         """Writes, until cancelled or until that fails."""
         writing: asyncio.Future[None] | None = None
         try:
-            await asyncio.to_thread(self._begin, fleet())
+            await asyncio.to_thread(self._begin, board.fleet)
             emit([self._health(f"to {clean_line(str(self._folder))}")])
             while True:
                 await self._news.wait()
@@ -100,7 +100,7 @@ class Recorder:
                 self._news.clear()
                 events, self._pending = self._pending, []
                 lost = self._lost
-                writing = asyncio.ensure_future(asyncio.to_thread(self._write, events, fleet()))
+                writing = asyncio.ensure_future(asyncio.to_thread(self._write, events, board.fleet))
                 await asyncio.shield(writing)
                 if lost:
                     emit([self._health(f"{lost:,} events came too fast and are not in it", ok=False)])
@@ -113,7 +113,7 @@ class Recorder:
         finally:
             if writing is not None and not writing.done():
                 await writing
-            self._close(fleet())
+            self._close(board.fleet)
 
     def _health(self, detail: str, *, ok: bool = True) -> SourceSeen:
         return SourceSeen(at=self._clock.now(), name=self.name, ok=ok, detail=detail)

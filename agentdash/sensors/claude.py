@@ -49,6 +49,11 @@ class ClaudeSensor:
         self._proc = proc
         self._told: dict[ProcessKey, SessionSeen] = {}
 
+    @staticmethod
+    def concerns(processes: Iterable[Process]) -> bool:
+        """Whether one of these may have such a file."""
+        return any(process.agent == _AGENT for process in processes)
+
     def look(self, at: float, processes: Iterable[Process]) -> list[Event]:
         """What has changed since the last look.
 

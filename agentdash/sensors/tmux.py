@@ -43,6 +43,7 @@ _RECENT: Final = 2.0
 """Seconds for which a window that drew may have drawn again unnoticed: `window_activity` counts whole seconds."""
 _LAST: Final = 0.2
 """Seconds that a call may still take when nobody wants its answer any more; it takes milliseconds."""
+_NOBODY: Final = "no server running"
 _SCREEN: Final = 1 << 20
 """Characters of a screen that are looked at."""
 
@@ -57,6 +58,7 @@ class TmuxServer(msgspec.Struct, frozen=True):
     """As in `PaneKey.server`: `default`, `-L NAME`, or the path of its socket."""
     args: tuple[str, ...]
     """What makes `tmux` ask this server and no other, wherever agentdash itself runs."""
+    socket: Path
 
     @property
     def source(self) -> str:
@@ -106,9 +108,9 @@ def _folder(environ: Mapping[str, str]) -> Path:
 def _server(socket: Path, folder: Path) -> TmuxServer:
     socket = socket.expanduser().parent.resolve() / socket.name
     if socket.parent != folder:
-        return TmuxServer(clean_line(str(socket)), ("-S", str(socket)))
+        return TmuxServer(clean_line(str(socket)), ("-S", str(socket)), socket)
     label = "default" if socket.name == "default" else clean_line(f"-L {socket.name}")
-    return TmuxServer(label, ("-L", socket.name))
+    return TmuxServer(label, ("-L", socket.name), socket)
 
 
 def tmux_version() -> str | None:
@@ -165,12 +167,16 @@ class _View:
         self._rows: dict[str, _Row] = {}
         self._drawn: dict[str, str] = {}
         """Screens by pane id, as captured last."""
+        self._absent = False
 
     async def look(self, at: float) -> list[Event]:
         try:
+            if self._is_still_absent():
+                raise _NoAnswerError(_NOBODY)
             rows, odd = await self._list()
             drawn = await self._capture([key for key, row in rows.items() if self._may_have_drawn(key, row, at)])
         except _NoAnswerError as error:
+            self._absent = str(error) == _NOBODY
             return [SourceSeen(at=at, name=self._server.source, ok=False, detail=str(error))]
         events: list[Event] = [PaneGone(at=at, key=row.pane.key) for key, row in self._rows.items() if key not in rows]
         for key, row in rows.items():
@@ -182,6 +188,10 @@ class _View:
         self._drawn = {key: screen for key, screen in (self._drawn | drawn).items() if key in rows}
         detail = f"{len(rows)} pane{'s' * (len(rows) != 1)}" + (f", {odd} not understood" if odd else "")
         return [*events, SourceSeen(at=at, name=self._server.source, ok=True, detail=detail)]
+
+    def _is_still_absent(self) -> bool:
+        """Whether there was no server and is no socket: that spares the call, and to start a program costs more than all else of a look."""
+        return self._absent and not os.path.lexists(self._server.socket)
 
     def _may_have_drawn(self, key: str, row: _Row, at: float) -> bool:
         return key not in self._drawn or row != self._rows.get(key) or at - row.activity < _RECENT
@@ -275,7 +285,7 @@ def _explain(complaint: str) -> str:
     if "Permission denied" in complaint:
         return "belongs to another user (Permission denied)"
     if any(words in complaint for words in ("no server running", "No such file", "Connection refused", "server exited", "lost server")):
-        return "no server running"
+        return _NOBODY
     return clean_line(complaint.partition("\n")[0]) or "failed without a word"
 
 

@@ -325,7 +325,7 @@ def test_the_server_that_surrounds_us_is_among_the_defaults(tmux: Tmux, monkeypa
     monkeypatch.setenv("TMUX", f"{socket},1,0")
     monkeypatch.setenv("TMUX_PANE", "%0")
     assert [server.label for server in servers((), (), default=True)] == ["default", "-L other"]
-    assert servers((), (), default=True)[1] == TmuxServer("-L other", ("-L", "other"))
+    assert servers((), (), default=True)[1] == TmuxServer("-L other", ("-L", "other"), Path(socket))
     assert current_pane() == PaneKey("-L other", "%0")
     split("below", "3", shlex.split("sleep 1000"))
     assert tmux("-L", "other", "list-panes", "-F", "#{pane_id}").split() == ["%0", "%1"]

@@ -14,7 +14,7 @@ import pytest
 
 from agentdash.clock import SystemClock
 from agentdash.facts import events as e
-from agentdash.hub import Hub
+from agentdash.hub import Board, Hub
 from agentdash.replay.recorder import Recorder
 from tests.unit.test_journal import KEY, NOW, STORY, Bench, drawn
 
@@ -106,7 +106,7 @@ class Busy:
     async def look(self, fleet: object) -> list[e.Event]:
         return []
 
-    async def run(self, emit: object, fleet: object) -> None:
+    async def run(self, emit: object, board: object) -> None:
         emit([*STORY[2:3], *STORY[4:8]])  # type: ignore[operator]
         for n in range(10_000_000):
             emit([drawn(NOW + n / 100, *(f"line {n} {y}" for y in range(20)))])  # type: ignore[operator]
@@ -152,7 +152,7 @@ async def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     clock = SystemClock()
     recorder = Recorder(tmp_path / "file" / "journal", clock, version="1", host="box")
     said: list[e.Event] = []
-    await recorder.run(said.extend, lambda: None)  # type: ignore[arg-type, return-value]
+    await recorder.run(said.extend, Board())
     assert "has stopped: Not a directory" in said[0].detail  # type: ignore[attr-defined]
 
 

@@ -19,7 +19,7 @@ from agentdash.facts.fleet import Fleet
 from agentdash.facts.kin import Kinship
 from agentdash.facts.pane import Pane, PaneKey
 from agentdash.facts.process import Process, ProcessKey
-from agentdash.hub import Known
+from agentdash.hub import Board, Known
 from agentdash.judge.fold import fold
 from agentdash.replay.family import Family
 from agentdash.replay.journal import RECORDED, JournalReader, Packer, ScreenChanged, known, overlapping, parts, strands
@@ -81,7 +81,7 @@ class Bench:
             self.said += [event for event in events if isinstance(event, e.SourceSeen)]
             told.set()
 
-        running = asyncio.create_task(recorder.run(emit, lambda: fleet))
+        running = asyncio.create_task(recorder.run(emit, Board(fleet)))
         await told.wait()
         for batch in batches:
             news = list(batch)

@@ -61,7 +61,7 @@ def says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Says:
         program.write_text(SAYS.format(python=sys.executable, panes=panes, screen=screen, complaint=complaint), "utf-8")
         program.chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path))
-        return TmuxSensor([TmuxServer("default", ("-L", "default"))])
+        return TmuxSensor([TmuxServer("default", ("-L", "default"), tmp_path / "socket")])
 
     return make
 
@@ -72,6 +72,16 @@ async def test_a_row_field_by_field(says: Says) -> None:
     assert seen == PaneSeen(at=7.0, pane=pane)
     assert drawn == PaneDrawn(at=7.0, key=pane.key, screen=("one", "two"))
     assert health == SourceSeen(at=7.0, name="tmux", ok=True, detail="1 pane")
+
+
+async def test_where_there_was_no_server_and_is_no_socket_tmux_is_not_even_started(says: Says, tmp_path: Path) -> None:
+    sensor = says(complaint="no server running")
+    nobody = [SourceSeen(at=7.0, name="tmux", ok=False, detail="no server running")]
+    assert await sensor.look(7.0) == nobody
+    says(PANE)  # from now on tmux would tell of a pane
+    assert await sensor.look(7.0) == nobody
+    (tmp_path / "socket").touch()
+    assert (await sensor.look(7.0))[-1] == SourceSeen(at=7.0, name="tmux", ok=True, detail="1 pane")
 
 
 async def test_a_malformed_row_loses_only_itself(says: Says) -> None:
@@ -178,7 +188,7 @@ async def test_a_call_that_nobody_waits_for_any_more_comes_to_its_end(tmp_path: 
     program.write_text(f"#!/bin/sh\n: >{begun}\n/bin/sleep 0.1\n: >{ended}\n", "utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    looking = asyncio.create_task(TmuxSensor([TmuxServer("default", ())]).look(7.0))
+    looking = asyncio.create_task(TmuxSensor([TmuxServer("default", (), Path("default"))]).look(7.0))
     await asyncio.to_thread(begun.read_bytes)  # waits for its writer
     looking.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -1,0 +1,66 @@
+"""Sources in, snapshots out: who is told when, and what belongs together is shown together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from agentdash.clock import SystemClock
+from agentdash.facts import events as e
+from agentdash.facts.fleet import Fleet
+from agentdash.facts.worker import State
+from agentdash.hub import Board, Emit, Hub
+from agentdash.live import Screens
+from tests.unit.story import PANE, looked, pane, process
+
+IDLE = ("", "  ┃", '  ┃  Ask anything... "Fix a TODO in the codebase"', "  ┃", "  ┃  Build  Big Pickle OpenCode Zen", "  ╹▀▀▀▀▀▀▀▀▀▀", "")
+
+
+class Told:
+    """A source that says what it is told to."""
+
+    name = "told"
+
+    def __init__(self) -> None:
+        self.events: asyncio.Queue[Sequence[e.Event]] = asyncio.Queue()
+
+    async def look(self, fleet: Fleet) -> Sequence[e.Event]:
+        del fleet
+        return ()
+
+    async def run(self, emit: Emit, board: Board) -> None:
+        del board
+        while True:
+            emit(await self.events.get())
+
+
+async def test_a_board_wakes_who_waits_for_something_else() -> None:
+    board, first, second = Board(), Fleet(), Fleet(processes_at=1.0)
+    board.fleet = first
+    waiting = asyncio.create_task(board.other_than(first))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    board.fleet = first
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    board.fleet = second
+    assert await waiting is second
+    assert await board.other_than(first) is second
+
+
+async def test_a_screen_and_what_it_is_read_as_are_shown_at_once(tmp_path: Path) -> None:
+    clock, source = SystemClock(), Told()
+    hub = Hub([source, Screens(clock, tmp_path)], clock)
+    running = asyncio.create_task(hub.run())
+    try:
+        opencode = process(11, 10, started=85.0, agent="opencode")
+        source.events.put_nowait([pane(), process(10, started=80.0), opencode, *looked(100), e.PaneDrawn(at=100.0, key=PANE, screen=IDLE)])
+        async with asyncio.timeout(20):
+            (worker,) = (await anext(hub.snapshots())).workers
+        assert (worker.agent.name, worker.state) == ("opencode", State.WAITING_INPUT)
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
