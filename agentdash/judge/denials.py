@@ -21,32 +21,27 @@ _REFUSED: Final = re.compile(r"Permission denied|\bEACCES\b|os error 13\b|Errno 
 _DATABASE: Final = re.compile(
     r"unable to open database file|attempt to write a readonly database|SQLITE_READONLY|SQLITE_CANTOPEN|readonly database", re.IGNORECASE
 )
-_HINTS: Final = (
-    "ermi",
-    "only",
-    "EROFS",
-    "EACCES",
-    "EPERM",
-    "EAI_",
-    "SQLITE_",
-    "rrno",
-    "os error",
-    "database",
-    "resol",
-    "t known",
-    "servname",
-    "bwrap:",
-    "linux-sandbox",
-    "FailedToOpenSocket",
-    "etwork access",
-    "etwork is unreach",
-    "allowlist",
-    "netlink",
-    "curl: (7)",
-    "NewConnectionError",
-    "due to an error writing",
+_WORDS: Final = (
+    *("Permission denied", "Operation not permitted", "EROFS", "EACCES", "EPERM", "EAI_AGAIN", "Errno ", "SQLITE_", "FailedToOpenSocket"),
+    *("Network access ", "Network is unreachable", "NewConnectionError", "Name or service not known", "Temporary failure in name"),
+    "Domain not in allowlist",
+)
+_PHRASES: Final = (
+    *("-only file system", "os error ", "errno: -30", "database file", "readonly database", "ould not resolve host"),
+    *("nodename nor servname", "curl: (7)", "bwrap: ", "linux-sandbox/", "due to an error writing"),
 )
 """One of these is in every line that a rule below matches. Outputs are long and denials rare: what has none is done with."""
+
+
+def _by_initial(words: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
+    """A pattern for each initial: those are capitals, which are rare, and a search leaps from one to the next."""
+    rests: dict[str, list[str]] = {}
+    for word in words:
+        rests.setdefault(word[0], []).append(re.escape(word[1:]))
+    return {initial: re.compile(f"{initial}(?:{'|'.join(some)})") for initial, some in rests.items()}
+
+
+_CAPITALS: Final = _by_initial(_WORDS)
 _NETWORK: Final = re.compile(
     r"error connecting to \S+ \(Operation not permitted\)"  # tmux
     r"|(?:connect|listen) EPERM|FailedToOpenSocket|Cannot open netlink socket: Operation not permitted"
@@ -116,14 +111,17 @@ def _under_full_access(lines: list[str], command: str, output: str, cwd: str | N
 
 def _telling(output: str) -> list[str]:
     """The lines that may tell of a denial."""
-    spans: dict[int, int] = {}
-    for hint in filter(output.__contains__, _HINTS):
-        at = output.find(hint)
-        while at >= 0:
-            end = output.find("\n", at)
-            spans[output.rfind("\n", 0, at) + 1] = end = len(output) if end < 0 else end
-            at = output.find(hint, end)
-    return [output[start : spans[start]].strip()[:_QUOTE] for start in sorted(spans)]
+    hits = [match.start() for initial, pattern in _CAPITALS.items() if initial in output for match in pattern.finditer(output)]
+    for phrase in filter(output.__contains__, _PHRASES):
+        hits += [match.start() for match in re.finditer(re.escape(phrase), output)]
+    lines: list[str] = []
+    end = -1
+    for at in sorted(hits):
+        if at > end:
+            start, end = output.rfind("\n", 0, at) + 1, output.find("\n", at)
+            end = len(output) if end < 0 else end
+            lines.append(output[start:end].strip()[:_QUOTE])
+    return lines
 
 
 def _cut_off(line: str, command: str, output: str) -> bool:

@@ -124,13 +124,11 @@ def _labelled(name: str, command: str, output: str) -> tuple[str, str] | None:
     said = statements(command)
     if any(s[0] in _ELSEWHERE for s in said):
         return None
-    lines = output.splitlines()
     echoes = [s for s in said if s[0] in ("echo", "printf")]
+    templates = {number: template for number, words in enumerate(echoes) if (template := _template(words, name)) is not None}
+    lines = output.splitlines() if templates else []
     in_step = len(echoes) == len(said) == len(lines)
-    for number, words in enumerate(echoes):
-        if (template := _template(words, name)) is None:
-            continue
-        pattern, default, bare = template
+    for number, (pattern, default, bare) in templates.items():
         for line in [lines[number]] if in_step else [] if bare and len(lines) != 1 else lines:
             if (match := pattern.fullmatch(line)) and not (value := match["value"].strip()).startswith("$"):
                 return (UNSET if value in ("", default) else value), line.strip()
