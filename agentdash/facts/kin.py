@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from agentdash.facts.pane import PaneKey
-from agentdash.facts.process import Process
+from agentdash.facts.process import Process, ProcessKey
 
 
 class Owned(msgspec.Struct, frozen=True):
@@ -13,6 +13,8 @@ class Owned(msgspec.Struct, frozen=True):
 
     pid: int
     by: str
+    key: ProcessKey | None = None
+    """Its process, where that is among the tracked ones."""
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -28,6 +30,8 @@ class Kinship(msgspec.Struct, frozen=True):
     """All ties of a fleet at one moment."""
 
     owners: dict[str, Owned] = {}
+    orphans: dict[str, float] = {}
+    """Threads whose owner was seen to have ended, and when (unix seconds); until somebody else takes one up."""
     commands: dict[str, tuple[Process, ...]] = {}
     """Live processes that are commands of a thread."""
     panes: dict[str, Placed] = {}

@@ -88,6 +88,8 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:  # noqa: PLR0915 - o
             case e.ProcessSeen(process=process):
                 busy |= _works(processes.get(process.key), process, event.at)
                 processes[process.key] = process
+                if process.zombie:
+                    tenants = _left(tenants, process.key, event.at)
                 sighted -= {process.key}
             case e.MountsSeen():
                 mounts[event.namespace] = event.mounts
@@ -98,7 +100,7 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:  # noqa: PLR0915 - o
                     lost.pop(gone, None)
                 state_paths.pop(gone, None)
                 sighted -= {gone}
-                tenants = {k: replace(t, gone_at=event.at) if t.key == gone else t for k, t in tenants.items()}
+                tenants = _left(tenants, gone, event.at)
             case e.ProcessesCounted():
                 looked, tree = event.at, Tree(processes.values(), panes)
                 mounts = _inhabited(mounts, processes.values())
@@ -145,6 +147,11 @@ def _inhabited(mounts: dict[int, tuple[Mount, ...]], processes: Iterable[Process
         return mounts
     inhabited = {p.kernel.mnt for p in processes if p.kernel}
     return {namespace: table for namespace, table in mounts.items() if namespace in inhabited}
+
+
+def _left(tenants: dict[PaneKey, Tenant], gone: ProcessKey, at: float) -> dict[PaneKey, Tenant]:
+    """The tenants when a process has ended, collected or not."""
+    return {k: replace(t, gone_at=at) if t.key == gone and t.gone_at is None else t for k, t in tenants.items()}
 
 
 def _works(was: Process | None, now: Process, at: float) -> dict[ProcessKey, float]:

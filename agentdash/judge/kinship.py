@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from agentdash.facts.fleet import Fleet, Thread
 from agentdash.facts.kin import Kinship, Owned, Placed
 from agentdash.facts.pane import Pane, PaneKey
-from agentdash.facts.process import Process
+from agentdash.facts.process import Process, ProcessKey
 from agentdash.judge.ancestry import Tree, is_daemon
 from agentdash.judge.commands import is_command, thread_of
 
@@ -44,9 +44,10 @@ def kinship(fleet: Fleet, tree: Tree | None = None) -> Kinship:
     for process in sorted(fleet.processes.values(), key=lambda p: p.key):
         if (key := tree.pane(process)) is not None:
             below.setdefault(key, []).append(process)
-    owners = _owners(fleet)
+    owners = _owners(fleet, tree)
     return Kinship(
         owners,
+        _orphans(fleet, owners),
         _commands(fleet, tree),
         _panes(fleet, owners, tree),
         {key: tuple(found) for key, found in below.items()},
@@ -55,17 +56,30 @@ def kinship(fleet: Fleet, tree: Tree | None = None) -> Kinship:
     )
 
 
-def _owners(fleet: Fleet) -> dict[str, Owned]:
+def _owners(fleet: Fleet, tree: Tree) -> dict[str, Owned]:
     owners: dict[str, Owned] = {}
     paths = {t.file.path: t.id for t in fleet.threads.values() if t.file}
     for process in fleet.processes.values():
         for path in process.rollouts:
             if (thread := paths.get(path)) and not process.zombie:
-                owners[thread] = Owned(process.pid, f"pid {process.pid} holds its rollout open")
+                owners[thread] = Owned(process.pid, f"pid {process.pid} holds its rollout open", process.key)
     if fleet.locks:
         for thread, pid in fleet.locks.holders.items():
-            owners[thread] = Owned(pid, f"pid {pid} holds its writer lock")
+            owner = tree.get(pid)
+            owners[thread] = Owned(pid, f"pid {pid} holds its writer lock", owner.key if owner else None)
     return owners
+
+
+def _orphans(fleet: Fleet, owners: dict[str, Owned]) -> dict[str, float]:
+    """That an owner has ended is known at once; that there is none takes several looks, for open files are not looked at every time."""
+    at = fleet.processes_at or 0.0
+    lost = {thread: at for thread, owner in fleet.kin.owners.items() if owner.key is not None and _has_ended(fleet, owner.key)}
+    return {thread: since for thread, since in (lost | fleet.kin.orphans).items() if thread not in owners}
+
+
+def _has_ended(fleet: Fleet, key: ProcessKey) -> bool:
+    process = fleet.processes.get(key)
+    return process is None or process.zombie
 
 
 def _commands(fleet: Fleet, tree: Tree) -> dict[str, tuple[Process, ...]]:

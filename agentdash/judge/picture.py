@@ -81,7 +81,7 @@ class Ties(msgspec.Struct, frozen=True):
             mine.thread is theirs.thread
             and self.pane is other.pane
             and (self.parent, self.placed, self.platform) == (other.parent, other.placed, other.platform)
-            and (mine.owner, mine.commands, mine.trouble) == (theirs.owner, theirs.commands, theirs.trouble)
+            and (mine.owner, mine.orphaned, mine.commands, mine.trouble) == (theirs.owner, theirs.orphaned, theirs.commands, theirs.trouble)
             and (mine.reading, mine.pushed) == (theirs.reading, theirs.pushed)
             and (mine.processes_at == theirs.processes_at or _settled(mine.thread))
             and (self.heritage, self.border) == (other.heritage, other.border)

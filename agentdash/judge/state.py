@@ -38,6 +38,8 @@ class Case(msgspec.Struct, frozen=True):
 
     thread: Thread
     owner: Owned | None = None
+    orphaned: float | None = None
+    """When its owner was seen to have ended."""
     commands: tuple[Process, ...] = ()
     """Live processes of its commands."""
     processes_at: float | None = None
@@ -53,11 +55,12 @@ class Case(msgspec.Struct, frozen=True):
 def case_of(fleet: Fleet, thread: Thread, kin: Kinship) -> Case:
     """All that is known for judging a thread."""
     placed = kin.panes.get(thread.id)
-    tenant = fleet.tenants.get(placed.key) if placed else None
-    left = tenant is not None and tenant.gone_at is not None
+    pane, tenant = (fleet.panes.get(placed.key), fleet.tenants.get(placed.key)) if placed else (None, None)
+    left = (pane is not None and pane.dead) or (tenant is not None and tenant.gone_at is not None)
     return Case(
         thread,
         kin.owners.get(thread.id),
+        kin.orphans.get(thread.id),
         kin.commands.get(thread.id, ()),
         fleet.processes_at,
         fleet.readings.get(placed.key) if placed and not left else None,
@@ -179,7 +182,7 @@ def _left(case: Case) -> Judged | None:
         Evidence("rollout", turn.since, "turn-open", "the turn has no end in the file"),
         Evidence("process", case.thread.last_at or turn.since, "no-owner", "no process holds its writer lock or its rollout"),
     )
-    return Judged(State.EXITED, case.thread.last_at, f"its Codex is gone{doing}; the turn was never ended", evidence)
+    return Judged(State.EXITED, _ownerless_since(case), f"its Codex is gone{doing}; the turn was never ended", evidence)
 
 
 def _works(case: Case) -> Judged | None:
@@ -309,7 +312,7 @@ def _answered(case: Case) -> Judged | None:
     if _alive(case) is False:
         why = "its Codex is gone before the model answered"
         return _judged(
-            State.EXITED, case.thread.last_at, why, "process", "no-owner", "the file ends without an answer, and nobody holds it"
+            State.EXITED, _ownerless_since(case), why, "process", "no-owner", "the file ends without an answer, and nobody holds it"
         )
     return None
 
@@ -320,7 +323,7 @@ def _fresh(case: Case) -> Judged | None:
     if _alive(case):
         return _judged(State.WAITING_INPUT, case.thread.created_at, "has not been given anything yet", "rollout", "no-turn")
     if _alive(case) is False:
-        return _judged(State.EXITED, case.thread.last_at, "its Codex is gone; nothing was asked of it", "process", "no-owner")
+        return _judged(State.EXITED, _ownerless_since(case), "its Codex is gone; nothing was asked of it", "process", "no-owner")
     return None
 
 
@@ -364,9 +367,15 @@ def _alive(case: Case) -> bool | None:
     """Whether some process has the thread loaded; None where that cannot be known."""
     if case.owner or case.commands:
         return True
-    if case.processes_at is None or case.processes_at - (case.thread.last_at or 0.0) < _OWNERLESS:
+    if case.processes_at is None:
         return None
-    return False
+    ended = case.orphaned is not None and case.orphaned >= (case.thread.last_at or 0.0)
+    return False if ended or case.processes_at - (case.thread.last_at or 0.0) >= _OWNERLESS else None
+
+
+def _ownerless_since(case: Case) -> float | None:
+    """When its owner ended; the time of its newest line, where nobody saw that, or where it is later."""
+    return max((at for at in (case.orphaned, case.thread.last_at) if at is not None), default=None)
 
 
 def _was_answered(case: Case, asked_at: float) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentdash.facts import events as e
+from agentdash.facts.process import ProcessKey
 from agentdash.facts.worker import State, Worker
 from tests.unit.story import CWD, PANE, T, asked, begun, called, done, ended, held, looked, old, pane, process, told, worker
 
@@ -56,6 +57,28 @@ def test_killed_in_a_command() -> None:
     found = worker(begun(), called(text="sleep 30"), looked(110))
     assert found.state is State.EXITED
     assert "sleep 30" in found.judged.why
+
+
+def test_an_owner_that_was_seen_to_end_has_left_at_once() -> None:
+    """That nobody holds a thread takes some looks to be sure of; that its Codex is not there any more does not."""
+    codex = process(50, started=90.0, agent="codex")
+    gone = e.ProcessGone(at=102.5, key=ProcessKey(50, 90.0))
+    killed = (codex, begun(), called(), held(102), gone, looked(102.5))
+    assert told(*killed, now=103.0).workers[0].state is State.RUNNING  # its last lines may still come
+    (found,) = told(*killed, now=103.6).workers
+    assert (found.state, found.judged.since) == (State.EXITED, 102.5)
+    assert told(*killed, done(at=102.4), now=103.6).workers[0].state is State.COMPLETED
+    assert told(*killed, held(103, 51), now=104.0).workers[0].state is State.RUNNING  # somebody else has taken it up
+    assert told(codex, begun(), called(), held(102), looked(102.5), now=103.6).workers[0].state is State.RUNNING  # it lives, and let go
+
+
+@pytest.mark.parametrize("how", ["collected", "zombie", "dead pane"])
+def test_what_a_killed_codex_leaves_on_its_screen_says_nothing_of_the_present(how: str) -> None:
+    """tmux 3.3a now and then does not collect a pane's program: then its pane is dead, or it stays a zombie, for good."""
+    zombie = process(11, 10, started=95.0, agent="codex", cwd=CWD, zombie=True)
+    ending = {"collected": e.ProcessGone(at=110, key=ProcessKey(11, 95.0)), "zombie": zombie, "dead pane": pane(dead=True)}[how]
+    found = worker(in_a_pane(), read("failed-provider"), ending, looked(110))
+    assert (found.state, found.pane is not None) == (State.EXITED, True)
 
 
 def test_nobody_looked_means_nobody_knows() -> None:
