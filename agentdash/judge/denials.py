@@ -60,6 +60,8 @@ _UNWRITTEN: Final = re.compile(r"due to an error writing to the directory: ")
 """npm's logs: it does not name the error, nor fail for it."""
 _OWN_PLACES: Final = ("/proc/", "/dev/", "/sys/")
 """Where refusals are the kernel's own, sandbox or not."""
+_NAMELESS: Final = re.compile(r"failed in sandbox: [\w -]+\Z")
+"""What 0.49 and 0.50 leave of `touch: cannot touch '/etc/x': Permission denied`: the command alone names the file."""
 _QUOTE: Final = 400
 """Characters quoted of a line."""
 _PATH: Final = re.compile(r"""(?:[`'"‘“]((?:~|/)[^`'"’”\n]*)[`'"’”])|((?<![\w.:/])(?:~|/|\.git/)(?:[\w.@+,-]+/?)+)""")
@@ -141,6 +143,8 @@ def _file_denial(command: str, lines: list[str], policy: Policy, cwd: str | None
         if not (read_only or is_database or _REFUSED.search(line)):
             continue
         path = _path_in(line, cwd) or (_database_in(f"{line}\n{command}", cwd) if is_database else None)
+        if path is None and _NAMELESS.match(line):
+            path = _path_in(command, cwd)
         allowed = policy.may_write(path) if path else None
         if allowed is True or (allowed is None and not is_database and not read_only) or (path or "").startswith(_OWN_PLACES):
             continue  # a path that may be written, or words that name none: an ordinary failure

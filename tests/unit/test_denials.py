@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 from agentdash.facts.policy import Filesystem, Network, Policy, Rule
-from agentdash.judge.denials import denial
+from agentdash.judge.denials import (
+    _DATABASE,
+    _NETWORK,
+    _NO_SANDBOX,
+    _READ_ONLY,
+    _REFUSED,
+    _SOCKET,
+    _UNRESOLVED,
+    _UNWRITTEN,
+    _telling,
+    denial,
+)
 from agentdash.judge.remedy import network, writable_root
 
 CWD = "/home/dev/project"
@@ -60,6 +71,37 @@ def test_under_full_access_no_word_is_certain() -> None:
     assert found is not None
     assert not found.certain
     assert denial("cmd", "curl: (6) Could not resolve host: example.com", FULL, CWD) is None
+
+
+def test_what_0_50_leaves_of_a_refusal_is_about_what_the_command_names() -> None:
+    """Real: 0.49 and 0.50 keep no more of it than this."""
+    said = "failed in sandbox: Permission denied"
+    found = denial("touch /etc/x", said, WORKSPACE, CWD)
+    assert found is not None
+    assert (found.path, found.quote, found.certain) == ("/etc/x", said, True)
+    assert denial("touch /tmp/x", said, WORKSPACE, CWD) is None
+    assert denial("make install", said, WORKSPACE, CWD) is None
+    assert denial("cat /etc/x", "Permission denied", WORKSPACE, CWD) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("Read-only file system", "read-only file system", "EROFS", "os error 30", "[Errno 30]", "errno: -30", "os error 13", "Errno 13"),
+        *("Permission denied", "EACCES", "Operation not permitted", "EPERM", "Errno 1", "unable to open database file"),
+        *("attempt to write a readonly database", "SQLITE_READONLY", "SQLITE_CANTOPEN", "readonly database", "FailedToOpenSocket"),
+        *("Network access was denied by", "Network access to example.com is blocked by", "Domain not in allowlist"),
+        *("Temporary failure in name resolution", "Could not resolve host", "could not resolve host", "EAI_AGAIN"),
+        *("Name or service not known", "nodename nor servname", "curl: (7)", "Network is unreachable"),
+        *("connection broken by 'NewConnectionError", "bwrap: no", "thread 'main' panicked at linux-sandbox/src/lib.rs"),
+        "due to an error writing to the directory: /home/dev/.npm/_logs",
+    ],
+)
+def test_a_line_that_a_rule_reads_is_found(line: str) -> None:
+    """Lines are found by a few words, and read by rules: whatever a rule reads has one of the words."""
+    rules = (_READ_ONLY, _REFUSED, _DATABASE, _NETWORK, _SOCKET, _UNRESOLVED, _NO_SANDBOX, _UNWRITTEN)
+    assert any(rule.search(line) for rule in rules)
+    assert _telling(f"one\n  {line}\ntwo {line}") == [line, f"two {line}"]
 
 
 def test_a_database_is_found_in_the_command() -> None:
