@@ -63,7 +63,7 @@ _RETRY: Final = (1.0, 2.0, 5.0, 15.0, 30.0)
 _MOMENT: Final = 0.05
 """Seconds before looking again whether there is an app-server, and whether Codex's own client has introduced itself to it. In a fresh home
 the socket comes 0.35 s before the first menu is on the screen, and the first thread's lock 0.15 s before it. A look takes 20 µs."""
-_WHILE: Final = 0.25
+_CALM: Final = 0.25
 """Likewise while nothing happens in this home."""
 _GREETING, _LISTING = "initialize", "thread/loaded/list"
 _ABSENT: Final = "no app-server is running"
@@ -134,7 +134,7 @@ class ControlFeed:
                         if news := await call.step():
                             emit(news)
             except _AbsentError:
-                failed, pause = 0, _WHILE if is_calm() else _MOMENT
+                failed, pause = 0, _CALM if is_calm() else _MOMENT
                 self._tell(emit, False, _ABSENT)
             except OSError as error:
                 failed = failed + 1 if not self.connected else 0
