@@ -23,6 +23,8 @@ SETTLING: Final = 1.0
 """Seconds for which a worker must seem to rest before it has left `running`."""
 DUMB: Final = 2.0
 """Seconds for which its screen must say nothing before its state is unknown: slow machines draw slowly."""
+NEWBORN: Final = 3.0
+"""Seconds that a thread may take from its first line to its first turn: until then it is not shown, whether it waits for one or not."""
 SPELLS: Final = 50
 """Spells kept of a worker."""
 _RESTS: Final = (State.COMPLETED, State.INTERRUPTED, State.EXITED, State.UNREACHABLE, State.UNKNOWN)
@@ -58,6 +60,14 @@ def settled(history: History, judged: Judged, now: float) -> tuple[Judged, tuple
         evidence = (Evidence("history", before.since, "settling", f"was so until a moment ago: {before.why}"), *against)
         return Judged(State(before.state), before.since, before.why, evidence), (*spells[:-2], before), due
     return judged, spells, None
+
+
+def newborn_until(thread: Thread, judged: Judged, at: float) -> float | None:
+    """Until when it has only just begun, if it has: its header is written before its first turn, of children too, who wait for nobody."""
+    begun = thread.last_at or (thread.file.modified if thread.file else None)
+    if thread.turn is not None or judged.state not in (State.UNKNOWN, State.WAITING_INPUT) or begun is None:
+        return None
+    return begun + NEWBORN if begun <= at < begun + NEWBORN else None
 
 
 def _doubt(spells: tuple[Spell, ...]) -> float:
@@ -153,8 +163,8 @@ def _thread(fleet: Fleet, thread: Thread, at: float, histories: dict[str, Histor
         return
     known = histories.get(thread.id) or History()
     judged = judge_thread(case_of(fleet, thread, fleet.kin))
-    if not known.spells and thread.turn is None and judged.state is State.UNKNOWN:
-        return  # it has not said anything yet
+    if not known.spells and newborn_until(thread, judged, at) is not None:
+        return
     spells = _entered(known.spells, judged, at)
     sealed = thread if _alone(fleet, thread) else None
     if spells is not known.spells or sealed is not known.thread:

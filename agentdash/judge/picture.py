@@ -16,7 +16,7 @@ from agentdash.facts.worker import NEEDS_YOU, Agent, Finding, Judged, Link, Sand
 from agentdash.judge.border import inside
 from agentdash.judge.boxed import sandbox_of
 from agentdash.judge.findings import judge_sandbox
-from agentdash.judge.history import settled
+from agentdash.judge.history import newborn_until, settled
 from agentdash.judge.inheritance import Heritage, heritage
 from agentdash.judge.kinship import kinship, parents_of
 from agentdash.judge.life import pane_life, stands_still, thread_life
@@ -25,8 +25,6 @@ from agentdash.judge.state import Case, case_of, judge_thread
 
 STALLED_AFTER: Final = 120.0
 """Seconds without a sign of life after which one that runs has stalled, unless somebody sets another time."""
-NEWBORN: Final = 3.0
-"""Seconds that a thread may take from its first line to one that says something: until then there is nothing to show of it."""
 _UNWRITTEN: Final = History()
 
 
@@ -120,7 +118,7 @@ def picture(fleet: Fleet, now: float, memo: Memo | None = None, stalled_after: f
         border = inside(pane, kin.servers.get(pane.key), fleet.kernel) if pane else ()
         ties = Ties(case, parent, placed, pane, platform, heritage(fleet.threads.get(parent or "")), border)
         worker = memo.worker(ties, _thread_worker)
-        if (due := _speechless(fleet, worker, thread)) is not None and due - NEWBORN <= now < due:
+        if fleet.processes_at is not None and (due := newborn_until(thread, worker.judged, now)) is not None:
             dues.append(due)
             continue
         # who waits for children is as alive as they are, and they have marks of their own
@@ -145,13 +143,6 @@ def _settled(thread: Thread) -> bool:
 def _shown(thread: Thread) -> bool:
     """Helper threads are Codex's own business; a thread whose file says nothing yet is not one."""
     return not thread.helper and (thread.lines > 0 or thread.file is not None)
-
-
-def _speechless(fleet: Fleet, worker: Worker, thread: Thread) -> float | None:
-    """Until when it need not say anything, where it does not: its first lines do not come all at once."""
-    if worker.state is not State.UNKNOWN or thread.turn is not None or fleet.processes_at is None or worker.last_activity is None:
-        return None
-    return worker.last_activity + NEWBORN
 
 
 def _thread_worker(ties: Ties) -> Worker:

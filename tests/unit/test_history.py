@@ -13,8 +13,8 @@ from agentdash.facts.fleet import Fleet
 from agentdash.facts.process import ProcessKey
 from agentdash.facts.worker import State, Worker
 from agentdash.judge.fold import fold
-from agentdash.judge.history import SETTLING, SPELLS
-from agentdash.judge.picture import NEWBORN, Memo, picture
+from agentdash.judge.history import NEWBORN, SETTLING, SPELLS
+from agentdash.judge.picture import Memo, picture
 from tests.unit.story import CWD, PANE, T, begun, called, done, ended, fleet, held, looked, pane, process, told, worker
 
 ENV = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
@@ -86,6 +86,8 @@ def test_a_thread_is_shown_as_soon_as_it_says_something() -> None:
     assert shown(100.2, tui, header) == [("pane", "unknown")]
     assert picture(fleet(tui, header), 100.2).due == 100 + NEWBORN
     assert shown(100.2, tui, header, turn) == [("codex-thread", "running")]
+    assert shown(100.2, tui, header, held(100.1, 11)) == [("pane", "unknown")]  # nobody is kept waiting yet
+    assert shown(104, tui, header, held(100.1, 11)) == [("codex-thread", "waiting-input")]
     assert states(at(102, tui, header, looked(100.1), turn)) == [("running", 100, None)]
 
 
