@@ -51,6 +51,7 @@ class _ScreenTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     footer: str = r"^  "
     echo: str = _NOTHING
     menu: str = _NOTHING
+    scrollbar: str = _NOTHING
     clip: bool = False
 
 
@@ -91,6 +92,8 @@ class Layout(msgspec.Struct, frozen=True):
     """The user's message, repeated above: where a turn begins."""
     menu: re.Pattern[str]
     """Lines that are no part of a menu: the block begins below the last of them."""
+    scrollbar: re.Pattern[str]
+    """What is drawn at the right of every line above the box and does not belong to the text."""
     clip: bool
     """What stands to the right of the box belongs to a sidebar."""
 
@@ -220,6 +223,7 @@ def _layout(screen: _ScreenTable, where: str) -> Layout:
         footer=_compile(screen.footer, f"{where}: footer"),
         echo=_compile(screen.echo, f"{where}: echo"),
         menu=_compile(screen.menu, f"{where}: menu"),
+        scrollbar=_compile(screen.scrollbar, f"{where}: scrollbar"),
         clip=screen.clip,
     )
 

@@ -145,13 +145,13 @@ class Page:
 
     @cached_property
     def _turn(self) -> Sequence[str]:
-        """What stands above the input box, from the user's last message on, without a sidebar."""
+        """What stands above the input box, from the user's last message on, without a sidebar and a scroll bar."""
         if self.box is None:
             return ()
         top, bottom = self.box
         start = next((i for i in range(top - 1, -1, -1) if self._layout.echo.search(self.lines[i])), 0)
         edge = len(self.lines[bottom - 1]) if self._layout.clip else _WIDTH
-        return [line[:edge].rstrip() for line in self.lines[start:top]]
+        return [self._layout.scrollbar.sub("", line[:edge].rstrip()).rstrip() for line in self.lines[start:top]]
 
     @cached_property
     def _block(self) -> Sequence[str]:
