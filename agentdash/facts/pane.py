@@ -36,6 +36,8 @@ class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
     dead_status: int | None = None
     """Exit code; None where tmux has none (signals, or a child it has not reaped)."""
     dead_signal: int | None = None
+    dead_at: float | None = None
+    """When it was first seen dead (unix seconds); tmux writes of it on the screen now and later."""
     in_mode: bool = False
     """Copy mode or a menu: the program's own screen is not what a human sees there now."""
     alternate: bool = False

@@ -187,11 +187,11 @@ def _read(was: e.ScreenRead | None, now: e.ScreenRead) -> e.ScreenRead:
 
 def _seen_pane(was: Pane | None, now: Pane, at: float) -> Pane:
     """`list-panes` says nothing of the screen: that stays as it was drawn last."""
+    dead_at = (was.dead_at if was else now.dead_at) or at if now.dead else None
     if was is None:
-        return replace(now, titled_at=at)
-    return replace(
-        now, screen=was.screen, drawn_at=was.drawn_at, moved_at=was.moved_at, titled_at=was.titled_at if was.title == now.title else at
-    )
+        return replace(now, titled_at=at, dead_at=dead_at)
+    titled_at = was.titled_at if was.title == now.title else at
+    return replace(now, screen=was.screen, drawn_at=was.drawn_at, moved_at=was.moved_at, titled_at=titled_at, dead_at=dead_at)
 
 
 def _tenants(tree: Tree, processes: Iterable[Process], paths: dict[ProcessKey, tuple[PathAccess, ...]]) -> dict[PaneKey, Tenant]:

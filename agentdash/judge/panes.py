@@ -63,7 +63,7 @@ def _gone(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> Judged:
 def _ending(pane: Pane, tenant: Tenant | None) -> tuple[float, str, Evidence]:
     """When it ended, how, and what shows it."""
     if pane.dead:
-        at, how = pane.drawn_at or pane.titled_at or 0.0, _died(pane)
+        at, how = pane.dead_at or 0.0, _died(pane)
         return at, how, Evidence("tmux", at, "pane-dead", f"pane_dead=1, {how}")
     at = (tenant.gone_at if tenant else None) or 0.0
     text = f"{tenant.agent} (pid {tenant.key.pid}) is gone from the pane" if tenant else "it is gone"

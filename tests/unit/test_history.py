@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agentdash.facts import events as e
 from agentdash.facts.fleet import Fleet
+from agentdash.facts.pane import Pane
 from agentdash.facts.process import ProcessKey
 from agentdash.facts.worker import State, Worker
 from agentdash.judge.fold import fold
@@ -154,6 +155,17 @@ def test_what_settles_is_due() -> None:
 @pytest.mark.parametrize("state", ["waiting-input", "waiting-approval", "failed-provider"])
 def test_blockers_are_shown_at_once(state: str) -> None:
     assert at(105.01, opencode(), read("running", 101), read(state, 105)).state == state
+
+
+def test_what_tmux_writes_on_a_dead_pane_is_no_other_end() -> None:
+    """It writes that now and then some time after the pane has died."""
+    ends = [e.PaneSeen(at=120.0, pane=Pane(PANE, "work", "1:api", 10, "node", dead=True, dead_signal=9))]
+    late = e.PaneDrawn(at=121.2, key=PANE, screen=("Pane is dead (signal 9)",))
+    story = (opencode(), read("failed-provider", 110), ends)
+    assert at(120.1, *story).state is State.FAILED_PROVIDER
+    assert at(121.1, *story).state is State.EXITED
+    found = at(121.3, *story, late)
+    assert (found.state, found.judged.since) == (State.EXITED, 120.0)
 
 
 def test_a_half_drawn_screen_is_no_change() -> None:
