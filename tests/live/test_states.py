@@ -16,6 +16,11 @@ def strays(taken: list[Taken]) -> dict[str, tuple[State, ...]]:
     return {t.step.name: t.passed for t in taken if t.stray}
 
 
+def strays_by_screen(taken: list[Taken]) -> dict[str, tuple[State, ...]]:
+    """Likewise where only a screen tells: a machine that takes seconds to draw one leaves it unknown for as long."""
+    return {t.step.name: t.passed for t in taken if any(s not in (State.UNKNOWN, t.step.state) for s in t.stray)}
+
+
 async def test_codex_tui(codex: OpenLab) -> None:
     lab = codex(walks.CODEX, walks.CODEX_CONFIG)
     async with watching(lab) as seen:
@@ -32,7 +37,7 @@ async def test_opencode_tui(codex: OpenLab) -> None:
     async with watching(lab) as seen:
         pane = await walks.open_opencode(lab)
         taken = await walk(seen, lab, pane, (*walks.OPENCODE_TUI, walks.KILLED))
-        assert strays(taken) == {}
+        assert strays_by_screen(taken) == {}
 
 
 async def test_opencode_run_inside_and_outside_of_a_sandbox(codex: OpenLab) -> None:
@@ -56,7 +61,7 @@ async def test_opencode_run_at_work_and_killed(codex: OpenLab) -> None:
     async with watching(lab) as seen:
         pane = opencode.run(lab, "[[stop]] go")
         steps = (walks.Step("at work", walks.nothing, "> build", State.RUNNING, (State.UNKNOWN,)), walks.KILLED)
-        assert strays(await walk(seen, lab, pane, steps)) == {}
+        assert strays_by_screen(await walk(seen, lab, pane, steps)) == {}
 
 
 async def test_a_lost_tmux_server_and_half_a_menu(codex: OpenLab) -> None:
