@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
 from agentdash.clock import Clock
 from agentdash.facts.events import Event, ScreenRead, SessionSeen, SourceSeen, StatusPushed, TurnEnded
@@ -19,7 +19,37 @@ from agentdash.facts.worker import Snapshot
 from agentdash.judge.fold import fold
 from agentdash.judge.picture import STALLED_AFTER, Memo, picture
 
+T = TypeVar("T")
+
+
+class Latest(Generic[T]):
+    """The newest of something, for who reads it and for who waits for the next."""
+
+    def __init__(self, value: T) -> None:
+        self._value = value
+        self._changed = asyncio.Event()
+
+    @property
+    def value(self) -> T:
+        """What there is now."""
+        return self._value
+
+    @value.setter
+    def value(self, value: T) -> None:
+        self._value = value
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def other_than(self, value: T) -> T:
+        """What there is, as soon as that is something else. Whoever is slow misses what was between."""
+        while self._value is value:
+            await self._changed.wait()
+        return self._value
+
+
 Emit = Callable[[Sequence[Event]], None]
+Board = Latest[Fleet]
+"""Where sources can read what is known so far."""
 
 _SPACING, _SUSTAINED = 0.1, 0.25
 """Seconds between two snapshots, at least; and while they do not stop coming. News after a pause is drawn at once."""
@@ -53,31 +83,6 @@ class Source(Protocol):
         ...
 
 
-class Board:
-    """Where everybody can read what is known so far."""
-
-    def __init__(self, fleet: Fleet | None = None) -> None:
-        self._fleet = fleet or Fleet()
-        self._changed = asyncio.Event()
-
-    @property
-    def fleet(self) -> Fleet:
-        """All that is known."""
-        return self._fleet
-
-    @fleet.setter
-    def fleet(self, fleet: Fleet) -> None:
-        self._fleet = fleet
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    async def other_than(self, fleet: Fleet) -> Fleet:
-        """What is known, as soon as that is something else."""
-        while self._fleet is fleet:
-            await self._changed.wait()
-        return self._fleet
-
-
 class Hub:
     """Sources in, snapshots out.
 
@@ -100,20 +105,23 @@ class Hub:
         self._stalled_after, self._observer = stalled_after, observer
         self._pending: list[Event] = []
         self._news, self._urgent = asyncio.Event(), asyncio.Event()
-        self._drawn = asyncio.Event()
         self._memo = Memo()
         self._due: float | None = None
         """When the newest picture will be another one by itself."""
         self._health: dict[str, tuple[bool, str]] = {}
         """What each source said last of itself."""
-        self.board = Board()
-        self.snapshot: Snapshot | None = None
-        """The newest picture of it."""
+        self._board = Board(Fleet())
+        self._shown: Latest[Snapshot | None] = Latest(None)
 
     @property
     def fleet(self) -> Fleet:
         """All that is known."""
-        return self.board.fleet
+        return self._board.value
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The newest picture of it."""
+        return self._shown.value
 
     def emit(self, events: Sequence[Event]) -> None:
         """Takes what a source says. That it is as well as before is no news."""
@@ -127,9 +135,9 @@ class Hub:
         """Asks every source once and judges what they said."""
         for source in self._sources:
             try:
-                self.board.fleet = _after(self.fleet, await source.look(self.fleet))
+                self._board.value = _after(self.fleet, await source.look(self.fleet))
             except Exception as error:  # a broken source must not take the others' facts away
-                self.board.fleet = fold(self.fleet, [_failed(source, error, self._clock.now())])
+                self._board.value = fold(self.fleet, [_failed(source, error, self._clock.now())])
         return self._picture()
 
     async def run(self) -> None:
@@ -143,11 +151,7 @@ class Hub:
         """Snapshots as they come; whoever is slow gets the newest and misses those between."""
         last: Snapshot | None = None
         while True:
-            drawn = self._drawn
-            if self.snapshot is None or self.snapshot is last:
-                await drawn.wait()
-            else:
-                last = self.snapshot
+            if (last := await self._shown.other_than(last)) is not None:
                 yield last
 
     def _picture(self) -> Snapshot:
@@ -176,7 +180,7 @@ class Hub:
         """Runs a source; one that fails says so and is started again, later each time."""
         for attempt in count():
             try:
-                await source.run(self.emit, self.board)
+                await source.run(self.emit, self._board)
             except Exception as error:  # shown as the source's health; the others go on
                 self.emit([_failed(source, error, self._clock.now())])
                 await asyncio.sleep(_RETRY[min(attempt, len(_RETRY) - 1)])
@@ -192,7 +196,7 @@ class Hub:
             self._urgent.clear()
             while self._pending:
                 part, self._pending = self._pending[:_SLICE], self._pending[_SLICE:]
-                self.board.fleet = _after(self.fleet, part)
+                self._board.value = _after(self.fleet, part)
                 if self._observer is not None:
                     self._observer(part)
                 await asyncio.sleep(0)
@@ -200,9 +204,7 @@ class Hub:
             changed = self.snapshot is None or (snapshot.workers, snapshot.sources) != (self.snapshot.workers, self.snapshot.sources)
             self._due = snapshot.due
             if changed:
-                self.snapshot = snapshot
-                self._drawn.set()
-                self._drawn = asyncio.Event()
+                self._shown.value = snapshot
                 credit = min(_BURST, credit + (loop.time() - drawn) / _SUSTAINED) - 1
                 drawn = loop.time()
                 await asyncio.sleep(_SPACING)

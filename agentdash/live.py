@@ -266,7 +266,7 @@ class Screens:
 
     async def run(self, emit: Emit, board: Board) -> None:
         """Readings as they change."""
-        fleet = board.fleet
+        fleet = board.value
         while True:
             emit(await self.look(fleet))
             fleet = await board.other_than(fleet)
@@ -287,7 +287,7 @@ class OwnWords:
     async def run(self, emit: Emit, board: Board) -> None:
         """What changes in them, while anybody runs who writes any."""
         while True:
-            fleet = board.fleet
+            fleet = board.value
             emit(await self.look(fleet))
             await (asyncio.sleep(_GLANCE) if self._sensor.concerns(fleet.processes.values()) else board.other_than(fleet))
 
@@ -365,8 +365,8 @@ class Processes:
 async def _again(source: Source, emit: Emit, board: Board, pace: Pace, rest: Callable[[Fleet], Awaitable[None]] | None = None) -> None:
     """Looks, and looks again after a pause that depends on how much is going on."""
     while True:
-        events = await source.look(board.fleet)
+        events = await source.look(board.value)
         if any(isinstance(event, _NEWS) for event in events):
             pace.stir()
         emit(events)
-        await (rest(board.fleet) if rest else asyncio.sleep(pace.pause(board.fleet)))
+        await (rest(board.value) if rest else asyncio.sleep(pace.pause(board.value)))

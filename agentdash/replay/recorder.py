@@ -92,7 +92,7 @@ class Recorder:
         """Writes, until cancelled or until that fails."""
         writing: asyncio.Future[None] | None = None
         try:
-            await asyncio.to_thread(self._begin, board.fleet)
+            await asyncio.to_thread(self._begin, board.value)
             emit([self._health(f"to {clean_line(str(self._folder))}")])
             while True:
                 await self._news.wait()
@@ -100,7 +100,7 @@ class Recorder:
                 self._news.clear()
                 events, self._pending = self._pending, []
                 lost = self._lost
-                writing = asyncio.ensure_future(asyncio.to_thread(self._write, events, board.fleet))
+                writing = asyncio.ensure_future(asyncio.to_thread(self._write, events, board.value))
                 await asyncio.shield(writing)
                 if lost:
                     emit([self._health(f"{lost:,} events came too fast and are not in it", ok=False)])
@@ -113,7 +113,7 @@ class Recorder:
         finally:
             if writing is not None and not writing.done():
                 await writing
-            self._close(board.fleet)
+            self._close(board.value)
 
     def _health(self, detail: str, *, ok: bool = True) -> SourceSeen:
         return SourceSeen(at=self._clock.now(), name=self.name, ok=ok, detail=detail)

@@ -59,6 +59,7 @@ class TmuxServer(msgspec.Struct, frozen=True):
     args: tuple[str, ...]
     """What makes `tmux` ask this server and no other, wherever agentdash itself runs."""
     socket: Path
+    """Where it listens while it runs."""
 
     @property
     def source(self) -> str:
@@ -168,6 +169,7 @@ class _View:
         self._drawn: dict[str, str] = {}
         """Screens by pane id, as captured last."""
         self._absent = False
+        """Whether the last look found nobody there."""
 
     async def look(self, at: float) -> list[Event]:
         try:

@@ -37,15 +37,15 @@ class Told:
 
 
 async def test_a_board_wakes_who_waits_for_something_else() -> None:
-    board, first, second = Board(), Fleet(), Fleet(processes_at=1.0)
-    board.fleet = first
+    board, first, second = Board(Fleet()), Fleet(), Fleet(processes_at=1.0)
+    board.value = first
     waiting = asyncio.create_task(board.other_than(first))
     await asyncio.sleep(0)
     assert not waiting.done()
-    board.fleet = first
+    board.value = first
     await asyncio.sleep(0)
     assert not waiting.done()
-    board.fleet = second
+    board.value = second
     assert await waiting is second
     assert await board.other_than(first) is second
 

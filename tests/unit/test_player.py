@@ -19,6 +19,7 @@ from agentdash.clock import SystemClock, VirtualClock
 from agentdash.codex.home import CodexHome, thread_id
 from agentdash.config import Config
 from agentdash.facts.events import CallEnded, Said, TokensCounted, encode
+from agentdash.facts.fleet import Fleet
 from agentdash.facts.worker import Snapshot, Worker
 from agentdash.hub import Board, Hub
 from agentdash.judge.picture import picture
@@ -196,7 +197,7 @@ async def test_at_the_highest_speed_every_step_is_told(monkeypatch: pytest.Monke
     player, _ = player_of(RECORDINGS / "0.114.0" / "spawn", speed=inf)
     player.index.read()
     told: list[float] = []
-    running = asyncio.create_task(player.run(lambda events: told.extend(e.at for e in events), Board()))
+    running = asyncio.create_task(player.run(lambda events: told.extend(e.at for e in events), Board(Fleet())))
     async with asyncio.timeout(20):
         while player.playing:  # noqa: ASYNC110 - it is asked rather than told
             await asyncio.sleep(0)
