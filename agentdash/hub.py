@@ -63,7 +63,7 @@ _RETRY: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
 """Seconds before a source that failed is started again."""
 
 
-class Known(Event, frozen=True, kw_only=True):
+class Known(Event, frozen=True, kw_only=True, tag="known"):
     """All that is known, at once: what a source says that can go to any time. It takes the place of everything said before."""
 
     fleet: Fleet

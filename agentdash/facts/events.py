@@ -28,11 +28,7 @@ Outcome = Literal[
 sandbox denial. `failed`: it could not be carried out at all."""
 
 
-def _tag(name: str) -> str:
-    return "".join("-" + c.lower() if c.isupper() else c for c in name).lstrip("-")
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_tag, omit_defaults=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", omit_defaults=True):
     """The base of all events."""
 
     at: float
@@ -51,7 +47,7 @@ class ThreadEvent(Event, frozen=True, kw_only=True):
     """Line of the rollout, counted from 1; 0 where no single line says it."""
 
 
-class ThreadStarted(ThreadEvent, frozen=True, kw_only=True):
+class ThreadStarted(ThreadEvent, frozen=True, kw_only=True, tag="thread-started"):
     """The first `session_meta` of a file (or the bare header line of 0.20-like files)."""
 
     cwd: str | None = None
@@ -72,13 +68,13 @@ class ThreadStarted(ThreadEvent, frozen=True, kw_only=True):
     """A thread that Codex runs for itself (review, compaction, guardian, titles): never judged."""
 
 
-class TurnStarted(ThreadEvent, frozen=True, kw_only=True):
+class TurnStarted(ThreadEvent, frozen=True, kw_only=True, tag="turn-started"):
     """`task_started`, since 0.107 at the latest."""
 
     turn: str | None = None
 
 
-class TurnEnded(ThreadEvent, frozen=True, kw_only=True):
+class TurnEnded(ThreadEvent, frozen=True, kw_only=True, tag="turn-ended"):
     """`task_complete` or `turn_aborted`."""
 
     turn: str | None = None
@@ -93,7 +89,7 @@ class TurnEnded(ThreadEvent, frozen=True, kw_only=True):
     """`error.codex_error_info`, flattened: `usage_limit_exceeded`, `http_connection_failed 401` ..."""
 
 
-class PolicySet(ThreadEvent, frozen=True, kw_only=True):
+class PolicySet(ThreadEvent, frozen=True, kw_only=True, tag="policy-set"):
     """The policy in force from here on: `turn_context`, `thread_settings_applied`, or `<environment_context>` in old files."""
 
     policy: Policy | None = None
@@ -113,7 +109,7 @@ class Escalation(msgspec.Struct, frozen=True, omit_defaults=True):
     prefix_rule: tuple[str, ...] = ()
 
 
-class CallStarted(ThreadEvent, frozen=True, kw_only=True):
+class CallStarted(ThreadEvent, frozen=True, kw_only=True, tag="call-started"):
     """The model called a tool."""
 
     call: str
@@ -128,7 +124,7 @@ class CallStarted(ThreadEvent, frozen=True, kw_only=True):
     """The user's own `!cmd`: runs without a sandbox whatever the policy says."""
 
 
-class CallEnded(ThreadEvent, frozen=True, kw_only=True):
+class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
     """A tool call gave its output."""
 
     call: str
@@ -139,21 +135,21 @@ class CallEnded(ThreadEvent, frozen=True, kw_only=True):
     """Codex's number for a command that goes on in the background (not an OS pid)."""
 
 
-class ChildSpawned(ThreadEvent, frozen=True, kw_only=True):
+class ChildSpawned(ThreadEvent, frozen=True, kw_only=True, tag="child-spawned"):
     """The parent's file names a child thread. May be said several times of one child."""
 
     child: str
     nickname: str | None = None
 
 
-class Said(ThreadEvent, frozen=True, kw_only=True):
+class Said(ThreadEvent, frozen=True, kw_only=True, tag="said"):
     """A message of the user or of the model."""
 
     who: Literal["user", "agent"]
     text: str
 
 
-class TokensCounted(ThreadEvent, frozen=True, kw_only=True):
+class TokensCounted(ThreadEvent, frozen=True, kw_only=True, tag="tokens-counted"):
     """Running totals (`token_count`, `token_usage_record`): the newest wins, they are never added up."""
 
     total: int | None = None
@@ -167,13 +163,13 @@ class TokensCounted(ThreadEvent, frozen=True, kw_only=True):
     limit_resets_at: float | None = None
 
 
-class ThreadNamed(ThreadEvent, frozen=True, kw_only=True):
+class ThreadNamed(ThreadEvent, frozen=True, kw_only=True, tag="thread-named"):
     """`session_index.jsonl` or `thread_name_updated`."""
 
     name: str
 
 
-class ViolationLogged(ThreadEvent, frozen=True, kw_only=True):
+class ViolationLogged(ThreadEvent, frozen=True, kw_only=True, tag="violation-logged"):
     """Codex's own note of a denial by its sandbox: `recorded sandbox violation` in `logs_2.sqlite` (0.148+; not of `codex exec`).
 
     It rests on a failed command's words, as Codex reads them, and comes up to ten seconds late.
@@ -189,13 +185,13 @@ class ViolationLogged(ThreadEvent, frozen=True, kw_only=True):
     """`linux_sandbox`, `seatbelt` ..."""
 
 
-class TroubleLogged(ThreadEvent, frozen=True, kw_only=True):
+class TroubleLogged(ThreadEvent, frozen=True, kw_only=True, tag="trouble-logged"):
     """A request to the model that is tried again (target `codex_core::responses_retry` of `logs_2.sqlite`): no rollout tells of it."""
 
     text: str
 
 
-class LineSkipped(ThreadEvent, frozen=True, kw_only=True):
+class LineSkipped(ThreadEvent, frozen=True, kw_only=True, tag="line-skipped"):
     """A line that was not understood: counted and shown, never fatal."""
 
     what: Literal["unknown", "malformed", "oversized"]
@@ -206,7 +202,7 @@ class LineSkipped(ThreadEvent, frozen=True, kw_only=True):
 # ---------------------------------------------------------------- the files themselves
 
 
-class FileSeen(ThreadEvent, frozen=True, kw_only=True):
+class FileSeen(ThreadEvent, frozen=True, kw_only=True, tag="file-seen"):
     """A rollout file's whereabouts; repeated when they change (moved to the archive, grown, compressed)."""
 
     path: str
@@ -221,19 +217,19 @@ class FileSeen(ThreadEvent, frozen=True, kw_only=True):
     """Why it cannot be read, where it cannot."""
 
 
-class LinesLeftOut(ThreadEvent, frozen=True, kw_only=True):
+class LinesLeftOut(ThreadEvent, frozen=True, kw_only=True, tag="lines-left-out"):
     """A gap was left in a large file: what was open before it may have ended in it."""
 
 
-class FileReset(ThreadEvent, frozen=True, kw_only=True):
+class FileReset(ThreadEvent, frozen=True, kw_only=True, tag="file-reset"):
     """The file shrank or was replaced: everything read from it so far is void, and is read again."""
 
 
-class FileGone(ThreadEvent, frozen=True, kw_only=True):
+class FileGone(ThreadEvent, frozen=True, kw_only=True, tag="file-gone"):
     """The file was deleted."""
 
 
-class LocksSeen(Event, frozen=True, kw_only=True):
+class LocksSeen(Event, frozen=True, kw_only=True, tag="locks-seen"):
     """Who holds the flocks on `thread-writer-locks/<thread>.lock` (0.148+): all of them, at this moment."""
 
     holders: dict[str, int]
@@ -245,13 +241,13 @@ class LocksSeen(Event, frozen=True, kw_only=True):
 # ---------------------------------------------------------------- panes, processes, sources
 
 
-class PaneSeen(Event, frozen=True, kw_only=True):
+class PaneSeen(Event, frozen=True, kw_only=True, tag="pane-seen"):
     """A tmux pane as it is now; sent when anything but its screen changed."""
 
     pane: Pane
 
 
-class PaneDrawn(Event, frozen=True, kw_only=True):
+class PaneDrawn(Event, frozen=True, kw_only=True, tag="pane-drawn"):
     """A pane's visible screen; sent when it changed."""
 
     key: PaneKey
@@ -259,13 +255,13 @@ class PaneDrawn(Event, frozen=True, kw_only=True):
     """The visible lines, top to bottom, right-stripped, without escapes."""
 
 
-class PaneGone(Event, frozen=True, kw_only=True):
+class PaneGone(Event, frozen=True, kw_only=True, tag="pane-gone"):
     """The pane is not listed any more."""
 
     key: PaneKey
 
 
-class ScreenRead(Event, frozen=True, kw_only=True):
+class ScreenRead(Event, frozen=True, kw_only=True, tag="screen-read"):
     """What the rules of the worker CLI in a pane make of its screen and title (`agents/*.toml`); sent when that changed."""
 
     key: PaneKey
@@ -282,7 +278,7 @@ class ScreenRead(Event, frozen=True, kw_only=True):
     """The pane is too small for what is on it: part of a menu may be out of sight."""
 
 
-class StatusPushed(Event, frozen=True, kw_only=True):
+class StatusPushed(Event, frozen=True, kw_only=True, tag="status-pushed"):
     """`thread/status/changed` or a row of `thread/list`, from Codex's app-server (0.160+)."""
 
     thread: str
@@ -291,7 +287,7 @@ class StatusPushed(Event, frozen=True, kw_only=True):
     """`waitingOnApproval`, `waitingOnUserInput`."""
 
 
-class SessionSeen(Event, frozen=True, kw_only=True):
+class SessionSeen(Event, frozen=True, kw_only=True, tag="session-seen"):
     """What a worker CLI says of itself in a file of its own (Claude Code: `~/.claude/sessions/<pid>.json`); sent when that changed."""
 
     key: ProcessKey
@@ -305,13 +301,13 @@ class SessionSeen(Event, frozen=True, kw_only=True):
     """`statusUpdatedAt`."""
 
 
-class ProcessSeen(Event, frozen=True, kw_only=True):
+class ProcessSeen(Event, frozen=True, kw_only=True, tag="process-seen"):
     """A process that matters here, when first seen and when its facts changed."""
 
     process: Process
 
 
-class MountsSeen(Event, frozen=True, kw_only=True):
+class MountsSeen(Event, frozen=True, kw_only=True, tag="mounts-seen"):
     """The mounts of a mount namespace other than agentdash's own; told before the first process in it, and when they changed."""
 
     namespace: int
@@ -320,24 +316,24 @@ class MountsSeen(Event, frozen=True, kw_only=True):
     """In the order of mountinfo."""
 
 
-class StatePathsSeen(Event, frozen=True, kw_only=True):
+class StatePathsSeen(Event, frozen=True, kw_only=True, tag="state-paths-seen"):
     """Whether a worker CLI that lives in a sandbox may write what it keeps its state in; sent when that changed. Empty: it is none now."""
 
     key: ProcessKey
     paths: tuple[PathAccess, ...]
 
 
-class ProcessGone(Event, frozen=True, kw_only=True):
+class ProcessGone(Event, frozen=True, kw_only=True, tag="process-gone"):
     """The process is not there any more."""
 
     key: ProcessKey
 
 
-class ProcessesCounted(Event, frozen=True, kw_only=True):
+class ProcessesCounted(Event, frozen=True, kw_only=True, tag="processes-counted"):
     """A pass over all processes has ended: whoever was not reported by now is not there."""
 
 
-class HostSeen(Event, frozen=True, kw_only=True):
+class HostSeen(Event, frozen=True, kw_only=True, tag="host-seen"):
     """What agentdash itself has: the yardstick for other processes' namespaces."""
 
     platform: str
@@ -348,7 +344,7 @@ class HostSeen(Event, frozen=True, kw_only=True):
     installed: Installed | None = None
 
 
-class SourceSeen(Event, frozen=True, kw_only=True):
+class SourceSeen(Event, frozen=True, kw_only=True, tag="source-seen"):
     """How a source of facts is doing."""
 
     name: str

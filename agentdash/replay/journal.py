@@ -77,7 +77,7 @@ class Header(msgspec.Struct, kw_only=True):
     """So many lines behind this one repeat what was known by then."""
 
 
-class ScreenChanged(e.Event, frozen=True, kw_only=True):
+class ScreenChanged(e.Event, frozen=True, kw_only=True, tag="screen-changed"):
     """In journals alone: a `PaneDrawn`, told by what differs from the screen before."""
 
     key: PaneKey
@@ -85,7 +85,7 @@ class ScreenChanged(e.Event, frozen=True, kw_only=True):
     rows: dict[int, str]
 
 
-class ProcessWorked(e.Event, frozen=True, kw_only=True):
+class ProcessWorked(e.Event, frozen=True, kw_only=True, tag="process-worked"):
     """In journals alone: a `ProcessSeen` of which only the work is news."""
 
     key: ProcessKey

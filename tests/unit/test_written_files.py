@@ -1,0 +1,40 @@
+"""Files that agentdash 0.1.0 wrote are still read: event tags on disk are explicit strings, not class names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+
+from agentdash.facts import events as e
+from agentdash.replay.journal import JournalReader
+
+WRITTEN = Path(__file__).parents[1] / "data" / "written-by-0.1.0"
+LINES = (WRITTEN / "events.jsonl").read_bytes().splitlines()
+
+
+@pytest.mark.parametrize("line", LINES, ids=[f"{n}-{json.loads(line)['event']}" for n, line in enumerate(LINES)])
+def test_event_written_by_0_1_0_is_decoded_and_encoded_alike(line: bytes) -> None:
+    assert json.loads(e.encode(e.decode(line))) == json.loads(line)
+
+
+def test_every_event_type_of_0_1_0_is_in_the_file() -> None:
+    assert {type(e.decode(line)) for line in LINES} == set(get_args(e.AnyEvent))
+
+
+def test_tags_are_explicit() -> None:
+    tags = [msgspec.inspect.type_info(event).tag for event in get_args(e.AnyEvent)]  # type: ignore[union-attr]
+    assert len(tags) == len(set(tags)) >= 31
+    assert all(isinstance(tag, str) and tag.islower() for tag in tags)
+
+
+def test_journal_written_by_0_1_0_is_read_whole() -> None:
+    lines = (WRITTEN / "journal.jsonl").read_bytes().splitlines()
+    events = JournalReader(0.0, 1e12).read(lines)
+    assert [event.name for event in events if isinstance(event, e.SourceSeen) and not event.ok] == []
+    kinds = {type(event) for event in events}
+    assert {e.PaneSeen, e.PaneDrawn, e.ProcessSeen, e.ProcessGone, e.ScreenRead, e.StatusPushed, e.LocksSeen} <= kinds
+    assert [event.screen for event in events if isinstance(event, e.PaneDrawn)][1] == ("a", "b", "changed", "d", "e")
