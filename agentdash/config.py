@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_typ
 import msgspec
 from msgspec import Meta
 
-from agentdash.facts.text import clean_line
-from agentdash.facts.worker import State
+from agentdash.model.sanitize import clean_line
+from agentdash.model.states import State
 
 Theme = Literal["dark", "light", "high-contrast", "colour-blind", "terminal"]
 THEMES: Final[tuple[str, ...]] = get_args(Theme)

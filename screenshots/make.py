@@ -13,19 +13,19 @@ from contextlib import AbstractContextManager, chdir, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentdash.clock import VirtualClock
-from agentdash.codex.home import CodexHome
+from agentdash.agents.codex.home import CodexHome
 from agentdash.demo.play import demo_events, demo_hub
-from agentdash.facts.events import Event, decode, encode
-from agentdash.hub import Hub
+from agentdash.engine.hub import Hub
+from agentdash.model.events import Event, decode, encode
+from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import Family
-from agentdash.replay.library import Library
+from agentdash.replay.library.library import Library
 from agentdash.replay.player import Player
-from agentdash.replay.tape import Strand
+from agentdash.replay.streams import Strand
 from agentdash.tui.app import AgentDash, Options
-from agentdash.tui.library import LibraryApp
-from agentdash.tui.playback import Playback
-from agentdash.tui.shelf import Shelf
+from agentdash.tui.library.app import LibraryApp
+from agentdash.tui.library.model import Shelf
+from agentdash.tui.transport.app import Playback
 from screenshots.moving import moving
 
 RECORDINGS: Final = Path(__file__).parents[1] / "tests" / "data" / "recordings"

@@ -11,10 +11,10 @@ import click
 
 from agentdash import __version__
 from agentdash.cli.options import FLEET, LIVE, LOOK, config_of, given_flags, options
-from agentdash.facts.text import clean_line
+from agentdash.model.sanitize import clean_line
 
 COMMANDS: Final = {
-    "demo": "screens",
+    "demo": "dashboard",
     "split": "split",
     "replay": "replay",
     "status": "status",
@@ -70,8 +70,8 @@ def app(context: click.Context, /, close_with: str | None, **given: Any) -> None
     """
     context.obj = given_flags(given)
     if context.invoked_subcommand is None:
-        from agentdash.cli.screens import dashboard
-        from agentdash.sensors.tmux import beside
+        from agentdash.cli.dashboard import dashboard
+        from agentdash.collect.tmux.sensor import beside
 
         dashboard(config_of({}), beside(close_with) if close_with else None)
 

@@ -8,15 +8,21 @@ from typing import Any
 
 import click
 
+from agentdash.agents.codex.home import CodexHome, default_home, problem
+from agentdash.agents.state_paths import state_paths
 from agentdash.cli.options import PATH, config_of
 from agentdash.cli.output import console
 from agentdash.cli.progress import Progress
-from agentdash.codex.home import CodexHome, default_home, problem
 from agentdash.report.check import check as audit
 from agentdash.report.check import find_rollouts, print_check, size_of
 from agentdash.report.document import document_json
-from agentdash.report.worker_paths import MODES, policy_of_mode, policy_of_thread, print_worker_paths, worker_paths_report
-from agentdash.sensors.state_paths import state_paths
+from agentdash.report.worker_paths import (
+    MODES,
+    policy_of_mode,
+    policy_of_thread,
+    print_worker_paths,
+    worker_paths_report,
+)
 
 
 @click.command()

@@ -34,9 +34,9 @@ def completion(context: click.Context, shell: str) -> None:
 def workers(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Workers whose id, pane or name begins so: those that a running agentdash tells of, else the newest threads."""
     del context, parameter
-    from agentdash.clock import SystemClock
-    from agentdash.codex.home import CodexHome, default_home, thread_id
-    from agentdash.report.published import UnpublishedError, outdated, read_published, status_file
+    from agentdash.agents.codex.home import CodexHome, default_home, thread_id
+    from agentdash.collect.clock import SystemClock
+    from agentdash.store.status_file import UnpublishedError, outdated, read_published, status_file
 
     home = default_home()
     offered: dict[str, str] = {}

@@ -9,7 +9,7 @@ import click
 
 from agentdash.cli.options import FLEET, LIVE, LOOK, options, settings_of
 from agentdash.config import Config, ConfigProblem, config_file, default_text, line_of, read
-from agentdash.facts.text import clean_line
+from agentdash.model.sanitize import clean_line
 
 
 @click.group()

@@ -8,7 +8,7 @@ import click
 
 from agentdash.cli.options import FLEET, options, settings_of
 from agentdash.cli.output import console
-from agentdash.doctor import diagnose
+from agentdash.report.diagnose import diagnose
 from agentdash.report.doctor import print_doctor
 from agentdash.report.document import document_json
 

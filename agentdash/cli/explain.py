@@ -6,15 +6,15 @@ from typing import Any, TextIO
 
 import click
 
-from agentdash.cli.fleet import seen, via_report
+from agentdash.agents.screen_reader import read_screen, versions_tested
+from agentdash.agents.screen_rules import RulesProblem, load_rules
+from agentdash.cli.fleet_access import seen, via_report
 from agentdash.cli.options import FLEET, config_of, options
 from agentdash.cli.output import console
-from agentdash.facts.text import clean_block, clean_line
+from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.report.document import document_json
 from agentdash.report.explain import explain_report, print_explained
-from agentdash.report.screen import print_screen, screen_report
-from agentdash.sensors.rules import RulesProblem, load_rules
-from agentdash.sensors.screens import read_screen, versions_tested
+from agentdash.report.screen_reading import print_screen, screen_report
 
 
 @click.command()

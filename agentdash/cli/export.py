@@ -13,11 +13,11 @@ from agentdash import __version__
 from agentdash.cli.family import family_of
 from agentdash.cli.progress import Progress
 from agentdash.config import Config, journal_folder
-from agentdash.facts.text import clean_line
-from agentdash.facts.worker import Snapshot
+from agentdash.model.sanitize import clean_line
+from agentdash.model.worker import Snapshot
 from agentdash.replay.family import Family
 from agentdash.replay.journal import strands
-from agentdash.replay.tape import Tape, family_tape
+from agentdash.replay.streams import Tape, family_tape
 
 _FORMATS = (".html", ".md", ".cast")
 _LONGEST = 180.0
@@ -59,7 +59,7 @@ def export(target: str, config: Config, file: Path, *, redact: bool, force: bool
 
 def _report(family: Family, tape: Tape, suffix: str, progress: Progress, *, redact: bool, over: bool) -> bytes:
     from agentdash.report.redact import without_home
-    from agentdash.report.story import tell
+    from agentdash.report.timeline_report import tell
 
     story = tell(family.thread, tape, redact=redact, over=over, progress=progress.reach)
     if suffix == ".html":
@@ -72,7 +72,7 @@ def _report(family: Family, tape: Tape, suffix: str, progress: Progress, *, reda
 
 async def _cast(make: Callable[[], Tape], config: Config, progress: Progress, *, redact: bool, over: bool, gap: float) -> bytes:
     from agentdash.report.redact import Redaction
-    from agentdash.report.story import length, scenes
+    from agentdash.report.timeline_report import length, scenes
     from agentdash.tui.cast import cast
     from agentdash.tui.options import Options
 

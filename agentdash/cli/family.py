@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from agentdash.codex.home import CodexHome, default_home
+from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.config import Config
 from agentdash.replay.family import Family, find_family
 

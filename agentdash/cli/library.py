@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.cli.config import checked_keys
-from agentdash.clock import SystemClock
-from agentdash.codex.home import CodexHome, default_home
+from agentdash.collect.clock import SystemClock
 from agentdash.config import Config
-from agentdash.replay.library import Library
-from agentdash.tui.library import LibraryApp
+from agentdash.replay.library.library import Library
+from agentdash.tui.library.app import LibraryApp
+from agentdash.tui.library.model import Shelf
 from agentdash.tui.options import Options
-from agentdash.tui.shelf import Shelf
 
 
 def browse(config: Config, play: Callable[[Path, float | None], None]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from agentdash.config import THEMES, Config, ConfigProblem, Setting, journal_folder, load
-from agentdash.facts.text import clean_line
+from agentdash.model.sanitize import clean_line
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)

@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
+from agentdash.agents.codex.home import default_home
 from agentdash.cli.options import FLEET, config_of, options
-from agentdash.clock import SystemClock
-from agentdash.codex.home import default_home
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.live import live_sources
 from agentdash.config import Config
-from agentdash.facts.text import clean_line
-from agentdash.hub import Hub
-from agentdash.live import live_sources
-from agentdash.report.published import Publisher
+from agentdash.engine.hub import Hub
+from agentdash.model.sanitize import clean_line
+from agentdash.store.status_file import Publisher
 
 
 @click.command()

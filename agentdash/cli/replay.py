@@ -84,10 +84,11 @@ def play(
         click.UsageError: there is no such thread, or `at` is no time.
     """
     from agentdash.cli.config import checked_keys
+    from agentdash.cli.dashboard import run
     from agentdash.cli.family import family_of
-    from agentdash.cli.screens import run
-    from agentdash.clock import SystemClock, VirtualClock
-    from agentdash.hub import Hub
+    from agentdash.collect.clock import SystemClock
+    from agentdash.engine.hub import Hub
+    from agentdash.replay.clock import VirtualClock
     from agentdash.replay.journal import strands
     from agentdash.replay.player import Player
 
@@ -103,6 +104,6 @@ def play(
     hub = Hub([player], clock)
 
     from agentdash.tui.options import Options
-    from agentdash.tui.playback import Playback
+    from agentdash.tui.transport.app import Playback
 
     run(hub, Playback(hub, clock, player, options=Options(config.ascii, config.theme, keys=checked_keys(config))).run_async)

@@ -40,9 +40,9 @@ def split(right: bool | None, size: str | None, close_with_pane: bool, **given: 
     agentdash split --right --size 45
     agentdash split --below --size 30% --close-with-pane
     """
-    from agentdash.sensors.tmux import current_pane
-    from agentdash.sensors.tmux_actions import TmuxRefusedError
-    from agentdash.sensors.tmux_actions import split as open_split
+    from agentdash.collect.tmux.actions import TmuxRefusedError
+    from agentdash.collect.tmux.actions import split as open_split
+    from agentdash.collect.tmux.sensor import current_pane
 
     place = _recall()
     place = _Place(place.side if right is None else "right" if right else "below", size or place.size)

@@ -11,7 +11,7 @@ from agentdash.cli.options import FLEET, config_of, options, target_argument
 
 if TYPE_CHECKING:
     from agentdash.config import Config
-    from agentdash.facts.worker import Snapshot
+    from agentdash.model.worker import Snapshot
 
 
 @click.command()
@@ -33,7 +33,7 @@ def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> None
 
         asyncio.run(until_unheard(_watch(config, target)))
         return
-    from agentdash.cli.fleet import seen, via_report
+    from agentdash.cli.fleet_access import seen, via_report
 
     snapshot, via = seen(config, target)
     if as_json:
@@ -51,7 +51,7 @@ def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> None
 async def _watch(config: Config, target: str | None) -> None:
     import msgspec
 
-    from agentdash.cli.fleet import chosen, follow, tell
+    from agentdash.cli.fleet_access import chosen, follow, tell
     from agentdash.report.wait import changes
 
     last: Snapshot | None = None

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import click
 
-from agentdash.cli.fleet import Via, chosen, follow, nobody, tell, via_report
+from agentdash.cli.fleet_access import Via, chosen, follow, nobody, tell, via_report
 from agentdash.cli.options import FLEET, config_of, options, target_argument
 from agentdash.cli.output import until_unheard
 from agentdash.config import Config
-from agentdash.facts.worker import State, Worker
+from agentdash.model.states import State
+from agentdash.model.worker import Worker
 from agentdash.report.document import document_json
 from agentdash.report.wait import Outcome, WaitReport, wait_line, wait_report
 

@@ -11,16 +11,17 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.clock import VirtualClock
-from agentdash.codex.rollout import RolloutReader
-from agentdash.demo.script import Script
-from agentdash.facts import events as e
-from agentdash.facts.pane import Pane, PaneKey
-from agentdash.facts.policy import Network
-from agentdash.facts.process import Kernel, Process, ProcessKey
-from agentdash.hub import Hub
-from agentdash.judge.printed import NETWORK_FLAG, SANDBOX_FLAG, flags
-from agentdash.sensors.screens import read_screen
+from agentdash.agents.codex.launcher_policy import read_launcher
+from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.screen_reader import read_screen
+from agentdash.demo.source import Script
+from agentdash.engine.detect.env_output import NETWORK_FLAG, SANDBOX_FLAG, flags
+from agentdash.engine.hub import Hub
+from agentdash.model import events as e
+from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.policy import Network
+from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.replay.clock import VirtualClock
 
 _DATA: Final = files("agentdash.demo")
 _HOST: Final = Kernel(seccomp=0, no_new_privs=False, net=1, mnt=1, pid=1, user=1, ns_pids=(1,))
@@ -73,7 +74,7 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
         yield e.ProcessGone(at=end, key=codex.key)
         if launcher := _launcher(family):
             key = ProcessKey(pid + 1, told[0].at)
-            yield e.ProcessSeen(at=told[0].at, process=Process(key, pid, launcher[0], launcher, kernel=_HOST))
+            yield e.ProcessSeen(at=told[0].at, process=Process(key, pid, launcher[0], launcher, kernel=_HOST, launcher=read_launcher(launcher[0], launcher)))
             yield e.ProcessGone(at=end, key=key)
         yield from _commands(told, pid, end, family)
     for lost in day["unreadable"]:

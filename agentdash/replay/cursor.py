@@ -5,10 +5,10 @@ from __future__ import annotations
 import pickle
 from typing import Final
 
-from agentdash.facts.events import LocksSeen, ProcessesCounted
-from agentdash.facts.fleet import Fleet
-from agentdash.judge.fold import fold
-from agentdash.replay.tape import Beat, Tape
+from agentdash.engine.reduce.fleet import fold
+from agentdash.model.events import LocksSeen, ProcessesCounted
+from agentdash.model.fleet import Fleet
+from agentdash.replay.streams import Beat, Tape
 
 _AFTER: Final = 5.0
 """Seconds after its last line at which a session that nobody holds is looked at once more: enough for its turn to count as left."""

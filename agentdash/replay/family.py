@@ -8,8 +8,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentdash.codex.home import CodexHome, begun_at, thread_id
-from agentdash.facts.text import clean_line
+from agentdash.agents.codex.home import CodexHome, begun_at, thread_id
+from agentdash.model.sanitize import clean_line
 
 _HEAD: Final = 1 << 14
 """Bytes of a `session_meta` that are looked at: ids come before its long texts."""

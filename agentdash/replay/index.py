@@ -16,10 +16,10 @@ from itertools import pairwise
 from operator import or_
 from typing import Final
 
-from agentdash.facts.text import clean_line
+from agentdash.model.sanitize import clean_line
 from agentdash.replay.cursor import Cursor, thaw
-from agentdash.replay.marks import Mark, Marker
-from agentdash.replay.tape import Tape
+from agentdash.replay.markers import Mark, Marker
+from agentdash.replay.streams import Tape
 
 _APART: Final = 0.025
 """Seconds of work between two checkpoints, so that any beat is as near as that."""

@@ -1,9 +1,4 @@
-"""What only a live agentdash sees, as files: panes and their screens, processes, locks, Codex's feed, and how the sources did.
-
-What the rollouts tell is not in it: they are there themselves. A journal is JSON lines, `facts.events.encode` behind a header. A recording
-is one or more parts; each begins with what was known, so that any of them can be read alone. Of a screen that changes only the lines that
-differ are written, of a process that works only how much.
-"""
+"""Read journals: recordings of what rollouts do not hold, as streams of events."""
 
 from __future__ import annotations
 
@@ -15,44 +10,23 @@ from copy import deepcopy
 from itertools import groupby
 from math import inf
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.codex.home import begun_at
-from agentdash.facts import events as e
-from agentdash.facts.fleet import Fleet
-from agentdash.facts.pane import PaneKey
-from agentdash.facts.process import Process, ProcessKey
-from agentdash.facts.text import clean_block, clean_line
-from agentdash.judge.fold import fold
+from agentdash.agents.codex.home import begun_at
+from agentdash.agents.codex.launcher_policy import read_launcher
+from agentdash.engine.reduce.fleet import fold
+from agentdash.model import events as e
+from agentdash.model.fleet import Fleet
+from agentdash.model.pane import PaneKey
+from agentdash.model.process import Process, ProcessKey
+from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.replay.family import Family
-from agentdash.replay.tape import Strand
+from agentdash.replay.streams import Strand
+from agentdash.store.journal import HEADER, LINE, NAME, RECORDED, ProcessWorked, ScreenChanged, known
 
-NAME: Final = re.compile(r"(journal-(\d{8}T\d{6}Z)-\d+)-(\d{4,})\.jsonl", re.ASCII)
-"""A part's file: the recording (when it began, and whose process it was), and its number."""
-SOURCE: Final = "journal"
-"""The source's name in what a journal is read as."""
-RECORDED: Final = (
-    e.LocksSeen,
-    e.PaneSeen,
-    e.PaneDrawn,
-    e.PaneGone,
-    e.ScreenRead,
-    e.StatusPushed,
-    e.ProcessSeen,
-    e.ProcessGone,
-    e.ProcessesCounted,
-    e.HostSeen,
-    e.SourceSeen,
-    e.SessionSeen,
-    e.MountsSeen,
-    e.StatePathsSeen,
-    e.ViolationLogged,
-    e.TroubleLogged,
-)
-"""What is worth recording: all that no rollout tells."""
 _STEERS: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[bfrtu]")
 """Escapes that are in no text of ours: all that enters agentdash is cleaned, so a line with these was written by somebody else."""
 _BLOCK: Final = 1 << 20
@@ -62,121 +36,8 @@ _AFTERWARDS: Final = 5.0
 """Seconds behind the last line of a family's rollouts for which it is still looked at."""
 _TALLEST: Final = 10_000
 """Lines of the tallest screen that is believed."""
-
-
-class Header(msgspec.Struct, kw_only=True):
-    """The first line of a part."""
-
-    schema: Literal["agentdash.journal/1"] = "agentdash.journal/1"
-    agentdash: str
-    """The version that wrote it."""
-    host: str
-    at: float
-    """When the part began (unix seconds)."""
-    known: int = 0
-    """So many lines behind this one repeat what was known by then."""
-
-
-class ScreenChanged(e.Event, frozen=True, kw_only=True, tag="screen-changed"):
-    """In journals alone: a `PaneDrawn`, told by what differs from the screen before."""
-
-    key: PaneKey
-    height: int
-    rows: dict[int, str]
-
-
-class ProcessWorked(e.Event, frozen=True, kw_only=True, tag="process-worked"):
-    """In journals alone: a `ProcessSeen` of which only the work is news."""
-
-    key: ProcessKey
-    cpu: float
-    io: int
-
-
-_header: Final = msgspec.json.Decoder(Header)
-_line: Final = msgspec.json.Decoder(e.AnyEvent | ScreenChanged | ProcessWorked)
-
-
-# ---------------------------------------------------------------- writing
-
-
-class Packer:
-    """Leaves out what a journal tells already."""
-
-    def __init__(self) -> None:
-        self._screens: dict[PaneKey, tuple[str, ...]] = {}
-        self._processes: dict[ProcessKey, Process] = {}
-        self._locks: e.LocksSeen | None = None
-
-    def pack(self, event: e.Event) -> e.Event | None:
-        """The event as it is to be written; None where it adds nothing."""
-        match event:
-            case e.PaneDrawn():
-                before = self._screens.get(event.key)
-                self._screens[event.key] = event.screen
-                return event if before is None else _changed(event, before)
-            case e.PaneGone():
-                self._screens.pop(event.key, None)
-            case e.ProcessSeen():
-                now = event.process
-                was, self._processes[now.key] = self._processes.get(now.key), now
-                if was is not None and replace(was, cpu=now.cpu, io=now.io) == now:
-                    return ProcessWorked(at=event.at, key=now.key, cpu=now.cpu, io=now.io)
-            case e.ProcessGone():
-                self._processes.pop(event.key, None)
-            case e.LocksSeen():
-                locks, self._locks = self._locks, event
-                return None if locks and (locks.holders, locks.readable) == (event.holders, event.readable) else event
-        return event
-
-
-def _changed(event: e.PaneDrawn, before: tuple[str, ...]) -> e.Event:
-    rows = {y: text for y, text in enumerate(event.screen) if y >= len(before) or text != before[y]}
-    if 2 * len(rows) > len(event.screen):
-        return event
-    return ScreenChanged(at=event.at, key=event.key, height=len(event.screen), rows=rows)
-
-
-def known(fleet: Fleet) -> list[e.Event]:
-    """Events that make of an empty fleet what this one knows beside its threads; each with the time at which it was found out."""
-    looked = fleet.processes_at
-    events: list[e.Event] = [fleet.host] if fleet.host else []
-    events += [e.SourceSeen(at=s.at, name=s.name, ok=s.ok, detail=s.detail) for s in fleet.sources.values()]
-    for key, pane in fleet.panes.items():
-        events.append(e.PaneSeen(at=pane.titled_at or 0.0, pane=replace(pane, screen=(), drawn_at=None)))
-        if pane.drawn_at is not None:
-            events.append(e.PaneDrawn(at=pane.drawn_at, key=key, screen=pane.screen))
-    if looked is not None:
-        events += _known_processes(fleet, looked)
-    for key in fleet.panes:
-        if (trouble := fleet.troubles.get(str(key))) is not None and (tenant := fleet.tenants.get(key)) is not None:
-            events.append(e.ScreenRead(at=trouble.at, key=key, agent=tenant.agent, state="failed-provider", text=trouble.text))
-    events += fleet.readings.values()
-    events += fleet.pushed.values()
-    if fleet.locks:
-        events.append(e.LocksSeen(at=fleet.locks.at, holders=fleet.locks.holders, readable=fleet.locks.readable))
-    return events
-
-
-def _known_processes(fleet: Fleet, looked: float) -> Iterator[e.Event]:
-    """Who is there, who has left a pane, who has worked lately."""
-    gone = [(key, tenant) for key, tenant in fleet.tenants.items() if tenant.gone_at is not None and key in fleet.panes]
-    for namespace, mounts in fleet.mounts.items():
-        yield e.MountsSeen(at=looked, namespace=namespace, mounts=mounts)
-    for key, tenant in gone:  # who has left a pane was there before
-        left = tenant.process or Process(tenant.key, fleet.panes[key].pid, tenant.agent, agent=tenant.agent)
-        yield e.ProcessSeen(at=looked, process=left)
-        if tenant.paths:
-            yield e.StatePathsSeen(at=looked, key=tenant.key, paths=tenant.paths)
-    for process in fleet.processes.values():
-        if (worked := fleet.busy.get(process.key)) is not None:
-            yield e.ProcessSeen(at=worked, process=replace(process, cpu=0.0, io=0))
-        yield e.ProcessSeen(at=looked if worked is None else worked, process=process)
-    for owner, paths in fleet.state_paths.items():
-        yield e.StatePathsSeen(at=looked, key=owner, paths=paths)
-    yield from fleet.sessions.values()
-    yield e.ProcessesCounted(at=looked)
-    yield from (e.ProcessGone(at=tenant.gone_at or looked, key=tenant.key) for _, tenant in gone)
+SOURCE: Final = "journal"
+"""The source's name in what a journal is read as."""
 
 
 # ---------------------------------------------------------------- reading
@@ -203,7 +64,7 @@ def parts(folder: Path) -> Iterator[Part]:
         try:
             until = path.stat().st_mtime
             with path.open("rb") as file:
-                begun = _header.decode(file.readline(_BLOCK)).at
+                begun = HEADER.decode(file.readline(_BLOCK)).at
         except OSError:
             continue
         except (msgspec.DecodeError, UnicodeDecodeError):  # its reader will say so
@@ -302,13 +163,13 @@ class JournalReader:
     def _decode(self, line: bytes, number: int) -> e.Event | None:
         try:
             if number == 1:
-                header = _header.decode(line)
+                header = HEADER.decode(line)
                 self._known, self.at = 1 + header.known, header.at
                 detail = clean_line(f"recorded by agentdash {header.agentdash} on {header.host}", 200)
                 return e.SourceSeen(at=header.at, name=SOURCE, ok=True, detail=detail)
             if _STEERS.search(text := line.decode()) or clean_block(text, len(text)) != text:
                 raise msgspec.DecodeError("not clean")
-            event = _line.decode(line)
+            event = LINE.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._foreign += 1
             return e.SourceSeen(at=self.at, name=SOURCE, ok=False, detail=self._not_understood())
@@ -322,6 +183,9 @@ class JournalReader:
         if isinstance(event, ProcessWorked):
             process = self._processes.get(event.key)
             return e.ProcessSeen(at=event.at, process=replace(process, cpu=event.cpu, io=event.io)) if process else None
+        if isinstance(event, e.ProcessSeen) and event.process.launcher is None:  # 0.1.0 recorded arguments alone
+            launcher = read_launcher(event.process.name, event.process.argv)
+            return replace(event, process=replace(event.process, launcher=launcher)) if launcher else event
         return event if isinstance(event, RECORDED) else None
 
     def _note(self, event: e.Event) -> None:

@@ -10,18 +10,18 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from agentdash.clock import VirtualClock
-from agentdash.codex.home import locks, thread_id
-from agentdash.facts.events import Event
-from agentdash.facts.fleet import Fleet
-from agentdash.hub import Board, Emit, Known
+from agentdash.agents.codex.home import locks, thread_id
+from agentdash.model.events import Event
+from agentdash.model.fleet import Fleet, Known
+from agentdash.model.source import Board, Emit
+from agentdash.replay.clock import VirtualClock
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family
 from agentdash.replay.index import Index
-from agentdash.replay.marks import Mark
-from agentdash.replay.moment import moment
+from agentdash.replay.markers import Mark
 from agentdash.replay.skim import last_time, skim, time_at
-from agentdash.replay.tape import Strand, Tape, family_tape
+from agentdash.replay.streams import Strand, Tape, family_tape
+from agentdash.replay.time_input import moment
 
 SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, math.inf)
 """Recorded seconds for each real one; at the last one each step is drawn, and no time is lost between two."""

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agentdash.codex.kinds import LINE_LIMIT
-from agentdash.codex.lineage import line_time
+from agentdash.agents.codex.rollout.kinds import LINE_LIMIT
+from agentdash.agents.codex.rollout.lineage import line_time
 from agentdash.replay.cursor import Cursor
-from agentdash.replay.tape import Strand, Tape
+from agentdash.replay.streams import Strand, Tape
 
 _HEAD: Final = 64
 """Beats read from the beginning: who it is, what it was asked, what it may do."""

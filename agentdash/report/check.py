@@ -18,16 +18,16 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from agentdash.codex.home import CodexHome, open_lines, thread_id
-from agentdash.codex.rollout import RolloutReader
-from agentdash.facts.events import LocksSeen, ProcessesCounted
-from agentdash.facts.fleet import Fleet, PolicyPeriod, Thread
-from agentdash.facts.text import clean_line
-from agentdash.facts.worker import Worker
-from agentdash.judge.fold import fold
-from agentdash.judge.picture import picture
+from agentdash.agents.codex.home import CodexHome, open_lines, thread_id
+from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.engine.reduce.fleet import fold
+from agentdash.engine.snapshot import picture
+from agentdash.model.events import LocksSeen, ProcessesCounted
+from agentdash.model.fleet import Fleet, PolicyPeriod, Thread
+from agentdash.model.sanitize import clean_line
+from agentdash.model.times import iso
+from agentdash.model.worker import Worker
 from agentdash.report.status import FindingReport, configured_report, finding_report
-from agentdash.report.times import iso
 
 _PORTION: Final = 2_000
 """Lines held in memory at a time."""

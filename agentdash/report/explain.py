@@ -8,9 +8,12 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from agentdash.facts import worker as w
-from agentdash.facts.state_paths import Installed
-from agentdash.judge.state_paths import before_a_run
+from agentdash.engine.judge.state_paths import before_a_run
+from agentdash.model import worker as w
+from agentdash.model.evidence import Evidence
+from agentdash.model.findings import Finding
+from agentdash.model.state_paths import Installed
+from agentdash.model.times import iso
 from agentdash.report.check import PolicyReport, policy_report
 from agentdash.report.status import (
     AgentReport,
@@ -22,7 +25,6 @@ from agentdash.report.status import (
     evidence_report,
     got_report,
 )
-from agentdash.report.times import iso
 
 
 class FindingReport(msgspec.Struct):
@@ -116,7 +118,7 @@ def print_explained(snapshot: w.Snapshot, console: Console) -> None:
             console.print(Text(f"tied to {link.to}: {link.by}"), style="dim")
 
 
-def _print_evidence(evidence: tuple[w.Evidence, ...], console: Console) -> None:
+def _print_evidence(evidence: tuple[Evidence, ...], console: Console) -> None:
     for piece in evidence:
         mark = "+" if piece.agrees else "-"
         console.print(Text(f"  {mark} {piece.source} {iso(piece.at) or ''} {piece.rule}: {piece.text}"), style="dim")
@@ -146,7 +148,7 @@ def _worker(worker: w.Worker, installed: Installed | None) -> ExplainedReport:
     )
 
 
-def _finding(finding: w.Finding) -> FindingReport:
+def _finding(finding: Finding) -> FindingReport:
     return FindingReport(
         kind=finding.kind,
         direction=finding.direction,

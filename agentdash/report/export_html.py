@@ -7,9 +7,11 @@ from html import escape
 from importlib.resources import files
 from typing import Final
 
-from agentdash.facts.worker import Finding, State, Worker, bucket
-from agentdash.report.story import Member, Row, Story
-from agentdash.report.times import lasted, moment, time_of_day
+from agentdash.model.findings import Finding
+from agentdash.model.states import State, bucket
+from agentdash.model.times import lasted, moment, time_of_day
+from agentdash.model.worker import Worker
+from agentdash.report.timeline_report import Member, Row, Story
 
 _STYLE: Final = files("agentdash.report") / "story.css"
 

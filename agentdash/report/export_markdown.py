@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from agentdash.report.story import Row, Story
-from agentdash.report.times import lasted, moment, time_of_day
+from agentdash.model.times import lasted, moment, time_of_day
+from agentdash.report.timeline_report import Row, Story
 
 _TICKS: Final = re.compile("`+")
 

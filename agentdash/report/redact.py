@@ -12,14 +12,17 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.facts import events as e
-from agentdash.facts.fleet import Call, Moment
-from agentdash.facts.worker import Evidence, Finding, Judged, Snapshot, Worker
+from agentdash.model import events as e
+from agentdash.model.evidence import Evidence
+from agentdash.model.findings import Finding
+from agentdash.model.fleet import Call, Moment
+from agentdash.model.worker import Judged, Snapshot, Worker
 
 _SHORTEST: Final = 3
 """Characters of a word that can tell anything."""
@@ -184,9 +187,9 @@ def _pieces(word: str) -> Iterator[str]:
 def _our_words() -> frozenset[str]:
     """Every word that a sentence of ours may hold: those of all texts in the sources of what judges."""
     words: set[str] = set()
-    for part in ("facts", "judge"):
-        for source in files("agentdash").joinpath(part).iterdir():
-            if source.name.endswith(".py"):
+    package = Path(str(files("agentdash")))
+    for part in ("model", "engine"):
+        for source in package.joinpath(part).rglob("*.py"):
                 texts = (node.value for node in ast.walk(ast.parse(source.read_text("utf-8"))) if isinstance(node, ast.Constant))
                 words.update(word for text in texts if isinstance(text, str) for word in _WORD.findall(text.casefold()))
     return frozenset(words)

@@ -9,7 +9,7 @@ import msgspec
 from agentdash.report.check import CheckReport
 from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport
-from agentdash.report.screen import ScreenReport
+from agentdash.report.screen_reading import ScreenReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.settings import SettingsReport
 from agentdash.report.status import StatusReport

@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agentdash.codex.home import CodexHome, begun_at, default_home, open_lines, problem, thread_id
-from agentdash.codex.rollout import RolloutReader
-from agentdash.facts.fleet import Fleet, Thread
-from agentdash.facts.text import clean_line
-from agentdash.judge.fold import fold
-from agentdash.report.times import iso
+from agentdash.agents.codex.home import CodexHome, begun_at, default_home, open_lines, problem, thread_id
+from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.engine.reduce.fleet import fold
+from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.sanitize import clean_line
+from agentdash.model.times import iso
 
 _HEAD: Final = 40
 """Lines read of each file: the header, the first policy and the first prompt are among them in every version."""

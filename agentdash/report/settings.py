@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agentdash.config import Setting
-from agentdash.facts.text import clean_line
+from agentdash.model.sanitize import clean_line
 
 
 class SettingReport(msgspec.Struct):

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from agentdash.facts import worker as w
-from agentdash.facts.fleet import Source
-from agentdash.facts.policy import Policy
-from agentdash.report.times import ago, iso
+from agentdash.model import worker as w
+from agentdash.model.evidence import Evidence
+from agentdash.model.findings import Finding, Verdict
+from agentdash.model.fleet import Source
+from agentdash.model.policy import Policy
+from agentdash.model.times import ago, iso
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,7 +89,7 @@ class SandboxReport(msgspec.Struct):
     configured: ConfiguredReport | None
     applied: str | None
     got: GotReport
-    verdict: w.Verdict
+    verdict: Verdict
     findings: list[FindingReport]
 
 
@@ -217,7 +219,7 @@ def _sandbox(sandbox: w.Sandbox) -> SandboxReport:
     )
 
 
-def finding_report(finding: w.Finding) -> FindingReport:
+def finding_report(finding: Finding) -> FindingReport:
     """A finding as a document."""
     evidence = evidence_report(finding.evidence)
     return FindingReport(finding.kind, finding.direction, finding.severity, finding.message, evidence, finding.remedy)
@@ -228,7 +230,7 @@ def configured_report(policy: Policy) -> ConfiguredReport:
     return ConfiguredReport(str(policy.filesystem), str(policy.network), list(policy.writable_roots), policy.approval)
 
 
-def evidence_report(evidence: tuple[w.Evidence, ...]) -> list[EvidenceReport]:
+def evidence_report(evidence: tuple[Evidence, ...]) -> list[EvidenceReport]:
     """Pieces of evidence as a document."""
     return [EvidenceReport(e.source, iso(e.at), e.rule, e.text, e.agrees) for e in evidence]
 

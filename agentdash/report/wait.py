@@ -7,9 +7,10 @@ from typing import Literal
 
 import msgspec
 
-from agentdash.facts.worker import Snapshot, State, Worker
+from agentdash.model.states import State
+from agentdash.model.times import iso
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.status import SourceReport, ViaReport, WorkerReport, source_report, worker_report
-from agentdash.report.times import iso
 
 Outcome = Literal["reached", "timed-out", "gone"]
 """How waiting ended. `gone`: the worker is not there any more, so that it will never get there."""

@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agentdash.codex.home import CodexHome, thread_id
-from agentdash.facts.policy import Network, Policy, from_sandbox_policy
-from agentdash.facts.state_paths import DEFAULTS, PathAccess, StatePath, place
-from agentdash.judge.remedy import network, writable_root
-from agentdash.judge.state_paths import under_policy
+from agentdash.agents.codex.home import CodexHome, thread_id
+from agentdash.agents.codex.policy_formats import from_sandbox_policy
+from agentdash.engine.judge.remedies import network, writable_root
+from agentdash.engine.judge.state_paths import under_policy
+from agentdash.model.policy import Network, Policy
+from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, place
 from agentdash.report.check import read_rollout
 from agentdash.report.status import ConfiguredReport, configured_report
 

@@ -8,21 +8,21 @@ from textual import on
 from textual.command import CommandPalette
 from textual.widgets import Input
 
-from agentdash.clock import Clock
-from agentdash.facts.pane import PaneKey
-from agentdash.facts.text import clean_line
-from agentdash.facts.worker import Worker
-from agentdash.tui.commands import Actions, Workers
-from agentdash.tui.filter import Filter, matches
+from agentdash.model.clock import Clock
+from agentdash.model.pane import PaneKey
+from agentdash.model.sanitize import clean_line
+from agentdash.model.worker import Worker
+from agentdash.tui.fleet.filter import Filter, matches
+from agentdash.tui.fleet.list import FleetList
+from agentdash.tui.help import HelpScreen
 from agentdash.tui.keys import bindings, ids
 from agentdash.tui.options import Feed, Jump, Options, Tell
-from agentdash.tui.screens.help import HelpScreen
-from agentdash.tui.screens.why import WhyScreen
-from agentdash.tui.screens.worker import WorkerScreen
-from agentdash.tui.watch import Watch
-from agentdash.tui.widgets.findings import remedies
-from agentdash.tui.widgets.fleet_list import FleetList
-from agentdash.tui.widgets.worker_panel import WorkerPanel
+from agentdash.tui.palette import Actions, Workers
+from agentdash.tui.snapshot_app import Watch
+from agentdash.tui.worker.findings import remedies
+from agentdash.tui.worker.panel import WorkerPanel
+from agentdash.tui.worker.screen import WorkerScreen
+from agentdash.tui.worker.why import WhyScreen
 
 __all__ = ["AgentDash", "Feed", "Jump", "Options", "Tell"]
 

@@ -11,8 +11,8 @@ import msgspec
 from rich.console import Console
 from textual.strip import Strip
 
-from agentdash.clock import VirtualClock
-from agentdash.facts.worker import Snapshot
+from agentdash.model.worker import Snapshot
+from agentdash.replay.clock import VirtualClock
 from agentdash.tui.app import AgentDash
 from agentdash.tui.options import Options
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agentdash.facts.pane import PaneKey
-from agentdash.facts.worker import Snapshot
+from agentdash.model.pane import PaneKey
+from agentdash.model.worker import Snapshot
 
 Tell = Callable[[Snapshot], None]
 """Is shown every snapshot, and tells somebody away from the screen what is new in it."""

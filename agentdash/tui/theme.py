@@ -11,8 +11,10 @@ from typing import Final, NamedTuple
 
 from textual.theme import BUILTIN_THEMES, Theme
 
-from agentdash.facts.worker import Direction, State, Verdict, Worker
-from agentdash.tui.spans import Span, Tone
+from agentdash.model.findings import Direction, Verdict
+from agentdash.model.states import State
+from agentdash.model.worker import Worker
+from agentdash.tui.primitives.spans import Span, Tone
 
 
 @dataclass(frozen=True)

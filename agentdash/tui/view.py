@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from agentdash.facts.worker import Snapshot, Worker
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.theme import Look
 
 

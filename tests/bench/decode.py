@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from agentdash.codex.home import CodexHome, thread_id
-from agentdash.codex.rollout import RolloutReader
-from agentdash.facts.fleet import Fleet
-from agentdash.judge.fold import fold
+from agentdash.agents.codex.home import CodexHome, thread_id
+from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.engine.reduce.fleet import fold
+from agentdash.model.fleet import Fleet
 
 
 def measure(home: Path) -> None:

@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from fcntl import ioctl
 from pathlib import Path
 
-from agentdash.clock import SystemClock
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.live import live_sources
 from agentdash.config import Config
-from agentdash.hub import Hub
-from agentdash.live import live_sources
+from agentdash.engine.hub import Hub
 from tests.bench.figures import AGENTDASH, spread
 from tests.bench.home import RECORDINGS
 

@@ -12,12 +12,12 @@ import time
 from fcntl import ioctl
 from pathlib import Path
 
-from agentdash.clock import SystemClock
-from agentdash.codex.home import CodexHome
-from agentdash.replay.library import Library
-from agentdash.replay.query import Query
-from agentdash.replay.search import Hit, Searched, search
-from agentdash.tui.shelf import Shelf
+from agentdash.agents.codex.home import CodexHome
+from agentdash.collect.clock import SystemClock
+from agentdash.replay.library.library import Library
+from agentdash.replay.library.query import Query
+from agentdash.replay.library.search import Hit, Searched, search
+from agentdash.tui.library.model import Shelf
 from tests.bench.figures import AGENTDASH, spread
 from tests.bench.home import make_home
 

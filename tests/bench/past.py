@@ -17,10 +17,10 @@ from fcntl import ioctl
 from pathlib import Path
 from typing import NamedTuple
 
-from agentdash.clock import VirtualClock
-from agentdash.codex.home import CodexHome
-from agentdash.hub import Hub
-from agentdash.judge.picture import Memo, picture
+from agentdash.agents.codex.home import CodexHome
+from agentdash.engine.hub import Hub
+from agentdash.engine.snapshot import Memo, picture
+from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import find_family
 from agentdash.replay.player import Player
 from tests.bench.figures import AGENTDASH, spread

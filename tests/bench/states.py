@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from agentdash.facts.worker import State
+from agentdash.model.states import State
 from tests.bench.figures import spread
 from tests.live import walks
 from tests.live.codex import Lab, Pane, install

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from agentdash.facts.worker import State, Worker
+from agentdash.model.states import State
+from agentdash.model.worker import Worker
 from tests.live import walks
 from tests.live.codex import Lab, until
 from tests.live.conftest import OpenLab

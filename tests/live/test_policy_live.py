@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from agentdash.facts.policy import from_profile
+from agentdash.agents.codex.policy_formats import from_profile
 from tests.live.codex import SetupError, cache, install
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="this is bubblewrap's sandbox")

@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agentdash.facts.events import HostSeen, ProcessGone, ProcessSeen
-from agentdash.facts.process import Process, ProcessKey
-from agentdash.sensors.processes import ProcessSensor
+from agentdash.collect.processes.sensor import ProcessSensor
+from agentdash.model.events import HostSeen, ProcessGone, ProcessSeen
+from agentdash.model.process import Process, ProcessKey
 
 THREAD = {"CODEX_THREAD_ID": "0199-live", "CODEX_SANDBOX_NETWORK_DISABLED": "1"}
 PYTHON = (sys.executable, "-IS", "-c")

@@ -8,19 +8,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from agentdash.clock import SystemClock
-from agentdash.codex.home import CodexHome
+from agentdash.agents.codex.home import CodexHome
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.live import live_sources
 from agentdash.config import Config
-from agentdash.facts.fleet import Fleet
-from agentdash.facts.worker import Snapshot, State, Worker
-from agentdash.hub import Hub
-from agentdash.judge.picture import picture
-from agentdash.live import live_sources
+from agentdash.engine.hub import Hub
+from agentdash.engine.snapshot import picture
+from agentdash.model.fleet import Fleet
+from agentdash.model.states import State
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import find_family
 from agentdash.replay.journal import strands
-from agentdash.replay.recorder import Recorder
-from agentdash.replay.tape import family_tape
+from agentdash.replay.streams import family_tape
+from agentdash.store.recorder import Recorder
 from tests.live.codex import PATIENCE, until
 from tests.live.conftest import OpenLab
 

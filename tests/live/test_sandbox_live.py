@@ -18,24 +18,24 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agentdash.clock import SystemClock
+from agentdash.agents.state_paths import state_paths
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.live import live_sources
+from agentdash.collect.processes import linux
+from agentdash.collect.processes.sensor import ProcessSensor
+from agentdash.collect.processes.write_access import Reach
+from agentdash.collect.tmux.sensor import TmuxSensor, servers
 from agentdash.config import Config
-from agentdash.facts.events import MountsSeen, ProcessSeen, StatePathsSeen
-from agentdash.facts.fleet import Fleet
-from agentdash.facts.mounts import MountTable
-from agentdash.facts.policy import Filesystem, Network, Policy, Rule
-from agentdash.facts.state_paths import place
-from agentdash.hub import Hub
-from agentdash.judge.ancestry import Tree, is_multiplexer
-from agentdash.judge.fold import fold
-from agentdash.judge.kinship import kinship
-from agentdash.judge.state_paths import denied
-from agentdash.live import live_sources
-from agentdash.sensors import linux
-from agentdash.sensors.access import Reach
-from agentdash.sensors.processes import ProcessSensor
-from agentdash.sensors.state_paths import state_paths
-from agentdash.sensors.tmux import TmuxSensor, servers
+from agentdash.engine.hub import Hub
+from agentdash.engine.judge.state_paths import denied
+from agentdash.engine.link.linker import kinship
+from agentdash.engine.link.process_tree import Tree, is_multiplexer
+from agentdash.engine.reduce.fleet import fold
+from agentdash.model.events import MountsSeen, ProcessSeen, StatePathsSeen
+from agentdash.model.fleet import Fleet
+from agentdash.model.mounts import MountTable
+from agentdash.model.policy import Filesystem, Network, Policy, Rule
+from agentdash.model.state_paths import place
 from tests.live.codex import PATIENCE, SetupError, cache, install, npm_install, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts and namespaces are Linux's")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentdash.facts.worker import State
+from agentdash.model.states import State
 from tests.live import opencode, walks
 from tests.live.conftest import OpenLab
 from tests.live.walks import Taken, walk

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.report.published import START, status_file
+from agentdash.store.status_file import START, status_file
 from tests.live.codex import Lab, install, until
 from tests.live.conftest import OpenLab
 

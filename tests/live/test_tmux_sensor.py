@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.facts.events import PaneDrawn, PaneGone, PaneSeen, SourceSeen
-from agentdash.facts.pane import Pane, PaneKey
-from agentdash.sensors.tmux import TmuxSensor, TmuxServer, current_pane, servers, tmux_version
-from agentdash.sensors.tmux_actions import TmuxRefusedError, jump, split
+from agentdash.collect.tmux.actions import TmuxRefusedError, jump, split
+from agentdash.collect.tmux.sensor import TmuxSensor, TmuxServer, current_pane, servers, tmux_version
+from agentdash.model.events import PaneDrawn, PaneGone, PaneSeen, SourceSeen
+from agentdash.model.pane import Pane, PaneKey
 
 
 class Tmux:

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from agentdash.facts.worker import State, Worker
+from agentdash.model.states import State
+from agentdash.model.worker import Worker
 from tests.live.codex import install
 from tests.live.conftest import OpenLab
 from tests.live.watched import Watched, watching

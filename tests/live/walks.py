@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import psutil
 
-from agentdash.facts.worker import State, Worker
+from agentdash.model.states import State
+from agentdash.model.worker import Worker
 from tests.live import opencode
 from tests.live.codex import Lab, Pane
 from tests.live.model_server import Script

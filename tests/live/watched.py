@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
-from agentdash.clock import SystemClock
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.live import live_sources
 from agentdash.config import Config
-from agentdash.facts.fleet import Fleet
-from agentdash.facts.worker import Snapshot, State, Worker
-from agentdash.hub import Hub
-from agentdash.live import live_sources
+from agentdash.engine.hub import Hub
+from agentdash.model.fleet import Fleet
+from agentdash.model.states import State
+from agentdash.model.worker import Snapshot, Worker
 from tests.live.codex import PATIENCE, Lab
 
 Wanted = Callable[[Worker], bool]

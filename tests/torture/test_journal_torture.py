@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.clock import SystemClock
-from agentdash.facts import events as e
-from agentdash.facts.fleet import Fleet
-from agentdash.hub import Board, Hub
-from agentdash.replay.recorder import Recorder
+from agentdash.collect.clock import SystemClock
+from agentdash.engine.hub import Hub
+from agentdash.engine.latest import Latest
+from agentdash.model import events as e
+from agentdash.model.fleet import Fleet
+from agentdash.store.recorder import Recorder
 from tests.unit.test_journal import KEY, NOW, STORY, Bench, drawn
 
 
@@ -153,7 +154,7 @@ async def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     clock = SystemClock()
     recorder = Recorder(tmp_path / "file" / "journal", clock, version="1", host="box")
     said: list[e.Event] = []
-    await recorder.run(said.extend, Board(Fleet()))
+    await recorder.run(said.extend, Latest(Fleet()))
     assert "has stopped: Not a directory" in said[0].detail  # type: ignore[attr-defined]
 
 

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from agentdash.sensors import log
-from agentdash.sensors.tail import Change, Tail
+from agentdash.collect.tail import log_file as log
+from agentdash.collect.tail.follower import Change, Tail
 from tests.unit.replayed import Replayed
 
 LONGEST = 40

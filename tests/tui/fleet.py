@@ -8,13 +8,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agentdash.clock import VirtualClock
-from agentdash.facts.events import Escalation
-from agentdash.facts.fleet import Call, Denial, Moment, Source, Tokens
-from agentdash.facts.pane import Pane, PaneKey
-from agentdash.facts.policy import Filesystem, Network, Policy, Rule
-from agentdash.facts.state_paths import Installed, StatePath
-from agentdash.facts.worker import Agent, Evidence, Finding, Got, Judged, Link, Sandbox, Snapshot, State, Worker
+from agentdash.model.events import Escalation
+from agentdash.model.evidence import Evidence
+from agentdash.model.findings import Finding
+from agentdash.model.fleet import Call, Denial, Moment, Source, Tokens
+from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.policy import Filesystem, Network, Policy, Rule
+from agentdash.model.state_paths import Installed, StatePath
+from agentdash.model.states import State
+from agentdash.model.worker import Agent, Got, Judged, Link, Sandbox, Snapshot, Worker
+from agentdash.replay.clock import VirtualClock
 
 NOW = 1_773_260_047.0
 """2026-03-11 20:14:07 UTC."""

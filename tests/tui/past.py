@@ -7,12 +7,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agentdash.codex.home import CodexHome
-from agentdash.facts.worker import State, Verdict
-from agentdash.replay.library import Entry
-from agentdash.tui.library import LibraryApp
+from agentdash.agents.codex.home import CodexHome
+from agentdash.model.findings import Verdict
+from agentdash.model.states import State
+from agentdash.replay.library.library import Entry
+from agentdash.tui.library.app import LibraryApp
+from agentdash.tui.library.model import Shelf
 from agentdash.tui.options import Options
-from agentdash.tui.shelf import Shelf
 
 from . import fleet
 

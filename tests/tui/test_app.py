@@ -5,10 +5,10 @@ from msgspec.structs import replace
 from textual.geometry import Region
 
 from agentdash.tui.app import AgentDash, Options
-from agentdash.tui.screens.why import WhyScreen
-from agentdash.tui.screens.worker import WorkerScreen
-from agentdash.tui.spans import plain
-from agentdash.tui.widgets.lines import Lines
+from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.spans import plain
+from agentdash.tui.worker.screen import WorkerScreen
+from agentdash.tui.worker.why import WhyScreen
 
 from . import fleet
 

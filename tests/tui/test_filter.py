@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from agentdash.facts.worker import State, bucket
-from agentdash.tui.filter import BUCKETS, Filter, matches
-from agentdash.tui.rows import flat, same_places, tree, urgency
+from agentdash.model.states import State, bucket
+from agentdash.tui.fleet.filter import BUCKETS, Filter, matches
+from agentdash.tui.fleet.rows import flat, same_places, tree, urgency
 
 from . import fleet
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from agentdash.facts.text import clean_line
+from agentdash.model.sanitize import clean_line
 from agentdash.tui import format as f
-from agentdash.tui.spans import Span, beside, difference, fit, mark, paragraph, plain, width
+from agentdash.tui.primitives.spans import Span, beside, difference, fit, mark, paragraph, plain, width
 
 from .fleet import NOW
 

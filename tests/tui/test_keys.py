@@ -6,20 +6,20 @@ import pytest
 from textual.command import CommandList, CommandPalette
 from textual.pilot import Pilot
 
-from agentdash.facts.pane import PaneKey
+from agentdash.model.pane import PaneKey
 from agentdash.tui.app import AgentDash, Options
+from agentdash.tui.fleet.screen import HINTS, FleetScreen
+from agentdash.tui.help import HelpScreen
+from agentdash.tui.help import keys as help_keys
 from agentdash.tui.keys import BY_ID, GROUPS, KEYS
-from agentdash.tui.library import LibraryApp
-from agentdash.tui.playback import Playback
-from agentdash.tui.screens.fleet import HINTS, FleetScreen
-from agentdash.tui.screens.help import HelpScreen
-from agentdash.tui.screens.help import keys as help_keys
-from agentdash.tui.screens.why import WhyScreen
-from agentdash.tui.screens.worker import WorkerScreen
-from agentdash.tui.spans import plain
+from agentdash.tui.library.app import LibraryApp
+from agentdash.tui.primitives.footer import Footer
+from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.spans import plain
 from agentdash.tui.theme import THEMES
-from agentdash.tui.widgets.footer import Footer
-from agentdash.tui.widgets.lines import Lines
+from agentdash.tui.transport.app import Playback
+from agentdash.tui.worker.screen import WorkerScreen
+from agentdash.tui.worker.why import WhyScreen
 
 from . import fleet
 

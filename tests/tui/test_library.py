@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from agentdash.codex.home import CodexHome
-from agentdash.replay.library import Library
-from agentdash.tui.library import Picked
-from agentdash.tui.screens.library_help import LibraryHelp
-from agentdash.tui.shelf import Shelf
-from agentdash.tui.spans import plain
+from agentdash.agents.codex.home import CodexHome
+from agentdash.replay.library.library import Library
+from agentdash.tui.library.app import Picked
+from agentdash.tui.library.help import LibraryHelp
+from agentdash.tui.library.model import Shelf
+from agentdash.tui.primitives.spans import plain
 
 from ..unit.rollout_files import RECORDINGS
 from . import fleet
@@ -264,7 +264,7 @@ async def test_esc_stops_a_search_then_closes_it(recorded, monkeypatch):
         hunt.over = True
         yield
 
-    monkeypatch.setattr("agentdash.tui.hunt.Hunt.steps", endless)
+    monkeypatch.setattr("agentdash.tui.library.search_job.Hunt.steps", endless)
     await pilot.press("s", *"the", "enter")
     await held.wait()
     assert not app.hunt.over

@@ -8,23 +8,24 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from agentdash.facts.fleet import Moment, Spell, Tokens
-from agentdash.facts.state_paths import Installed, StatePath
-from agentdash.facts.worker import Got, Sandbox, State
-from agentdash.tui.rows import flat, tree
-from agentdash.tui.spans import plain, width
+from agentdash.model.fleet import Moment, Spell, Tokens
+from agentdash.model.state_paths import Installed, StatePath
+from agentdash.model.states import State
+from agentdash.model.worker import Got, Sandbox
+from agentdash.tui.fleet.header import header, sources
+from agentdash.tui.fleet.list import Columns, card, nobody, note, one_line, titles, used
+from agentdash.tui.fleet.rows import flat, tree
+from agentdash.tui.primitives.footer import hints
+from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.theme import ASCII, STATE_WIDTH, UNICODE, Look, sign
-from agentdash.tui.widgets.evidence import known, why
-from agentdash.tui.widgets.findings import in_full, remedies, shared
-from agentdash.tui.widgets.findings import one_line as finding_line
-from agentdash.tui.widgets.fleet_list import Columns, card, nobody, note, one_line, titles, used
-from agentdash.tui.widgets.footer import hints
-from agentdash.tui.widgets.header import header, sources
-from agentdash.tui.widgets.inheritance import inheritance
-from agentdash.tui.widgets.layers import layers
-from agentdash.tui.widgets.pane_view import pane_view
-from agentdash.tui.widgets.timeline import calls, timeline
-from agentdash.tui.widgets.worker_panel import summary
+from agentdash.tui.worker.evidence import known, why
+from agentdash.tui.worker.findings import in_full, remedies, shared
+from agentdash.tui.worker.findings import one_line as finding_line
+from agentdash.tui.worker.inheritance import inheritance
+from agentdash.tui.worker.layers import layers
+from agentdash.tui.worker.pane_view import pane_view
+from agentdash.tui.worker.panel import summary
+from agentdash.tui.worker.timeline import calls, timeline
 
 from . import fleet
 

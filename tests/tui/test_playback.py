@@ -8,20 +8,20 @@ import pytest
 from rich.cells import cell_len
 from textual.widgets import Input
 
-from agentdash.clock import VirtualClock
-from agentdash.codex.home import CodexHome
-from agentdash.judge.picture import picture
+from agentdash.agents.codex.home import CodexHome
+from agentdash.engine.snapshot import picture
+from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import find_family
-from agentdash.replay.marks import Mark
+from agentdash.replay.markers import Mark
 from agentdash.replay.player import Player
-from agentdash.tui import playback
 from agentdash.tui.app import Options
 from agentdash.tui.keys import BY_ID, KEYS
-from agentdash.tui.playback import HINTS, Playback
-from agentdash.tui.spans import plain
-from agentdash.tui.widgets.footer import Footer
-from agentdash.tui.widgets.lines import Lines
-from agentdash.tui.widgets.transport import Track, Transport
+from agentdash.tui.primitives.footer import Footer
+from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.spans import plain
+from agentdash.tui.transport import app as playback
+from agentdash.tui.transport.app import HINTS, Playback
+from agentdash.tui.transport.bar import Track, Transport
 
 from .fleet import Still
 from .test_screens import SIZES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from agentdash.sensors.tail import Change, Grown, Moved, Unreadable, Vanished
+from agentdash.collect.tail.follower import Change, Grown, Moved, Unreadable, Vanished
 
 
 class Replayed:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentdash.codex.home import open_lines, thread_id
-from agentdash.codex.rollout import RolloutReader
-from agentdash.facts.events import CallEnded, Event
+from agentdash.agents.codex.home import open_lines, thread_id
+from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.model.events import CallEnded, Event
 
 DATA = Path(__file__).parents[1] / "data"
 RECORDINGS = DATA / "recordings"

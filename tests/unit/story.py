@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentdash.facts import events as e
-from agentdash.facts.fleet import Fleet
-from agentdash.facts.pane import Pane, PaneKey
-from agentdash.facts.policy import Filesystem, Network, Policy, Rule
-from agentdash.facts.process import Kernel, Process, ProcessKey
-from agentdash.facts.worker import Snapshot, Worker
-from agentdash.judge.fold import fold
-from agentdash.judge.picture import picture
+from agentdash.agents.codex.launcher_policy import read_launcher
+from agentdash.engine.reduce.fleet import fold
+from agentdash.engine.snapshot import picture
+from agentdash.model import events as e
+from agentdash.model.fleet import Fleet
+from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.policy import Filesystem, Network, Policy, Rule
+from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.worker import Snapshot, Worker
 
 T = "01a1fa8b-2cba-7501-a214-dc60155cd481"
 CHILD = "01a1fa8b-64d1-75d0-9538-5a109db019fd"
@@ -65,6 +66,7 @@ def done(message: str | None = "Done.", *, at: float = 103.0, thread: str = T, *
 
 def process(pid: int, ppid: int = 1, *, started: float = 90.0, kernel: Kernel | None = HOST, name: str = "sh", **more: object) -> e.Event:
     """A process, seen when it started."""
+    more.setdefault("launcher", read_launcher(name, more.get("argv", ())))  # type: ignore[arg-type]
     return e.ProcessSeen(at=started, process=Process(ProcessKey(pid, started), ppid, name, kernel=kernel, **more))  # type: ignore[arg-type]
 
 

@@ -12,9 +12,18 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from agentdash.codex import home as codex_home
-from agentdash.codex.home import CodexHome, begun_at, default_home, locks, names, open_lines, problem, thread_id
-from agentdash.codex.rollout import RolloutReader
+from agentdash.agents.codex import home as codex_home
+from agentdash.agents.codex.home import (
+    CodexHome,
+    begun_at,
+    default_home,
+    locks,
+    names,
+    open_lines,
+    problem,
+    thread_id,
+)
+from agentdash.agents.codex.rollout.reader import RolloutReader
 from tests.unit.rollout_files import files
 
 V7 = "01a1fa8b-2cba-7501-a214-dc60155cd481"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -11,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from agentdash.demo import play
-from agentdash.facts.fleet import Fleet
-from agentdash.facts.worker import State
-from agentdash.judge.fold import fold
-from agentdash.judge.picture import picture
-
-JUDGE = Path(play.__file__).parents[1] / "judge"
+from agentdash.engine.reduce.fleet import fold
+from agentdash.engine.snapshot import picture
+from agentdash.model.findings import FindingKind
+from agentdash.model.fleet import Fleet
+from agentdash.model.states import State
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +39,7 @@ def test_every_state_is_there(minute: tuple[set[str], set[str]]) -> None:
 
 
 def test_every_finding_is_there(minute: tuple[set[str], set[str]]) -> None:
-    judged = "\n".join(path.read_text("utf-8") for path in JUDGE.glob("*.py"))
-    all_kinds = set(re.findall(r'kind="([\w-]+-[\w-]+)"', judged)) - {"codex-thread"} | {"denied-filesystem", "denied-network"}
-    assert minute[1] == all_kinds
+    assert minute[1] == set(FindingKind)
 
 
 def test_no_two_rollouts_are_one_thread() -> None:

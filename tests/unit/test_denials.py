@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentdash.facts.policy import Filesystem, Network, Policy, Rule
-from agentdash.judge.denials import (
+from agentdash.engine.detect.denials import (
     _DATABASE,
     _NETWORK,
     _NO_SANDBOX,
@@ -21,7 +20,8 @@ from agentdash.judge.denials import (
     _telling,
     denial,
 )
-from agentdash.judge.remedy import network, writable_root
+from agentdash.engine.judge.remedies import network, writable_root
+from agentdash.model.policy import Filesystem, Network, Policy, Rule
 
 CWD = "/home/dev/project"
 WORKSPACE = Policy(Filesystem.WORKSPACE, Network.OFF, (Rule("/", "read"), Rule(CWD, "write"), Rule("/tmp", "write")))

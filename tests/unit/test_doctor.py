@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agentdash import doctor
-from agentdash.codex.home import CodexHome
+from agentdash.agents.codex.home import CodexHome
 from agentdash.config import Config
-from agentdash.facts.process import Kernel, Process, ProcessKey
+from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.report import diagnose as doctor
 from agentdash.report.doctor import CheckReport
 from tests.unit.test_cli import RECORDINGS, agentdash
 

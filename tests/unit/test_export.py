@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from agentdash.cli import app
 from agentdash.replay.family import Family
-from agentdash.replay.tape import family_tape
+from agentdash.replay.streams import family_tape
 from agentdash.report.export_html import html
 from agentdash.report.export_markdown import block, code, markdown
 from agentdash.report.redact import Redaction, _our_words
-from agentdash.report.story import Story, tell
+from agentdash.report.timeline_report import Story, tell
 from tests.unit.rollout_files import RECORDINGS, THREAD, event, files, line, response
 
 SPAWN = files("0.114.0", "spawn-leaked-flags")
@@ -103,8 +103,8 @@ def test_every_version_can_be_exported(path: Path) -> None:
 
 
 def test_a_long_timeline_keeps_its_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentdash.report.story._FIRST", 3)
-    monkeypatch.setattr("agentdash.report.story._LAST", 4)
+    monkeypatch.setattr("agentdash.report.timeline_report._FIRST", 3)
+    monkeypatch.setattr("agentdash.report.timeline_report._LAST", 4)
     whole, story = story_of(*SPAWN), story_of(*SPAWN)
     assert len(story.rows) == 7
     assert story.left_out == whole.left_out > 10

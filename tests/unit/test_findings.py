@@ -5,12 +5,28 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agentdash.facts import events as e
-from agentdash.facts.mounts import Mount
-from agentdash.facts.policy import Network, Policy, Rule
-from agentdash.facts.process import Kernel
-from agentdash.facts.worker import Worker
-from tests.unit.story import BOXED, CHILD, CWD, FULL, HOST, WORKSPACE, T, begun, called, done, ended, looked, process, told, worker
+from agentdash.model import events as e
+from agentdash.model.mounts import Mount
+from agentdash.model.policy import Network, Policy, Rule
+from agentdash.model.process import Kernel
+from agentdash.model.worker import Worker
+from tests.unit.story import (
+    BOXED,
+    CHILD,
+    CWD,
+    FULL,
+    HOST,
+    WORKSPACE,
+    T,
+    begun,
+    called,
+    done,
+    ended,
+    looked,
+    process,
+    told,
+    worker,
+)
 
 ONLINE = replace(WORKSPACE, network=Network.ON)
 PROBE = 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"'

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from agentdash.clock import SystemClock
-from agentdash.facts import events as e
-from agentdash.facts.fleet import Fleet
-from agentdash.facts.worker import State
-from agentdash.hub import Board, Emit, Hub
-from agentdash.live import Screens
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.live import Screens
+from agentdash.engine.hub import Hub
+from agentdash.engine.latest import Latest
+from agentdash.model import events as e
+from agentdash.model.fleet import Fleet
+from agentdash.model.source import Emit
+from agentdash.model.states import State
 from tests.unit.story import PANE, looked, pane, process
 
 IDLE = ("", "  ┃", '  ┃  Ask anything... "Fix a TODO in the codebase"', "  ┃", "  ┃  Build  Big Pickle OpenCode Zen", "  ╹▀▀▀▀▀▀▀▀▀▀", "")
@@ -30,14 +32,14 @@ class Told:
         del fleet
         return ()
 
-    async def run(self, emit: Emit, board: Board) -> None:
+    async def run(self, emit: Emit, board: Latest[Fleet]) -> None:
         del board
         while True:
             emit(await self.events.get())
 
 
 async def test_a_board_wakes_who_waits_for_something_else() -> None:
-    board, first, second = Board(Fleet()), Fleet(), Fleet(processes_at=1.0)
+    board, first, second = Latest(Fleet()), Fleet(), Fleet(processes_at=1.0)
     board.value = first
     waiting = asyncio.create_task(board.other_than(first))
     await asyncio.sleep(0)

@@ -12,19 +12,20 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from agentdash.clock import VirtualClock
 from agentdash.demo.play import demo_hub
-from agentdash.facts import events as e
-from agentdash.facts.fleet import Fleet
-from agentdash.facts.kin import Kinship
-from agentdash.facts.pane import Pane, PaneKey
-from agentdash.facts.process import Process, ProcessKey
-from agentdash.hub import Board, Known
-from agentdash.judge.fold import fold
+from agentdash.engine.latest import Latest
+from agentdash.engine.reduce.fleet import fold
+from agentdash.model import events as e
+from agentdash.model.fleet import Fleet, Known
+from agentdash.model.links import Kinship
+from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.process import Process, ProcessKey
+from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import Family
-from agentdash.replay.journal import RECORDED, JournalReader, Packer, ScreenChanged, known, overlapping, parts, strands
+from agentdash.replay.journal import JournalReader, overlapping, parts, strands
 from agentdash.replay.player import Player
-from agentdash.replay.recorder import Limits, Recorder
+from agentdash.store.journal import RECORDED, Packer, ScreenChanged, known
+from agentdash.store.recorder import Limits, Recorder
 from tests.unit.rollout_files import BORN, THREAD, line
 from tests.unit.test_library import META
 
@@ -81,7 +82,7 @@ class Bench:
             self.said += [event for event in events if isinstance(event, e.SourceSeen)]
             told.set()
 
-        running = asyncio.create_task(recorder.run(emit, Board(fleet)))
+        running = asyncio.create_task(recorder.run(emit, Latest(fleet)))
         await told.wait()
         for batch in batches:
             news = list(batch)

@@ -11,16 +11,27 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from agentdash.clock import VirtualClock
-from agentdash.codex.home import CodexHome
-from agentdash.facts.events import CallEnded, Said
-from agentdash.facts.worker import State
-from agentdash.replay.kin import gather
-from agentdash.replay.library import Entry, Library
-from agentdash.replay.query import Query, period
-from agentdash.replay.search import Hit, Searched, search
+from agentdash.agents.codex.home import CodexHome
+from agentdash.model.events import CallEnded, Said
+from agentdash.model.states import State
+from agentdash.replay.clock import VirtualClock
+from agentdash.replay.library.families import gather
+from agentdash.replay.library.library import Entry, Library
+from agentdash.replay.library.query import Query, period
+from agentdash.replay.library.search import Hit, Searched, search
 from agentdash.report.check import check
-from tests.unit.rollout_files import BORN, RECORDINGS, ROLLOUTS, THREAD, all_files, event, events_of, files, line, response
+from tests.unit.rollout_files import (
+    BORN,
+    RECORDINGS,
+    ROLLOUTS,
+    THREAD,
+    all_files,
+    event,
+    events_of,
+    files,
+    line,
+    response,
+)
 
 CHILDREN = files("0.114.0", "spawn-leaked-flags")
 NOW = 1_795_300_000.0

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.sensors import linux, portable
-from agentdash.sensors.privacy import arguments, kept
+from agentdash.collect.processes import linux, portable
+from agentdash.collect.processes.env_filter import arguments, kept
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
 
@@ -109,7 +109,7 @@ def test_a_process_that_is_gone_has_nothing(start: Start) -> None:
     for system in (linux, portable):
         assert system.stat(process.pid) is None
         assert (system.argv(process.pid), system.open_files(process.pid)) == ([], [])
-        assert [ask(process.pid) for ask in (system.environment, system.exe, system.cwd, system.terminal, system.kernel)] == [None] * 5
+        assert [ask(process.pid) for ask in (system.environment, system.exe, system.cwd, system.kernel)] == [None] * 4
 
 
 def test_zombies(start: Start) -> None:
@@ -133,7 +133,6 @@ def test_both_systems_answer_alike(start: Start, tmp_path: Path) -> None:
     assert portable.argv(pid) == linux.argv(pid)
     assert portable.exe(pid) == linux.exe(pid)
     assert portable.cwd(pid) == linux.cwd(pid) == str(tmp_path)
-    assert portable.terminal(pid) == linux.terminal(pid)
 
 
 def test_arguments_are_clean_capped_and_keep_no_secret() -> None:

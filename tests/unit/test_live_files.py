@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from agentdash.clock import SystemClock
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.live import live_sources
 from agentdash.config import Config
-from agentdash.facts.worker import Snapshot, State
-from agentdash.hub import Hub
-from agentdash.live import live_sources
+from agentdash.engine.hub import Hub
+from agentdash.model.states import State
+from agentdash.model.worker import Snapshot
 
 (RECORDING,) = (Path(__file__).parents[1] / "data" / "recordings" / "0.169.0" / "killed-mid-command").glob("*.jsonl")
 THREAD = RECORDING.stem[-36:]

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from agentdash.facts.process import Kernel
-from agentdash.sensors import macos, portable
+from agentdash.collect.processes import macos, portable
+from agentdash.model.process import Kernel
 
 
 class Library:
@@ -47,5 +47,5 @@ def test_what_it_says_is_a_kernel_fact(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="of Linux")
 def test_nothing_of_macos_is_imported_on_linux() -> None:
-    code = "import sys, agentdash.live; print({'agentdash.sensors.macos', 'agentdash.sensors.portable'} & sys.modules.keys())"
+    code = "import sys, agentdash.collect.live; print({'agentdash.collect.processes.macos', 'agentdash.collect.processes.portable'} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentdash.facts.mounts import Mount, MountTable
-from agentdash.sensors import linux
-from agentdash.sensors.access import Credentials, Reach, credentials_of
+from agentdash.collect.processes import linux
+from agentdash.collect.processes.write_access import Credentials, Reach, credentials_of
+from agentdash.model.mounts import Mount, MountTable
 
 DATA = Path(__file__).parent.parent / "data" / "mountinfo"
 

@@ -15,24 +15,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agentdash.clock import SystemClock, VirtualClock
-from agentdash.codex.home import CodexHome, thread_id
+from agentdash.agents.codex.home import CodexHome, thread_id
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.live import live_sources
 from agentdash.config import Config
-from agentdash.facts.events import CallEnded, Said, TokensCounted, encode
-from agentdash.facts.fleet import Fleet
-from agentdash.facts.worker import Snapshot, Worker
-from agentdash.hub import Board, Hub
-from agentdash.judge.picture import picture
-from agentdash.live import live_sources
+from agentdash.engine.hub import Hub
+from agentdash.engine.latest import Latest
+from agentdash.engine.snapshot import picture
+from agentdash.model.events import CallEnded, Said, TokensCounted, encode
+from agentdash.model.fleet import Fleet
+from agentdash.model.worker import Snapshot, Worker
+from agentdash.replay.clock import VirtualClock
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family, find_family
 from agentdash.replay.index import Index
-from agentdash.replay.lines import Lines
-from agentdash.replay.marks import Mark
-from agentdash.replay.moment import moment
+from agentdash.replay.line_reader import Lines
+from agentdash.replay.markers import Mark
 from agentdash.replay.player import Player
 from agentdash.replay.skim import last_time, skim
-from agentdash.replay.tape import Strand, family_tape
+from agentdash.replay.streams import Strand, family_tape
+from agentdash.replay.time_input import moment
 from screenshots.make import Diary
 from tests.bench.home import make_home
 from tests.unit.test_recordings import RECORDINGS, scenarios
@@ -197,7 +199,7 @@ async def test_at_the_highest_speed_every_step_is_told(monkeypatch: pytest.Monke
     player, _ = player_of(RECORDINGS / "0.114.0" / "spawn", speed=inf)
     player.index.read()
     told: list[float] = []
-    running = asyncio.create_task(player.run(lambda events: told.extend(e.at for e in events), Board(Fleet())))
+    running = asyncio.create_task(player.run(lambda events: told.extend(e.at for e in events), Latest(Fleet())))
     async with asyncio.timeout(20):
         while player.playing:  # noqa: ASYNC110 - it is asked rather than told
             await asyncio.sleep(0)
@@ -329,7 +331,7 @@ def test_lines_from_anywhere(tmp_path_factory: pytest.TempPathFactory, lines: li
     path = tmp_path_factory.mktemp("lines") / ("x.zst" if packed else "x")
     path.write_bytes(zstandard.compress(text) if packed else text + b"not yet")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agentdash.replay.lines._BLOCK", block)
+        patch.setattr("agentdash.replay.line_reader._BLOCK", block)
         offset = 0
         for number in range(len(lines) + 1):
             read = Lines(path, offset)
@@ -340,8 +342,8 @@ def test_lines_from_anywhere(tmp_path_factory: pytest.TempPathFactory, lines: li
 
 
 def test_a_line_too_long_is_told_and_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentdash.replay.lines.LINE_LIMIT", 100)
-    monkeypatch.setattr("agentdash.replay.lines._BLOCK", 7)
+    monkeypatch.setattr("agentdash.replay.line_reader.LINE_LIMIT", 100)
+    monkeypatch.setattr("agentdash.replay.line_reader._BLOCK", 7)
     (tmp_path / "x").write_bytes(b"a\n" + b"b" * 1000 + b"\nc\n")
     lines = Lines(tmp_path / "x")
     assert [lines.next(), lines.next(), lines.next(), lines.next()] == [b"a", b"b" * 101, b"c", None]

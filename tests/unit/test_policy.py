@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentdash.facts import events as e
-from agentdash.facts.policy import TMPDIR, Filesystem, Network, Policy, Rule, from_environment_context, from_turn
+from agentdash.agents.codex.policy_formats import from_environment_context, from_turn
+from agentdash.model import events as e
+from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, Rule
 from tests.unit.rollout_files import VERSIONS, events_of, files, only
 
 CWD = "/home/dev/project"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.codex.rollout import RolloutReader
-from agentdash.facts import events as e
-from agentdash.facts.fleet import Fleet
-from agentdash.facts.worker import Snapshot
-from agentdash.judge.fold import fold
-from agentdash.judge.picture import picture
+from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.engine.reduce.fleet import fold
+from agentdash.engine.snapshot import picture
+from agentdash.model import events as e
+from agentdash.model.fleet import Fleet
+from agentdash.model.worker import Snapshot
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 LATER = 2e9

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.facts import events as e
-from agentdash.facts.policy import Filesystem, Network
+from agentdash.model import events as e
+from agentdash.model.policy import Filesystem, Network
 from tests.unit.rollout_files import RECORDINGS, ROLLOUTS, VERSIONS, all_files, events_of, files, only
 
 PROBE = [

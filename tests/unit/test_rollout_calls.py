@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentdash.facts import events as e
+from agentdash.model import events as e
 from tests.unit.rollout_files import BORN, answer, call, ending, event, item, meta, only, read, response
 
 

@@ -12,10 +12,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentdash.codex import rollout
-from agentdash.codex.rollout import RolloutReader
-from agentdash.facts import events as e
-from tests.unit.rollout_files import THREAD, answer, call, event, files, item, line, meta, only, read, response
+from agentdash.agents.codex.rollout import reader as rollout
+from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.model import events as e
+from tests.unit.rollout_files import (
+    THREAD,
+    answer,
+    call,
+    event,
+    files,
+    item,
+    line,
+    meta,
+    only,
+    read,
+    response,
+)
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07a\x00\x9b31m\u202eb\u200bc\ud800\U000e0041\r\n\td"
 STEERING = re.compile(

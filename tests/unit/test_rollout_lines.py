@@ -7,10 +7,23 @@ from typing import Any
 
 import pytest
 
-from agentdash.codex.rollout import RolloutReader
-from agentdash.facts import events as e
-from agentdash.facts.policy import Filesystem, Network
-from tests.unit.rollout_files import BORN, PARENT, THREAD, answer, call, event, item, line, meta, only, read, response
+from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.model import events as e
+from agentdash.model.policy import Filesystem, Network
+from tests.unit.rollout_files import (
+    BORN,
+    PARENT,
+    THREAD,
+    answer,
+    call,
+    event,
+    item,
+    line,
+    meta,
+    only,
+    read,
+    response,
+)
 
 OWN_TURN = "01a1fa8b-4e20-7000-8000-000000000001"
 PARENTS_TURN = "01a1fa8a-4e20-7000-8000-000000000001"

@@ -13,9 +13,9 @@ import click
 import pytest
 
 from agentdash.cli import app
-from agentdash.clock import SystemClock
+from agentdash.collect.clock import SystemClock
 from agentdash.demo.play import demo_hub
-from agentdash.report.published import Publisher
+from agentdash.store.status_file import Publisher
 from man.make import _commands, page
 from tests.unit.test_cli import agentdash
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.facts.mounts import Access
-from agentdash.facts.policy import Filesystem, Network, Policy, Rule
-from agentdash.facts.process import Process, ProcessKey
-from agentdash.facts.state_paths import StatePath, place
-from agentdash.judge.state_paths import denied, under_policy
-from agentdash.sensors.privacy import kept
-from agentdash.sensors.state_paths import paths_of, state_paths
+from agentdash.agents.state_paths import paths_of, state_paths
+from agentdash.collect.processes.env_filter import kept
+from agentdash.engine.judge.state_paths import denied, under_policy
+from agentdash.model.mounts import Access
+from agentdash.model.policy import Filesystem, Network, Policy, Rule
+from agentdash.model.process import Process, ProcessKey
+from agentdash.model.state_paths import StatePath, place
 
 HOME = {"HOME": "/home/dev"}
 WORKSPACE = Policy(Filesystem.WORKSPACE, Network.OFF, (Rule("/", "read"), Rule("/home/dev/ws", "write"), Rule("$TMPDIR", "write")))

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from agentdash.sensors import log as log_module
-from agentdash.sensors import tail as tail_module
-from agentdash.sensors import watch as watch_module
-from agentdash.sensors.tail import Change, Grown, Moved, Tail, Unreadable, Vanished
+from agentdash.collect.tail import follower as tail_module
+from agentdash.collect.tail import fs_events as watch_module
+from agentdash.collect.tail import log_file as log_module
+from agentdash.collect.tail.follower import Change, Grown, Moved, Tail, Unreadable, Vanished
 from tests.unit.replayed import Replayed, complete
 
 KIB = 1 << 10

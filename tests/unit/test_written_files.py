@@ -9,7 +9,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from agentdash.facts import events as e
+from agentdash.model import events as e
 from agentdash.replay.journal import JournalReader
 
 WRITTEN = Path(__file__).parents[1] / "data" / "written-by-0.1.0"

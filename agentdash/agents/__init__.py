@@ -1,0 +1,1 @@
+"""Adapters: one folder or TOML file per worker CLI."""

@@ -1,0 +1,1 @@
+"""Codex: home, rollouts, launcher arguments, status feed, log database."""

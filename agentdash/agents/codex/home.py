@@ -1,0 +1,241 @@
+"""The layout of a Codex home (`$CODEX_HOME`, `~/.codex`), for reading only: rollouts, names, locks.
+
+`sessions/YYYY/MM/DD/rollout-TIME-UUID.jsonl` are threads, `archived_sessions/` (flat) those that were archived; `.jsonl.zst` files are
+compressed (0.140+). `session_index.jsonl` has their names, `thread-writer-locks/UUID.lock` (0.148+) tells who has one loaded.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import re
+import time
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from agentdash.agents.codex.rollout.kinds import LINE_LIMIT
+from agentdash.agents.codex.rollout.lineage import parse_time, uuid_time
+from agentdash.model.events import LocksSeen, ThreadNamed
+from agentdash.model.sanitize import clean_line
+
+_NAME: Final = re.compile(
+    r"(rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))\.jsonl(\.zst)?", re.ASCII
+)
+_BLOCK: Final = 1 << 20
+_DEPTH: Final = 3
+"""Levels of directories under `sessions`: year, month, day."""
+_PROC_LOCKS: Final = Path("/proc/locks")
+
+
+def default_home() -> Path:
+    """`$CODEX_HOME`, or `~/.codex`."""
+    named = os.environ.get("CODEX_HOME")
+    return Path(named).expanduser() if named else Path.home() / ".codex"
+
+
+class CodexHome:
+    """Where Codex keeps its things."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.sessions = root / "sessions"
+        self.archived = root / "archived_sessions"
+
+    @property
+    def roots(self) -> list[Path]:
+        """The directories that hold rollouts and exist: what there is to watch."""
+        return [directory for directory in (self.sessions, self.archived) if directory.is_dir()]
+
+    def rollouts(self) -> Iterator[Path]:
+        """All rollouts, newest first by the time in their names, listed as they are asked for.
+
+        Of a thread that is there twice, the plain file is given rather than the compressed one, as Codex itself does. Directories that
+        cannot be listed are left out.
+        """
+        found = heapq.merge(_walk(self.sessions, _DEPTH), _walk(self.archived, 0), key=lambda file: file.stem, reverse=True)
+        for _, twins in groupby(found, key=lambda file: file.stem):
+            yield Path(min(twins, key=lambda file: file.compressed).path)
+
+
+class _File(NamedTuple):
+    stem: str
+    compressed: bool
+    path: str
+
+
+def _walk(directory: Path | str, depth: int) -> Iterator[_File]:
+    """Rollouts in and, `depth` levels deep, under a directory, newest first."""
+    try:
+        with os.scandir(directory) as listing:
+            entries = list(listing)
+    except OSError:
+        return
+    if depth:
+        for entry in sorted(entries, key=lambda entry: entry.name, reverse=True):
+            if entry.is_dir():
+                yield from _walk(entry.path, depth - 1)
+        return
+    files = [_File(match.group(1), match.group(4) is not None, entry.path) for entry in entries if (match := _NAME.fullmatch(entry.name))]
+    yield from sorted(files, reverse=True)
+
+
+def thread_id(path: Path) -> str | None:
+    """The thread's id in a rollout's name; None where it is not the name of a rollout."""
+    match = _NAME.fullmatch(path.name)
+    return match.group(3) if match else None
+
+
+def begun_at(path: Path) -> float | None:
+    """When a thread began (unix seconds), by its file's name: the time in a UUIDv7, else the local time in front of it."""
+    if (match := _NAME.fullmatch(path.name)) is None:
+        return None
+    if (made := uuid_time(match.group(3))) is not None:
+        return made
+    try:
+        return time.mktime(time.strptime(match.group(2), "%Y-%m-%dT%H-%M-%S"))
+    except (ValueError, OverflowError):
+        return None
+
+
+def problem(home: CodexHome) -> str | None:
+    """Why there is nothing to see in this home, in one line; None where there are sessions to read."""
+    where = clean_line(str(home.root))
+    if not home.root.exists():
+        return f"{where} does not exist: start Codex once, or set CODEX_HOME"
+    if not home.root.is_dir():
+        return f"{where} is not a directory: set CODEX_HOME to one"
+    if not os.access(home.root, os.R_OK | os.X_OK):
+        return f"{where} cannot be read: permission denied"
+    if not home.roots:
+        return f"{where} has no sessions yet"
+    for directory in home.roots:
+        if not os.access(directory, os.R_OK | os.X_OK):
+            return f"{clean_line(str(directory))} cannot be read: permission denied"
+    return None
+
+
+# ---------------------------------------------------------------- whole files
+
+
+def open_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a rollout, plain or compressed, without their newlines, in bounded memory.
+
+    Of a line longer than `LINE_LIMIT` the first `LINE_LIMIT` + 1 bytes are given: `RolloutReader` reports it as oversized.
+
+    Raises:
+        OSError: the file cannot be opened, read or uncompressed.
+    """
+    held = bytearray()
+    for block in blocks(path):
+        first, *more = block.split(b"\n")
+        held += first[: LINE_LIMIT + 1 - len(held)]
+        if more:
+            yield bytes(held)
+            yield from more[:-1]
+            held = bytearray(more[-1])
+    if held:
+        yield bytes(held)
+
+
+def blocks(path: Path) -> Iterator[bytes]:
+    """What a rollout holds, plain or compressed, in blocks of up to 1 MiB.
+
+    Raises:
+        OSError: the file cannot be opened, read or uncompressed.
+    """
+    with path.open("rb") as file:
+        if path.suffix != ".zst":
+            while block := file.read(_BLOCK):
+                yield block
+            return
+        import zstandard  # noqa: PLC0415 - few files are compressed, and starting is to be fast
+
+        reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        try:
+            while block := reader.read(_BLOCK):
+                yield block
+        except zstandard.ZstdError as error:
+            raise OSError(f"{path}: {error}") from error
+
+
+# ---------------------------------------------------------------- names and locks
+
+
+class _Entry(msgspec.Struct):
+    """A line of `session_index.jsonl`."""
+
+    id: str
+    thread_name: str
+    updated_at: Any = None
+
+
+_entry = msgspec.json.Decoder(_Entry)
+
+
+def names(home: CodexHome) -> list[ThreadNamed]:
+    """The names of threads, from `session_index.jsonl`: the last entry of each counts. Lines that are no entries are left out."""
+    named: dict[str, ThreadNamed] = {}
+    try:
+        for line in open_lines(home.root / "session_index.jsonl"):
+            try:
+                entry = _entry.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue
+            at = parse_time(entry.updated_at) if isinstance(entry.updated_at, str) else None
+            thread, name = clean_line(entry.id), clean_line(entry.thread_name)
+            named[thread] = ThreadNamed(at=at or 0.0, thread=thread, name=name)
+    except OSError:
+        pass
+    return list(named.values())
+
+
+def locks(home: CodexHome, at: float) -> LocksSeen:
+    """Who holds the writer locks of threads (0.148+), by the kernel's own list: nothing is locked to find out.
+
+    Args:
+        home: whose `thread-writer-locks/` to look at.
+        at: the time of the event (unix seconds).
+    """
+    holders: dict[str, int] = {}
+    try:
+        with os.scandir(home.root / "thread-writer-locks") as listing:
+            files = [entry for entry in listing if entry.name.endswith(".lock") and not entry.name.startswith(".")]
+    except OSError:
+        files = []
+    try:
+        held = _write_locks(_PROC_LOCKS.read_text("ascii", "replace")) if files else {}
+    except OSError:
+        return LocksSeen(at=at, holders=holders, readable=False)
+    for file in files:
+        try:
+            stat = file.stat()
+        except OSError:
+            continue
+        for pid, device in held.get(stat.st_ino, ()):
+            if device == (os.major(stat.st_dev), os.minor(stat.st_dev)) or _has_open(pid, stat):
+                holders[clean_line(file.name.removesuffix(".lock"))] = pid
+    return LocksSeen(at=at, holders=holders, readable=_PROC_LOCKS.exists())
+
+
+def _write_locks(text: str) -> dict[int, list[tuple[int, tuple[int, int]]]]:
+    """inode -> (pid, device) of `1: FLOCK  ADVISORY  WRITE 4242 fe:00:5341931 0 EOF`; who waits for a lock (`->`) does not hold it."""
+    held: dict[int, list[tuple[int, tuple[int, int]]]] = {}
+    for line in text.splitlines():
+        match line.split():
+            case [_, "FLOCK", "ADVISORY", "WRITE", pid, place, *_]:
+                major, minor, inode = place.split(":")
+                held.setdefault(int(inode), []).append((int(pid), (int(major, 16), int(minor, 16))))
+    return held
+
+
+def _has_open(pid: int, stat: os.stat_result) -> bool:
+    """Whether the process has this very file open: settles it where the kernel's list names another device than `stat` (btrfs)."""
+    try:
+        with os.scandir(f"/proc/{pid}/fd") as descriptors:
+            return any(os.path.samestat(fd.stat(), stat) for fd in descriptors)
+    except OSError:
+        return False

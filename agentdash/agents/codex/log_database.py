@@ -1,0 +1,175 @@
+"""Codex's own log (`logs_2.sqlite`), for the two things that stand nowhere else: sandbox violations, and requests tried again.
+
+Written by the TUI and its server since 0.148; `codex exec` leaves it empty. 0.169 writes its rows in batches, up to ten seconds late.
+Opened read-only, for one short query, and only when the file or its write-ahead log has changed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from agentdash.model.events import Event, SourceSeen, TroubleLogged, ViolationLogged
+from agentdash.model.sanitize import clean_line
+
+NAME: Final = "codex log"
+"""Name of this source of facts."""
+_VIOLATION: Final = "codex_sandboxing::violation"
+_RETRY: Final = "codex_core::responses_retry"
+_BACK: Final = 20_000
+"""Newest rows of any kind among which is looked: the log has no index for kinds, and Codex writes thousands of rows in an hour."""
+_QUERY: Final = (
+    "SELECT id, ts, ts_nanos, target, thread_id, substr(feedback_log_body, -4000) FROM logs"
+    " WHERE id > max(?, (SELECT max(id) FROM logs) - ?) AND target IN (?, ?) ORDER BY id"
+)
+_SAID: Final = re.compile(r"recorded sandbox violation: (.*)\Z", re.DOTALL)
+_FIELD: Final = re.compile(
+    r"\b(resource|backend|reason|path|host)=(\"(?:[^\"\\]|\\.)*\"|.*?)(?=\s(?:resource|backend|reason|path|host)=|\Z)", re.DOTALL
+)
+_CALL: Final = re.compile(r'\bcall_id="?([\w.:-]+)')
+_THREAD: Final = re.compile(r"\bthread[._]id=([0-9a-f-]{36})\b")
+_SPANS: Final = re.compile(r"\A.*?\}(?::[\w.]+)*: ", re.DOTALL)
+"""The spans before the message: `turn{...}:run_turn{...}: `."""
+
+
+class _Stamp(NamedTuple):
+    """What changes when a file is written or replaced."""
+
+    inode: int = 0
+    size: int = 0
+    modified: int = 0
+
+
+_Row = tuple[int, int, int, str, str | None, str | None]
+
+
+def log_file(root: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """The newest generation of the log, `logs_N.sqlite`, under `CODEX_SQLITE_HOME` or the home; None where there is none."""
+    folders = [Path(named)] if (named := environ.get("CODEX_SQLITE_HOME")) else []
+    for folder in (*folders, root):
+        try:
+            found = [(int(m[1]), folder / name) for name in os.listdir(folder) if (m := re.fullmatch(r"logs_(\d+)\.sqlite", name))]  # noqa: PTH208
+        except OSError:
+            continue
+        if found:
+            return max(found)[1]
+    return None
+
+
+class CodexLog:
+    """What is new in the log of one home.
+
+    Args:
+        root: CODEX_HOME.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._file: Path | None = None
+        self._stamp = (_Stamp(), _Stamp())
+        """Of the file and its write-ahead log, as it was read last."""
+        self._last = 0
+        """Id of the newest row that was told."""
+        self._odd = 0
+        """Rows that were not understood."""
+        self._well = True
+        """Whether nothing was wrong when it was looked at last."""
+
+    def look(self, at: float) -> list[Event]:
+        """Violations and troubles that were logged since the last look; and, where something is wrong with the log, or not any more, that.
+
+        Args:
+            at: now, unix seconds. Events of rows have the rows' own time.
+        """
+        file = log_file(self._root)
+        if file is None or (stamp := (_stamp(file), _stamp(_wal(file)))) == self._stamp:
+            return []
+        if file != self._file or stamp[0].inode != self._stamp[0].inode:
+            self._last = 0  # another generation, or another file in its place
+        try:
+            rows = _read(file, self._last)
+        except sqlite3.Error as error:  # locked, torn, or of another shape: shown, and tried again
+            self._well = False
+            return [SourceSeen(at=at, name=NAME, ok=False, detail=clean_line(f"{file.name}: {error}", 200))]
+        self._file, self._stamp = file, stamp
+        events: list[Event] = []
+        for row in rows:
+            self._last = max(self._last, row[0])
+            if (event := _event(row)) is None:
+                self._odd += 1
+            else:
+                events.append(event)
+        if self._odd or not self._well:
+            self._well = not self._odd
+            detail = f"{file.name}: {self._odd} rows not understood" if self._odd else file.name
+            events.append(SourceSeen(at=at, name=NAME, ok=self._well, detail=detail))
+        return events
+
+
+def _read(file: Path, after: int) -> list[_Row]:
+    """New rows, in the order in which they were written.
+
+    Raises:
+        sqlite3.Error: it cannot be read.
+    """
+    # with neither a write-ahead log nor a journal nobody writes: then SQLite must make none of them, as it would even to read
+    busy = _wal(file).exists() or file.with_name(f"{file.name}-journal").exists()
+    how = "mode=ro&readonly_shm=1" if busy else "mode=ro&immutable=1"
+    database = sqlite3.connect(f"file:{quote(os.fsencode(file))}?{how}", uri=True, timeout=0)
+    try:
+        database.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        return database.execute(_QUERY, (after, _BACK, _VIOLATION, _RETRY)).fetchall()
+    finally:
+        database.close()
+
+
+def _event(row: _Row) -> Event | None:
+    """What a row says; None where it is not understood."""
+    _, seconds, nanos, target, thread, body = row
+    if not all(isinstance(n, int) for n in (seconds, nanos)) or not isinstance(body, str):
+        return None
+    if thread is None and (spoken := _THREAD.search(body)) is not None:
+        thread = spoken[1]
+    if not isinstance(thread, str):
+        return None
+    at, thread = seconds + nanos / 1e9, clean_line(thread)
+    if target == _RETRY:
+        return TroubleLogged(at=at, thread=thread, text=clean_line(_SPANS.sub("", body), 400))
+    if (said := _SAID.search(body)) is None:
+        return None
+    fields = {name: clean_line(value.strip('"')) for name, value in _FIELD.findall(said[1])}
+    resource = fields.get("resource")
+    if resource not in ("filesystem", "network"):
+        return None
+    calls = _CALL.findall(body[: said.start()])
+    return ViolationLogged(
+        at=at,
+        thread=thread,
+        call=clean_line(calls[-1]) if calls else None,
+        resource=resource,  # type: ignore[arg-type]
+        reason=fields.get("reason", ""),
+        path=_known(fields.get("path")),
+        host=_known(fields.get("host")),
+        backend=_known(fields.get("backend")),
+    )
+
+
+def _known(word: str | None) -> str | None:
+    return None if word in (None, "", "unknown") else word
+
+
+def _wal(file: Path) -> Path:
+    return file.with_name(f"{file.name}-wal")
+
+
+def _stamp(file: Path) -> _Stamp:
+    try:
+        found = file.stat()
+    except OSError:
+        return _Stamp()
+    return _Stamp(found.st_ino, found.st_size, found.st_mtime_ns)

@@ -1,0 +1,192 @@
+"""Parse Codex's policies of all versions into one shape.
+
+Sources: `turn_context` and `thread_settings_applied` (`permission_profile` since 0.125, `sandbox_policy` before and beside it); in
+files of 2025 the `<environment_context>` message; the arguments of the sandbox helper.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from agentdash.model.policy import TMPDIR, Access, Filesystem, Network, Policy, Rule
+from agentdash.model.sanitize import clean_line
+
+_SLASH_TMP: Final = "/tmp"  # noqa: S108 - a name in a policy, nothing is written there
+_ACCESS: Final[dict[str, Access]] = {"read": "read", "write": "write", "deny": "deny", "none": "deny"}
+"""`none` until 0.130."""
+_SPECIAL: Final = {"root": "/", "slash_tmp": _SLASH_TMP, "tmpdir": TMPDIR}
+_PROTECTED: Final = (".git", ".agents", ".codex", ".aws")
+"""What stays read-only at the top of every writable root, also where the policy does not say so. Through 0.150 without the last one: there
+a policy lists the three others."""
+
+
+def from_turn(payload: Mapping[str, Any]) -> Policy | None:
+    """The policy of a `turn_context` payload or of `thread_settings`; None where it states none.
+
+    `permission_profile` is canonical where there is one: `sandbox_policy` beside it is a lossy copy (0.125-0.169).
+    """
+    cwd = _text(payload.get("cwd")) or ""
+    named = _texts(payload.get("workspace_roots")) or _texts(payload.get("runtime_workspace_roots"))
+    workspaces = tuple(dict.fromkeys((cwd, *named)))
+    profile, legacy = payload.get("permission_profile"), payload.get("sandbox_policy")
+    if isinstance(profile, Mapping) and profile.get("type") in ("managed", "disabled", "external"):
+        policy = from_profile(profile, workspaces)
+    elif isinstance(legacy, Mapping):
+        policy = from_sandbox_policy(legacy, cwd)
+    elif isinstance(legacy, str):
+        policy = from_sandbox_policy({"type": legacy}, cwd)
+    elif profile is not None or payload.get("approval_policy") is not None:
+        policy = Policy()
+    else:
+        return None
+    domains = payload.get("network")
+    if policy.network is Network.ON and isinstance(domains, Mapping) and policy.enforced_by == "codex":
+        policy = msgspec.structs.replace(policy, network=Network.MEDIATED)
+    if policy.filesystem is Filesystem.UNRESTRICTED and policy.network is Network.ON and policy.enforced_by == "codex":
+        policy = msgspec.structs.replace(policy, enforced_by="nobody")  # nothing is left to enforce, and no sandbox is started
+    approval, may_ask = _approval(payload.get("approval_policy"))
+    active = payload.get("active_permission_profile")
+    return msgspec.structs.replace(
+        policy,
+        approval=approval,
+        may_ask=may_ask,
+        reviewer=_text(payload.get("approvals_reviewer")),
+        profile=_text(active.get("id")) if isinstance(active, Mapping) else None,
+    )
+
+
+def from_environment_context(text: str) -> tuple[Policy | None, str | None]:
+    """Policy and cwd of an `<environment_context>` message (0.20-0.9x, where it is the only place, or the first)."""
+    tags = {name: clean_line(value) for name, value in re.findall(r"<(\w+)>([^<]*)</\1>", text)}
+    cwd = tags.get("cwd") or _line(text, "Current working directory")
+    mode = tags.get("sandbox_mode") or _line(text, "Sandbox mode")
+    if not mode:
+        return None, cwd
+    network = tags.get("network_access") or _line(text, "Network access")
+    roots = re.findall(r"<root>([^<]*)</root>", text)
+    legacy = {"type": mode, "network_access": network == "enabled", "writable_roots": roots}
+    approval = tags.get("approval_policy") or _line(text, "Approval policy")
+    return msgspec.structs.replace(from_sandbox_policy(legacy, cwd or ""), approval=approval), cwd
+
+
+def from_profile(profile: Mapping[str, Any], workspaces: Sequence[str]) -> Policy:
+    """The policy of a `permission_profile` object (0.125+); it also stands in the arguments of Codex's sandbox helper (0.128+).
+
+    Args:
+        profile: the decoded JSON.
+        workspaces: what `project_roots` stands for; the working directory first.
+    """
+    kind = profile.get("type")
+    if kind == "disabled":
+        return Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody")
+    network = {"restricted": Network.OFF, "enabled": Network.ON}.get(str(profile.get("network")), Network.UNKNOWN)
+    if kind == "external":
+        return Policy(Filesystem.UNRESTRICTED, network, enforced_by="external")
+    files = profile.get("file_system")
+    if kind != "managed" or not isinstance(files, Mapping):
+        return Policy(network=network)
+    if files.get("type") == "unrestricted":
+        return Policy(Filesystem.UNRESTRICTED, network)
+    if files.get("type") != "restricted":
+        return Policy(network=network)
+    entries = files.get("entries")
+    read = [_rules(entry, workspaces) for entry in entries] if isinstance(entries, list) else [None]
+    if None in read:
+        return Policy(network=network)
+    rules = tuple(rule for of_entry in read for rule in of_entry or ())
+    return Policy(_classify(rules), network, (*rules, *_protections(rules)))
+
+
+def _protections(rules: Sequence[Rule]) -> Iterator[Rule]:
+    """The read-only tops of writable roots that no rule names: Codex adds them by itself."""
+    roots = [rule.path for rule in rules if rule.access == "write" and not rule.glob and rule.path != "/"]
+    named = {rule.path for rule in rules}
+    listed = {posixpath.basename(path) for path in named if posixpath.dirname(path) in roots}
+    names = _PROTECTED[:-1] if listed >= set(_PROTECTED[:-1]) and _PROTECTED[-1] not in listed else _PROTECTED
+    for root in roots:
+        yield from (Rule(path, "read") for name in names if (path := posixpath.join(root, name)) not in named)
+
+
+def _rules(entry: Any, workspaces: Sequence[str]) -> list[Rule] | None:
+    """The rules of one entry; None where it is not understood. `project_roots` stands for every workspace (paths instead since 0.132)."""
+    if not isinstance(entry, Mapping) or not isinstance(path := entry.get("path"), Mapping):
+        return None
+    if (access := _ACCESS.get(str(entry.get("access")))) is None:
+        return None
+    if path.get("type") == "glob_pattern":
+        return [Rule(_text(path.get("pattern")) or "", access, glob=True)]
+    if path.get("type") == "path":
+        return [Rule(_text(path.get("path")) or "", access)]
+    value = path.get("value")
+    if not isinstance(value, Mapping):
+        return None
+    kind, sub = str(value.get("kind")), _text(value.get("subpath"))
+    if kind == "project_roots":
+        roots = workspaces
+    elif kind == "current_working_directory":
+        roots = workspaces[:1]
+    elif kind in _SPECIAL:
+        roots = (_SPECIAL[kind],)
+    else:  # `minimal` is a set of system paths to read; a later kind that is not just read could be anything
+        return [] if access == "read" else None
+    return [Rule(posixpath.join(root, sub) if sub else root, access) for root in roots]
+
+
+def _classify(rules: Sequence[Rule]) -> Filesystem:
+    if any(r.glob or r.access == "deny" for r in rules):
+        return Filesystem.CUSTOM
+    writable = {r.path for r in rules if r.access == "write"}
+    if "/" in writable:
+        return Filesystem.CUSTOM if any(r.access == "read" for r in rules) else Filesystem.UNRESTRICTED
+    return Filesystem.WORKSPACE if writable else Filesystem.READ_ONLY
+
+
+def from_sandbox_policy(policy: Mapping[str, Any], cwd: str) -> Policy:
+    """The policy of a `sandbox_policy` object: tagged `mode` in 0.36-0.58, `type` since; in the helper's arguments through 0.125."""
+    kind = policy.get("type") or policy.get("mode")
+    network = Network.ON if policy.get("network_access") in (True, "enabled") else Network.OFF
+    if kind == "danger-full-access":
+        return Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody")
+    if kind == "external-sandbox":
+        return Policy(Filesystem.UNRESTRICTED, network, enforced_by="external")
+    if kind == "read-only":
+        return Policy(Filesystem.READ_ONLY, network, (Rule("/", "read"),))
+    if kind != "workspace-write":
+        return Policy()
+    roots = [cwd, *_texts(policy.get("writable_roots"))]
+    if policy.get("exclude_slash_tmp") is not True:
+        roots.append(_SLASH_TMP)
+    if policy.get("exclude_tmpdir_env_var") is not True:
+        roots.append(TMPDIR)
+    return Policy(Filesystem.WORKSPACE, network, (Rule("/", "read"), *(Rule(r, "write") for r in dict.fromkeys(roots) if r)))
+
+
+def _approval(value: Any) -> tuple[str | None, tuple[str, ...]]:
+    if isinstance(value, str):
+        return clean_line(value), ()
+    if isinstance(value, Mapping):
+        granular, reject = value.get("granular"), value.get("reject")
+        if isinstance(granular, Mapping):
+            return "granular", tuple(clean_line(str(k)) for k, v in granular.items() if v is True)
+        if isinstance(reject, Mapping):  # 0.102-0.114: the same turned round, true means refuse
+            return "granular", tuple(clean_line(str(k)) for k, v in reject.items() if v is False)
+    return None, ()
+
+
+def _line(text: str, label: str) -> str | None:
+    """A value of the plain-text form of the context, `Sandbox mode: read-only`."""
+    match = re.search(rf"^\s*{label}:\s*(\S.*)$", text, re.MULTILINE)
+    return clean_line(match.group(1)) if match else None
+
+
+def _text(value: Any) -> str | None:
+    return clean_line(value) if isinstance(value, str) else None
+
+
+def _texts(value: Any) -> list[str]:
+    return [clean_line(v) for v in value if isinstance(v, str)] if isinstance(value, list) else []

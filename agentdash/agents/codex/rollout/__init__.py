@@ -1,0 +1,1 @@
+"""Read rollout files of all Codex versions."""

@@ -1,0 +1,149 @@
+"""Pairs tool calls with their endings, whichever dialect tells them, so that each ends once.
+
+A call is answered by its output; in paginated and extended files an item or an end event says the same a line earlier, and knows more
+(the whole output, the exit code of a command whose output says only `aborted`). A command that returned while its process lives on ends a
+second time, for good: when a poll, or its item, tells of its exit. Then its output is all that was printed meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from agentdash.agents.codex.rollout import outputs
+from agentdash.agents.codex.rollout.outputs import Ending
+from agentdash.agents.codex.rollout.records import Part
+from agentdash.agents.codex.rollout.tools import Tool
+from agentdash.model.events import CallEnded, CallStarted, ChildSpawned, Event
+from agentdash.model.sanitize import clean_block, clean_line
+
+_REMEMBERED: Final = 500
+"""Ended calls that are still known, for the second telling of their end."""
+_GONE: Final = "Unknown process id"
+
+
+class _Running(NamedTuple):
+    """A command that goes on in the background."""
+
+    call: str
+    output: str
+    """What it has printed so far, as far as it was polled."""
+
+
+class _Spawned(msgspec.Struct):
+    """What `spawn_agent` gives: v1 with the child's id, v2 (0.137+) with its path alone."""
+
+    agent_id: str | None = None
+    nickname: str | None = None
+
+
+_spawned = msgspec.json.Decoder(_Spawned)
+
+
+class Calls:
+    """The tool calls of one thread."""
+
+    def __init__(self, thread: str) -> None:
+        self._thread = thread
+        self._open: dict[str, Tool] = {}
+        self._running: dict[str, _Running] = {}
+        """By session."""
+        self._ended: dict[str, None] = {}
+
+    def start(self, call: str, tool: Tool, at: float, line: int, *, by_user: bool = False) -> Iterator[Event]:
+        """The model called a tool. A call that is known already was written twice, and counts once."""
+        if call in self._open or call in self._ended:
+            return
+        self._open[call] = tool
+        yield CallStarted(
+            at=at,
+            thread=self._thread,
+            line=line,
+            call=call,
+            kind=tool.kind,
+            tool=tool.name,
+            text=tool.text,
+            cwd=tool.cwd,
+            escalation=tool.escalation,
+            by_user=by_user,
+        )
+
+    def answer(self, call: str, output: str | list[Part] | dict[str, Any] | None, at: float, line: int) -> Iterator[Event]:
+        """A tool output. It may end an earlier command too, if it is that of a poll."""
+        tool = self._open.get(call)
+        if call in self._ended or (tool and tool.name == "exec" and _is_notice(output)):
+            return
+        ending = outputs.read(output)
+        if tool is not None and tool.kind == "poll":
+            yield from self._polled(call, tool.session or "", ending, at, line)
+        elif ending.outcome == "running" and ending.session:
+            self._running[ending.session] = _Running(call, ending.output)
+            yield self._event(call, ending, at, line)
+        elif tool is not None and tool.kind == "spawn":
+            yield from self._spawn(call, ending, at, line)
+        else:
+            yield self._end(call, ending, at, line)
+
+    def finish(
+        self, call: str, tool: Tool, ending: Ending, at: float, line: int, started_at: float, *, by_user: bool = False
+    ) -> Iterator[Event]:
+        """An item or an end event: the beginning, too, of a call that nothing told of before (nested in a script, or the user's own)."""
+        if call in self._ended:
+            return
+        if call not in self._open:
+            yield from self.start(call, tool, started_at, line, by_user=by_user)
+        elif ending.outcome not in ("ended", "timed-out") and all(r.call != call for r in self._running.values()):
+            return  # its output comes next, and says why
+        yield self._end(call, ending, at, line)
+
+    def _polled(self, poll: str, session: str, ending: Ending, at: float, line: int) -> Iterator[Event]:
+        runs_on = ending.outcome == "running"
+        yield self._end(poll, Ending("ended" if runs_on else ending.outcome, ending.output, session=session), at, line)
+        if (command := self._running.get(session)) is None:
+            return
+        if _GONE in ending.output and ending.outcome == "failed":
+            yield self._end(command.call, Ending("ended", command.output), at, line)
+        elif runs_on or ending.outcome in ("ended", "timed-out") or (session.startswith("cell ") and ending.outcome != "aborted"):
+            output = clean_block(command.output + ending.output)
+            self._running[session] = command._replace(output=output)
+            if not runs_on:
+                yield self._end(command.call, ending._replace(output=output), at, line)
+
+    def _spawn(self, call: str, ending: Ending, at: float, line: int) -> Iterator[Event]:
+        try:
+            child = _spawned.decode(ending.output)
+        except msgspec.DecodeError:
+            yield self._end(call, ending._replace(outcome="failed") if ending.outcome == "ended" else ending, at, line)
+            return
+        yield self._end(call, ending, at, line)
+        if child.agent_id:
+            nickname = clean_line(child.nickname) if child.nickname else None
+            yield ChildSpawned(at=at, thread=self._thread, line=line, child=clean_line(child.agent_id), nickname=nickname)
+
+    def _end(self, call: str, ending: Ending, at: float, line: int) -> CallEnded:
+        self._open.pop(call, None)
+        for session in [s for s, r in self._running.items() if r.call == call]:
+            del self._running[session]
+        self._ended[call] = None
+        if len(self._ended) > _REMEMBERED:
+            del self._ended[next(iter(self._ended))]
+        return self._event(call, ending, at, line)
+
+    def _event(self, call: str, ending: Ending, at: float, line: int) -> CallEnded:
+        return CallEnded(
+            at=at,
+            thread=self._thread,
+            line=line,
+            call=call,
+            outcome=ending.outcome,
+            exit_code=ending.exit_code,
+            output=ending.output,
+            session=ending.session,
+        )
+
+
+def _is_notice(output: str | list[Part] | dict[str, Any] | None) -> bool:
+    """Whether this is what a script said with `notify()`: it comes as an output of the script's call, and ends nothing."""
+    return isinstance(output, str) and not output.startswith("Script ") and outputs.failure(output) is None

@@ -1,0 +1,295 @@
+"""What a tool call is for: the tools of every Codex era, reduced to kind, text, directory and escalation."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+import msgspec
+
+from agentdash.agents.codex.rollout.records import Part
+from agentdash.model.events import CallKind, Escalation
+from agentdash.model.sanitize import clean_block, clean_line
+
+_BRIEF: Final = 400
+"""Characters kept of arguments that are shown as JSON."""
+
+
+class Tool(NamedTuple):
+    """A tool call, described."""
+
+    kind: CallKind
+    name: str
+    text: str
+    cwd: str | None = None
+    escalation: Escalation | None = None
+    session: str | None = None
+    """The running command that a poll reads from: its session number, or `cell N`."""
+
+
+def describe(name: str, namespace: str | None, arguments: str | Mapping[str, Any] | None) -> Tool:
+    """The call of a function tool.
+
+    Args:
+        name: `exec_command`, or in old files with its MCP server in front, `server__tool`.
+        namespace: `mcp__server__`, `multi_agent_v1`, `collaboration` ... (about 0.110+).
+        arguments: JSON inside of a string, as it is written, or already decoded. What does not decode is shown as it is.
+    """
+    if isinstance(arguments, str):
+        try:
+            decoded = msgspec.json.decode(arguments)
+        except msgspec.DecodeError:
+            decoded = None
+    else:
+        decoded = arguments
+    tool = _full_name(name, namespace)
+    if not isinstance(decoded, dict):
+        return Tool(_KINDS.get(tool, "other"), tool, clean_line(arguments if isinstance(arguments, str) else "", _BRIEF))
+    kind: CallKind = "poll" if tool == "wait" and "cell_id" in decoded else _KINDS.get(tool, "other")
+    if kind == "command":
+        return _command(tool, decoded)
+    if kind == "patch":
+        return Tool(kind, tool, patch_text(_string(decoded.get("input")) or _string(decoded.get("patch"))))
+    if kind == "poll":
+        return _poll(tool, decoded)
+    text = _TEXTS[kind](decoded) if kind in _TEXTS else _TEXTS_OF_OTHERS.get(tool, _brief)(decoded)
+    return Tool(kind, tool, clean_line(text))
+
+
+def describe_custom(name: str, namespace: str | None, text: str) -> Tool:
+    """The call of a custom tool: `apply_patch` with its patch, or code mode's `exec` with JavaScript (0.15x+)."""
+    tool = _full_name(name, namespace)
+    if tool == "apply_patch":
+        return Tool("patch", tool, patch_text(text))
+    return _script(tool, text) if tool == "exec" else Tool("other", tool, clean_line(text, _BRIEF))
+
+
+def command_text(argv: Sequence[str] | str) -> str:
+    """The command line of an argv: the script alone where a shell runs it."""
+    if isinstance(argv, str):
+        return clean_line(argv)
+    shell = posixpath.basename(argv[0].replace("\\", "/")).removesuffix(".exe") if argv else ""
+    if len(argv) > 2 and shell in _SHELLS and argv[-2].lower() in ("-c", "-lc", "-ic", "-command", "/c"):
+        return clean_line(argv[-1])
+    return clean_line(shlex.join(argv))
+
+
+def patch_text(patch: str) -> str:
+    """`add a.py, update b.py` of a patch; its beginning where no file can be made out."""
+    files = re.findall(r"^\*\*\* (Add|Update|Delete) File: (.+)$", patch, re.MULTILINE)
+    return clean_line(", ".join(f"{verb.lower()} {path.strip()}" for verb, path in files) or clean_block(patch, _BRIEF))
+
+
+def changes_text(changes: Mapping[str, Any]) -> str:
+    """The same of a `changes` map, path -> `{"type": "add"}` or `{"add": ...}`."""
+
+    def verb(change: Any) -> str:
+        return str(change.get("type") or next(iter(change), "change")) if isinstance(change, dict) else "change"
+
+    return clean_line(", ".join(f"{verb(change)} {path}" for path, change in changes.items()))
+
+
+def plain_path(path: str | None) -> str | None:
+    """A path; items give it as a `file://` URI (0.150+)."""
+    if path is None:
+        return None
+    return clean_line(unquote(path[7:]) if path.startswith("file://") else path)
+
+
+def mcp_name(server: str, tool: str) -> str:
+    """`server.tool`, however its parts were written."""
+    return clean_line(f"{server.removeprefix('mcp__').rstrip('_')}.{tool}".lstrip("."))
+
+
+def brief(arguments: Any) -> str:
+    """Arguments as short JSON."""
+    return clean_line(msgspec.json.encode(arguments).decode(), _BRIEF) if arguments else ""
+
+
+# ---------------------------------------------------------------- names and kinds
+
+_OWN_NAMESPACES: Final = {"functions", "multi_agent_v1", "collaboration", "container", "local"}
+_SHELLS: Final = {"sh", "bash", "zsh", "dash", "ash", "ksh", "fish", "pwsh", "powershell", "cmd"}
+_KINDS: Final[dict[str, CallKind]] = {
+    "shell": "command",
+    "container.exec": "command",
+    "local_shell": "command",
+    "shell_command": "command",
+    "exec_command": "command",
+    "unified_exec": "command",
+    "write_stdin": "poll",
+    "apply_patch": "patch",
+    "request_user_input": "question",
+    "request_user_input_async": "question",
+    "request_permissions": "permission",
+    "spawn_agent": "spawn",
+    "wait": "wait",
+    "wait_agent": "wait",
+}
+
+
+def _full_name(name: str, namespace: str | None) -> str:
+    name = clean_line(name)
+    space = clean_line(namespace or "").rstrip(".")
+    if name.startswith("mcp__") or (not space and "__" in name.strip("_")):
+        server, _, tool = name.removeprefix("mcp__").partition("__")
+        return mcp_name(server, tool)
+    if not space or space in _OWN_NAMESPACES:
+        return name
+    return mcp_name(space, name)
+
+
+# ---------------------------------------------------------------- commands
+
+
+def _command(tool: str, args: Mapping[str, Any]) -> Tool:
+    argv = args.get("command", args.get("cmd"))
+    words = [str(word) for word in argv] if isinstance(argv, Sequence) and not isinstance(argv, str) else _string(argv)
+    cwd = _string(args.get("workdir") or args.get("working_directory"))
+    session = args.get("session_id")
+    if tool == "unified_exec" and session is not None:  # 0.4x: one tool that starts commands and feeds them
+        return Tool("poll", tool, _poll_text(str(session), " ".join(words)), session=str(session))
+    kind: CallKind = "patch" if _is_patch(words) else "command"
+    text = patch_text(words if isinstance(words, str) else words[-1]) if kind == "patch" else command_text(words)
+    return Tool(kind, tool, text, plain_path(cwd) if cwd else None, _escalation(args))
+
+
+def _is_patch(argv: Sequence[str] | str) -> bool:
+    """Whether a shell call is a patch in disguise: `apply_patch PATCH`, or a here-document."""
+    script = argv if isinstance(argv, str) else (argv[-1] if argv else "")
+    if "*** Begin Patch" not in script:
+        return False
+    return (not isinstance(argv, str) and argv[0] in ("apply_patch", "applypatch")) or script.lstrip().startswith(
+        ("apply_patch", "applypatch")
+    )
+
+
+def _escalation(args: Mapping[str, Any]) -> Escalation | None:
+    """The wish for more than the sandbox gives, in its three spellings (until about 0.9x, since about 0.8x, since about 0.117)."""
+    wish = args.get("sandbox_permissions")
+    rule = args.get("prefix_rule")
+    prefix = tuple(clean_line(str(word)) for word in rule) if isinstance(rule, Sequence) and not isinstance(rule, str) else ()
+    reason = clean_line(_string(args.get("justification"))) or None
+    if wish == "require_escalated" or args.get("with_escalated_permissions") is True:
+        return Escalation("escalated", reason, prefix)
+    return Escalation("additional", reason, prefix) if wish == "with_additional_permissions" else None
+
+
+def _poll(tool: str, args: Mapping[str, Any]) -> Tool:
+    if tool == "wait":
+        session = f"cell {clean_line(str(args.get('cell_id')))}"
+        return Tool("poll", tool, session, session=session)
+    session = clean_line(str(args.get("session_id")))
+    return Tool("poll", tool, _poll_text(session, _string(args.get("chars"))), session=session)
+
+
+def _poll_text(session: str, typed: str) -> str:
+    return clean_line(f"session {session}: {typed.rstrip()}" if typed.strip() else f"session {session}")
+
+
+# ---------------------------------------------------------------- code mode
+
+_SCRIPT_CAP: Final = 16_000
+"""Characters of a script that are looked at."""
+_JS_STRING: Final = r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
+_JS_COMMAND: Final = re.compile(rf"""\b(?:cmd|command)["']?\s*:\s*{_JS_STRING}""", re.DOTALL)
+_JS_REASON: Final = re.compile(rf"""\bjustification["']?\s*:\s*{_JS_STRING}""", re.DOTALL)
+_JS_WISH: Final = re.compile(r"""\bsandbox_permissions["']?\s*:\s*["'`](require_escalated|with_additional_permissions)["'`]""")
+_JS_CALL: Final = re.compile(r"\btools\.(\w+)\s*\(")
+
+
+def _script(tool: str, js: str) -> Tool:
+    """A script: the commands that can be read off it (best effort: they may be computed), else its first line of code."""
+    js = js[:_SCRIPT_CAP]
+    called = [_KINDS.get(name, "other") for name in _JS_CALL.findall(js)]
+    kind: CallKind = next((k for k in ("command", "patch", "spawn", "question", "permission", "wait", "poll") if k in called), "other")
+    commands = [_js_text(literal) for literal in _JS_COMMAND.findall(js)] if kind == "command" else []
+    code = (line.strip() for line in js.splitlines())
+    patch = patch_text(js.replace("\\n", "\n")) if kind == "patch" else ""
+    text = "; ".join(commands) or patch or next((line for line in code if line and not line.startswith("//")), "")
+    wish, reason = _JS_WISH.search(js), _JS_REASON.search(js)
+    escalation = None
+    if wish:
+        why = clean_line(_js_text(reason.group(1))) if reason else None
+        escalation = Escalation("escalated" if wish.group(1) == "require_escalated" else "additional", why)
+    return Tool(kind, tool, clean_line(text), escalation=escalation)
+
+
+def _js_text(literal: str) -> str:
+    if literal.startswith('"'):
+        try:
+            return msgspec.json.decode(literal, type=str)
+        except msgspec.DecodeError:
+            pass
+    return re.sub(r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m.group(1), m.group(1)), literal[1:-1], flags=re.DOTALL)
+
+
+# ---------------------------------------------------------------- texts of the other tools
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _brief(args: Mapping[str, Any]) -> str:
+    return brief(args)
+
+
+def _question(args: Mapping[str, Any]) -> str:
+    questions = args.get("questions")
+    asked = [_string(q.get("question")) for q in questions if isinstance(q, dict)] if isinstance(questions, Sequence) else []
+    return " / ".join(q for q in asked if q) or brief(args)
+
+
+def _permission(args: Mapping[str, Any]) -> str:
+    return " ".join(filter(None, (_string(args.get("reason")), brief(args.get("permissions")))))
+
+
+def _spawn(args: Mapping[str, Any]) -> str:
+    """v1 `{message | items}`; v2 (0.137+) `{task_name, message}`, the message perhaps encrypted."""
+    message = _string(args.get("message"))
+    if not message and isinstance(items := args.get("items"), Sequence):
+        message = " ".join(_string(item.get("text")) for item in items if isinstance(item, dict))
+    task = _string(args.get("task_name"))
+    return f"{task}: {message}" if task and message else task or message
+
+
+def _wait(args: Mapping[str, Any]) -> str:
+    targets = args.get("targets") or args.get("ids")
+    return " ".join(str(t) for t in targets) if isinstance(targets, Sequence) and not isinstance(targets, str) else ""
+
+
+def _plan(args: Mapping[str, Any]) -> str:
+    steps = [s for s in args.get("plan") or () if isinstance(s, dict)] if isinstance(args.get("plan"), Sequence) else []
+    done = sum(s.get("status") == "completed" for s in steps)
+    now = next((_string(s.get("step")) for s in steps if s.get("status") == "in_progress"), "")
+    return f"{done}/{len(steps)} {now}".strip()
+
+
+def _letter(args: Mapping[str, Any]) -> str:
+    """`send_input`, `send_message`, `followup_task`, `close_agent` ...: to whom, and what."""
+    return " ".join(filter(None, (_string(args.get("target") or args.get("id")), _string(args.get("message")))))
+
+
+_TEXTS: Final[dict[CallKind, Callable[[Mapping[str, Any]], str]]] = {
+    "question": _question,
+    "permission": _permission,
+    "spawn": _spawn,
+    "wait": _wait,
+}
+_TEXTS_OF_OTHERS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
+    "update_plan": _plan,
+    "view_image": lambda args: _string(args.get("path")),
+    **dict.fromkeys(("send_input", "send_message", "followup_task", "resume_agent", "close_agent", "interrupt_agent"), _letter),
+}
+
+
+def parts_text(content: Sequence[Part] | str | None) -> str:
+    """The text of a message's content: a string, or parts of which images and encrypted ones have none."""
+    if isinstance(content, str) or content is None:
+        return content or ""
+    return "\n".join(part.text for part in content if part.text)

@@ -1,0 +1,134 @@
+"""What opens a screen: the dashboard (without a command) and `demo`."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from agentdash import __version__
+from agentdash.agents.codex.home import default_home
+from agentdash.cli.options import LOOK, config_of, options
+from agentdash.collect.clock import SystemClock
+from agentdash.config import Config, Notices
+from agentdash.engine.hub import Hub
+from agentdash.model.clock import Clock
+from agentdash.model.pane import PaneKey
+
+if TYPE_CHECKING:
+    from agentdash.store.recorder import Recorder
+    from agentdash.tui.app import AgentDash
+    from agentdash.tui.notifier import Notifier
+    from agentdash.tui.options import Tell
+
+    Beside = Callable[[AgentDash], Coroutine[Any, Any, None]]
+    """Something that runs for as long as the screen is open."""
+
+_GLANCE: Final = 0.5
+"""Seconds between two looks at whether a pane is still there."""
+
+
+@click.command()
+@options(LOOK)
+@click.option("--speed", type=click.FloatRange(0.1, 100), default=1.0, show_default=True, help="How fast the day goes by.")
+def demo(speed: float, **given: Any) -> None:
+    """The dashboard over sessions that ship with agentdash, moving. Needs neither tmux nor Codex.
+
+    \b
+    agentdash demo --speed 4
+    """
+    from agentdash.demo.play import demo_hub
+
+    config = config_of(given)
+    hub, clock = demo_hub(speed)
+    show(hub, clock, config, banner="DEMO")
+
+
+def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
+    """The live dashboard, which tells those inside of sandboxes what it sees; it closes together with a pane, if asked."""
+    from agentdash.collect.live import live_sources
+    from agentdash.store.status_file import Publisher
+
+    clock = SystemClock()
+    recorder = _recorder(config.record, clock) if config.record else None
+    sources = [*live_sources(config, clock), *([recorder] if recorder else [])]
+    hub = Hub(sources, clock, stalled_after=config.stalled_after, observer=recorder.take if recorder else None)
+    beside: list[Beside] = []
+    if config.publish:
+        publisher = Publisher(config.codex_home or default_home(), clock)
+        beside.append(lambda _: publisher.keep(hub))
+    if close_with is not None:
+        beside.append(lambda app: _close_with(app, hub, close_with))
+    show(hub, clock, config, tell=_notifier(config.notices).see if config.notices.wanted else None, beside=beside)
+
+
+def _recorder(folder: Path, clock: Clock) -> Recorder:
+    from agentdash.store.recorder import Recorder
+
+    return Recorder(folder, clock, version=__version__, host=platform.node())
+
+
+def show(
+    hub: Hub, clock: Clock, config: Config, banner: str | None = None, tell: Tell | None = None, beside: Sequence[Beside] = ()
+) -> None:
+    """Opens the screen over a hub, and runs both, and what is to run beside them, until it is closed."""
+    from agentdash.cli.config import checked_keys
+    from agentdash.tui.app import AgentDash
+    from agentdash.tui.options import Options
+
+    options = Options(config.ascii, config.theme, banner, keys=checked_keys(config))
+    app = AgentDash(hub, clock, options=options, jump=_jump, tell=tell)
+    run(hub, app.run_async, *(partial(start, app) for start in beside))
+
+
+def run(hub: Hub, screen: Callable[[], Awaitable[None]], *beside: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Runs a hub, the screen over it, and what is to run beside them, until the screen is closed."""
+
+    async def both() -> None:
+        running = [asyncio.create_task(start()) for start in (hub.run, *beside)]
+        try:
+            await screen()
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running)
+
+    asyncio.run(both())
+
+
+def _notifier(settings: Notices) -> Notifier:
+    """One that writes to the terminal itself: a sequence in one piece does not get in the way of what a screen draws."""
+    from agentdash.tui.notifier import Notifier
+
+    def write(text: str) -> None:
+        with suppress(OSError), Path("/dev/tty").open("wb", buffering=0) as terminal:
+            terminal.write(text.encode())
+
+    return Notifier(settings, write)
+
+
+async def _close_with(app: AgentDash, hub: Hub, pane: PaneKey) -> None:
+    """Ends the app when a pane is not there any more."""
+    name = "tmux" if pane.server == "default" else f"tmux {pane.server.removeprefix('-L ')}"
+    while True:
+        await asyncio.sleep(_GLANCE)
+        server = hub.fleet.sources.get(name)
+        if server is not None and server.ok and pane not in hub.fleet.panes:
+            app.exit()
+
+
+async def _jump(key: PaneKey) -> str | None:
+    """Goes to a pane; says why not, where that cannot be."""
+    from agentdash.collect.tmux.actions import TmuxRefusedError, jump
+
+    try:
+        await asyncio.to_thread(jump, key)
+    except TmuxRefusedError as refusal:
+        return str(refusal)
+    return None

@@ -1,1 +1,0 @@
-"""What Codex leaves behind, read-only: its home, rollouts of every era."""

@@ -1,0 +1,1 @@
+"""Live sources: files, tmux, processes, screens."""

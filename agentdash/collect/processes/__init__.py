@@ -1,0 +1,1 @@
+"""Read processes on Linux and macOS."""

@@ -1,0 +1,1 @@
+"""Follow growing log files."""

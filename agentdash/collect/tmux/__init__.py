@@ -1,0 +1,1 @@
+"""Read tmux servers and go to their panes."""

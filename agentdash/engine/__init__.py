@@ -1,0 +1,1 @@
+"""Events to snapshots: reduce, link, detect, judge."""

@@ -1,0 +1,1 @@
+"""Detect facts in text: environment flags, denials, escalations."""

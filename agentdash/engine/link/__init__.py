@@ -1,0 +1,1 @@
+"""Link processes, panes, threads and parents."""

@@ -1,0 +1,1 @@
+"""Reduce events to a fleet."""

@@ -1,1 +1,0 @@
-"""The vocabulary: pure data, no I/O, no clock."""

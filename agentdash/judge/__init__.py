@@ -1,1 +1,0 @@
-"""Pure judgement: events into a fleet, a fleet into states, findings and kinship. No I/O, no clock."""

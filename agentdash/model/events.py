@@ -1,0 +1,405 @@
+"""What the world said: small frozen facts, each with a time and the place it was read.
+
+Sensors and the Codex reader make events and decide nothing; `judge.fold` turns them into a `Fleet`. Every event can be written
+as one JSON line and read back (`encode`, `decode`): that is the journal, and the demo.
+
+Times (`at`) are unix seconds, UTC. Texts are already clean: see `facts.text`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from agentdash.model.mounts import Mount
+from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.policy import Policy
+from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.state_paths import Installed, PathAccess
+
+CallKind = Literal["command", "poll", "patch", "question", "permission", "spawn", "wait", "other"]
+"""What a tool call is for. `poll` reads from a command that is still running; `wait` waits for child threads."""
+
+Outcome = Literal[
+    "ended", "running", "refused-by-user", "refused-by-policy", "refused-by-approval", "denied", "aborted", "timed-out", "failed"
+]
+"""How a call ended. `running`: it returned to the model while its process lives on. `denied`: Codex itself called the failure a
+sandbox denial. `failed`: it could not be carried out at all."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", omit_defaults=True):
+    """The base of all events."""
+
+    at: float
+    """When it happened (unix seconds), by the source's own clock."""
+
+
+# ---------------------------------------------------------------- Codex threads, from rollout files
+
+
+class ThreadEvent(Event, frozen=True, kw_only=True):
+    """Something that one line of a thread's rollout said."""
+
+    thread: str
+    """The thread's id (the uuid in the file's name)."""
+    line: int = 0
+    """Line of the rollout, counted from 1; 0 where no single line says it."""
+
+
+class ThreadStarted(ThreadEvent, frozen=True, kw_only=True, tag="thread-started"):
+    """The first `session_meta` of a file (or the bare header line of 0.20-like files)."""
+
+    cwd: str | None = None
+    version: str | None = None
+    """`cli_version`."""
+    originator: str | None = None
+    source: str | None = None
+    """`source` flattened: `cli`, `exec`, `vscode`, `subagent`, `review`, `guardian` ..."""
+    provider: str | None = None
+    parent: str | None = None
+    """The spawning thread (`source.subagent.thread_spawn.parent_thread_id`, `parent_thread_id`)."""
+    forked_from: str | None = None
+    nickname: str | None = None
+    role: str | None = None
+    path: str | None = None
+    """`agent_path`, e.g. `/root/build`, of multi-agent v2."""
+    helper: bool = False
+    """A thread that Codex runs for itself (review, compaction, guardian, titles): never judged."""
+
+
+class TurnStarted(ThreadEvent, frozen=True, kw_only=True, tag="turn-started"):
+    """`task_started`, since 0.107 at the latest."""
+
+    turn: str | None = None
+
+
+class TurnEnded(ThreadEvent, frozen=True, kw_only=True, tag="turn-ended"):
+    """`task_complete` or `turn_aborted`."""
+
+    turn: str | None = None
+    how: Literal["completed", "aborted"]
+    message: str | None = None
+    """`last_agent_message`."""
+    reason: str | None = None
+    """Of an abort: `interrupted`, `replaced`, `review_ended`, `budget_limited`."""
+    error: str | None = None
+    """`error.message` (0.145+ for completed, 0.160+ for aborted turns)."""
+    error_kind: str | None = None
+    """`error.codex_error_info`, flattened: `usage_limit_exceeded`, `http_connection_failed 401` ..."""
+
+
+class PolicySet(ThreadEvent, frozen=True, kw_only=True, tag="policy-set"):
+    """The policy in force from here on: `turn_context`, `thread_settings_applied`, or `<environment_context>` in old files."""
+
+    policy: Policy | None = None
+    """None where the line names no policy that can be read (then only the other fields count)."""
+    origin: Literal["turn_context", "thread_settings_applied", "environment_context"]
+    cwd: str | None = None
+    model: str | None = None
+    effort: str | None = None
+
+
+class Escalation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call's wish to run outside of the sandbox, or with more than the policy grants."""
+
+    kind: Literal["escalated", "additional"]
+    """`with_escalated_permissions` / `require_escalated`, or `with_additional_permissions`."""
+    reason: str | None = None
+    prefix_rule: tuple[str, ...] = ()
+
+
+class CallStarted(ThreadEvent, frozen=True, kw_only=True, tag="call-started"):
+    """The model called a tool."""
+
+    call: str
+    """`call_id`; for a command nested in a code-mode script, its item id."""
+    kind: CallKind
+    tool: str
+    text: str
+    """The command line, the question, or the arguments in short."""
+    cwd: str | None = None
+    escalation: Escalation | None = None
+    by_user: bool = False
+    """The user's own `!cmd`: runs without a sandbox whatever the policy says."""
+
+
+class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
+    """A tool call gave its output."""
+
+    call: str
+    outcome: Outcome = "ended"
+    exit_code: int | None = None
+    output: str = ""
+    session: str | None = None
+    """Codex's number for a command that goes on in the background (not an OS pid)."""
+
+
+class ChildSpawned(ThreadEvent, frozen=True, kw_only=True, tag="child-spawned"):
+    """The parent's file names a child thread. May be said several times of one child."""
+
+    child: str
+    nickname: str | None = None
+
+
+class Said(ThreadEvent, frozen=True, kw_only=True, tag="said"):
+    """A message of the user or of the model."""
+
+    who: Literal["user", "agent"]
+    text: str
+
+
+class TokensCounted(ThreadEvent, frozen=True, kw_only=True, tag="tokens-counted"):
+    """Running totals (`token_count`, `token_usage_record`): the newest wins, they are never added up."""
+
+    total: int | None = None
+    """Tokens of the thread so far."""
+    context: int | None = None
+    """Tokens in the model's context at the last request."""
+    window: int | None = None
+    """The model's context window."""
+    limit_used: float | None = None
+    """Percent of the primary rate limit used."""
+    limit_resets_at: float | None = None
+
+
+class ThreadNamed(ThreadEvent, frozen=True, kw_only=True, tag="thread-named"):
+    """`session_index.jsonl` or `thread_name_updated`."""
+
+    name: str
+
+
+class ViolationLogged(ThreadEvent, frozen=True, kw_only=True, tag="violation-logged"):
+    """Codex's own note of a denial by its sandbox: `recorded sandbox violation` in `logs_2.sqlite` (0.148+; not of `codex exec`).
+
+    It rests on a failed command's words, as Codex reads them, and comes up to ten seconds late.
+    """
+
+    call: str | None
+    resource: Literal["filesystem", "network"]
+    reason: str
+    """`read_only_file_system`, `operation_not_permitted` ..."""
+    path: str | None = None
+    host: str | None = None
+    backend: str | None = None
+    """`linux_sandbox`, `seatbelt` ..."""
+
+
+class TroubleLogged(ThreadEvent, frozen=True, kw_only=True, tag="trouble-logged"):
+    """A request to the model that is tried again (target `codex_core::responses_retry` of `logs_2.sqlite`): no rollout tells of it."""
+
+    text: str
+
+
+class LineSkipped(ThreadEvent, frozen=True, kw_only=True, tag="line-skipped"):
+    """A line that was not understood: counted and shown, never fatal."""
+
+    what: Literal["unknown", "malformed", "oversized"]
+    detail: str
+    """The unknown type's name, or what is wrong with the line."""
+
+
+# ---------------------------------------------------------------- the files themselves
+
+
+class FileSeen(ThreadEvent, frozen=True, kw_only=True, tag="file-seen"):
+    """A rollout file's whereabouts; repeated when they change (moved to the archive, grown, compressed)."""
+
+    path: str
+    size: int
+    modified: float
+    """mtime, unix seconds."""
+    archived: bool = False
+    compressed: bool = False
+    skimmed: bool = False
+    """Only its head and its tail have been read so far."""
+    unreadable: str | None = None
+    """Why it cannot be read, where it cannot."""
+
+
+class LinesLeftOut(ThreadEvent, frozen=True, kw_only=True, tag="lines-left-out"):
+    """A gap was left in a large file: what was open before it may have ended in it."""
+
+
+class FileReset(ThreadEvent, frozen=True, kw_only=True, tag="file-reset"):
+    """The file shrank or was replaced: everything read from it so far is void, and is read again."""
+
+
+class FileGone(ThreadEvent, frozen=True, kw_only=True, tag="file-gone"):
+    """The file was deleted."""
+
+
+class LocksSeen(Event, frozen=True, kw_only=True, tag="locks-seen"):
+    """Who holds the flocks on `thread-writer-locks/<thread>.lock` (0.148+): all of them, at this moment."""
+
+    holders: dict[str, int]
+    """thread -> pid of the process that has it loaded. A lock file that nobody holds is left out: its owner was killed."""
+    readable: bool
+    """False where this platform does not tell who holds a lock: then an empty answer means nothing."""
+
+
+# ---------------------------------------------------------------- panes, processes, sources
+
+
+class PaneSeen(Event, frozen=True, kw_only=True, tag="pane-seen"):
+    """A tmux pane as it is now; sent when anything but its screen changed."""
+
+    pane: Pane
+
+
+class PaneDrawn(Event, frozen=True, kw_only=True, tag="pane-drawn"):
+    """A pane's visible screen; sent when it changed."""
+
+    key: PaneKey
+    screen: tuple[str, ...]
+    """The visible lines, top to bottom, right-stripped, without escapes."""
+
+
+class PaneGone(Event, frozen=True, kw_only=True, tag="pane-gone"):
+    """The pane is not listed any more."""
+
+    key: PaneKey
+
+
+class ScreenRead(Event, frozen=True, kw_only=True, tag="screen-read"):
+    """What the rules of the worker CLI in a pane make of its screen and title (`agents/*.toml`); sent when that changed."""
+
+    key: PaneKey
+    agent: str
+    state: str | None
+    """A state's name; None where no rule matched."""
+    rule: str | None = None
+    """The rule's id, `codex.approval-command`."""
+    text: str = ""
+    """The words that matched."""
+    frozen: bool = False
+    """A pager, a transcript or a picker hides the prompt: what was known before still holds."""
+    partial: bool = False
+    """The pane is too small for what is on it: part of a menu may be out of sight."""
+
+
+class StatusPushed(Event, frozen=True, kw_only=True, tag="status-pushed"):
+    """`thread/status/changed` or a row of `thread/list`, from Codex's app-server (0.160+)."""
+
+    thread: str
+    status: Literal["active", "idle", "not-loaded", "system-error"]
+    flags: tuple[str, ...] = ()
+    """`waitingOnApproval`, `waitingOnUserInput`."""
+
+
+class SessionSeen(Event, frozen=True, kw_only=True, tag="session-seen"):
+    """What a worker CLI says of itself in a file of its own (Claude Code: `~/.claude/sessions/<pid>.json`); sent when that changed."""
+
+    key: ProcessKey
+    """The process that wrote it."""
+    agent: str
+    status: Literal["busy", "idle", "waiting"] | None
+    """None where the file names none (`claude -p`)."""
+    waiting_for: str | None = None
+    """`permission prompt`, for questions as well."""
+    since: float
+    """`statusUpdatedAt`."""
+
+
+class ProcessSeen(Event, frozen=True, kw_only=True, tag="process-seen"):
+    """A process that matters here, when first seen and when its facts changed."""
+
+    process: Process
+
+
+class MountsSeen(Event, frozen=True, kw_only=True, tag="mounts-seen"):
+    """The mounts of a mount namespace other than agentdash's own; told before the first process in it, and when they changed."""
+
+    namespace: int
+    """Its inode: `Kernel.mnt`."""
+    mounts: tuple[Mount, ...]
+    """In the order of mountinfo."""
+
+
+class StatePathsSeen(Event, frozen=True, kw_only=True, tag="state-paths-seen"):
+    """Whether a worker CLI that lives in a sandbox may write what it keeps its state in; sent when that changed. Empty: it is none now."""
+
+    key: ProcessKey
+    paths: tuple[PathAccess, ...]
+
+
+class ProcessGone(Event, frozen=True, kw_only=True, tag="process-gone"):
+    """The process is not there any more."""
+
+    key: ProcessKey
+
+
+class ProcessesCounted(Event, frozen=True, kw_only=True, tag="processes-counted"):
+    """A pass over all processes has ended: whoever was not reported by now is not there."""
+
+
+class HostSeen(Event, frozen=True, kw_only=True, tag="host-seen"):
+    """What agentdash itself has: the yardstick for other processes' namespaces."""
+
+    platform: str
+    """`sys.platform`."""
+    kernel: Kernel | None = None
+    uid: int | None = None
+    home: str | None = None
+    installed: Installed | None = None
+
+
+class SourceSeen(Event, frozen=True, kw_only=True, tag="source-seen"):
+    """How a source of facts is doing."""
+
+    name: str
+    """`codex`, `processes`, `tmux`, or `tmux NAME` for a further server."""
+    ok: bool
+    detail: str
+
+
+AnyEvent = (
+    ThreadStarted
+    | TurnStarted
+    | TurnEnded
+    | PolicySet
+    | CallStarted
+    | CallEnded
+    | ChildSpawned
+    | Said
+    | TokensCounted
+    | ThreadNamed
+    | ViolationLogged
+    | TroubleLogged
+    | LineSkipped
+    | FileSeen
+    | LinesLeftOut
+    | FileReset
+    | FileGone
+    | LocksSeen
+    | PaneSeen
+    | PaneDrawn
+    | PaneGone
+    | ScreenRead
+    | StatusPushed
+    | MountsSeen
+    | SessionSeen
+    | ProcessSeen
+    | StatePathsSeen
+    | ProcessGone
+    | ProcessesCounted
+    | HostSeen
+    | SourceSeen
+)
+
+_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_encoder = msgspec.json.Encoder()
+
+
+def encode(event: Event) -> bytes:
+    """One JSON object, without a newline."""
+    return _encoder.encode(event)
+
+
+def decode(line: bytes) -> AnyEvent:
+    """The event that `encode` wrote.
+
+    Raises:
+        msgspec.DecodeError: the line is torn, or not of this version.
+    """
+    return _decoder.decode(line)

@@ -1,0 +1,360 @@
+"""Everything known at one moment: the result of folding events, the input of judging.
+
+All structs are frozen. The mappings of a `Fleet` are never changed in place either: `judge.fold` makes new ones.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from agentdash.model.events import (
+    CallKind,
+    Escalation,
+    Event,
+    HostSeen,
+    Outcome,
+    ScreenRead,
+    SessionSeen,
+    StatusPushed,
+    TroubleLogged,
+    ViolationLogged,
+)
+from agentdash.model.links import Kinship
+from agentdash.model.mounts import Mount
+from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.policy import Policy
+from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.state_paths import PathAccess
+
+UNSET = "unset"
+"""A variable that was looked for and is not there. (`None` is: nobody looked.)"""
+
+
+class PolicyPeriod(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A policy and since when it is in force; it ends where the next one begins."""
+
+    since: float
+    policy: Policy
+    line: int
+    origin: str
+    turn: str | None = None
+
+
+class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A refusal by a sandbox, as a command printed it."""
+
+    what: Literal["filesystem", "network", "sandbox"]
+    """`sandbox`: the sandbox itself could not be started."""
+    quote: str
+    """The line that says it."""
+    path: str | None = None
+    """The path that was refused, where the output or the command names it; may start with `~`."""
+    certain: bool = True
+    """False for words that a plain failure would use as well (`Could not resolve host`)."""
+    source: Literal["output", "log", "kernel"] = "output"
+    """Where it was read: in what was printed, in Codex's own log, or in what the kernel lets the process do."""
+
+
+class Call(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tool call, open until it has ended."""
+
+    id: str
+    at: float
+    line: int
+    kind: CallKind
+    tool: str
+    text: str
+    cwd: str | None = None
+    escalation: Escalation | None = None
+    by_user: bool = False
+    ended_at: float | None = None
+    outcome: Outcome | None = None
+    """None while open. `running`: answered, but its process lives on."""
+    exit_code: int | None = None
+    tail: str = ""
+    """The last lines of its output."""
+    session: str | None = None
+    denial: Denial | None = None
+    """What its output tells of a denial, where it does and the policy makes that plausible."""
+
+
+class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The newest turn of a thread. Files of 0.98 and older have no turn marks: there it is inferred from prompts."""
+
+    since: float
+    id: str | None = None
+    inferred: bool = False
+    ended_at: float | None = None
+    how: Literal["completed", "aborted"] | None = None
+    message: str | None = None
+    reason: str | None = None
+    error: str | None = None
+    error_kind: str | None = None
+    unanswered: int = 0
+    """Requests to the model since it last gave something new: 2 and more means that Codex is retrying."""
+    answered: bool = False
+    """Whether the model gave anything in this turn."""
+
+
+Granted = Literal["outside", "more"]
+"""What a command was allowed beyond the policy: to run outside of the sandbox, or inside with additional permissions."""
+
+
+class Applied(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What Codex put between itself and a command."""
+
+    by: str
+    """`codex-linux-sandbox`, `bwrap`, `sandbox-exec`; `nothing` where the command is Codex's own child."""
+    policy: Policy | None = None
+    """The policy in the launcher's arguments; None where there is none, or it cannot be read."""
+
+
+class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What commands of a thread were seen to have, under one policy. Equal sightings are one, counted."""
+
+    source: Literal["output", "environment"]
+    """`output`: a command printed it. `environment`: read from a live process."""
+    policy: int
+    """Index into the thread's policies; -1 before the first."""
+    network_flag: str | None = None
+    """`CODEX_SANDBOX_NETWORK_DISABLED`: its value, `unset`, or None where nobody looked."""
+    sandbox_flag: str | None = None
+    """`CODEX_SANDBOX`, likewise."""
+    granted: Granted | None = None
+    by_user: bool = False
+    called: bool = True
+    """Whether the call that started it is known: without one it may be the user's own command, which no sandbox holds."""
+    seccomp: int | None = None
+    no_new_privs: bool | None = None
+    own_network: bool | None = None
+    """Whether the process is in another network namespace than its Codex; None: not known."""
+    mediated: bool = False
+    """Whether it was given Codex's proxy (`CODEX_NETWORK_PROXY_ACTIVE`), which answers for the network in its namespace."""
+    boxed: bool | None = None
+    """Whether the kernel restricts it more than its Codex (seccomp, no_new_privs, namespaces); None: not known."""
+    nested: bool = False
+    """Whether its Codex itself runs inside of a sandbox that a launcher above it built."""
+    applied: Applied | None = None
+    """What stands above it; None: not seen."""
+    unwritable: tuple[str, ...] = ()
+    """Roots that the policy lets be written and the command's mounts do not."""
+    exposed: tuple[str, ...] = ()
+    """Paths that the policy keeps from being written and the command's mounts do not."""
+    first: float = 0.0
+    last: float = 0.0
+    count: int = 1
+    calls: tuple[str, ...] = ()
+    """The newest few call ids it was seen at."""
+    pids: tuple[int, ...] = ()
+    """The newest few processes it was seen in."""
+    quote: str = ""
+    """The words it rests on, from the first time."""
+
+
+class Escape(msgspec.Struct, frozen=True):
+    """A sandboxed command that had a tmux server outside of the sandbox run something."""
+
+    at: float
+    call: str
+    pane: str
+    """`%4`"""
+    pid: int | None
+    """The process that runs outside, where a pane was opened for it."""
+    quote: str
+
+
+class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An entry of a thread's timeline."""
+
+    at: float
+    kind: Literal["prompt", "message", "call", "turn", "policy", "trouble"]
+    text: str
+    call: str | None = None
+    """The call it shows; look its outcome up in the thread's calls."""
+
+
+class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Token counts of a thread; None where the file has not said."""
+
+    total: int | None = None
+    context: int | None = None
+    window: int | None = None
+    limit_used: float | None = None
+    limit_resets_at: float | None = None
+
+
+class RolloutFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a thread's file is and how much of it has been read."""
+
+    path: str
+    size: int
+    modified: float
+    archived: bool = False
+    compressed: bool = False
+    skimmed: bool = False
+    gone: bool = False
+    unreadable: str | None = None
+
+
+class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A Codex thread as its rollout tells it."""
+
+    id: str
+    created_at: float | None = None
+    last_at: float | None = None
+    """Time of the newest line that was read."""
+    cwd: str | None = None
+    version: str | None = None
+    originator: str | None = None
+    source: str | None = None
+    provider: str | None = None
+    parent: str | None = None
+    forked_from: str | None = None
+    nickname: str | None = None
+    role: str | None = None
+    path: str | None = None
+    helper: bool = False
+    platform: Literal["linux", "darwin"] | None = None
+    """Where its commands ran, by the custom of the home directories in its paths; None where they do not tell."""
+    name: str | None = None
+    prompt: str | None = None
+    """The first thing the user said."""
+    last_prompt: str | None = None
+    last_message: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    policies: tuple[PolicyPeriod, ...] = ()
+    turn: Turn | None = None
+    turns: int = 0
+    open_calls: tuple[Call, ...] = ()
+    calls: tuple[Call, ...] = ()
+    """The newest calls that have ended, oldest first; bounded."""
+    moments: tuple[Moment, ...] = ()
+    """The newest part of the timeline, oldest first; bounded."""
+    children: tuple[str, ...] = ()
+    tokens: Tokens = Tokens()
+    sightings: tuple[Sighting, ...] = ()
+    tmux: tuple[str, ...] = ()
+    """The newest few calls that ask a tmux server to run something."""
+    escapes: tuple[Escape, ...] = ()
+    """What of it was seen to run outside of the sandbox."""
+    violations: tuple[ViolationLogged, ...] = ()
+    """The newest denials that Codex itself has logged, oldest first; bounded."""
+    trouble: TroubleLogged | None = None
+    """The newest request to the model that had to be tried again."""
+    file: RolloutFile | None = None
+    lines: int = 0
+    skipped: tuple[tuple[str, int], ...] = ()
+    """What was not understood, and how often: (`unknown world_state2`, 3)."""
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy in force now."""
+        return self.policies[-1].policy if self.policies else None
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Health of one source of facts."""
+
+    name: str
+    ok: bool
+    detail: str
+    at: float
+
+
+class Locks(msgspec.Struct, frozen=True):
+    """Who held which thread's writer lock when it was last looked at."""
+
+    at: float
+    holders: dict[str, int]
+    readable: bool
+
+
+class Tenant(msgspec.Struct, frozen=True):
+    """The worker CLI last seen in a pane; kept when it is gone, so that the pane can say who left."""
+
+    agent: str
+    key: ProcessKey
+    gone_at: float | None = None
+    process: Process | None = None
+    """Its process as it was seen last: what it had is asked after it has gone, too."""
+    paths: tuple[PathAccess, ...] = ()
+    """Which of its state paths it might write, likewise."""
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """Trouble with the provider that no file of the worker's own tells of."""
+
+    at: float
+    source: str
+    """`screen` or `log`."""
+    text: str
+    over: float | None = None
+    """Since when the screen shows work again; it may be a frame between two attempts."""
+
+
+class Spell(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A time that a worker spent in one state."""
+
+    state: str
+    """The state's name."""
+    since: float
+    why: str
+    until: float | None = None
+    """None: it is still in it."""
+
+
+class History(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The states that a worker has been in, oldest first; bounded."""
+
+    spells: tuple[Spell, ...] = ()
+    thread: Thread | None = None
+    """The thread as it was judged last, if nothing but its file says anything of it: until that changes, nothing does."""
+
+
+class Fleet(msgspec.Struct, frozen=True):
+    """Everything known."""
+
+    threads: dict[str, Thread] = {}
+    panes: dict[PaneKey, Pane] = {}
+    processes: dict[ProcessKey, Process] = {}
+    readings: dict[PaneKey, ScreenRead] = {}
+    """What the newest screens that decide anything were read as."""
+    pushed: dict[str, StatusPushed] = {}
+    """What Codex's own feed said last of a thread."""
+    sighted: frozenset[ProcessKey] = frozenset()
+    """Processes whose sandbox has been added to their thread's sightings."""
+    tenants: dict[PaneKey, Tenant] = {}
+    locks: Locks | None = None
+    """None where nobody looked."""
+    processes_at: float | None = None
+    """When processes were last looked at; None where nobody looked (replay of bare files): then a missing process means nothing."""
+    sources: dict[str, Source] = {}
+    host: HostSeen | None = None
+    mounts: dict[int, tuple[Mount, ...]] = {}
+    """Mount tables by the inode of their namespace (`Kernel.mnt`), of those that processes live in and agentdash does not."""
+    state_paths: dict[ProcessKey, tuple[PathAccess, ...]] = {}
+    """Which of its state paths a worker CLI in a sandbox may write."""
+    kin: Kinship = Kinship()
+    """What belonged together when processes were last looked at."""
+    busy: dict[ProcessKey, float] = {}
+    """When the CPU or I/O of a process last moved."""
+    troubles: dict[str, Trouble] = {}
+    """The newest trouble with its provider that the screen of a worker (thread id or pane) told of."""
+    sessions: dict[ProcessKey, SessionSeen] = {}
+    """What worker CLIs say of themselves in files of their own."""
+    histories: dict[str, History] = {}
+    """By worker: thread id or pane."""
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """agentdash's own kernel facts."""
+        return self.host.kernel if self.host else None
+
+
+class Known(Event, frozen=True, kw_only=True, tag="known"):
+    """All that is known, at once: what a source says that can go to any time. It takes the place of everything said before."""
+
+    fleet: Fleet

@@ -1,0 +1,136 @@
+"""Sandbox policies: which paths may be written, and whether the network is on."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from enum import StrEnum
+from typing import Final, Literal
+
+import msgspec
+
+
+class Filesystem(StrEnum):
+    """How much of the disk may be written."""
+
+    READ_ONLY = "read-only"
+    WORKSPACE = "workspace"
+    """The workspace, extra roots, and usually the temporary directories."""
+    UNRESTRICTED = "unrestricted"
+    CUSTOM = "custom"
+    """Entries that fit none of the above, or that hide paths from reading."""
+    UNKNOWN = "unknown"
+    """A tag of a later Codex: never taken for safe."""
+
+
+class Network(StrEnum):
+    """What the network policy says; only `on` promises a command the host's network."""
+
+    OFF = "off"
+    ON = "on"
+    MEDIATED = "mediated"
+    """On, but through Codex's own proxy and its list of domains."""
+    UNKNOWN = "unknown"
+
+
+Access = Literal["read", "write", "deny"]
+TMPDIR: Final = "$TMPDIR"
+"""Stands for the directory that a command's own `TMPDIR` names."""
+_OWN: Final = ("/dev", "/proc", "/sys")
+"""Places of which a sandbox has its own: no policy speaks of them."""
+
+
+class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One entry of a policy: the most specific that covers a path decides."""
+
+    path: str
+    """Absolute, or `$TMPDIR`[/...], or, if `glob`, a pattern."""
+    access: Access
+    glob: bool = False
+
+
+class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A policy in force."""
+
+    filesystem: Filesystem = Filesystem.UNKNOWN
+    network: Network = Network.UNKNOWN
+    rules: tuple[Rule, ...] = ()
+    """Empty for unrestricted and unknown policies."""
+    approval: str | None = None
+    """`never`, `on-request`, `untrusted`, `on-failure`, `granular`."""
+    may_ask: tuple[str, ...] = ()
+    """Of a granular approval policy: what it may ask about."""
+    reviewer: str | None = None
+    """`approvals_reviewer`: who answers (0.145+)."""
+    enforced_by: Literal["codex", "nobody", "external"] = "codex"
+    """`nobody`: full access, Codex starts no sandbox. `external`: somebody else is said to have built one."""
+    profile: str | None = None
+    """`active_permission_profile.id`, e.g. `:workspace` (0.151+)."""
+
+    @property
+    def writable_roots(self) -> tuple[str, ...]:
+        """The paths at whose top writing starts to be allowed; `/` alone when everything is."""
+        if self.filesystem is Filesystem.UNRESTRICTED:
+            return ("/",)
+        return tuple(r.path for r in self.rules if r.access == "write" and not r.glob)
+
+    @property
+    def has_deny(self) -> bool:
+        """Whether paths are hidden from reading: then even an approved escalation stays in a sandbox (openai/codex#29141)."""
+        return any(r.access == "deny" for r in self.rules)
+
+    def may_write(self, path: str, tmpdir: str | None = None) -> bool | None:
+        """May this absolute path be written under this policy? None: the policy does not say (unknown tags, relative paths, `/dev`).
+
+        Args:
+            path: absolute and normalised by the caller as far as symlinks go.
+            tmpdir: what `TMPDIR` is for the command, where known.
+        """
+        if self.filesystem is Filesystem.UNRESTRICTED:
+            return True
+        if self.filesystem is Filesystem.UNKNOWN or not path.startswith("/"):
+            return None
+        path = posixpath.normpath(path)
+        if any(path == own or path.startswith(own + "/") for own in _OWN):
+            return None
+        best: tuple[int, bool] | None = None
+        for rule in self.rules:
+            if not (depth := _covers(rule, path, tmpdir)):
+                continue
+            # of two entries for the same path the stricter one counts
+            candidate = (depth, rule.access == "write")
+            if best is None or candidate[0] > best[0] or (candidate[0] == best[0] and best[1] and not candidate[1]):
+                best = candidate
+        return best is not None and best[1]
+
+    def grants_less_than(self, other: Policy) -> tuple[str, ...]:
+        """Roots that may be written under `other` and not under this policy; `$TMPDIR` is left out, nobody knows where it is."""
+        return tuple(root for root in other.writable_roots if self.may_write(root) is False)
+
+    def brief(self) -> str:
+        """`full`, `read net-`, `ws net-`, `ws net+` ...: the policy in a table cell."""
+        name = {"read-only": "read", "workspace": "ws", "unrestricted": "full", "custom": "custom", "unknown": "?"}[self.filesystem]
+        net = {"off": " net-", "on": " net+", "mediated": " net~", "unknown": " net?"}[self.network]
+        return name if name == "full" and self.network is Network.ON else name + net
+
+
+def _covers(rule: Rule, path: str, tmpdir: str | None) -> int:
+    """How specific the rule is for this path (length of the covering root, at least 1); 0: it does not cover it."""
+    root = rule.path
+    if root.startswith(TMPDIR):
+        if tmpdir is None:
+            return 0
+        root = tmpdir + root[len(TMPDIR) :]
+    if rule.glob:
+        return len(path) if _glob(root).fullmatch(path) else 0
+    root = posixpath.normpath(root)
+    if root in ("/", path) or path.startswith(root + "/"):
+        return len(root)
+    return 0
+
+
+def _glob(pattern: str) -> re.Pattern[str]:
+    """gitignore-like: `**` crosses directories, `*` and `?` do not."""
+    parts = re.split(r"(\*\*/?|\*|\?)", pattern)
+    known = {"**": ".*", "**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
+    return re.compile("".join(known.get(p, re.escape(p)) for p in parts))

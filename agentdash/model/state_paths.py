@@ -1,0 +1,89 @@
+"""Where worker CLIs keep what they need to live: sessions, databases, locks. A sandbox that forbids these stops them early."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from agentdash.model.mounts import Access
+
+DEFAULTS: Final[Mapping[str, str]] = {
+    "XDG_DATA_HOME": "$HOME/.local/share",
+    "XDG_STATE_HOME": "$HOME/.local/state",
+    "XDG_CACHE_HOME": "$HOME/.cache",
+    "XDG_CONFIG_HOME": "$HOME/.config",
+    "CODEX_HOME": "$HOME/.codex",
+    "CLAUDE_CONFIG_DIR": "$HOME/.claude",
+    "COPILOT_HOME": "$HOME/.copilot",
+    "CURSOR_CONFIG_DIR": "$XDG_CONFIG_HOME/cursor",
+    "TMPDIR": "/tmp",  # noqa: S108 - what the system means by it
+}
+"""What a variable stands for where it is not set."""
+_VARIABLE: Final = re.compile(r"\$(\w+)")
+
+
+class StatePath(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A path that a worker CLI writes: one row of the `[state]` table of `agents/<cli>.toml`."""
+
+    path: str
+    """A directory or file, `$XDG_DATA_HOME/opencode`; `$PWD` is the directory it works in."""
+    what: str
+    """What it keeps there, in a few words."""
+    needed: Literal["always", "at-first", "no"] = "no"
+    """Whether the CLI fails or stalls where it may not write it. `at-first`: only where it is not there yet and has to be made."""
+
+
+class Installed(msgspec.Struct, frozen=True):
+    """The worker CLIs that could be started on this machine, and where they would keep their state."""
+
+    workers: dict[str, tuple[StatePath, ...]]
+    """By name (`opencode`)."""
+    env: dict[str, str]
+    """agentdash's own variables that name these places: a worker that is started gets much the same."""
+
+
+class PathAccess(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whether a worker may write one of its state paths."""
+
+    path: str
+    """Absolute."""
+    what: str
+    access: Access
+    needed: bool = False
+    """Whether the CLI fails or stalls where it may not write this, as things are on this disk."""
+
+    @property
+    def denied(self) -> bool:
+        """Whether it is known that it may not."""
+        return self.access.verdict in ("read-only-mount", "mode", "policy")
+
+
+def access_of(row: StatePath, path: str, access: Access) -> PathAccess:
+    """What there is to say of a state path, once it is known where it is and who may write it."""
+    return PathAccess(path, row.what, access, row.needed == "always" or (row.needed == "at-first" and access.missing))
+
+
+def place(path: str, env: Mapping[str, str], cwd: str | None = None) -> str | None:
+    """A state path as an absolute one; None where a variable that it needs is not known, or what comes of it is relative.
+
+    Args:
+        path: as in the table.
+        env: the worker's environment: `HOME`, and any of `DEFAULTS` that is set.
+        cwd: the directory it works in.
+    """
+    for _ in range(4):  # a default may name a variable itself
+        path = _VARIABLE.sub(lambda m: _value(m[1], env, cwd) or m[0], path)
+    return posixpath.normpath(path) if path.startswith("/") and "$" not in path else None
+
+
+def _value(name: str, env: Mapping[str, str], cwd: str | None) -> str | None:
+    if name == "PWD":
+        return cwd or env.get("PWD")
+    value = env.get(name)
+    if name.startswith("XDG_") and value and not value.startswith("/"):
+        value = None  # by the XDG rules a relative path counts as none
+    return value or DEFAULTS.get(name)

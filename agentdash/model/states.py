@@ -1,0 +1,50 @@
+"""The states of a worker."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class State(StrEnum):
+    """What a worker is doing (DESIGN: states)."""
+
+    RUNNING = "running"
+    WAITING_INPUT = "waiting-input"
+    WAITING_APPROVAL = "waiting-approval"
+    BLOCKED_SANDBOX = "blocked-sandbox"
+    FAILED_PERMISSION = "failed-permission"
+    FAILED_PROVIDER = "failed-provider"
+    COMPLETED = "completed"
+    INTERRUPTED = "interrupted"
+    EXITED = "exited"
+    UNREACHABLE = "unreachable"
+    UNKNOWN = "unknown"
+
+    @property
+    def needs_you(self) -> bool:
+        """Whether somebody has to do something before this worker gets on."""
+        return self in NEEDS_YOU
+
+
+NEEDS_YOU: Final = (
+    State.WAITING_APPROVAL,
+    State.WAITING_INPUT,
+    State.BLOCKED_SANDBOX,
+    State.FAILED_PERMISSION,
+    State.FAILED_PROVIDER,
+)
+"""The states in which a worker waits for somebody, the most urgent first."""
+
+
+def bucket(state: State) -> str:
+    """The header's and the filter's bucket of a state."""
+    if state.needs_you:
+        return "needs-you"
+    if state is State.RUNNING:
+        return "running"
+    if state in (State.COMPLETED, State.INTERRUPTED):
+        return "ready"
+    if state in (State.EXITED, State.UNREACHABLE):
+        return "gone"
+    return "unknown"

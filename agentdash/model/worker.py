@@ -1,0 +1,147 @@
+"""What is shown: workers with their states, verdicts and reasons, as one frozen snapshot.
+
+The screen and every JSON document are functions of a `Snapshot`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from agentdash.model.evidence import Evidence
+from agentdash.model.findings import Finding, Verdict
+from agentdash.model.fleet import Call, Moment, PolicyPeriod, Source, Spell, Tokens
+from agentdash.model.pane import Pane
+from agentdash.model.policy import Policy
+from agentdash.model.state_paths import Installed
+from agentdash.model.states import State, bucket
+
+
+class Judged(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A state, since when, why, and on what it rests."""
+
+    state: State
+    since: float | None
+    why: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+class Got(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the newest command whose sandbox was seen had. None: not observed."""
+
+    network_flag: str | None = None
+    sandbox_flag: str | None = None
+    seccomp: int | None = None
+    network_namespace: Literal["host", "own"] | None = None
+    at: float | None = None
+    source: str | None = None
+    no_new_privs: bool | None = None
+    sandboxed: bool | None = None
+    """Whether the kernel restricts it more than its Codex."""
+
+
+class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The three layers of truth of one worker, and what comes of comparing them."""
+
+    verdict: Verdict = "unverified"
+    configured: Policy | None = None
+    applied: str | None = None
+    """What Codex handed to its sandbox for the newest command, and what came of a wish for more, in words. None: not observed."""
+    got: Got = Got()
+    findings: tuple[Finding, ...] = ()
+    applied_policy: Policy | None = None
+    """The policy in the arguments of the newest command's launcher."""
+    evidence: tuple[Evidence, ...] = ()
+    """What the verdict rests on, also what speaks against it."""
+    unread: tuple[str, ...] = ()
+    """What would have told more, and could not be read."""
+
+
+class Agent(msgspec.Struct, frozen=True):
+    """The program a worker is."""
+
+    name: str
+    version: str | None = None
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A tie between a worker and something else, and what it rests on."""
+
+    to: str
+    """`pane %4`, `pid 4242`, `thread 01a1...`"""
+    by: str
+
+
+class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One row of the fleet."""
+
+    id: str
+    """Thread id, or pane id."""
+    kind: Literal["codex-thread", "pane"]
+    name: str
+    agent: Agent
+    judged: Judged
+    parent: str | None = None
+    children: tuple[str, ...] = ()
+    depth: int = 0
+    """Depth in the tree, for indenting."""
+    below: tuple[str, ...] = ()
+    """States below this worker that need somebody, worst first: `waiting-approval Pasteur`."""
+    sandbox: Sandbox = Sandbox()
+    pane: Pane | None = None
+    pids: tuple[int, ...] = ()
+    cwd: str | None = None
+    tokens: Tokens = Tokens()
+    last_activity: float | None = None
+    line: str = ""
+    """What it does or last did, on one line."""
+    links: tuple[Link, ...] = ()
+    policies: tuple[PolicyPeriod, ...] = ()
+    moments: tuple[Moment, ...] = ()
+    calls: tuple[Call, ...] = ()
+    """Open calls first, then ended ones, newest first."""
+    model: str | None = None
+    file: str | None = None
+    turns: int = 0
+    notes: tuple[str, ...] = ()
+    """What is known to be missing: `read head and tail only`, `3 lines skipped`."""
+    history: tuple[Spell, ...] = ()
+    """The states it has been in, oldest first, the present one last."""
+    stalled: float | None = None
+    """Of one that runs: since when it has given no sign of life, neither output nor CPU nor I/O; None: it gives some, or has not been
+    silent for long enough."""
+
+    @property
+    def state(self) -> State:
+        """What it is doing."""
+        return self.judged.state
+
+    @property
+    def mismatch(self) -> bool:
+        """Whether it got something else than it was configured to have."""
+        return self.sandbox.verdict == "mismatch"
+
+    def is_called(self, name: str) -> bool:
+        """Whether this is its id, its name, or its pane (`%4`, or with the server it is on)."""
+        return name in (self.id, self.name) or (self.pane is not None and name in (self.pane.key.id, str(self.pane.key)))
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """The fleet at one moment, in the order of its tree: parents before their children, newest families first."""
+
+    at: float
+    workers: tuple[Worker, ...] = ()
+    sources: tuple[Source, ...] = ()
+    due: float | None = None
+    """When it will be another one even if nothing happens: something settles, or has been silent for too long."""
+    installed: Installed | None = None
+    """Which worker CLIs could be started here; None where nobody looked."""
+
+    def counts(self) -> dict[str, int]:
+        """Workers by bucket: `needs-you`, `running`, `ready`, `gone`, `unknown`, and, beside these, `mismatch`."""
+        out = {"needs-you": 0, "running": 0, "ready": 0, "gone": 0, "unknown": 0, "mismatch": 0}
+        for worker in self.workers:
+            out[bucket(worker.state)] += 1
+            out["mismatch"] += worker.mismatch
+        return out

@@ -1,0 +1,1 @@
+"""What agentdash remembers: journal and status file."""

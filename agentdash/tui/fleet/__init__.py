@@ -1,0 +1,1 @@
+"""The fleet: rows, header, filter."""

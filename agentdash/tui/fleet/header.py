@@ -1,0 +1,101 @@
+"""The first line: how many are in which state, how the sources of facts are doing, what time it is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from agentdash.model.worker import Snapshot
+from agentdash.tui.fleet.filter import BUCKETS
+from agentdash.tui.format import age, clock, elide
+from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.spans import Line, Span, beside, fit, paragraph, width
+from agentdash.tui.theme import BUCKET_TONES, Look
+from agentdash.tui.view import View
+
+_WORDS = {"needs-you": "need you", "running": "running", "ready": "ready", "gone": "gone", "unknown": "unknown", "mismatch": "mismatches"}
+_ONE = {"needs-you": "needs you", "mismatch": "mismatch"}
+
+
+def counts(numbers: dict[str, int], look: Look, words: Collection[str], gap: int = 2) -> Line:
+    """`! 2 need you   > 3 running ...`, with words for these buckets. That nobody's state is unknown is not worth a place."""
+    spans: list[Span] = []
+    for name, number in numbers.items():
+        if name == "unknown" and not number:
+            continue
+        text = f"{look.glyphs.buckets[name]} {number}"
+        if name in words:
+            text += " " + (_ONE.get(name, _WORDS[name]) if number == 1 else _WORDS[name])
+        if spans:
+            spans.append(Span(" " * gap))
+        spans.append(Span(text, BUCKET_TONES[name] if number else "muted", f"app.only('{name}')" if name in BUCKETS else None))
+    return tuple(spans)
+
+
+def sources(snapshot: Snapshot, look: Look, *, failing_only: bool = False, detail: int = 60) -> Line:
+    """`tmux ok - codex 2s ago - processes ok`; of one that fails, what is wrong with it.
+
+    For Codex, whose files have no heartbeat, the age is that of the newest sign of life in any of them.
+    """
+    newest = max((w.last_activity or 0.0 for w in snapshot.workers if w.kind == "codex-thread"), default=0.0)
+    spans: list[Span] = []
+    for source in snapshot.sources:
+        if source.ok and failing_only:
+            continue
+        if spans:
+            spans.append(Span(f" {look.glyphs.dot} ", "muted"))
+        if not source.ok:
+            spans.append(Span(elide(f"{source.name}: {source.detail}", detail, look.glyphs.ellipsis), "ask"))
+        elif source.name == "codex" and newest:
+            spans.append(Span(f"codex {age(look.now - newest)} ago", "muted"))
+        else:
+            spans.append(Span(f"{source.name} ok", "muted"))
+    return tuple(spans)
+
+
+def header(snapshot: Snapshot | None, numbers: dict[str, int], look: Look, cells: int, banner: str | None = None) -> Line:
+    """The header in the longest form that fits."""
+    flag = (Span(f" {banner} ", "marked"), Span("  ")) if banner else ()
+    if snapshot is None:
+        return beside((Span(" "), *flag), (Span(clock(look.now) + " ", "muted"),), cells, look.glyphs.ellipsis)
+    time = Span(clock(look.now) + " ")
+    for left, right in _forms(snapshot, numbers, look):
+        line = (Span(" "), *flag, *left), (*right, Span("   "), time)
+        if width(line[0]) + width(line[1]) < cells:
+            return beside(*line, cells, look.glyphs.ellipsis)
+    return fit((Span(" "), *flag, *counts(numbers, look, (), 1)), cells, look.glyphs.ellipsis)
+
+
+def _forms(snapshot: Snapshot, numbers: dict[str, int], look: Look) -> Iterator[tuple[Line, Line]]:
+    """Left and right half, from the longest form to the shortest."""
+    name = (Span("agentdash", "strong"), Span("   "))
+    long, short = counts(numbers, look, _WORDS, 3), counts(numbers, look, ())
+    middle = counts(numbers, look, _WORDS), counts(numbers, look, ("needs-you", "mismatch"))
+    everything = sources(snapshot, look)
+    failing = (sources(snapshot, look, failing_only=True, detail=cells) for cells in (40, 20))
+    yield (*name, *long), everything
+    yield long, everything
+    if all(source.ok for source in snapshot.sources):
+        yield long, (Span("sources ok", "muted"),)
+    yield from ((long, some) for some in failing)
+    yield from ((some, sources(snapshot, look, failing_only=True, detail=12)) for some in (*middle, short))
+    yield short, ()
+    yield counts(numbers, look, (), 1), ()
+
+
+class Header(Lines):
+    """The header; a second line only while something is wrong with the feed itself."""
+
+    def __init__(self) -> None:
+        super().__init__(id="header", focusable=False)
+        self._counted: Snapshot | None = None
+        self._numbers: dict[str, int] = {}
+
+    def show_fleet(self, view: View) -> None:
+        """Shows the counts of the view's snapshot, and what is wrong with the feed."""
+        if view.snapshot is not self._counted:
+            self._counted, self._numbers = view.snapshot, view.snapshot.counts() if view.snapshot else {}
+        cells = self.size.width or self.app.size.width
+        lines = [header(view.snapshot, self._numbers, view.look, cells, view.banner)]
+        if view.trouble:
+            lines += paragraph(view.trouble, cells - 1, "stuck", indent=1, cap=2)
+        self.show(lines)

@@ -1,0 +1,1 @@
+"""Parts that every screen uses: spans, lines, lists, footer."""

@@ -1,1 +1,0 @@
-"""Whole screens: fleet, worker, why, help."""

@@ -1,0 +1,100 @@
+"""Watching: snapshots come from a feed, a person chooses a worker, and the screens draw both."""
+
+from __future__ import annotations
+
+from textual import on
+
+from agentdash.model.clock import Clock
+from agentdash.model.sanitize import clean_line
+from agentdash.model.worker import Snapshot, Worker
+from agentdash.tui.base_app import Dressed
+from agentdash.tui.fleet.filter import Filter
+from agentdash.tui.fleet.list import FleetList
+from agentdash.tui.fleet.screen import FleetScreen
+from agentdash.tui.options import Feed, Options, Tell
+from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.theme import Look
+from agentdash.tui.view import Drawn, View, find
+from agentdash.tui.worker.findings import FindingsStrip
+
+
+class Watch(Dressed[None]):
+    """An app that shows the newest snapshot, and knows whom the cursor is on."""
+
+    def __init__(self, feed: Feed, clock: Clock, options: Options, tell: Tell | None = None) -> None:
+        super().__init__(options)
+        self.root = FleetScreen(self.glyphs)
+        self.snapshot: Snapshot | None = None
+        self.picked: str | None = None
+        """Id of the worker that the cursor is on."""
+        self._feed, self._clock, self._tell = feed, clock, tell
+        self._by_id: dict[str, Worker] = {}
+        self._wanted = options.select
+        self._trouble: str | None = None
+
+    @property
+    def worker(self) -> Worker | None:
+        """The worker that the cursor is on."""
+        return self._by_id.get(self.picked or "")
+
+    def get_default_screen(self) -> FleetScreen:
+        """The fleet."""
+        return self.root
+
+    def on_ready(self) -> None:
+        """Starts to listen, and to count ages."""
+        self.draw()
+        self.run_worker(self._follow(), name="feed")
+        self.set_interval(1.0, self.draw)
+
+    async def _follow(self) -> None:
+        try:
+            async for snapshot in self._feed.snapshots():
+                self.take(snapshot)
+                if self._tell is not None:
+                    self._tell(snapshot)
+            self._trouble = "The feed has ended: what is shown here will not change any more."
+        except Exception as error:  # whatever it is: people have to see that what they look at is old
+            self._trouble = clean_line(f"The feed has broken off, what is shown here is old: {type(error).__name__}: {error}")
+        self.draw()
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Shows a snapshot; one that says nothing new changes nothing."""
+        if (old := self.snapshot) is not None and (old.workers, old.sources) == (snapshot.workers, snapshot.sources):
+            return
+        self.snapshot = snapshot
+        self._by_id = {worker.id: worker for worker in snapshot.workers}
+        if self._wanted and (found := find(snapshot, self._wanted)) is not None:
+            self.picked, self._wanted = found.id, None
+        self.draw()
+
+    @on(Lines.Resized)
+    @on(FleetScreen.Narrowed)
+    def draw(self) -> None:
+        """Lets every screen show what there is now. What has not changed is not painted again."""
+        if not self.is_running:  # it ends: screens lose their parts before they leave the stack
+            return
+        if self.snapshot is not None:
+            beside = self.root.order(self.snapshot, self.picked)
+            self.picked = beside if self.screen is self.root else self.picked
+        look = Look(self._clock.now(), self.glyphs)
+        view = View(look, self.snapshot, self._by_id, self.picked, self.options.banner, self._trouble)
+        for screen in self.screen_stack:
+            if isinstance(screen, Drawn) and screen.is_mounted:
+                screen.draw(view)
+
+    def pick(self, worker: str) -> None:
+        """Puts the cursor on a worker, out of the filter's way if need be."""
+        self.picked, self._wanted = worker, None
+        if all(row.id != worker for row in self.root.rows):
+            self.root.narrow(Filter())
+        self.draw()
+
+    @on(FleetList.Moved)
+    def _moved(self, event: FleetList.Moved) -> None:
+        self.pick(event.worker)
+
+    @on(FindingsStrip.Opened)
+    def _finding_opened(self, event: FindingsStrip.Opened) -> None:
+        self.pick(event.worker)
+        self.root.fleet.focus()

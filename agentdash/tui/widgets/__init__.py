@@ -1,1 +1,0 @@
-"""Parts of screens, each a function of a snapshot."""

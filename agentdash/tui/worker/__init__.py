@@ -1,0 +1,1 @@
+"""One worker: panel tabs and full screen."""

@@ -1,0 +1,39 @@
+"""One worker on the whole screen."""
+
+from __future__ import annotations
+
+from textual import getters
+from textual.app import ComposeResult
+from textual.screen import Screen
+
+from agentdash.tui.fleet.header import Header
+from agentdash.tui.primitives.footer import Footer
+from agentdash.tui.theme import Glyphs
+from agentdash.tui.view import View
+from agentdash.tui.worker.panel import WorkerPanel
+
+HINTS = ("back", "why", "tab-right", "attention", "jump", "copy-id", "copy-remedy", "help")
+
+
+class WorkerScreen(Screen[None]):
+    """The same panel as beside the list, with all the room there is."""
+
+    AUTO_FOCUS = "#tab"
+
+    header = getters.query_one(Header)
+    panel = getters.query_one(WorkerPanel)
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__()
+        self.glyphs = glyphs
+
+    def compose(self) -> ComposeResult:
+        """Header, panel, footer."""
+        yield Header()
+        yield WorkerPanel()
+        yield Footer(self.glyphs, *HINTS)
+
+    def draw(self, view: View) -> None:
+        """Shows the picked worker."""
+        self.header.show_fleet(view)
+        self.panel.show(view)

@@ -1,0 +1,109 @@
+"""The policy that stands in a launcher's arguments, in every generation of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agentdash.agents.codex.launcher_policy import read_launcher
+from agentdash.engine.link.launchers import applied
+from agentdash.engine.link.process_tree import Tree
+from agentdash.model.policy import Filesystem, Network
+from agentdash.model.process import Process, ProcessKey
+
+CWD = "/home/dev/project"
+HELPER = "/home/dev/.codex/tmp/arg0-linux/codex-arg0jDYRHr/codex-linux-sandbox"
+ROOT = {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"}
+WRITE = {"path": {"type": "path", "path": CWD}, "access": "write"}
+FILES = {"type": "restricted", "entries": [ROOT, WRITE]}
+PROFILE = json.dumps({"type": "managed", "file_system": FILES, "network": "restricted"})
+WORKSPACE = (
+    '{"type":"workspace-write","writable_roots":["/srv/data"],"network_access":true,"exclude_slash_tmp":true,"exclude_tmpdir_env_var":true}'
+)
+SEATBELT = '(version 1)\n(deny default)\n(allow file-read*)\n(allow file-write* (subpath (param "WRITABLE_ROOT_0")))\n'
+BWRAP = ("bwrap", "--as-pid-1", "--new-session", "--ro-bind", "/", "/", "--dev", "/dev", "--bind", CWD, CWD, "--unshare-pid")
+
+
+def chain(*argvs: tuple[str, ...]) -> tuple[Process, Tree]:
+    """Codex, the given launchers below it, outermost first, and a command."""
+    processes = [Process(ProcessKey(10, 1.0), 1, "codex", argv=("codex",), agent="codex")]
+    for argv in (*argvs, ("bash", "-c", "make")):
+        last = processes[-1]
+        key = ProcessKey(last.pid + 1, 1.0)
+        processes.append(Process(key, last.pid, "3", argv=argv, launcher=read_launcher("3", argv)))
+    return processes[-1], Tree(processes, {})
+
+
+@pytest.mark.parametrize(
+    ("argv", "by", "brief", "roots"),
+    [
+        ((HELPER, "--sandbox-policy-cwd", CWD, "--permission-profile", PROFILE, "--", "make"), "codex-linux-sandbox", "ws net-", (CWD,)),
+        ((HELPER, f"--permission-profile={PROFILE}", "--", "make"), "codex-linux-sandbox", "ws net-", (CWD,)),
+        (
+            (
+                "codex-linux-sandbox",
+                "--sandbox-policy",
+                '{"type":"read-only"}',
+                "--file-system-sandbox-policy",
+                json.dumps({"kind": "restricted", "entries": [ROOT, WRITE]}),
+                "--network-sandbox-policy",
+                '"enabled"',
+            ),
+            "codex-linux-sandbox",
+            "ws net+",
+            (CWD,),
+        ),
+        (
+            ("codex-linux-sandbox", "--sandbox-policy-cwd", CWD, "--sandbox-policy", WORKSPACE, "--", "make"),
+            "codex-linux-sandbox",
+            "ws net+",
+            (CWD, "/srv/data"),
+        ),
+        (("codex-linux-sandbox", "--sandbox-policy", '"read-only"'), "codex-linux-sandbox", "read net-", ()),
+        ((*BWRAP, "--unshare-net", "--", "make"), "bwrap", "ws net-", (CWD,)),
+        ((*BWRAP, "--", "make", "--unshare-net"), "bwrap", "ws net+", (CWD,)),
+        (("/usr/bin/sandbox-exec", "-p", SEATBELT, f"-DWRITABLE_ROOT_0={CWD}", "--", "make"), "sandbox-exec", "ws net-", (CWD,)),
+        (("sandbox-exec", "-p", "(allow network-outbound)\n", "--", "make"), "sandbox-exec", "read net+", ()),
+    ],
+)
+def test_policy(argv: tuple[str, ...], by: str, brief: str, roots: tuple[str, ...]) -> None:
+    found = applied(*chain(argv))
+    assert found is not None
+    assert found.policy is not None
+    assert (found.by, found.policy.brief(), found.policy.writable_roots) == (by, brief, roots)
+
+
+def test_of_the_whole_chain_the_helper_speaks() -> None:
+    helper = (HELPER, "--sandbox-policy-cwd", CWD, "--permission-profile", PROFILE, "--", "make")
+    inner = ("codex-linux-sandbox", *helper[1:-2], "--apply-seccomp-then-exec", "--", "make")
+    found = applied(*chain(helper, BWRAP, inner))
+    assert found is not None
+    assert found.policy is not None
+    assert (found.by, found.policy.filesystem, found.policy.network) == ("codex-linux-sandbox", Filesystem.WORKSPACE, Network.OFF)
+
+
+@pytest.mark.parametrize(
+    "profile", ["", "{", '{"type":"managed"', "[1]", "null", '{"type":"of-2030"}', '{"type":"managed","file_system":3}']
+)
+def test_what_cannot_be_read_is_no_policy(profile: str) -> None:
+    found = applied(*chain((HELPER, "--permission-profile", profile, "--", "make")))
+    assert found is not None
+    assert found.policy is None or found.policy.filesystem is Filesystem.UNKNOWN
+
+
+def test_a_command_of_its_own() -> None:
+    found = applied(*chain())
+    assert found is not None
+    assert (found.by, found.policy) == ("nothing", None)
+
+
+def test_without_a_way_up_nothing_is_known() -> None:
+    command, _ = chain()
+    assert applied(command, Tree([command], {})) is None
+
+
+def test_a_launcher_is_known_by_its_arguments() -> None:
+    found = [read_launcher("3", ("bwrap", "--ro-bind")), read_launcher("codex", (HELPER,))]
+    assert [launcher and launcher.name for launcher in found] == ["bwrap", "codex-linux-sandbox"]
+    assert read_launcher("codex", ("codex", "bwrap")) is None

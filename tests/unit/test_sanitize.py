@@ -1,0 +1,65 @@
+"""Cleaning: whatever comes in, nothing that steers a terminal comes out."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentdash.model.sanitize import BLOCK_CAP, LINE_CAP, clean_block, clean_line
+
+STEERING = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+nasty = st.text(st.characters() | st.sampled_from("\x1b[]()0;m\x07\\\x9b\x9d\r\n\t\u202e\u200b\ud800a"), max_size=60)
+
+
+@given(nasty)
+def test_nothing_that_steers_survives(text: str) -> None:
+    for cap in (10, 1000):
+        line, block = clean_line(text, cap), clean_block(text, cap)
+        assert not STEERING.search(line)
+        assert "\n" not in line
+        assert not STEERING.search(block)
+
+
+@given(nasty)
+def test_what_is_clean_stays_as_it_is(text: str) -> None:
+    block, line = clean_block(text), clean_line(text)
+    assert clean_block(block) == block
+    assert clean_line(line) == line
+
+
+@given(st.text(max_size=300), st.integers(2, 50))
+def test_lengths_are_capped(text: str, cap: int) -> None:
+    assert len(clean_line(text.replace("\t", ""), cap)) <= cap
+    assert len(clean_block(text.replace("\t", ""), cap)) <= cap + len("\n… 300 characters left out …\n")
+
+
+@pytest.mark.parametrize(
+    ("dirty", "clean"),
+    [
+        ("plain\nlines\n", "plain\nlines\n"),
+        ("a\x1b[31;1mred\x1b[0mb", "aredb"),
+        ("\x1b]0;title\x07a\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "alink"),
+        ("\x1bPq#0;1\x1b\\a\x1b(Bb\x1bMc\x1b", "abc"),
+        ("a\r\nb\rc\td", "a\nb\nc    d"),
+        ("ü\x1b[31mé\x9b1mñ\u202eabc\u2066", "üéñabc"),
+        ("bell\x07 null\x00 del\x7f", "bell null del"),
+        ("half\ud800pair", "halfpair"),
+        ("日本語 🙂 naïve", "日本語 🙂 naïve"),
+    ],
+)
+def test_escapes_go_whole_and_text_stays(dirty: str, clean: str) -> None:
+    assert clean_block(dirty) == clean
+    assert clean_line(dirty) == " ".join(clean.split("\n")).strip()
+
+
+def test_of_a_long_text_both_ends_are_kept() -> None:
+    text = clean_block("start" + "x" * 2 * BLOCK_CAP + "end")
+    assert text.startswith("start")
+    assert text.endswith("end")
+    assert "64008 characters left out" in text
+    assert clean_line("y" * 2 * LINE_CAP).endswith("y…")

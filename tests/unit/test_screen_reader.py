@@ -1,0 +1,300 @@
+"""Rules for screens, held against real screens of real worker CLIs, and against screens that only look like them."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from agentdash.agents.screen_reader import NOTHING, Reading, read_screen, versions_tested
+from agentdash.agents.screen_rules import RulesProblem, load_rules, package_rules
+from agentdash.model.states import State
+from agentdash.report.document import document_json
+from agentdash.report.screen_reading import print_screen, screen_report
+
+PANES = Path(__file__).parent.parent / "data" / "panes"
+FOLDERS = sorted(path.name for path in PANES.glob("*-[0-9]*"))
+NEEDS_YOU = ("waiting-", "failed-", "blocked-")
+
+
+def facts(folder: str) -> dict[str, dict[str, Any]]:
+    known: dict[str, dict[str, Any]] = json.loads((PANES / folder / "panes.json").read_text("utf-8"))
+    return known
+
+
+def screen(folder: str, name: str) -> list[str]:
+    return (PANES / folder / f"{name}.txt").read_text("utf-8").split("\n")
+
+
+def read(folder: str, name: str, agent: str | None = None, **other: Any) -> Reading:
+    pane = facts(folder)[name]
+    known = {"title": pane["title"], "cursor_visible": pane["cursor"], **other}
+    return read_screen(agent or pane.get("agent") or folder.partition("-")[0], screen(folder, name), **known)
+
+
+def word(reading: Reading) -> str:
+    """A reading as `golden.toml` writes it."""
+    if reading.rule is None:
+        return "nothing"
+    return f"{'frozen' if reading.frozen else (reading.state or '') + ' partial' * reading.partial} {reading.rule}".strip()
+
+
+# ---------------------------------------------------------------- real screens
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_real_screens_give_state_and_rule(folder: str) -> None:
+    golden: dict[str, list[str]] = tomllib.loads((PANES / "golden.toml").read_text("utf-8"))[folder]
+    expected = {name: said for said, names in golden.items() for name in names}
+    assert {name: word(read(folder, name)) for name in facts(folder)} == expected
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_capture_has_one_golden_entry(folder: str) -> None:
+    golden = tomllib.loads((PANES / "golden.toml").read_text("utf-8"))[folder]
+    named = Counter(name for names in golden.values() for name in names)
+    assert set(named.values()) == {1}
+    assert set(named) == {path.stem for path in (PANES / folder).glob("*.txt")} == set(facts(folder))
+
+
+def test_every_tested_version_has_captures_and_every_capture_a_tested_version() -> None:
+    tested = {f"{agent}-{version}" for agent, rules in package_rules().items() for version in rules.tested}
+    assert tested == set(FOLDERS)
+
+
+def test_every_rule_of_a_tested_agent_reads_some_capture() -> None:
+    golden = tomllib.loads((PANES / "golden.toml").read_text("utf-8"))
+    used = {said.split()[-1] for folder in golden.values() for said in folder}
+    rules = {rule.id for known in package_rules().values() for rule in known.rules if rule.tested and not rule.id.startswith("any.")}
+    # the first three stand behind rules that say more, the others wait for screens that no scripted model brought about
+    spare = {"codex.title-action", "claude.spinner", "claude.title-spinner", "gemini.title-action", "gemini.title-working"}
+    spare |= {"codex.approval", "codex.answered-untitled", "qwen.approval", "qwen.confirmation"}
+    spare |= {f"{agent}.{rule}" for agent in package_rules() for rule in ("sent", "idle")}
+    assert rules - used <= spare
+
+
+@pytest.mark.parametrize(("folder", "name"), [("codex-0.169.0", "streaming-lines-1"), ("codex-0.132.0", "finished")])
+def test_without_its_title_codex_does_not_tell_streaming_from_done(folder: str, name: str) -> None:
+    assert read(folder, name, title="") == NOTHING
+
+
+def test_codex_up_to_098_needs_no_title() -> None:
+    assert read("codex-0.98.0", "finished", title="").rule == "codex.answered-untitled"
+    assert read("codex-0.98.0", "working-1", title="").state == "running"
+
+
+def test_a_title_says_it_where_the_dialog_does_not_fit() -> None:
+    lines = screen("codex-0.169.0", "approve-command")
+    reading = read_screen("codex", lines[lines.index("› 1. Yes, proceed (y)") :], title="[ ! ] Action Required | ws")
+    assert (reading.state, reading.rule, reading.partial) == ("waiting-approval", "codex.title-action", True)
+
+
+def test_what_is_asked_is_quoted() -> None:
+    assert read("codex-0.169.0", "approve-command").text == (
+        "Would you like to run the following command? · $ touch shell-ran.txt; sleep 12; echo shell-finished"
+    )
+    assert read("opencode-1.18.33", "approve-edit").text == "△ Permission required · → Edit notes.txt"
+    assert read("claude-2.1.197", "question").text == "☐ Database Which database should I use?"
+    assert read("gemini-0.61.0", "error-401-early").text.startswith('✕ [API Error: {"error":{"code":401')
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_screen_means_the_same_below_other_output_and_above_empty_lines(folder: str) -> None:
+    """Main-screen programs start anywhere; alternate-screen ones leave room. First lines matter to nothing but copy mode and pagers."""
+    for name, pane in facts(folder).items():
+        lines = screen(folder, name)
+        reading = read(folder, name)
+        assert read_screen(folder.partition("-")[0], [*lines, "", "", ""], title=pane["title"], cursor_visible=pane["cursor"]) == reading
+        if reading.state and reading.state.startswith("waiting-approval"):
+            below = ["$ make", "done", *lines]
+            assert read_screen(folder.partition("-")[0], below, title=pane["title"], cursor_visible=pane["cursor"]).state == reading.state
+
+
+def test_the_size_of_the_pane_bounds_the_screen() -> None:
+    lines = screen("codex-0.169.0", "approve-command")
+    known: dict[str, Any] = {"title": "", "cursor_visible": False}
+    assert read_screen("codex", lines, **known, width=100, height=30) == read_screen("codex", lines, **known)
+    assert read_screen("codex", lines, **known, width=100, height=5).text.startswith("options without the question")
+
+
+# ---------------------------------------------------------------- screens that only look like it
+
+
+def test_the_negative_corpus_is_whole() -> None:
+    assert set(facts("negative")) == {path.stem for path in (PANES / "negative").glob("*.txt")}
+    assert len(facts("negative")) >= 60
+
+
+@pytest.mark.parametrize("name", sorted(facts("negative")))
+def test_lookalikes_ask_for_nobody(name: str) -> None:
+    own = facts("negative")[name]["agent"]
+    states = {(own, read("negative", name).state)}
+    if not name.startswith("wrong-agent"):
+        states |= {(agent, read("negative", name, agent).state) for agent in package_rules() if agent != own}
+    assert not {(agent, state) for agent, state in states if state and state.startswith(NEEDS_YOU)}
+
+
+def test_no_screen_asks_under_the_rules_of_another_agent() -> None:
+    wrong = {
+        (agent, folder, name, reading.rule)
+        for folder in FOLDERS
+        for name in facts(folder)
+        for agent in package_rules()
+        if not folder.startswith(agent)
+        and (reading := read(folder, name, agent, title="")).state
+        and str(reading.state).startswith(("waiting-approval", "failed-", "blocked-"))
+    }
+    assert not wrong
+
+
+@pytest.mark.parametrize("half", [name for name in facts("negative") if re.match(r"half-(?:question|options|cut)", name)])
+def test_half_a_menu_says_which_half(half: str) -> None:
+    reading = read("negative", half)
+    assert reading.partial
+    said = "question without the options" if "question" in half or "bottom" in half else "options without the question"
+    assert reading.text.startswith(said)
+
+
+@pytest.mark.parametrize("view", [name for name in facts("negative") if re.match(r"pager|editor|transcript|copy-mode|.*-picker", name)])
+def test_views_freeze(view: str) -> None:
+    reading = read("negative", view)
+    assert reading.frozen
+    assert reading.state is None
+
+
+# ---------------------------------------------------------------- any text
+
+_MARKS = "›❯●▌┃│╭╰─▄▀╹▣△■✕✦ℹ✻⎿⠋> \n1.?:[](){}abcYesNo…·•"
+_TEXTS = st.lists(st.one_of(st.text(max_size=120), st.text(_MARKS, max_size=120)), max_size=60)
+
+
+@settings(deadline=None, max_examples=120)
+@given(lines=_TEXTS, title=st.text(max_size=40), cursor=st.sampled_from((None, True, False)), size=st.integers(0, 200))
+@example(lines=[" " * 300] * 200, title="", cursor=None, size=0)
+@example(lines=["│" + " " * 98 + "│"] * 60, title="", cursor=False, size=100)
+@example(lines=["    ▣  Build · Fake · Model  " + " " * 60 + "x", ""] * 60, title="OC", cursor=True, size=0)
+@example(lines=["  ┃", "  ┃ " + "word " * 20, ""] * 60 + ["  ╹▀▀▀▀▀▀▀"], title="", cursor=None, size=0)
+@example(lines=["› 1. x", *["  2. y"] * 100, "  Press enter to confirm or esc to"] * 2, title="", cursor=None, size=0)
+@example(lines=["● API Error", *["● word"] * 190, "─" * 50, "❯", "─" * 50], title="", cursor=None, size=0)
+def test_any_text_is_read(lines: list[str], title: str, cursor: bool | None, size: int) -> None:
+    for agent in (*package_rules(), "an agent that nobody knows"):
+        reading = read_screen(agent, lines, title=title, cursor_visible=cursor, width=size, height=size)
+        assert reading.state is None or reading.state in set(State)
+        assert len(reading.text) <= 300
+        assert not (reading.frozen and reading.state)
+
+
+def test_an_unknown_agent_has_no_rules() -> None:
+    assert read_screen("nobody", ["› 1. Yes"], title="[ ! ] Action Required") == NOTHING
+    assert versions_tested("nobody", None) == ()
+
+
+# ---------------------------------------------------------------- rules files
+
+
+def test_the_users_rules_go_over_ours(tmp_path: Path) -> None:
+    (tmp_path / "codex.toml").write_text(
+        '[[rules]]\nid = "idle"\nstate = "completed"\nregion = "turn"\nall = [\'\\A\\n*\\Z\']\ntested = ["9.9"]\n'
+        '[[rules]]\nid = "deploying"\nstate = "running"\npriority = 95\nregion = "tail"\nwords = ["DEPLOYING"]\n'
+    )
+    (tmp_path / "mine.toml").write_text('[[rules]]\nid = "busy"\nstate = "running"\nregion = "title"\nall = ["^busy"]\n')
+    rules = load_rules(tmp_path)
+    idle = ["", "› Ask Codex to do anything", "", "  model · ~/src"]
+    assert read_screen("codex", idle).state == "waiting-input"
+    assert read_screen("codex", idle, rules=rules) == Reading("completed", "codex.idle", "› Ask Codex to do anything")
+    assert read_screen("codex", ["DEPLOYING", *idle], rules=rules).rule == "codex.deploying"
+    assert read_screen("mine", [], title="busy now", rules=rules).rule == "mine.busy"
+    assert versions_tested("codex", "codex.idle", rules) == ("9.9",)
+    assert len(rules["codex"].rules) == len(package_rules()["codex"].rules) + 1
+
+
+def test_a_folder_that_is_missing_is_empty(tmp_path: Path) -> None:
+    assert load_rules(tmp_path / "none").keys() == package_rules().keys()
+
+
+RULE = '[[rules]]\nid = "x"\nstate = "running"\nregion = "tail"\nwords = ["x"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[rules]\n", r"codex\.toml: not TOML: .*line 1"),
+        (
+            RULE + "\n" + RULE.replace('"x"\nstate', '"y"\nstate') + "all = ['(']",
+            r'codex\.toml:8: rule "y": all: bad regex \'\(\': missing \)',
+        ),
+        (RULE.replace("running", "sleeping"), r"codex\.toml:2: rule \"x\": Invalid enum value 'sleeping' .*there are: running, "),
+        (RULE.replace("tail", "bottom"), r"codex\.toml:2: rule \"x\": Invalid enum value 'bottom' .*there are: title, top, "),
+        (RULE + 'cursor = "blinking"', r"codex\.toml:2: rule \"x\": Invalid enum value 'blinking' .*there are: hidden, "),
+        (RULE + 'werds = ["y"]', r"codex\.toml:2: rule \"x\": .*unknown field `werds`"),
+        (RULE + "lines = 'many'", r"codex\.toml:2: rule \"x\": Expected `int`, got `str`"),
+        (RULE.replace('id = "x"\n', ""), r"codex\.toml: rule \"number 1\": .*missing required field `id`"),
+        (RULE.replace('state = "running"\n', ""), r"codex\.toml:2: rule \"x\": a rule needs a state"),
+        (RULE.replace('words = ["x"]\n', ""), r"codex\.toml:2: rule \"x\": would match any screen"),
+        (RULE + "options = ['x']", r"codex\.toml:2: rule \"x\": question and options are the two halves"),
+        (RULE + "show = 'x'", r"codex\.toml:2: rule \"x\": show quotes its first group"),
+        (RULE + RULE, r"codex\.toml:2: rule \"x\": is there twice"),
+        ('[[views]]\nid = "v"\nstate = "running"\n', r"codex\.toml:2: rule \"v\": .*unknown field `state`"),
+        ('[rules]\nid = "x"\n', r"codex\.toml: rules must be written \[\[rules\]\]"),
+        ('[[rule]]\nid = "x"\n', r"codex\.toml: \[rule\] is no table of a rules file \(there are: identify, rules, screen, state, views\)"),
+        ("[screen]\nprompt = '['\n", r"codex\.toml: \[screen\]: prompt: bad regex '\['"),
+        ("[screen]\npromt = 'x'\n", r"codex\.toml: \[screen\]: .*unknown field `promt`"),
+        ("screen = 1\n", r"codex\.toml: \[screen\]: Expected `object`, got `int`"),
+    ],
+)
+def test_what_is_wrong_with_a_rules_file_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "codex.toml").write_text(text)
+    with pytest.raises(RulesProblem, match=said) as problem:
+        load_rules(tmp_path)
+    assert str(problem.value).startswith(str(tmp_path))
+    assert "\n" not in str(problem.value)
+
+
+def test_a_rules_file_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "codex.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(RulesProblem, match=r"codex\.toml: cannot be read"):
+        load_rules(tmp_path)
+
+
+# ---------------------------------------------------------------- the report
+
+
+def test_a_reading_as_a_document() -> None:
+    reading = read("codex-0.169.0", "approve-edit")
+    report = screen_report(reading, "codex", versions_tested("codex", reading.rule)[:2])
+    assert msgspec.json.decode(document_json(report)) == {
+        "schema": "agentdash.explain-screen/1",
+        "agent": "codex",
+        "state": "waiting-approval",
+        "rule": "codex.approval-edit",
+        "text": "Would you like to make the following edits? · /home/dev/panes/run/outside.txt",
+        "frozen": False,
+        "partial": False,
+        "versions_tested": ["0.169.0", "0.150.0"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("reading", "said"),
+    [
+        (Reading("running", "codex.working", "• Working (3s"), ("running", "codex.working", "• Working (3s", "1.2, 1.3")),
+        (Reading(None, "any.pager", ":", frozen=True), ("a view hides the prompt", "any.pager")),
+        (Reading(None, "codex.approval", "options without the question: x", partial=True), ("half of a menu", "options without")),
+        (Reading("waiting-approval", "codex.title-action", "x", partial=True), ("waiting-approval", "half of a menu")),
+        (NOTHING, ("not decided by this screen", "none matches")),
+    ],
+)
+def test_a_reading_for_people(reading: Reading, said: tuple[str, ...]) -> None:
+    console = Console(width=100, record=True)
+    print_screen(screen_report(reading, "codex", ["1.2", "1.3"]), console)
+    shown = console.export_text()
+    assert all(part in shown for part in said)

@@ -1,0 +1,272 @@
+"""Which states a worker has been in, settling, stalling: all of it a function of events and times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentdash.engine.judge.state_history import NEWBORN, SETTLING, SPELLS
+from agentdash.engine.reduce.fleet import fold
+from agentdash.engine.snapshot import Memo, picture
+from agentdash.model import events as e
+from agentdash.model.fleet import Fleet
+from agentdash.model.pane import Pane
+from agentdash.model.process import ProcessKey
+from agentdash.model.states import State
+from agentdash.model.worker import Worker
+from tests.unit.story import (
+    CWD,
+    PANE,
+    T,
+    begun,
+    called,
+    done,
+    ended,
+    fleet,
+    held,
+    looked,
+    pane,
+    process,
+    told,
+    worker,
+)
+
+ENV = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
+Part = e.Event | Sequence[e.Event]
+
+
+def at(now: float, *parts: Part, after: float = 120.0) -> Worker:
+    return next(w for w in picture(fleet(*parts), now, stalled_after=after).workers if w.id in (T, str(PANE)))
+
+
+def states(found: Worker) -> list[tuple[str, float, float | None]]:
+    return [(s.state, s.since, s.until) for s in found.history]
+
+
+def shown(now: float, *parts: Part) -> list[tuple[str, str]]:
+    return [(w.kind, str(w.state)) for w in picture(fleet(*parts), now).workers]
+
+
+def read(state: str | None, when: float, rule: str = "opencode.rule", **more: bool) -> e.Event:
+    return e.ScreenRead(at=when, key=PANE, agent="opencode", state=state, rule=rule, text="words", **more)
+
+
+def opencode() -> list[e.Event]:
+    return [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="opencode"), *looked(100)]
+
+
+# ---------------------------------------------------------------- history
+
+
+def test_a_turn_with_an_approval() -> None:
+    story = (begun(), called(ask=True), held(103), process(77, 50, started=105.0, env=ENV), held(105.5), ended(at=107), done(at=108))
+    assert states(worker(*story)) == [
+        ("running", 100, 101),
+        ("waiting-approval", 101, 105.5),
+        ("running", 105.5, 108),
+        ("completed", 108, None),
+    ]
+
+
+def test_each_spell_says_why() -> None:
+    assert [s.why for s in worker(begun(), done(at=108)).history] == ["turn open, waiting for the model", "its turn is complete"]
+
+
+def test_a_file_that_is_read_again_tells_its_states_again() -> None:
+    """Big files are read at head and tail first, and then whole."""
+    tail = [*begun(at=500.0), done(at=510)]
+    whole = [*begun(at=100.0), done(at=110), *begun(at=500.0)[1:], done(at=510)]
+    found = at(900, tail, held(600), e.FileReset(thread=T, at=600), whole, held(602))
+    assert states(found) == [("running", 100, 110), ("completed", 110, 500), ("running", 500, 510), ("completed", 510, None)]
+
+
+def test_it_is_bounded() -> None:
+    turns = [x for n in range(100) for x in (*begun(at=1000.0 + 10 * n), done(at=1005.0 + 10 * n))]
+    found = at(3000, turns)
+    assert len(found.history) == SPELLS
+    assert states(found)[-1] == ("completed", 1995, None)
+
+
+def test_a_pane_that_becomes_a_thread_leaves_no_history_behind() -> None:
+    tui = [pane(), process(10, started=80.0), process(11, 10, started=95.0, agent="codex", cwd=CWD), *looked(96)]
+    assert set(fleet(tui).histories) == {str(PANE)}
+    assert set(fleet(tui, begun(), held(104, 11)).histories) == {T}
+
+
+def test_a_thread_is_shown_as_soon_as_it_says_something() -> None:
+    """Its header is read some milliseconds before its turn: until then its pane says what there is to say."""
+    tui = [pane(), process(10, started=80.0), process(11, 10, started=95.0, agent="codex", cwd=CWD), *looked(99)]
+    header, *turn = begun(at=100)
+    assert shown(100.2, tui, header) == [("pane", "unknown")]
+    assert picture(fleet(tui, header), 100.2).due == 100 + NEWBORN
+    assert shown(100.2, tui, header, turn) == [("codex-thread", "running")]
+    assert shown(100.2, tui, header, held(100.1, 11)) == [("pane", "unknown")]  # nobody is kept waiting yet
+    assert shown(104, tui, header, held(100.1, 11)) == [("codex-thread", "waiting-input")]
+    assert states(at(102, tui, header, looked(100.1), turn)) == [("running", 100, None)]
+
+
+def test_a_thread_that_goes_on_saying_nothing_is_shown_all_the_same() -> None:
+    header = begun(at=100)[0]
+    assert shown(100.2, header) == [("codex-thread", "unknown")]  # nobody looks at processes, so nobody will tell more
+    assert shown(104, header, looked(100.1)) == [("codex-thread", "unknown")]
+    assert shown(50, header, looked(40)) == [("codex-thread", "unknown")]  # a clock that is wrong hides nobody
+    assert shown(104, header, looked(104)) == [("codex-thread", "exited")]
+
+
+LIFE: list[e.Event] = [
+    *opencode(),
+    read("waiting-input", 100.2),
+    read("running", 101),
+    read(None, 103),
+    *begun(at=103.1),
+    read("running", 103.2),
+    called(at=103.5, ask=True),
+    *held(105),
+    read("waiting-approval", 106),
+    ended(at=107),
+    read("running", 107.5),
+    done(at=108),
+    e.StatusPushed(at=108.1, thread=T, status="idle"),
+    read("completed", 109),
+    e.TurnStarted(thread=T, at=108.4, line=10, turn="turn-2"),
+    *held(109.2),
+    e.ProcessGone(at=110, key=ProcessKey(11, 85.0)),
+    *looked(113),
+]
+
+
+@given(st.sets(st.integers(1, len(LIFE) - 1)))
+def test_it_does_not_depend_on_when_anybody_looked(cuts: set[int]) -> None:
+    """Live, in demos and in replays pictures are drawn at other times: what is shown of the same events is the same."""
+    live, memo = Fleet(), Memo()
+    for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(LIFE)], strict=True):
+        live = fold(live, LIFE[start:end])
+        picture(live, LIFE[end - 1].at + 0.01, memo)
+    assert live == fold(Fleet(), LIFE)
+    assert picture(live, 115, memo) == picture(fold(Fleet(), LIFE), 115)
+
+
+# ---------------------------------------------------------------- settling
+
+
+def test_a_turn_that_is_followed_by_the_next_has_not_left_running() -> None:
+    first = [*begun(), done(at=103), *held(103.2)]
+    now = at(103.5, first)
+    assert (now.state, now.judged.since, states(now)) == (State.RUNNING, 100, [("running", 100, None)])
+    assert [x.agrees for x in now.judged.evidence] == [True, False]
+    second = e.TurnStarted(thread=T, at=103.6, line=10, turn="turn-2")
+    assert states(at(150, first, second, held(149))) == [("running", 100, None)]
+
+
+def test_what_settles_is_due() -> None:
+    story = (begun(), done(at=103), held(103.2))
+    assert picture(fleet(*story), 103.5).due == 103 + SETTLING
+    settled = picture(fleet(*story), 103 + SETTLING)
+    assert (settled.workers[0].state, settled.due) == (State.COMPLETED, None)
+
+
+@pytest.mark.parametrize("state", ["waiting-input", "waiting-approval", "failed-provider"])
+def test_blockers_are_shown_at_once(state: str) -> None:
+    assert at(105.01, opencode(), read("running", 101), read(state, 105)).state == state
+
+
+def test_what_tmux_writes_on_a_dead_pane_is_no_other_end() -> None:
+    """It writes that now and then some time after the pane has died."""
+    ends = [e.PaneSeen(at=120.0, pane=Pane(PANE, "work", "1:api", 10, "node", dead=True, dead_signal=9))]
+    late = e.PaneDrawn(at=121.2, key=PANE, screen=("Pane is dead (signal 9)",))
+    story = (opencode(), read("failed-provider", 110), ends)
+    assert at(120.1, *story).state is State.FAILED_PROVIDER
+    assert at(121.1, *story).state is State.EXITED
+    found = at(121.3, *story, late)
+    assert (found.state, found.judged.since) == (State.EXITED, 120.0)
+
+
+def test_a_half_drawn_screen_is_no_change() -> None:
+    story = [*opencode(), read("waiting-input", 101), read(None, 105)]
+    assert at(106.9, story).state is State.WAITING_INPUT
+    assert states(at(120, story, read("waiting-input", 106)))[-1] == ("waiting-input", 101, None)
+    assert states(at(120, story, read("running", 106)))[-2:] == [("waiting-input", 101, 106), ("running", 106, None)]
+    assert at(120, story).state is State.UNKNOWN
+
+
+# ---------------------------------------------------------------- stalled
+
+
+def running() -> list[e.Event]:
+    return [*begun(), called(text="make"), process(77, 50, started=101.5, env=ENV, cpu=1.0), *held(110)]
+
+
+def test_no_output_no_cpu_no_io_for_long_enough() -> None:
+    assert at(150, running()).stalled is None
+    found = at(101.5 + 120, running())
+    assert (found.state, found.stalled) == (State.RUNNING, 101.5)
+    assert found.line == "$ make"
+    assert at(150, running(), after=30).stalled == 101.5
+    assert picture(fleet(running()), 150).due == 101.5 + 120
+
+
+@pytest.mark.parametrize(
+    "life",
+    [
+        process(77, 50, started=101.5, env=ENV, cpu=1.1),
+        process(77, 50, started=101.5, env=ENV, cpu=1.0, io=4096),
+        e.FileSeen(thread=T, at=190, path="/x", size=2, modified=190.0),
+        e.Said(thread=T, at=190, line=8, who="agent", text="still at it"),
+    ],
+    ids=["cpu", "io", "file", "line"],
+)
+def test_a_sign_of_life(life: e.Event) -> None:
+    if isinstance(life, e.ProcessSeen):
+        life = e.ProcessSeen(at=190, process=life.process)
+    assert at(250, running(), life).stalled is None
+    assert at(311, running(), life).stalled == 190
+
+
+def test_who_waits_or_rests_has_not_stalled() -> None:
+    assert at(9000, running(), ended(), done(at=103)).stalled is None
+    assert at(9000, begun(), called(kind="question"), held(110)).stalled is None
+
+
+def test_who_waits_for_children_has_not_stalled() -> None:
+    assert at(9000, begun(), called(kind="wait"), held(110)).stalled is None
+
+
+def drawn(when: float, *lines: str) -> e.Event:
+    return e.PaneDrawn(at=when, key=PANE, screen=lines)
+
+
+def test_a_spinner_and_a_clock_are_no_signs_of_life() -> None:
+    story = [*opencode(), read("running", 101), drawn(101, "⠋ Thinking (3s)")]
+    spun = [drawn(101 + n, f"{'⠙⠹⠸'[n % 3]} Thinking ({n}s)") for n in range(1, 200)]
+    assert at(300, story, spun).stalled == 101
+    before_it_was_known = [pane(), drawn(95, "⠋ Thinking (3s)"), *opencode()[1:], read("running", 101)]
+    assert at(300, before_it_was_known, spun).stalled == 95
+    assert at(300, story, spun, drawn(290, "⠙ Thinking (199s)", "and here is a thought")).stalled is None
+
+
+def test_the_cpu_of_a_spinner_is_no_sign_of_life_but_that_of_a_tool_is() -> None:
+    story = [*opencode(), read("running", 101), drawn(101, "esc interrupt")]
+    spins = e.ProcessSeen(at=290, process=process(11, 10, started=85.0, agent="opencode", cpu=99.0).process)  # type: ignore[attr-defined]
+    assert at(300, story, spins, looked(291)).stalled == 101
+    tool = process(12, 11, started=102.0, cpu=1.0)
+    busy = e.ProcessSeen(at=290, process=process(12, 11, started=102.0, cpu=5.0).process)  # type: ignore[attr-defined]
+    assert at(300, story, tool, busy, looked(291)).stalled is None
+
+
+def test_a_spinner_that_stands_still_is_dead() -> None:
+    tui = [pane(title="⠋ project"), process(10, started=80.0), process(11, 10, started=95.0, agent="codex", cwd=CWD)]
+    assert at(100.5, tui, begun(), held(99.9, 11)).stalled is None
+    assert at(112, tui, begun(), held(111, 11)).stalled is not None
+    turning = e.PaneSeen(at=110.5, pane=pane(title="⠙ project").pane)  # type: ignore[attr-defined]
+    assert at(112, tui, begun(), turning, held(111, 11)).stalled is None
+
+
+def test_a_worker_that_needs_somebody_shows_on_its_parent() -> None:
+    child = "01a1fa8b-64d1-75d0-9538-5a109db019fd"
+    story = (begun(), begun(child, parent=T), done("x", thread=child, error="out of credits", error_kind="usage_limit_exceeded"), held(110))
+    found = told(*story)
+    assert next(w for w in found.workers if w.id == T).below == ("failed-provider fix the tests",)
+    assert found.counts()["needs-you"] == 1

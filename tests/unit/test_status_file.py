@@ -1,0 +1,140 @@
+"""The status file: who writes it, when, and what those inside of a sandbox make of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.processes.confinement import confinement, linux_confinement
+from agentdash.demo.play import demo_hub
+from agentdash.model.process import Kernel
+from agentdash.model.states import State
+from agentdash.model.worker import Snapshot
+from agentdash.replay.clock import VirtualClock
+from agentdash.store.status_file import (
+    TOO_OLD,
+    Published,
+    Publisher,
+    UnpublishedError,
+    outdated,
+    read_published,
+    status_file,
+    unreachable,
+)
+
+BOXED, FREE = Kernel(seccomp=2, no_new_privs=True), Kernel(seccomp=0, no_new_privs=False)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "agentdash"
+
+
+@pytest.fixture
+async def snapshot() -> Snapshot:
+    hub, clock = demo_hub(at=60)
+    clock.set(paused=True)
+    running = asyncio.create_task(hub.run())
+    try:
+        return await anext(hub.snapshots())
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+def test_what_is_written_is_read(snapshot: Snapshot, state: Path, tmp_path: Path) -> None:
+    publisher = Publisher(tmp_path / "home", VirtualClock(snapshot.at))
+    publisher.write(snapshot)
+    assert [path.name for path in state.iterdir()] == [publisher.path.name]
+    assert (publisher.path.stat().st_mode & 0o777, state.stat().st_mode & 0o777) == (0o600, 0o700)
+    published = read_published(publisher.path)
+    assert (published.pid, published.home) == (os.getpid(), str(tmp_path / "home"))
+    told, seen = published.snapshot.workers, snapshot.workers
+    assert [(w.id, w.judged, w.sandbox, w.policies) for w in told] == [(w.id, w.judged, w.sandbox, w.policies) for w in seen]
+    assert not any(w.moments or (w.pane and w.pane.screen) for w in told)
+    publisher.withdraw()
+    assert list(state.iterdir()) == []
+
+
+def test_each_home_has_its_own_file(tmp_path: Path) -> None:
+    assert status_file(tmp_path / "a") == status_file(tmp_path / "b" / ".." / "a") != status_file(tmp_path / "b")
+
+
+def test_an_old_file_is_no_news(snapshot: Snapshot) -> None:
+    published = Published("agentdash.published/1", "0", 1, "/home", 1000.0, snapshot)
+    assert outdated(published, 1000.0 + TOO_OLD) is None
+    assert outdated(published, 900.0) is None  # a clock that was set back
+    assert "written 2m ago: start `agentdash publish`" in (outdated(published, 1000.0 + 121) or "")
+    (worker, *_) = (unreachable(w, "why", 1.0) for w in snapshot.workers)
+    assert (worker.state, worker.judged.why) == (State.UNREACHABLE, "why")
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe", b'{"schema":"agentdash.published/2"}'])
+def test_a_file_that_is_not_ours_is_said_to_be(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "status.json"
+    path.write_bytes(content)
+    with pytest.raises(UnpublishedError, match="of another version"):
+        read_published(path)
+    with pytest.raises(UnpublishedError, match="there is no status file"):
+        read_published(tmp_path / "nothing")
+
+
+def test_the_file_of_another_one_is_left_alone_while_that_one_lives(snapshot: Snapshot, tmp_path: Path) -> None:
+    other = subprocess.Popen([sys.executable, "-ISc", "input()"], stdin=subprocess.PIPE)
+    clock = SystemClock()
+    mine, fresh = Publisher(tmp_path, clock), Publisher(tmp_path, clock)
+    mine.write(snapshot)
+    assert mine.keeper() is None
+    published = read_published(mine.path)
+    for pid, written, keeper in ((other.pid, clock.now(), other.pid), (other.pid, clock.now() - TOO_OLD - 1, None)):
+        mine.path.write_bytes(msgspec.json.encode(replace(published, pid=pid, written_at=written)))
+        assert fresh.keeper() == keeper
+    other.communicate(b"\n")
+    mine.path.write_bytes(msgspec.json.encode(replace(published, pid=other.pid, written_at=clock.now())))
+    assert fresh.keeper() is None
+
+
+async def test_a_file_that_cannot_be_written_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "agentdash").write_text("in the way")
+    hub, clock = demo_hub(at=60)
+    clock.set(paused=True)
+    running = [asyncio.create_task(work) for work in (hub.run(), Publisher(tmp_path, clock).keep(hub))]
+    async with asyncio.timeout(20):
+        async for snapshot in hub.snapshots():
+            if trouble := [s for s in snapshot.sources if s.name == "status file"]:
+                break
+    assert (trouble[0].ok, "cannot be written" in trouble[0].detail) == (False, True)
+    for task in running:
+        task.cancel()
+    await asyncio.wait(running)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "first", "environ", "confined"),
+    [
+        (BOXED, "codex-linux-sandbox", {}, True),
+        (BOXED, "/usr/bin/bwrap", {}, True),
+        (BOXED, "/sbin/init", {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}, True),  # Landlock, up to 0.114: no namespace of its own
+        (BOXED, "/sbin/init", {}, False),  # a container is no sandbox of an agent
+        (FREE, "/sbin/init", {"CODEX_THREAD_ID": "1", "CODEX_SANDBOX_NETWORK_DISABLED": "1"}, False),  # approved: labels remain
+        (Kernel(seccomp=2, no_new_privs=False), "/sbin/init", {"CODEX_THREAD_ID": "1"}, False),  # approved, in a container
+        (None, "", {"CODEX_SANDBOX": "seatbelt"}, False),
+    ],
+)
+def test_who_is_confined(kernel: Kernel | None, first: str, environ: dict[str, str], confined: bool) -> None:
+    assert (linux_confinement(kernel, first, environ) is not None) is confined
+
+
+def test_we_are_not(tmp_path: Path) -> None:
+    assert confinement(tmp_path / "no-socket", {}) is None

@@ -1,0 +1,95 @@
+"""Tmux across the border of a sandbox."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from agentdash.engine.judge.tmux_boundary import asks_tmux
+from agentdash.model import events as e
+from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.policy import Network, Policy
+from agentdash.model.process import Kernel, Process, ProcessKey
+from tests.unit.story import BOXED, FULL, HOST, WORKSPACE, T, begun, called, ended, looked, process, worker
+
+ONLINE = replace(WORKSPACE, network=Network.ON)
+
+
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [
+        ("tmux new-window -d 'make'", ("new-window", None)),
+        ("cd x && tmux -L lab split-window -h", ("split-window", "-L lab")),
+        ("/usr/bin/tmux -Llab neww", ("neww", "-L lab")),
+        ("tmux -S /tmp/s -f /dev/null new -d", ("new", "/tmp/s")),
+        ("tmux send-keys -t work:1 'rm x' Enter", ("send-keys", None)),
+        ("tmux run-shell 'touch /x'", ("run-shell", None)),
+        ("tmux list-panes -a", None),
+        ("tmux", None),
+        ("echo tmux new-window", None),
+        ("grep -rn 'tmux new-window' .", None),
+        ("make", None),
+    ],
+)
+def test_what_a_command_asks_of_tmux(command: str, asked: tuple[str, str | None] | None) -> None:
+    assert asks_tmux(command) == asked
+
+
+def opened(policy: Policy, command: str, *, started: float = 101.5, kernel: Kernel = HOST, server: Kernel = HOST) -> list[str]:
+    """The kinds of a thread whose command asked tmux for something; a pane's process started at a time."""
+    key = PaneKey("default", "%9")
+    story = (
+        begun(policy=policy),
+        called(text=command),
+        ended(exit_code=0),
+        e.HostSeen(at=90, platform="linux", kernel=HOST),
+        e.ProcessSeen(at=90, process=Process(ProcessKey(30, 80.0), 1, "tmux: server", kernel=server)),
+        e.PaneSeen(at=102, pane=Pane(key, "work", "1:x", 31, "make", server_pid=30)),
+        process(31, 30, started=started, kernel=kernel),
+        looked(110),
+    )
+    return [f.kind for f in worker(*story).sandbox.findings]
+
+
+def test_a_pane_that_a_sandboxed_command_opened_outside() -> None:
+    assert opened(ONLINE, "tmux new-window -d make") == ["tmux-escape"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "command", "started", "kernel", "server"),
+    [
+        (FULL, "tmux new-window -d make", 101.5, HOST, HOST),  # nothing held it
+        (ONLINE, "tmux new-window -d make", 50.0, HOST, HOST),  # that pane was there before
+        (ONLINE, "tmux new-window -d make", 101.5, BOXED, BOXED),  # the server is inside, too
+        (ONLINE, "tmux -L other new-window", 101.5, HOST, HOST),  # another server
+        (ONLINE, "tmux list-panes", 101.5, HOST, HOST),
+    ],
+)
+def test_no_escape(policy: Policy, command: str, started: float, kernel: Kernel, server: Kernel) -> None:
+    assert opened(policy, command, started=started, kernel=kernel, server=server) == []
+
+
+def test_keys_typed_into_a_pane_outside() -> None:
+    assert opened(ONLINE, "tmux send-keys -t %9 'touch /x' Enter", started=50.0) == ["tmux-escape"]
+    assert opened(ONLINE, "tmux send-keys -t %3 'touch /x' Enter", started=50.0) == []
+
+
+def test_an_escape_is_remembered_when_its_pane_is_gone() -> None:
+    key = PaneKey("default", "%9")
+    story = (
+        begun(policy=ONLINE),
+        called(text="tmux neww make"),
+        ended(exit_code=0),
+        e.HostSeen(at=90, platform="linux", kernel=HOST),
+        e.ProcessSeen(at=90, process=Process(ProcessKey(30, 80.0), 1, "tmux: server", kernel=HOST)),
+        e.PaneSeen(at=102, pane=Pane(key, "work", "1:x", 31, "make", server_pid=30)),
+        process(31, 30, started=101.5),
+        looked(110),
+        e.PaneGone(at=120, key=key),
+        e.ProcessGone(at=120, key=ProcessKey(31, 101.5)),
+        looked(121),
+    )
+    (finding,) = worker(*story).sandbox.findings
+    assert (finding.kind, finding.direction, finding.severity, finding.pids) == ("tmux-escape", "looser", "danger", (31,))
+    assert "%9" in finding.got
+    assert T in worker(*story).id
