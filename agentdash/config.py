@@ -24,15 +24,24 @@ ENVIRONMENT: Final = {"codex_home": "CODEX_HOME"}
 """Options that a variable sets, too."""
 
 
-class Notices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NotificationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """On entering which states somebody is told, and how; nothing is said by default."""
 
-    bell: Annotated[tuple[State, ...], Meta(description="States that ring the terminal's bell.", examples=[["waiting-approval"]])] = ()
-    terminal: Annotated[
-        tuple[State, ...], Meta(description="States of which the terminal is told (OSC 9 and OSC 777), to show it as it likes.")
+    bell: Annotated[
+        tuple[State, ...],
+        Meta(description="States that ring the terminal's bell.", examples=[["waiting-approval"]]),
     ] = ()
-    desktop: Annotated[tuple[State, ...], Meta(description="States that make a desktop notification (`notify-send`, `osascript`).")] = ()
-    pause: Annotated[float, Meta(ge=0, description="Seconds in which the same worker is not spoken of again.")] = 30.0
+    terminal: Annotated[
+        tuple[State, ...],
+        Meta(description="States of which the terminal is told (OSC 9 and OSC 777), to show it as it likes."),
+    ] = ()
+    desktop: Annotated[
+        tuple[State, ...],
+        Meta(description="States that make a desktop notification (`notify-send`, `osascript`)."),
+    ] = ()
+    pause: Annotated[
+        float, Meta(ge=0, description="Seconds in which the same worker is not spoken of again.")
+    ] = 30.0
 
     @property
     def wanted(self) -> bool:
@@ -43,36 +52,64 @@ class Notices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Config(msgspec.Struct, frozen=True):
     """Everything that can be set. The description of an option is its comment in the file, the example its value there."""
 
-    codex_home: Annotated[Path | None, Meta(description="The Codex home to watch.", examples=["~/.codex"])] = None
+    codex_home: Annotated[
+        Path | None, Meta(description="The Codex home to watch.", examples=["~/.codex"])
+    ] = None
     """None: `$CODEX_HOME`, or `~/.codex`."""
     tmux: Annotated[bool, Meta(description="Whether to look at tmux at all.")] = True
-    socket_names: Annotated[tuple[str, ...], Meta(description="Further tmux servers by name, as for `tmux -L`.", examples=[["work"]])] = ()
+    socket_names: Annotated[
+        tuple[str, ...],
+        Meta(description="Further tmux servers by name, as for `tmux -L`.", examples=[["work"]]),
+    ] = ()
     socket_paths: Annotated[
-        tuple[Path, ...], Meta(description="Further tmux servers by socket, as for `tmux -S`.", examples=[["/tmp/other"]])  # noqa: S108
+        tuple[Path, ...],
+        Meta(description="Further tmux servers by socket, as for `tmux -S`.", examples=[["/tmp/other"]]),  # noqa: S108
     ] = ()
     ascii: Annotated[bool, Meta(description="Whether to draw with plain ASCII characters.")] = False
-    theme: Annotated[Theme | None, Meta(description=f"Colours: {', '.join(THEMES)}.", examples=["dark"])] = None
+    theme: Annotated[Theme | None, Meta(description=f"Colours: {', '.join(THEMES)}.", examples=["dark"])] = (
+        None
+    )
     """None: `$TEXTUAL_THEME`, or `dark`."""
     record: Annotated[
         Path | None,
-        Meta(description="Where to record what only a live agentdash sees, for `agentdash replay`.", examples=["~/agentdash-journal"]),
+        Meta(
+            description="Where to record what only a live agentdash sees, for `agentdash replay`.",
+            examples=["~/agentdash-journal"],
+        ),
     ] = None
     """None: nowhere."""
     sessions: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="How many of the newest sessions to read at the start, beside the last day's; 0: all."),
+        Meta(
+            description="How many of the newest sessions to read at the start, beside the last day's; 0: all."
+        ),
     ] = 50
     """Older ones are read when they change. None: all."""
     rules: Annotated[
-        Path | None, Meta(description="Where your own rules for worker CLIs are: CLI.toml each.", examples=["~/.config/agentdash/agents"])
+        Path | None,
+        Meta(
+            description="Where your own rules for worker CLIs are: CLI.toml each.",
+            examples=["~/.config/agentdash/agents"],
+        ),
     ] = None
     """None: `agents` beside the file."""
-    publish: Annotated[bool, Meta(description="Whether the dashboard keeps the status file that agents inside of sandboxes read.")] = True
+    publish: Annotated[
+        bool,
+        Meta(description="Whether the dashboard keeps the status file that agents inside of sandboxes read."),
+    ] = True
     stalled_after: Annotated[
-        float, Meta(gt=0, description="Seconds without output, CPU and I/O after which a worker that runs is marked as stalled.")
+        float,
+        Meta(
+            gt=0,
+            description="Seconds without output, CPU and I/O after which a worker that runs is marked as stalled.",
+        ),
     ] = 120.0
-    notices: Annotated[Notices, Meta(description="Who is told when a worker enters a state; nobody by default.")] = Notices()
-    keys: Annotated[dict[str, str], Meta(description="Other keys for an action, by its id, separated by commas.")] = {}
+    notices: Annotated[
+        NotificationSettings, Meta(description="Who is told when a worker enters a state; nobody by default.")
+    ] = NotificationSettings()
+    keys: Annotated[
+        dict[str, str], Meta(description="Other keys for an action, by its id, separated by commas.")
+    ] = {}
 
     @property
     def agents(self) -> Path:
@@ -148,7 +185,9 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> t
         elif variable and environ.get(variable):
             settings.append(Setting(name, _convert(name, environ[variable]), "env", variable))
         elif name in given:
-            settings.append(Setting(name, given[name], "file", f"{clean_line(str(path))}:{_line(text, name)}"))
+            settings.append(
+                Setting(name, given[name], "file", f"{clean_line(str(path))}:{_line(text, name)}")
+            )
         else:
             settings.append(Setting(name, default, "default", ""))
     return Config(**{setting.name: setting.value for setting in settings}), settings
@@ -169,7 +208,9 @@ def read(text: str, path: Path) -> dict[str, Any]:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"(.*) \(at line (\d+), column \d+\)", str(error))
-        line, what = (found[2], found[1]) if found else (str(text.count("\n") + 1), str(error).partition(" (")[0])
+        line, what = (
+            (found[2], found[1]) if found else (str(text.count("\n") + 1), str(error).partition(" (")[0])
+        )
         raise ConfigProblem(f"{shown}:{line}: {clean_line(what)}") from error
     options: dict[str, Any] = {}
     problems: list[str] = []
@@ -177,7 +218,11 @@ def read(text: str, path: Path) -> dict[str, Any]:
         try:
             options[name] = _convert(name, value)
         except (KeyError, msgspec.ValidationError) as error:
-            what = str(error) if isinstance(error, msgspec.ValidationError) else f"no such option; there are {', '.join(defaults())}"
+            what = (
+                str(error)
+                if isinstance(error, msgspec.ValidationError)
+                else f"no such option; there are {', '.join(defaults())}"
+            )
             what += f"; there are {', '.join(THEMES)}" if name == "theme" else ""
             inner = re.search(r"(?:\$\.|unknown field `)(\w+)", what) if name == "notices" else None
             line = line_of(text, name, inner[1]) if inner else _line(text, name)
@@ -189,7 +234,10 @@ def read(text: str, path: Path) -> dict[str, Any]:
 
 def defaults() -> dict[str, Any]:
     """Every option, and what holds where nobody sets it."""
-    return {field.name: field.default_factory() if field.default is msgspec.NODEFAULT else field.default for field in _fields()}
+    return {
+        field.name: field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+        for field in _fields()
+    }
 
 
 def default_text(keys: Mapping[str, str]) -> str:
@@ -198,15 +246,25 @@ def default_text(keys: Mapping[str, str]) -> str:
     Args:
         keys: the keys of every action, by its id.
     """
-    lines = ["# agentdash's options. What is commented out shows the default, or an example where there is none."]
+    lines = [
+        "# agentdash's options. What is commented out shows the default, or an example where there is none."
+    ]
     for name, default in defaults().items():
         about = _meta(Config, name)
         if isinstance(default, msgspec.Struct):
             lines += ["", f"# {about.description}", f"#[{name}]"]
             for field in msgspec.structs.fields(default):
-                lines += [f"# {_meta(type(default), field.name).description}", _option(type(default), field.name, field.default)]
+                lines += [
+                    f"# {_meta(type(default), field.name).description}",
+                    _option(type(default), field.name, field.default),
+                ]
         elif name == "keys":
-            lines += ["", f"# {about.description}", "#[keys]", *(f"#{action} = {_toml(shown)}" for action, shown in keys.items())]
+            lines += [
+                "",
+                f"# {about.description}",
+                "#[keys]",
+                *(f"#{action} = {_toml(shown)}" for action, shown in keys.items()),
+            ]
         else:
             lines += ["", f"# {about.description}", _option(Config, name, default)]
     return "\n".join(lines) + "\n"
@@ -227,7 +285,9 @@ def _text(path: Path, *, named: bool) -> str:
         return path.read_text("utf-8")
     except (FileNotFoundError, NotADirectoryError) as error:
         if named:
-            raise ConfigProblem(f"{clean_line(str(path))}: there is no such file (AGENTDASH_CONFIG names it)") from error
+            raise ConfigProblem(
+                f"{clean_line(str(path))}: there is no such file (AGENTDASH_CONFIG names it)"
+            ) from error
         return ""
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
@@ -240,7 +300,11 @@ def _fields() -> tuple[msgspec.structs.FieldInfo, ...]:
 
 def _meta(struct: type[msgspec.Struct], name: str) -> Meta:
     """An option's description and example."""
-    return next(m for m in get_type_hints(struct, include_extras=True)[name].__metadata__ if isinstance(m, Meta) and m.description)
+    return next(
+        m
+        for m in get_type_hints(struct, include_extras=True)[name].__metadata__
+        if isinstance(m, Meta) and m.description
+    )
 
 
 def _convert(name: str, value: Any) -> Any:

@@ -33,7 +33,9 @@ def page() -> str:
             ".SH COMMANDS",
             *(line for name, command in _commands(app, context) for line in _command(name, command, context)),
             ".SH EXIT STATUS",
-            _plain("0 where all is well; 2 and one line on stderr where an argument is wrong or something cannot be read; "),
+            _plain(
+                "0 where all is well; 2 and one line on stderr where an argument is wrong or something cannot be read; "
+            ),
             _plain("1 as the command says; 130 after ctrl-c."),
             ".SH SEE ALSO",
             _plain(_SEE),
@@ -42,7 +44,9 @@ def page() -> str:
     )
 
 
-def _commands(group: click.Group, context: click.Context, before: str = "") -> Iterator[tuple[str, click.Command]]:
+def _commands(
+    group: click.Group, context: click.Context, before: str = ""
+) -> Iterator[tuple[str, click.Command]]:
     """All commands that do something, in order, with the name that calls them."""
     for name in group.list_commands(context):
         command = group.get_command(context, name)

@@ -21,10 +21,10 @@ from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import Family
 from agentdash.replay.library.library import Library
 from agentdash.replay.player import Player
-from agentdash.replay.streams import Strand
+from agentdash.replay.streams import FileStream
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.library.app import LibraryApp
-from agentdash.tui.library.model import Shelf
+from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.transport.app import Playback
 from screenshots.moving import moving
 
@@ -115,7 +115,7 @@ def past(at: float) -> Iterator[tuple[Hub, AgentDash]]:
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as diary:
         diary.write(b"".join(encode(event) + b"\n" for event in sorted(events, key=lambda event: event.at)))
         diary.flush()
-        player = Player(Family("", ()), clock, more=lambda: [Strand(Path(diary.name), Diary())])
+        player = Player(Family("", ()), clock, more=lambda: [FileStream(Path(diary.name), Diary())])
         player.index.read()
         player.toggle()
         player.seek_time(start + at)
@@ -134,7 +134,10 @@ def library(_: float) -> Iterator[tuple[Hub, LibraryApp]]:
             day.mkdir(parents=True, exist_ok=True)
             os.utime(shutil.copy(path, day), (0, 0))
         clock.set(now=1_795_290_000.0, paused=True)
-        yield Hub([], clock), LibraryApp(Library(CodexHome(home), clock), Shelf(), clock, Options(theme="dark"))
+        yield (
+            Hub([], clock),
+            LibraryApp(Library(CodexHome(home), clock), LibraryModel(), clock, Options(theme="dark")),
+        )
 
 
 SCENES: Final[dict[str, Callable[[float], AbstractContextManager[tuple[Hub, AgentDash | LibraryApp]]]]] = {

@@ -13,7 +13,9 @@ from typing import Final
 _ELEMENT: Final = re.compile(r"<rect .*?/>|<text .*?</text>")
 _STYLE: Final = re.compile(r"\.(\S+-r\d+) \{ (.*?) \}\n?")
 _CLASS: Final = re.compile(r'(?<=class=")[^" ]+-r\d+(?=")')
-_BODY: Final = re.compile(r"(?s)(<g transform=\"translate\(9, 41\)\".*?>)(.*?)<g class=\"(\S+-matrix)\">(.*?)</g>")
+_BODY: Final = re.compile(
+    r"(?s)(<g transform=\"translate\(9, 41\)\".*?>)(.*?)<g class=\"(\S+-matrix)\">(.*?)</g>"
+)
 
 
 def moving(frames: Sequence[str], seconds: Sequence[float]) -> str:
@@ -35,7 +37,12 @@ def moving(frames: Sequence[str], seconds: Sequence[float]) -> str:
                 shown.setdefault(element, set()).add(number)
     spans = sorted({tuple(sorted(span)) for shown in (behind, before) for span in shown.values()})
     rules = [f".{name} {{ {style} }}" for style, name in styles.items()]
-    rules += [rule for number, span in enumerate(spans) if len(span) < len(frames) for rule in _shown(number, span, seconds)]
+    rules += [
+        rule
+        for number, span in enumerate(spans)
+        if len(span) < len(frames)
+        for rule in _shown(number, span, seconds)
+    ]
     rules += ["@media (prefers-reduced-motion) { g { animation: none !important } }"]
     head = _STYLE.sub("", frames[-1]).replace("</style>", "\n".join((*rules, "</style>")), 1)
     return _BODY.sub(
@@ -54,7 +61,8 @@ def _shown(number: int, span: Iterable[int], seconds: Sequence[float]) -> Iterab
     """When the elements of a group are to be seen."""
     whole, last = sum(seconds), len(seconds) - 1
     steps = [
-        f"{sum(seconds[:frame]) / whole:.2%} {{ visibility: {'visible' if frame in span else 'hidden'} }}" for frame in range(len(seconds))
+        f"{sum(seconds[:frame]) / whole:.2%} {{ visibility: {'visible' if frame in span else 'hidden'} }}"
+        for frame in range(len(seconds))
     ]
     hidden = "" if last in span else "visibility: hidden; "
     yield f".f{number} {{ {hidden}animation: f{number} {whole:g}s step-end infinite }}"

@@ -102,7 +102,9 @@ def versions_tested(agent: str, rule: str | None, rules: Rules | None = None) ->
 class Page:
     """One screen, cut into the regions that rules look at."""
 
-    def __init__(self, screen: Sequence[str], title: str, layout: Layout, width: int = 0, height: int = 0) -> None:
+    def __init__(
+        self, screen: Sequence[str], title: str, layout: Layout, width: int = 0, height: int = 0
+    ) -> None:
         lines = [line[: min(width, _WIDTH) or _WIDTH].rstrip() for line in screen[-_LINES:]]
         while lines and not lines[-1]:
             lines.pop()
@@ -125,7 +127,9 @@ class Page:
         while first and layout.prompt.search(lines[first - 1]):
             first -= 1
         over = lines[first - 1] if first else ""
-        if not layout.over.search(over) or not all(layout.footer.search(line) for line in lines[last:] if line):
+        if not layout.over.search(over) or not all(
+            layout.footer.search(line) for line in lines[last:] if line
+        ):
             return None
         return first - (bool(layout.over.pattern) and bool(over) and not _clean(over)), last
 
@@ -151,7 +155,9 @@ class Page:
         top, bottom = self.box
         start = next((i for i in range(top - 1, -1, -1) if self._layout.echo.search(self.lines[i])), 0)
         edge = len(self.lines[bottom - 1]) if self._layout.clip else _WIDTH
-        return [self._layout.scrollbar.sub("", line[:edge].rstrip()).rstrip() for line in self.lines[start:top]]
+        return [
+            self._layout.scrollbar.sub("", line[:edge].rstrip()).rstrip() for line in self.lines[start:top]
+        ]
 
     @cached_property
     def _block(self) -> Sequence[str]:
@@ -214,7 +220,11 @@ def _admits(rule: Rule, page: Page, cursor_visible: bool | None) -> bool:
 def _searched(rule: Rule, page: Page) -> str | None:
     """The text that a rule looks into; None where there is none, or where the rule is out of the question."""
     text = page.text(rule.region, rule.lines)
-    if text is None or any(word not in text for word in rule.words) or any(pattern.search(text) for pattern in rule.none):
+    if (
+        text is None
+        or any(word not in text for word in rule.words)
+        or any(pattern.search(text) for pattern in rule.none)
+    ):
         return None
     return text
 
@@ -245,9 +255,13 @@ def _menu(rule: Rule, page: Page) -> Reading | None:
     if question and mark and question.start() < mark.start():
         return Reading(rule.state, rule.id, _quote(question, rule), frozen=rule.state is None)
     if mark and not question:
-        return Reading(None, rule.id, f"options without the question: {_clean(_lines_of(mark))}", partial=True)
+        return Reading(
+            None, rule.id, f"options without the question: {_clean(_lines_of(mark))}", partial=True
+        )
     if question and first is None and not any(others):
-        return Reading(None, rule.id, f"question without the options: {_clean(_lines_of(question))}", partial=True)
+        return Reading(
+            None, rule.id, f"question without the options: {_clean(_lines_of(question))}", partial=True
+        )
     return None
 
 

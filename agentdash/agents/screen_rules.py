@@ -183,7 +183,9 @@ class _Source:
         except tomllib.TOMLDecodeError as error:
             raise RulesProblem(f"{name}: not TOML: {error}") from error
         if strict and (unknown := sorted(self.tables.keys() - TABLES)):
-            raise RulesProblem(f"{name}: [{unknown[0]}] is no table of a rules file (there are: {', '.join(sorted(TABLES))})")
+            raise RulesProblem(
+                f"{name}: [{unknown[0]}] is no table of a rules file (there are: {', '.join(sorted(TABLES))})"
+            )
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         rows = self.tables.get(name, [])
@@ -207,7 +209,9 @@ def _agent(agent: str, sources: list[_Source]) -> AgentRules:
         screen = _convert(table, _ScreenTable, where)
         layout = _layout(screen, where)
         here = [
-            _rule(source, screen, n, row, view=kind == "views") for kind in ("rules", "views") for n, row in enumerate(source.rows(kind), 1)
+            _rule(source, screen, n, row, view=kind == "views")
+            for kind in ("rules", "views")
+            for n, row in enumerate(source.rows(kind), 1)
         ]
         rules |= {rule.id: rule for rule in here}
         if twice := next((rule.id for rule in here if rules[rule.id] is not rule), None):
@@ -234,10 +238,14 @@ def _rule(source: _Source, screen: _ScreenTable, number: int, row: dict[str, Any
     table = _convert(row, _ViewTable if view else _RuleTable, where)
     state = str(table.state) if isinstance(table, _RuleTable) and table.state else None
     if not view and state is None:
-        raise RulesProblem(f"{where}: a rule needs a state (what only hides the prompt belongs into [[views]])")
+        raise RulesProblem(
+            f"{where}: a rule needs a state (what only hides the prompt belongs into [[views]])"
+        )
     if bool(table.question) is not bool(table.options):
         raise RulesProblem(f"{where}: question and options are the two halves of a menu: one needs the other")
-    if not (table.words or table.all or table.any or table.options) and (table.region == "title" or table.prompt is None):
+    if not (table.words or table.all or table.any or table.options) and (
+        table.region == "title" or table.prompt is None
+    ):
         raise RulesProblem(f"{where}: would match any screen")
 
     def patterns(key: str, given: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
@@ -273,7 +281,14 @@ def _convert(raw: Any, to: type[_T], where: str) -> _T:
     try:
         return msgspec.convert(raw, to)
     except msgspec.ValidationError as error:
-        known = next((f" (there are: {', '.join(names)})" for key, names in _NAMES.items() if f"$.{key}`" in str(error)), "")
+        known = next(
+            (
+                f" (there are: {', '.join(names)})"
+                for key, names in _NAMES.items()
+                if f"$.{key}`" in str(error)
+            ),
+            "",
+        )
         raise RulesProblem(f"{where}: {error}{known}") from error
 
 

@@ -35,7 +35,11 @@ def state_paths() -> Mapping[str, tuple[StatePath, ...]]:
 
 def installed() -> Installed:
     """The worker CLIs that are on this process's PATH."""
-    found = {agent: rows for agent, rows in state_paths().items() if any(shutil.which(name) for name in programs(agent))}
+    found = {
+        agent: rows
+        for agent, rows in state_paths().items()
+        if any(shutil.which(name) for name in programs(agent))
+    }
     env = {name: clean_line(value) for name in ("HOME", *DEFAULTS) if (value := os.environ.get(name))}
     return Installed(found, env)
 

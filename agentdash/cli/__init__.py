@@ -50,13 +50,24 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # whoever read has left; nothing is wrong
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be flushed has nowhere to go
+            os.dup2(
+                os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+            )  # what is still to be flushed has nowhere to go
             return 0
 
 
-@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @options(FLEET, LOOK, LIVE)
-@click.option("--close-with", metavar="PANE", hidden=True, help="Close together with a pane of the server that agentdash runs in.")
+@click.option(
+    "--close-with",
+    metavar="PANE",
+    hidden=True,
+    help="Close together with a pane of the server that agentdash runs in.",
+)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context, /, close_with: str | None, **given: Any) -> None:
@@ -81,7 +92,10 @@ def main() -> None:
     try:
         sys.exit(app.main(standalone_mode=False, prog_name="agentdash"))
     except click.ClickException as problem:
-        click.echo(f"agentdash: {problem.format_message().rstrip('.')} (agentdash --help shows what there is)", err=True)
+        click.echo(
+            f"agentdash: {problem.format_message().rstrip('.')} (agentdash --help shows what there is)",
+            err=True,
+        )
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)

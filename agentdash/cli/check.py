@@ -29,11 +29,26 @@ from agentdash.report.worker_paths import (
 @click.option("--codex-home", type=PATH, metavar="DIR", help="Codex home to audit, or to find threads in.")
 @click.argument("targets", nargs=-1, metavar="[PATH|THREAD]...")
 @click.option(
-    "--worker", type=click.Choice(sorted(state_paths())), metavar="NAME", help="Instead: what would be denied to this worker CLI."
+    "--worker",
+    type=click.Choice(sorted(state_paths())),
+    metavar="NAME",
+    help="Instead: what would be denied to this worker CLI.",
 )
-@click.option("--policy", type=click.Choice(MODES), metavar="MODE", help="With --worker: under this policy, not a thread's.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.check/1 or agentdash.check-worker/1.")
-def check(targets: tuple[str, ...], worker: str | None, policy: str | None, as_json: bool, **given: Any) -> int:
+@click.option(
+    "--policy",
+    type=click.Choice(MODES),
+    metavar="MODE",
+    help="With --worker: under this policy, not a thread's.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="One JSON document, schema agentdash.check/1 or agentdash.check-worker/1.",
+)
+def check(
+    targets: tuple[str, ...], worker: str | None, policy: str | None, as_json: bool, **given: Any
+) -> int:
     """Audit rollouts from their files alone: some, or all of a Codex home.
 
     With --worker: which of the places where a worker CLI keeps its state the policy in force would deny, before it is started here: the
@@ -64,7 +79,9 @@ def check(targets: tuple[str, ...], worker: str | None, policy: str | None, as_j
     return report.exit_code
 
 
-def _check_worker(home: CodexHome, worker: str, mode: str | None, targets: tuple[str, ...], as_json: bool) -> int:
+def _check_worker(
+    home: CodexHome, worker: str, mode: str | None, targets: tuple[str, ...], as_json: bool
+) -> int:
     cwd = Path.cwd()
     try:
         origin, policy = (

@@ -47,5 +47,7 @@ def workers(context: click.Context, parameter: click.Parameter, begun: str) -> l
                 offered[worker.pane.key.id if worker.pane else worker.id] = f"{worker.state} {worker.name}"
     except UnpublishedError:
         pass
-    offered = offered or dict.fromkeys(filter(None, map(thread_id, islice(CodexHome(home).rollouts(), _NEWEST))), "")
+    offered = offered or dict.fromkeys(
+        filter(None, map(thread_id, islice(CodexHome(home).rollouts(), _NEWEST))), ""
+    )
     return [CompletionItem(name, help=told) for name, told in offered.items() if name.startswith(begun)]

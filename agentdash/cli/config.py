@@ -49,12 +49,17 @@ def check(file: Path | None) -> int:
         found = read(text, path)
         _check_keys(Config(**found), path, text)
     except (ConfigProblem, UnicodeDecodeError) as problem:
-        lines = problem.lines if isinstance(problem, ConfigProblem) else (f"{clean_line(str(path))}: it is not UTF-8",)
+        lines = (
+            problem.lines
+            if isinstance(problem, ConfigProblem)
+            else (f"{clean_line(str(path))}: it is not UTF-8",)
+        )
         for line in lines:
             click.echo(f"agentdash: {line}", err=True)
         return 2
     click.echo(
-        f"{clean_line(str(path))}: " + (f"{len(found)} options set, all right" if path.exists() else "there is none: all is as by default")
+        f"{clean_line(str(path))}: "
+        + (f"{len(found)} options set, all right" if path.exists() else "there is none: all is as by default")
     )
     return 0
 
@@ -102,4 +107,6 @@ def _check_keys(config: Config, path: Path, text: str) -> None:
     try:
         remapped(config.keys)
     except KeysProblem as problem:
-        raise ConfigProblem(f"{clean_line(str(path))}:{line_of(text, 'keys', problem.action)}: {clean_line(str(problem))}") from problem
+        raise ConfigProblem(
+            f"{clean_line(str(path))}:{line_of(text, 'keys', problem.action)}: {clean_line(str(problem))}"
+        ) from problem

@@ -16,7 +16,7 @@ from agentdash import __version__
 from agentdash.agents.codex.home import default_home
 from agentdash.cli.options import LOOK, config_of, options
 from agentdash.collect.clock import SystemClock
-from agentdash.config import Config, Notices
+from agentdash.config import Config, NotificationSettings
 from agentdash.engine.hub import Hub
 from agentdash.model.clock import Clock
 from agentdash.model.pane import PaneKey
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentdash.store.recorder import Recorder
     from agentdash.tui.app import AgentDash
     from agentdash.tui.notifier import Notifier
-    from agentdash.tui.options import Tell
+    from agentdash.tui.options import OnSnapshot
 
     Beside = Callable[[AgentDash], Coroutine[Any, Any, None]]
     """Something that runs for as long as the screen is open."""
@@ -36,7 +36,13 @@ _GLANCE: Final = 0.5
 
 @click.command()
 @options(LOOK)
-@click.option("--speed", type=click.FloatRange(0.1, 100), default=1.0, show_default=True, help="How fast the day goes by.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(0.1, 100),
+    default=1.0,
+    show_default=True,
+    help="How fast the day goes by.",
+)
 def demo(speed: float, **given: Any) -> None:
     """The dashboard over sessions that ship with agentdash, moving. Needs neither tmux nor Codex.
 
@@ -58,14 +64,22 @@ def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
     clock = SystemClock()
     recorder = _recorder(config.record, clock) if config.record else None
     sources = [*live_sources(config, clock), *([recorder] if recorder else [])]
-    hub = Hub(sources, clock, stalled_after=config.stalled_after, observer=recorder.take if recorder else None)
+    hub = Hub(
+        sources, clock, stalled_after=config.stalled_after, observer=recorder.take if recorder else None
+    )
     beside: list[Beside] = []
     if config.publish:
         publisher = Publisher(config.codex_home or default_home(), clock)
         beside.append(lambda _: publisher.keep(hub))
     if close_with is not None:
         beside.append(lambda app: _close_with(app, hub, close_with))
-    show(hub, clock, config, tell=_notifier(config.notices).see if config.notices.wanted else None, beside=beside)
+    show(
+        hub,
+        clock,
+        config,
+        on_snapshot=_notifier(config.notices).see if config.notices.wanted else None,
+        beside=beside,
+    )
 
 
 def _recorder(folder: Path, clock: Clock) -> Recorder:
@@ -75,7 +89,12 @@ def _recorder(folder: Path, clock: Clock) -> Recorder:
 
 
 def show(
-    hub: Hub, clock: Clock, config: Config, banner: str | None = None, tell: Tell | None = None, beside: Sequence[Beside] = ()
+    hub: Hub,
+    clock: Clock,
+    config: Config,
+    banner: str | None = None,
+    on_snapshot: OnSnapshot | None = None,
+    beside: Sequence[Beside] = (),
 ) -> None:
     """Opens the screen over a hub, and runs both, and what is to run beside them, until it is closed."""
     from agentdash.cli.config import checked_keys
@@ -83,11 +102,13 @@ def show(
     from agentdash.tui.options import Options
 
     options = Options(config.ascii, config.theme, banner, keys=checked_keys(config))
-    app = AgentDash(hub, clock, options=options, jump=_jump, tell=tell)
+    app = AgentDash(hub, clock, options=options, go_to_pane=_go_to_pane, on_snapshot=on_snapshot)
     run(hub, app.run_async, *(partial(start, app) for start in beside))
 
 
-def run(hub: Hub, screen: Callable[[], Awaitable[None]], *beside: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def run(
+    hub: Hub, screen: Callable[[], Awaitable[None]], *beside: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
     """Runs a hub, the screen over it, and what is to run beside them, until the screen is closed."""
 
     async def both() -> None:
@@ -102,7 +123,7 @@ def run(hub: Hub, screen: Callable[[], Awaitable[None]], *beside: Callable[[], C
     asyncio.run(both())
 
 
-def _notifier(settings: Notices) -> Notifier:
+def _notifier(settings: NotificationSettings) -> Notifier:
     """One that writes to the terminal itself: a sequence in one piece does not get in the way of what a screen draws."""
     from agentdash.tui.notifier import Notifier
 
@@ -123,12 +144,12 @@ async def _close_with(app: AgentDash, hub: Hub, pane: PaneKey) -> None:
             app.exit()
 
 
-async def _jump(key: PaneKey) -> str | None:
+async def _go_to_pane(key: PaneKey) -> str | None:
     """Goes to a pane; says why not, where that cannot be."""
-    from agentdash.collect.tmux.actions import TmuxRefusedError, jump
+    from agentdash.collect.tmux.actions import TmuxRefusedError, go_to_pane
 
     try:
-        await asyncio.to_thread(jump, key)
+        await asyncio.to_thread(go_to_pane, key)
     except TmuxRefusedError as refusal:
         return str(refusal)
     return None

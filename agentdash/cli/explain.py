@@ -8,7 +8,7 @@ import click
 
 from agentdash.agents.screen_reader import read_screen, versions_tested
 from agentdash.agents.screen_rules import RulesProblem, load_rules
-from agentdash.cli.fleet_access import seen, via_report
+from agentdash.cli.fleet_access import fleet_seen, via_report
 from agentdash.cli.options import FLEET, config_of, options
 from agentdash.cli.output import console
 from agentdash.model.sanitize import clean_block, clean_line
@@ -26,10 +26,19 @@ from agentdash.report.screen_reading import print_screen, screen_report
     metavar="FILE",
     help="Instead of a worker: what a pane showed, as text; - for stdin.",
 )
-@click.option("--agent", metavar="NAME", help="With --screen: which worker CLI it was: codex, opencode, claude ...")
+@click.option(
+    "--agent", metavar="NAME", help="With --screen: which worker CLI it was: codex, opencode, claude ..."
+)
 @click.option("--title", default="", metavar="TEXT", help="With --screen: the pane's title.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.explain/1 or agentdash.explain-screen/1.")
-def explain(target: str | None, screen: TextIO | None, agent: str | None, title: str, as_json: bool, **given: Any) -> None:
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="One JSON document, schema agentdash.explain/1 or agentdash.explain-screen/1.",
+)
+def explain(
+    target: str | None, screen: TextIO | None, agent: str | None, title: str, as_json: bool, **given: Any
+) -> None:
     """Why TARGET is in its state and why its verdict: all evidence, also what disagrees and what could not be read.
 
     With --screen: what the rules for a worker CLI make of a screen, for bug reports and for writing rules.
@@ -43,7 +52,7 @@ def explain(target: str | None, screen: TextIO | None, agent: str | None, title:
         return
     if target is None:
         raise click.UsageError("name a worker (a thread id or its beginning, a pane, a name), or a --screen")
-    snapshot, via = seen(config_of(given), target)
+    snapshot, via = fleet_seen(config_of(given), target)
     if as_json:
         click.echo(document_json(explain_report(snapshot, via_report(via))))
         return
@@ -56,7 +65,9 @@ def _explain_screen(screen: TextIO, agent: str | None, title: str, as_json: bool
     except RulesProblem as problem:
         raise click.UsageError(str(problem)) from problem
     if agent not in rules:
-        raise click.BadParameter(f"{agent or ''!r} is none of {', '.join(sorted(rules))}", param_hint="--agent")
+        raise click.BadParameter(
+            f"{agent or ''!r} is none of {', '.join(sorted(rules))}", param_hint="--agent"
+        )
     reading = read_screen(agent, clean_block(screen.read()).split("\n"), title=clean_line(title), rules=rules)
     report = screen_report(reading, agent, versions_tested(agent, reading.rule, rules))
     if as_json:

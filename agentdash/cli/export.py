@@ -16,8 +16,8 @@ from agentdash.config import Config, journal_folder
 from agentdash.model.sanitize import clean_line
 from agentdash.model.worker import Snapshot
 from agentdash.replay.family import Family
-from agentdash.replay.journal import strands
-from agentdash.replay.streams import Tape, family_tape
+from agentdash.replay.journal import journal_streams
+from agentdash.replay.streams import MergedStream, family_stream
 
 _FORMATS = (".html", ".md", ".cast")
 _LONGEST = 180.0
@@ -26,7 +26,9 @@ _FRESH = 60.0
 """Seconds after its last line for which a session may still be going on."""
 
 
-def export(target: str, config: Config, file: Path, *, redact: bool, force: bool, gap: float, journal: Path | None) -> None:
+def export(
+    target: str, config: Config, file: Path, *, redact: bool, force: bool, gap: float, journal: Path | None
+) -> None:
     """Writes the file.
 
     Raises:
@@ -38,10 +40,10 @@ def export(target: str, config: Config, file: Path, *, redact: bool, force: bool
         raise click.UsageError(f"{clean_line(str(file))}: an export ends in {', '.join(_FORMATS)}")
     family = family_of(target, config)
     now = time.time()
-    recorded = strands(journal or journal_folder(), family, now)
+    recorded = journal_streams(journal or journal_folder(), family, now)
 
-    def make() -> Tape:
-        return family_tape(family, recorded())
+    def make() -> MergedStream:
+        return family_stream(family, recorded())
 
     over = now - max((path.stat().st_mtime for path in family.paths if path.exists()), default=0.0) > _FRESH
     size = sum(path.stat().st_size for path in family.paths if path.exists())
@@ -57,11 +59,13 @@ def export(target: str, config: Config, file: Path, *, redact: bool, force: bool
         raise click.UsageError(f"{clean_line(str(file))}: {error.strerror or error}") from error
 
 
-def _report(family: Family, tape: Tape, suffix: str, progress: Progress, *, redact: bool, over: bool) -> bytes:
+def _report(
+    family: Family, tape: MergedStream, suffix: str, progress: Progress, *, redact: bool, over: bool
+) -> bytes:
     from agentdash.report.redact import without_home
-    from agentdash.report.timeline_report import tell
+    from agentdash.report.timeline_report import build_report
 
-    story = tell(family.thread, tape, redact=redact, over=over, progress=progress.reach)
+    story = build_report(family.thread, tape, redact=redact, over=over, progress=progress.reach)
     if suffix == ".html":
         from agentdash.report.export_html import html as write
     else:
@@ -70,7 +74,15 @@ def _report(family: Family, tape: Tape, suffix: str, progress: Progress, *, reda
     return (without_home(text) if redact else text).encode()
 
 
-async def _cast(make: Callable[[], Tape], config: Config, progress: Progress, *, redact: bool, over: bool, gap: float) -> bytes:
+async def _cast(
+    make: Callable[[], MergedStream],
+    config: Config,
+    progress: Progress,
+    *,
+    redact: bool,
+    over: bool,
+    gap: float,
+) -> bytes:
     from agentdash.report.redact import Redaction
     from agentdash.report.timeline_report import length, scenes
     from agentdash.tui.cast import cast
@@ -81,11 +93,11 @@ async def _cast(make: Callable[[], Tape], config: Config, progress: Progress, *,
     def shown(see: Callable[[], Snapshot]) -> Callable[[], Snapshot]:
         return (lambda: redaction.snapshot(see())) if redaction else see
 
-    def seen(tape: Tape) -> Iterator[tuple[float, Callable[[], Snapshot]]]:
+    def fleet_seen(tape: MergedStream) -> Iterator[tuple[float, Callable[[], Snapshot]]]:
         for scene in scenes(tape, redaction, over=over):
             progress.reach(tape.offset)
             yield scene.at, shown(scene.see)
 
     options = Options(config.ascii, config.theme or "dark", banner="REPLAY")
-    pace = max(1.0, length(make(), gap) / _LONGEST)
-    return b"".join([line async for line in cast(seen(make()), options, gap, pace)])
+    scheduler = max(1.0, length(make(), gap) / _LONGEST)
+    return b"".join([line async for line in cast(fleet_seen(make()), options, gap, scheduler)])

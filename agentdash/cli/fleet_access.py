@@ -47,7 +47,7 @@ class Seen(NamedTuple):
     via: Via | None = None
 
 
-def seen(config: Config, target: str | None) -> Seen:
+def fleet_seen(config: Config, target: str | None) -> Seen:
     """The whole fleet, or the workers that `target` means: a thread id or its beginning, a pane, or a name.
 
     From inside of a sandbox by the status file, which is said on stderr.
@@ -55,13 +55,15 @@ def seen(config: Config, target: str | None) -> Seen:
     Raises:
         click.UsageError: nobody is called so.
     """
-    now = _look(config)
-    tell(now.via)
+    now = _poll(config)
+    warn_if_indirect(now.via)
     found = chosen(now.snapshot, target)
-    if found is None and config.sessions is not None and now.via is None:  # it may be older than those that are read at first
-        found = chosen(_look(replace(config, sessions=None)).snapshot, target)
+    if (
+        found is None and config.sessions is not None and now.via is None
+    ):  # it may be older than those that are read at first
+        found = chosen(_poll(replace(config, sessions=None)).snapshot, target)
     if found is None:
-        raise click.UsageError(nobody(target, now.via))
+        raise click.UsageError(no_such_worker(target, now.via))
     return Seen(found, now.via)
 
 
@@ -102,7 +104,7 @@ def chosen(snapshot: Snapshot, target: str | None) -> Snapshot | None:
     return None
 
 
-def nobody(target: str | None, via: Via | None = None) -> str:
+def no_such_worker(target: str | None, via: Via | None = None) -> str:
     """That nobody is called so, in one line."""
     if via is not None and via.problem is not None:
         return f"{clean_line(target or '')!r} cannot be seen from inside of this sandbox: {via.problem}"
@@ -118,7 +120,7 @@ def via_report(via: Via | None) -> ViaReport | None:
     return ViaReport(via.file, None if via.age is None else round(via.age, 1), via.pid, via.problem)
 
 
-def tell(via: Via | None) -> None:
+def warn_if_indirect(via: Via | None) -> None:
     """Says on stderr that a fleet was not looked at directly."""
     if via is not None:
         how = via.problem or f"told by {via.file}, {via.age:.0f} s old"
@@ -128,7 +130,7 @@ def tell(via: Via | None) -> None:
 # ---------------------------------------------------------------- directly
 
 
-def _look(config: Config) -> Seen:
+def _poll(config: Config) -> Seen:
     why = _confinement(config)
     return Seen(_directly(config)) if why is None else _from_file(config, why)
 
@@ -141,7 +143,9 @@ def _directly(config: Config, *, files_alone: bool = False) -> Snapshot:
     found: list[Snapshot] = []
 
     async def ask() -> None:
-        found.append(await hub.once())  # not returned: when asyncio gives ctrl-c back, Python writes out what the task came to (20 ms)
+        found.append(
+            await hub.once()
+        )  # not returned: when asyncio gives ctrl-c back, Python writes out what the task came to (20 ms)
 
     asyncio.run(ask())
     return found[0]
@@ -166,7 +170,9 @@ def _from_file(config: Config, why: str) -> Seen:
     try:
         published = read_published(path)
     except UnpublishedError as problem:
-        return _without(_directly(config, files_alone=True), Via(clean_line(str(path)), None, None, str(problem)), why)
+        return _without(
+            _directly(config, files_alone=True), Via(clean_line(str(path)), None, None, str(problem)), why
+        )
     via = Via(clean_line(str(path)), published.age(now), published.pid, outdated(published, now))
     if via.problem is not None:
         return _without(published.snapshot, via, why)
@@ -184,7 +190,10 @@ def _without(snapshot: Snapshot, via: Via, why: str) -> Seen:
 
     problem = via.problem or ""
     workers = tuple(unreachable(worker, problem, snapshot.at) for worker in snapshot.workers)
-    return Seen(_with_source(replace(snapshot, workers=workers), False, f"inside of a sandbox ({why}): {problem}"), via)
+    return Seen(
+        _with_source(replace(snapshot, workers=workers), False, f"inside of a sandbox ({why}): {problem}"),
+        via,
+    )
 
 
 def _with_source(snapshot: Snapshot, ok: bool, detail: str) -> Snapshot:

@@ -14,11 +14,35 @@ from agentdash.model.sanitize import clean_line
 _F = TypeVar("_F", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
 FLEET = (
-    click.option("--codex-home", type=PATH, metavar="DIR", help="Codex home to watch (default: $CODEX_HOME or ~/.codex)."),
-    click.option("-L", "socket_names", multiple=True, metavar="NAME", help="Also watch this tmux server, as for `tmux -L`."),
-    click.option("-S", "socket_paths", multiple=True, type=PATH, metavar="PATH", help="Also watch this tmux socket, as for `tmux -S`."),
+    click.option(
+        "--codex-home",
+        type=PATH,
+        metavar="DIR",
+        help="Codex home to watch (default: $CODEX_HOME or ~/.codex).",
+    ),
+    click.option(
+        "-L",
+        "socket_names",
+        multiple=True,
+        metavar="NAME",
+        help="Also watch this tmux server, as for `tmux -L`.",
+    ),
+    click.option(
+        "-S",
+        "socket_paths",
+        multiple=True,
+        type=PATH,
+        metavar="PATH",
+        help="Also watch this tmux socket, as for `tmux -S`.",
+    ),
     click.option("--no-tmux", is_flag=True, default=None, help="Leave tmux alone."),
-    click.option("--all", "everything", is_flag=True, default=None, help="Read all sessions, not only the newest 50 and the last day's."),
+    click.option(
+        "--all",
+        "everything",
+        is_flag=True,
+        default=None,
+        help="Read all sessions, not only the newest 50 and the last day's.",
+    ),
 )
 LIVE = (
     click.option(
@@ -72,7 +96,11 @@ def settings_of(given: dict[str, Any]) -> tuple[Config, list[Setting]]:
     """The same, and where each option comes from."""
     context = click.get_current_context()
     flags = {**(context.find_object(dict) or {}), **given_flags(given)}
-    chosen = {name: flags[name] for name in ("codex_home", "socket_names", "socket_paths", "ascii", "theme") if name in flags}
+    chosen = {
+        name: flags[name]
+        for name in ("codex_home", "socket_names", "socket_paths", "ascii", "theme")
+        if name in flags
+    }
     chosen |= {"tmux": False} if flags.get("no_tmux") else {}
     chosen |= {"sessions": None} if flags.get("everything") else {}
     chosen |= {"record": _folder(flags["record"])} if "record" in flags else {}

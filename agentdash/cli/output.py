@@ -31,7 +31,9 @@ async def until_unheard(work: Coroutine[Any, Any, _T]) -> _T | None:
     loop = asyncio.get_running_loop()
     out = sys.stdout.fileno()
     if piped := stat.S_ISFIFO(os.fstat(out).st_mode):
-        loop.add_reader(out, task.cancel)  # a pipe that is written to becomes "readable" when its other end is closed
+        loop.add_reader(
+            out, task.cancel
+        )  # a pipe that is written to becomes "readable" when its other end is closed
     try:
         return await task
     except asyncio.CancelledError:

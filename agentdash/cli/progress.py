@@ -25,7 +25,14 @@ class Progress:
         now: what tells the time, in seconds.
     """
 
-    def __init__(self, what: str, count: int, size: int, out: TextIO = sys.stderr, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        what: str,
+        count: int,
+        size: int,
+        out: TextIO = sys.stderr,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._what, self._count, self._size = what, count, size
         self._out, self._now = out, now
         self._done = self._read = 0

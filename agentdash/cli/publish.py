@@ -42,12 +42,16 @@ async def _publish(config: Config) -> None:
     hub = Hub(live_sources(config, clock), clock, stalled_after=config.stalled_after)
     first = await hub.once()
     if (other := publisher.keeper()) is not None:
-        click.echo(f"agentdash: pid {other} keeps {clean_line(str(publisher.path))} already; standing by", err=True)
+        click.echo(
+            f"agentdash: pid {other} keeps {clean_line(str(publisher.path))} already; standing by", err=True
+        )
     else:
         try:
             publisher.write(first)
         except OSError as error:
-            raise click.UsageError(f"{clean_line(str(publisher.path))} cannot be written: {error.strerror or error}") from error
+            raise click.UsageError(
+                f"{clean_line(str(publisher.path))} cannot be written: {error.strerror or error}"
+            ) from error
         click.echo(f"agentdash: keeping {clean_line(str(publisher.path))}; ctrl-c ends it", err=True)
     async with asyncio.TaskGroup() as group:
         group.create_task(hub.run())

@@ -19,13 +19,41 @@ _SPEEDS = ("0.25", "0.5", "1", "2", "4", "8", "16", "32", "64", "max")
 @click.option("--codex-home", type=PATH, metavar="DIR", help="Codex home to find threads in.")
 @click.argument("target", required=False, metavar="[THREAD|FILE]")
 @click.option("--at", metavar="TIME", help="Begin there: 20:14, 20:14:07, or a date and a time.")
-@click.option("--speed", type=click.Choice(_SPEEDS), default="1", show_default=True, metavar="N", help="From 0.25 to 64, or max.")
-@click.option("-i", "--idle", type=click.FloatRange(0), default=2.0, show_default=True, metavar="SECONDS", help="The longest pause.")
-@click.option("--from-finding", type=click.IntRange(1), metavar="N", help="Begin where the N-th finding shows.")
-@click.option("--export", "exported", type=PATH, metavar="FILE", help="Write a report (.html, .md) or a recording for asciinema (.cast).")
+@click.option(
+    "--speed",
+    type=click.Choice(_SPEEDS),
+    default="1",
+    show_default=True,
+    metavar="N",
+    help="From 0.25 to 64, or max.",
+)
+@click.option(
+    "-i",
+    "--idle",
+    type=click.FloatRange(0),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="The longest pause.",
+)
+@click.option(
+    "--from-finding", type=click.IntRange(1), metavar="N", help="Begin where the N-th finding shows."
+)
+@click.option(
+    "--export",
+    "exported",
+    type=PATH,
+    metavar="FILE",
+    help="Write a report (.html, .md) or a recording for asciinema (.cast).",
+)
 @click.option("--redact", is_flag=True, help="Leave prompts, messages and outputs out of it.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
-@click.option("--journal", type=PATH, metavar="DIR", help="Where `agentdash --record` has written (default: in the state directory).")
+@click.option(
+    "--journal",
+    type=PATH,
+    metavar="DIR",
+    help="Where `agentdash --record` has written (default: in the state directory).",
+)
 def replay(
     target: str | None,
     at: str | None,
@@ -46,7 +74,7 @@ def replay(
     agentdash replay 01a1fa8b --at 20:14 --speed 4
     agentdash replay session.jsonl --export report.html --redact
     """
-    config, pace = config_of(given), math.inf if speed == "max" else float(speed)
+    config, scheduler = config_of(given), math.inf if speed == "max" else float(speed)
     if exported is not None:
         from agentdash.cli.export import export
 
@@ -55,13 +83,16 @@ def replay(
         export(target, config, exported, redact=redact, force=force, gap=idle, journal=journal)
         return
     if target is not None:
-        play(target, config, at=at, speed=pace, gap=idle, from_finding=from_finding, journal=journal)
+        play(target, config, at=at, speed=scheduler, gap=idle, from_finding=from_finding, journal=journal)
         return
     if at is not None or from_finding is not None:
         raise click.UsageError("--at and --from-finding need a THREAD or FILE")
     from agentdash.cli.library import browse
 
-    browse(config, lambda path, moment: play(str(path), config, at=moment, speed=pace, gap=idle, journal=journal))
+    browse(
+        config,
+        lambda path, moment: play(str(path), config, at=moment, speed=scheduler, gap=idle, journal=journal),
+    )
 
 
 def play(
@@ -89,16 +120,24 @@ def play(
     from agentdash.collect.clock import SystemClock
     from agentdash.engine.hub import Hub
     from agentdash.replay.clock import VirtualClock
-    from agentdash.replay.journal import strands
+    from agentdash.replay.journal import journal_streams
     from agentdash.replay.player import Player
 
     family = family_of(target, config)
     clock = VirtualClock(0.0)
-    player = Player(family, clock, gap=gap, speed=speed, more=strands(journal or journal_folder(), family, SystemClock().now()))
+    player = Player(
+        family,
+        clock,
+        gap=gap,
+        speed=speed,
+        more=journal_streams(journal or journal_folder(), family, SystemClock().now()),
+    )
     if isinstance(at, float):
         player.seek_time(at)
     elif at is not None and not player.seek_moment(at):
-        raise click.BadParameter(f"{at!r} is no time: 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at")
+        raise click.BadParameter(
+            f"{at!r} is no time: 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at"
+        )
     if from_finding is not None:
         player.find_finding(from_finding)
     hub = Hub([player], clock)
@@ -106,4 +145,9 @@ def play(
     from agentdash.tui.options import Options
     from agentdash.tui.transport.app import Playback
 
-    run(hub, Playback(hub, clock, player, options=Options(config.ascii, config.theme, keys=checked_keys(config))).run_async)
+    run(
+        hub,
+        Playback(
+            hub, clock, player, options=Options(config.ascii, config.theme, keys=checked_keys(config))
+        ).run_async,
+    )

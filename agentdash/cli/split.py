@@ -30,9 +30,21 @@ def _size(_: click.Context, __: click.Parameter, value: str | None) -> str | Non
 
 @click.command()
 @options(FLEET, LOOK, LIVE)
-@click.option("--right/--below", "right", default=None, help="Where the dashboard goes.  [default: as last time; at first right]")
-@click.option("--size", callback=_size, metavar="SIZE", help="Columns or rows, or a share with %.  [default: as last time; at first 40%]")
-@click.option("--close-with-pane", is_flag=True, help="Close the dashboard when the pane beside it is closed.")
+@click.option(
+    "--right/--below",
+    "right",
+    default=None,
+    help="Where the dashboard goes.  [default: as last time; at first right]",
+)
+@click.option(
+    "--size",
+    callback=_size,
+    metavar="SIZE",
+    help="Columns or rows, or a share with %.  [default: as last time; at first 40%]",
+)
+@click.option(
+    "--close-with-pane", is_flag=True, help="Close the dashboard when the pane beside it is closed."
+)
 def split(right: bool | None, size: str | None, close_with_pane: bool, **given: Any) -> None:
     """Open the dashboard in a tmux split beside this pane.
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 @options(FLEET)
 @target_argument(required=False)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.status/1.")
-@click.option("--watch", is_flag=True, help="Go on: one line of JSON for every change, schema agentdash.change/1.")
+@click.option(
+    "--watch", is_flag=True, help="Go on: one line of JSON for every change, schema agentdash.change/1."
+)
 def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> None:
     """One look at the whole fleet, or at TARGET: a thread id or its beginning, a pane (%4), or a name.
 
@@ -33,9 +35,9 @@ def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> None
 
         asyncio.run(until_unheard(_watch(config, target)))
         return
-    from agentdash.cli.fleet_access import seen, via_report
+    from agentdash.cli.fleet_access import fleet_seen, via_report
 
-    snapshot, via = seen(config, target)
+    snapshot, via = fleet_seen(config, target)
     if as_json:
         from agentdash.report.document import document_json
         from agentdash.report.status import status_report
@@ -51,13 +53,13 @@ def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> None
 async def _watch(config: Config, target: str | None) -> None:
     import msgspec
 
-    from agentdash.cli.fleet_access import chosen, follow, tell
+    from agentdash.cli.fleet_access import chosen, follow, warn_if_indirect
     from agentdash.report.wait import changes
 
     last: Snapshot | None = None
     async for snapshot, via in follow(config):
         if last is None:
-            tell(via)
+            warn_if_indirect(via)
         now = chosen(snapshot, target) or msgspec.structs.replace(snapshot, workers=())
         for change in changes(last, now):
             click.echo(msgspec.json.encode(change))
@@ -66,7 +68,13 @@ async def _watch(config: Config, target: str | None) -> None:
 
 @click.command()
 @options(FLEET)
-@click.option("--limit", type=click.IntRange(0), default=50, show_default=True, help="How many, newest first; 0 for all.")
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    default=50,
+    show_default=True,
+    help="How many, newest first; 0 for all.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.sessions/1.")
 def sessions(limit: int, as_json: bool, **given: Any) -> None:
     """The sessions of a Codex home, newest first: live, past, archived and compressed ones.

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from agentdash.cli.fleet_access import Via, chosen, follow, nobody, tell, via_report
+from agentdash.cli.fleet_access import Via, chosen, follow, no_such_worker, via_report, warn_if_indirect
 from agentdash.cli.options import FLEET, config_of, options, target_argument
 from agentdash.cli.output import until_unheard
 from agentdash.config import Config
@@ -30,7 +30,9 @@ class _States(click.ParamType):  # type: ignore[type-arg]
 
     name = "states"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[State, ...]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[State, ...]:
         if isinstance(value, tuple):
             return value
         names = [name.strip() for name in str(value).split(",") if name.strip()]
@@ -43,10 +45,22 @@ class _States(click.ParamType):  # type: ignore[type-arg]
 @click.command()
 @options(FLEET)
 @target_argument(required=True)
-@click.option("--until", type=_States(), metavar="STATE[,STATE...]", help="The states to wait for.  [default: all but running and unknown]")
-@click.option("--timeout", type=click.FloatRange(0), metavar="SECONDS", help="How long to wait at most.  [default: for ever]")
+@click.option(
+    "--until",
+    type=_States(),
+    metavar="STATE[,STATE...]",
+    help="The states to wait for.  [default: all but running and unknown]",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="How long to wait at most.  [default: for ever]",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.wait/1.")
-def wait(target: str, until: tuple[State, ...] | None, timeout: float | None, as_json: bool, **given: Any) -> int:
+def wait(
+    target: str, until: tuple[State, ...] | None, timeout: float | None, as_json: bool, **given: Any
+) -> int:
     """Wait until TARGET is in one of some states, and print where it is.
 
     Exit code 0: it is. 1: the time was up, or the worker has gone. 2: nobody is called so, or nothing can be seen.
@@ -75,7 +89,7 @@ async def _wait(config: Config, target: str, wanted: tuple[State, ...], patience
         async with asyncio.timeout(None) as limit, aclosing(follow(config)) as fleets:
             async for snapshot, via in fleets:
                 if limit.when() is None:
-                    tell(via)
+                    warn_if_indirect(via)
                 found = chosen(snapshot, target)
                 if found is not None:
                     worker = _one(found.workers, target)
@@ -88,7 +102,7 @@ async def _wait(config: Config, target: str, wanted: tuple[State, ...], patience
                 outcome = "timed-out" if found is not None else "gone"
     except TimeoutError:
         if worker is None:
-            raise click.UsageError(nobody(target)) from None
+            raise click.UsageError(no_such_worker(target)) from None
     return wait_report(target, wanted, outcome, loop.time() - start, worker, via_report(via))
 
 
@@ -98,6 +112,10 @@ def _one(workers: Sequence[Worker], target: str) -> Worker:
     Raises:
         click.UsageError: several others are called so.
     """
-    if len(workers) > 1 and any(worker.pane is None or target not in (worker.pane.key.id, str(worker.pane.key)) for worker in workers):
-        raise click.UsageError(f"{len(workers)} workers are called {target!r}: {', '.join(worker.id for worker in workers[:3])} ...")
+    if len(workers) > 1 and any(
+        worker.pane is None or target not in (worker.pane.key.id, str(worker.pane.key)) for worker in workers
+    ):
+        raise click.UsageError(
+            f"{len(workers)} workers are called {target!r}: {', '.join(worker.id for worker in workers[:3])} ..."
+        )
     return max(workers, key=lambda worker: worker.last_activity or 0)

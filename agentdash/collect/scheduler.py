@@ -19,7 +19,7 @@ _CALM: Final = 10.0
 """Seconds without news after which it is quiet."""
 
 
-class Pace:
+class PollScheduler:
     """How often it is worth looking: often while something happens, or is about to."""
 
     def __init__(self, clock: Clock) -> None:
@@ -28,19 +28,19 @@ class Pace:
         self._hurried = 0.0
         self._looks = 0
 
-    def stir(self) -> None:
+    def mark_activity(self) -> None:
         """Something has happened."""
         self._stirred = self._clock.now()
 
-    def is_calm(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether nothing has happened for a while."""
         return self._clock.now() - self._stirred >= _CALM
 
     def pause(self, fleet: Fleet) -> float:
         """Seconds until the next look."""
-        return QUIET if self.is_calm() and not _at_work(fleet) else _BUSY
+        return QUIET if self.is_idle() and not _at_work(fleet) else _BUSY
 
-    def hurry(self) -> None:
+    def burst(self) -> None:
         """Something has begun to run: its processes are to be seen while they live. Many that begin at once are one reason to hurry."""
         if self._clock.now() - self._hurried >= QUIET:
             self._hurried = self._clock.now()
@@ -59,7 +59,9 @@ class Pace:
 async def _happens(event: asyncio.Event, within: float) -> bool:
     """Whether an event is set before so many seconds are over."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(within):  # not `wait_for`: before Python 3.12 that one may swallow a cancellation
+        async with asyncio.timeout(
+            within
+        ):  # not `wait_for`: before Python 3.12 that one may swallow a cancellation
             await event.wait()
     return event.is_set()
 
@@ -67,6 +69,8 @@ async def _happens(event: asyncio.Event, within: float) -> bool:
 def _at_work(fleet: Fleet) -> bool:
     """Whether some process has a thread loaded whose turn is open."""
     loaded = set(fleet.locks.holders) if fleet.locks else set()
-    loaded |= {thread for p in fleet.processes.values() for path in p.rollouts if (thread := thread_id(Path(path)))}
+    loaded |= {
+        thread for p in fleet.processes.values() for path in p.rollouts if (thread := thread_id(Path(path)))
+    }
     turns = (fleet.threads[thread].turn for thread in loaded if thread in fleet.threads)
     return any(turn is not None and turn.ended_at is None for turn in turns)

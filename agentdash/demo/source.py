@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event
 from agentdash.model.fleet import Fleet
-from agentdash.model.source import Board, Emit
+from agentdash.model.source import Emit, FleetChannel
 
 
 class Script:
@@ -26,14 +26,14 @@ class Script:
         self._times = [e.at for e in self._events]
         self._clock = clock
 
-    async def look(self, fleet: Fleet) -> Sequence[Event]:
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """Everything up to now."""
         del fleet
         return self._events[: bisect_right(self._times, self._clock.now())]
 
-    async def run(self, emit: Emit, board: Board) -> None:
+    async def run(self, emit: Emit, channel: FleetChannel) -> None:
         """Says what is due, then waits for the next; ends with the last event."""
-        del board
+        del channel
         said = 0
         while said < len(self._events):
             due = bisect_right(self._times, self._clock.now())

@@ -11,12 +11,12 @@ from contextlib import suppress
 from itertools import count
 from typing import Final
 
-from agentdash.engine.latest import Latest
-from agentdash.engine.reduce.fleet import fold
-from agentdash.engine.snapshot import STALLED_AFTER, Memo, picture
+from agentdash.engine.latest import LatestValue
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import STALLED_AFTER_S, WorkerCache, build_snapshot
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, ScreenRead, SessionSeen, SourceSeen, StatusPushed, TurnEnded
-from agentdash.model.fleet import Fleet, Known
+from agentdash.model.fleet import Fleet, FleetReplaced
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Source
 from agentdash.model.worker import Snapshot
@@ -48,25 +48,25 @@ class Hub:
         sources: Sequence[Source],
         clock: Clock,
         *,
-        stalled_after: float = STALLED_AFTER,
+        stalled_after: float = STALLED_AFTER_S,
         observer: Callable[[Sequence[Event]], None] | None = None,
     ) -> None:
         self._sources, self._clock = sources, clock
         self._stalled_after, self._observer = stalled_after, observer
         self._pending: list[Event] = []
         self._news, self._urgent = asyncio.Event(), asyncio.Event()
-        self._memo = Memo()
+        self._memo = WorkerCache()
         self._due: float | None = None
         """When the newest picture will be another one by itself."""
         self._health: dict[str, tuple[bool, str]] = {}
         """What each source said last of itself."""
-        self._board = Latest(Fleet())
-        self._shown: Latest[Snapshot | None] = Latest(None)
+        self._channel = LatestValue(Fleet())
+        self._shown: LatestValue[Snapshot | None] = LatestValue(None)
 
     @property
     def fleet(self) -> Fleet:
         """All that is known."""
-        return self._board.value
+        return self._channel.value
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -85,10 +85,10 @@ class Hub:
         """Asks every source once and judges what they said."""
         for source in self._sources:
             try:
-                self._board.value = _after(self.fleet, await source.look(self.fleet))
+                self._channel.value = _after(self.fleet, await source.poll(self.fleet))
             except Exception as error:  # a broken source must not take the others' facts away
-                self._board.value = fold(self.fleet, [_failed(source, error, self._clock.now())])
-        return self._picture()
+                self._channel.value = reduce(self.fleet, [_failed(source, error, self._clock.now())])
+        return self._build_snapshot()
 
     async def run(self) -> None:
         """Runs the sources and draws snapshots until cancelled."""
@@ -101,18 +101,21 @@ class Hub:
         """Snapshots as they come; whoever is slow gets the newest and misses those between."""
         last: Snapshot | None = None
         while True:
-            if (last := await self._shown.other_than(last)) is not None:
+            if (last := await self._shown.wait_for_change(last)) is not None:
                 yield last
 
-    def _picture(self) -> Snapshot:
-        return picture(self.fleet, self._clock.now(), self._memo, self._stalled_after)
+    def _build_snapshot(self) -> Snapshot:
+        return build_snapshot(self.fleet, self._clock.now(), self._memo, self._stalled_after)
 
     async def _something(self) -> None:
         """Returns at the next news, or when the picture will change by itself."""
         if self._due is None:
             await self._news.wait()
             return
-        news, due = asyncio.ensure_future(self._news.wait()), asyncio.ensure_future(self._clock.sleep_until(self._due))
+        news, due = (
+            asyncio.ensure_future(self._news.wait()),
+            asyncio.ensure_future(self._clock.sleep_until(self._due)),
+        )
         try:
             await asyncio.wait((news, due), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -130,7 +133,7 @@ class Hub:
         """Runs a source; one that fails says so and is started again, later each time."""
         for attempt in count():
             try:
-                await source.run(self.emit, self._board)
+                await source.run(self.emit, self._channel)
             except Exception as error:  # shown as the source's health; the others go on
                 self.emit([_failed(source, error, self._clock.now())])
                 await asyncio.sleep(_RETRY[min(attempt, len(_RETRY) - 1)])
@@ -146,12 +149,15 @@ class Hub:
             self._urgent.clear()
             while self._pending:
                 part, self._pending = self._pending[:_SLICE], self._pending[_SLICE:]
-                self._board.value = _after(self.fleet, part)
+                self._channel.value = _after(self.fleet, part)
                 if self._observer is not None:
                     self._observer(part)
                 await asyncio.sleep(0)
-            snapshot = self._picture()
-            changed = self.snapshot is None or (snapshot.workers, snapshot.sources) != (self.snapshot.workers, self.snapshot.sources)
+            snapshot = self._build_snapshot()
+            changed = self.snapshot is None or (snapshot.workers, snapshot.sources) != (
+                self.snapshot.workers,
+                self.snapshot.sources,
+            )
             self._due = snapshot.due
             if changed:
                 self._shown.value = snapshot
@@ -167,10 +173,12 @@ class Hub:
 def _after(fleet: Fleet, events: Sequence[Event]) -> Fleet:
     """What is known after these events."""
     for i in range(len(events) - 1, -1, -1):
-        if isinstance(known := events[i], Known):
-            return fold(known.fleet, events[i + 1 :])
-    return fold(fleet, events)
+        if isinstance(known := events[i], FleetReplaced):
+            return reduce(known.fleet, events[i + 1 :])
+    return reduce(fleet, events)
 
 
 def _failed(source: Source, error: Exception, at: float) -> SourceSeen:
-    return SourceSeen(at=at, name=source.name, ok=False, detail=clean_line(f"{type(error).__name__}: {error}", 200))
+    return SourceSeen(
+        at=at, name=source.name, ok=False, detail=clean_line(f"{type(error).__name__}: {error}", 200)
+    )

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Latest(Generic[T]):
+class LatestValue(Generic[T]):
     """The newest of something, for who reads it and for who waits for the next."""
 
     def __init__(self, value: T) -> None:
@@ -26,7 +26,7 @@ class Latest(Generic[T]):
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def other_than(self, value: T) -> T:
+    async def wait_for_change(self, value: T) -> T:
         """What there is, as soon as that is something else. Whoever is slow misses what was between."""
         while self._value is value:
             await self._changed.wait()

@@ -13,7 +13,7 @@ from agentdash.model.worker import Snapshot, Worker
 _TEXT = 160
 
 
-class Notice(msgspec.Struct, frozen=True):
+class Notification(msgspec.Struct, frozen=True):
     """One thing to tell."""
 
     worker: str
@@ -23,7 +23,7 @@ class Notice(msgspec.Struct, frozen=True):
     text: str
 
 
-class Told(msgspec.Struct, frozen=True):
+class NotificationState(msgspec.Struct, frozen=True):
     """What has been told so far."""
 
     since: float | None = None
@@ -34,7 +34,9 @@ class Told(msgspec.Struct, frozen=True):
     """When each was spoken of last."""
 
 
-def notices(told: Told, snapshot: Snapshot, wanted: Collection[State], pause: float) -> tuple[Told, tuple[Notice, ...]]:
+def next_notifications(
+    told: NotificationState, snapshot: Snapshot, wanted: Collection[State], pause: float
+) -> tuple[NotificationState, tuple[Notification, ...]]:
     """What to tell of a snapshot, and what has been told then.
 
     A worker is spoken of when it enters one of the wanted states, once in `pause` seconds at most; not for what it was in already when
@@ -46,28 +48,38 @@ def notices(told: Told, snapshot: Snapshot, wanted: Collection[State], pause: fl
     """
     since = snapshot.at if told.since is None else told.since
     spoken = {worker: at for worker, at in told.spoken.items() if snapshot.at - at < pause}
-    found = [worker for worker in snapshot.workers if _is_news(worker, told, since, wanted) and worker.id not in spoken]
+    found = [
+        worker
+        for worker in snapshot.workers
+        if _is_news(worker, told, since, wanted) and worker.id not in spoken
+    ]
     spoken |= {worker.id: snapshot.at for worker in found}
-    return Told(since, {worker.id: worker.state for worker in snapshot.workers}, spoken), tuple(map(_notice, found))
-
-
-def _is_news(worker: Worker, told: Told, since: float, wanted: Collection[State]) -> bool:
-    return worker.state in wanted and told.states.get(worker.id) != worker.state and (worker.judged.since or 0.0) >= since
-
-
-def _notice(worker: Worker) -> Notice:
-    return Notice(
-        worker.id,
-        worker.state,
-        clean_line(f"{worker.name}: {worker.state.replace('-', ' ')}", _TEXT),
-        clean_line(worker.judged.why, _TEXT),
+    return NotificationState(since, {worker.id: worker.state for worker in snapshot.workers}, spoken), tuple(
+        map(_notice, found)
     )
 
 
-def together(said: Iterable[Notice]) -> Notice | None:
+def _is_news(worker: Worker, told: NotificationState, since: float, wanted: Collection[State]) -> bool:
+    return (
+        worker.state in wanted
+        and told.states.get(worker.id) != worker.state
+        and (worker.assessment.since or 0.0) >= since
+    )
+
+
+def _notice(worker: Worker) -> Notification:
+    return Notification(
+        worker.id,
+        worker.state,
+        clean_line(f"{worker.name}: {worker.state.replace('-', ' ')}", _TEXT),
+        clean_line(worker.assessment.why, _TEXT),
+    )
+
+
+def together(said: Iterable[Notification]) -> Notification | None:
     """Several notices as one: nobody wants ten at once."""
     said = tuple(said)
     if len(said) < 2:
         return said[0] if said else None
     names = ", ".join(notice.title.partition(":")[0] for notice in said)
-    return Notice("", said[0].state, f"{len(said)} workers need you", clean_line(names, _TEXT))
+    return Notification("", said[0].state, f"{len(said)} workers need you", clean_line(names, _TEXT))

@@ -22,7 +22,15 @@ CallKind = Literal["command", "poll", "patch", "question", "permission", "spawn"
 """What a tool call is for. `poll` reads from a command that is still running; `wait` waits for child threads."""
 
 Outcome = Literal[
-    "ended", "running", "refused-by-user", "refused-by-policy", "refused-by-approval", "denied", "aborted", "timed-out", "failed"
+    "ended",
+    "running",
+    "refused-by-user",
+    "refused-by-policy",
+    "refused-by-approval",
+    "denied",
+    "aborted",
+    "timed-out",
+    "failed",
 ]
 """How a call ended. `running`: it returned to the model while its process lives on. `denied`: Codex itself called the failure a
 sandbox denial. `failed`: it could not be carried out at all."""
@@ -142,7 +150,7 @@ class ChildSpawned(ThreadEvent, frozen=True, kw_only=True, tag="child-spawned"):
     nickname: str | None = None
 
 
-class Said(ThreadEvent, frozen=True, kw_only=True, tag="said"):
+class MessageLogged(ThreadEvent, frozen=True, kw_only=True, tag="said"):
     """A message of the user or of the model."""
 
     who: Literal["user", "agent"]
@@ -217,7 +225,7 @@ class FileSeen(ThreadEvent, frozen=True, kw_only=True, tag="file-seen"):
     """Why it cannot be read, where it cannot."""
 
 
-class LinesLeftOut(ThreadEvent, frozen=True, kw_only=True, tag="lines-left-out"):
+class FileGapSkipped(ThreadEvent, frozen=True, kw_only=True, tag="lines-left-out"):
     """A gap was left in a large file: what was open before it may have ended in it."""
 
 
@@ -361,14 +369,14 @@ AnyEvent = (
     | CallStarted
     | CallEnded
     | ChildSpawned
-    | Said
+    | MessageLogged
     | TokensCounted
     | ThreadNamed
     | ViolationLogged
     | TroubleLogged
     | LineSkipped
     | FileSeen
-    | LinesLeftOut
+    | FileGapSkipped
     | FileReset
     | FileGone
     | LocksSeen

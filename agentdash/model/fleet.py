@@ -21,7 +21,7 @@ from agentdash.model.events import (
     TroubleLogged,
     ViolationLogged,
 )
-from agentdash.model.links import Kinship
+from agentdash.model.links import FleetLinks
 from agentdash.model.mounts import Mount
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
@@ -111,7 +111,7 @@ class Applied(msgspec.Struct, frozen=True, omit_defaults=True):
     """The policy in the launcher's arguments; None where there is none, or it cannot be read."""
 
 
-class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
+class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
     """What commands of a thread were seen to have, under one policy. Equal sightings are one, counted."""
 
     source: Literal["output", "environment"]
@@ -132,7 +132,7 @@ class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the process is in another network namespace than its Codex; None: not known."""
     mediated: bool = False
     """Whether it was given Codex's proxy (`CODEX_NETWORK_PROXY_ACTIVE`), which answers for the network in its namespace."""
-    boxed: bool | None = None
+    sandboxed: bool | None = None
     """Whether the kernel restricts it more than its Codex (seccomp, no_new_privs, namespaces); None: not known."""
     nested: bool = False
     """Whether its Codex itself runs inside of a sandbox that a launcher above it built."""
@@ -235,7 +235,7 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     """The newest part of the timeline, oldest first; bounded."""
     children: tuple[str, ...] = ()
     tokens: Tokens = Tokens()
-    sightings: tuple[Sighting, ...] = ()
+    observations: tuple[SandboxObservation, ...] = ()
     tmux: tuple[str, ...] = ()
     """The newest few calls that ask a tmux server to run something."""
     escapes: tuple[Escape, ...] = ()
@@ -272,7 +272,7 @@ class Locks(msgspec.Struct, frozen=True):
     readable: bool
 
 
-class Tenant(msgspec.Struct, frozen=True):
+class PaneOccupant(msgspec.Struct, frozen=True):
     """The worker CLI last seen in a pane; kept when it is gone, so that the pane can say who left."""
 
     agent: str
@@ -295,7 +295,7 @@ class Trouble(msgspec.Struct, frozen=True):
     """Since when the screen shows work again; it may be a frame between two attempts."""
 
 
-class Spell(msgspec.Struct, frozen=True, omit_defaults=True):
+class StatePeriod(msgspec.Struct, frozen=True, omit_defaults=True):
     """A time that a worker spent in one state."""
 
     state: str
@@ -309,7 +309,7 @@ class Spell(msgspec.Struct, frozen=True, omit_defaults=True):
 class History(msgspec.Struct, frozen=True, omit_defaults=True):
     """The states that a worker has been in, oldest first; bounded."""
 
-    spells: tuple[Spell, ...] = ()
+    periods: tuple[StatePeriod, ...] = ()
     thread: Thread | None = None
     """The thread as it was judged last, if nothing but its file says anything of it: until that changes, nothing does."""
 
@@ -324,9 +324,9 @@ class Fleet(msgspec.Struct, frozen=True):
     """What the newest screens that decide anything were read as."""
     pushed: dict[str, StatusPushed] = {}
     """What Codex's own feed said last of a thread."""
-    sighted: frozenset[ProcessKey] = frozenset()
+    observed: frozenset[ProcessKey] = frozenset()
     """Processes whose sandbox has been added to their thread's sightings."""
-    tenants: dict[PaneKey, Tenant] = {}
+    occupants: dict[PaneKey, PaneOccupant] = {}
     locks: Locks | None = None
     """None where nobody looked."""
     processes_at: float | None = None
@@ -337,7 +337,7 @@ class Fleet(msgspec.Struct, frozen=True):
     """Mount tables by the inode of their namespace (`Kernel.mnt`), of those that processes live in and agentdash does not."""
     state_paths: dict[ProcessKey, tuple[PathAccess, ...]] = {}
     """Which of its state paths a worker CLI in a sandbox may write."""
-    kin: Kinship = Kinship()
+    links: FleetLinks = FleetLinks()
     """What belonged together when processes were last looked at."""
     busy: dict[ProcessKey, float] = {}
     """When the CPU or I/O of a process last moved."""
@@ -354,7 +354,7 @@ class Fleet(msgspec.Struct, frozen=True):
         return self.host.kernel if self.host else None
 
 
-class Known(Event, frozen=True, kw_only=True, tag="known"):
+class FleetReplaced(Event, frozen=True, kw_only=True, tag="known"):
     """All that is known, at once: what a source says that can go to any time. It takes the place of everything said before."""
 
     fleet: Fleet

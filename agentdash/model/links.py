@@ -8,7 +8,7 @@ from agentdash.model.pane import PaneKey
 from agentdash.model.process import Process, ProcessKey
 
 
-class Owned(msgspec.Struct, frozen=True):
+class ThreadOwner(msgspec.Struct, frozen=True):
     """A thread's owner."""
 
     pid: int
@@ -17,7 +17,7 @@ class Owned(msgspec.Struct, frozen=True):
     """Its process, where that is among the tracked ones."""
 
 
-class Placed(msgspec.Struct, frozen=True):
+class ThreadPane(msgspec.Struct, frozen=True):
     """A thread's pane."""
 
     key: PaneKey
@@ -26,15 +26,15 @@ class Placed(msgspec.Struct, frozen=True):
     """Whether the Codex in the pane is the thread's own: a TUI may only show a thread of a daemon's."""
 
 
-class Kinship(msgspec.Struct, frozen=True):
+class FleetLinks(msgspec.Struct, frozen=True):
     """All ties of a fleet at one moment."""
 
-    owners: dict[str, Owned] = {}
+    owners: dict[str, ThreadOwner] = {}
     orphans: dict[str, float] = {}
     """Threads whose owner was seen to have ended, and when (unix seconds); until somebody else takes one up."""
     commands: dict[str, tuple[Process, ...]] = {}
     """Live processes that are commands of a thread."""
-    panes: dict[str, Placed] = {}
+    panes: dict[str, ThreadPane] = {}
     below: dict[PaneKey, tuple[Process, ...]] = {}
     """Live processes below each pane, outermost first."""
     parents: dict[str, str] = {}

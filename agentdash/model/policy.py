@@ -99,7 +99,11 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
                 continue
             # of two entries for the same path the stricter one counts
             candidate = (depth, rule.access == "write")
-            if best is None or candidate[0] > best[0] or (candidate[0] == best[0] and best[1] and not candidate[1]):
+            if (
+                best is None
+                or candidate[0] > best[0]
+                or (candidate[0] == best[0] and best[1] and not candidate[1])
+            ):
                 best = candidate
         return best is not None and best[1]
 
@@ -109,7 +113,13 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def brief(self) -> str:
         """`full`, `read net-`, `ws net-`, `ws net+` ...: the policy in a table cell."""
-        name = {"read-only": "read", "workspace": "ws", "unrestricted": "full", "custom": "custom", "unknown": "?"}[self.filesystem]
+        name = {
+            "read-only": "read",
+            "workspace": "ws",
+            "unrestricted": "full",
+            "custom": "custom",
+            "unknown": "?",
+        }[self.filesystem]
         net = {"off": " net-", "on": " net+", "mediated": " net~", "unknown": " net?"}[self.network]
         return name if name == "full" and self.network is Network.ON else name + net
 

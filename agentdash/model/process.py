@@ -44,7 +44,11 @@ class Kernel(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def apart_from(self, other: Kernel) -> tuple[Namespace, ...]:
         """The namespaces that it is known not to share with another process (agentdash, a tmux server)."""
-        return tuple(kind for kind in NAMESPACES if None not in (a := getattr(self, kind), b := getattr(other, kind)) and a != b)
+        return tuple(
+            kind
+            for kind in NAMESPACES
+            if None not in (a := getattr(self, kind), b := getattr(other, kind)) and a != b
+        )
 
 
 class Launcher(msgspec.Struct, frozen=True, omit_defaults=True):

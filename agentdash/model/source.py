@@ -12,7 +12,7 @@ Emit = Callable[[Sequence[Event]], None]
 """Hand events to the engine."""
 
 
-class Board(Protocol):
+class FleetChannel(Protocol):
     """The newest fleet, readable by sources."""
 
     @property
@@ -20,7 +20,7 @@ class Board(Protocol):
         """Return the newest fleet."""
         ...
 
-    async def other_than(self, value: Fleet) -> Fleet:
+    async def wait_for_change(self, value: Fleet) -> Fleet:
         """Return the newest fleet as soon as it is not `value`."""
         ...
 
@@ -30,10 +30,10 @@ class Source(Protocol):
 
     name: str
 
-    async def look(self, fleet: Fleet) -> Sequence[Event]:
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """One pass: everything that there is to say now."""
         ...
 
-    async def run(self, emit: Emit, board: Board) -> None:
+    async def run(self, emit: Emit, channel: FleetChannel) -> None:
         """Says what happens, until cancelled."""
         ...

@@ -64,7 +64,9 @@ class PathAccess(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def access_of(row: StatePath, path: str, access: Access) -> PathAccess:
     """What there is to say of a state path, once it is known where it is and who may write it."""
-    return PathAccess(path, row.what, access, row.needed == "always" or (row.needed == "at-first" and access.missing))
+    return PathAccess(
+        path, row.what, access, row.needed == "always" or (row.needed == "at-first" and access.missing)
+    )
 
 
 def place(path: str, env: Mapping[str, str], cwd: str | None = None) -> str | None:

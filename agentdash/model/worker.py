@@ -11,14 +11,14 @@ import msgspec
 
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, Verdict
-from agentdash.model.fleet import Call, Moment, PolicyPeriod, Source, Spell, Tokens
+from agentdash.model.fleet import Call, Moment, PolicyPeriod, Source, StatePeriod, Tokens
 from agentdash.model.pane import Pane
 from agentdash.model.policy import Policy
 from agentdash.model.state_paths import Installed
 from agentdash.model.states import State, bucket
 
 
-class Judged(msgspec.Struct, frozen=True, omit_defaults=True):
+class Assessment(msgspec.Struct, frozen=True, omit_defaults=True):
     """A state, since when, why, and on what it rests."""
 
     state: State
@@ -81,7 +81,7 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: Literal["codex-thread", "pane"]
     name: str
     agent: Agent
-    judged: Judged
+    assessment: Assessment
     parent: str | None = None
     children: tuple[str, ...] = ()
     depth: int = 0
@@ -106,7 +106,7 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     turns: int = 0
     notes: tuple[str, ...] = ()
     """What is known to be missing: `read head and tail only`, `3 lines skipped`."""
-    history: tuple[Spell, ...] = ()
+    history: tuple[StatePeriod, ...] = ()
     """The states it has been in, oldest first, the present one last."""
     stalled: float | None = None
     """Of one that runs: since when it has given no sign of life, neither output nor CPU nor I/O; None: it gives some, or has not been
@@ -115,7 +115,7 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def state(self) -> State:
         """What it is doing."""
-        return self.judged.state
+        return self.assessment.state
 
     @property
     def mismatch(self) -> bool:
@@ -124,7 +124,9 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def is_called(self, name: str) -> bool:
         """Whether this is its id, its name, or its pane (`%4`, or with the server it is on)."""
-        return name in (self.id, self.name) or (self.pane is not None and name in (self.pane.key.id, str(self.pane.key)))
+        return name in (self.id, self.name) or (
+            self.pane is not None and name in (self.pane.key.id, str(self.pane.key))
+        )
 
 
 class Snapshot(msgspec.Struct, frozen=True):

@@ -33,7 +33,9 @@ class VirtualClock:
         """Virtual unix seconds."""
         return self._base if self._paused else self._base + (time.monotonic() - self._real) * self._speed
 
-    def set(self, *, now: float | None = None, speed: float | None = None, paused: bool | None = None) -> None:
+    def set(
+        self, *, now: float | None = None, speed: float | None = None, paused: bool | None = None
+    ) -> None:
         """Changes what is given and wakes whoever sleeps."""
         self._base = self.now() if now is None else now
         self._real = time.monotonic()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pickle
 from typing import Final
 
-from agentdash.engine.reduce.fleet import fold
+from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.events import LocksSeen, ProcessesCounted
 from agentdash.model.fleet import Fleet
-from agentdash.replay.streams import Beat, Tape
+from agentdash.replay.streams import MergedStream, Step
 
 _AFTER: Final = 5.0
 """Seconds after its last line at which a session that nobody holds is looked at once more: enough for its turn to count as left."""
@@ -21,7 +21,7 @@ class Cursor:
         tape: from its beginning.
     """
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape: MergedStream) -> None:
         self.tape = tape
         self.fleet = Fleet()
         """All that is known here."""
@@ -34,11 +34,11 @@ class Cursor:
         self.closed = False
         """Whether it is known that nothing will come any more."""
 
-    def advance(self) -> Beat | None:
+    def advance(self) -> Step | None:
         """One beat further; None at the end of what has been written."""
         beat = self.tape.next()
         if beat is not None:
-            self.fleet = fold(self.fleet, beat.events)
+            self.fleet = reduce(self.fleet, beat.events)
             self.number += 1
             self.at = beat.at
         return beat
@@ -46,7 +46,9 @@ class Cursor:
     def close(self) -> None:
         """One look after the end: nobody holds these files any more, and a turn without an end was left."""
         self.at += _AFTER
-        self.fleet = fold(self.fleet, [LocksSeen(at=self.at, holders={}, readable=True), ProcessesCounted(at=self.at)])
+        self.fleet = reduce(
+            self.fleet, [LocksSeen(at=self.at, holders={}, readable=True), ProcessesCounted(at=self.at)]
+        )
         self.closed = True
 
     def freeze(self) -> bytes:

@@ -45,13 +45,23 @@ def find_family(home: CodexHome, target: str) -> Family:
     path = Path(target).absolute()
     if path.is_file():
         if (thread := thread_id(path)) is None:
-            raise LookupError(f"{clean_line(target)!r} is not the name of a rollout (rollout-TIME-UUID.jsonl or .jsonl.zst)")
+            raise LookupError(
+                f"{clean_line(target)!r} is not the name of a rollout (rollout-TIME-UUID.jsonl or .jsonl.zst)"
+            )
         at_home = any(path.is_relative_to(root.absolute()) for root in home.roots)
-        near = home.rollouts() if at_home else (p for p in sorted(path.parent.iterdir(), reverse=True) if thread_id(p))
+        near = (
+            home.rollouts()
+            if at_home
+            else (p for p in sorted(path.parent.iterdir(), reverse=True) if thread_id(p))
+        )
         return Family(thread, _relatives(path, near), home if at_home else None)
-    found = [p for p in home.rollouts() if len(target) >= _SHORTEST and (thread_id(p) or "").startswith(target)]
+    found = [
+        p for p in home.rollouts() if len(target) >= _SHORTEST and (thread_id(p) or "").startswith(target)
+    ]
     if not found:
-        raise LookupError(f"{clean_line(target)!r} is no rollout, and no thread of {clean_line(str(home.root))}")
+        raise LookupError(
+            f"{clean_line(target)!r} is no rollout, and no thread of {clean_line(str(home.root))}"
+        )
     if len(found) > 1:
         raise LookupError(f"{clean_line(target)!r} is the beginning of {len(found)} threads")
     return Family(thread_id(found[0]) or "", _relatives(found[0], home.rollouts()), home)
@@ -62,7 +72,9 @@ def _relatives(path: Path, near: Iterable[Path]) -> tuple[Path, ...]:
     begun = {p: begun_at(p) or 0.0 for p in (*near, path)}
     known = {thread_id(p) or "": p for p in begun} | {thread_id(path) or "": path}
     root, seen = path, {path}
-    while (above := next((known[t] for t in _links(root) if t in known), None)) is not None and above not in seen:
+    while (
+        above := next((known[t] for t in _links(root) if t in known), None)
+    ) is not None and above not in seen:
         root = above
         seen.add(root)
     newest_first = sorted(known.values(), key=lambda p: begun[p], reverse=True)

@@ -19,7 +19,7 @@ from typing import Final
 from agentdash.model.sanitize import clean_line
 from agentdash.replay.cursor import Cursor, thaw
 from agentdash.replay.markers import Mark, Marker
-from agentdash.replay.streams import Tape
+from agentdash.replay.streams import MergedStream
 
 _APART: Final = 0.025
 """Seconds of work between two checkpoints, so that any beat is as near as that."""
@@ -42,7 +42,9 @@ class Index:
         is_open: whether more may yet be written, given the time of the newest beat. Asked when everything has been read.
     """
 
-    def __init__(self, tape: Callable[[], Tape], size: int, gap: float, is_open: Callable[[float], bool]) -> None:
+    def __init__(
+        self, tape: Callable[[], MergedStream], size: int, gap: float, is_open: Callable[[float], bool]
+    ) -> None:
         self._cursor = Cursor(tape())
         self._size, self._gap, self._is_open = size, gap, is_open
         self._marker = Marker()
@@ -159,7 +161,9 @@ class Index:
         if not known or number < 1:
             return 0.0
         total = self.played[known - 1]
-        return self.share * (self.played[min(number, known) - 1] / total if total else min(number, known) / known)
+        return self.share * (
+            self.played[min(number, known) - 1] / total if total else min(number, known) / known
+        )
 
     def number_of(self, share: float) -> int | None:
         """The place that is there; None where nothing has been read yet."""

@@ -17,14 +17,14 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.home import begun_at
 from agentdash.agents.codex.launcher_policy import read_launcher
-from agentdash.engine.reduce.fleet import fold
+from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.pane import PaneKey
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.replay.family import Family
-from agentdash.replay.streams import Strand
+from agentdash.replay.streams import FileStream
 from agentdash.store.journal import HEADER, LINE, NAME, RECORDED, ProcessWorked, ScreenChanged, known
 
 _STEERS: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[bfrtu]")
@@ -57,7 +57,9 @@ class Part(NamedTuple):
 def parts(folder: Path) -> Iterator[Part]:
     """The journals in a folder, oldest recording first. What cannot be read is left out."""
     try:
-        found = sorted((m[1], int(m[3]), m[2], path) for path in folder.iterdir() if (m := NAME.fullmatch(path.name)))
+        found = sorted(
+            (m[1], int(m[3]), m[2], path) for path in folder.iterdir() if (m := NAME.fullmatch(path.name))
+        )
     except OSError:
         return
     for recording, number, stamp, path in found:
@@ -94,12 +96,14 @@ def overlapping(folder: Path, since: float, until: float, now: float) -> list[tu
             before = part.number - 1 if part is not wanted[0] else None
             follows = any(other.number == before for other in wanted)
             lines, torn = _measure(part.path) if ends else (None, False)
-            chosen.append((part.path, JournalReader(since, until, follows=follows, last_line=lines, torn=torn)))
+            chosen.append(
+                (part.path, JournalReader(since, until, follows=follows, last_line=lines, torn=torn))
+            )
         since = max(since, end)
     return chosen
 
 
-def strands(folder: Path, family: Family, now: float) -> Callable[[], list[Strand]]:
+def journal_streams(folder: Path, family: Family, now: float) -> Callable[[], list[FileStream]]:
     """Makes what was recorded while a family was at work, as strands of its tape.
 
     Args:
@@ -109,7 +113,7 @@ def strands(folder: Path, family: Family, now: float) -> Callable[[], list[Stran
     written = max((path.stat().st_mtime for path in family.paths if path.exists()), default=0.0)
     begun = min(filter(None, map(begun_at, family.paths)), default=0.0)
     chosen = overlapping(folder, begun, inf if now - written < _LIVELY else written + _AFTERWARDS, now)
-    return lambda: [Strand(path, deepcopy(reader), begun=begun) for path, reader in chosen]
+    return lambda: [FileStream(path, deepcopy(reader), begun=begun) for path, reader in chosen]
 
 
 def _measure(path: Path) -> tuple[int, bool]:
@@ -132,7 +136,15 @@ class JournalReader:
         torn: whether something that is no whole line comes behind that.
     """
 
-    def __init__(self, since: float, until: float, *, follows: bool = False, last_line: int | None = None, torn: bool = False) -> None:
+    def __init__(
+        self,
+        since: float,
+        until: float,
+        *,
+        follows: bool = False,
+        last_line: int | None = None,
+        torn: bool = False,
+    ) -> None:
         self._since, self._until, self._follows = since, until, follows
         self._last_line, self._torn = last_line, torn
         self._before: Fleet | None = None if follows else Fleet()
@@ -182,8 +194,14 @@ class JournalReader:
             return e.PaneDrawn(at=event.at, key=event.key, screen=tuple(screen))
         if isinstance(event, ProcessWorked):
             process = self._processes.get(event.key)
-            return e.ProcessSeen(at=event.at, process=replace(process, cpu=event.cpu, io=event.io)) if process else None
-        if isinstance(event, e.ProcessSeen) and event.process.launcher is None:  # 0.1.0 recorded arguments alone
+            return (
+                e.ProcessSeen(at=event.at, process=replace(process, cpu=event.cpu, io=event.io))
+                if process
+                else None
+            )
+        if (
+            isinstance(event, e.ProcessSeen) and event.process.launcher is None
+        ):  # 0.1.0 recorded arguments alone
             launcher = read_launcher(event.process.name, event.process.argv)
             return replace(event, process=replace(event.process, launcher=launcher)) if launcher else event
         return event if isinstance(event, RECORDED) else None
@@ -210,7 +228,7 @@ class JournalReader:
         if self._follows and number <= self._known:
             return []
         if self._before is not None and (event.at < self._since or number <= self._known):
-            self._before = fold(self._before, (event,))
+            self._before = reduce(self._before, (event,))
             return []
         return self._told_all([event])
 
@@ -235,7 +253,15 @@ class JournalReader:
                 ended.append(e.ProcessGone(at=at, key=there))
             elif there != SOURCE:
                 ended.append(e.SourceSeen(at=at, name=there, ok=False, detail="not recorded any more"))
-        return [*ended, e.LocksSeen(at=at, holders={}, readable=False), e.SourceSeen(at=at, name=SOURCE, ok=False, detail=why)]
+        return [
+            *ended,
+            e.LocksSeen(at=at, holders={}, readable=False),
+            e.SourceSeen(at=at, name=SOURCE, ok=False, detail=why),
+        ]
 
     def _not_understood(self) -> str:
-        return f"{self._foreign} lines of it are not understood" if self._foreign != 1 else "a line of it is not understood"
+        return (
+            f"{self._foreign} lines of it are not understood"
+            if self._foreign != 1
+            else "a line of it is not understood"
+        )

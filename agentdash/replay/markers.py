@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import IntFlag
 from typing import Final
 
-from agentdash.engine.snapshot import Memo, picture
+from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet, Thread
 from agentdash.model.states import State
@@ -42,7 +42,7 @@ class Marker:
     """Marks beats, one after the other."""
 
     def __init__(self) -> None:
-        self._memo = Memo()
+        self._memo = WorkerCache()
         self._known: dict[str, tuple[State, frozenset[str]]] = {}
         """State and kinds of findings of each worker, as judged last."""
 
@@ -70,17 +70,19 @@ class Marker:
 
     def _tells(self, event: e.ThreadEvent, was: Thread, now: Thread) -> bool:
         """Whether it may change a state or a finding. Judging costs more than all the rest, and most beats change neither."""
-        if isinstance(event, (e.TurnStarted, e.TurnEnded, e.Said, e.FileSeen, e.FileReset)):
+        if isinstance(event, (e.TurnStarted, e.TurnEnded, e.MessageLogged, e.FileSeen, e.FileReset)):
             return True
         if self._known.get(now.id, (None,))[0] is not State.RUNNING:
             return True
-        if isinstance(event, e.CallStarted) and (event.escalation or event.kind in ("question", "permission")):
+        if isinstance(event, e.CallStarted) and (
+            event.escalation or event.kind in ("question", "permission")
+        ):
             return True
-        return len(now.sightings) != len(was.sightings) or now.policies is not was.policies
+        return len(now.observations) != len(was.observations) or now.policies is not was.policies
 
     def _judge(self, fleet: Fleet, at: float) -> int:
         found = 0
-        for worker in picture(fleet, at, self._memo).workers:
+        for worker in build_snapshot(fleet, at, self._memo).workers:
             state, kinds = worker.state, frozenset(finding.kind for finding in worker.sandbox.findings)
             old_state, old_kinds = self._known.get(worker.id, (None, frozenset[str]()))
             self._known[worker.id] = state, kinds
@@ -94,7 +96,7 @@ class Marker:
 def _marks(event: e.ThreadEvent, was: Thread, now: Thread) -> int:
     turn = Mark.TURN if now.turns > was.turns else 0
     match event:
-        case e.ThreadStarted() | e.TurnStarted() | e.Said() | e.ChildSpawned():
+        case e.ThreadStarted() | e.TurnStarted() | e.MessageLogged() | e.ChildSpawned():
             return Mark.STEP | turn
         case e.TurnEnded():
             return Mark.STEP | (Mark.FAILURE if event.error else 0)

@@ -12,15 +12,15 @@ from typing import Final
 
 from agentdash.agents.codex.home import locks, thread_id
 from agentdash.model.events import Event
-from agentdash.model.fleet import Fleet, Known
-from agentdash.model.source import Board, Emit
+from agentdash.model.fleet import Fleet, FleetReplaced
+from agentdash.model.source import Emit, FleetChannel
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family
 from agentdash.replay.index import Index
 from agentdash.replay.markers import Mark
 from agentdash.replay.skim import last_time, skim, time_at
-from agentdash.replay.streams import Strand, Tape, family_tape
+from agentdash.replay.streams import FileStream, MergedStream, family_stream
 from agentdash.replay.time_input import moment
 
 SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, math.inf)
@@ -60,7 +60,7 @@ class Player:
         *,
         gap: float = GAP,
         speed: float = 1.0,
-        more: Callable[[], Sequence[Strand]] = tuple,
+        more: Callable[[], Sequence[FileStream]] = tuple,
     ) -> None:
         self._family, self._clock, self._more = family, clock, more
         self._paths = [*family.paths, *(strand.path for strand in more())]
@@ -112,14 +112,14 @@ class Player:
 
     # ---------------------------------------------------------------- a source
 
-    async def look(self, fleet: Fleet) -> Sequence[Event]:
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """What is known where it is."""
         del fleet
-        return [Known(at=self._cursor.at, fleet=self._cursor.fleet)]
+        return [FleetReplaced(at=self._cursor.at, fleet=self._cursor.fleet)]
 
-    async def run(self, emit: Emit, board: Board) -> None:
+    async def run(self, emit: Emit, channel: FleetChannel) -> None:
         """Tells what is due, when it is due; at the end waits for more."""
-        del board
+        del channel
         self._emit = emit
         self._tell()
         indexing = threading.Thread(target=self.index.run, name="index", daemon=True)
@@ -171,7 +171,11 @@ class Player:
     def _is_step(self) -> bool:
         """Whether the newest beat shows; where that is not known, it might."""
         number = self._cursor.number
-        return not self._cursor.exact or number > len(self.index.marks) or bool(self.index.marks[number - 1] & Mark.STEP)
+        return (
+            not self._cursor.exact
+            or number > len(self.index.marks)
+            or bool(self.index.marks[number - 1] & Mark.STEP)
+        )
 
     def _step(self) -> None:
         """One step further."""
@@ -229,7 +233,9 @@ class Player:
     def find(self, wanted: Mark, step: int) -> bool:
         """To the next (1) or previous (-1) beat that has one of these marks, and stands still there; whether there is one."""
         cursor, index = self._cursor, self.index
-        if not cursor.exact or (cursor.number >= len(index.times) and not index.complete):  # where the index has not been yet
+        if not cursor.exact or (
+            cursor.number >= len(index.times) and not index.complete
+        ):  # where the index has not been yet
             if step < 0 or not wanted & Mark.STEP:
                 return False
             self.playing = False
@@ -309,10 +315,10 @@ class Player:
 
     def _tell(self) -> None:
         if self._emit is not None:
-            self._emit([Known(at=self._cursor.at, fleet=self._cursor.fleet)])
+            self._emit([FleetReplaced(at=self._cursor.at, fleet=self._cursor.fleet)])
 
-    def _tape(self) -> Tape:
-        return family_tape(self._family, self._more())
+    def _tape(self) -> MergedStream:
+        return family_stream(self._family, self._more())
 
     def _is_open(self, at: float) -> bool:
         """Whether somebody has one of the threads loaded, or has written lately."""

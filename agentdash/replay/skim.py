@@ -12,7 +12,7 @@ from typing import Final
 from agentdash.agents.codex.rollout.kinds import LINE_LIMIT
 from agentdash.agents.codex.rollout.lineage import line_time
 from agentdash.replay.cursor import Cursor
-from agentdash.replay.streams import Strand, Tape
+from agentdash.replay.streams import FileStream, MergedStream
 
 _HEAD: Final = 64
 """Beats read from the beginning: who it is, what it was asked, what it may do."""
@@ -23,7 +23,7 @@ _WORTH: Final = 1 << 20
 _BLOCK: Final = 1 << 16
 
 
-def skim(tape: Tape, at: float) -> Cursor:
+def skim(tape: MergedStream, at: float) -> Cursor:
     """A cursor at a time (unix seconds); exact if nothing was worth leaving out.
 
     Args:
@@ -32,7 +32,7 @@ def skim(tape: Tape, at: float) -> Cursor:
     cursor = Cursor(tape)
     while cursor.number < _HEAD and tape.due is not None and tape.due <= at:
         cursor.advance()
-    cursor.exact = not [strand for strand in tape.strands if _leap(strand, at)]
+    cursor.exact = not [strand for strand in tape.journal_streams if _leap(strand, at)]
     while tape.due is not None and tape.due <= at:
         cursor.advance()
     return cursor
@@ -52,12 +52,14 @@ def last_time(path: Path) -> float | None:
     except OSError:
         return None
     while True:
-        if (times := [at for _, at in _lines(path, max(0, size - back) if back < size else 0)]) or back >= min(size, 2 * LINE_LIMIT):
+        if (
+            times := [at for _, at in _lines(path, max(0, size - back) if back < size else 0)]
+        ) or back >= min(size, 2 * LINE_LIMIT):
             return max(times, default=None)
         back *= 8
 
 
-def _leap(strand: Strand, at: float) -> bool:
+def _leap(strand: FileStream, at: float) -> bool:
     """Goes on shortly before a time, if that is far away; whether it was."""
     if strand.path.suffix == ".zst":
         return False

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, Protocol
 
 from agentdash.agents.codex.home import CodexHome, begun_at, names, thread_id
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.model.events import Event, FileSeen, LinesLeftOut
+from agentdash.model.events import Event, FileGapSkipped, FileSeen
 from agentdash.model.sanitize import clean_line
 from agentdash.replay.family import Family
 from agentdash.replay.line_reader import Lines
 
 
-class Beat(NamedTuple):
+class Step(NamedTuple):
     """What one line told."""
 
     at: float
@@ -40,7 +40,7 @@ class Reader(Protocol):
         ...
 
 
-class Strand:
+class FileStream:
     """The beats of one file, as far as it has been written.
 
     Args:
@@ -64,7 +64,7 @@ class Strand:
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_lines": None}
 
-    def next(self) -> Beat | None:
+    def next(self) -> Step | None:
         """The next beat; None where there is none (yet)."""
         if self._broken:
             return None
@@ -80,15 +80,22 @@ class Strand:
         if events:
             self._due = self.reader.at if self.opening else max(self._due, self.reader.at)
         said, self.opening = (*self.opening, *events), ()
-        return Beat(self._due, said)
+        return Step(self._due, said)
 
     def leap(self, offset: int) -> None:
         """Leaves out everything up to a line that begins at `offset`, and says so with the next beat."""
         self.offset, self.line, self._lines = offset, 0, None
         if (thread := thread_id(self.path)) is not None:
             size = self.path.stat().st_size
-            seen = FileSeen(at=self._due, thread=thread, path=clean_line(str(self.path)), size=size, modified=self._due, skimmed=True)
-            self.opening = (seen, LinesLeftOut(at=self._due, thread=thread))
+            seen = FileSeen(
+                at=self._due,
+                thread=thread,
+                path=clean_line(str(self.path)),
+                size=size,
+                modified=self._due,
+                skimmed=True,
+            )
+            self.opening = (seen, FileGapSkipped(at=self._due, thread=thread))
 
     def _line(self) -> bytes | None:
         if self._lines is None:
@@ -99,42 +106,49 @@ class Strand:
             self.offset = self._lines.offset
         return line
 
-    def _break(self, error: OSError) -> Beat | None:
+    def _break(self, error: OSError) -> Step | None:
         """Says once what is wrong with the file; nothing comes from it any more."""
         self._broken = True
         if (thread := thread_id(self.path)) is None:
             return None
         why = clean_line(error.strerror or str(error))
-        seen = FileSeen(at=self._due, thread=thread, path=clean_line(str(self.path)), size=0, modified=self._due, unreadable=why)
+        seen = FileSeen(
+            at=self._due,
+            thread=thread,
+            path=clean_line(str(self.path)),
+            size=0,
+            modified=self._due,
+            unreadable=why,
+        )
         said, self.opening = (*self.opening, seen), ()
-        return Beat(self._due, said)
+        return Step(self._due, said)
 
 
-class Tape:
+class MergedStream:
     """Strands as one: what is due first comes first, and of what is due together the older strand's.
 
     Args:
         strands: older ones first.
     """
 
-    def __init__(self, strands: Sequence[Strand]) -> None:
-        self.strands = tuple(strands)
-        self._heads: list[tuple[float, int, Beat]] = []
-        self._waiting = list(range(len(self.strands)))
+    def __init__(self, journal_streams: Sequence[FileStream]) -> None:
+        self.journal_streams = tuple(journal_streams)
+        self._heads: list[tuple[float, int, Step]] = []
+        self._waiting = list(range(len(self.journal_streams)))
         self._at = 0.0
         self.wake()
 
     @property
     def offset(self) -> int:
         """Bytes read of all files."""
-        return sum(strand.offset for strand in self.strands)
+        return sum(strand.offset for strand in self.journal_streams)
 
     @property
     def due(self) -> float | None:
         """When the next beat is; None at the end of what has been written."""
         return max(self._at, self._heads[0][0]) if self._heads else None
 
-    def next(self) -> Beat | None:
+    def next(self) -> Step | None:
         """The next beat; None at the end of what has been written."""
         if not self._heads:
             return None
@@ -151,23 +165,25 @@ class Tape:
         return len(self._waiting) < len(waiting)
 
     def _pull(self, number: int) -> None:
-        if (beat := self.strands[number].next()) is None:
+        if (beat := self.journal_streams[number].next()) is None:
             self._waiting.append(number)
         else:
             heapq.heappush(self._heads, (beat.at, number, beat))
 
 
-def family_tape(family: Family, more: Sequence[Strand] = ()) -> Tape:
+def family_stream(family: Family, more: Sequence[FileStream] = ()) -> MergedStream:
     """The tape of a family's rollouts.
 
     Args:
         more: further strands that belong to it, such as what was recorded of its panes.
     """
     called = {named.thread: named for named in names(family.home)} if family.home else {}
-    return Tape([*(_rollout(path, family.home, called.get(thread_id(path) or "")) for path in family.paths), *more])
+    return MergedStream(
+        [*(_rollout(path, family.home, called.get(thread_id(path) or "")) for path in family.paths), *more]
+    )
 
 
-def _rollout(path: Path, home: CodexHome | None, named: Event | None) -> Strand:
+def _rollout(path: Path, home: CodexHome | None, named: Event | None) -> FileStream:
     thread = thread_id(path) or clean_line(path.name)
     try:
         stat = path.stat()
@@ -184,4 +200,6 @@ def _rollout(path: Path, home: CodexHome | None, named: Event | None) -> Strand:
         compressed=path.suffix == ".zst",
     )
     begun = begun_at(path)
-    return Strand(path, RolloutReader(thread), (named, seen) if named else (seen,), modified if begun is None else begun)
+    return FileStream(
+        path, RolloutReader(thread), (named, seen) if named else (seen,), modified if begun is None else begun
+    )

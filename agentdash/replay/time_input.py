@@ -21,7 +21,11 @@ def moment(text: str, begin: float, end: float) -> float | None:
     try:
         if clock := _OF_DAY.fullmatch(text.strip()):
             hour, minute, second = int(clock[1]), int(clock[2]), int(clock[3] or 0)
-            day = datetime.fromtimestamp(begin).astimezone().replace(hour=hour, minute=minute, second=second, microsecond=0)
+            day = (
+                datetime.fromtimestamp(begin)
+                .astimezone()
+                .replace(hour=hour, minute=minute, second=second, microsecond=0)
+            )
             while day.timestamp() < begin and day.timestamp() + _DAY <= end:
                 day = (day.replace(tzinfo=None) + timedelta(days=1)).astimezone()
             return day.timestamp()

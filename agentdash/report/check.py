@@ -20,8 +20,8 @@ from rich.text import Text
 
 from agentdash.agents.codex.home import CodexHome, open_lines, thread_id
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.engine.reduce.fleet import fold
-from agentdash.engine.snapshot import picture
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.events import LocksSeen, ProcessesCounted
 from agentdash.model.fleet import Fleet, PolicyPeriod, Thread
 from agentdash.model.sanitize import clean_line
@@ -109,7 +109,9 @@ def find_rollouts(home: CodexHome, targets: Iterable[str]) -> list[Path]:
         elif path.exists():
             hits = [path]
         else:
-            hits = [p for p in home.rollouts() if len(target) >= 4 and (thread_id(p) or "").startswith(target)]
+            hits = [
+                p for p in home.rollouts() if len(target) >= 4 and (thread_id(p) or "").startswith(target)
+            ]
         if not hits:
             raise LookupError(
                 f"{clean_line(target)!r} is no rollout, no directory with rollouts, and no thread of {clean_line(str(home.root))}"
@@ -130,7 +132,12 @@ def check(paths: Iterable[Path], done: Callable[[Path], None] = lambda _: None) 
     kinds = Counter(kind for t in threads for kind in {f.kind for f in t.findings})
     unreadable = sum(t.problem is not None for t in threads)
     totals = TotalsReport(
-        len(threads), verdicts["match"], verdicts["mismatch"], verdicts["unverified"], unreadable, dict(sorted(kinds.items()))
+        len(threads),
+        verdicts["match"],
+        verdicts["mismatch"],
+        verdicts["unverified"],
+        unreadable,
+        dict(sorted(kinds.items())),
     )
     return CheckReport("agentdash.check/1", threads, totals)
 
@@ -141,7 +148,9 @@ def print_check(report: CheckReport, console: Console) -> None:
         if thread.problem:
             console.print(Text(f"{thread.file}: cannot be read: {thread.problem}"))
         for finding in thread.findings:
-            console.print(Text(f"{thread.id}  codex {thread.cli_version or '?'}  {finding.kind}  ({finding.direction})"))
+            console.print(
+                Text(f"{thread.id}  codex {thread.cli_version or '?'}  {finding.kind}  ({finding.direction})")
+            )
             console.print(Text(f"  {finding.message}"))
             for evidence in finding.evidence:
                 console.print(Text(f"  {evidence.source} {evidence.at or ''}  {evidence.text}"), style="dim")
@@ -149,7 +158,9 @@ def print_check(report: CheckReport, console: Console) -> None:
                 console.print(Text(f"  remedy: {finding.remedy}"))
     total = report.totals
     console.print(
-        Text(f"{total.threads} threads: {total.match} match, {total.mismatch} mismatch, {total.unverified} unverified")
+        Text(
+            f"{total.threads} threads: {total.match} match, {total.mismatch} mismatch, {total.unverified} unverified"
+        )
         + Text(f", {total.unreadable} unreadable" if total.unreadable else "")
     )
 
@@ -165,7 +176,9 @@ def _audit(paths: Sequence[Path], done: Callable[[Path], None]) -> list[ThreadRe
             continue
         found[path] = None  # keeps its place
         for thread in fleet.threads.values():
-            parents[thread.id] = Thread(thread.id, cwd=thread.cwd, policies=thread.policies, sightings=thread.sightings)
+            parents[thread.id] = Thread(
+                thread.id, cwd=thread.cwd, policies=thread.policies, observations=thread.observations
+            )
             if thread.parent and thread.parent not in parents:
                 waiting[path] = fleet
         if path not in waiting:
@@ -183,7 +196,9 @@ def _read_all(paths: Sequence[Path]) -> Iterator[Fleet | ThreadReport]:
         return
     from multiprocessing import Pool  # noqa: PLC0415 - few homes are large
 
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # they inherit this: ctrl-c is for the one who started them, and ends them
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, {signal.SIGINT}
+    )  # they inherit this: ctrl-c is for the one who started them, and ends them
     try:
         pool = Pool(processors)
     finally:
@@ -209,7 +224,7 @@ def read_rollout(path: Path) -> Fleet:
     reader, fleet, line = RolloutReader(thread_id(path) or clean_line(path.name)), Fleet(), 1
     lines = iter(open_lines(path))
     while portion := list(islice(lines, _PORTION)):
-        fleet = fold(fleet, reader.read(portion, line))
+        fleet = reduce(fleet, reader.read(portion, line))
         line += len(portion)
     return fleet
 
@@ -220,13 +235,15 @@ def _read(path: Path) -> Fleet | ThreadReport:
         fleet = read_rollout(path)
     except OSError as error:
         thread, why = thread_id(path) or clean_line(path.name), clean_line(error.strerror or str(error))
-        return ThreadReport(thread, None, clean_line(str(path)), None, "unverified", "unreachable", [], [], [], why)
-    return fold(fleet, [LocksSeen(at=_LATER, holders={}, readable=True), ProcessesCounted(at=_LATER)])
+        return ThreadReport(
+            thread, None, clean_line(str(path)), None, "unverified", "unreachable", [], [], [], why
+        )
+    return reduce(fleet, [LocksSeen(at=_LATER, holders={}, readable=True), ProcessesCounted(at=_LATER)])
 
 
 def _judge(fleet: Fleet, path: Path, parents: dict[str, Thread]) -> ThreadReport | None:
     above = {t.parent: parents[t.parent] for t in fleet.threads.values() if t.parent in parents}
-    workers = picture(replace(fleet, threads={**above, **fleet.threads}), _LATER).workers
+    workers = build_snapshot(replace(fleet, threads={**above, **fleet.threads}), _LATER).workers
     return _report(workers[0], path) if workers else None
 
 

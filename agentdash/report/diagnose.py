@@ -46,16 +46,16 @@ def diagnose(config: Config, settings: str, environ: Mapping[str, str] = os.envi
         settings: how the config file is, in a few words.
         environ: agentdash's own environment.
     """
-    boxed = confinement(own_socket() if config.tmux else None)
+    sandboxed = confinement(own_socket() if config.tmux else None)
     home = CodexHome(config.codex_home or default_home())
-    world = _World(config, boxed)
+    world = _World(config, sandboxed)
     checks = [
         CheckReport("agentdash", "ok", f"{__version__}, Python {platform.python_version()}, {sys.platform}"),
         CheckReport("config", "ok", f"{clean_line(str(config_file(environ)))}: {settings}"),
-        *_sandbox(boxed, home, config),
+        *_sandbox(sandboxed, home, config),
         *_homes(home, world),
-        *_tmux(config, boxed, world),
-        *_process_facts(home, world, boxed),
+        *_tmux(config, sandboxed, world),
+        *_process_facts(home, world, sandboxed),
         *_file_events(home),
         *_terminal(environ),
         _state(),
@@ -66,15 +66,23 @@ def diagnose(config: Config, settings: str, environ: Mapping[str, str] = os.envi
 class _World:
     """What a look at tmux and at processes gave."""
 
-    def __init__(self, config: Config, boxed: str | None) -> None:
+    def __init__(self, config: Config, sandboxed: str | None) -> None:
         now = SystemClock().now()
-        wanted = servers(config.socket_names, config.socket_paths, default=True) if config.tmux and boxed is None else []
-        panes = asyncio.run(TmuxSensor(wanted).look(now)) if wanted else []  # subprocesses are not heard of inside of Codex's sandbox
+        wanted = (
+            servers(config.socket_names, config.socket_paths, default=True)
+            if config.tmux and sandboxed is None
+            else []
+        )
+        panes = (
+            asyncio.run(TmuxSensor(wanted).poll(now)) if wanted else []
+        )  # subprocesses are not heard of inside of Codex's sandbox
         self.servers = [event for event in panes if isinstance(event, SourceSeen)]
         seen = [event.pane for event in panes if isinstance(event, PaneSeen)]
         self.server_pids = {pane.key.server: pane.server_pid for pane in seen if pane.server_pid}
-        events = ProcessSensor(is_rollout=lambda _: False).look(now, {pane.pid for pane in seen})
-        self.processes = {event.process.pid: event.process for event in events if isinstance(event, ProcessSeen)}
+        events = ProcessSensor(is_rollout=lambda _: False).poll(now, {pane.pid for pane in seen})
+        self.processes = {
+            event.process.pid: event.process for event in events if isinstance(event, ProcessSeen)
+        }
         self.own = next(event.kernel for event in events if isinstance(event, HostSeen))
         self.health = next(event.detail for event in events if isinstance(event, SourceSeen))
 
@@ -82,7 +90,7 @@ class _World:
 # ---------------------------------------------------------------- agentdash's own place
 
 
-def _sandbox(boxed: str | None, home: CodexHome, config: Config) -> Iterator[CheckReport]:
+def _sandbox(sandboxed: str | None, home: CodexHome, config: Config) -> Iterator[CheckReport]:
     path = status_file(home.root)
     now = SystemClock().now()
     try:
@@ -91,19 +99,32 @@ def _sandbox(boxed: str | None, home: CodexHome, config: Config) -> Iterator[Che
         told = trouble or f"{clean_line(str(path))}, {published.age(now):.0f} s old, by pid {published.pid}"
     except UnpublishedError as error:
         trouble = told = str(error)
-    if boxed is None:
+    if sandboxed is None:
         yield CheckReport("sandbox", "ok", "agentdash runs outside of any sandbox")
         advice = (
             None
             if trouble is None or not config.publish
             else "agents inside of sandboxes need it: keep the dashboard open, or run `agentdash publish`"
         )
-        yield CheckReport("status file", "ok" if trouble is None or not config.publish else "warn", told.partition(": start")[0], advice)
+        yield CheckReport(
+            "status file",
+            "ok" if trouble is None or not config.publish else "warn",
+            told.partition(": start")[0],
+            advice,
+        )
         return
     yield CheckReport(
-        "sandbox", "warn", f"agentdash itself runs inside of one: {boxed}", "panes and processes can only be told by the status file"
+        "sandbox",
+        "warn",
+        f"agentdash itself runs inside of one: {sandboxed}",
+        "panes and processes can only be told by the status file",
     )
-    yield CheckReport("status file", "ok" if trouble is None else "fail", told.partition(": start")[0], START if trouble else None)
+    yield CheckReport(
+        "status file",
+        "ok" if trouble is None else "fail",
+        told.partition(": start")[0],
+        START if trouble else None,
+    )
 
 
 def _state() -> CheckReport:
@@ -112,7 +133,10 @@ def _state() -> CheckReport:
     if os.access(nearest, os.W_OK | os.X_OK):
         return CheckReport("state", "ok", f"{clean_line(str(folder))} can be written")
     return CheckReport(
-        "state", "warn", f"{clean_line(str(folder))} cannot be written", "without it there is no status file: set XDG_STATE_HOME"
+        "state",
+        "warn",
+        f"{clean_line(str(folder))} cannot be written",
+        "without it there is no status file: set XDG_STATE_HOME",
     )
 
 
@@ -123,7 +147,12 @@ def _homes(home: CodexHome, world: _World) -> Iterator[CheckReport]:
     shown = clean_line(str(home.root))
     if trouble := problem(home):
         denied = "permission denied" in trouble
-        yield CheckReport("codex home", "fail" if denied else "warn", trouble, "run as the user whose Codex it is" if denied else None)
+        yield CheckReport(
+            "codex home",
+            "fail" if denied else "warn",
+            trouble,
+            "run as the user whose Codex it is" if denied else None,
+        )
     else:
         files = list(home.rollouts())
         versions: Counter[str] = Counter(_version(path) or "unknown" for path in files[:_NEWEST])
@@ -137,10 +166,17 @@ def _homes(home: CodexHome, world: _World) -> Iterator[CheckReport]:
             f"agentdash was tested up to {LAST_VERSION}: look for a newer agentdash" if late else None,
         )
         yield from _unreadable(files)
-    used = {Path(p.env["CODEX_HOME"]) for p in world.processes.values() if p.agent == "codex" and p.env and p.env.get("CODEX_HOME")}
+    used = {
+        Path(p.env["CODEX_HOME"])
+        for p in world.processes.values()
+        if p.agent == "codex" and p.env and p.env.get("CODEX_HOME")
+    }
     for other in sorted(used - {home.root, home.root.resolve()}):
         yield CheckReport(
-            "other codex home", "warn", f"a running Codex uses {other}, which is not watched", f"agentdash --codex-home {other}"
+            "other codex home",
+            "warn",
+            f"a running Codex uses {other}, which is not watched",
+            f"agentdash --codex-home {other}",
         )
 
 
@@ -148,7 +184,12 @@ def _unreadable(files: list[Path]) -> Iterator[CheckReport]:
     refused = [path for path in files if not os.access(path, os.R_OK)]
     if refused:
         shown = clean_line(str(refused[0]))
-        yield CheckReport("codex files", "warn", f"{len(refused)} of {len(files)} cannot be read, {shown} first", "chown them to yourself")
+        yield CheckReport(
+            "codex files",
+            "warn",
+            f"{len(refused)} of {len(files)} cannot be read, {shown} first",
+            "chown them to yourself",
+        )
     elif files:
         yield CheckReport("codex files", "ok", "all can be read")
 
@@ -168,16 +209,20 @@ def _numbers(version: str) -> tuple[int, ...]:
 # ---------------------------------------------------------------- tmux
 
 
-def _tmux(config: Config, boxed: str | None, world: _World) -> Iterator[CheckReport]:
+def _tmux(config: Config, sandboxed: str | None, world: _World) -> Iterator[CheckReport]:
     if not config.tmux:
         yield CheckReport("tmux", "ok", "is left alone (--no-tmux, or the config file)")
         return
     if (version := tmux_version()) is None:
-        yield CheckReport("tmux", "warn", "is not installed, or does not answer", "install it to see worker CLIs in panes")
+        yield CheckReport(
+            "tmux", "warn", "is not installed, or does not answer", "install it to see worker CLIs in panes"
+        )
         return
     old = (_numbers("".join(c for c in version if c.isdecimal() or c == ".")) or _OLDEST_TMUX) < _OLDEST_TMUX
-    yield CheckReport("tmux", "warn" if old else "ok", version, "agentdash is tested with 3.2a and later" if old else None)
-    if boxed is not None:
+    yield CheckReport(
+        "tmux", "warn" if old else "ok", version, "agentdash is tested with 3.2a and later" if old else None
+    )
+    if sandboxed is not None:
         yield CheckReport("tmux server", "warn", "cannot be reached from inside of a sandbox")
         return
     for server in world.servers:
@@ -191,36 +236,57 @@ def _tmux(config: Config, boxed: str | None, world: _World) -> Iterator[CheckRep
 def _server(server: str, process: Process, own: Kernel | None) -> Iterator[CheckReport]:
     restart = "what is started in its panes stays so, whatever is approved: restart it outside"
     if process.kernel is not None and own is not None and is_apart(process.kernel, own):
-        yield CheckReport(f"tmux {server}", "fail", f"the server (pid {process.pid}) itself runs inside of a sandbox", restart)
+        yield CheckReport(
+            f"tmux {server}",
+            "fail",
+            f"the server (pid {process.pid}) itself runs inside of a sandbox",
+            restart,
+        )
     flags = sorted(name for name in process.env or {} if name.startswith("CODEX_SANDBOX"))
     if flags:
         advice = f"new panes inherit what is not true of them: tmux set-environment -g -r {flags[0]}"
-        yield CheckReport(f"tmux {server}", "warn", f"the server's environment has {', '.join(flags)}", advice)
+        yield CheckReport(
+            f"tmux {server}", "warn", f"the server's environment has {', '.join(flags)}", advice
+        )
 
 
 # ---------------------------------------------------------------- processes, files, terminal
 
 
-def _process_facts(home: CodexHome, world: _World, boxed: str | None) -> Iterator[CheckReport]:
+def _process_facts(home: CodexHome, world: _World, sandboxed: str | None) -> Iterator[CheckReport]:
     if sys.platform != "linux":
         why = "this system tells nobody the environment and the sandbox of other processes"
-        yield CheckReport("processes", "warn", f"{world.health}; {why}", "verdicts rest on what commands printed")
+        yield CheckReport(
+            "processes", "warn", f"{world.health}; {why}", "verdicts rest on what commands printed"
+        )
         return
     if world.own is None or world.own.net is None:
-        yield CheckReport("processes", "fail", "/proc does not tell of our own process", "mount /proc; states are guessed from files alone")
+        yield CheckReport(
+            "processes",
+            "fail",
+            "/proc does not tell of our own process",
+            "mount /proc; states are guessed from files alone",
+        )
         return
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
     readable = sum(os.access(f"/proc/{pid}/environ", os.R_OK) for pid in pids)
-    hidden = boxed is None and len(pids) < 3
-    advice = "/proc hides others (hidepid, or a container): run agentdash where the agents run" if hidden else None
+    hidden = sandboxed is None and len(pids) < 3
+    advice = (
+        "/proc hides others (hidepid, or a container): run agentdash where the agents run" if hidden else None
+    )
     told = f"{len(pids)} seen, the environment of {readable} can be read; {world.health}"
     yield CheckReport("processes", "warn" if hidden else "ok", told, advice)
     if not locks(home, 0.0).readable:
-        yield CheckReport("locks", "warn", "/proc/locks cannot be read", "who works on a thread is told by open files alone")
+        yield CheckReport(
+            "locks", "warn", "/proc/locks cannot be read", "who works on a thread is told by open files alone"
+        )
 
 
 def _file_events(home: CodexHome) -> Iterator[CheckReport]:
-    limits = {name: _number(Path("/proc/sys/fs/inotify", name)) for name in ("max_user_watches", "max_user_instances")}
+    limits = {
+        name: _number(Path("/proc/sys/fs/inotify", name))
+        for name in ("max_user_watches", "max_user_instances")
+    }
     told = ", ".join(f"{name} {value}" for name, value in limits.items() if value is not None)
     if (why := refusal([str(root) for root in home.roots])) is not None:
         advice = "changes are seen by polling, within 2 s; raise fs.inotify.max_user_watches and max_user_instances with sysctl"
@@ -243,7 +309,10 @@ def _terminal(environ: Mapping[str, str]) -> Iterator[CheckReport]:
     size = shutil.get_terminal_size()
     small = size.columns < _SMALLEST[0] or size.lines < _SMALLEST[1]
     yield CheckReport(
-        "terminal", "warn" if small else "ok", f"{size.columns}x{size.lines}", "under 30x8 only counts are shown" if small else None
+        "terminal",
+        "warn" if small else "ok",
+        f"{size.columns}x{size.lines}",
+        "under 30x8 only counts are shown" if small else None,
     )
     term, deep = environ.get("TERM", ""), environ.get("COLORTERM", "")
     if environ.get("NO_COLOR"):
@@ -253,9 +322,14 @@ def _terminal(environ: Mapping[str, str]) -> Iterator[CheckReport]:
     elif "256color" in term:
         yield CheckReport("colours", "ok", "256")
     else:
-        yield CheckReport("colours", "warn", f"16 or fewer (TERM={clean_line(term)})", "agentdash --theme terminal")
+        yield CheckReport(
+            "colours", "warn", f"16 or fewer (TERM={clean_line(term)})", "agentdash --theme terminal"
+        )
     encoding = locale.getencoding()
     unicode = encoding.lower().replace("-", "") == "utf8"
     yield CheckReport(
-        "characters", "ok" if unicode else "warn", encoding, None if unicode else "agentdash --ascii, or set LANG to a UTF-8 locale"
+        "characters",
+        "ok" if unicode else "warn",
+        encoding,
+        None if unicode else "agentdash --ascii, or set LANG to a UTF-8 locale",
     )

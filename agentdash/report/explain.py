@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from agentdash.engine.judge.state_paths import before_a_run
+from agentdash.engine.judge.state_paths import predicted_denials
 from agentdash.model import worker as w
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
@@ -88,7 +88,12 @@ class ExplainReport(msgspec.Struct):
 
 def explain_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> ExplainReport:
     """The workers of a snapshot, explained."""
-    return ExplainReport("agentdash.explain/1", iso(snapshot.at) or "", [_worker(x, snapshot.installed) for x in snapshot.workers], via)
+    return ExplainReport(
+        "agentdash.explain/1",
+        iso(snapshot.at) or "",
+        [_worker(x, snapshot.installed) for x in snapshot.workers],
+        via,
+    )
 
 
 def print_explained(snapshot: w.Snapshot, console: Console) -> None:
@@ -97,23 +102,33 @@ def print_explained(snapshot: w.Snapshot, console: Console) -> None:
         if number:
             console.print()
         console.print(Text(f"{worker.name}  ({worker.id})", style="bold"))
-        console.print(Text(f"{worker.state}: {worker.judged.why}"))
-        _print_evidence(worker.judged.evidence, console)
+        console.print(Text(f"{worker.state}: {worker.assessment.why}"))
+        _print_evidence(worker.assessment.evidence, console)
         sandbox = worker.sandbox
         configured = sandbox.configured.brief() if sandbox.configured else "not stated"
-        console.print(Text(f"sandbox {sandbox.verdict}: configured {configured}; applied {sandbox.applied or 'not seen'}"))
+        console.print(
+            Text(
+                f"sandbox {sandbox.verdict}: configured {configured}; applied {sandbox.applied or 'not seen'}"
+            )
+        )
         _print_evidence(sandbox.evidence, console)
         for missing in (*sandbox.unread, *worker.notes):
             console.print(Text(f"  not known: {missing}"), style="dim")
         for finding in sandbox.findings:
-            console.print(Text(f"{finding.kind} ({finding.direction}, {finding.severity}, {finding.count}x): {finding.message}"))
+            console.print(
+                Text(
+                    f"{finding.kind} ({finding.direction}, {finding.severity}, {finding.count}x): {finding.message}"
+                )
+            )
             console.print(Text(f"  configured  {finding.configured}"))
             console.print(Text(f"  got         {finding.got}"))
             _print_evidence(finding.evidence, console)
             if finding.remedy:
                 console.print(Text(f"  remedy      {finding.remedy}"))
-        for agent, paths in before_a_run(sandbox.configured, snapshot.installed, worker.cwd).items():
-            console.print(Text(f"would deny {agent}: {', '.join(access.path for access in paths)}"), style="dim")
+        for agent, paths in predicted_denials(sandbox.configured, snapshot.installed, worker.cwd).items():
+            console.print(
+                Text(f"would deny {agent}: {', '.join(access.path for access in paths)}"), style="dim"
+            )
         for link in worker.links:
             console.print(Text(f"tied to {link.to}: {link.by}"), style="dim")
 
@@ -121,20 +136,22 @@ def print_explained(snapshot: w.Snapshot, console: Console) -> None:
 def _print_evidence(evidence: tuple[Evidence, ...], console: Console) -> None:
     for piece in evidence:
         mark = "+" if piece.agrees else "-"
-        console.print(Text(f"  {mark} {piece.source} {iso(piece.at) or ''} {piece.rule}: {piece.text}"), style="dim")
+        console.print(
+            Text(f"  {mark} {piece.source} {iso(piece.at) or ''} {piece.rule}: {piece.text}"), style="dim"
+        )
 
 
 def _worker(worker: w.Worker, installed: Installed | None) -> ExplainedReport:
     sandbox = worker.sandbox
-    denied = before_a_run(sandbox.configured, installed, worker.cwd)
+    denied = predicted_denials(sandbox.configured, installed, worker.cwd)
     return ExplainedReport(
         id=worker.id,
         name=worker.name,
         agent=AgentReport(worker.agent.name, worker.agent.version),
         state=str(worker.state),
-        since=iso(worker.judged.since),
-        why=worker.judged.why,
-        evidence=evidence_report(worker.judged.evidence),
+        since=iso(worker.assessment.since),
+        why=worker.assessment.why,
+        evidence=evidence_report(worker.assessment.evidence),
         verdict=sandbox.verdict,
         configured=configured_report(sandbox.configured) if sandbox.configured else None,
         applied=sandbox.applied,

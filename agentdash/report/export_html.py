@@ -11,12 +11,12 @@ from agentdash.model.findings import Finding
 from agentdash.model.states import State, bucket
 from agentdash.model.times import lasted, moment, time_of_day
 from agentdash.model.worker import Worker
-from agentdash.report.timeline_report import Member, Row, Story
+from agentdash.report.timeline_report import Member, Row, TimelineReport
 
 _STYLE: Final = files("agentdash.report") / "story.css"
 
 
-def html(story: Story, version: str) -> str:
+def html(story: TimelineReport, version: str) -> str:
     """The whole document.
 
     Args:
@@ -35,15 +35,20 @@ def html(story: Story, version: str) -> str:
     return "\n".join(parts)
 
 
-def _title(story: Story) -> str:
+def _title(story: TimelineReport) -> str:
     return next((m.worker.name for m in story.members if m.worker.id == story.thread), story.thread)
 
 
-def _head(story: Story, version: str) -> Iterator[str]:
+def _head(story: TimelineReport, version: str) -> Iterator[str]:
     threads = sum(member.worker.kind == "codex-thread" for member in story.members)
     versions = sorted({m.worker.agent.version for m in story.members if m.worker.agent.version})
     took = lasted(story.ended - story.begun)
-    facts = [moment(story.begun), f"took {took}", f"{threads} thread{'s' * (threads != 1)}", *(f"codex {v}" for v in versions)]
+    facts = [
+        moment(story.begun),
+        f"took {took}",
+        f"{threads} thread{'s' * (threads != 1)}",
+        *(f"codex {v}" for v in versions),
+    ]
     yield f"<h1>{escape(_title(story))}</h1>"
     yield f'<p class="dim">{escape(" · ".join(facts))} · times are UTC</p>'
     source = f"told by agentdash {escape(version)} from the session's own files"
@@ -54,29 +59,35 @@ def _head(story: Story, version: str) -> Iterator[str]:
         yield f'<p class="dim">{escape(note)}</p>'
 
 
-def _states(story: Story) -> Iterator[str]:
+def _states(story: TimelineReport) -> Iterator[str]:
     yield "<h2>Workers</h2><table><tr><th>worker<th>in the end<th>sandbox<th>states over time</tr>"
     for member in story.members:
         worker = member.worker
         kind = bucket(worker.state)
         indent = "&nbsp;&nbsp;" * worker.depth
         yield f"<tr><td>{indent}{escape(worker.name)}<br><span class=dim>{indent}{escape(_agent(worker))}</span>"
-        yield f'<td><span class="{kind}">{escape(_word(worker.state))}</span><br><span class=dim>{escape(worker.judged.why)}</span>'
+        yield f'<td><span class="{kind}">{escape(_word(worker.state))}</span><br><span class=dim>{escape(worker.assessment.why)}</span>'
         yield f'<td class="{escape(worker.sandbox.verdict)}">{escape(_sandbox(worker))}<td>{_bar(member, story)}</tr>'
     yield "</table>"
 
 
-def _bar(member: Member, story: Story) -> str:
+def _bar(member: Member, story: TimelineReport) -> str:
     whole = max(story.ended - story.begun, 0.001)
     ends = [*(period.since for period in member.periods[1:]), story.ended]
-    pieces = [f'<i style="width:{100 * (member.periods[0].since - story.begun) / whole:.2f}%"></i>'] if member.periods else []
+    pieces = (
+        [f'<i style="width:{100 * (member.periods[0].since - story.begun) / whole:.2f}%"></i>']
+        if member.periods
+        else []
+    )
     for period, end in zip(member.periods, ends, strict=False):
         said = escape(f"{time_of_day(period.since)} {_word(period.state)}: {period.why}", quote=True)
-        pieces.append(f'<i class="{bucket(period.state)}" style="width:{100 * (end - period.since) / whole:.2f}%" title="{said}"></i>')
+        pieces.append(
+            f'<i class="{bucket(period.state)}" style="width:{100 * (end - period.since) / whole:.2f}%" title="{said}"></i>'
+        )
     return f'<div class="bar">{"".join(pieces)}</div>'
 
 
-def _findings(story: Story) -> Iterator[str]:
+def _findings(story: TimelineReport) -> Iterator[str]:
     found = story.findings
     yield f"<h2>Findings</h2>{'' if found else '<p>None.</p>'}"
     for at, worker, finding in found:
@@ -89,7 +100,7 @@ def _findings(story: Story) -> Iterator[str]:
         yield "</dl></div>"
 
 
-def _timeline(story: Story) -> Iterator[str]:
+def _timeline(story: TimelineReport) -> Iterator[str]:
     yield "<h2>Timeline</h2>"
     if story.left_out:
         yield f'<p class="dim">{story.left_out:,} entries in the middle are left out.</p>'

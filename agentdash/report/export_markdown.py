@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from agentdash.model.times import lasted, moment, time_of_day
-from agentdash.report.timeline_report import Row, Story
+from agentdash.report.timeline_report import Row, TimelineReport
 
 _TICKS: Final = re.compile("`+")
 
 
-def markdown(story: Story, version: str) -> str:
+def markdown(story: TimelineReport, version: str) -> str:
     """The whole document.
 
     Args:
@@ -35,7 +35,7 @@ def block(text: str) -> list[str]:
     return [f"{fence}text", text, fence]
 
 
-def _head(story: Story, version: str) -> Iterator[str]:
+def _head(story: TimelineReport, version: str) -> Iterator[str]:
     name = next((m.worker.name for m in story.members if m.worker.id == story.thread), story.thread)
     yield f"# {code(name)}"
     yield ""
@@ -47,17 +47,23 @@ def _head(story: Story, version: str) -> Iterator[str]:
     yield from (f"- {code(note)}" for note in story.notes)
 
 
-def _workers(story: Story) -> Iterator[str]:
-    yield from ("", "## Workers", "", "| worker | agent | in the end | why | sandbox |", "|---|---|---|---|---|")
+def _workers(story: TimelineReport) -> Iterator[str]:
+    yield from (
+        "",
+        "## Workers",
+        "",
+        "| worker | agent | in the end | why | sandbox |",
+        "|---|---|---|---|---|",
+    )
     for member in story.members:
         worker = member.worker
         policy = worker.sandbox.configured.brief() if worker.sandbox.configured else "not stated"
         agent = f"{worker.agent.name} {worker.agent.version or ''}"
         name = "&nbsp;&nbsp;" * worker.depth + code(worker.name)
-        yield f"| {name} | {code(agent)} | **{worker.state}** | {code(worker.judged.why)} | {policy}: **{worker.sandbox.verdict}** |"
+        yield f"| {name} | {code(agent)} | **{worker.state}** | {code(worker.assessment.why)} | {policy}: **{worker.sandbox.verdict}** |"
 
 
-def _findings(story: Story) -> Iterator[str]:
+def _findings(story: TimelineReport) -> Iterator[str]:
     yield from ("", "## Findings", "")
     found = story.findings
     if not found:
@@ -69,13 +75,16 @@ def _findings(story: Story) -> Iterator[str]:
         yield ""
         yield f"- configured: {code(finding.configured)}"
         yield f"- got: {code(finding.got)}"
-        yield from (f"- {evidence.source} {time_of_day(evidence.at)}: {code(evidence.text)}" for evidence in finding.evidence)
+        yield from (
+            f"- {evidence.source} {time_of_day(evidence.at)}: {code(evidence.text)}"
+            for evidence in finding.evidence
+        )
         if finding.remedy:
             yield f"- remedy: {code(finding.remedy)}"
         yield ""
 
 
-def _timeline(story: Story) -> Iterator[str]:
+def _timeline(story: TimelineReport) -> Iterator[str]:
     yield from ("", "## Timeline", "")
     if story.left_out:
         yield f"{story.left_out:,} entries in the middle are left out."

@@ -22,7 +22,7 @@ from agentdash.model import events as e
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Call, Moment
-from agentdash.model.worker import Judged, Snapshot, Worker
+from agentdash.model.worker import Assessment, Snapshot, Worker
 
 _SHORTEST: Final = 3
 """Characters of a word that can tell anything."""
@@ -59,15 +59,19 @@ class Redaction:
                 return replace(event, name=self._named(event.thread))
             case e.ChildSpawned() if event.nickname:
                 self._names[event.child] = event.nickname
-            case e.Said():
-                return replace(event, text=self._instead("message" if event.who == "agent" else "prompt", event.text))
+            case e.MessageLogged():
+                return replace(
+                    event, text=self._instead("message" if event.who == "agent" else "prompt", event.text)
+                )
             case e.CallStarted():
                 return self._call(event)
             case e.CallEnded():
                 return replace(event, output=self._instead("output", event.output))
             case e.TurnEnded():
                 message = self._instead("message", event.message) if event.message else None
-                return replace(event, message=message, error=self._instead("error", event.error) if event.error else None)
+                return replace(
+                    event, message=message, error=self._instead("error", event.error) if event.error else None
+                )
             case e.LineSkipped():
                 return replace(event, detail="")
             case e.ScreenRead():
@@ -118,7 +122,9 @@ class Redaction:
     def snapshot(self, snapshot: Snapshot) -> Snapshot:
         """A snapshot as it may be shown."""
         sources = tuple(replace(source, detail=without_home(source.detail)) for source in snapshot.sources)
-        return replace(snapshot, workers=tuple(self.worker(worker) for worker in snapshot.workers), sources=sources)
+        return replace(
+            snapshot, workers=tuple(self.worker(worker) for worker in snapshot.workers), sources=sources
+        )
 
     def worker(self, worker: Worker) -> Worker:
         """A worker as it may be shown."""
@@ -128,7 +134,7 @@ class Redaction:
         worker = replace(
             worker,
             name=self._named(worker.id),
-            judged=self._judged(worker.judged),
+            assessment=self._assessment(worker.assessment),
             below=tuple(text.partition(" ")[0] for text in worker.below),
             sandbox=replace(
                 sandbox,
@@ -147,8 +153,12 @@ class Redaction:
     def _named(self, worker: str) -> str:
         return self._names.get(worker, worker[:8] if len(worker) == 36 else worker)
 
-    def _judged(self, judged: Judged) -> Judged:
-        return replace(judged, why=self.text(judged.why), evidence=tuple(map(self._evidence, judged.evidence)))
+    def _assessment(self, assessment: Assessment) -> Assessment:
+        return replace(
+            assessment,
+            why=self.text(assessment.why),
+            evidence=tuple(map(self._evidence, assessment.evidence)),
+        )
 
     def _evidence(self, evidence: Evidence) -> Evidence:
         return replace(evidence, text=self.text(evidence.text))
@@ -166,7 +176,9 @@ class Redaction:
     def _ended(self, call: Call) -> Call:
         wish = replace(call.escalation, reason=None) if call.escalation else None
         denial = replace(call.denial, quote=_LEFT_OUT, path=None) if call.denial else None
-        return replace(call, text=call.text if call.kind == "command" else "", tail="", escalation=wish, denial=denial)
+        return replace(
+            call, text=call.text if call.kind == "command" else "", tail="", escalation=wish, denial=denial
+        )
 
 
 def without_home(text: str) -> str:
@@ -190,8 +202,14 @@ def _our_words() -> frozenset[str]:
     package = Path(str(files("agentdash")))
     for part in ("model", "engine"):
         for source in package.joinpath(part).rglob("*.py"):
-                texts = (node.value for node in ast.walk(ast.parse(source.read_text("utf-8"))) if isinstance(node, ast.Constant))
-                words.update(word for text in texts if isinstance(text, str) for word in _WORD.findall(text.casefold()))
+            texts = (
+                node.value
+                for node in ast.walk(ast.parse(source.read_text("utf-8")))
+                if isinstance(node, ast.Constant)
+            )
+            words.update(
+                word for text in texts if isinstance(text, str) for word in _WORD.findall(text.casefold())
+            )
     return frozenset(words)
 
 
@@ -199,7 +217,9 @@ def _moment(moment: Moment, commands: dict[str, str]) -> Moment:
     if moment.kind == "policy":
         return moment
     if moment.kind == "call":
-        return replace(moment, text=commands.get(moment.call or "", f"[arguments, {len(moment.text):,} characters]"))
+        return replace(
+            moment, text=commands.get(moment.call or "", f"[arguments, {len(moment.text):,} characters]")
+        )
     if moment.kind == "turn":
         return replace(moment, text=moment.text.partition(":")[0])
     return replace(moment, text=f"[{moment.kind}, {len(moment.text):,} characters]")

@@ -67,7 +67,9 @@ def print_screen(report: ScreenReport, console: Console) -> None:
         table.add_row("words", Text(report.text))
     if report.partial and report.state:
         table.add_row("", Text("half of a menu is out of sight"))
-    table.add_row("tested on", Text(", ".join(report.versions_tested) or "no real screen: from published descriptions"))
+    table.add_row(
+        "tested on", Text(", ".join(report.versions_tested) or "no real screen: from published descriptions")
+    )
     console.print(table)
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from agentdash.agents.codex.home import CodexHome, begun_at, default_home, open_lines, problem, thread_id
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.engine.reduce.fleet import fold
+from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet, Thread
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import iso
@@ -65,7 +65,9 @@ def print_sessions(report: SessionsReport, console: Console) -> None:
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("STARTED", "ID", "VERSION", "SIZE", "DIRECTORY", "PROMPT"):
-        table.add_column(column, no_wrap=True, overflow="ellipsis", justify="right" if column == "SIZE" else "left")
+        table.add_column(
+            column, no_wrap=True, overflow="ellipsis", justify="right" if column == "SIZE" else "left"
+        )
     for session in report.sessions:
         table.add_row(
             Text((session.started_at or "")[:16].replace("T", " ")),
@@ -83,7 +85,7 @@ def _read(home: CodexHome, path: Path) -> SessionReport:
     try:
         stat = path.stat()
         events = RolloutReader(thread.id).read(islice(open_lines(path), _HEAD))
-        thread = fold(Fleet(), events).threads.get(thread.id, thread)
+        thread = reduce(Fleet(), events).threads.get(thread.id, thread)
     except OSError as error:
         stat, why = None, clean_line(error.strerror or str(error))
     return SessionReport(

@@ -35,7 +35,10 @@ class SettingsReport(msgspec.Struct):
 
 def settings_report(settings: Sequence[Setting]) -> SettingsReport:
     """The options as a document."""
-    return SettingsReport("agentdash.config/1", [SettingReport(s.name, _plain(s.value), s.source, s.where or None) for s in settings])
+    return SettingsReport(
+        "agentdash.config/1",
+        [SettingReport(s.name, _plain(s.value), s.source, s.where or None) for s in settings],
+    )
 
 
 def print_settings(report: SettingsReport, console: Console) -> None:

@@ -43,7 +43,7 @@ class EvidenceReport(msgspec.Struct):
     """Whether it speaks for the state; what speaks against it is shown as well."""
 
 
-class SpellReport(msgspec.Struct):
+class StatePeriodReport(msgspec.Struct):
     """A time that a worker spent in one state."""
 
     state: str
@@ -114,7 +114,7 @@ class WorkerReport(msgspec.Struct):
     last_activity: str | None
     stalled_since: str | None
     """Of one that runs: since when it has given no sign of life; null where it gives some."""
-    history: list[SpellReport]
+    history: list[StatePeriodReport]
     """The states it has been in, oldest first, the present one last; bounded."""
 
 
@@ -163,7 +163,9 @@ def print_status(snapshot: w.Snapshot, console: Console) -> None:
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("STATE", "WORKER", "AGENT", "SANDBOX", "SEEN", "WHY"):
-        table.add_column(column, no_wrap=True, overflow="ellipsis", max_width=32 if column == "WORKER" else None)
+        table.add_column(
+            column, no_wrap=True, overflow="ellipsis", max_width=32 if column == "WORKER" else None
+        )
     for worker in snapshot.workers:
         table.add_row(
             Text(worker.state if worker.stalled is None else f"{worker.state} (stalled)"),
@@ -171,7 +173,7 @@ def print_status(snapshot: w.Snapshot, console: Console) -> None:
             Text(f"{worker.agent.name} {worker.agent.version or ''}".strip()),
             Text(_sandbox_cell(worker.sandbox)),
             Text(ago(snapshot.at, worker.last_activity)),
-            Text(worker.judged.why),
+            Text(worker.assessment.why),
         )
     if snapshot.workers:
         console.print(table)
@@ -190,9 +192,9 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         parent=worker.parent,
         children=list(worker.children),
         state=str(worker.state),
-        since=iso(worker.judged.since),
-        why=worker.judged.why,
-        evidence=evidence_report(worker.judged.evidence),
+        since=iso(worker.assessment.since),
+        why=worker.assessment.why,
+        evidence=evidence_report(worker.assessment.evidence),
         sandbox=_sandbox(worker.sandbox),
         pane=str(worker.pane.key) if worker.pane else None,
         pids=list(worker.pids),
@@ -200,13 +202,20 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         tokens=worker.tokens.total,
         last_activity=iso(worker.last_activity),
         stalled_since=iso(worker.stalled),
-        history=[SpellReport(s.state, iso(s.since), iso(s.until), s.why) for s in worker.history],
+        history=[StatePeriodReport(s.state, iso(s.since), iso(s.until), s.why) for s in worker.history],
     )
 
 
 def got_report(got: w.Got) -> GotReport:
     """What commands got, as a document."""
-    return GotReport(got.network_flag, got.sandbox_flag, got.seccomp, got.no_new_privs, got.network_namespace, got.sandboxed)
+    return GotReport(
+        got.network_flag,
+        got.sandbox_flag,
+        got.seccomp,
+        got.no_new_privs,
+        got.network_namespace,
+        got.sandboxed,
+    )
 
 
 def _sandbox(sandbox: w.Sandbox) -> SandboxReport:
@@ -222,12 +231,16 @@ def _sandbox(sandbox: w.Sandbox) -> SandboxReport:
 def finding_report(finding: Finding) -> FindingReport:
     """A finding as a document."""
     evidence = evidence_report(finding.evidence)
-    return FindingReport(finding.kind, finding.direction, finding.severity, finding.message, evidence, finding.remedy)
+    return FindingReport(
+        finding.kind, finding.direction, finding.severity, finding.message, evidence, finding.remedy
+    )
 
 
 def configured_report(policy: Policy) -> ConfiguredReport:
     """A policy as a document."""
-    return ConfiguredReport(str(policy.filesystem), str(policy.network), list(policy.writable_roots), policy.approval)
+    return ConfiguredReport(
+        str(policy.filesystem), str(policy.network), list(policy.writable_roots), policy.approval
+    )
 
 
 def evidence_report(evidence: tuple[Evidence, ...]) -> list[EvidenceReport]:

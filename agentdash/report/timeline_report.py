@@ -7,13 +7,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from agentdash.engine.snapshot import Memo, picture
+from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e
 from agentdash.model.findings import Finding
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.cursor import Cursor
-from agentdash.replay.streams import Tape
+from agentdash.replay.streams import MergedStream
 from agentdash.report.redact import Redaction
 
 _FIRST, _LAST = 1_000, 4_000
@@ -56,7 +56,7 @@ class Member(msgspec.Struct):
     """By kind and message: when each finding first showed, and how it was known last."""
 
 
-class Story(msgspec.Struct):
+class TimelineReport(msgspec.Struct):
     """A family's past."""
 
     thread: str
@@ -73,7 +73,9 @@ class Story(msgspec.Struct):
     @property
     def findings(self) -> list[tuple[float, Worker, Finding]]:
         """All findings of all members, by the time at which they first showed."""
-        found = [(at, member.worker, finding) for member in self.members for at, finding in member.found.values()]
+        found = [
+            (at, member.worker, finding) for member in self.members for at, finding in member.found.values()
+        ]
         return sorted(found, key=lambda each: each[0])
 
 
@@ -86,7 +88,7 @@ class Scene(NamedTuple):
     """Draws it: who skips a scene need not."""
 
 
-def length(tape: Tape, gap: float) -> float:
+def length(tape: MergedStream, gap: float) -> float:
     """Seconds that a tape takes to play.
 
     Args:
@@ -99,16 +101,16 @@ def length(tape: Tape, gap: float) -> float:
     return played
 
 
-def scenes(tape: Tape, redaction: Redaction | None, *, over: bool) -> Iterator[Scene]:
+def scenes(tape: MergedStream, redaction: Redaction | None, *, over: bool) -> Iterator[Scene]:
     """The past, moment by moment.
 
     Args:
         over: whether nobody holds these threads any more; then one look behind the end says who was left.
     """
-    cursor, memo = Cursor(tape), Memo()
+    cursor, cache = Cursor(tape), WorkerCache()
 
     def see() -> Snapshot:
-        return picture(cursor.fleet, cursor.at, memo)
+        return build_snapshot(cursor.fleet, cursor.at, cache)
 
     while (beat := cursor.advance()) is not None:
         yield Scene(beat.at, redaction.events(beat.events) if redaction else beat.events, see)
@@ -117,7 +119,9 @@ def scenes(tape: Tape, redaction: Redaction | None, *, over: bool) -> Iterator[S
         yield Scene(cursor.at, (), see)
 
 
-def tell(thread: str, tape: Tape, *, redact: bool, over: bool, progress: Callable[[int], None]) -> Story:
+def build_report(
+    thread: str, tape: MergedStream, *, redact: bool, over: bool, progress: Callable[[int], None]
+) -> TimelineReport:
     """The whole story.
 
     Args:
@@ -126,27 +130,31 @@ def tell(thread: str, tape: Tape, *, redact: bool, over: bool, progress: Callabl
         progress: is told now and then how many bytes have been read.
     """
     redaction = Redaction() if redact else None
-    teller = _Teller(redaction)
+    teller = _ReportBuilder(redaction)
     began = at = 0.0
     snapshot = Snapshot(0.0)
     for number, scene in enumerate(scenes(tape, redaction, over=over)):
         if not scene.events or not all(isinstance(event, _QUIET) for event in scene.events):
             snapshot = scene.see()
         began, at = began or scene.at, scene.at
-        teller.tell(scene, snapshot)
+        teller.build_report(scene, snapshot)
         if number % 500 == 0:
             progress(tape.offset)
     members = [member for worker in snapshot.workers if (member := teller.members.get(worker.id)) is not None]
-    rows = sorted(teller.rows, key=lambda row: row.at)  # what settled, and what was nested in a script, is told late
+    rows = sorted(
+        teller.rows, key=lambda row: row.at
+    )  # what settled, and what was nested in a script, is told late
     left_out = max(0, len(rows) - _FIRST - _LAST)
     if left_out:
         rows = [*rows[:_FIRST], *rows[-_LAST:]]
     notes = [f"{member.worker.name}: {note}" for member in members for note in member.worker.notes]
-    notes += [f"{source.name}: {source.detail}" for source in snapshot.sources if not source.ok and not redact]
-    return Story(thread, began, at, members, rows, left_out, redact, notes)
+    notes += [
+        f"{source.name}: {source.detail}" for source in snapshot.sources if not source.ok and not redact
+    ]
+    return TimelineReport(thread, began, at, members, rows, left_out, redact, notes)
 
 
-class _Teller:
+class _ReportBuilder:
     """Turns scenes into rows, and keeps what changed."""
 
     def __init__(self, redaction: Redaction | None) -> None:
@@ -158,7 +166,7 @@ class _Teller:
         self.members: dict[str, Member] = {}
         self.rows: list[Row] = []
 
-    def tell(self, scene: Scene, snapshot: Snapshot) -> None:
+    def build_report(self, scene: Scene, snapshot: Snapshot) -> None:
         """One scene further."""
         shown = [(worker, self._shown(worker)) for worker in snapshot.workers]
         names = {worker.id: worker.name for _, worker in shown}
@@ -181,27 +189,38 @@ class _Teller:
         member.worker = worker
         if not member.periods or member.periods[-1].state is not worker.state:
             bad = worker.state.needs_you or worker.state is State.EXITED
-            spell = worker.history[-1] if worker.history else None  # it may have settled some time ago
-            since = min(at, spell.since) if spell and spell.state == worker.state else at
+            period = worker.history[-1] if worker.history else None  # it may have settled some time ago
+            since = min(at, period.since) if period and period.state == worker.state else at
             since = max(since, member.periods[-1].since if member.periods else since)
-            member.periods.append(Period(since, worker.state, worker.judged.why))
-            self.rows.append(Row(since, worker.name, "state", worker.judged.why, worker.state, bad))
+            member.periods.append(Period(since, worker.state, worker.assessment.why))
+            self.rows.append(Row(since, worker.name, "state", worker.assessment.why, worker.state, bad))
         for original, finding in zip(seen.sandbox.findings, worker.sandbox.findings, strict=True):
             cause = (original.kind, original.message)
             if cause not in member.found:
-                self.rows.append(Row(at, worker.name, "finding", finding.message, finding.kind, finding.severity != "info"))
+                self.rows.append(
+                    Row(at, worker.name, "finding", finding.message, finding.kind, finding.severity != "info")
+                )
             member.found[cause] = (member.found[cause][0] if cause in member.found else at, finding)
 
     def _rows(self, event: e.ThreadEvent, who: str) -> Iterator[Row]:
         at = event.at
         match event:
-            case e.Said():
+            case e.MessageLogged():
                 yield Row(at, who, "prompt" if event.who == "user" else "message", event.text[:_TEXT])
             case e.CallStarted() if event.kind != "poll":
                 self._calls[event.thread, event.call] = event
-                wish = f"asks to leave the sandbox: {event.escalation.reason or ''}" if event.escalation else ""
+                wish = (
+                    f"asks to leave the sandbox: {event.escalation.reason or ''}" if event.escalation else ""
+                )
                 kind = "command" if event.kind == "command" else "call"
-                yield Row(at, who, kind, event.text[:_TEXT], wish if kind == "command" else event.tool, bool(event.escalation))
+                yield Row(
+                    at,
+                    who,
+                    kind,
+                    event.text[:_TEXT],
+                    wish if kind == "command" else event.tool,
+                    bool(event.escalation),
+                )
             case e.CallEnded():
                 call = self._calls.pop((event.thread, event.call), None)
                 if call is not None and (call.kind == "command" or event.outcome not in ("ended", "running")):

@@ -42,11 +42,18 @@ class ChangeReport(msgspec.Struct):
 
 
 def wait_report(
-    target: str, until: tuple[State, ...], outcome: Outcome, waited: float, worker: Worker | None, via: ViaReport | None = None
+    target: str,
+    until: tuple[State, ...],
+    outcome: Outcome,
+    waited: float,
+    worker: Worker | None,
+    via: ViaReport | None = None,
 ) -> WaitReport:
     """How waiting ended, as a document; `waited` in seconds."""
     last = worker_report(worker) if worker else None
-    return WaitReport("agentdash.wait/1", target, [str(s) for s in until], outcome, round(waited, 1), last, via)
+    return WaitReport(
+        "agentdash.wait/1", target, [str(s) for s in until], outcome, round(waited, 1), last, via
+    )
 
 
 def wait_line(report: WaitReport) -> str:

@@ -81,10 +81,14 @@ def policy_of_thread(home: CodexHome, target: str | None) -> tuple[str, Policy]:
         for thread in threads:
             if not thread.helper and (policy := thread.policy) is not None:
                 return f"thread {ident}", policy
-    raise LookupError(f"no thread{f' {target!r}' if target else ''} here states a policy: give --policy {', '.join(MODES)}")
+    raise LookupError(
+        f"no thread{f' {target!r}' if target else ''} here states a policy: give --policy {', '.join(MODES)}"
+    )
 
 
-def worker_paths_report(worker: str, rows: Sequence[StatePath], policy: Policy, origin: str, cwd: Path) -> WorkerPathsReport:
+def worker_paths_report(
+    worker: str, rows: Sequence[StatePath], policy: Policy, origin: str, cwd: Path
+) -> WorkerPathsReport:
     """What a policy would deny a worker that is started in `cwd` with this environment."""
     env = {name: value for name in _KEPT if (value := os.environ.get(name))}
     placed = [path for row in rows if (path := place(row.path, env, str(cwd)))]
@@ -105,17 +109,38 @@ def worker_paths_report(worker: str, rows: Sequence[StatePath], policy: Policy, 
 def print_worker_paths(report: WorkerPathsReport, console: Console) -> None:
     """The same for people."""
     policy = report.policy
-    console.print(Text(f"{report.worker} in {report.cwd}, under {report.policy_of}: files {policy.filesystem}, network {policy.network}"))
+    console.print(
+        Text(
+            f"{report.worker} in {report.cwd}, under {report.policy_of}: files {policy.filesystem}, network {policy.network}"
+        )
+    )
     table = Table(box=None, pad_edge=False, show_header=False)
     for path in report.paths:
-        verdict = "not stated" if path.allowed is None else "may write" if path.allowed else "DENIED" if path.needed else "denied"
-        table.add_row(Text(verdict), Text(path.path), Text(path.what + (", needed" if path.needed else "")), Text(path.remedy or ""))
+        verdict = (
+            "not stated"
+            if path.allowed is None
+            else "may write"
+            if path.allowed
+            else "DENIED"
+            if path.needed
+            else "denied"
+        )
+        table.add_row(
+            Text(verdict),
+            Text(path.path),
+            Text(path.what + (", needed" if path.needed else "")),
+            Text(path.remedy or ""),
+        )
     reached = "not stated" if report.network is None else "has" if report.network else "DENIED"
-    table.add_row(Text(reached), Text("network"), Text("its model, needed"), Text(report.network_remedy or ""))
+    table.add_row(
+        Text(reached), Text("network"), Text("its model, needed"), Text(report.network_remedy or "")
+    )
     console.print(table)
 
 
 def _path(access: PathAccess, policy: Policy) -> PathReport:
     allowed = {"allowed": True, "policy": False}.get(access.access.verdict)
-    remedy = writable_root(access.path, policy, "mkdir") if allowed is False else None  # these are directories
+    remedy = (
+        writable_root(access.path, policy, "mkdir") if allowed is False else None
+    )  # these are directories
     return PathReport(access.path, access.what, allowed, access.needed, remedy)

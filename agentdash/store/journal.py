@@ -104,7 +104,11 @@ class Packer:
                 self._processes.pop(event.key, None)
             case e.LocksSeen():
                 locks, self._locks = self._locks, event
-                return None if locks and (locks.holders, locks.readable) == (event.holders, event.readable) else event
+                return (
+                    None
+                    if locks and (locks.holders, locks.readable) == (event.holders, event.readable)
+                    else event
+                )
         return event
 
 
@@ -117,41 +121,55 @@ def _changed(event: e.PaneDrawn, before: tuple[str, ...]) -> e.Event:
 
 def known(fleet: Fleet) -> list[e.Event]:
     """Events that make of an empty fleet what this one knows beside its threads; each with the time at which it was found out."""
-    looked = fleet.processes_at
+    polled = fleet.processes_at
     events: list[e.Event] = [fleet.host] if fleet.host else []
     events += [e.SourceSeen(at=s.at, name=s.name, ok=s.ok, detail=s.detail) for s in fleet.sources.values()]
     for key, pane in fleet.panes.items():
         events.append(e.PaneSeen(at=pane.titled_at or 0.0, pane=replace(pane, screen=(), drawn_at=None)))
         if pane.drawn_at is not None:
             events.append(e.PaneDrawn(at=pane.drawn_at, key=key, screen=pane.screen))
-    if looked is not None:
-        events += _known_processes(fleet, looked)
+    if polled is not None:
+        events += _known_processes(fleet, polled)
     for key in fleet.panes:
-        if (trouble := fleet.troubles.get(str(key))) is not None and (tenant := fleet.tenants.get(key)) is not None:
-            events.append(e.ScreenRead(at=trouble.at, key=key, agent=tenant.agent, state="failed-provider", text=trouble.text))
+        if (trouble := fleet.troubles.get(str(key))) is not None and (
+            occupant := fleet.occupants.get(key)
+        ) is not None:
+            events.append(
+                e.ScreenRead(
+                    at=trouble.at, key=key, agent=occupant.agent, state="failed-provider", text=trouble.text
+                )
+            )
     events += fleet.readings.values()
     events += fleet.pushed.values()
     if fleet.locks:
-        events.append(e.LocksSeen(at=fleet.locks.at, holders=fleet.locks.holders, readable=fleet.locks.readable))
+        events.append(
+            e.LocksSeen(at=fleet.locks.at, holders=fleet.locks.holders, readable=fleet.locks.readable)
+        )
     return events
 
 
-def _known_processes(fleet: Fleet, looked: float) -> Iterator[e.Event]:
+def _known_processes(fleet: Fleet, polled: float) -> Iterator[e.Event]:
     """Who is there, who has left a pane, who has worked lately."""
-    gone = [(key, tenant) for key, tenant in fleet.tenants.items() if tenant.gone_at is not None and key in fleet.panes]
+    gone = [
+        (key, occupant)
+        for key, occupant in fleet.occupants.items()
+        if occupant.gone_at is not None and key in fleet.panes
+    ]
     for namespace, mounts in fleet.mounts.items():
-        yield e.MountsSeen(at=looked, namespace=namespace, mounts=mounts)
-    for key, tenant in gone:  # who has left a pane was there before
-        left = tenant.process or Process(tenant.key, fleet.panes[key].pid, tenant.agent, agent=tenant.agent)
-        yield e.ProcessSeen(at=looked, process=left)
-        if tenant.paths:
-            yield e.StatePathsSeen(at=looked, key=tenant.key, paths=tenant.paths)
+        yield e.MountsSeen(at=polled, namespace=namespace, mounts=mounts)
+    for key, occupant in gone:  # who has left a pane was there before
+        left = occupant.process or Process(
+            occupant.key, fleet.panes[key].pid, occupant.agent, agent=occupant.agent
+        )
+        yield e.ProcessSeen(at=polled, process=left)
+        if occupant.paths:
+            yield e.StatePathsSeen(at=polled, key=occupant.key, paths=occupant.paths)
     for process in fleet.processes.values():
         if (worked := fleet.busy.get(process.key)) is not None:
             yield e.ProcessSeen(at=worked, process=replace(process, cpu=0.0, io=0))
-        yield e.ProcessSeen(at=looked if worked is None else worked, process=process)
+        yield e.ProcessSeen(at=polled if worked is None else worked, process=process)
     for owner, paths in fleet.state_paths.items():
-        yield e.StatePathsSeen(at=looked, key=owner, paths=paths)
+        yield e.StatePathsSeen(at=polled, key=owner, paths=paths)
     yield from fleet.sessions.values()
-    yield e.ProcessesCounted(at=looked)
-    yield from (e.ProcessGone(at=tenant.gone_at or looked, key=tenant.key) for _, tenant in gone)
+    yield e.ProcessesCounted(at=polled)
+    yield from (e.ProcessGone(at=occupant.gone_at or polled, key=occupant.key) for _, occupant in gone)

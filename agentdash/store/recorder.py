@@ -19,7 +19,7 @@ from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen, encode
 from agentdash.model.fleet import Fleet
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import Board, Emit
+from agentdash.model.source import Emit, FleetChannel
 from agentdash.store.journal import NAME, RECORDED, Header, Packer, known
 
 _ROOM: Final = 20_000
@@ -55,7 +55,9 @@ class Recorder:
 
     name = "recording"
 
-    def __init__(self, folder: Path, clock: Clock, *, version: str, host: str, limits: Limits = _USUAL) -> None:
+    def __init__(
+        self, folder: Path, clock: Clock, *, version: str, host: str, limits: Limits = _USUAL
+    ) -> None:
         self._folder, self._clock, self._limits = folder, clock, limits
         self._version, self._host = version, host
         begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(clock.now()))
@@ -73,7 +75,9 @@ class Recorder:
     def take(self, events: Sequence[Event]) -> None:
         """Takes what was folded. What cannot be kept is counted."""
         news = [
-            event for event in events if isinstance(event, RECORDED) and not (isinstance(event, SourceSeen) and event.name == self.name)
+            event
+            for event in events
+            if isinstance(event, RECORDED) and not (isinstance(event, SourceSeen) and event.name == self.name)
         ]
         if not news:
             return
@@ -83,16 +87,16 @@ class Recorder:
         self._pending += news
         self._news.set()
 
-    async def look(self, fleet: Fleet) -> Sequence[Event]:
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """A single look is not recorded."""
         del fleet
         return ()
 
-    async def run(self, emit: Emit, board: Board) -> None:
+    async def run(self, emit: Emit, channel: FleetChannel) -> None:
         """Writes, until cancelled or until that fails."""
         writing: asyncio.Future[None] | None = None
         try:
-            await asyncio.to_thread(self._begin, board.value)
+            await asyncio.to_thread(self._begin, channel.value)
             emit([self._health(f"to {clean_line(str(self._folder))}")])
             while True:
                 await self._news.wait()
@@ -100,7 +104,7 @@ class Recorder:
                 self._news.clear()
                 events, self._pending = self._pending, []
                 lost = self._lost
-                writing = asyncio.ensure_future(asyncio.to_thread(self._write, events, board.value))
+                writing = asyncio.ensure_future(asyncio.to_thread(self._write, events, channel.value))
                 await asyncio.shield(writing)
                 if lost:
                     emit([self._health(f"{lost:,} events came too fast and are not in it", ok=False)])
@@ -113,7 +117,7 @@ class Recorder:
         finally:
             if writing is not None and not writing.done():
                 await writing
-            self._close(board.value)
+            self._close(channel.value)
 
     def _health(self, detail: str, *, ok: bool = True) -> SourceSeen:
         return SourceSeen(at=self._clock.now(), name=self.name, ok=ok, detail=detail)
@@ -165,7 +169,11 @@ class Recorder:
 
     def _prune(self) -> None:
         """Only files that have a journal's name are ever removed."""
-        found = [(path.stat().st_mtime, path.stat().st_size, path) for path in self._folder.iterdir() if NAME.fullmatch(path.name)]
+        found = [
+            (path.stat().st_mtime, path.stat().st_size, path)
+            for path in self._folder.iterdir()
+            if NAME.fullmatch(path.name)
+        ]
         room = self._limits.total - self._limits.part
         for modified, size, path in sorted(found, reverse=True):
             room -= size

@@ -29,7 +29,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Emit
 from agentdash.model.states import State
 from agentdash.model.times import ago
-from agentdash.model.worker import Judged, Snapshot, Worker
+from agentdash.model.worker import Assessment, Snapshot, Worker
 
 HEARTBEAT: Final = 15.0
 """Seconds after which the file is written again although nothing has changed."""
@@ -99,9 +99,13 @@ def read_published(path: Path) -> Published:
     except FileNotFoundError:
         raise UnpublishedError(f"there is no status file: {START}") from None
     except OSError as error:
-        raise UnpublishedError(f"{clean_line(str(path))} cannot be read ({error.strerror}): {START}") from error
+        raise UnpublishedError(
+            f"{clean_line(str(path))} cannot be read ({error.strerror}): {START}"
+        ) from error
     except msgspec.DecodeError as error:
-        raise UnpublishedError(f"{clean_line(str(path))} is of another version of agentdash: restart the one that writes it") from error
+        raise UnpublishedError(
+            f"{clean_line(str(path))} is of another version of agentdash: restart the one that writes it"
+        ) from error
 
 
 def outdated(published: Published, now: float) -> str | None:
@@ -114,7 +118,7 @@ def outdated(published: Published, now: float) -> str | None:
 def unreachable(worker: Worker, why: str, at: float) -> Worker:
     """A worker of which nothing can be known from here."""
     evidence = Evidence("status-file", at, "no-status-file", why, agrees=True)
-    return replace(worker, judged=Judged(State.UNREACHABLE, None, why, (evidence,)))
+    return replace(worker, assessment=Assessment(State.UNREACHABLE, None, why, (evidence,)))
 
 
 # ---------------------------------------------------------------- writing
@@ -153,7 +157,9 @@ class Publisher:
             OSError: it cannot be written.
         """
         now = self._clock.now()
-        published = Published("agentdash.published/1", __version__, os.getpid(), self._home, now, _brief(snapshot))
+        published = Published(
+            "agentdash.published/1", __version__, os.getpid(), self._home, now, _brief(snapshot)
+        )
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix=".status-", dir=self.path.parent)  # 0600
         try:
@@ -175,7 +181,11 @@ class Publisher:
             published = read_published(self.path)
         except (OSError, UnpublishedError):
             return None
-        alive = published.pid != os.getpid() and outdated(published, self._clock.now()) is None and _is_there(published.pid)
+        alive = (
+            published.pid != os.getpid()
+            and outdated(published, self._clock.now()) is None
+            and _is_there(published.pid)
+        )
         return published.pid if alive else None
 
     def withdraw(self) -> None:

@@ -16,20 +16,20 @@ from agentdash.tui.fleet.filter import Filter, matches
 from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.help import HelpScreen
 from agentdash.tui.keys import bindings, ids
-from agentdash.tui.options import Feed, Jump, Options, Tell
+from agentdash.tui.options import Feed, GoToPane, OnSnapshot, Options
 from agentdash.tui.palette import Actions, Workers
-from agentdash.tui.snapshot_app import Watch
+from agentdash.tui.snapshot_app import SnapshotApp
 from agentdash.tui.worker.findings import remedies
 from agentdash.tui.worker.panel import WorkerPanel
 from agentdash.tui.worker.screen import WorkerScreen
 from agentdash.tui.worker.why import WhyScreen
 
-__all__ = ["AgentDash", "Feed", "Jump", "Options", "Tell"]
+__all__ = ["AgentDash", "Feed", "GoToPane", "OnSnapshot", "Options"]
 
 _USUAL = Options()
 
 
-class AgentDash(Watch):
+class AgentDash(SnapshotApp):
     """The dashboard.
 
     Args:
@@ -43,9 +43,17 @@ class AgentDash(Watch):
     BINDINGS = bindings(*ids("app"))
     COMMANDS = {Actions, Workers}  # noqa: RUF012 - Textual declares it as a plain set
 
-    def __init__(self, feed: Feed, clock: Clock, *, options: Options = _USUAL, jump: Jump | None = None, tell: Tell | None = None) -> None:
-        super().__init__(feed, clock, options, tell)
-        self._jump = jump
+    def __init__(
+        self,
+        feed: Feed,
+        clock: Clock,
+        *,
+        options: Options = _USUAL,
+        go_to_pane: GoToPane | None = None,
+        on_snapshot: OnSnapshot | None = None,
+    ) -> None:
+        super().__init__(feed, clock, options, on_snapshot)
+        self._go_to_pane = go_to_pane
         self._copied = 0
 
     # ---------------------------------------------------------------- finding
@@ -123,7 +131,9 @@ class AgentDash(Watch):
 
     def action_command_palette(self) -> None:
         """All actions, all workers."""
-        self.push_screen(CommandPalette(placeholder="An action, or the name of a worker", id="--command-palette"))
+        self.push_screen(
+            CommandPalette(placeholder="An action, or the name of a worker", id="--command-palette")
+        )
 
     @on(CommandPalette.Opened)
     def _palette_opened(self) -> None:
@@ -175,14 +185,14 @@ class AgentDash(Watch):
             return
         if worker.pane is None:
             self.say(f"No tmux pane is known to be {worker.name}'s.")
-        elif self._jump is None:
+        elif self._go_to_pane is None:
             self.say(f"Cannot go to {worker.pane.key}: there is no tmux client here to take along.")
         else:
-            self.run_worker(self._go(self._jump, worker.pane.key), group="jump", exclusive=True)
+            self.run_worker(self._go(self._go_to_pane, worker.pane.key), group="jump", exclusive=True)
 
-    async def _go(self, jump: Jump, pane: PaneKey) -> None:
+    async def _go(self, go_to_pane: GoToPane, pane: PaneKey) -> None:
         try:
-            problem = await jump(pane)
+            problem = await go_to_pane(pane)
         except OSError as error:
             problem = clean_line(str(error))
         self.say(problem or f"Went to {pane}.")

@@ -16,7 +16,7 @@ from agentdash.tui.theme import ASCII, THEMES, UNICODE
 Result = TypeVar("Result")
 
 
-class Dressed(App[Result]):
+class BaseApp(App[Result]):
     """An app with our looks."""
 
     CSS_PATH = Path(__file__).with_name("agentdash.tcss")

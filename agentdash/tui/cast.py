@@ -31,7 +31,9 @@ class _Nothing:
         yield Snapshot(0.0)
 
 
-async def cast(scenes: Iterator[tuple[float, Callable[[], Snapshot]]], options: Options, gap: float, pace: float) -> AsyncIterator[bytes]:
+async def cast(
+    scenes: Iterator[tuple[float, Callable[[], Snapshot]]], options: Options, gap: float, scheduler: float
+) -> AsyncIterator[bytes]:
     """The lines of the file.
 
     Args:
@@ -52,9 +54,15 @@ async def cast(scenes: Iterator[tuple[float, Callable[[], Snapshot]]], options: 
         see: Callable[[], Snapshot] | None = None
         for at, see in scenes:
             if before:
-                played += min(gap, max(0.0, at - before)) / pace
+                played += min(gap, max(0.0, at - before)) / scheduler
             else:
-                header = {"version": 2, "width": _SIZE[0], "height": _SIZE[1], "timestamp": int(at), "title": "agentdash"}
+                header = {
+                    "version": 2,
+                    "width": _SIZE[0],
+                    "height": _SIZE[1],
+                    "timestamp": int(at),
+                    "title": "agentdash",
+                }
                 yield msgspec.json.encode(header) + b"\n"
             before = at
             if played - drawn < _SPACING:
@@ -76,7 +84,9 @@ class _Painter:
     """Turns rows into what a terminal has to be told: only those that changed."""
 
     def __init__(self) -> None:
-        self._console = Console(file=StringIO(), color_system="truecolor", force_terminal=True, legacy_windows=False)
+        self._console = Console(
+            file=StringIO(), color_system="truecolor", force_terminal=True, legacy_windows=False
+        )
         self._rows: list[str] = []
 
     def paint(self, strips: list[Strip]) -> str:
@@ -84,5 +94,9 @@ class _Painter:
         rows = [strip.render(self._console) for strip in strips]
         told = "" if self._rows else "\x1b[?25l\x1b[2J"
         before, self._rows = self._rows or [""] * len(rows), rows
-        changed = (f"\x1b[{y};1H{row}" for y, (row, old) in enumerate(zip(rows, before, strict=True), 1) if row != old)
+        changed = (
+            f"\x1b[{y};1H{row}"
+            for y, (row, old) in enumerate(zip(rows, before, strict=True), 1)
+            if row != old
+        )
         return told + "".join(changed)

@@ -56,10 +56,16 @@ def signs(cells: int, glyphs: Glyphs) -> list[Line]:
     """Every sign, its word, and what it means."""
     lines: list[Line] = [(Span("States", "title"),)]
     for state, text in _STATES.items():
-        head = (Span("  " + pad(f"{glyphs.states[state]} {word(state)}", STATE_WIDTH + 1), TONES_OF_STATES[state]),)
+        head = (
+            Span(
+                "  " + pad(f"{glyphs.states[state]} {word(state)}", STATE_WIDTH + 1), TONES_OF_STATES[state]
+            ),
+        )
         lines += paragraph(text, cells, head=head)
     stalled = (Span("  " + pad(f"{glyphs.stalled} running, stalled", STATE_WIDTH + 1), "stuck"),)
-    lines += paragraph("Runs, and has given no sign of life for a while: no output, no CPU, no I/O.", cells, head=stalled)
+    lines += paragraph(
+        "Runs, and has given no sign of life for a while: no output, no CPU, no I/O.", cells, head=stalled
+    )
     lines += [BLANK, (Span("Sandbox", "title"),)]
     for verdict, text in _VERDICTS:
         lines += paragraph(text, cells, head=_sign(glyphs.verdicts[verdict], verdict))
@@ -82,7 +88,9 @@ class HelpScreen(Reading):
     def lines(self, _: View, cells: int, /) -> list[Line]:
         """Keys first."""
         return [
-            *paragraph("agentdash watches and changes nothing: no key does anything outside of it.", cells, "muted"),
+            *paragraph(
+                "agentdash watches and changes nothing: no key does anything outside of it.", cells, "muted"
+            ),
             BLANK,
             *keys(cells, getattr(self.app, "keys", BY_ID)),
             *signs(cells, self.glyphs),

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from agentdash.config import Notices
-from agentdash.engine.notifications import Notice, Told, notices, together
+from agentdash.config import NotificationSettings
+from agentdash.engine.notifications import Notification, NotificationState, next_notifications, together
 from agentdash.model.worker import Snapshot
 
 _ICON: Final = "utilities-terminal"
@@ -34,29 +34,31 @@ class Notifier:
 
     def __init__(
         self,
-        settings: Notices,
+        settings: NotificationSettings,
         write: Callable[[str], None],
         environ: Mapping[str, str] = os.environ,
         run: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
         self._settings, self._write, self._run = settings, write, run or start
         self._in_tmux = bool(environ.get("TMUX"))
-        self._told = Told()
+        self._told = NotificationState()
 
     def see(self, snapshot: Snapshot) -> None:
         """Says what is new in this snapshot."""
         settings = self._settings
         wanted = {*settings.bell, *settings.terminal, *settings.desktop}
-        self._told, found = notices(self._told, snapshot, wanted, settings.pause)
+        self._told, found = next_notifications(self._told, snapshot, wanted, settings.pause)
         if any(notice.state in settings.bell for notice in found):
             self._write("\a")
         if (notice := together(x for x in found if x.state in settings.terminal)) is not None:
             self._write("".join(through_tmux(each) if self._in_tmux else each for each in sequences(notice)))
-        if (notice := together(x for x in found if x.state in settings.desktop)) is not None and (command := desktop(notice)):
+        if (notice := together(x for x in found if x.state in settings.desktop)) is not None and (
+            command := desktop(notice)
+        ):
             self._run(command)
 
 
-def sequences(notice: Notice) -> tuple[str, str]:
+def sequences(notice: Notification) -> tuple[str, str]:
     """OSC 9 (iTerm2, Ghostty, WezTerm, Windows Terminal) and OSC 777 (rxvt, foot, VTE): each terminal heeds one, and ignores the other."""
     title, text = _SPECIAL.sub(" ", notice.title), _SPECIAL.sub(" ", notice.text)
     return f"\x1b]9;{title}: {text}\x1b\\", f"\x1b]777;notify;{title};{text}\x1b\\"
@@ -68,7 +70,9 @@ def through_tmux(sequence: str) -> str:
     return f"\x1bPtmux;{escaped}\x1b\\"
 
 
-def desktop(notice: Notice, platform: str = sys.platform, which: Callable[[str], str | None] = shutil.which) -> list[str] | None:
+def desktop(
+    notice: Notification, platform: str = sys.platform, which: Callable[[str], str | None] = shutil.which
+) -> list[str] | None:
     """The command that makes a desktop notification; None where there is no such program."""
     if platform == "darwin":
         script = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run"

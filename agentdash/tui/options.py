@@ -9,9 +9,9 @@ from typing import Protocol
 from agentdash.model.pane import PaneKey
 from agentdash.model.worker import Snapshot
 
-Tell = Callable[[Snapshot], None]
+OnSnapshot = Callable[[Snapshot], None]
 """Is shown every snapshot, and tells somebody away from the screen what is new in it."""
-Jump = Callable[[PaneKey], Awaitable[str | None]]
+GoToPane = Callable[[PaneKey], Awaitable[str | None]]
 """Goes to a pane; returns None, or on one line what was in the way."""
 
 

@@ -15,11 +15,15 @@ from agentdash.tui.theme import word
 if TYPE_CHECKING:
     from agentdash.tui.app import AgentDash
 
-_OFFERED = tuple(key.id for key in KEYS if key.on in ("app", "player") and key.id != "palette" and "{" not in key.action)
+_OFFERED = tuple(
+    key.id for key in KEYS if key.on in ("app", "player") and key.id != "palette" and "{" not in key.action
+)
 
 
 def _help(key: Key) -> str:
-    return cast("str", Content(f"{'  '.join(key.shown)}  {key.help}"))  # a str would be read as markup, and keys may be brackets
+    return cast(
+        "str", Content(f"{'  '.join(key.shown)}  {key.help}")
+    )  # a str would be read as markup, and keys may be brackets
 
 
 class Actions(Provider):
@@ -40,7 +44,11 @@ class Actions(Provider):
     def _offered(self) -> list[Key]:
         """What this app answers."""
         app: AgentDash = self.app  # type: ignore[assignment]
-        return [key for key in map(app.keys.__getitem__, _OFFERED) if hasattr(app, "action_" + key.action.partition("(")[0])]
+        return [
+            key
+            for key in map(app.keys.__getitem__, _OFFERED)
+            if hasattr(app, "action_" + key.action.partition("(")[0])
+        ]
 
     def _run(self, key: Key) -> IgnoreReturnCallbackType:
         return partial(self.app.run_action, f"app.{key.action}")
@@ -56,4 +64,10 @@ class Workers(Provider):
         for worker in app.snapshot.workers if app.snapshot else ():
             if (score := max(matcher.match(worker.name), matcher.match(worker.id) / 2)) > 0:
                 name = Content(f"{worker.name}  {worker.agent.name}")  # foreign: `Content` reads no markup
-                yield Hit(score, name, partial(app.pick, worker.id), text=worker.name, help=f"go to it: {word(worker.state)}")
+                yield Hit(
+                    score,
+                    name,
+                    partial(app.pick, worker.id),
+                    text=worker.name,
+                    help=f"go to it: {word(worker.state)}",
+                )

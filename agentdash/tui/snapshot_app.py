@@ -7,27 +7,29 @@ from textual import on
 from agentdash.model.clock import Clock
 from agentdash.model.sanitize import clean_line
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.tui.base_app import Dressed
+from agentdash.tui.base_app import BaseApp
 from agentdash.tui.fleet.filter import Filter
 from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.fleet.screen import FleetScreen
-from agentdash.tui.options import Feed, Options, Tell
+from agentdash.tui.options import Feed, OnSnapshot, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
 from agentdash.tui.view import Drawn, View, find
 from agentdash.tui.worker.findings import FindingsStrip
 
 
-class Watch(Dressed[None]):
+class SnapshotApp(BaseApp[None]):
     """An app that shows the newest snapshot, and knows whom the cursor is on."""
 
-    def __init__(self, feed: Feed, clock: Clock, options: Options, tell: Tell | None = None) -> None:
+    def __init__(
+        self, feed: Feed, clock: Clock, options: Options, on_snapshot: OnSnapshot | None = None
+    ) -> None:
         super().__init__(options)
         self.root = FleetScreen(self.glyphs)
         self.snapshot: Snapshot | None = None
         self.picked: str | None = None
         """Id of the worker that the cursor is on."""
-        self._feed, self._clock, self._tell = feed, clock, tell
+        self._feed, self._clock, self._on_snapshot = feed, clock, on_snapshot
         self._by_id: dict[str, Worker] = {}
         self._wanted = options.select
         self._trouble: str | None = None
@@ -51,16 +53,21 @@ class Watch(Dressed[None]):
         try:
             async for snapshot in self._feed.snapshots():
                 self.take(snapshot)
-                if self._tell is not None:
-                    self._tell(snapshot)
+                if self._on_snapshot is not None:
+                    self._on_snapshot(snapshot)
             self._trouble = "The feed has ended: what is shown here will not change any more."
         except Exception as error:  # whatever it is: people have to see that what they look at is old
-            self._trouble = clean_line(f"The feed has broken off, what is shown here is old: {type(error).__name__}: {error}")
+            self._trouble = clean_line(
+                f"The feed has broken off, what is shown here is old: {type(error).__name__}: {error}"
+            )
         self.draw()
 
     def take(self, snapshot: Snapshot) -> None:
         """Shows a snapshot; one that says nothing new changes nothing."""
-        if (old := self.snapshot) is not None and (old.workers, old.sources) == (snapshot.workers, snapshot.sources):
+        if (old := self.snapshot) is not None and (old.workers, old.sources) == (
+            snapshot.workers,
+            snapshot.sources,
+        ):
             return
         self.snapshot = snapshot
         self._by_id = {worker.id: worker for worker in snapshot.workers}
@@ -90,8 +97,8 @@ class Watch(Dressed[None]):
             self.root.narrow(Filter())
         self.draw()
 
-    @on(FleetList.Moved)
-    def _moved(self, event: FleetList.Moved) -> None:
+    @on(FleetList.FileMoved)
+    def _moved(self, event: FleetList.FileMoved) -> None:
         self.pick(event.worker)
 
     @on(FindingsStrip.Opened)

@@ -30,7 +30,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measures agentdash.")
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="what to measure")
     parser.add_argument(
-        "--home", type=Path, default=Path(tempfile.gettempdir()) / "agentdash-bench", help="where the big Codex home is, or will be"
+        "--home",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "agentdash-bench",
+        help="where the big Codex home is, or will be",
     )
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--megabytes", type=float, default=1_000)

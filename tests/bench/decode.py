@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agentdash.agents.codex.home import CodexHome, thread_id
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.engine.reduce.fleet import fold
+from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet
 
 
@@ -22,7 +22,7 @@ def measure(home: Path) -> None:
         read = time.perf_counter()
         said = RolloutReader(thread_id(path) or "").read(found)
         decoded = time.perf_counter()
-        fleet = fold(fleet, said)
+        fleet = reduce(fleet, said)
         done = time.perf_counter()
         size, lines, events = size + path.stat().st_size, lines + len(found), events + len(said)
         spent["read"] += read - start

@@ -15,7 +15,9 @@ AGENTDASH = (sys.executable, "-m", "agentdash")
 def run_ms(argv: Sequence[str], times: int = 7) -> list[float]:
     """Wall-clock milliseconds of a whole process, sorted, after one run that does not count."""
     taken = []
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}  # an installed program is compiled
+    env = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }  # an installed program is compiled
     for _ in range(times + 1):
         start = time.perf_counter()
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)

@@ -12,14 +12,34 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
-_WORDS = ("lorem", "ipsum", "build", "test", "error", "warning", "src", "main", "index", "class", "def", "return", "path", "token", "ok")
+_WORDS = (
+    "lorem",
+    "ipsum",
+    "build",
+    "test",
+    "error",
+    "warning",
+    "src",
+    "main",
+    "index",
+    "class",
+    "def",
+    "return",
+    "path",
+    "token",
+    "ok",
+)
 _DAYS = 200
 
 
 def make_home(out: Path, files: int, megabytes: float, seed: int = 1) -> Path:
     """Writes `files` sessions of `megabytes` in all under `out`; returns `out`."""
     rng = random.Random(seed)
-    sources = sorted(p for p in RECORDINGS.glob("*/*/rollout-*.jsonl") if p.stat().st_size > 4000 and p.parts[-3] != "0.20.0")
+    sources = sorted(
+        p
+        for p in RECORDINGS.glob("*/*/rollout-*.jsonl")
+        if p.stat().st_size > 4000 and p.parts[-3] != "0.20.0"
+    )
     weights = [rng.paretovariate(1.1) for _ in range(files)]
     scale = megabytes * 1e6 / sum(weights)
     filler = json.dumps("\n".join(" ".join(rng.choice(_WORDS) for _ in range(14)) for _ in range(400)))[1:-1]
@@ -35,7 +55,9 @@ def make_home(out: Path, files: int, megabytes: float, seed: int = 1) -> Path:
     return out
 
 
-def _session(source: Path, thread: str, at: datetime, size: float, filler: str, rng: random.Random) -> Iterator[str]:
+def _session(
+    source: Path, thread: str, at: datetime, size: float, filler: str, rng: random.Random
+) -> Iterator[str]:
     """A recording whose calls are repeated, with long outputs, until it has its size."""
     old = re.search(r"([0-9a-f]{8}-[0-9a-f-]{27})\.jsonl$", source.name)
     assert old
@@ -48,7 +70,12 @@ def _session(source: Path, thread: str, at: datetime, size: float, filler: str, 
     def stamped(line: str) -> str:
         nonlocal at, written
         at += timedelta(milliseconds=rng.randint(5, 900))
-        line = re.sub(r'"timestamp":"[^"]+"', f'"timestamp":"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"', line, count=1)
+        line = re.sub(
+            r'"timestamp":"[^"]+"',
+            f'"timestamp":"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"',
+            line,
+            count=1,
+        )
         written += len(line) + 1
         return line + "\n"
 
@@ -59,7 +86,11 @@ def _session(source: Path, thread: str, at: datetime, size: float, filler: str, 
         for line in lines[head:tail] or lines[head:]:
             text = re.sub(r"call_[0-9a-f]{4}", f"call_{round_:04x}", line)
             if '"function_call_output"' in text and rng.random() < 0.5:
-                text = text.replace("Output:\\n", "Output:\\n" + filler[: rng.randint(100, len(filler))].rstrip("\\") + "\\n", 1)
+                text = text.replace(
+                    "Output:\\n",
+                    "Output:\\n" + filler[: rng.randint(100, len(filler))].rstrip("\\") + "\\n",
+                    1,
+                )
             yield stamped(text)
             if written >= size:
                 break
@@ -67,5 +98,11 @@ def _session(source: Path, thread: str, at: datetime, size: float, filler: str, 
 
 
 def _uuid7(at: datetime, rng: random.Random) -> str:
-    bits = (int(at.timestamp() * 1000) << 80) | (0x7 << 76) | (rng.getrandbits(12) << 64) | (0b10 << 62) | rng.getrandbits(62)
+    bits = (
+        (int(at.timestamp() * 1000) << 80)
+        | (0x7 << 76)
+        | (rng.getrandbits(12) << 64)
+        | (0b10 << 62)
+        | rng.getrandbits(62)
+    )
     return str(uuid.UUID(int=bits))

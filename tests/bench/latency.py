@@ -44,7 +44,10 @@ def small_home() -> Iterator[tuple[Path, Path]]:
     with tempfile.TemporaryDirectory() as folder:
         day = Path(folder) / "sessions" / "2026" / "11" / "20"
         day.mkdir(parents=True)
-        copies = {path.parent.name: Path(shutil.copy(path, day)) for path in sorted(RECORDINGS.glob("0.169.0/*/*.jsonl"))}
+        copies = {
+            path.parent.name: Path(shutil.copy(path, day))
+            for path in sorted(RECORDINGS.glob("0.169.0/*/*.jsonl"))
+        }
         yield Path(folder), copies["workspace-write"]
 
 

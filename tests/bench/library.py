@@ -17,7 +17,7 @@ from agentdash.collect.clock import SystemClock
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query
 from agentdash.replay.library.search import Hit, Searched, search
-from agentdash.tui.library.model import Shelf
+from agentdash.tui.library.model import LibraryModel
 from tests.bench.figures import AGENTDASH, spread
 from tests.bench.home import make_home
 
@@ -42,7 +42,7 @@ def measure(home: Path) -> None:
     for entry in begun[:1_000]:
         library.skim(entry)
     print(f"judged by head and tail: {1_000 / (time.perf_counter() - began):,.0f}/s")
-    shelf = Shelf()
+    shelf = LibraryModel()
     shelf.put(begun)
     shelf.arrange()
     began = time.perf_counter()
@@ -59,7 +59,9 @@ def measure(home: Path) -> None:
                 size += step.size
         taken = time.perf_counter() - began
         soon = f", the first after {first * 1000:.0f} ms" if first else ""
-        print(f"search {words!r}: {size / 1e6:,.0f} MB in {taken:.1f} s, {size / 1e6 / taken:,.0f} MB/s, {hits:,} hits{soon}")
+        print(
+            f"search {words!r}: {size / 1e6:,.0f} MB in {taken:.1f} s, {size / 1e6 / taken:,.0f} MB/s, {hits:,} hits{soon}"
+        )
 
 
 def _first_rows(folder: Path) -> float:
@@ -67,7 +69,11 @@ def _first_rows(folder: Path) -> float:
     began = time.perf_counter()
     pid, terminal = pty.fork()
     if not pid:
-        os.execvpe(AGENTDASH[0], [*AGENTDASH, "replay", "--codex-home", str(folder)], {**os.environ, "TERM": "xterm-256color"})
+        os.execvpe(
+            AGENTDASH[0],
+            [*AGENTDASH, "replay", "--codex-home", str(folder)],
+            {**os.environ, "TERM": "xterm-256color"},
+        )
     ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 36, 120, 0, 0))
     seen = b""
     while b" Nov " not in seen:

@@ -34,7 +34,9 @@ def measure(home: Path) -> None:
             _tmux(_WATCHED, "kill-server")
             _panes(busy=False)
             time.sleep(75)  # until ages are told in minutes
-            print(f"idle  {_share(pid, []):5.2f} % of one core ({_PANES} panes, {_PANES} rollouts, nothing happening; at most 0.5)")
+            print(
+                f"idle  {_share(pid, []):5.2f} % of one core ({_PANES} panes, {_PANES} rollouts, nothing happening; at most 0.5)"
+            )
             memory = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 1e6
             print(f"memory {memory:.0f} MB")
         finally:
@@ -83,4 +85,6 @@ def _share(pid: int, rollouts: list[Path]) -> float:
 
 
 def _tmux(server: str, *args: str) -> str:
-    return subprocess.run(["tmux", "-L", server, *args], check=False, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["tmux", "-L", server, *args], check=False, capture_output=True, text=True
+    ).stdout.strip()

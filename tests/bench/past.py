@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from agentdash.agents.codex.home import CodexHome
 from agentdash.engine.hub import Hub
-from agentdash.engine.snapshot import Memo, picture
+from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import find_family
 from agentdash.replay.player import Player
@@ -83,7 +83,7 @@ async def _seeks(session: Path) -> None:
     print(f"open                 {(time.perf_counter() - began) * 1000:.1f} ms")
     player.toggle()
     running = asyncio.create_task(Hub([player], clock).run())
-    memo = Memo()
+    cache = WorkerCache()
     during: list[float] = []
     after: list[float] = []
     while len(after) < 300:
@@ -91,10 +91,12 @@ async def _seeks(session: Path) -> None:
         taken = after if player.index.complete else during
         start = time.perf_counter()
         player.seek(random.random())
-        picture(player._cursor.fleet, clock.now(), memo)
+        build_snapshot(player._cursor.fleet, clock.now(), cache)
         taken.append((time.perf_counter() - start) * 1000)
         if taken is after and len(after) == 1:
-            print(f"index                {time.perf_counter() - began:.1f} s, {len(player.index.times)} beats")
+            print(
+                f"index                {time.perf_counter() - began:.1f} s, {len(player.index.times)} beats"
+            )
     print(f"seek while indexing  {spread(during)} (at most 1000)")
     print(f"seek afterwards      {spread(after)} (at most 100)")
     running.cancel()

@@ -13,10 +13,16 @@ def measure(home: Path) -> None:
     bare = run_ms([sys.executable, "-c", "pass"])
     version = run_ms([*AGENTDASH, "--version"])
     print(f"bare python    {spread(bare)}")
-    print(f"--version      {spread(version)}; {version[len(version) // 2] - bare[len(bare) // 2]:.0f} ms over bare python (at most 60)")
+    print(
+        f"--version      {spread(version)}; {version[len(version) // 2] - bare[len(bare) // 2]:.0f} ms over bare python (at most 60)"
+    )
 
 
 def measure_status(home: Path) -> None:
     """`status --json` over the big home."""
-    print(f"status --json        {spread(run_ms([*AGENTDASH, 'status', '--json', '--no-tmux', '--codex-home', str(home)]))} (at most 250)")
-    print(f"status --json --all  {spread(run_ms([*AGENTDASH, 'status', '--json', '--all', '--no-tmux', '--codex-home', str(home)], 3))}")
+    print(
+        f"status --json        {spread(run_ms([*AGENTDASH, 'status', '--json', '--no-tmux', '--codex-home', str(home)]))} (at most 250)"
+    )
+    print(
+        f"status --json --all  {spread(run_ms([*AGENTDASH, 'status', '--json', '--all', '--no-tmux', '--codex-home', str(home)], 3))}"
+    )

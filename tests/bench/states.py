@@ -79,11 +79,15 @@ async def sessions() -> None:
         spent[turn] += time.monotonic() - begun
     strays = [(t.step.name, t.passed) for t in taken if t.stray]
     strays_in_all = sum(len(t.stray) for t in taken)
-    print(f"{number} sessions, {_SECONDS:.0f} s of each CLI, {len(taken)} steps, {strays_in_all} changes that nothing caused")
+    print(
+        f"{number} sessions, {_SECONDS:.0f} s of each CLI, {len(taken)} steps, {strays_in_all} changes that nothing caused"
+    )
     for name, passed in strays:
         print(f"  {name}: {' -> '.join(passed)}")
     late = [t.seconds for t in taken]
-    print(f"cause -> shown: {spread([s * 1000 for s in late])}; {sum(s > _STAY for s in late)} of {len(late)} later than {_STAY:.0f} s")
+    print(
+        f"cause -> shown: {spread([s * 1000 for s in late])}; {sum(s > _STAY for s in late)} of {len(late)} later than {_STAY:.0f} s"
+    )
     confusion = Counter((t.step.state, t.passed[-1]) for t in taken)
     print("caused, and shown two seconds later:")
     for (caused, shown), times in sorted(confusion.items()):

@@ -81,11 +81,22 @@ def npm_install(package: str, version: str, command: str) -> Path:
         if npm is None:
             raise SetupError(f"the live tests need npm on PATH, to install {package} {version}")
         place.mkdir(exist_ok=True)
-        run = [npm, "install", "--prefix", str(place), "--no-audit", "--no-fund", "--loglevel=error", f"{package}@{version}"]
+        run = [
+            npm,
+            "install",
+            "--prefix",
+            str(place),
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+            f"{package}@{version}",
+        ]
         done = subprocess.run(run, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         if done.returncode or not binary.exists():
             shutil.rmtree(place)
-            raise SetupError(f"npm could not install {package} {version}: {' '.join(done.stderr.split())[-300:]}")
+            raise SetupError(
+                f"npm could not install {package} {version}: {' '.join(done.stderr.split())[-300:]}"
+            )
     return binary
 
 
@@ -94,7 +105,9 @@ def install(version: str = VERSION) -> Path:
     return npm_install("@openai/codex", version, "codex")
 
 
-async def until(condition: Callable[[], object], what: str = "the condition", patience: float = PATIENCE) -> None:
+async def until(
+    condition: Callable[[], object], what: str = "the condition", patience: float = PATIENCE
+) -> None:
     """Returns when `condition()` is true.
 
     Raises:
@@ -146,7 +159,10 @@ class Lab:
 
     def threads(self) -> dict[str, str | None]:
         """The threads that have a rollout, oldest first, and the parent of each that has one."""
-        heads = (file.read_bytes().partition(b"\n") for file in sorted(self.home.glob("sessions/*/*/*/rollout-*.jsonl")))
+        heads = (
+            file.read_bytes().partition(b"\n")
+            for file in sorted(self.home.glob("sessions/*/*/*/rollout-*.jsonl"))
+        )
         metas = [json.loads(line)["payload"] for line, end, _ in heads if end]
         return {meta["id"]: meta.get("parent_thread_id") for meta in metas}
 
@@ -169,7 +185,9 @@ class Lab:
             self.run_tmux("kill-server")
         self._stop_daemon()
         self.model.close()
-        for link in self.home.glob("app-server-*/*.sock"):  # Codex keeps its sockets, and their locks, elsewhere
+        for link in self.home.glob(
+            "app-server-*/*.sock"
+        ):  # Codex keeps its sockets, and their locks, elsewhere
             for left in (link.resolve(), Path(f"{link.resolve()}.lock")):
                 left.unlink(missing_ok=True)
         shutil.rmtree(self._short)
@@ -178,7 +196,9 @@ class Lab:
     def pane(self, command: str, size: tuple[int, int] = (120, 40)) -> Pane:
         """A shell command in a new tmux session, just started. The pane stays when it has ended."""
         where = ["-x", str(size[0]), "-y", str(size[1]), "-c", str(self.workspace), "-P", "-F", "#{pane_id}"]
-        ident = self.run_tmux("new-session", "-d", *where, command, ";", "set-option", "-g", "remain-on-exit", "on")
+        ident = self.run_tmux(
+            "new-session", "-d", *where, command, ";", "set-option", "-g", "remain-on-exit", "on"
+        )
         return Pane(self, ident.strip())
 
     def _stop_daemon(self) -> None:
@@ -224,7 +244,21 @@ class Pane:
 
     def submit(self, prompt: str) -> None:
         """Gives it a prompt. Pasted: Codex takes an Enter right behind fast typing for a line break of a paste."""
-        self._lab.run_tmux("set-buffer", prompt, ";", "paste-buffer", "-p", "-d", "-t", self.id, ";", "send-keys", "-t", self.id, "Enter")
+        self._lab.run_tmux(
+            "set-buffer",
+            prompt,
+            ";",
+            "paste-buffer",
+            "-p",
+            "-d",
+            "-t",
+            self.id,
+            ";",
+            "send-keys",
+            "-t",
+            self.id,
+            "Enter",
+        )
 
     async def shows(self, text: str) -> None:
         """Returns when `text` is on its screen.

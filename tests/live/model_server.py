@@ -37,7 +37,14 @@ Script = Mapping[str, Sequence[Step]]
 
 _SHELLS = {"exec_command": "cmd", "shell_command": "command", "shell": "argv", "container.exec": "argv"}
 """The shell tools of Codex's times, newest first, and how each takes its command."""
-_OWN = (None, "function_call", "function_call_output", "reasoning", "custom_tool_call", "custom_tool_call_output")
+_OWN = (
+    None,
+    "function_call",
+    "function_call_output",
+    "reasoning",
+    "custom_tool_call",
+    "custom_tool_call_output",
+)
 """Items that say nothing about what a thread was asked to do."""
 
 
@@ -52,7 +59,9 @@ class ScriptedModel:
         self._gates: dict[str, threading.Event] = defaultdict(threading.Event)
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": self}))
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        )
 
     @property
     def url(self) -> str:
@@ -106,7 +115,9 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        self._answer(200, "application/json", json.dumps({"object": "list", "data": [], "models": []}).encode())
+        self._answer(
+            200, "application/json", json.dumps({"object": "list", "data": [], "models": []}).encode()
+        )
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
@@ -118,7 +129,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.model.requests.append(body)
         names = ("thread-id", "session-id", "session_id", "conversation_id")
-        number, step = self.model.next_step(body, next((self.headers[name] for name in names if self.headers[name]), ""))
+        number, step = self.model.next_step(
+            body, next((self.headers[name] for name in names if self.headers[name]), "")
+        )
         if "fail" in step:
             error = step.get("body") or {"error": {"message": "scripted failure", "type": "server_error"}}
             self._answer(step["fail"], "application/json", json.dumps(error).encode())
@@ -127,9 +140,18 @@ class _Handler(BaseHTTPRequestHandler):
         events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": response}}]
         events += ({"type": "response.output_item.done", "item": item} for item in _items(step, body))
         if not step.get("drop"):
-            usage = {"input_tokens": 1200 + 300 * number, "output_tokens": 40 + number, "total_tokens": 1240 + 301 * number}
-            details = {"input_tokens_details": {"cached_tokens": 1000}, "output_tokens_details": {"reasoning_tokens": 8}}
-            events.append({"type": "response.completed", "response": {"id": response, "usage": usage | details}})
+            usage = {
+                "input_tokens": 1200 + 300 * number,
+                "output_tokens": 40 + number,
+                "total_tokens": 1240 + 301 * number,
+            }
+            details = {
+                "input_tokens_details": {"cached_tokens": 1000},
+                "output_tokens_details": {"reasoning_tokens": 8},
+            }
+            events.append(
+                {"type": "response.completed", "response": {"id": response, "usage": usage | details}}
+            )
         stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
         self._answer(200, "text/event-stream", stream.encode())
 
@@ -143,18 +165,36 @@ class _Handler(BaseHTTPRequestHandler):
             error = step.get("body") or {"error": {"message": "scripted failure", "type": "server_error"}}
             self._answer(step["fail"], "application/json", json.dumps(error).encode())
             return
-        head = {"id": f"chatcmpl-{uuid.uuid4().hex[:8]}", "object": "chat.completion.chunk", "created": 1, "model": "mock-model"}
+        head = {
+            "id": f"chatcmpl-{uuid.uuid4().hex[:8]}",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "mock-model",
+        }
         deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": ""}, None)]
         if "run" in step or "tool" in step:
             name = step.get("tool", "bash")
             arguments = step.get("args") or {"command": step["run"], "description": "Runs it"}
             function = {"name": name, "arguments": json.dumps(arguments)}
-            call = {"index": 0, "id": f"call_{uuid.uuid4().hex[:8]}", "type": "function", "function": function}
+            call = {
+                "index": 0,
+                "id": f"call_{uuid.uuid4().hex[:8]}",
+                "type": "function",
+                "function": function,
+            }
             deltas += [({"tool_calls": [call]}, None), ({}, "tool_calls")]
         else:
             deltas += [({"content": step.get("say", "")}, None), ({}, "stop")]
-        chunks = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in deltas]
-        chunks.append({**head, "choices": [], "usage": {"prompt_tokens": 1200, "completion_tokens": 40, "total_tokens": 1240}})
+        chunks = [
+            {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in deltas
+        ]
+        chunks.append(
+            {
+                **head,
+                "choices": [],
+                "usage": {"prompt_tokens": 1200, "completion_tokens": 40, "total_tokens": 1240},
+            }
+        )
         stream = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
         self._answer(200, "text/event-stream", stream.encode())
 
@@ -171,7 +211,9 @@ class _Handler(BaseHTTPRequestHandler):
 def _marker(body: dict[str, Any]) -> str:
     """The last one decides: a child that was forked with its parent's context has its own task last."""
     items = body.get("input", [])
-    asked = [item for item in items if item.get("role") == "user" or item.get("type") not in ("message", *_OWN)]
+    asked = [
+        item for item in items if item.get("role") == "user" or item.get("type") not in ("message", *_OWN)
+    ]
     found = re.findall(r"\[\[([\w-]+)\]\]", "\n".join(text for item in asked for text in _texts(item)))
     return found[-1] if found else "default"
 
@@ -192,12 +234,22 @@ def _items(step: Step, body: dict[str, Any]) -> list[dict[str, Any]]:
     if "spawn" in step:
         task = "[[{0}]] do your part"
         return [
-            _agent("spawn_agent", {"message": task.format(name), "task_name": name.replace("-", "_")}, offered) for name in step["spawn"]
+            _agent(
+                "spawn_agent", {"message": task.format(name), "task_name": name.replace("-", "_")}, offered
+            )
+            for name in step["spawn"]
         ]
     if "wait" in step:
-        ids = re.findall(r'\\*"(?:agent_id|agent|thread_id|receiver_thread_id)\\*":\s*\\*"([0-9a-f-]{36})', json.dumps(body))
+        ids = re.findall(
+            r'\\*"(?:agent_id|agent|thread_id|receiver_thread_id)\\*":\s*\\*"([0-9a-f-]{36})',
+            json.dumps(body),
+        )
         name = "wait_agent" if any(tool.endswith("wait_agent") for tool in offered) else "wait"
-        return [_agent(name, {"ids": sorted(set(ids)), "targets": sorted(set(ids)), "timeout_ms": 30_000}, offered)]
+        return [
+            _agent(
+                name, {"ids": sorted(set(ids)), "targets": sorted(set(ids)), "timeout_ms": 30_000}, offered
+            )
+        ]
     if "tool" in step:
         return [_call(step["tool"], step.get("args", {}), step.get("namespace"))]
     text = {"type": "output_text", "text": step.get("say", "")}
@@ -232,7 +284,9 @@ def _agent(name: str, arguments: dict[str, Any], offered: dict[str, Any]) -> dic
     """A multi-agent call, in whichever namespace this version offers it, with just the arguments that it takes."""
     full = next((tool for tool in offered if tool.rpartition(".")[2] == name), name)
     space, _, short = full.rpartition(".")
-    return _call(short, {k: v for k, v in arguments.items() if k in _parameters(offered.get(full, {}))}, space or None)
+    return _call(
+        short, {k: v for k, v in arguments.items() if k in _parameters(offered.get(full, {}))}, space or None
+    )
 
 
 def _parameters(tool: dict[str, Any]) -> dict[str, Any]:

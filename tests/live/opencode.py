@@ -22,20 +22,28 @@ def command(lab: Lab, *arguments: str, sandbox: Sequence[str] = ()) -> str:
     binary = npm_install("opencode-ai", VERSION, "opencode")
     folder = lab.user / ".config" / "opencode"
     folder.mkdir(parents=True, exist_ok=True)
-    models = {"mock-model": {"name": "Mock Model", "tool_call": True, "limit": {"context": 200_000, "output": 8_000}}}
+    models = {
+        "mock-model": {
+            "name": "Mock Model",
+            "tool_call": True,
+            "limit": {"context": 200_000, "output": 8_000},
+        }
+    }
     options = {"baseURL": lab.model.url, "apiKey": "none"}
     settings = {
         "autoupdate": False,
         "share": "disabled",
         "model": "mock/mock-model",
         "small_model": "mock/mock-model",
-        "provider": {"mock": {"npm": "@ai-sdk/openai-compatible", "name": "Mock", "options": options, "models": models}},
+        "provider": {
+            "mock": {"npm": "@ai-sdk/openai-compatible", "name": "Mock", "options": options, "models": models}
+        },
         "permission": {"bash": "ask"},
     }
     (folder / "opencode.json").write_text(json.dumps(settings), "utf-8")
     quiet = [f"OPENCODE_DISABLE_{name}=1" for name in _QUIET]
-    boxed = [str(lab.binary), "sandbox", *sandbox, "--"] if sandbox else []
-    return shlex.join(["env", *quiet, *boxed, str(binary), *arguments])
+    sandboxed = [str(lab.binary), "sandbox", *sandbox, "--"] if sandbox else []
+    return shlex.join(["env", *quiet, *sandboxed, str(binary), *arguments])
 
 
 async def tui(lab: Lab, size: tuple[int, int] = (120, 40)) -> Pane:

@@ -34,11 +34,16 @@ async def test_a_tui_its_pane_its_command_and_its_flags(codex: OpenLab) -> None:
         running = await seen.until(lambda w: w.kind == "codex-thread" and bool(w.pids) and w.pane is not None)
         assert running.pane is not None
         assert running.pane.key.id == pane.id
-        assert "is running (pid" in running.judged.why
+        assert "is running (pid" in running.assessment.why
         done = await seen.until(lambda w: w.state is State.COMPLETED)
         assert (done.id, done.sandbox.verdict, done.sandbox.findings) == (running.id, "match", ())
         got = done.sandbox.got
-        assert (got.network_flag, got.sandbox_flag, got.seccomp, got.network_namespace) == ("1", "unset", 2, "own")
+        assert (got.network_flag, got.sandbox_flag, got.seccomp, got.network_namespace) == (
+            "1",
+            "unset",
+            2,
+            "own",
+        )
 
 
 async def test_two_tuis_of_one_daemon_are_told_apart_and_codex_does_not_notice_us(codex: OpenLab) -> None:
@@ -49,11 +54,16 @@ async def test_two_tuis_of_one_daemon_are_told_apart_and_codex_does_not_notice_u
             pane = await lab.tui()
             pane.submit(f"[[work]] {name}")
             found = await seen.until(
-                lambda w, name=name: w.state is State.COMPLETED and w.name == f"[[work]] {name}" and w.pane is not None
+                lambda w, name=name: (
+                    w.state is State.COMPLETED and w.name == f"[[work]] {name}" and w.pane is not None
+                )
             )  # type: ignore[misc]
             assert found.pane is not None
             assert found.pane.key.id == pane.id
-    heads = [json.loads(path.read_bytes().partition(b"\n")[0])["payload"] for path in lab.home.glob("sessions/*/*/*/*.jsonl")]
+    heads = [
+        json.loads(path.read_bytes().partition(b"\n")[0])["payload"]
+        for path in lab.home.glob("sessions/*/*/*/*.jsonl")
+    ]
     assert {head["originator"] for head in heads} == {"codex-tui"}
 
 
@@ -63,19 +73,35 @@ async def test_an_approval_is_waited_for_and_given(codex: OpenLab) -> None:
         pane = await lab.tui()
         pane.submit("[[ask]] go")
         waiting = await seen.until(lambda w: w.kind == "codex-thread" and w.state is State.WAITING_APPROVAL)
-        assert "touch allowed" in waiting.judged.why
+        assert "touch allowed" in waiting.assessment.why
         asked_once = json.loads(await asyncio.to_thread(status, lab))
         assert [w["state"] for w in asked_once["workers"]] == ["waiting-approval"]
         pane.keys("y")
-        running = await seen.until(lambda w: w.kind == "codex-thread" and w.state is State.RUNNING and bool(w.pids))
+        running = await seen.until(
+            lambda w: w.kind == "codex-thread" and w.state is State.RUNNING and bool(w.pids)
+        )
         assert running.id == waiting.id
         done = await seen.until(lambda w: w.state is State.COMPLETED)
         # 0.169: an approved command runs on the host and still carries the policy's flag
-        assert (done.sandbox.got.seccomp, done.sandbox.got.network_namespace, done.sandbox.got.network_flag) == (0, "host", "1")
+        assert (
+            done.sandbox.got.seccomp,
+            done.sandbox.got.network_namespace,
+            done.sandbox.got.network_flag,
+        ) == (0, "host", "1")
 
 
 def status(lab: Lab) -> str:
-    command = [sys.executable, "-m", "agentdash", "status", "--json", "--codex-home", str(lab.home), "-S", str(lab.tmux)]
+    command = [
+        sys.executable,
+        "-m",
+        "agentdash",
+        "status",
+        "--json",
+        "--codex-home",
+        str(lab.home),
+        "-S",
+        str(lab.tmux),
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
@@ -83,21 +109,30 @@ async def test_an_exec_that_is_killed_has_exited(codex: OpenLab) -> None:
     lab = codex({"work": [{"run": "sleep 60"}, {"say": "never"}]})
     async with watching(lab) as seen:
         pane = lab.exec("[[work]] go")
-        running = await seen.until(lambda w: w.kind == "codex-thread" and w.state is State.RUNNING and bool(w.pids))
+        running = await seen.until(
+            lambda w: w.kind == "codex-thread" and w.state is State.RUNNING and bool(w.pids)
+        )
         await walks.kill(lab, pane)
         exited = await seen.until(lambda w: w.state is State.EXITED and w.kind == "codex-thread")
         assert exited.id == running.id
-        assert "`sleep 60`" in exited.judged.why
+        assert "`sleep 60`" in exited.assessment.why
 
 
 async def test_children_stand_below_their_parent(codex: OpenLab) -> None:
-    lab = codex({"parent": [{"spawn": ["child"]}, {"wait": True}, {"say": "both done"}], "child": [HELD, {"say": "child done"}]})
+    lab = codex(
+        {
+            "parent": [{"spawn": ["child"]}, {"wait": True}, {"say": "both done"}],
+            "child": [HELD, {"say": "child done"}],
+        }
+    )
     async with watching(lab) as seen:
         (await lab.tui()).submit("[[parent]] go")
         child = await seen.until(lambda w: w.depth == 1 and bool(w.pids))
         parent = await seen.until(lambda w: child.id in w.children)
         assert (child.parent, parent.pane is not None) == (parent.id, True)
-        await seen.until(lambda w: w.id == child.id and w.state is State.COMPLETED and w.sandbox.verdict == "match")
+        await seen.until(
+            lambda w: w.id == child.id and w.state is State.COMPLETED and w.sandbox.verdict == "match"
+        )
 
 
 @pytest.mark.parametrize(
@@ -110,7 +145,9 @@ async def test_children_stand_below_their_parent(codex: OpenLab) -> None:
     ],
     ids=["read-only", "workspace", "workspace-network", "full"],
 )
-async def test_what_a_policy_comes_to(codex: OpenLab, flags: tuple[str, ...], seccomp: int, namespace: str, network_flag: str) -> None:
+async def test_what_a_policy_comes_to(
+    codex: OpenLab, flags: tuple[str, ...], seccomp: int, namespace: str, network_flag: str
+) -> None:
     lab = codex({"work": [HELD, {"say": "all done"}]})
     async with watching(lab) as seen:
         lab.exec("[[work]] go", *flags)
@@ -118,10 +155,17 @@ async def test_what_a_policy_comes_to(codex: OpenLab, flags: tuple[str, ...], se
         done = await seen.until(lambda w: w.state is State.COMPLETED)
     got = done.sandbox.got
     assert (done.sandbox.verdict, kinds(done)) == ("match", [])
-    assert (got.seccomp, got.network_namespace, got.network_flag, got.sandbox_flag) == (seccomp, namespace, network_flag, "unset")
+    assert (got.seccomp, got.network_namespace, got.network_flag, got.sandbox_flag) == (
+        seccomp,
+        namespace,
+        network_flag,
+        "unset",
+    )
 
 
-async def test_leaked_flags_are_a_label_where_the_kernel_says_otherwise(codex: OpenLab, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_leaked_flags_are_a_label_where_the_kernel_says_otherwise(
+    codex: OpenLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lab = codex({"work": [HELD, {"say": "all done"}]})
     lab.run_tmux("start-server", ";", "set-option", "-g", "exit-empty", "off")
     for name, value in (("CODEX_SANDBOX", "seatbelt"), ("CODEX_SANDBOX_NETWORK_DISABLED", "1")):
@@ -143,6 +187,11 @@ async def test_a_denial_that_only_codexs_own_log_tells(codex: OpenLab) -> None:
         await until(lambda: any(t.violations for t in seen.fleet.threads.values()), "a row in Codex's log")
         (thread,) = seen.fleet.threads.values()
         ((call,), (logged,)) = thread.calls, thread.violations
-        assert (logged.thread, logged.call, logged.resource, logged.backend) == (*lab.threads(), call.id, "filesystem", "linux_sandbox")
+        assert (logged.thread, logged.call, logged.resource, logged.backend) == (
+            *lab.threads(),
+            call.id,
+            "filesystem",
+            "linux_sandbox",
+        )
         assert call.denial is not None
         assert call.denial.source == "log"

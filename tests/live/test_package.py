@@ -30,8 +30,15 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
     tools = tmp_path_factory.mktemp("tools")
     subprocess.run([sys.executable, "-m", "venv", tools], check=True)
-    subprocess.run([tools / "bin" / "pip", "install", "--quiet", "hatchling>=1.27"], check=True, env=pip_env())
-    subprocess.run([tools / "bin" / "python", "-m", "hatchling", "build", "-d", folder], check=True, cwd=ROOT, capture_output=True)
+    subprocess.run(
+        [tools / "bin" / "pip", "install", "--quiet", "hatchling>=1.27"], check=True, env=pip_env()
+    )
+    subprocess.run(
+        [tools / "bin" / "python", "-m", "hatchling", "build", "-d", folder],
+        check=True,
+        cwd=ROOT,
+        capture_output=True,
+    )
     return folder
 
 
@@ -49,9 +56,16 @@ def test_everything_is_in_the_wheel_and_nothing_else(dist: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
-    tracked = subprocess.run(["git", "ls-files", "agentdash"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    tracked = subprocess.run(
+        ["git", "ls-files", "agentdash"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\n")
     assert packed == {*filter(None, tracked), f"agentdash-{__version__}.data/data/share/man/man1/agentdash.1"}
-    assert {"agentdash/py.typed", "agentdash/demo/day.toml", "agentdash/tui/agentdash.tcss", "agentdash/agents/codex.toml"} <= packed
+    assert {
+        "agentdash/py.typed",
+        "agentdash/demo/day.toml",
+        "agentdash/tui/agentdash.tcss",
+        "agentdash/agents/codex.toml",
+    } <= packed
     (sdist,) = dist.glob("*.tar.gz")
     with tarfile.open(sdist) as tree:
         sources = {name.partition("/")[2] for name in tree.getnames()}
@@ -60,17 +74,30 @@ def test_everything_is_in_the_wheel_and_nothing_else(dist: Path) -> None:
 
 def test_it_runs_where_nothing_else_is(bare: Path, tmp_path: Path) -> None:
     for command in ([bare / "bin" / "agentdash"], [bare / "bin" / "python", "-m", "agentdash"]):
-        done = subprocess.run([*command, "--version"], capture_output=True, text=True, env=BARE, cwd=tmp_path, check=True)
+        done = subprocess.run(
+            [*command, "--version"], capture_output=True, text=True, env=BARE, cwd=tmp_path, check=True
+        )
         assert done.stdout == f"agentdash {__version__}\n"
-    for arguments in (["status", "--json"], ["schema", "status"], ["config", "default"], ["doctor", "--json"]):
-        subprocess.run([bare / "bin" / "agentdash", *arguments], capture_output=True, env=BARE, cwd=tmp_path, check=True)
+    for arguments in (
+        ["status", "--json"],
+        ["schema", "status"],
+        ["config", "default"],
+        ["doctor", "--json"],
+    ):
+        subprocess.run(
+            [bare / "bin" / "agentdash", *arguments], capture_output=True, env=BARE, cwd=tmp_path, check=True
+        )
     assert (bare / "share" / "man" / "man1" / "agentdash.1").exists()
 
 
 def test_the_demo_draws_there(bare: Path) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execve(bare / "bin" / "agentdash", ["agentdash", "demo", "--speed", "20"], {**BARE, "COLUMNS": "120", "LINES": "36"})
+        os.execve(
+            bare / "bin" / "agentdash",
+            ["agentdash", "demo", "--speed", "20"],
+            {**BARE, "COLUMNS": "120", "LINES": "36"},
+        )
     drawn = b""
     while b"blocked sandbox" not in drawn:  # the tests' timeout ends it
         assert select.select([terminal], [], [], 60)[0], drawn[-2000:]

@@ -21,7 +21,18 @@ from tests.live.codex import SetupError, cache, install
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="this is bubblewrap's sandbox")
 
-FOLDERS = ("ws", "ws/src", "ws/.git", "ws/.codex", "ws/src/.git", "other", "other/.agents", "other/deep/er", "secret", "secret/open")
+FOLDERS = (
+    "ws",
+    "ws/src",
+    "ws/.git",
+    "ws/.codex",
+    "ws/src/.git",
+    "other",
+    "other/.agents",
+    "other/deep/er",
+    "secret",
+    "secret/open",
+)
 """Directories that are there."""
 TRY = 'for p in "$@"; do if ( : > "$p/probe" ) 2>/dev/null; then echo "$p"; fi; done'
 """Names the directories in which a file can be made."""
@@ -43,9 +54,18 @@ class Ground:
 
     def written(self, profile: Mapping[str, Any], cwd: str) -> set[str]:
         """The directories that a process under the profile can write."""
-        arguments = ["--sandbox-policy-cwd", cwd, "--command-cwd", cwd, "--permission-profile", json.dumps(profile)]
+        arguments = [
+            "--sandbox-policy-cwd",
+            cwd,
+            "--command-cwd",
+            cwd,
+            "--permission-profile",
+            json.dumps(profile),
+        ]
         command = ["codex-linux-sandbox", *arguments, "--", "bash", "-c", TRY, "try", *self.folders]
-        done = subprocess.run(command, executable=self._helper, cwd=cwd, capture_output=True, text=True, check=False, timeout=30)
+        done = subprocess.run(
+            command, executable=self._helper, cwd=cwd, capture_output=True, text=True, check=False, timeout=30
+        )
         if done.stderr.startswith("bwrap: Can't "):
             reject()  # some that deny a directory and name one below it cannot be built
         assert done.stderr == "", (profile, done.stderr)
@@ -65,8 +85,12 @@ def ground() -> Iterator[Ground]:
 
 
 def profile(root: Path, entries: Sequence[tuple[str, str]], *, tmp: bool, network: bool) -> dict[str, Any]:
-    named = [{"path": {"type": "path", "path": str(root / path)}, "access": access} for path, access in entries]
-    special = [{"path": {"type": "special", "value": {"kind": "slash_tmp"}}, "access": "write"}] if tmp else []
+    named = [
+        {"path": {"type": "path", "path": str(root / path)}, "access": access} for path, access in entries
+    ]
+    special = (
+        [{"path": {"type": "special", "value": {"kind": "slash_tmp"}}, "access": "write"}] if tmp else []
+    )
     files = {"type": "restricted", "entries": [ROOT, *special, *named]}
     return {"type": "managed", "file_system": files, "network": "enabled" if network else "restricted"}
 
@@ -82,5 +106,7 @@ def test_random_policies(ground: Ground, entries: dict[str, str], cwd: str, tmp:
     described = profile(ground.root, list(entries.items()), tmp=tmp, network=network)
     where = str(ground.root / cwd)
     policy = from_profile(described, (where,))
-    said = {folder for folder in ground.folders if policy.may_write(f"{folder}/probe", os.environ.get("TMPDIR"))}
+    said = {
+        folder for folder in ground.folders if policy.may_write(f"{folder}/probe", os.environ.get("TMPDIR"))
+    }
     assert ground.written(described, where) == said

@@ -29,8 +29,8 @@ class Looking:
         self.gone: list[ProcessKey] = []
         self.host: HostSeen | None = None
 
-    def look(self, panes: tuple[int, ...] = ()) -> None:
-        for event in self.sensor.look(time.time(), panes):
+    def poll(self, panes: tuple[int, ...] = ()) -> None:
+        for event in self.sensor.poll(time.time(), panes):
             match event:
                 case ProcessSeen(process=process):
                     self.known[process.pid] = process
@@ -41,10 +41,10 @@ class Looking:
                     self.host = event
 
     def until(self, there: Callable[[], bool], panes: tuple[int, ...] = ()) -> None:
-        self.look(panes)
+        self.poll(panes)
         while not there():
             time.sleep(0.01)
-            self.look(panes)
+            self.poll(panes)
 
 
 @pytest.fixture
@@ -58,7 +58,11 @@ def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
 
     def begin(*argv: str, env: dict[str, str] | None = None, **options: object) -> subprocess.Popen[bytes]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("CODEX_", "TMUX"))}
-        running.append(subprocess.Popen(argv, env=clean | (env or {}), stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options))
+        running.append(
+            subprocess.Popen(
+                argv, env=clean | (env or {}), stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options
+            )
+        )
         return running[-1]
 
     yield begin
@@ -79,7 +83,9 @@ def test_a_marked_process_with_its_facts(eyes: Looking, start: Start, tmp_path: 
     process = eyes.known[pid]
     after = time.time()
     assert process.pid == pid
-    assert before - 0.1 < process.key.started < after  # psutil's answer may be a second off: it counts from a whole one
+    assert (
+        before - 0.1 < process.key.started < after
+    )  # psutil's answer may be a second off: it counts from a whole one
     assert (process.argv, process.ppid, process.cwd) == (("sleep", "1000"), os.getpid(), str(tmp_path))
     assert process.env is not None
     assert process.env.items() >= THREAD.items()
@@ -89,12 +95,18 @@ def test_a_marked_process_with_its_facts(eyes: Looking, start: Start, tmp_path: 
         assert eyes.host is not None
         assert eyes.host.kernel is not None
         assert process.kernel is not None
-        assert (process.kernel.net, process.kernel.seccomp) == (eyes.host.kernel.net, eyes.host.kernel.seccomp)
+        assert (process.kernel.net, process.kernel.seccomp) == (
+            eyes.host.kernel.net,
+            eyes.host.kernel.seccomp,
+        )
 
 
 def test_a_pane_and_the_codex_below_it_but_nobody_else(eyes: Looking, start: Start) -> None:
     shell = start("sh", "-c", "sleep 1000 & env CODEX_THREAD_ID=t sleep 2000")
-    eyes.until(lambda: any(p.ppid == shell.pid and p.argv == ("sleep", "2000") for p in eyes.known.values()), (shell.pid,))
+    eyes.until(
+        lambda: any(p.ppid == shell.pid and p.argv == ("sleep", "2000") for p in eyes.known.values()),
+        (shell.pid,),
+    )
     assert eyes.known[shell.pid].argv[0] == "sh"
     (child,) = (p for p in eyes.known.values() if p.ppid == shell.pid)
     for each in psutil.Process(shell.pid).children():
@@ -120,7 +132,7 @@ def test_an_exec_changes_argv_and_environment(eyes: Looking, start: Start) -> No
 
 def test_a_late_exec_of_a_process_nobody_followed(eyes: Looking, start: Start) -> None:
     process = start("sh", "-c", "read go; exec env CODEX_TOOL_CALL_ID=call-2 sleep 1000")
-    eyes.look()
+    eyes.poll()
     assert process.pid not in eyes.known
     process.stdin.write(b"go\n")
     process.stdin.flush()
@@ -160,7 +172,7 @@ def test_many_that_come_and_go_leave_nothing_behind(eyes: Looking, start: Start)
     storm = start("sh", "-c", "for i in $(seq 200); do /bin/true; done; echo done; read x", env=THREAD)
     os.set_blocking(storm.stdout.fileno(), False)
     while not storm.stdout.read():
-        eyes.look()
+        eyes.poll()
     eyes.until(lambda: storm.pid in eyes.known)
-    eyes.look()
+    eyes.poll()
     assert [p.argv for p in eyes.known.values() if p.ppid == storm.pid] == []

@@ -13,14 +13,14 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
-from agentdash.engine.snapshot import picture
+from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.fleet import Fleet
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import find_family
-from agentdash.replay.journal import strands
-from agentdash.replay.streams import family_tape
+from agentdash.replay.journal import journal_streams
+from agentdash.replay.streams import family_stream
 from agentdash.store.recorder import Recorder
 from tests.live.codex import PATIENCE, until
 from tests.live.conftest import OpenLab
@@ -44,7 +44,13 @@ class Shown(NamedTuple):
 def shown(worker: Worker) -> Shown:
     sandbox = worker.sandbox
     kinds = tuple(sorted(f.kind for f in sandbox.findings))
-    return Shown(worker.state, sandbox.verdict, kinds, str(worker.pane.key) if worker.pane else None, sandbox.got.seccomp)
+    return Shown(
+        worker.state,
+        sandbox.verdict,
+        kinds,
+        str(worker.pane.key) if worker.pane else None,
+        sandbox.got.seccomp,
+    )
 
 
 def rows(snapshot: Snapshot) -> dict[str, Shown]:
@@ -59,7 +65,11 @@ def over(snapshot: Snapshot) -> bool:
 
 async def test_a_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) -> None:
     lab = codex(
-        {"parent": [{"spawn": ["one", "two"]}, {"wait": True}, {"say": "both"}], "one": [HELD, {"say": "1"}], "two": [DENIED, {"say": "2"}]}
+        {
+            "parent": [{"spawn": ["one", "two"]}, {"wait": True}, {"say": "both"}],
+            "one": [HELD, {"say": "1"}],
+            "two": [DENIED, {"say": "2"}],
+        }
     )
     clock = SystemClock()
     recorder = Recorder(tmp_path, clock, version="test", host="here")
@@ -75,7 +85,9 @@ async def test_a_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) 
                 seen.append(snapshot)
                 if over(snapshot):
                     break
-        await until(lambda: (hub.fleet.processes_at or 0.0) > seen[-1].at, "one more look, which is recorded as well")
+        await until(
+            lambda: (hub.fleet.processes_at or 0.0) > seen[-1].at, "one more look, which is recorded as well"
+        )
     finally:
         running.cancel()
         with suppress(asyncio.CancelledError):
@@ -86,7 +98,7 @@ async def test_a_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) 
     parent = next(w.id for w in seen[-1].workers if w.children)
     family = find_family(CodexHome(lab.home), parent)
     assert len(family.paths) == 3
-    cursor = Cursor(family_tape(family, strands(tmp_path, family, time.time() + 3_600)()))
+    cursor = Cursor(family_stream(family, journal_streams(tmp_path, family, time.time() + 3_600)()))
     past: list[tuple[float, Fleet]] = []
     while (beat := cursor.advance()) is not None:
         past.append((beat.at, cursor.fleet))
@@ -94,11 +106,11 @@ async def test_a_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) 
     for snapshot in seen:
         before = [fleet for at, fleet in past if at <= snapshot.at - SKEW][-1:]
         near = [fleet for at, fleet in past if abs(at - snapshot.at) <= SKEW]
-        told = [rows(picture(fleet, snapshot.at)) for fleet in (*before, *near)]
+        told = [rows(build_snapshot(fleet, snapshot.at)) for fleet in (*before, *near)]
         for thread, row in rows(snapshot).items():
             assert row in [then.get(thread) for then in told], (thread, snapshot.at, told)
     last = rows(seen[-1])
-    assert rows(picture([fleet for at, fleet in past if at <= seen[-1].at][-1], seen[-1].at)) == last
+    assert rows(build_snapshot([fleet for at, fleet in past if at <= seen[-1].at][-1], seen[-1].at)) == last
     assert {row.findings for row in last.values()} == {(), ("denied-filesystem",)}
     assert last[parent].pane is not None
     assert 2 in {row.seccomp for row in last.values()}

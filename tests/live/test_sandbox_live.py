@@ -28,9 +28,9 @@ from agentdash.collect.tmux.sensor import TmuxSensor, servers
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
 from agentdash.engine.judge.state_paths import denied
-from agentdash.engine.link.linker import kinship
+from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import Tree, is_multiplexer
-from agentdash.engine.reduce.fleet import fold
+from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.events import MountsSeen, ProcessSeen, StatePathsSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.mounts import MountTable
@@ -59,13 +59,17 @@ for line in sys.stdin: print(can(json.loads(line)), flush=True)
 """Says whether it can write the paths that it is given, by doing it, and leaves nothing behind."""
 
 
-class Box:
+class SandboxInfo:
     """A home, a workspace, and the real `codex sandbox` over them. Not under /tmp: that is writable in the sandbox."""
 
     def __init__(self, codex: Path) -> None:
         self._codex = codex
         self.root = Path(tempfile.mkdtemp(prefix="box-", dir=cache()))
-        self.home, self.workspace, self.outside = self.root / "home", self.root / "workspace", self.root / "outside"
+        self.home, self.workspace, self.outside = (
+            self.root / "home",
+            self.root / "workspace",
+            self.root / "outside",
+        )
         for folder in (self.home / ".codex", self.workspace, self.outside / "extra"):
             folder.mkdir(parents=True)
         self._short = Path(tempfile.mkdtemp(prefix="ad-"))
@@ -73,13 +77,23 @@ class Box:
         """A socket that both sides can reach."""
         self._running: list[subprocess.Popen[str]] = []
 
-    def run(self, *command: str, settings: tuple[str, ...] = (), errors_too: bool = False, **env: str) -> subprocess.Popen[str]:
+    def run(
+        self, *command: str, settings: tuple[str, ...] = (), errors_too: bool = False, **env: str
+    ) -> subprocess.Popen[str]:
         """Starts a command in the sandbox: it may write the workspace, and has no network but where `settings` say so."""
         options = [arg for setting in ("sandbox_mode=workspace-write", *settings) for arg in ("-c", setting)]
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("CODEX_", "TMUX", "XDG_"))}
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("CODEX_", "TMUX", "XDG_"))
+        }
         clean |= {"HOME": str(self.home), "CODEX_HOME": str(self.home / ".codex"), **env}
         argv = [str(self._codex), "sandbox", *options, "--", *command]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT if errors_too else subprocess.DEVNULL}
+        pipes = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.STDOUT if errors_too else subprocess.DEVNULL,
+        }
         self._running.append(subprocess.Popen(argv, cwd=self.workspace, env=clean, text=True, **pipes))  # type: ignore[call-overload]
         return self._running[-1]
 
@@ -101,7 +115,11 @@ class Box:
             for pipe in (started.stdin, started.stdout):
                 pipe.close()  # type: ignore[union-attr]
         # the sandbox's own processes name the workspace; what runs inside ends with them
-        while left := [p for p in psutil.process_iter(["cmdline"]) if any(str(self.root) in arg for arg in p.info["cmdline"] or ())]:
+        while left := [
+            p
+            for p in psutil.process_iter(["cmdline"])
+            if any(str(self.root) in arg for arg in p.info["cmdline"] or ())
+        ]:
             for process in left:
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
@@ -111,18 +129,18 @@ class Box:
 
 
 @pytest.fixture
-def box() -> Iterator[Box]:
+def box() -> Iterator[SandboxInfo]:
     try:
         codex = install()
     except SetupError as error:
         pytest.fail(str(error), pytrace=False)
     with ExitStack() as stack:
-        made = Box(codex)
+        made = SandboxInfo(codex)
         stack.callback(made.close)
         yield made
 
 
-def test_what_is_answered_is_what_a_process_can_do(box: Box) -> None:
+def test_what_is_answered_is_what_a_process_can_do(box: SandboxInfo) -> None:
     subprocess.run(["git", "init", "-q", box.workspace], check=True)
     extra = box.outside / "extra"
     (extra / "link-out").symlink_to(box.home)
@@ -130,16 +148,64 @@ def test_what_is_answered_is_what_a_process_can_do(box: Box) -> None:
     (box.workspace / "read-only.txt").write_text("x")
     (box.workspace / "read-only.txt").chmod(0o444)
     (box.workspace / "shut").mkdir(mode=0o500)
-    writing = box.run(sys.executable, "-IS", "-c", TRY, settings=(f"sandbox_workspace_write.writable_roots={json.dumps([str(extra)])}",))
+    writing = box.run(
+        sys.executable,
+        "-IS",
+        "-c",
+        TRY,
+        settings=(f"sandbox_workspace_write.writable_roots={json.dumps([str(extra)])}",),
+    )
     assert writing.stdin is not None
     assert writing.stdout is not None
     inner = int(writing.stdout.readline())
-    pid = box.pid(writing, lambda p: TRY in p.cmdline() and linux.ns_pid(p.pid) == inner and linux.ns_pid(p.pid) != p.pid)
-    ours = [box.workspace / name for name in ("", "new", "a/b", ".git", ".git/index.lock", ".codex", ".codex/x", "read-only.txt", "shut/x")]
-    others = [extra, extra / "new", extra.parent, extra.parent / "new", extra / "link-out/x", extra / ".git/x", box.home / "link-in/x"]
-    homes = [box.home, box.home / ".local/share/opencode/opencode.db", box.home / ".codex/x", Path("/root/x"), Path("/etc/passwd")]
+    pid = box.pid(
+        writing,
+        lambda p: TRY in p.cmdline() and linux.ns_pid(p.pid) == inner and linux.ns_pid(p.pid) != p.pid,
+    )
+    ours = [
+        box.workspace / name
+        for name in (
+            "",
+            "new",
+            "a/b",
+            ".git",
+            ".git/index.lock",
+            ".codex",
+            ".codex/x",
+            "read-only.txt",
+            "shut/x",
+        )
+    ]
+    others = [
+        extra,
+        extra / "new",
+        extra.parent,
+        extra.parent / "new",
+        extra / "link-out/x",
+        extra / ".git/x",
+        box.home / "link-in/x",
+    ]
+    homes = [
+        box.home,
+        box.home / ".local/share/opencode/opencode.db",
+        box.home / ".codex/x",
+        Path("/root/x"),
+        Path("/etc/passwd"),
+    ]
     systems = [
-        Path(p) for p in ("/", "/tmp", "/tmp/x", "/tmp/.git/x", "/var/tmp/x", "/usr/x", "/dev/null", "/dev/shm/x", "/proc/x", "/sys/x")
+        Path(p)
+        for p in (
+            "/",
+            "/tmp",
+            "/tmp/x",
+            "/tmp/.git/x",
+            "/var/tmp/x",
+            "/usr/x",
+            "/dev/null",
+            "/dev/shm/x",
+            "/proc/x",
+            "/sys/x",
+        )
     ]
     said, done, reach = {}, {}, Reach(pid)
     for path in map(str, (*ours, *others, *homes, *systems)):
@@ -147,33 +213,54 @@ def test_what_is_answered_is_what_a_process_can_do(box: Box) -> None:
         writing.stdin.write(json.dumps(path) + "\n")
         writing.stdin.flush()
         done[path] = writing.stdout.readline() == "True\n"
-    missing_parents = {p for p in said if not Path(p).parent.exists()}  # the process tries without making directories
-    assert {p: v for p, v in said.items() if p not in missing_parents} == {p: v for p, v in done.items() if p not in missing_parents}
+    missing_parents = {
+        p for p in said if not Path(p).parent.exists()
+    }  # the process tries without making directories
+    assert {p: v for p, v in said.items() if p not in missing_parents} == {
+        p: v for p, v in done.items() if p not in missing_parents
+    }
     assert {said[str(p)] for p in (box.workspace / "a/b",)} == {True}
-    assert {said[str(p)] for p in (box.home / ".local/share/opencode/opencode.db", box.workspace / ".codex/x")} == {False}
+    assert {
+        said[str(p)] for p in (box.home / ".local/share/opencode/opencode.db", box.workspace / ".codex/x")
+    } == {False}
     denied = reach.may_write(str(box.home / "x"))
     assert denied.mount is not None
     assert denied.mount.point == "/"
 
 
-def test_a_worker_in_a_sandbox_its_mounts_and_its_state(box: Box) -> None:
+def test_a_worker_in_a_sandbox_its_mounts_and_its_state(box: SandboxInfo) -> None:
     """Any program of that name will do."""
     (box.workspace / "opencode").symlink_to(sys.executable)
-    started = box.run(str(box.workspace / "opencode"), "-IS", "-c", "input()", XDG_CACHE_HOME=str(box.workspace / "cache"))
-    worker = box.pid(started, lambda p: p.cmdline()[:1] == [str(box.workspace / "opencode")] and linux.ns_pid(p.pid) != p.pid)
+    started = box.run(
+        str(box.workspace / "opencode"), "-IS", "-c", "input()", XDG_CACHE_HOME=str(box.workspace / "cache")
+    )
+    worker = box.pid(
+        started,
+        lambda p: p.cmdline()[:1] == [str(box.workspace / "opencode")] and linux.ns_pid(p.pid) != p.pid,
+    )
     sensor, fleet = ProcessSensor(is_rollout=bool), Fleet()
     while not any(key.pid == worker for key in fleet.state_paths):
-        events = sensor.look(time.time())
-        fleet = fold(fleet, events)
+        events = sensor.poll(time.time())
+        fleet = reduce(fleet, events)
     (seen,) = (p for p in fleet.processes.values() if p.pid == worker)
     assert (seen.agent, fleet.kernel is not None) == ("opencode", True)
     assert seen.kernel is not None
     assert fleet.kernel is not None
     assert set(seen.kernel.apart_from(fleet.kernel)) == {"user", "pid", "mnt", "net"}
     assert MountTable(fleet.mounts[seen.kernel.mnt or 0]).may_write(str(box.workspace)) is True
-    told = next(i for i, event in enumerate(events) if isinstance(event, ProcessSeen) and event.process == seen)
-    assert all(told < i for i, event in enumerate(events) if isinstance(event, StatePathsSeen) and event.key == seen.key)
-    assert all(i < told for i, event in enumerate(events) if isinstance(event, MountsSeen) and event.namespace == seen.kernel.mnt)
+    told = next(
+        i for i, event in enumerate(events) if isinstance(event, ProcessSeen) and event.process == seen
+    )
+    assert all(
+        told < i
+        for i, event in enumerate(events)
+        if isinstance(event, StatePathsSeen) and event.key == seen.key
+    )
+    assert all(
+        i < told
+        for i, event in enumerate(events)
+        if isinstance(event, MountsSeen) and event.namespace == seen.kernel.mnt
+    )
     verdicts = {path.path.removeprefix(str(box.root)): path.denied for path in fleet.state_paths[seen.key]}
     assert verdicts == {
         "/home/.local/share/opencode": True,
@@ -183,12 +270,12 @@ def test_a_worker_in_a_sandbox_its_mounts_and_its_state(box: Box) -> None:
     }
     psutil.Process(worker).kill()
     while seen.kernel.mnt in fleet.mounts:
-        fleet = fold(fleet, sensor.look(time.time()))
+        fleet = reduce(fleet, sensor.poll(time.time()))
     assert seen.key not in fleet.state_paths
 
 
 @pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "old"])
-def test_opencode_ends_at_the_path_that_is_said_to_be_needed(box: Box, fresh: bool) -> None:
+def test_opencode_ends_at_the_path_that_is_said_to_be_needed(box: SandboxInfo, fresh: bool) -> None:
     """What it cannot write it names itself; every directory of it that is there already but the first, it can do without writing."""
     try:
         opencode = npm_install("opencode-ai", "1.18.33", "opencode")
@@ -212,30 +299,47 @@ def test_opencode_ends_at_the_path_that_is_said_to_be_needed(box: Box, fresh: bo
 
 
 def from_outside(socket: Path, *arguments: str) -> str:
-    return subprocess.run(["tmux", "-S", str(socket), *arguments], capture_output=True, text=True, check=False).stdout
+    return subprocess.run(
+        ["tmux", "-S", str(socket), *arguments], capture_output=True, text=True, check=False
+    ).stdout
 
 
-async def test_panes_of_servers_inside_are_found_by_their_inner_numbers(box: Box) -> None:
+async def test_panes_of_servers_inside_are_found_by_their_inner_numbers(box: SandboxInfo) -> None:
     """A client outside reaches them: their sockets lie in /tmp, which both sides share, and Unix sockets pass with the network on."""
     sockets = [box.tmux, box.tmux.with_name("other")]
     for socket in sockets:
         serve = f"tmux -S {socket} -f /dev/null new-session -d 'sleep 1234'; exec sleep 1000"
         box.run("sh", "-c", serve, settings=("sandbox_workspace_write.network_access=true",))
-        await until(lambda socket=socket: from_outside(socket, "display-message", "-p", "#{pid}"), "the server inside")  # type: ignore[misc]
+        await until(
+            lambda socket=socket: from_outside(socket, "display-message", "-p", "#{pid}"), "the server inside"
+        )  # type: ignore[misc]
         from_outside(socket, "new-window", "-d", "sleep 2345")
-    panes, sensor, fleet = TmuxSensor(servers((), sockets, default=False)), ProcessSensor(is_rollout=bool), Fleet()
-    fleet = fold(fleet, await panes.look(time.time()))
-    pids, server_pids = {p.pid for p in fleet.panes.values()}, {p.server_pid for p in fleet.panes.values() if p.server_pid}
+    panes, sensor, fleet = (
+        TmuxSensor(servers((), sockets, default=False)),
+        ProcessSensor(is_rollout=bool),
+        Fleet(),
+    )
+    fleet = reduce(fleet, await panes.poll(time.time()))
+    pids, server_pids = (
+        {p.pid for p in fleet.panes.values()},
+        {p.server_pid for p in fleet.panes.values() if p.server_pid},
+    )
     assert len(fleet.panes) == 4
     assert len(server_pids) == 1  # each sandbox counts from 1
-    fleet = fold(fleet, sensor.look(time.time(), pids, server_pids))
-    while sum(p.name == "sleep" and p.argv[1:] in (("1234",), ("2345",)) for p in fleet.processes.values()) < 4:
-        fleet = fold(fleet, sensor.look(time.time(), pids, server_pids))
-    tree, below = Tree(fleet.processes.values(), fleet.panes), kinship(fleet).below
+    fleet = reduce(fleet, sensor.poll(time.time(), pids, server_pids))
+    while (
+        sum(p.name == "sleep" and p.argv[1:] in (("1234",), ("2345",)) for p in fleet.processes.values()) < 4
+    ):
+        fleet = reduce(fleet, sensor.poll(time.time(), pids, server_pids))
+    tree, below = Tree(fleet.processes.values(), fleet.panes), link_fleet(fleet).below
     for key, pane in fleet.panes.items():
         server, first = tree.server(key), below[key][0]
         assert server is not None
-        assert (first.argv[1], first.inner_pid, first.ppid) == ("1234" if key.id == "%0" else "2345", pane.pid, server.pid)
+        assert (first.argv[1], first.inner_pid, first.ppid) == (
+            "1234" if key.id == "%0" else "2345",
+            pane.pid,
+            server.pid,
+        )
         assert first.pid != pane.pid
         assert str(first.env and first.env["TMUX"]).startswith(f"{key.server},")
         assert server.kernel is not None
@@ -245,7 +349,7 @@ async def test_panes_of_servers_inside_are_found_by_their_inner_numbers(box: Box
         assert MountTable(fleet.mounts[server.kernel.mnt or 0]).may_write(str(box.home)) is False
 
 
-async def test_a_worker_of_a_server_inside_is_told_to_be_there(box: Box) -> None:
+async def test_a_worker_of_a_server_inside_is_told_to_be_there(box: SandboxInfo) -> None:
     (box.workspace / "opencode").symlink_to(sys.executable)
     worker = f"{box.workspace / 'opencode'} -IS -c 'input()'"
     serve = f'tmux -S {box.tmux} -f /dev/null new-session -d "{worker}"; exec sleep 1000'
@@ -257,7 +361,9 @@ async def test_a_worker_of_a_server_inside_is_told_to_be_there(box: Box) -> None
     try:
         async with asyncio.timeout(PATIENCE):
             async for snapshot in hub.snapshots():
-                found = [(w.agent.name, f.kind, f.direction) for w in snapshot.workers for f in w.sandbox.findings]
+                found = [
+                    (w.agent.name, f.kind, f.direction) for w in snapshot.workers for f in w.sandbox.findings
+                ]
                 if ("opencode", "sandboxed-tmux-server", "stricter") in found:
                     break
     finally:

@@ -20,14 +20,20 @@ Tmux = Callable[..., str]
 @pytest.fixture
 def tmux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tmux]:
     with tempfile.TemporaryDirectory(prefix="ad-") as folder:
-        for name, value in {"TMUX_TMPDIR": folder, "XDG_STATE_HOME": str(tmp_path), "CODEX_HOME": str(tmp_path / "codex")}.items():
+        for name, value in {
+            "TMUX_TMPDIR": folder,
+            "XDG_STATE_HOME": str(tmp_path),
+            "CODEX_HOME": str(tmp_path / "codex"),
+        }.items():
             monkeypatch.setenv(name, value)
         for name in ("TMUX", "TMUX_PANE", "AGENTDASH_CONFIG"):
             monkeypatch.delenv(name, raising=False)
 
         def call(*args: str) -> str:
             env = {**os.environ, "PYTHONPATH": str(ROOT)}
-            done = subprocess.run(["tmux", "-u", "-f", os.devnull, *args], capture_output=True, text=True, check=True, env=env)
+            done = subprocess.run(
+                ["tmux", "-u", "-f", os.devnull, *args], capture_output=True, text=True, check=True, env=env
+            )
             return done.stdout.strip()
 
         call("new-session", "-d", "-x", "200", "-y", "50", "sleep 1000")
@@ -81,5 +87,17 @@ def test_it_opens_what_it_was_asked_to(tmux: Tmux, tmp_path: Path) -> None:
     config.write_text("ascii = true\n")
     os.environ["AGENTDASH_CONFIG"] = str(config)  # removed by the fixture's monkeypatch
     assert split(tmux, "--theme", "light", "-L", "other").returncode == 0
-    command = shlex.split(tmux("display", "-p", "-t", "%1", "#{pane_start_command}").strip('"').replace('\\"', '"'))
-    assert command[1:] == ["-m", "agentdash", "--codex-home", str(tmp_path / "codex"), "-L", "other", "--theme", "light", "--ascii"]
+    command = shlex.split(
+        tmux("display", "-p", "-t", "%1", "#{pane_start_command}").strip('"').replace('\\"', '"')
+    )
+    assert command[1:] == [
+        "-m",
+        "agentdash",
+        "--codex-home",
+        str(tmp_path / "codex"),
+        "-L",
+        "other",
+        "--theme",
+        "light",
+        "--ascii",
+    ]

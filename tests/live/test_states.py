@@ -18,7 +18,9 @@ def strays(taken: list[Taken]) -> dict[str, tuple[State, ...]]:
 
 def strays_by_screen(taken: list[Taken]) -> dict[str, tuple[State, ...]]:
     """Likewise where only a screen tells: a machine that takes seconds to draw one leaves it unknown for as long."""
-    return {t.step.name: t.passed for t in taken if any(s not in (State.UNKNOWN, t.step.state) for s in t.stray)}
+    return {
+        t.step.name: t.passed for t in taken if any(s not in (State.UNKNOWN, t.step.state) for s in t.stray)
+    }
 
 
 async def test_codex_tui(codex: OpenLab) -> None:
@@ -28,8 +30,11 @@ async def test_codex_tui(codex: OpenLab) -> None:
         taken = await walk(seen, lab, pane, (*walks.CODEX_TUI, walks.GIVEN_UP))
         assert strays(taken) == {}
         worker = await seen.until(lambda w: w.kind == "codex-thread")
-        states = [spell.state for spell in worker.history]
-        assert states[-2:] != ["interrupted", "failed-provider"]  # a turn that was given up for its network never looked ready
+        states = [period.state for period in worker.history]
+        assert states[-2:] != [
+            "interrupted",
+            "failed-provider",
+        ]  # a turn that was given up for its network never looked ready
 
 
 async def test_opencode_tui(codex: OpenLab) -> None:
@@ -50,7 +55,7 @@ async def test_opencode_run_inside_and_outside_of_a_sandbox(codex: OpenLab) -> N
         inside = opencode.run(lab, "[[hi]] go", sandbox=opencode.SANDBOX)
         blocked = await seen.until(lambda w: walks.is_in(w, inside) and w.state is State.BLOCKED_SANDBOX)
         home = str(lab.user / ".local" / "share" / "opencode")
-        assert home in blocked.judged.why
+        assert home in blocked.assessment.why
         assert blocked.sandbox.got.seccomp == 2
         (finding,) = blocked.sandbox.findings
         assert (finding.kind, home in (finding.remedy or "")) == ("denied-filesystem", True)
@@ -60,7 +65,10 @@ async def test_opencode_run_at_work_and_killed(codex: OpenLab) -> None:
     lab = codex(walks.OPENCODE)
     async with watching(lab) as seen:
         pane = opencode.run(lab, "[[stop]] go")
-        steps = (walks.Step("at work", walks.nothing, "> build", State.RUNNING, (State.UNKNOWN,)), walks.KILLED)
+        steps = (
+            walks.Step("at work", walks.nothing, "> build", State.RUNNING, (State.UNKNOWN,)),
+            walks.KILLED,
+        )
         assert strays_by_screen(await walk(seen, lab, pane, steps)) == {}
 
 
@@ -70,8 +78,10 @@ async def test_a_lost_tmux_server_and_half_a_menu(codex: OpenLab) -> None:
         pane = await opencode.tui(lab)
         lab.run_tmux("resize-window", "-t", pane.id, "-x", "100", "-y", "6")
         pane.submit("[[ask]] go")
-        half = await seen.until(lambda w: walks.is_in(w, pane) and w.state is State.UNKNOWN and "out of sight" in w.judged.why)
-        assert "100x6 pane" in half.judged.why
+        half = await seen.until(
+            lambda w: walks.is_in(w, pane) and w.state is State.UNKNOWN and "out of sight" in w.assessment.why
+        )
+        assert "100x6 pane" in half.assessment.why
         await walk(seen, lab, pane, (walks.SERVER_GONE,))
 
 

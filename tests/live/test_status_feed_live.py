@@ -37,7 +37,11 @@ class Listener:
             while True:
                 while self.events:
                     match self.events.pop(0):
-                        case StatusPushed() as said if (said.thread, said.status, said.flags) == (thread, status, flags):
+                        case StatusPushed() as said if (said.thread, said.status, said.flags) == (
+                            thread,
+                            status,
+                            flags,
+                        ):
                             return
                 self._news.clear()
                 await self._news.wait()
@@ -79,22 +83,29 @@ async def test_an_approval_is_pushed_and_answering_it_still_works(codex: OpenLab
 async def test_who_comes_late_is_told_what_is_waiting(codex: OpenLab) -> None:
     lab = codex({"ask": ASK})
     feed = ControlFeed(lab.home, SystemClock())
-    assert await feed.look(5.0) == []  # no daemon yet
+    assert await feed.poll(5.0) == []  # no daemon yet
     pane = await lab.tui()
     pane.submit("[[ask]] go")
     await pane.shows(MENU)
     [thread] = lab.threads()
-    assert await feed.look(5.0, timeout=PATIENCE) == [
+    assert await feed.poll(5.0, timeout=PATIENCE) == [
         StatusPushed(at=5.0, thread=thread, status="active", flags=("waitingOnApproval",)),
         SourceSeen(at=5.0, name="codex feed", ok=True, detail="connected"),
     ]
     lab.run_tmux("kill-session", "-t", pane.id)  # the prompt outlives its TUI
-    assert StatusPushed(at=6.0, thread=thread, status="active", flags=("waitingOnApproval",)) in await feed.look(6.0, timeout=PATIENCE)
+    assert StatusPushed(
+        at=6.0, thread=thread, status="active", flags=("waitingOnApproval",)
+    ) in await feed.poll(6.0, timeout=PATIENCE)
 
 
 async def test_a_child_spawned_while_we_listen_does_not_get_us_as_a_subscriber(codex: OpenLab) -> None:
     """Codex subscribes whoever is connected to the threads it spawns: it must not have to ask us, nor to keep the child for us."""
-    lab = codex({"parent": [{"spawn": ["child"]}, {"wait": True}, {"say": "all done"}], "child": [{"hold": "child"}, *ASK]})
+    lab = codex(
+        {
+            "parent": [{"spawn": ["child"]}, {"wait": True}, {"say": "all done"}],
+            "child": [{"hold": "child"}, *ASK],
+        }
+    )
     pane = await lab.tui()
     async with listening(lab) as listener:
         await until(lambda: listener.feed.connected, "the feed")
@@ -129,6 +140,6 @@ async def test_an_exec_has_no_feed(codex: OpenLab) -> None:
     lab = codex({"slow": [{"hold": "end"}, {"say": "all done"}]})
     pane = lab.exec("[[slow]] go")
     await until(lambda: lab.model.requests, "a request to the model")
-    assert await ControlFeed(lab.home, SystemClock()).look(5.0) == []
+    assert await ControlFeed(lab.home, SystemClock()).poll(5.0) == []
     lab.model.release("end")
     await pane.shows("all done")

@@ -26,7 +26,16 @@ def publish(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Publish
     running: list[subprocess.Popen[bytes]] = []
 
     def begin(lab: Lab) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "agentdash", "publish", "--codex-home", str(lab.home), "-S", str(lab.tmux)]
+        command = [
+            sys.executable,
+            "-m",
+            "agentdash",
+            "publish",
+            "--codex-home",
+            str(lab.home),
+            "-S",
+            str(lab.tmux),
+        ]
         running.append(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL))
         return running[-1]
 
@@ -39,16 +48,44 @@ def publish(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Publish
 def ours(*arguments: str) -> str:
     """A call of agentdash as a shell inside of the sandbox makes it."""
     env = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"], "PYTHONPATH": str(ROOT)}
-    return shlex.join(["env", *(f"{name}={value}" for name, value in env.items()), sys.executable, "-m", "agentdash", *arguments])
+    return shlex.join(
+        [
+            "env",
+            *(f"{name}={value}" for name, value in env.items()),
+            sys.executable,
+            "-m",
+            "agentdash",
+            *arguments,
+        ]
+    )
 
 
 def in_sandbox(lab: Lab, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(install()), "sandbox", "-c", "sandbox_mode=workspace-write", "--", "bash", "-c", ours(*arguments)]
+    command = [
+        str(install()),
+        "sandbox",
+        "-c",
+        "sandbox_mode=workspace-write",
+        "--",
+        "bash",
+        "-c",
+        ours(*arguments),
+    ]
     env = {**os.environ, "CODEX_HOME": str(lab.home)}
-    return subprocess.run(command, capture_output=True, text=True, env=env, cwd=lab.workspace, check=False, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env=env,
+        cwd=lab.workspace,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
 
 
-async def test_without_a_status_file_everybody_is_out_of_reach_and_with_one_they_are_seen(codex: OpenLab, publish: Publish) -> None:
+async def test_without_a_status_file_everybody_is_out_of_reach_and_with_one_they_are_seen(
+    codex: OpenLab, publish: Publish
+) -> None:
     lab = codex({"ask": [{"run": "touch x", "escalate": "May I?"}, {"say": "done"}]})
     pane = await lab.tui()
     pane.submit("[[ask]] go")
@@ -58,24 +95,42 @@ async def test_without_a_status_file_everybody_is_out_of_reach_and_with_one_they
     assert [w["state"] for w in document["workers"]] == ["unreachable"]
     assert START in document["via"]["problem"]
     assert START in blind.stderr
-    assert (in_sandbox(lab, "wait", pane.id).returncode, in_sandbox(lab, "status", pane.id).returncode) == (2, 2)
+    assert (in_sandbox(lab, "wait", pane.id).returncode, in_sandbox(lab, "status", pane.id).returncode) == (
+        2,
+        2,
+    )
     publish(lab)
     await until(status_file(lab.home).exists)
-    told = in_sandbox(lab, "wait", f"{lab.tmux} {pane.id}", "--until", "waiting-approval", "--timeout", "20", "--json")
+    told = in_sandbox(
+        lab, "wait", f"{lab.tmux} {pane.id}", "--until", "waiting-approval", "--timeout", "20", "--json"
+    )
     document = json.loads(told.stdout)
-    assert (told.returncode, document["outcome"], document["worker"]["state"]) == (0, "reached", "waiting-approval")
+    assert (told.returncode, document["outcome"], document["worker"]["state"]) == (
+        0,
+        "reached",
+        "waiting-approval",
+    )
     assert document["via"]["file"] == str(status_file(lab.home))
     assert "old" in told.stderr
     explained = json.loads(in_sandbox(lab, "explain", f"{lab.tmux} {pane.id}", "--json").stdout)
-    assert (explained["via"]["file"], explained["workers"][0]["state"]) == (document["via"]["file"], "waiting-approval")
+    assert (explained["via"]["file"], explained["workers"][0]["state"]) == (
+        document["via"]["file"],
+        "waiting-approval",
+    )
 
 
-async def test_a_supervising_codex_reads_that_its_worker_is_blocked_and_by_what(codex: OpenLab, publish: Publish) -> None:
+async def test_a_supervising_codex_reads_that_its_worker_is_blocked_and_by_what(
+    codex: OpenLab, publish: Publish
+) -> None:
     lab = codex({}, config="sandbox_workspace_write.exclude_slash_tmp = true")
     board = lab.root / "board"
     board.mkdir()
-    worker = shlex.join([str(install()), "exec", "-s", "workspace-write", "--skip-git-repo-check", "[[worker]] go"])
-    start = shlex.join(["tmux", "-S", str(lab.tmux), "new-window", "-d", "-c", str(lab.workspace), f"{worker} </dev/null"])
+    worker = shlex.join(
+        [str(install()), "exec", "-s", "workspace-write", "--skip-git-repo-check", "[[worker]] go"]
+    )
+    start = shlex.join(
+        ["tmux", "-S", str(lab.tmux), "new-window", "-d", "-c", str(lab.workspace), f"{worker} </dev/null"]
+    )
     wait = ours("wait", "[[worker]] go", "--until", "blocked-sandbox,completed", "--timeout", "60", "--json")
     lab.model.script = {
         "worker": [{"run": f"echo done > {board}/kanban.txt"}, {"say": "I could not update the board."}],
@@ -92,7 +147,14 @@ async def test_a_supervising_codex_reads_that_its_worker_is_blocked_and_by_what(
     pane.submit("[[supervise]] go")
     await pane.answer("Would you like to run the following command?", "y")
     await pane.shows("The worker is blocked.")
-    said = json.dumps([item for request in lab.model.requests for item in request["input"] if item["type"] == "function_call_output"])
+    said = json.dumps(
+        [
+            item
+            for request in lab.model.requests
+            for item in request["input"]
+            if item["type"] == "function_call_output"
+        ]
+    )
     assert "agentdash.status/1" in said
     assert "blocked-sandbox" in said
     assert f"was denied {board}/kanban.txt" in said

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.collect.tmux.actions import TmuxRefusedError, jump, split
+from agentdash.collect.tmux.actions import TmuxRefusedError, go_to_pane, split
 from agentdash.collect.tmux.sensor import TmuxSensor, TmuxServer, current_pane, servers, tmux_version
 from agentdash.model.events import PaneDrawn, PaneGone, PaneSeen, SourceSeen
 from agentdash.model.pane import Pane, PaneKey
@@ -28,7 +28,9 @@ class Tmux:
         self.folder = folder
 
     def __call__(self, *args: str) -> str:
-        done = subprocess.run(["tmux", "-u", "-f", "/dev/null", *args], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["tmux", "-u", "-f", "/dev/null", *args], capture_output=True, text=True, check=True
+        )
         return done.stdout.strip()
 
     def open(self, command: str = "sleep 1000", *options: str) -> str:
@@ -62,10 +64,10 @@ class Looking:
         self.sources: dict[str, SourceSeen] = {}
         self.told: list[str] = []
 
-    async def look(self) -> list[str]:
+    async def poll(self) -> list[str]:
         """What is told, in short: `+%1` seen, `=%1` drawn, `-%1` gone."""
         self.told = []
-        for event in await self.sensor.look(time.time()):
+        for event in await self.sensor.poll(time.time()):
             match event:
                 case PaneSeen(pane=pane):
                     self.panes[str(pane.key)] = pane
@@ -81,10 +83,10 @@ class Looking:
         return self.told
 
     async def until(self, there: Callable[[], bool]) -> None:
-        await self.look()
+        await self.poll()
         while not there():
             await asyncio.sleep(0.02)
-            await self.look()
+            await self.poll()
 
     def text(self, pane: str) -> str:
         return "\n".join(self.screens.get(pane, ()))
@@ -109,10 +111,19 @@ async def test_panes_and_screens_are_told_once(tmux: Tmux) -> None:
     await eyes.until(lambda: eyes.told == [])
     seen = eyes.panes[pane]
     assert (seen.key, seen.window, seen.command) == (PaneKey("default", pane), "0:api", "sleep")
-    assert (seen.width, seen.height, seen.active, seen.dead, seen.cursor_visible, seen.in_mode) == (60, 8, True, False, True, False)
+    assert (seen.width, seen.height, seen.active, seen.dead, seen.cursor_visible, seen.in_mode) == (
+        60,
+        8,
+        True,
+        False,
+        True,
+        False,
+    )
     assert (seen.pid, seen.server_pid) == tuple(map(int, tmux("display", "-p", "#{pane_pid} #{pid}").split()))
     assert len(eyes.screens[pane]) == 8
-    assert eyes.sources == {"tmux": SourceSeen(at=eyes.sources["tmux"].at, name="tmux", ok=True, detail="1 pane")}
+    assert eyes.sources == {
+        "tmux": SourceSeen(at=eyes.sources["tmux"].at, name="tmux", ok=True, detail="1 pane")
+    }
     tmux("send-keys", "-t", pane, "more", "Enter")
     await eyes.until(lambda: "more" in eyes.text(pane))
     tmux("copy-mode", "-t", pane)
@@ -132,7 +143,13 @@ async def test_hostile_names_lose_nothing(tmux: Tmux, tmp_path: Path) -> None:
     tmux("rename-session", "s\t\n␞x")
     after = tmux.open()
     eyes = Looking()
-    await eyes.until(lambda: hostile in eyes.panes and "</b>" in eyes.panes[hostile].title and "na" in eyes.panes[hostile].command)
+    await eyes.until(
+        lambda: (
+            hostile in eyes.panes
+            and "</b>" in eyes.panes[hostile].title
+            and "na" in eyes.panes[hostile].command
+        )
+    )
     assert set(eyes.panes) == {quiet, hostile, after}
     pane = eyes.panes[hostile]
     assert pane.title == "ti%1␞ #{pane_id}#(touch x)m </b>"
@@ -162,7 +179,9 @@ async def test_dead_panes_say_how_they_died(tmux: Tmux) -> None:
     assert (eyes.panes[left].dead_status, eyes.panes[left].dead_signal) in ((3, None), (None, None))
     assert (eyes.panes[killed].dead_status, eyes.panes[killed].dead_signal) in ((None, 9), (None, None))
     await eyes.until(lambda: "dead" in eyes.text(left))
-    assert "last words" in eyes.text(left)  # not in the first line: tmux scrolls that away to say that the pane is dead
+    assert "last words" in eyes.text(
+        left
+    )  # not in the first line: tmux scrolls that away to say that the pane is dead
     assert not eyes.panes[alive].dead
 
 
@@ -205,12 +224,14 @@ async def test_twelve_panes_in_two_calls(tmux: Tmux, monkeypatch: pytest.MonkeyP
         calls.append(next(arg for arg in args if arg in ("list-panes", "capture-pane")))
 
     before_each_call(count, monkeypatch)
-    await Looking().look()
+    await Looking().poll()
     assert calls == ["list-panes", "capture-pane"]
     await eyes.until(lambda: calls[-2:] == ["list-panes"] * 2)  # nobody draws: nothing is captured
 
 
-async def test_a_pane_that_goes_between_listing_and_capturing(tmux: Tmux, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_pane_that_goes_between_listing_and_capturing(
+    tmux: Tmux, monkeypatch: pytest.MonkeyPatch
+) -> None:
     panes = [tmux.open(f"echo this is {n}; exec sleep 1000") for n in range(4)]
     ready = Looking()
     await ready.until(lambda: all("this is" in ready.text(pane) for pane in panes))
@@ -221,9 +242,9 @@ async def test_a_pane_that_goes_between_listing_and_capturing(tmux: Tmux, monkey
 
     before_each_call(race, monkeypatch)
     eyes = Looking()
-    await eyes.look()
+    await eyes.poll()
     assert set(eyes.screens) == {panes[0], panes[2], panes[3]}
-    assert await eyes.look() == [f"-{panes[1]}"]
+    assert await eyes.poll() == [f"-{panes[1]}"]
 
 
 async def test_a_linked_window_is_one_pane(tmux: Tmux) -> None:
@@ -232,7 +253,7 @@ async def test_a_linked_window_is_one_pane(tmux: Tmux) -> None:
     tmux("link-window", "-s", pane, "-t", "second:7")
     tmux("select-window", "-t", "second:7")
     eyes = Looking()
-    await eyes.look()
+    await eyes.poll()
     assert len(eyes.panes) == 2
     assert sorted(eyes.told)[-2:] == [f"={p}" for p in sorted(eyes.panes)]
 
@@ -241,9 +262,13 @@ async def test_several_servers_and_a_pane_to_skip(tmux: Tmux) -> None:
     pane = tmux.open()
     tmux("-L", "other", "new-session", "-d", "sleep 1000")
     eyes = Looking("other", "missing", skip=PaneKey("default", pane))
-    await eyes.look()
+    await eyes.poll()
     assert set(eyes.panes) == {"-L other %0"}
-    assert {name: source.ok for name, source in eyes.sources.items()} == {"tmux": True, "tmux other": True, "tmux missing": False}
+    assert {name: source.ok for name, source in eyes.sources.items()} == {
+        "tmux": True,
+        "tmux other": True,
+        "tmux missing": False,
+    }
 
 
 async def test_text_survives_a_plain_locale(tmux: Tmux, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,12 +300,16 @@ def test_a_split_beside_the_current_pane(tmux: Tmux, monkeypatch: pytest.MonkeyP
     out = tmp_path / "out"
     command = 'printf "%s|" "$PWD" "$GIVEN" "$0" "$@" > "$OUT.new"; mv "$OUT.new" "$OUT"; exec sleep 1000'
     split("right", "40%", ["env", f"OUT={out}", "sh", "-c", command, "a b", "c'd", "$HOME"], {"GIVEN": "g h"})
-    assert tmux("list-panes", "-t", pane, "-F", "#{pane_left}x#{pane_width} #{pane_active}") == "0x35 0\n36x24 1"
+    assert (
+        tmux("list-panes", "-t", pane, "-F", "#{pane_left}x#{pane_width} #{pane_active}") == "0x35 0\n36x24 1"
+    )
     while not out.exists():
         time.sleep(0.01)
     assert out.read_text() == f"{tmp_path}|g h|a b|c'd|$HOME|"
     split("below", "3", ["sleep", "1000"])
-    assert "60x3" in tmux("list-panes", "-t", pane, "-F", "#{pane_width}x#{pane_height}").replace("35x3", "60x3")
+    assert "60x3" in tmux("list-panes", "-t", pane, "-F", "#{pane_width}x#{pane_height}").replace(
+        "35x3", "60x3"
+    )
     with pytest.raises(TmuxRefusedError):
         split("below", "nonsense", ["true"])
     monkeypatch.setenv("TMUX_PANE", "%99")
@@ -294,18 +323,22 @@ def test_going_to_a_pane(tmux: Tmux, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmux("new-window", "-d", "-t", "there", "-P", "-F", "#{pane_id}", "sleep 1000")
     master, terminal = pty.openpty()
     client = subprocess.Popen(
-        ["tmux", "attach", "-t", here], stdin=terminal, stdout=terminal, stderr=terminal, env={**os.environ, "TERM": "xterm"}
+        ["tmux", "attach", "-t", here],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env={**os.environ, "TERM": "xterm"},
     )
     try:
         while not tmux("list-clients"):
             time.sleep(0.01)
         inside(tmux, here, monkeypatch)
-        jump(PaneKey("default", target))
+        go_to_pane(PaneKey("default", target))
         assert tmux("list-clients", "-F", "#{session_name} #{pane_id}") == f"there {target}"
         with pytest.raises(TmuxRefusedError, match="another tmux server"):
-            jump(PaneKey("-L other", "%0"))
+            go_to_pane(PaneKey("-L other", "%0"))
         with pytest.raises(TmuxRefusedError, match="%77"):
-            jump(PaneKey("default", "%77"))
+            go_to_pane(PaneKey("default", "%77"))
     finally:
         client.kill()
         client.wait()
@@ -319,7 +352,9 @@ def test_the_version_is_told() -> None:
     assert version.startswith("tmux ")
 
 
-def test_the_server_that_surrounds_us_is_among_the_defaults(tmux: Tmux, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_server_that_surrounds_us_is_among_the_defaults(
+    tmux: Tmux, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tmux("-L", "other", "new-session", "-d", "sleep 1000")
     socket = tmux("-L", "other", "display", "-p", "#{socket_path}")
     monkeypatch.setenv("TMUX", f"{socket},1,0")

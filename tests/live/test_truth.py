@@ -38,11 +38,18 @@ async def test_what_was_applied_is_what_was_configured(codex: OpenLab) -> None:
     assert found.applied is not None
     assert found.applied.startswith("codex-linux-sandbox: files workspace, network off")
     assert set(found.applied_policy.writable_roots) == set(found.configured.writable_roots)
-    assert (found.verdict, found.findings, found.got.sandboxed, found.got.no_new_privs) == ("match", (), True, True)
+    assert (found.verdict, found.findings, found.got.sandboxed, found.got.no_new_privs) == (
+        "match",
+        (),
+        True,
+        True,
+    )
 
 
 async def test_an_approved_escalation_runs_on_the_host_and_keeps_its_flag(codex: OpenLab) -> None:
-    lab = codex({"ask": [{"run": "env | grep CODEX_SANDBOX; sleep 4", "escalate": "May I?"}, {"say": "all done"}]})
+    lab = codex(
+        {"ask": [{"run": "env | grep CODEX_SANDBOX; sleep 4", "escalate": "May I?"}, {"say": "all done"}]}
+    )
     async with watching(lab) as watched:
         pane = await lab.tui()
         pane.submit("[[ask]] go")
@@ -52,16 +59,20 @@ async def test_an_approved_escalation_runs_on_the_host_and_keeps_its_flag(codex:
         done = await watched.until(lambda w: w.state is State.COMPLETED)
     assert kinds(done) == ["escalated-flag-left"]
     assert done.sandbox.applied is not None
-    assert done.sandbox.applied.startswith("no sandbox launcher above it; asked to run outside of the sandbox: ended")
+    assert done.sandbox.applied.startswith(
+        "no sandbox launcher above it; asked to run outside of the sandbox: ended"
+    )
 
 
 async def test_a_command_that_outlives_its_turn(codex: OpenLab) -> None:
     lab = codex({"work": [{"run": "sleep 20", "yield_ms": 300}, {"say": "it goes on"}]})
     async with watching(lab) as watched:
         (await lab.tui()).submit("[[work]] go")
-        done = await watched.until(lambda w: w.state is State.COMPLETED and bool(w.pids) and w.sandbox.got.sandboxed is not None)
+        done = await watched.until(
+            lambda w: w.state is State.COMPLETED and bool(w.pids) and w.sandbox.got.sandboxed is not None
+        )
     assert (done.sandbox.verdict, done.sandbox.findings) == ("match", ())
-    assert "goes on in the background" in done.judged.why
+    assert "goes on in the background" in done.assessment.why
 
 
 async def test_a_short_command_is_caught_from_its_output(codex: OpenLab) -> None:
@@ -74,7 +85,9 @@ async def test_a_short_command_is_caught_from_its_output(codex: OpenLab) -> None
 
 async def test_a_pane_that_a_sandboxed_command_opens_outside(codex: OpenLab) -> None:
     lab = codex({})
-    lab.model.script = {"work": [{"run": f"tmux -S {lab.tmux} new-window -d 'sleep 30'; sleep 2"}, {"say": "all done"}]}
+    lab.model.script = {
+        "work": [{"run": f"tmux -S {lab.tmux} new-window -d 'sleep 30'; sleep 2"}, {"say": "all done"}]
+    }
     async with watching(lab) as watched:
         lab.exec("[[work]] go", *ONLINE)
         escaped = await watched.until(lambda w: "tmux-escape" in kinds(w))
@@ -87,10 +100,28 @@ async def test_a_codex_inside_of_another_ones_sandbox(codex: OpenLab) -> None:
     lab = codex({"work": [{"run": "sleep 4"}, {"say": "all done"}]})
     inner = shlex.join([str(install()), "exec", *FULL, "--skip-git-repo-check", "[[work]] go"])
     roots = f'sandbox_workspace_write.writable_roots=["{lab.home}"]'
-    outer = ["-c", "sandbox_mode=workspace-write", "-c", "sandbox_workspace_write.network_access=true", "-c", roots]
+    outer = [
+        "-c",
+        "sandbox_mode=workspace-write",
+        "-c",
+        "sandbox_workspace_write.network_access=true",
+        "-c",
+        roots,
+    ]
     async with watching(lab) as watched:
         command = shlex.join([str(install()), "sandbox", *outer, "--", "sh", "-c", f"{inner} </dev/null"])
-        lab.run_tmux("new-session", "-d", "-c", str(lab.workspace), command, ";", "set-option", "-g", "remain-on-exit", "on")
+        lab.run_tmux(
+            "new-session",
+            "-d",
+            "-c",
+            str(lab.workspace),
+            command,
+            ";",
+            "set-option",
+            "-g",
+            "remain-on-exit",
+            "on",
+        )
         nested = await watched.until(lambda w: "nested-sandbox" in kinds(w))
     assert (nested.sandbox.verdict, kinds(nested)) == ("mismatch", ["nested-sandbox"])
 
@@ -104,18 +135,30 @@ async def test_a_denial_names_its_directory_and_the_one_remedy(codex: OpenLab) -
         lab.exec("[[work]] go", "-s", "workspace-write")
         blocked = await watched.until(lambda w: w.state is State.BLOCKED_SANDBOX)
     (finding,) = blocked.sandbox.findings
-    assert (finding.kind, finding.remedy) == ("denied-filesystem", f'sandbox_workspace_write.writable_roots = ["{board}"]')
+    assert (finding.kind, finding.remedy) == (
+        "denied-filesystem",
+        f'sandbox_workspace_write.writable_roots = ["{board}"]',
+    )
 
 
 async def test_a_child_inherits_and_gets_what_its_parent_has(codex: OpenLab) -> None:
     held = {"run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; sleep 3'}
-    lab = codex({"parent": [held, {"spawn": ["child"]}, {"wait": True}, {"say": "done"}], "child": [held, {"say": "child done"}]})
+    lab = codex(
+        {
+            "parent": [held, {"spawn": ["child"]}, {"wait": True}, {"say": "done"}],
+            "child": [held, {"say": "child done"}],
+        }
+    )
     async with watching(lab) as watched:
         lab.exec("[[parent]] go", *FULL)
         child = await watched.until(lambda w: w.depth == 1 and w.sandbox.got.sandboxed is not None)
         parent = await watched.until(lambda w: child.id in w.children)
     for worker in (parent, child):
-        assert (worker.sandbox.verdict, worker.sandbox.findings, worker.sandbox.got.sandboxed) == ("match", (), False)
+        assert (worker.sandbox.verdict, worker.sandbox.findings, worker.sandbox.got.sandboxed) == (
+            "match",
+            (),
+            False,
+        )
 
 
 async def test_a_violation_is_joined_to_its_call(codex: OpenLab) -> None:

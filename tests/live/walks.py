@@ -26,7 +26,13 @@ Act = Callable[[Lab, Pane], Awaitable[None]]
 
 _OPTIONS = [{"label": "Left", "description": "this way"}, {"label": "Right", "description": "that way"}]
 _QUESTION = {"id": "way", "header": "Way", "question": "Which way?", "options": _OPTIONS}
-_UNPAID = {"error": {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}}
+_UNPAID = {
+    "error": {
+        "message": "You exceeded your current quota",
+        "type": "insufficient_quota",
+        "code": "insufficient_quota",
+    }
+}
 
 
 class Step(NamedTuple):
@@ -140,7 +146,10 @@ async def kill_server(lab: Lab, pane: Pane) -> None:
 CODEX: Script = {
     "hold": [{"hold": "first"}, {"say": "all done"}],
     "ask": [{"run": "touch allowed; sleep 4", "escalate": "May I?"}, {"say": "allowed and done"}],
-    "question": [{"tool": "request_user_input", "args": {"questions": [_QUESTION]}}, {"say": "answered and done"}],
+    "question": [
+        {"tool": "request_user_input", "args": {"questions": [_QUESTION]}},
+        {"say": "answered and done"},
+    ],
     "stop": [{"hold": "never"}, {"say": "never"}],
     "unpaid": [{"fail": 429, "body": _UNPAID}] * 9,
     "denied": [{"run": "touch /etc/agentdash-denied"}, {"say": "It did not work."}],

@@ -47,7 +47,11 @@ class Watched:
                     if (found := next((w for w in last.workers if wanted(w)), None)) is not None:
                         return found, last.at
         except TimeoutError:
-            seen = [(w.id, str(w.state), w.judged.why, w.sandbox.verdict) for w in last.workers] if last else []
+            seen = (
+                [(w.id, str(w.state), w.assessment.why, w.sandbox.verdict) for w in last.workers]
+                if last
+                else []
+            )
             raise AssertionError(f"not seen; at the end: {seen}, {last and last.sources}") from None
         raise AssertionError("the hub ended")
 

@@ -14,7 +14,7 @@ import pytest
 
 from agentdash.collect.clock import SystemClock
 from agentdash.engine.hub import Hub
-from agentdash.engine.latest import Latest
+from agentdash.engine.latest import LatestValue
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.store.recorder import Recorder
@@ -30,7 +30,11 @@ async def recorded(folder: Path, *more: e.Event) -> tuple[Bench, Path]:
 
 def facts(events: list[e.Event]) -> list[e.Event]:
     """Up to the end of the recording."""
-    end = next(i for i, x in enumerate(events) if isinstance(x, e.PaneGone) or getattr(x, "detail", "") == "not recorded any more")
+    end = next(
+        i
+        for i, x in enumerate(events)
+        if isinstance(x, e.PaneGone) or getattr(x, "detail", "") == "not recorded any more"
+    )
     return events[:end]
 
 
@@ -45,7 +49,9 @@ async def test_torn_at_every_byte_of_its_last_record(tmp_path: Path) -> None:
         path.write_bytes(whole[:end])
         events = bench.read()
         assert facts(events) == without
-        (told,) = [x.detail for x in events if isinstance(x, e.SourceSeen) and x.name == "journal" and not x.ok]
+        (told,) = [
+            x.detail for x in events if isinstance(x, e.SourceSeen) and x.name == "journal" and not x.ok
+        ]
         assert told == "its last record is torn; the recording ends here"
     path.write_bytes(whole)
     assert len(facts(bench.read())) == len(without) + 1
@@ -74,13 +80,19 @@ async def test_foreign_lines_are_counted_and_cost_nothing_else(tmp_path: Path, f
     before = [x for x in facts(bench.read()) if not isinstance(x, e.SourceSeen)]
     path.write_bytes(b"".join([*lines[:4], foreign + b"\n", *lines[4:]]))
     events = bench.read()
-    own = [x for x in facts(events) if not isinstance(x, e.SourceSeen) and getattr(getattr(x, "key", None), "id", "") != "%9"]
+    own = [
+        x
+        for x in facts(events)
+        if not isinstance(x, e.SourceSeen) and getattr(getattr(x, "key", None), "id", "") != "%9"
+    ]
     assert own == before
     told = [x.detail for x in events if isinstance(x, e.SourceSeen) and x.name == "journal" and not x.ok]
     assert any("not understood" in text for text in told) is (b"screen-changed" not in foreign)
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"{", b'{"schema":"agentdash.journal/9"}\n', b"\x00" * 500, b"x" * 3_000_000])
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"{", b'{"schema":"agentdash.journal/9"}\n', b"\x00" * 500, b"x" * 3_000_000]
+)
 async def test_what_only_has_the_name_of_a_journal(tmp_path: Path, content: bytes) -> None:
     bench, _ = await recorded(tmp_path)
     before = bench.read()
@@ -105,10 +117,10 @@ class Busy:
 
     name = "busy"
 
-    async def look(self, fleet: object) -> list[e.Event]:
+    async def poll(self, fleet: object) -> list[e.Event]:
         return []
 
-    async def run(self, emit: object, board: object) -> None:
+    async def run(self, emit: object, channel: object) -> None:
         emit([*STORY[2:3], *STORY[4:8]])  # type: ignore[operator]
         for n in range(10_000_000):
             emit([drawn(NOW + n / 100, *(f"line {n} {y}" for y in range(20)))])  # type: ignore[operator]
@@ -139,7 +151,12 @@ async def full(folder: Path) -> str:
 def test_on_a_full_disk_recording_stops_and_the_dashboard_lives_on(tmp_path: Path) -> None:
     """RLIMIT_FSIZE makes writing fail in the middle of a record, as a full disk does."""
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(tmp_path)], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2], timeout=100
+        [sys.executable, "-c", CHILD, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+        timeout=100,
     )
     assert "has stopped: File too large" in done.stdout
     (path,) = tmp_path.iterdir()
@@ -154,7 +171,7 @@ async def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     clock = SystemClock()
     recorder = Recorder(tmp_path / "file" / "journal", clock, version="1", host="box")
     said: list[e.Event] = []
-    await recorder.run(said.extend, Latest(Fleet()))
+    await recorder.run(said.extend, LatestValue(Fleet()))
     assert "has stopped: Not a directory" in said[0].detail  # type: ignore[attr-defined]
 
 

@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from agentdash.collect.tail import log_file as log
-from agentdash.collect.tail.follower import Change, Tail
+from agentdash.collect.tail.follower import Change, LogFollower
 from tests.unit.replayed import Replayed
 
 LONGEST = 40
 NAMES = st.sampled_from(["one/a.jsonl", "one/deep/er/b.jsonl", "two/a.jsonl", "two/c.jsonl"])
-PIECES = st.lists(st.sampled_from([b"\n", b"x", b"{}\n", b"\xff\x00\r", b"y" * 39, b"z" * 60]), min_size=1, max_size=12)
+PIECES = st.lists(
+    st.sampled_from([b"\n", b"x", b"{}\n", b"\xff\x00\r", b"y" * 39, b"z" * 60]), min_size=1, max_size=12
+)
 
 
 class Files(RuleBasedStateMachine):
@@ -32,7 +34,9 @@ class Files(RuleBasedStateMachine):
         self.small = patch.multiple(log, _HEAD=30, _END=60, _BLOCK=50, _SEAM=64)
         self.small.start()
         self.top = Path(tempfile.mkdtemp())
-        self.tail = Tail([self.top / "one", self.top / "two"], skim_above=skim, max_line=LONGEST, batch=batch)
+        self.tail = LogFollower(
+            [self.top / "one", self.top / "two"], skim_above=skim, max_line=LONGEST, batch=batch
+        )
         self.told = Replayed()
         self.pending: list[Iterator[Change]] = []
         self.written = 0
@@ -90,11 +94,13 @@ class Files(RuleBasedStateMachine):
     def unpack(self, name: str) -> None:
         small = (self.top / name).with_suffix(".jsonl.zst")
         if small.exists():
-            self.file(name).write_bytes(zstandard.ZstdDecompressor().decompressobj().decompress(small.read_bytes()))
+            self.file(name).write_bytes(
+                zstandard.ZstdDecompressor().decompressobj().decompress(small.read_bytes())
+            )
             small.unlink()
 
     @rule(filled=st.booleans())
-    def look(self, filled: bool) -> None:
+    def poll(self, filled: bool) -> None:
         """Begins to read, without reading much."""
         if filled and self.told.gaps:
             self.pending.append(self.tail.fill(min(self.told.gaps)))
@@ -116,7 +122,9 @@ class Files(RuleBasedStateMachine):
         self.told.hear(self.tail.sweep())
         for path in sorted(self.told.gaps):
             self.told.hear(self.tail.fill(path))
-        assert self.told.files == {path: self.kept(path) for path in self.top.rglob("*.jsonl*") if self.counts(path)}
+        assert self.told.files == {
+            path: self.kept(path) for path in self.top.rglob("*.jsonl*") if self.counts(path)
+        }
 
     def counts(self, path: Path) -> bool:
         return path.suffix == ".jsonl" or not path.with_suffix("").exists()
@@ -129,4 +137,6 @@ class Files(RuleBasedStateMachine):
 
 
 TestFiles = Files.TestCase
-TestFiles.settings = settings(max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
+TestFiles.settings = settings(
+    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+)

@@ -16,7 +16,7 @@ from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Filesystem, Network, Policy, Rule
 from agentdash.model.state_paths import Installed, StatePath
 from agentdash.model.states import State
-from agentdash.model.worker import Agent, Got, Judged, Link, Sandbox, Snapshot, Worker
+from agentdash.model.worker import Agent, Assessment, Got, Link, Sandbox, Snapshot, Worker
 from agentdash.replay.clock import VirtualClock
 
 NOW = 1_773_260_047.0
@@ -88,15 +88,20 @@ def pane(number: int, screen: str = "", **more: Any) -> Pane:
     )
 
 
-def worker(name: str, state: State, why: str = "", *, ago: float = 5, since: float = 60, **more: Any) -> Worker:
+def worker(
+    name: str, state: State, why: str = "", *, ago: float = 5, since: float = 60, **more: Any
+) -> Worker:
     agent = more.pop("agent", Agent("codex", "0.169.0"))
     evidence = more.pop("evidence", ())
     return Worker(
-        id=more.pop("id", f"019cd{abs(sum(ord(c) * 31**i for i, c in enumerate(name))) % 16**7:07x}-7aa1-7c03-9d5e-0242ac120002"),
+        id=more.pop(
+            "id",
+            f"019cd{abs(sum(ord(c) * 31**i for i, c in enumerate(name))) % 16**7:07x}-7aa1-7c03-9d5e-0242ac120002",
+        ),
         kind=more.pop("kind", "codex-thread"),
         name=name,
         agent=agent,
-        judged=Judged(state, NOW - since, why, evidence),
+        assessment=Assessment(state, NOW - since, why, evidence),
         last_activity=NOW - ago,
         **more,
     )
@@ -115,7 +120,12 @@ def stale_flag(count: int) -> Finding:
         last=NOW - 1,
         count=count,
         evidence=(
-            Evidence("rollout", NOW - 900, "policy-in-force", "turn_context, line 212: files unrestricted, network on"),
+            Evidence(
+                "rollout",
+                NOW - 900,
+                "policy-in-force",
+                "turn_context, line 212: files unrestricted, network on",
+            ),
             Evidence("environment", NOW - 72, "flags-seen", "CODEX_SANDBOX_NETWORK_DISABLED=1 in pid 4242"),
         ),
         remedy='shell_environment_policy.exclude = ["CODEX_SANDBOX*"]',
@@ -179,7 +189,15 @@ OPENCODE_SCREEN = """\
   > _"""
 
 CALLS = (
-    Call(id="c9", at=NOW - 9, line=340, kind="command", tool="shell", text="pytest -q tests/checkout", cwd="/home/dev/shop"),
+    Call(
+        id="c9",
+        at=NOW - 9,
+        line=340,
+        kind="command",
+        tool="shell",
+        text="pytest -q tests/checkout",
+        cwd="/home/dev/shop",
+    ),
     Call(
         id="c8",
         at=NOW - 26,
@@ -217,14 +235,24 @@ CALLS = (
         outcome="refused-by-user",
     ),
     Call(
-        id="c5", at=NOW - 70, line=300, kind="command", tool="shell", text="npm run dev", ended_at=NOW - 69, outcome="running", session="3"
+        id="c5",
+        at=NOW - 70,
+        line=300,
+        kind="command",
+        tool="shell",
+        text="npm run dev",
+        ended_at=NOW - 69,
+        outcome="running",
+        session="3",
     ),
 )
 MOMENTS = (
     Moment(NOW - 90_000, "prompt", "Find out why the checkout tests fail, and mend it"),
     Moment(NOW - 900, "policy", "full access, network on, approval never"),
     Moment(NOW - 75, "turn", "started"),
-    Moment(NOW - 74, "message", "I'll run the tests first, then look at what the failing ones have in common."),
+    Moment(
+        NOW - 74, "message", "I'll run the tests first, then look at what the failing ones have in common."
+    ),
     *(Moment(call.at, "call", call.text, call.id) for call in reversed(CALLS[2:])),
     Moment(NOW - 40, "trouble", "stream disconnected before completion: retrying 1/5"),
     *(Moment(call.at, "call", call.text, call.id) for call in reversed(CALLS[:2])),
@@ -235,7 +263,14 @@ HOSTILE = "[bold red]x[/] [/oops] $(reboot) `id` <script>&amp; \\e]2;gone\\a"
 
 def everybody() -> Snapshot:
     """A fleet with every state, verdict and direction."""
-    main = worker("main", State.RUNNING, "turn open, waits for 2 children", ago=2, since=410, line="waiting for 2 children")
+    main = worker(
+        "main",
+        State.RUNNING,
+        "turn open, waits for 2 children",
+        ago=2,
+        since=410,
+        line="waiting for 2 children",
+    )
     main = replace(
         main,
         below=("waiting-approval Pasteur the Younger",),
@@ -245,7 +280,10 @@ def everybody() -> Snapshot:
         model="gpt-5.3-codex",
         turns=12,
         moments=MOMENTS[:4],
-        links=(Link("pid 4100", "holds the writer lock"), Link("pane %1", "pid 4100 descends from its first process")),
+        links=(
+            Link("pid 4100", "holds the writer lock"),
+            Link("pane %1", "pid 4100 descends from its first process"),
+        ),
         pane=pane(1, "codex\n\n> Find out why the checkout tests fail\n\n  Waiting for Lagrange and Pasteur"),
     )
     mismatched = Sandbox(
@@ -255,7 +293,12 @@ def everybody() -> Snapshot:
         Got("1", "seatbelt", 0, "host", NOW - 1, "environment", no_new_privs=False, sandboxed=False),
         (stale_flag(9), FOREIGN),
         evidence=(
-            Evidence("environment", NOW - 70, "command-seen", "9x: CODEX_SANDBOX_NETWORK_DISABLED=1; not sandboxed; the host's network"),
+            Evidence(
+                "environment",
+                NOW - 70,
+                "command-seen",
+                "9x: CODEX_SANDBOX_NETWORK_DISABLED=1; not sandboxed; the host's network",
+            ),
             Evidence("output", NOW - 71, "command-seen", "flag=; sandbox=", agrees=False),
         ),
         unread=("the kernel's facts of some of its processes could not be read (macOS, or another user's)",),
@@ -295,7 +338,9 @@ def everybody() -> Snapshot:
         since=71,
         parent=main.id,
         depth=1,
-        sandbox=Sandbox("mismatch", FULL, None, Got("1", None, None, None, NOW - 3, "output"), (stale_flag(9),)),
+        sandbox=Sandbox(
+            "mismatch", FULL, None, Got("1", None, None, None, NOW - 3, "output"), (stale_flag(9),)
+        ),
         line="Reading src/checkout/total.py",
         tokens=Tokens(total=22_000),
         moments=MOMENTS[2:4],
@@ -311,7 +356,10 @@ def everybody() -> Snapshot:
         sandbox=Sandbox("unverified", WORKSPACE),
         line="asks to run `git push`",
     )
-    main, pasteur = replace(main, children=(lagrange.id, pasteur.id)), replace(pasteur, children=(younger.id,))
+    main, pasteur = (
+        replace(main, children=(lagrange.id, pasteur.id)),
+        replace(pasteur, children=(younger.id,)),
+    )
     rest = (
         worker(
             "api-worker",
@@ -319,7 +367,10 @@ def everybody() -> Snapshot:
             "asks to run `curl -m 3 http://example.com`: the network is off",
             ago=14,
             since=14,
-            pane=pane(4, "Would you like to run the following command?\n\n  $ curl -m 3 http://example.com\n\n> 1. Yes\n  2. No"),
+            pane=pane(
+                4,
+                "Would you like to run the following command?\n\n  $ curl -m 3 http://example.com\n\n> 1. Yes\n  2. No",
+            ),
             sandbox=Sandbox(
                 "match",
                 WORKSPACE,
@@ -342,12 +393,21 @@ def everybody() -> Snapshot:
             kind="pane",
             id="%7",
             pane=pane(7, OPENCODE_SCREEN, title="OC | fix tests"),
-            sandbox=Sandbox("match", WORKSPACE, None, Got("1", "unset", 2, "own", NOW - 190, "environment"), (DENIED,)),
+            sandbox=Sandbox(
+                "match", WORKSPACE, None, Got("1", "unset", 2, "own", NOW - 190, "environment"), (DENIED,)
+            ),
             evidence=(
-                Evidence("screen", NOW - 185, "opencode.denied", "EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'"),
+                Evidence(
+                    "screen",
+                    NOW - 185,
+                    "opencode.denied",
+                    "EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'",
+                ),
                 Evidence("kernel", NOW - 185, "mount-table", "/ is read-only; /home/dev/shop is writable"),
                 Evidence("process", NOW - 2, "idle", "no child, 0.0 s CPU in 3m"),
-                Evidence("screen", NOW - 2, "redrawn", "the spinner moves: does not count as work", agrees=False),
+                Evidence(
+                    "screen", NOW - 2, "redrawn", "the spinner moves: does not count as work", agrees=False
+                ),
             ),
             line="Error: could not open the session database",
         ),
@@ -357,7 +417,13 @@ def everybody() -> Snapshot:
             "the user refused `kubectl apply`",
             ago=640,
             since=640,
-            sandbox=Sandbox("mismatch", WORKSPACE, None, Got("unset", "unset", 0, "host", NOW - 200, "environment"), (LOOSER,)),
+            sandbox=Sandbox(
+                "mismatch",
+                WORKSPACE,
+                None,
+                Got("unset", "unset", 0, "host", NOW - 200, "environment"),
+                (LOOSER,),
+            ),
             line="refused",
         ),
         worker(
@@ -426,7 +492,12 @@ def everybody() -> Snapshot:
             moments=(Moment(NOW - 7_000, "message", HOSTILE),),
         ),
         worker(
-            "nightly", State.UNREACHABLE, "its tmux server does not answer", ago=9_000, since=8_000, sandbox=Sandbox("unverified", FULL)
+            "nightly",
+            State.UNREACHABLE,
+            "its tmux server does not answer",
+            ago=9_000,
+            since=8_000,
+            sandbox=Sandbox("unverified", FULL),
         ),
         worker(
             "old-run",
@@ -445,12 +516,19 @@ def everybody() -> Snapshot:
 
 def sources(**detail: str) -> tuple[Source, ...]:
     """Health of the three sources; those named here fail, with this detail."""
-    return tuple(Source(name, name not in detail, detail.get(name, ""), NOW - 1) for name in ("codex", "processes", "tmux"))
+    return tuple(
+        Source(name, name not in detail, detail.get(name, ""), NOW - 1)
+        for name in ("codex", "processes", "tmux")
+    )
 
 
 def nobody() -> Snapshot:
     """Nothing there, and every source says why."""
-    return Snapshot(NOW, (), sources(codex="no Codex home at /home/dev/.codex", tmux="no tmux server on /tmp/tmux-1000/default"))
+    return Snapshot(
+        NOW,
+        (),
+        sources(codex="no Codex home at /home/dev/.codex", tmux="no tmux server on /tmp/tmux-1000/default"),
+    )
 
 
 def many(total: int) -> Snapshot:
@@ -477,6 +555,7 @@ def many(total: int) -> Snapshot:
 def changed(snapshot: Snapshot, every: int, line: str) -> Snapshot:
     """The same with a new line and a new sign of life for each `every`th worker."""
     workers = tuple(
-        replace(w, line=line, last_activity=(w.last_activity or NOW) + 1) if i % every == 0 else w for i, w in enumerate(snapshot.workers)
+        replace(w, line=line, last_activity=(w.last_activity or NOW) + 1) if i % every == 0 else w
+        for i, w in enumerate(snapshot.workers)
     )
     return replace(snapshot, at=snapshot.at + 0.1, workers=workers)

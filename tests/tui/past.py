@@ -12,7 +12,7 @@ from agentdash.model.findings import Verdict
 from agentdash.model.states import State
 from agentdash.replay.library.library import Entry
 from agentdash.tui.library.app import LibraryApp
-from agentdash.tui.library.model import Shelf
+from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.options import Options
 
 from . import fleet
@@ -21,7 +21,13 @@ HOME = CodexHome(Path("/home/dev/.codex"))
 HOUR = 3_600.0
 
 
-def entry(number: int, title: str, state: State | None = State.COMPLETED, verdict: Verdict | None = "match", **fields: object) -> Entry:
+def entry(
+    number: int,
+    title: str,
+    state: State | None = State.COMPLETED,
+    verdict: Verdict | None = "match",
+    **fields: object,
+) -> Entry:
     thread = f"01a1fa8b-{number:04x}-7501-a214-dc60155cd481"
     base = Entry(
         thread,
@@ -44,13 +50,39 @@ def entry(number: int, title: str, state: State | None = State.COMPLETED, verdic
 PARENT = entry(3, "Ship the checkout", took=2_400.0)
 PAST = (
     entry(1, "Fix the flaky login test", why="its turn is complete"),
-    entry(2, "Upgrade the payment client", State.FAILED_PROVIDER, "unverified", why="usage_limit_exceeded: try again at 21:00", model="o4"),
-    entry(4, "Lagrange", verdict="mismatch", findings=("stale-network-flag",), parent=PARENT.id, why="its turn is complete"),
+    entry(
+        2,
+        "Upgrade the payment client",
+        State.FAILED_PROVIDER,
+        "unverified",
+        why="usage_limit_exceeded: try again at 21:00",
+        model="o4",
+    ),
+    entry(
+        4,
+        "Lagrange",
+        verdict="mismatch",
+        findings=("stale-network-flag",),
+        parent=PARENT.id,
+        why="its turn is complete",
+    ),
     entry(5, "Pasteur", State.EXITED, "mismatch", findings=("network-cut",), parent=PARENT.id),
     PARENT,
     entry(6, "Ship the checkout, but with the new client", fork=True, parent=PARENT.id),
-    entry(7, "touch /etc/motd", State.BLOCKED_SANDBOX, findings=("denied-filesystem",), why="its last command was denied /etc/motd"),
-    entry(8, "データベースの移行を書いてください 🚀 [bold]not markup[/bold]", State.INTERRUPTED, "unverified", cwd="/home/dev/移行"),
+    entry(
+        7,
+        "touch /etc/motd",
+        State.BLOCKED_SANDBOX,
+        findings=("denied-filesystem",),
+        why="its last command was denied /etc/motd",
+    ),
+    entry(
+        8,
+        "データベースの移行を書いてください 🚀 [bold]not markup[/bold]",
+        State.INTERRUPTED,
+        "unverified",
+        cwd="/home/dev/移行",
+    ),
     entry(9, "", None, None, problem="no rollout: it has no header"),
     entry(10, "guardian", None, None, helper=True),
     entry(11, "Read the big log", depth="skimmed", size=612_000_000, took=90_000.0),
@@ -80,5 +112,5 @@ class Shelves:
         yield from self.past
 
 
-def library(shelves: object = None, shelf: Shelf | None = None, **options: object) -> LibraryApp:
-    return LibraryApp(shelves or Shelves(), shelf or Shelf(), fleet.frozen(), Options(**options))
+def library(shelves: object = None, shelf: LibraryModel | None = None, **options: object) -> LibraryApp:
+    return LibraryApp(shelves or Shelves(), shelf or LibraryModel(), fleet.frozen(), Options(**options))

@@ -108,7 +108,9 @@ async def test_the_cursor_stays_on_its_worker_when_rows_move(pushed):
     assert app.worker.name == "fix tests"
     before = app.root.fleet.cursor
     healed = tuple(
-        replace(w, judged=replace(w.judged, state=fleet.State.RUNNING)) if w.name in ("fix tests", "api-worker") else w
+        replace(w, assessment=replace(w.assessment, state=fleet.State.RUNNING))
+        if w.name in ("fix tests", "api-worker")
+        else w
         for w in snapshot.workers
     )
     await push(replace(snapshot, workers=healed))
@@ -128,7 +130,10 @@ async def test_the_chosen_row_is_scrolled_into_sight(pushed):
     assert list_.scroll_offset.y == 2_000 - list_.size.height
     picked = app.picked
     moved = fleet.many(2_000)
-    last_first = (*(w for w in moved.workers if w.id == picked), *(replace(w, parent=None) for w in moved.workers if w.id != picked))
+    last_first = (
+        *(w for w in moved.workers if w.id == picked),
+        *(replace(w, parent=None) for w in moved.workers if w.id != picked),
+    )
     await push(replace(moved, workers=last_first))
     assert app.picked == picked
     assert list_.scroll_offset.y <= list_.cursor < list_.scroll_offset.y + list_.size.height
@@ -146,7 +151,11 @@ async def test_a_worker_that_goes_while_it_is_open_is_not_exchanged_for_another(
 
 
 @pytest.mark.parametrize(
-    ("item", "says"), [(None, "The feed has ended"), (ValueError("torn [/b] \x1b]2;x\x07 line"), "ValueError: torn [/b]  line")]
+    ("item", "says"),
+    [
+        (None, "The feed has ended"),
+        (ValueError("torn [/b] \x1b]2;x\x07 line"), "ValueError: torn [/b]  line"),
+    ],
 )
 async def test_a_feed_that_stops_says_so_and_what_was_seen_stays(pushed, item, says):
     app, _, push, _ = pushed
@@ -206,7 +215,9 @@ async def test_counts_tabs_and_hints_can_be_clicked(pushed):
     tabs = plain(app.screen.query_one("#tabs", Lines).line_at(0))
     await pilot.click("#tabs", offset=(tabs.index("Calls") + 1, 0))
     assert "[Calls]" in plain(app.screen.query_one("#tabs", Lines).line_at(0))
-    await pilot.click("#footer", offset=(plain(app.screen.query_one("#footer", Lines).line_at(0)).index("why"), 0))
+    await pilot.click(
+        "#footer", offset=(plain(app.screen.query_one("#footer", Lines).line_at(0)).index("why"), 0)
+    )
     assert isinstance(app.screen, WhyScreen)
 
 
@@ -257,7 +268,9 @@ async def test_a_strip_and_a_narrow_list_are_flat_and_worst_first():
         app = make(fleet.everybody())
         async with app.run_test(size=size) as pilot:
             await pilot.pause()
-            assert [app._by_id[row.id].state for row in app.root.rows][:2] == [fleet.State.WAITING_APPROVAL] * 2
+            assert [app._by_id[row.id].state for row in app.root.rows][:2] == [
+                fleet.State.WAITING_APPROVAL
+            ] * 2
             assert app.root.rows[0].path == "main/Pasteur/"
             assert app.worker.name == "Pasteur the Younger"
 
@@ -340,6 +353,8 @@ async def test_the_users_own_textual_theme_is_respected(monkeypatch):
 async def test_whoever_tells_people_is_shown_every_snapshot():
     told = []
     snapshots = (fleet.nobody(), fleet.everybody())
-    async with AgentDash(fleet.Still(*snapshots), fleet.frozen(), tell=told.append).run_test() as pilot:
+    async with AgentDash(
+        fleet.Still(*snapshots), fleet.frozen(), on_snapshot=told.append
+    ).run_test() as pilot:
         await pilot.pause()
         assert told == list(snapshots)

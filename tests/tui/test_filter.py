@@ -102,7 +102,7 @@ def test_only_changes_that_move_rows_ask_for_a_new_order():
     first = snapshot.workers[0]
     for change in (
         {"name": "other"},
-        {"judged": replace(first.judged, state=State.EXITED)},
+        {"assessment": replace(first.assessment, state=State.EXITED)},
         {"parent": "x"},
         {"sandbox": WORKERS[2].sandbox},
     ):

@@ -63,7 +63,9 @@ def test_wrapping_loses_nothing_but_spaces(text, cells):
 
 
 def test_both_ends_of_a_path_are_kept():
-    assert f.elide_middle("/home/dev/projects/shop/src/checkout/total.py", 24, "⋯") == "/home/d⋯heckout/total.py"
+    assert (
+        f.elide_middle("/home/dev/projects/shop/src/checkout/total.py", 24, "⋯") == "/home/d⋯heckout/total.py"
+    )
 
 
 def test_a_wide_character_is_not_cut_in_half():
@@ -102,7 +104,10 @@ def test_what_lies_outside_of_the_difference_is_the_same(old, new):
 def test_marking_keeps_the_text(line, start, end):
     marked = mark(line, start, end)
     assert plain(marked) == plain(line)
-    assert "".join(s.text for s in marked if s.tone == "marked") == plain(line)[start : None if end < 0 else max(start, end)]
+    assert (
+        "".join(s.text for s in marked if s.tone == "marked")
+        == plain(line)[start : None if end < 0 else max(start, end)]
+    )
 
 
 def test_a_paragraph_hangs_under_its_head_and_says_that_it_was_cut():

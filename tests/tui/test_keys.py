@@ -98,7 +98,13 @@ async def test_every_binding_that_is_active_is_in_the_table(stage):
 async def test_every_binding_has_an_action_that_exists(stage):
     for key in KEYS:
         name = key.action.partition("(")[0]
-        owners = {"app": stage.app, "player": Playback, "library": LibraryApp, "lines": stage.app.root.fleet, "textual": stage.app}
+        owners = {
+            "app": stage.app,
+            "player": Playback,
+            "library": LibraryApp,
+            "lines": stage.app.root.fleet,
+            "textual": stage.app,
+        }
         owner = stage.app.screen if key.id == "copy-text" else owners[key.on]
         assert hasattr(owner, f"action_{name}"), key.id
 
@@ -199,7 +205,15 @@ async def check_attention(stage):
     for _ in range(7):
         await stage.press("a")
         found.append(stage.name)
-    assert found == ["Pasteur the Younger", "api-worker", "claude", "fix tests", "deploy", "gemini", "Pasteur the Younger"]
+    assert found == [
+        "Pasteur the Younger",
+        "api-worker",
+        "claude",
+        "fix tests",
+        "deploy",
+        "gemini",
+        "Pasteur the Younger",
+    ]
 
 
 async def check_mismatch(stage):
@@ -247,11 +261,11 @@ async def check_jump(stage):
     await stage.press("g", "o")
     assert "Cannot go to %1" in stage.message
 
-    async def jump(pane):
+    async def go_to_pane(pane):
         stage.jumps.append(pane)
         return "no such pane" if len(stage.jumps) == 2 else None
 
-    stage.app._jump = jump
+    stage.app._go_to_pane = go_to_pane
     await stage.press("o")
     assert (stage.jumps, stage.message) == ([PaneKey("default", "%1")], "Went to %1.")
     await stage.press("o")
@@ -332,7 +346,11 @@ async def check_quit_now(stage):
     assert stage.app._exit is True
 
 
-CHECKS = {name.removeprefix("check_").replace("_", "-"): check for name, check in globals().items() if name.startswith("check_")}
+CHECKS = {
+    name.removeprefix("check_").replace("_", "-"): check
+    for name, check in globals().items()
+    if name.startswith("check_")
+}
 
 
 def test_every_key_is_checked():
@@ -389,7 +407,9 @@ async def test_picking_a_worker_that_a_filter_hides_lifts_the_filter(stage):
 
 async def test_keys_can_be_given_to_other_actions():
     app = AgentDash(
-        fleet.Still(fleet.everybody()), fleet.frozen(), options=Options(keys={"down": "k", "up": "j", "why": "!", "mismatch": "f2"})
+        fleet.Still(fleet.everybody()),
+        fleet.frozen(),
+        options=Options(keys={"down": "k", "up": "j", "why": "!", "mismatch": "f2"}),
     )
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()

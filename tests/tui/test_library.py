@@ -12,7 +12,7 @@ from agentdash.agents.codex.home import CodexHome
 from agentdash.replay.library.library import Library
 from agentdash.tui.library.app import Picked
 from agentdash.tui.library.help import LibraryHelp
-from agentdash.tui.library.model import Shelf
+from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.primitives.spans import plain
 
 from ..unit.rollout_files import RECORDINGS
@@ -176,7 +176,7 @@ async def test_a_double_click_opens(stage):
 
 
 async def test_who_comes_back_finds_it_as_it_was_left():
-    shelf = Shelf()
+    shelf = LibraryModel()
     for _ in range(2):
         app = library(shelf=shelf)
         async with app.run_test(size=(120, 36)) as pilot:
@@ -264,7 +264,7 @@ async def test_esc_stops_a_search_then_closes_it(recorded, monkeypatch):
         hunt.over = True
         yield
 
-    monkeypatch.setattr("agentdash.tui.library.search_job.Hunt.steps", endless)
+    monkeypatch.setattr("agentdash.tui.library.search_job.SearchJob.steps", endless)
     await pilot.press("s", *"the", "enter")
     await held.wait()
     assert not app.hunt.over

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from agentdash.model.fleet import Moment, Spell, Tokens
+from agentdash.model.fleet import Moment, StatePeriod, Tokens
 from agentdash.model.state_paths import Installed, StatePath
 from agentdash.model.states import State
 from agentdash.model.worker import Got, Sandbox
@@ -47,7 +47,15 @@ def all_glyphs(glyphs):
     yield from glyphs.verdicts.values()
     yield from glyphs.directions.values()
     yield from glyphs.buckets.values()
-    yield from (*glyphs.tree, glyphs.cursor, *glyphs.agrees, glyphs.ellipsis, glyphs.dot, glyphs.rule, glyphs.stalled)
+    yield from (
+        *glyphs.tree,
+        glyphs.cursor,
+        *glyphs.agrees,
+        glyphs.ellipsis,
+        glyphs.dot,
+        glyphs.rule,
+        glyphs.stalled,
+    )
 
 
 def test_every_state_has_a_sign_of_its_own():
@@ -71,17 +79,28 @@ def test_the_state_column_holds_every_state():
 
 
 def test_one_that_stalled_says_so_and_what_it_did_last():
-    stalled = replace(next(w for w in SNAPSHOT.workers if w.state is State.RUNNING), stalled=fleet.NOW - 300, line="$ make all")
+    stalled = replace(
+        next(w for w in SNAPSHOT.workers if w.state is State.RUNNING),
+        stalled=fleet.NOW - 300,
+        line="$ make all",
+    )
     mark = sign(stalled, UNICODE)
     assert (mark.text, width((mark,)) <= STATE_WIDTH) == ("▹ running, stalled", True)
-    assert "stalled: no output, no CPU, no I/O for 5m; last: $ make all" in text(summary(stalled, None, 100, LOOK))
+    assert "stalled: no output, no CPU, no I/O for 5m; last: $ make all" in text(
+        summary(stalled, None, 100, LOOK)
+    )
 
 
 def test_the_timeline_has_the_states_between_what_happened():
     now = fleet.NOW
-    history = (Spell("running", now - 90, "turn open", now - 30), Spell("waiting-approval", now - 30, "wants to push"))
+    history = (
+        StatePeriod("running", now - 90, "turn open", now - 30),
+        StatePeriod("waiting-approval", now - 30, "wants to push"),
+    )
     moments = (Moment(now - 90, "turn", "started"), Moment(now - 60, "message", "On it."))
-    lines = text(timeline(replace(SNAPSHOT.workers[0], history=history, moments=moments), 80, LOOK)).splitlines()
+    lines = text(
+        timeline(replace(SNAPSHOT.workers[0], history=history, moments=moments), 80, LOOK)
+    ).splitlines()
     assert [line.split()[1:] for line in lines] == [
         ["!", "waiting", "approval", "wants", "to", "push", "30s"],
         ["agent:", "On", "it."],
@@ -101,14 +120,22 @@ def test_who_needs_somebody_shows_on_its_parents_row():
 def test_an_exit_says_how():
     gone = BY_NAME["old-run"]
     killed = replace(gone, pane=replace(gone.pane, dead_status=None, dead_signal=9))
-    assert [sign(w, UNICODE).text for w in (gone, killed, replace(gone, pane=None))] == ["✕ exited 137", "✕ exited sig 9", "✕ exited"]
+    assert [sign(w, UNICODE).text for w in (gone, killed, replace(gone, pane=None))] == [
+        "✕ exited 137",
+        "✕ exited sig 9",
+        "✕ exited",
+    ]
 
 
 def test_colours_are_the_themes_alone():
     sheet = files("agentdash.tui").joinpath("agentdash.tcss").read_text()
     values = re.findall(r"(?:color|background|border[\w-]*|text-style)[\w-]*:\s*([^;]+);", sheet)
     assert len(values) > 20
-    assert not [value for value in values if re.search(r"#[0-9a-fA-F]{3}|rgb|hsl|ansi_|\b(?:red|green|blue|white|black|grey)\b", value)]
+    assert not [
+        value
+        for value in values
+        if re.search(r"#[0-9a-fA-F]{3}|rgb|hsl|ansi_|\b(?:red|green|blue|white|black|grey)\b", value)
+    ]
 
 
 # ---------------------------------------------------------------- rows
@@ -117,8 +144,15 @@ def test_colours_are_the_themes_alone():
 def test_a_child_keeps_its_name_where_the_path_is_too_long():
     younger = BY_NAME["Pasteur the Younger"]
     row = next(row for row in flat(SNAPSHOT.workers, SNAPSHOT.workers) if row.id == younger.id)
-    shown = [plain(card(row, younger, cells, LOOK)[0])[STATE_WIDTH + 1 : -4].rstrip() for cells in (60, 50, 44, 38)]
-    assert shown == ["main/Pasteur/Pasteur the Younger", "main/⋯/Pasteur the Younger", "Pasteur the Younger", "Pasteur the Y⋯"]
+    shown = [
+        plain(card(row, younger, cells, LOOK)[0])[STATE_WIDTH + 1 : -4].rstrip() for cells in (60, 50, 44, 38)
+    ]
+    assert shown == [
+        "main/Pasteur/Pasteur the Younger",
+        "main/⋯/Pasteur the Younger",
+        "Pasteur the Younger",
+        "Pasteur the Y⋯",
+    ]
 
 
 @pytest.mark.parametrize("cells", [24, 30, 43, 58, 62, 79, 99, 110, 148, 300])
@@ -135,7 +169,10 @@ def test_rows_of_every_width_fill_their_columns_exactly(cells, look):
 def test_a_row_of_a_wide_list():
     columns = Columns.of(148)
     rows = {row.id: row for row in tree(SNAPSHOT.workers, SNAPSHOT.workers, UNICODE.tree)}
-    shown = [plain(one_line(rows[BY_NAME[n].id], BY_NAME[n], columns, LOOK)).rstrip() for n in ("Pasteur", "api-worker")]
+    shown = [
+        plain(one_line(rows[BY_NAME[n].id], BY_NAME[n], columns, LOOK)).rstrip()
+        for n in ("Pasteur", "api-worker")
+    ]
     assert shown == [
         "▸ running           └ Pasteur                        codex 0.169.0     ≠ full          11%   0s  "
         "stale-network-flag  $ pytest -q tests/checkout",
@@ -146,7 +183,10 @@ def test_a_row_of_a_wide_list():
 
 def test_cards_of_a_narrow_list():
     rows = {row.id: row for row in flat(SNAPSHOT.workers, SNAPSHOT.workers)}
-    shown = [text(card(rows[BY_NAME[n].id], BY_NAME[n], 42, PLAIN)) for n in ("Pasteur", "claude", "データベース移行の調査")]
+    shown = [
+        text(card(rows[BY_NAME[n].id], BY_NAME[n], 42, PLAIN))
+        for n in ("Pasteur", "claude", "データベース移行の調査")
+    ]
     assert shown == [
         "> running           main/Pasteur        0s\n  != full  stale-network-flag  $ pytest..",
         "? waiting input     claude %5           1m\n  sits at its prompt",
@@ -155,7 +195,12 @@ def test_cards_of_a_narrow_list():
 
 
 @pytest.mark.parametrize(
-    ("tokens", "shown"), [(Tokens(), ""), (Tokens(total=12_400), "12.4k"), (Tokens(total=9, context=96_000, window=272_000), "35%")]
+    ("tokens", "shown"),
+    [
+        (Tokens(), ""),
+        (Tokens(total=12_400), "12.4k"),
+        (Tokens(total=9, context=96_000, window=272_000), "35%"),
+    ],
 )
 def test_used(tokens, shown):
     assert used(tokens) == shown
@@ -255,7 +300,9 @@ def test_what_was_applied_stands_between():
 
 def test_a_family_and_its_sandboxes():
     pasteur = BY_NAME["Pasteur"]
-    shown = text(inheritance(pasteur, [w for w in fleet.everybody().workers if w.depth or w.children], None, 100, LOOK)).splitlines()
+    shown = text(
+        inheritance(pasteur, [w for w in fleet.everybody().workers if w.depth or w.children], None, 100, LOOK)
+    ).splitlines()
     names = [line.split()[0] for line in shown[1:5]]
     assert names == ["main", "Lagrange", "Pasteur", "Pasteur"]
     assert "≠ flag 1, seatbelt, host's net, no sandbox" in shown[3]
@@ -265,7 +312,10 @@ def test_a_family_and_its_sandboxes():
 
 
 def test_what_a_sandbox_would_deny_who_is_started_in_it():
-    rows = (StatePath("$XDG_DATA_HOME/opencode", "sessions database", "always"), StatePath("$PWD/.cache", "nothing much"))
+    rows = (
+        StatePath("$XDG_DATA_HOME/opencode", "sessions database", "always"),
+        StatePath("$PWD/.cache", "nothing much"),
+    )
     installed = Installed({"opencode": rows, "aider": rows[1:]}, {"HOME": "/home/dev"})
     worker = BY_NAME["api-worker"]
     shown = text(inheritance(worker, [worker], installed, 100, LOOK))
@@ -297,7 +347,14 @@ def test_a_mediated_network_promises_no_flag():
 
 def test_a_finding_in_full_quotes_both_sides_and_names_the_remedy():
     shown = text(in_full((fleet.DENIED,), 100, LOOK))
-    for part in (fleet.DENIED.message, fleet.DENIED.configured, fleet.DENIED.got, fleet.DENIED.remedy, "stricter: work will fail", "1x"):
+    for part in (
+        fleet.DENIED.message,
+        fleet.DENIED.configured,
+        fleet.DENIED.got,
+        fleet.DENIED.remedy,
+        "stricter: work will fail",
+        "1x",
+    ):
         assert part in shown
 
 
@@ -361,12 +418,19 @@ def test_why_shows_what_disagrees_too():
 
 def test_the_evidence_tab_says_where_to_read_on():
     shown = text(known(BY_NAME["Pasteur"], 100, LOOK))
-    for part in (BY_NAME["Pasteur"].id, BY_NAME["Pasteur"].file, "3 × unknown world_state2 skipped", "pid 4242: CODEX_THREAD_ID"):
+    for part in (
+        BY_NAME["Pasteur"].id,
+        BY_NAME["Pasteur"].file,
+        "3 × unknown world_state2 skipped",
+        "pid 4242: CODEX_THREAD_ID",
+    ):
         assert part in shown
 
 
 def test_somebody_below_who_needs_somebody_is_named():
-    assert "! below it: waiting-approval Pasteur the Younger" in text(summary(BY_NAME["main"], None, 80, LOOK))
+    assert "! below it: waiting-approval Pasteur the Younger" in text(
+        summary(BY_NAME["main"], None, 80, LOOK)
+    )
     assert "child of main" in text(summary(BY_NAME["Pasteur"], "main", 80, LOOK))
 
 

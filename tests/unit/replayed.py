@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from agentdash.collect.tail.follower import Change, Grown, Moved, Unreadable, Vanished
+from agentdash.collect.tail.follower import Change, FileGrown, FileMoved, FileUnreadable, FileVanished
 
 
 class Replayed:
@@ -21,20 +21,20 @@ class Replayed:
         heard = list(changes)
         for change in heard:
             match change:
-                case Grown():
+                case FileGrown():
                     self._grown(change)
-                case Moved(old=old, new=new):
+                case FileMoved(old=old, new=new):
                     self.files[new] = self.files.pop(old)
                     self.skipped[new] = self.skipped.pop(old)
                     self.gaps = {new if path == old else path for path in self.gaps}
-                case Vanished(path=path):
+                case FileVanished(path=path):
                     del self.files[path], self.skipped[path]
                     self.gaps.discard(path)
-                case Unreadable(path=path, why=why):
+                case FileUnreadable(path=path, why=why):
                     self.trouble[path] = why
         return heard
 
-    def _grown(self, change: Grown) -> None:
+    def _grown(self, change: FileGrown) -> None:
         if change.reset:
             assert change.path in self.files, "nothing was said of it that could be void"
             self.gaps.discard(change.path)

@@ -46,9 +46,13 @@ def only(kind: type[E_], events: list[Event]) -> list[E_]:
 
 def line(type_: str, payload: dict[str, Any], *, second: float = 1.0, ordinal: int | None = None) -> bytes:
     """A line of a rollout, `second` seconds after `THREAD` began."""
-    when = datetime.fromtimestamp(BORN + second, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    when = (
+        datetime.fromtimestamp(BORN + second, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    )
     numbered = {} if ordinal is None else {"ordinal": ordinal}
-    return json.dumps({"timestamp": when, **numbered, "type": type_, "payload": payload}, separators=(",", ":")).encode()
+    return json.dumps(
+        {"timestamp": when, **numbered, "type": type_, "payload": payload}, separators=(",", ":")
+    ).encode()
 
 
 def response(type_: str, **fields: Any) -> bytes:
@@ -63,7 +67,13 @@ def event(type_: str, **fields: Any) -> bytes:
 
 def item(type_: str, **fields: Any) -> bytes:
     """An `item_completed` line."""
-    return event("item_completed", thread_id=THREAD, turn_id="turn-1", item={"type": type_, **fields}, completed_at_ms=1)
+    return event(
+        "item_completed",
+        thread_id=THREAD,
+        turn_id="turn-1",
+        item={"type": type_, **fields},
+        completed_at_ms=1,
+    )
 
 
 def call(name: str, arguments: dict[str, Any] | str, *, id_: str = "call_1", **more: Any) -> bytes:
@@ -79,7 +89,10 @@ def answer(output: Any, *, id_: str = "call_1") -> bytes:
 
 def meta(**fields: Any) -> bytes:
     """The first line of a thread that began just now."""
-    return line("session_meta", {"id": THREAD, "timestamp": "2026-11-20T19:59:47.386Z", "cwd": "/home/dev/project", **fields})
+    return line(
+        "session_meta",
+        {"id": THREAD, "timestamp": "2026-11-20T19:59:47.386Z", "cwd": "/home/dev/project", **fields},
+    )
 
 
 def read(*lines: bytes) -> list[Event]:

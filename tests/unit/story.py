@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentdash.agents.codex.launcher_policy import read_launcher
-from agentdash.engine.reduce.fleet import fold
-from agentdash.engine.snapshot import picture
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.pane import Pane, PaneKey
@@ -17,20 +17,34 @@ from agentdash.model.worker import Snapshot, Worker
 T = "01a1fa8b-2cba-7501-a214-dc60155cd481"
 CHILD = "01a1fa8b-64d1-75d0-9538-5a109db019fd"
 CWD = "/home/dev/project"
-WORKSPACE = Policy(Filesystem.WORKSPACE, Network.OFF, (Rule("/", "read"), Rule(CWD, "write"), Rule("/tmp", "write")), "on-request")
+WORKSPACE = Policy(
+    Filesystem.WORKSPACE,
+    Network.OFF,
+    (Rule("/", "read"), Rule(CWD, "write"), Rule("/tmp", "write")),
+    "on-request",
+)
 FULL = Policy(Filesystem.UNRESTRICTED, Network.ON, approval="never", enforced_by="nobody")
 HOST = Kernel(seccomp=0, no_new_privs=False, net=1, mnt=1, pid=1, user=1)
-BOXED = Kernel(seccomp=2, no_new_privs=True, net=2, mnt=2, pid=2, user=2)
+SANDBOXED = Kernel(seccomp=2, no_new_privs=True, net=2, mnt=2, pid=2, user=2)
 PANE = PaneKey("default", "%4")
 
 
-def begun(thread: str = T, *, at: float = 100.0, version: str = "0.169.0", policy: Policy = WORKSPACE, **more: object) -> list[e.Event]:
+def begun(
+    thread: str = T,
+    *,
+    at: float = 100.0,
+    version: str = "0.169.0",
+    policy: Policy = WORKSPACE,
+    **more: object,
+) -> list[e.Event]:
     """A thread with a turn under way."""
     return [
-        e.ThreadStarted(thread=thread, at=at, line=1, cwd=CWD, version=version, originator="codex-tui", **more),  # type: ignore[arg-type]
+        e.ThreadStarted(
+            thread=thread, at=at, line=1, cwd=CWD, version=version, originator="codex-tui", **more
+        ),  # type: ignore[arg-type]
         e.TurnStarted(thread=thread, at=at, line=2, turn="turn-1"),
         e.PolicySet(thread=thread, at=at, line=3, policy=policy, origin="turn_context", cwd=CWD),
-        e.Said(thread=thread, at=at, line=4, who="user", text="fix the tests"),
+        e.MessageLogged(thread=thread, at=at, line=4, who="user", text="fix the tests"),
     ]
 
 
@@ -38,7 +52,7 @@ def old(thread: str = T, *, at: float = 100.0, version: str = "0.58.0") -> list[
     """A thread of a Codex that writes no turn marks."""
     return [
         e.ThreadStarted(thread=thread, at=at, line=1, cwd=CWD, version=version),
-        e.Said(thread=thread, at=at, line=2, who="user", text="fix the tests"),
+        e.MessageLogged(thread=thread, at=at, line=2, who="user", text="fix the tests"),
         asked(thread, at=at, line=3),
     ]
 
@@ -48,15 +62,33 @@ def asked(thread: str = T, *, at: float, line: int = 5) -> e.Event:
     return e.PolicySet(thread=thread, at=at, line=line, policy=WORKSPACE, origin="turn_context")
 
 
-def called(call: str = "c1", text: str = "pytest -q", *, at: float = 101.0, kind: e.CallKind = "command", ask: bool = False) -> e.Event:
+def called(
+    call: str = "c1",
+    text: str = "pytest -q",
+    *,
+    at: float = 101.0,
+    kind: e.CallKind = "command",
+    ask: bool = False,
+) -> e.Event:
     """A call, perhaps with the wish to run outside of the sandbox."""
     wish = e.Escalation("escalated", "May I?") if ask else None
-    return e.CallStarted(thread=T, at=at, line=5, call=call, kind=kind, tool="exec_command", text=text, escalation=wish)
+    return e.CallStarted(
+        thread=T, at=at, line=5, call=call, kind=kind, tool="exec_command", text=text, escalation=wish
+    )
 
 
-def ended(call: str = "c1", output: str = "ok", *, at: float = 102.0, exit_code: int | None = 0, outcome: e.Outcome = "ended") -> e.Event:
+def ended(
+    call: str = "c1",
+    output: str = "ok",
+    *,
+    at: float = 102.0,
+    exit_code: int | None = 0,
+    outcome: e.Outcome = "ended",
+) -> e.Event:
     """The end of a call."""
-    return e.CallEnded(thread=T, at=at, line=6, call=call, output=output, exit_code=exit_code, outcome=outcome)
+    return e.CallEnded(
+        thread=T, at=at, line=6, call=call, output=output, exit_code=exit_code, outcome=outcome
+    )
 
 
 def done(message: str | None = "Done.", *, at: float = 103.0, thread: str = T, **more: object) -> e.Event:
@@ -64,13 +96,23 @@ def done(message: str | None = "Done.", *, at: float = 103.0, thread: str = T, *
     return e.TurnEnded(thread=thread, at=at, line=9, turn="turn-1", how="completed", message=message, **more)  # type: ignore[arg-type]
 
 
-def process(pid: int, ppid: int = 1, *, started: float = 90.0, kernel: Kernel | None = HOST, name: str = "sh", **more: object) -> e.Event:
+def process(
+    pid: int,
+    ppid: int = 1,
+    *,
+    started: float = 90.0,
+    kernel: Kernel | None = HOST,
+    name: str = "sh",
+    **more: object,
+) -> e.Event:
     """A process, seen when it started."""
     more.setdefault("launcher", read_launcher(name, more.get("argv", ())))  # type: ignore[arg-type]
-    return e.ProcessSeen(at=started, process=Process(ProcessKey(pid, started), ppid, name, kernel=kernel, **more))  # type: ignore[arg-type]
+    return e.ProcessSeen(
+        at=started, process=Process(ProcessKey(pid, started), ppid, name, kernel=kernel, **more)
+    )  # type: ignore[arg-type]
 
 
-def looked(at: float) -> list[e.Event]:
+def polled(at: float) -> list[e.Event]:
     """A pass over all processes and locks that found nobody else."""
     return [e.LocksSeen(at=at, holders={}, readable=True), e.ProcessesCounted(at=at)]
 
@@ -87,12 +129,12 @@ def pane(pid: int = 10, **more: object) -> e.Event:
 
 def told(*parts: e.Event | Sequence[e.Event], now: float = 200.0) -> Snapshot:
     """The picture after a story."""
-    return picture(fleet(*parts), now)
+    return build_snapshot(fleet(*parts), now)
 
 
 def fleet(*parts: e.Event | Sequence[e.Event]) -> Fleet:
     """The fleet after a story."""
-    return fold(Fleet(), [x for part in parts for x in ([part] if isinstance(part, e.Event) else part)])
+    return reduce(Fleet(), [x for part in parts for x in ([part] if isinstance(part, e.Event) else part)])
 
 
 def worker(*parts: e.Event | Sequence[e.Event]) -> Worker:

@@ -8,7 +8,10 @@ import pytest
 
 from agentdash.agents.identify import identify
 
-RECORDED = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "argv.jsonl").read_text("utf-8").splitlines()]
+RECORDED = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "data" / "argv.jsonl").read_text("utf-8").splitlines()
+]
 """Processes of real worker CLIs in their panes and sandboxes, paths and long arguments trimmed: where they were seen, what they are."""
 
 
@@ -27,14 +30,23 @@ def test_every_recorded_cli_is_among_them() -> None:
     ("line", "expected"),
     [
         # interpreters and launchers
-        ("node --no-warnings=X -r ./hook.js /usr/lib/node_modules/@google/gemini-cli/dist/index.js", "gemini worker"),
+        (
+            "node --no-warnings=X -r ./hook.js /usr/lib/node_modules/@google/gemini-cli/dist/index.js",
+            "gemini worker",
+        ),
         ("node node_modules/@github/copilot/npm-loader.js --banner", "copilot worker"),
         ("bun run /home/u/.bun/bin/opencode run hello", "opencode worker"),
         ("python3.12 -m aider --model x", "aider worker"),
         ("/bin/sh /usr/local/bin/crush", "crush worker"),
         ("bash -e /usr/local/bin/codex exec hi", "codex worker"),
-        ("/home/u/.local/bin/cursor-agent --use-system-ca /home/u/.local/share/cursor-agent/versions/1/index.js", "cursor worker"),
-        ("/home/u/.local/bin/agent /home/u/.local/share/cursor-agent/versions/1/index.js", None),  # nothing says that this runs a script
+        (
+            "/home/u/.local/bin/cursor-agent --use-system-ca /home/u/.local/share/cursor-agent/versions/1/index.js",
+            "cursor worker",
+        ),
+        (
+            "/home/u/.local/bin/agent /home/u/.local/share/cursor-agent/versions/1/index.js",
+            None,
+        ),  # nothing says that this runs a script
         ("/home/u/.local/share/claude/versions/2.1.197 --resume", "claude worker"),
         # what only speaks of them, or comes with them
         ("vim codex", None),
@@ -72,14 +84,33 @@ def test_command_lines(line: str, expected: str | None) -> None:
 def test_the_executable_decides_only_who_interprets() -> None:
     assert identify(["codex-linux-sandbox", "--", "ls"], "/opt/codex/bin/codex") is None
     script = "/home/u/.local/share/cursor-agent/versions/1/index.js"
-    found = identify(["/home/u/.local/bin/agent", "--use-system-ca", script], "/home/u/.local/share/cursor-agent/versions/1/node")
+    found = identify(
+        ["/home/u/.local/bin/agent", "--use-system-ca", script],
+        "/home/u/.local/share/cursor-agent/versions/1/node",
+    )
     assert found is not None
     assert (found.agent, found.role) == ("cursor", "worker")
 
 
 def test_every_file_has_its_table() -> None:
-    names = {path.name.removesuffix(".toml") for path in (files("agentdash") / "agents").iterdir() if path.name.endswith(".toml")} - {"any"}
-    assert {"codex", "opencode", "claude", "gemini", "qwen", "aider", "cursor", "amp", "copilot", "crush", "goose"} <= names
+    names = {
+        path.name.removesuffix(".toml")
+        for path in (files("agentdash") / "agents").iterdir()
+        if path.name.endswith(".toml")
+    } - {"any"}
+    assert {
+        "codex",
+        "opencode",
+        "claude",
+        "gemini",
+        "qwen",
+        "aider",
+        "cursor",
+        "amp",
+        "copilot",
+        "crush",
+        "goose",
+    } <= names
     for name in names:
         program = {"cursor": "cursor-agent"}.get(name, name)
         assert (found := identify([f"/usr/bin/{program}"])) is not None

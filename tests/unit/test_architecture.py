@@ -32,7 +32,20 @@ AT_HOME = {
     "websockets": "agents",
     "tree_sitter": "engine",
 }
-IMPURE = {"os", "pathlib", "io", "subprocess", "socket", "asyncio", "time", "threading", "shutil", "tempfile", "sqlite3", "logging"}
+IMPURE = {
+    "os",
+    "pathlib",
+    "io",
+    "subprocess",
+    "socket",
+    "asyncio",
+    "time",
+    "threading",
+    "shutil",
+    "tempfile",
+    "sqlite3",
+    "logging",
+}
 
 
 def is_pure(path: Path) -> bool:
@@ -74,7 +87,10 @@ def test_every_part_has_its_rule() -> None:
     assert {part(p) for p in modules()} - {"cli", "__init__", "__main__"} <= set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["status", "--json", "--no-tmux", "--codex-home", "/nonexistent"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--version"], ["--help"], ["status", "--json", "--no-tmux", "--codex-home", "/nonexistent"]],
+)
 def test_commands_without_a_screen_do_not_load_textual(arguments: list[str]) -> None:
     code = (
         "import sys\nfrom agentdash.cli import main\n"
@@ -86,7 +102,19 @@ def test_commands_without_a_screen_do_not_load_textual(arguments: list[str]) -> 
 
 
 @pytest.mark.parametrize(
-    "module", ["cli", "cli.status", "cli.wait", "cli.publish", "cli.check", "cli.explain", "cli.doctor", "cli.dashboard", "tui.app", "collect.live"]
+    "module",
+    [
+        "cli",
+        "cli.status",
+        "cli.wait",
+        "cli.publish",
+        "cli.check",
+        "cli.explain",
+        "cli.doctor",
+        "cli.dashboard",
+        "tui.app",
+        "collect.live",
+    ],
 )
 @pytest.mark.parametrize("platform", ["darwin", "freebsd14"])
 def test_nothing_of_linux_alone_is_imported_elsewhere(platform: str, module: str) -> None:

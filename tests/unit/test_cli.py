@@ -14,12 +14,19 @@ import pytest
 from agentdash import __version__
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
-BLANK = {"TMUX": "", "CODEX_HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", "XDG_STATE_HOME": "/nonexistent"}
+BLANK = {
+    "TMUX": "",
+    "CODEX_HOME": "/nonexistent",
+    "XDG_CONFIG_HOME": "/nonexistent",
+    "XDG_STATE_HOME": "/nonexistent",
+}
 
 
 def agentdash(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, **BLANK, "TMUX_TMPDIR": "/nonexistent", **env}
-    return subprocess.run([sys.executable, "-m", "agentdash", *args], capture_output=True, text=True, env=environ, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "agentdash", *args], capture_output=True, text=True, env=environ, check=False
+    )
 
 
 @pytest.fixture
@@ -41,7 +48,7 @@ def status(home: Path, *args: str) -> dict[str, list[dict[str, object]]]:
 def test_the_document_of_a_worker_is_exactly_this(home: Path) -> None:
     document = status(home, "01a1fa8b-4086-7a32-8c43-2abbeb466a8c")
     (worker,) = document["workers"]
-    quote, board = "sqlite3.OperationalError: unable to open database file", "/home/dev/board/kanban.db"
+    quote, channel = "sqlite3.OperationalError: unable to open database file", "/home/dev/board/kanban.db"
     command = (
         "python3 -c \"import sqlite3,os; c=sqlite3.connect(os.path.expanduser('~/board/kanban.db')); "
         "c.execute('create table if not exists t(a)'); c.commit(); print('board updated')\""
@@ -62,7 +69,7 @@ def test_the_document_of_a_worker_is_exactly_this(home: Path) -> None:
         "children": [],
         "state": "blocked-sandbox",
         "since": "2026-11-20T19:59:52.718Z",
-        "why": f"its last command was denied {board}: {quote}",
+        "why": f"its last command was denied {channel}: {quote}",
         "evidence": [denied],
         "sandbox": {
             "configured": {
@@ -72,7 +79,9 @@ def test_the_document_of_a_worker_is_exactly_this(home: Path) -> None:
                 "approval": "never",
             },
             "applied": None,
-            "got": dict.fromkeys(("network_flag", "sandbox_flag", "seccomp", "no_new_privs", "network_namespace", "sandboxed")),
+            "got": dict.fromkeys(
+                ("network_flag", "sandbox_flag", "seccomp", "no_new_privs", "network_namespace", "sandboxed")
+            ),
             "verdict": "unverified",
             "findings": [
                 {
@@ -102,7 +111,7 @@ def test_the_document_of_a_worker_is_exactly_this(home: Path) -> None:
                 "state": "blocked-sandbox",
                 "since": "2026-11-20T19:59:52.718Z",
                 "until": None,
-                "why": f"its last command was denied {board}: {quote}",
+                "why": f"its last command was denied {channel}: {quote}",
             },
         ],
     }
@@ -123,7 +132,9 @@ def test_a_family_and_its_mismatch(home: Path) -> None:
 def test_flags_count_before_and_after_the_command(home: Path) -> None:
     before = agentdash("--codex-home", str(home), "--no-tmux", "status", "--json")
     after = agentdash("status", "--json", "--no-tmux", "--codex-home", str(home))
-    assert [w["id"] for w in json.loads(before.stdout)["workers"]] == [w["id"] for w in json.loads(after.stdout)["workers"]]
+    assert [w["id"] for w in json.loads(before.stdout)["workers"]] == [
+        w["id"] for w in json.loads(after.stdout)["workers"]
+    ]
     assert len(json.loads(before.stdout)["workers"]) == 5
 
 
@@ -135,21 +146,35 @@ def test_the_table_for_people(home: Path) -> None:
 
 
 def test_waiting(home: Path) -> None:
-    board = "01a1fa8b-4086"
-    ask = ("wait", board, "--no-tmux", "--codex-home", str(home))
+    channel = "01a1fa8b-4086"
+    ask = ("wait", channel, "--no-tmux", "--codex-home", str(home))
     there = agentdash(*ask, "--until", "completed, blocked-sandbox")
     assert (there.returncode, there.stderr) == (0, "")
-    assert there.stdout.startswith("blocked-sandbox  01a1fa8b-4086-7a32-8c43-2abbeb466a8c [[board]] run the recorded scenario: its last")
+    assert there.stdout.startswith(
+        "blocked-sandbox  01a1fa8b-4086-7a32-8c43-2abbeb466a8c [[board]] run the recorded scenario: its last"
+    )
     late = agentdash(*ask, "--until", "running", "--timeout", "0", "--json")
     document = json.loads(late.stdout)
-    assert (late.returncode, document.pop("worker")["state"], document.pop("waited_seconds") < 5) == (1, "blocked-sandbox", True)
-    assert document == {"schema": "agentdash.wait/1", "target": board, "until": ["running"], "outcome": "timed-out", "via": None}
+    assert (late.returncode, document.pop("worker")["state"], document.pop("waited_seconds") < 5) == (
+        1,
+        "blocked-sandbox",
+        True,
+    )
+    assert document == {
+        "schema": "agentdash.wait/1",
+        "target": channel,
+        "until": ["running"],
+        "outcome": "timed-out",
+        "via": None,
+    }
 
 
 def test_watching(home: Path) -> None:
     """The first look is told whole, then what changes; who prints to nobody ends."""
     command = [sys.executable, "-m", "agentdash", "status", "--watch", "--no-tmux", "--codex-home", str(home)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **BLANK}) as watch:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **BLANK}
+    ) as watch:
         assert watch.stdout is not None
         assert watch.stderr is not None
         told = [json.loads(watch.stdout.readline()) for _ in range(5)]
@@ -158,7 +183,10 @@ def test_watching(home: Path) -> None:
         gone.unlink()
         while (change := json.loads(watch.stdout.readline()))["change"] == "source":
             pass
-        assert (change["change"], change["worker"]["id"]) == ("removed", "01a1fa8b-4086-7a32-8c43-2abbeb466a8c")
+        assert (change["change"], change["worker"]["id"]) == (
+            "removed",
+            "01a1fa8b-4086-7a32-8c43-2abbeb466a8c",
+        )
         watch.stdout.close()
         assert (watch.wait(20), watch.stderr.read()) == (0, "")
 
@@ -222,8 +250,8 @@ def test_an_audit(home: Path) -> None:
         "unreadable": 0,
         "findings": {"denied-filesystem": 1, "foreign-sandbox-flag": 3, "stale-network-flag": 3},
     }
-    (board,) = [t for t in document["threads"] if t["state"] == "blocked-sandbox"]
-    assert board["policies"] == [
+    (channel,) = [t for t in document["threads"] if t["state"] == "blocked-sandbox"]
+    assert channel["policies"] == [
         {
             "since": "2026-11-20T19:59:52.488Z",
             "origin": "turn_context",
@@ -278,14 +306,30 @@ def test_sessions(home: Path) -> None:
     done = agentdash("sessions", "--json", "--codex-home", str(home))
     document = json.loads(done.stdout)
     assert document["schema"] == "agentdash.sessions/1"
-    assert [s["id"] for s in document["sessions"]] == sorted((s["id"] for s in document["sessions"]), reverse=True)
+    assert [s["id"] for s in document["sessions"]] == sorted(
+        (s["id"] for s in document["sessions"]), reverse=True
+    )
     assert {s["version"] for s in document["sessions"]} == {"0.169.0"}
-    assert len(json.loads(agentdash("sessions", "--json", "--limit", "2", "--codex-home", str(home)).stdout)["sessions"]) == 2
+    assert (
+        len(
+            json.loads(agentdash("sessions", "--json", "--limit", "2", "--codex-home", str(home)).stdout)[
+                "sessions"
+            ]
+        )
+        == 2
+    )
     assert "no sessions" in agentdash("sessions", "--codex-home", str(home.parent)).stdout
 
 
 def test_a_reader_that_leaves_is_no_problem(home: Path) -> None:
-    for command in ("status --json --no-tmux", "status --no-tmux", "check", "check --json", "sessions", "schema status"):
+    for command in (
+        "status --json --no-tmux",
+        "status --no-tmux",
+        "check",
+        "check --json",
+        "sessions",
+        "schema status",
+    ):
         flags = "" if command.startswith("schema") else f"--codex-home {home}"
         pipe = f"set -o pipefail; {sys.executable} -m agentdash {command} {flags} | true"
         done = subprocess.run(["bash", "-c", pipe], capture_output=True, text=True, check=False)
@@ -300,35 +344,52 @@ def test_version_and_help() -> None:
 # ---------------------------------------------------------------- before a run
 
 
-def before_a_run(home: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+def predicted_denials(home: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
     user = {
         "HOME": "/home/dev",
-        **dict.fromkeys(("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "CODEX_THREAD_ID"), ""),
+        **dict.fromkeys(
+            ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "CODEX_THREAD_ID"), ""
+        ),
     }
     return agentdash("check", "--worker", "opencode", "--codex-home", str(home), *args, **{**user, **env})
 
 
 def test_what_a_policy_would_deny_a_worker(home: Path) -> None:
-    done = before_a_run(home, "--json", "--policy", "workspace-write")
+    done = predicted_denials(home, "--json", "--policy", "workspace-write")
     document = json.loads(done.stdout)
-    assert (done.returncode, document["schema"], document["worker"]) == (1, "agentdash.check-worker/1", "opencode")
+    assert (done.returncode, document["schema"], document["worker"]) == (
+        1,
+        "agentdash.check-worker/1",
+        "opencode",
+    )
     assert document["policy_of"] == "workspace-write"
     database = next(p for p in document["paths"] if p["path"] == "/home/dev/.local/share/opencode")
     assert (database["allowed"], database["needed"]) == (False, True)
-    assert database["remedy"] == 'sandbox_workspace_write.writable_roots = ["/home/dev/.local/share/opencode"]'
-    assert (document["network"], document["network_remedy"]) == (False, "sandbox_workspace_write.network_access = true")
+    assert (
+        database["remedy"] == 'sandbox_workspace_write.writable_roots = ["/home/dev/.local/share/opencode"]'
+    )
+    assert (document["network"], document["network_remedy"]) == (
+        False,
+        "sandbox_workspace_write.network_access = true",
+    )
 
 
 def test_the_policy_in_force_is_that_of_the_thread(home: Path) -> None:
-    named = json.loads(before_a_run(home, "--json", "01a1fa8b-4086").stdout)
-    around = json.loads(before_a_run(home, "--json", CODEX_THREAD_ID="01a1fa8b-4086-7a32-8c43-2abbeb466a8c").stdout)
-    newest = before_a_run(home, "--json")
+    named = json.loads(predicted_denials(home, "--json", "01a1fa8b-4086").stdout)
+    around = json.loads(
+        predicted_denials(home, "--json", CODEX_THREAD_ID="01a1fa8b-4086-7a32-8c43-2abbeb466a8c").stdout
+    )
+    newest = predicted_denials(home, "--json")
     assert named["policy_of"] == around["policy_of"] == "thread 01a1fa8b-4086-7a32-8c43-2abbeb466a8c"
-    assert (named["policy"]["filesystem"], newest.returncode, json.loads(newest.stdout)["network"]) == ("workspace", 0, True)
-    assert "DENIED" in before_a_run(home, "01a1fa8b-4086").stdout
+    assert (named["policy"]["filesystem"], newest.returncode, json.loads(newest.stdout)["network"]) == (
+        "workspace",
+        0,
+        True,
+    )
+    assert "DENIED" in predicted_denials(home, "01a1fa8b-4086").stdout
 
 
 def test_no_policy_is_a_mistake(home: Path) -> None:
-    done = before_a_run(home, "nosuch")
+    done = predicted_denials(home, "nosuch")
     assert (done.returncode, done.stdout) == (2, "")
     assert "no thread 'nosuch' here states a policy: give --policy" in done.stderr

@@ -96,8 +96,12 @@ def test_when_a_thread_began_is_in_its_name(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("TZ", "America/New_York")
     time.tzset()
     try:
-        assert begun_at(Path(f"rollout-2026-11-20T15-00-00-{V4}.jsonl")) == 1795204800  # local time: 20:00 UTC
-        assert begun_at(Path(f"rollout-2026-11-20T15-00-00-{V7}.jsonl")) == 1795204787.386  # the id knows better
+        assert (
+            begun_at(Path(f"rollout-2026-11-20T15-00-00-{V4}.jsonl")) == 1795204800
+        )  # local time: 20:00 UTC
+        assert (
+            begun_at(Path(f"rollout-2026-11-20T15-00-00-{V7}.jsonl")) == 1795204787.386
+        )  # the id knows better
         assert begun_at(Path(f"rollout-2026-99-20T15-00-00-{V4}.jsonl")) is None
         assert begun_at(Path("history.jsonl")) is None
     finally:
@@ -119,14 +123,18 @@ def test_compressed_files_read_like_plain_ones(tmp_path: Path) -> None:
     assert RolloutReader(thread_id(compressed) or "").read(lines)
 
 
-def test_lines_may_be_longer_than_a_block_and_lack_their_newline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_may_be_longer_than_a_block_and_lack_their_newline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(codex_home, "_BLOCK", 7)
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"a\n\n" + b"b" * 30 + b"\nlast")
     assert list(open_lines(path)) == [b"a", b"", b"b" * 30, b"last"]
 
 
-def test_an_endless_line_is_cut_and_the_next_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_line_is_cut_and_the_next_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(codex_home, "_BLOCK", 8)
     monkeypatch.setattr(codex_home, "LINE_LIMIT", 20)
     path = tmp_path / "x.jsonl"
@@ -167,7 +175,10 @@ def test_locks_tell_who_has_a_thread_loaded(tmp_path: Path) -> None:
     directory.mkdir()
     (directory / ".coordination.lock").touch()
     (directory / f"{V4}.lock").touch()
-    with (directory / f"{V7}.lock").open("w") as held, (directory / ".coordination.lock").open("w") as coordination:
+    with (
+        (directory / f"{V7}.lock").open("w") as held,
+        (directory / ".coordination.lock").open("w") as coordination,
+    ):
         fcntl.flock(held, fcntl.LOCK_EX)
         fcntl.flock(coordination, fcntl.LOCK_EX)
         seen = locks(CodexHome(tmp_path), 5.0)
@@ -177,7 +188,9 @@ def test_locks_tell_who_has_a_thread_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists locks")
-def test_a_lock_on_a_device_that_stat_names_otherwise_is_found_by_its_open_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_on_a_device_that_stat_names_otherwise_is_found_by_its_open_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     directory = tmp_path / "thread-writer-locks"
     directory.mkdir()
     table = tmp_path / "locks"
@@ -187,7 +200,9 @@ def test_a_lock_on_a_device_that_stat_names_otherwise_is_found_by_its_open_file(
         line = f"1: FLOCK  ADVISORY  WRITE {os.getpid()} ff:ff:{inode} 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 77 ff:ff:{inode} 0 EOF\n"
         table.write_text(line + f"2: POSIX  ADVISORY  READ 4 ff:ff:{inode} 0 EOF\n")
         assert locks(CodexHome(tmp_path), 5.0).holders == {V7: os.getpid()}
-    assert locks(CodexHome(tmp_path), 5.0).holders == {}  # the same inode number, but this process has it open no more
+    assert (
+        locks(CodexHome(tmp_path), 5.0).holders == {}
+    )  # the same inode number, but this process has it open no more
 
 
 def test_a_system_that_lists_no_locks_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,5 +218,7 @@ def test_why_there_is_nothing_to_see(tmp_path: Path, monkeypatch: pytest.MonkeyP
     rollout(tmp_path, "2026-11-20T20-00-00", V7)
     assert problem(CodexHome(tmp_path)) is None
     closed = tmp_path / "sessions"
-    monkeypatch.setattr(codex_home.os, "access", lambda path, mode: Path(path) != closed)  # root may read everything
+    monkeypatch.setattr(
+        codex_home.os, "access", lambda path, mode: Path(path) != closed
+    )  # root may read everything
     assert problem(CodexHome(tmp_path)) == f"{closed} cannot be read: permission denied"

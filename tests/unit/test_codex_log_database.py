@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.codex.log_database import CodexLog, log_file
 from agentdash.collect.clock import SystemClock
-from agentdash.collect.live import Log
-from agentdash.collect.scheduler import Pace
+from agentdash.collect.live import CodexLogSource
+from agentdash.collect.scheduler import PollScheduler
 from agentdash.model.events import Event, SourceSeen, TroubleLogged, ViolationLogged
 from agentdash.model.fleet import Fleet
 from tests.unit.story import T, begun, called, ended, fleet
@@ -44,9 +44,14 @@ class Writer:
         self.database.execute("PRAGMA journal_mode=WAL")
         self.database.execute(schema)
 
-    def write(self, body: object, target: str = "codex_sandboxing::violation", thread: object = T, at: int = 1_000) -> None:
+    def write(
+        self, body: object, target: str = "codex_sandboxing::violation", thread: object = T, at: int = 1_000
+    ) -> None:
         row = (at, 500_000_000, "WARN", target, body, thread)
-        self.database.execute("INSERT INTO logs (ts, ts_nanos, level, target, feedback_log_body, thread_id) VALUES (?, ?, ?, ?, ?, ?)", row)
+        self.database.execute(
+            "INSERT INTO logs (ts, ts_nanos, level, target, feedback_log_body, thread_id) VALUES (?, ?, ?, ?, ?, ?)",
+            row,
+        )
 
 
 @pytest.fixture
@@ -58,24 +63,29 @@ def codex(tmp_path: Path) -> Iterator[Writer]:
 
 def test_what_is_new_each_once(codex: Writer, tmp_path: Path) -> None:
     log = CodexLog(tmp_path)
-    assert log.look(5.0) == []
+    assert log.poll(5.0) == []
     codex.write(VIOLATION)
     codex.write("noise", target="codex_app_server::outgoing_message")
     codex.write(RETRY, target="codex_core::responses_retry", at=1_001)
-    said, tried = log.look(5.0)
+    said, tried = log.poll(5.0)
     assert said == ViolationLogged(
-        at=1_000.5, thread=T, call="call_2875", resource="filesystem", reason="read_only_file_system", backend="linux_sandbox"
+        at=1_000.5,
+        thread=T,
+        call="call_2875",
+        resource="filesystem",
+        reason="read_only_file_system",
+        backend="linux_sandbox",
     )
     assert isinstance(tried, TroubleLogged)
     assert tried.text.startswith("stream disconnected - retrying sampling request (1/2 in 193ms)... turn_id=")
-    assert log.look(6.0) == []
+    assert log.poll(6.0) == []
     codex.write(VIOLATION.replace("call_2875", "call_2876"), thread=None)  # then the spans name it
-    (spoken,) = log.look(6.0)
+    (spoken,) = log.poll(6.0)
     assert isinstance(spoken, ViolationLogged)
     assert (spoken.thread, spoken.call) == (T, "call_2876")
     network = 'recorded sandbox violation: resource=network backend=proxy reason=not_allowed host="api.example.com" path=/a b/c'
     codex.write(network)
-    assert log.look(7.0) == [
+    assert log.poll(7.0) == [
         ViolationLogged(
             at=1_000.5,
             thread=T,
@@ -92,11 +102,11 @@ def test_what_is_new_each_once(codex: Writer, tmp_path: Path) -> None:
 def test_nothing_is_left_behind_and_nothing_is_held(codex: Writer, tmp_path: Path) -> None:
     codex.write(VIOLATION)
     log = CodexLog(tmp_path)
-    assert len(log.look(5.0)) == 1
+    assert len(log.poll(5.0)) == 1
     codex.database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     codex.database.close()  # the last one out folds the write-ahead log into the file, and removes it
     assert [path.name for path in tmp_path.iterdir()] == ["logs_2.sqlite"]
-    assert len(CodexLog(tmp_path).look(6.0)) == 1
+    assert len(CodexLog(tmp_path).poll(6.0)) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["logs_2.sqlite"]
 
 
@@ -105,7 +115,7 @@ def test_a_log_whose_codex_was_killed(codex: Writer, tmp_path: Path) -> None:
     (tmp_path / "killed").mkdir()
     for file in tmp_path.glob("logs_2.sqlite*"):
         (tmp_path / "killed" / file.name).write_bytes(file.read_bytes())
-    assert len(CodexLog(tmp_path / "killed").look(5.0)) == 1
+    assert len(CodexLog(tmp_path / "killed").poll(5.0)) == 1
 
 
 def troubles(events: list[Event]) -> list[tuple[bool, str]]:
@@ -121,7 +131,7 @@ def test_rows_that_are_not_understood_are_counted(codex: Writer, tmp_path: Path)
         (VIOLATION, T),
     ):
         codex.write(body, thread=thread)
-    events = CodexLog(tmp_path).look(5.0)
+    events = CodexLog(tmp_path).poll(5.0)
     assert troubles(events) == [(False, "logs_2.sqlite: 4 rows not understood")]
     assert len(events) == 2
 
@@ -130,13 +140,13 @@ def test_what_cannot_be_read_is_said_and_read_again(tmp_path: Path) -> None:
     path = tmp_path / "logs_2.sqlite"
     log = CodexLog(tmp_path)
     path.write_bytes(b"not a database, but as long as one has to be at least" * 100)
-    assert troubles(log.look(5.0)) == [(False, "logs_2.sqlite: file is not a database")]
+    assert troubles(log.poll(5.0)) == [(False, "logs_2.sqlite: file is not a database")]
     path.unlink()
     other = Writer(path, "CREATE TABLE entries (id INTEGER PRIMARY KEY)")
-    assert troubles(log.look(5.0)) == [(False, "logs_2.sqlite: no such table: logs")]
+    assert troubles(log.poll(5.0)) == [(False, "logs_2.sqlite: no such table: logs")]
     other.database.execute(SCHEMA)
     other.write(VIOLATION)
-    events = log.look(5.0)
+    events = log.poll(5.0)
     assert (len(events), troubles(events)) == (2, [(True, "logs_2.sqlite")])
     other.database.close()
 
@@ -148,15 +158,18 @@ def test_a_log_that_is_locked(tmp_path: Path) -> None:
     log = CodexLog(tmp_path)
     writer.execute("BEGIN EXCLUSIVE")
     writer.execute("INSERT INTO logs (ts, ts_nanos, level, target) VALUES (1, 1, 'WARN', 'x')")
-    assert troubles(log.look(5.0)) == [(False, "logs_2.sqlite: database is locked")]
+    assert troubles(log.poll(5.0)) == [(False, "logs_2.sqlite: database is locked")]
     writer.execute("COMMIT")
-    assert troubles(log.look(6.0)) == [(True, "logs_2.sqlite")]
+    assert troubles(log.poll(6.0)) == [(True, "logs_2.sqlite")]
     writer.close()
 
 
 def test_the_newest_generation_and_the_folder_that_is_named(tmp_path: Path) -> None:
     home, named = tmp_path / "home", tmp_path / "named"
-    for folder, names in ((home, ("logs_2.sqlite", "logs_10.sqlite", "logs_11.sqlite-wal", "logs_x.sqlite")), (named, ("logs_1.sqlite",))):
+    for folder, names in (
+        (home, ("logs_2.sqlite", "logs_10.sqlite", "logs_11.sqlite-wal", "logs_x.sqlite")),
+        (named, ("logs_1.sqlite",)),
+    ):
         folder.mkdir()
         for name in names:
             (folder / name).touch()
@@ -164,7 +177,7 @@ def test_the_newest_generation_and_the_folder_that_is_named(tmp_path: Path) -> N
     assert log_file(home, {"CODEX_SQLITE_HOME": str(named)}) == named / "logs_1.sqlite"
     assert log_file(home, {"CODEX_SQLITE_HOME": str(tmp_path / "missing")}) == home / "logs_10.sqlite"
     assert log_file(tmp_path / "missing", {}) is None
-    assert CodexLog(tmp_path / "missing").look(time.time()) == []
+    assert CodexLog(tmp_path / "missing").poll(time.time()) == []
 
 
 # ---------------------------------------------------------------- what comes of it
@@ -172,20 +185,24 @@ def test_the_newest_generation_and_the_folder_that_is_named(tmp_path: Path) -> N
 
 async def test_what_is_noted_of_a_thread_waits_until_that_is_known(codex: Writer, tmp_path: Path) -> None:
     clock = SystemClock()
-    log = Log(CodexHome(tmp_path), clock, Pace(clock))
+    log = CodexLogSource(CodexHome(tmp_path), clock, PollScheduler(clock))
     codex.write(VIOLATION)
-    assert await log.look(Fleet()) == []  # Codex's own helper threads have no rollout: these never come
-    (noted,) = await log.look(fleet(begun()))
+    assert await log.poll(Fleet()) == []  # Codex's own helper threads have no rollout: these never come
+    (noted,) = await log.poll(fleet(begun()))
     assert isinstance(noted, ViolationLogged)
-    assert await log.look(fleet(begun())) == []
+    assert await log.poll(fleet(begun())) == []
 
 
-LOGGED = ViolationLogged(at=112.0, thread=T, call="c1", resource="filesystem", reason="read_only_file_system", path="/srv/board")
+LOGGED = ViolationLogged(
+    at=112.0, thread=T, call="c1", resource="filesystem", reason="read_only_file_system", path="/srv/board"
+)
 SILENT = (called(text="./deploy >/dev/null 2>&1"), ended(output="failed", exit_code=1))
 
 
 @pytest.mark.parametrize(
-    "story", [(*SILENT, LOGGED), (SILENT[0], LOGGED, SILENT[1]), (LOGGED, *SILENT)], ids=["after", "between", "before"]
+    "story",
+    [(*SILENT, LOGGED), (SILENT[0], LOGGED, SILENT[1]), (LOGGED, *SILENT)],
+    ids=["after", "between", "before"],
 )
 def test_a_call_whose_output_is_silent_is_denied_by_the_log(story: tuple[Event, ...]) -> None:
     thread = fleet(begun(), *story).threads[T]
@@ -213,7 +230,9 @@ def test_what_the_output_says_comes_first() -> None:
         ("network", "not_allowed", True),
     ],
 )
-def test_codex_too_reads_words_that_a_plain_failure_would_use(resource: Any, reason: str, certain: bool) -> None:
+def test_codex_too_reads_words_that_a_plain_failure_would_use(
+    resource: Any, reason: str, certain: bool
+) -> None:
     (call,) = fleet(begun(), *SILENT, replace(LOGGED, resource=resource, reason=reason)).threads[T].calls
     assert call.denial is not None
     assert (call.denial.what, call.denial.certain) == (resource, certain)

@@ -14,7 +14,9 @@ from tests.unit.test_cli import agentdash
 KEYS_BY_ID = {key.id: key.keys for key in KEYS if key.free}
 
 
-def settings(tmp_path: Path, text: str, *, flags: dict[str, object] | None = None, **environ: str) -> dict[str, Setting]:
+def settings(
+    tmp_path: Path, text: str, *, flags: dict[str, object] | None = None, **environ: str
+) -> dict[str, Setting]:
     (tmp_path / "c.toml").write_text(text)
     config, found = load(flags or {}, {"AGENTDASH_CONFIG": str(tmp_path / "c.toml"), **environ})
     assert {s.name: s.value for s in found} == {name: getattr(config, name) for name in defaults()}
@@ -25,9 +27,20 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -
     text = '# mine\ncodex_home = "/file"\ntheme = "light"\n'
     file = settings(tmp_path, text)
     assert file["codex_home"] == ("codex_home", Path("/file"), "file", f"{tmp_path}/c.toml:2")
-    assert (file["theme"].source, file["theme"].where, file["ascii"].source) == ("file", f"{tmp_path}/c.toml:3", "default")
-    assert settings(tmp_path, text, CODEX_HOME="/env")["codex_home"] == ("codex_home", Path("/env"), "env", "CODEX_HOME")
-    assert settings(tmp_path, text, flags={"codex_home": Path("/flag")}, CODEX_HOME="/env")["codex_home"].value == Path("/flag")
+    assert (file["theme"].source, file["theme"].where, file["ascii"].source) == (
+        "file",
+        f"{tmp_path}/c.toml:3",
+        "default",
+    )
+    assert settings(tmp_path, text, CODEX_HOME="/env")["codex_home"] == (
+        "codex_home",
+        Path("/env"),
+        "env",
+        "CODEX_HOME",
+    )
+    assert settings(tmp_path, text, flags={"codex_home": Path("/flag")}, CODEX_HOME="/env")[
+        "codex_home"
+    ].value == Path("/flag")
 
 
 def test_without_a_file_all_is_as_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +119,11 @@ def test_the_commands(tmp_path: Path) -> None:
     assert (broken.returncode, broken.stdout, broken.stderr.count("\n")) == (2, "", 2)
     for command in (["status"], ["demo"]):
         refused = agentdash(*command, AGENTDASH_CONFIG=str(file))
-        assert (refused.returncode, refused.stderr.count("\n"), f"{file}:1: theme" in refused.stderr) == (2, 1, True)
+        assert (refused.returncode, refused.stderr.count("\n"), f"{file}:1: theme" in refused.stderr) == (
+            2,
+            1,
+            True,
+        )
     file.write_text('theme = "light"\n[keys]\nup = "j"\n')
     refused = agentdash("demo", AGENTDASH_CONFIG=str(file))
     assert (refused.returncode, f"{file}:3: keys.up: j already means `down`" in refused.stderr) == (2, True)

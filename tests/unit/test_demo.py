@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentdash.demo import play
-from agentdash.engine.reduce.fleet import fold
-from agentdash.engine.snapshot import picture
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.findings import FindingKind
 from agentdash.model.fleet import Fleet
 from agentdash.model.states import State
@@ -27,8 +27,8 @@ def minute() -> tuple[set[str], set[str]]:
     for half in range(121):
         at = start + half / 2
         due = next((n for n in range(told, len(events)) if events[n].at > at), len(events))
-        fleet, told = fold(fleet, events[told:due]), due
-        for worker in picture(fleet, at).workers:
+        fleet, told = reduce(fleet, events[told:due]), due
+        for worker in build_snapshot(fleet, at).workers:
             states.add(str(worker.state))
             kinds |= {finding.kind for finding in worker.sandbox.findings}
     return states, kinds
@@ -43,5 +43,9 @@ def test_every_finding_is_there(minute: tuple[set[str], set[str]]) -> None:
 
 
 def test_no_two_rollouts_are_one_thread() -> None:
-    heads = (path.read_bytes().partition(b"\n")[0] for path in Path(play.__file__).parent.glob("rollouts/*.jsonl"))
-    assert [thread for thread, n in Counter(json.loads(head)["payload"]["id"] for head in heads).items() if n > 1] == []
+    heads = (
+        path.read_bytes().partition(b"\n")[0] for path in Path(play.__file__).parent.glob("rollouts/*.jsonl")
+    )
+    assert [
+        thread for thread, n in Counter(json.loads(head)["payload"]["id"] for head in heads).items() if n > 1
+    ] == []

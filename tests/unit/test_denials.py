@@ -24,7 +24,9 @@ from agentdash.engine.judge.remedies import network, writable_root
 from agentdash.model.policy import Filesystem, Network, Policy, Rule
 
 CWD = "/home/dev/project"
-WORKSPACE = Policy(Filesystem.WORKSPACE, Network.OFF, (Rule("/", "read"), Rule(CWD, "write"), Rule("/tmp", "write")))
+WORKSPACE = Policy(
+    Filesystem.WORKSPACE, Network.OFF, (Rule("/", "read"), Rule(CWD, "write"), Rule("/tmp", "write"))
+)
 ONLINE = Policy(Filesystem.WORKSPACE, Network.ON, WORKSPACE.rules)
 FULL = Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody")
 BOARD = "python3 -c \"import sqlite3,os; c=sqlite3.connect(os.path.expanduser('~/board/kanban.db'))\""
@@ -37,7 +39,11 @@ BOARD = "python3 -c \"import sqlite3,os; c=sqlite3.connect(os.path.expanduser('~
         ("touch: cannot touch '/home/dev/x': Permission denied", "filesystem", "/home/dev/x"),
         ("Error: EROFS: read-only file system, mkdir '/home/dev/.local'", "filesystem", "/home/dev/.local"),
         ("OSError: [Errno 30] Read-only file system: '/home/dev/.aider'", "filesystem", "/home/dev/.aider"),
-        ("error: Failed to initialize cache at `/home/dev/.cache/uv`\n Read-only file system (os error 30)", "filesystem", None),
+        (
+            "error: Failed to initialize cache at `/home/dev/.cache/uv`\n Read-only file system (os error 30)",
+            "filesystem",
+            None,
+        ),
         ("error connecting to /tmp/tmux-0/lab (Operation not permitted)", "network", None),
         ("Error: connect EPERM 127.0.0.1:5432", "network", None),
         ("bwrap: setting up uid map: Permission denied", "sandbox", None),
@@ -53,7 +59,10 @@ def test_denied(output: str, what: str, path: str | None) -> None:
 @pytest.mark.parametrize(
     ("output", "policy"),
     [
-        ("cat: /home/dev/project/x: Permission denied", WORKSPACE),  # may be written: its mode, not the sandbox
+        (
+            "cat: /home/dev/project/x: Permission denied",
+            WORKSPACE,
+        ),  # may be written: its mode, not the sandbox
         ("mkdir: cannot create directory '/tmp/x': Permission denied", WORKSPACE),
         ("touch: cannot touch '/home/dev/x': Read-only file system", None),
         ("error connecting to /tmp/tmux-0/lab (Operation not permitted)", ONLINE),
@@ -87,13 +96,48 @@ def test_what_0_50_leaves_of_a_refusal_is_about_what_the_command_names() -> None
 @pytest.mark.parametrize(
     "line",
     [
-        *("Read-only file system", "read-only file system", "EROFS", "os error 30", "[Errno 30]", "errno: -30", "os error 13", "Errno 13"),
-        *("Permission denied", "EACCES", "Operation not permitted", "EPERM", "Errno 1", "unable to open database file"),
-        *("attempt to write a readonly database", "SQLITE_READONLY", "SQLITE_CANTOPEN", "readonly database", "FailedToOpenSocket"),
-        *("Network access was denied by", "Network access to example.com is blocked by", "Domain not in allowlist"),
-        *("Temporary failure in name resolution", "Could not resolve host", "could not resolve host", "EAI_AGAIN"),
+        *(
+            "Read-only file system",
+            "read-only file system",
+            "EROFS",
+            "os error 30",
+            "[Errno 30]",
+            "errno: -30",
+            "os error 13",
+            "Errno 13",
+        ),
+        *(
+            "Permission denied",
+            "EACCES",
+            "Operation not permitted",
+            "EPERM",
+            "Errno 1",
+            "unable to open database file",
+        ),
+        *(
+            "attempt to write a readonly database",
+            "SQLITE_READONLY",
+            "SQLITE_CANTOPEN",
+            "readonly database",
+            "FailedToOpenSocket",
+        ),
+        *(
+            "Network access was denied by",
+            "Network access to example.com is blocked by",
+            "Domain not in allowlist",
+        ),
+        *(
+            "Temporary failure in name resolution",
+            "Could not resolve host",
+            "could not resolve host",
+            "EAI_AGAIN",
+        ),
         *("Name or service not known", "nodename nor servname", "curl: (7)", "Network is unreachable"),
-        *("connection broken by 'NewConnectionError", "bwrap: no", "thread 'main' panicked at linux-sandbox/src/lib.rs"),
+        *(
+            "connection broken by 'NewConnectionError",
+            "bwrap: no",
+            "thread 'main' panicked at linux-sandbox/src/lib.rs",
+        ),
         "due to an error writing to the directory: /home/dev/.npm/_logs",
     ],
 )
@@ -108,7 +152,9 @@ def test_a_database_is_found_in_the_command() -> None:
     found = denial(BOARD, "sqlite3.OperationalError: unable to open database file", WORKSPACE, CWD)
     assert found is not None
     assert found.path == "/home/dev/board/kanban.db"
-    assert writable_root(found.path, WORKSPACE) == 'sandbox_workspace_write.writable_roots = ["/home/dev/board"]'
+    assert (
+        writable_root(found.path, WORKSPACE) == 'sandbox_workspace_write.writable_roots = ["/home/dev/board"]'
+    )
 
 
 def test_a_name_that_does_not_resolve_is_uncertain() -> None:
@@ -122,12 +168,19 @@ def test_no_remedy_for_what_may_be_written() -> None:
 
 
 RUN = "/home/dev/run/ws"
-RECORDED = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "denials.jsonl").read_text("utf-8").splitlines()]
+RECORDED = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "data" / "denials.jsonl").read_text("utf-8").splitlines()
+]
 
 
 def sandbox(profile: str) -> Policy:
     roots = () if profile == "read-only" else (RUN, "/tmp")
-    rules = (Rule("/", "read"), *(Rule(root, "write") for root in roots), *(Rule(f"{root}/.git", "read") for root in roots))
+    rules = (
+        Rule("/", "read"),
+        *(Rule(root, "write") for root in roots),
+        *(Rule(f"{root}/.git", "read") for root in roots),
+    )
     network = Network.ON if profile.endswith("network") else Network.OFF
     return Policy(Filesystem.WORKSPACE if roots else Filesystem.READ_ONLY, network, rules)
 
@@ -159,5 +212,7 @@ def test_the_narrowest_remedy(path: str, quote: str, root: str) -> None:
 def test_a_domain_is_narrower_than_the_network() -> None:
     mediated = Policy(Filesystem.WORKSPACE, Network.MEDIATED, WORKSPACE.rules, profile=":workspace")
     quote = 'Network access to "api.example.com" was blocked by policy.'
-    assert network(mediated, quote) == 'permissions.workspace.network.domains = { "api.example.com" = "allow" }'
+    assert (
+        network(mediated, quote) == 'permissions.workspace.network.domains = { "api.example.com" = "allow" }'
+    )
     assert network(WORKSPACE, quote) == "sandbox_workspace_write.network_access = true"

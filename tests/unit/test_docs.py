@@ -25,7 +25,12 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 
 def keys_table() -> str:
-    rows = [f"| {', '.join(f'`{k}`' for k in key.shown)} | {key.help} |" for group in GROUPS for key in KEYS if key.group == group]
+    rows = [
+        f"| {', '.join(f'`{k}`' for k in key.shown)} | {key.help} |"
+        for group in GROUPS
+        for key in KEYS
+        if key.group == group
+    ]
     return "\n".join(["| key | does |", "|---|---|", *rows])
 
 
@@ -35,9 +40,9 @@ def test_keys() -> None:
 
 
 def test_states() -> None:
-    assert re.findall(r"^\| `([\w-]+)` \| ", README.partition("## States")[2].partition("\n## ")[0], re.MULTILINE) == [
-        str(s) for s in State
-    ]
+    assert re.findall(
+        r"^\| `([\w-]+)` \| ", README.partition("## States")[2].partition("\n## ")[0], re.MULTILINE
+    ) == [str(s) for s in State]
 
 
 def test_findings() -> None:
@@ -56,8 +61,14 @@ def _all(command: click.Command) -> Iterator[click.Command]:
 def test_documents() -> None:
     (told,) = re.findall(r"the JSON Schema of a document: (.*) \|", README)
     assert set(re.findall(r"`([\w-]+)`", told)) == set(DOCUMENTS)
-    sources = (path.read_text("utf-8") for path in (ROOT / "agentdash" / "report").glob("*.py") if path.stem != "published")
-    assert {name for text in sources for name in re.findall(r'schema: Literal\["agentdash\.([\w-]+)/1"\]', text)} == set(DOCUMENTS)
+    sources = (
+        path.read_text("utf-8")
+        for path in (ROOT / "agentdash" / "report").glob("*.py")
+        if path.stem != "published"
+    )
+    assert {
+        name for text in sources for name in re.findall(r'schema: Literal\["agentdash\.([\w-]+)/1"\]', text)
+    } == set(DOCUMENTS)
 
 
 def test_options() -> None:
@@ -70,7 +81,11 @@ def test_commands_and_flags() -> None:
     commands = {name: app.get_command(context, name) for name in app.list_commands(context)}
     assert set(re.findall(r"^\| `agentdash (\w+)", README, re.MULTILINE)) == set(commands)
     known = {
-        opt for command in _all(app) for p in command.params if not getattr(p, "hidden", False) for opt in (*p.opts, *p.secondary_opts)
+        opt
+        for command in _all(app)
+        for p in command.params
+        if not getattr(p, "hidden", False)
+        for opt in (*p.opts, *p.secondary_opts)
     }
     told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.sub(r"(?:pip|python3|venv|uvx).*", "", README)))
     assert told - known == set()

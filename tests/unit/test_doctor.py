@@ -38,9 +38,9 @@ def test_the_document(home: Path) -> None:
     assert (done.returncode, done.stderr, document["schema"]) == (0, "", "agentdash.doctor/1")
     checks = {check["name"]: check for check in document["checks"]}
     assert checks["codex home"]["detail"].endswith("2 sessions; of the newest 2 by Codex 0.169.0, 0.114.0")
-    assert {name: checks[name]["level"] for name in ("codex home", "codex files", "tmux", "processes")} == dict.fromkeys(
-        ("codex home", "codex files", "tmux", "processes"), "ok"
-    )
+    assert {
+        name: checks[name]["level"] for name in ("codex home", "codex files", "tmux", "processes")
+    } == dict.fromkeys(("codex home", "codex files", "tmux", "processes"), "ok")
     assert all(check["advice"] for check in document["checks"] if check["level"] != "ok")
     assert "codex home" in agentdash("doctor", "--no-tmux").stdout
 
@@ -52,7 +52,10 @@ def test_a_home_that_is_missing_or_of_a_later_codex(home: Path) -> None:
     for path in home.rglob("*.jsonl"):
         path.write_text(path.read_text().replace('"cli_version":"0.169.0"', '"cli_version":"0.170.2"'))
     late = by_name(list(doctor._homes(CodexHome(home), world)))["codex home"]
-    assert (late.level, late.advice) == ("warn", "agentdash was tested up to 0.169: look for a newer agentdash")
+    assert (late.level, late.advice) == (
+        "warn",
+        "agentdash was tested up to 0.169: look for a newer agentdash",
+    )
 
 
 def test_files_that_cannot_be_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +75,9 @@ def test_files_that_cannot_be_read(home: Path, monkeypatch: pytest.MonkeyPatch) 
         (None, None, []),
     ],
 )
-def test_a_tmux_server_that_was_started_inside_of_a_sandbox(kernel: Kernel | None, env: dict[str, str] | None, levels: list[str]) -> None:
+def test_a_tmux_server_that_was_started_inside_of_a_sandbox(
+    kernel: Kernel | None, env: dict[str, str] | None, levels: list[str]
+) -> None:
     server = Process(ProcessKey(9, 1.0), 1, "tmux: server", env=env, kernel=kernel)
     found = list(doctor._server("default", server, FREE))
     assert [check.level for check in found] == levels
@@ -81,8 +86,8 @@ def test_a_tmux_server_that_was_started_inside_of_a_sandbox(kernel: Kernel | Non
 
 def test_inside_of_a_sandbox_a_status_file_is_needed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
-    boxed = by_name(list(doctor._sandbox("bwrap", CodexHome(home), Config())))
-    assert (boxed["sandbox"].level, boxed["status file"].level) == ("warn", "fail")
-    assert "agentdash publish" in (boxed["status file"].advice or "")
+    sandboxed = by_name(list(doctor._sandbox("bwrap", CodexHome(home), Config())))
+    assert (sandboxed["sandbox"].level, sandboxed["status file"].level) == ("warn", "fail")
+    assert "agentdash publish" in (sandboxed["status file"].advice or "")
     outside = by_name(list(doctor._sandbox(None, CodexHome(home), Config(publish=False))))
     assert (outside["sandbox"].level, outside["status file"].advice) == ("ok", None)

@@ -15,24 +15,28 @@ from hypothesis import strategies as st
 
 from agentdash.cli import app
 from agentdash.replay.family import Family
-from agentdash.replay.streams import family_tape
+from agentdash.replay.streams import family_stream
 from agentdash.report.export_html import html
 from agentdash.report.export_markdown import block, code, markdown
 from agentdash.report.redact import Redaction, _our_words
-from agentdash.report.timeline_report import Story, tell
+from agentdash.report.timeline_report import TimelineReport, build_report
 from tests.unit.rollout_files import RECORDINGS, THREAD, event, files, line, response
 
 SPAWN = files("0.114.0", "spawn-leaked-flags")
 VOID = {"meta", "br"}
 
 
-def story_of(*paths: Path, redact: bool = False) -> Story:
+def story_of(*paths: Path, redact: bool = False) -> TimelineReport:
     thread = paths[0].stem[-36:]
-    return tell(thread, family_tape(Family(thread, paths)), redact=redact, over=True, progress=lambda _: None)
+    return build_report(
+        thread, family_stream(Family(thread, paths)), redact=redact, over=True, progress=lambda _: None
+    )
 
 
 def exported(target: Path | str, file: Path, *flags: str) -> Result:
-    return CliRunner().invoke(app, ["replay", str(target), "--export", str(file), *flags], standalone_mode=False)
+    return CliRunner().invoke(
+        app, ["replay", str(target), "--export", str(file), *flags], standalone_mode=False
+    )
 
 
 class Page(HTMLParser):
@@ -53,16 +57,29 @@ class Page(HTMLParser):
         self.words.append(data)
 
 
-HOSTILE = "<script>alert(1)</script> ``` | [x](javascript:alert(1)) <img src=x onerror=alert(1)> &lt; \"' <!-- -->"
+HOSTILE = (
+    "<script>alert(1)</script> ``` | [x](javascript:alert(1)) <img src=x onerror=alert(1)> &lt; \"' <!-- -->"
+)
 
 
 def session(folder: Path, prompt: str, command: str, output: str, message: str, error: str = "") -> Path:
     """A rollout of one turn."""
     failed = {"error": {"message": error, "codex_error_info": "usage_limit_exceeded"}} if error else {}
     lines = (
-        line("session_meta", {"id": THREAD, "timestamp": "2026-11-20T19:59:47.386Z", "cwd": "/home/mallory/api", "cli_version": "0.169.0"}),
+        line(
+            "session_meta",
+            {
+                "id": THREAD,
+                "timestamp": "2026-11-20T19:59:47.386Z",
+                "cwd": "/home/mallory/api",
+                "cli_version": "0.169.0",
+            },
+        ),
         event("task_started", turn_id="t"),
-        line("turn_context", {"cwd": "/home/mallory/api", "approval_policy": "never", "sandbox_policy": {"type": "read-only"}}),
+        line(
+            "turn_context",
+            {"cwd": "/home/mallory/api", "approval_policy": "never", "sandbox_policy": {"type": "read-only"}},
+        ),
         event("user_message", message=prompt),
         response("function_call", name="exec_command", call_id="c1", arguments=json.dumps({"cmd": command})),
         response("function_call_output", call_id="c1", output=f"Exit code: 1\nOutput:\n{output}\n"),
@@ -81,7 +98,10 @@ def test_a_story_has_all_members_states_and_findings() -> None:
     story = story_of(*SPAWN)
     assert len(story.members) == 3
     assert {member.periods[-1].state for member in story.members} == {"completed"}
-    assert {finding.kind for _, _, finding in story.findings} == {"stale-network-flag", "foreign-sandbox-flag"}
+    assert {finding.kind for _, _, finding in story.findings} == {
+        "stale-network-flag",
+        "foreign-sandbox-flag",
+    }
     kinds = {row.kind for row in story.rows}
     assert {"prompt", "message", "command", "output", "policy", "turn", "state", "finding"} <= kinds
 
@@ -95,7 +115,9 @@ def test_a_finding_shows_when_its_command_prints_it_and_not_before() -> None:
         assert "flag=1" in rows[first - 1].text
 
 
-@pytest.mark.parametrize("path", sorted(RECORDINGS.glob("*/*/*.jsonl"))[::7], ids=lambda p: p.parts[-3] + "/" + p.parts[-2])
+@pytest.mark.parametrize(
+    "path", sorted(RECORDINGS.glob("*/*/*.jsonl"))[::7], ids=lambda p: p.parts[-3] + "/" + p.parts[-2]
+)
 def test_every_version_can_be_exported(path: Path) -> None:
     story = story_of(path)
     assert Page(html(story, "1")).tags >= {"table", "h1", "h2"}
@@ -155,7 +177,9 @@ def test_code_spans(text: str) -> None:
     ticks = re.match("`*", span)[0]  # type: ignore[index]
     assert "\n" not in span
     assert "|" not in span
-    assert not text or (span.endswith(ticks) and ticks not in re.findall("`+", span[len(ticks) : -len(ticks)]))
+    assert not text or (
+        span.endswith(ticks) and ticks not in re.findall("`+", span[len(ticks) : -len(ticks)])
+    )
 
 
 def test_blocks_cannot_be_left() -> None:
@@ -166,7 +190,10 @@ def test_blocks_cannot_be_left() -> None:
 # ---------------------------------------------------------------- redaction
 
 SECRET = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=6, max_size=16).filter(
-    lambda word: word not in _our_words() and not any(word in known for known in (THREAD, "mallory", "rollout", "session"))
+    lambda word: (
+        word not in _our_words()
+        and not any(word in known for known in (THREAD, "mallory", "rollout", "session"))
+    )
 )
 WORDS = st.lists(SECRET | st.just("日本語の秘密") | st.just("größe"), min_size=1, max_size=4).map(" ".join)
 PRINTED = st.one_of(
@@ -184,8 +211,14 @@ def test_no_word_that_was_said_or_printed_is_in_a_redacted_export(
     tmp_path: Path, prompt: str, output: str, message: str, error: str
 ) -> None:
     path = session(tmp_path, prompt, "touch it; env | grep CODEX", output, message, error)
-    secrets = {word for text in (prompt, message, error, output) for word in re.findall(r"\w+", text)} - _our_words()
-    secrets = {word for word in secrets if len(word) >= 6 and word.casefold() not in _our_words() and word not in ("Could", "cannot")}
+    secrets = {
+        word for text in (prompt, message, error, output) for word in re.findall(r"\w+", text)
+    } - _our_words()
+    secrets = {
+        word
+        for word in secrets
+        if len(word) >= 6 and word.casefold() not in _our_words() and word not in ("Could", "cannot")
+    }
     story = story_of(path, redact=True)
     for text in (html(story, "1"), markdown(story, "1")):
         assert not [word for word in secrets if word in text]
@@ -195,7 +228,11 @@ def test_no_word_that_was_said_or_printed_is_in_a_redacted_export(
 
 def test_redaction_leaves_what_explains(tmp_path: Path) -> None:
     path = session(
-        tmp_path, "please hunter2000", "touch /srv/board.db", "touch: cannot touch '/srv/board.db': Read-only file system", "denied"
+        tmp_path,
+        "please hunter2000",
+        "touch /srv/board.db",
+        "touch: cannot touch '/srv/board.db': Read-only file system",
+        "denied",
     )
     story = story_of(path, redact=True)
     text = markdown(story, "1")

@@ -11,18 +11,18 @@ from agentdash.model.policy import Network, Policy, Rule
 from agentdash.model.process import Kernel
 from agentdash.model.worker import Worker
 from tests.unit.story import (
-    BOXED,
     CHILD,
     CWD,
     FULL,
     HOST,
+    SANDBOXED,
     WORKSPACE,
     T,
     begun,
     called,
     done,
     ended,
-    looked,
+    polled,
     process,
     told,
     worker,
@@ -39,7 +39,12 @@ def printed(flag: str, sandbox: str = "", call: str = "c1", at: float = 102.0) -
 def live(kernel: Kernel, **flags: str) -> list[e.Event]:
     env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1", **flags}
     host = e.HostSeen(at=90, platform="linux", kernel=HOST)
-    return [host, process(50, started=90.0, agent="codex"), process(77, 50, started=104.0, kernel=kernel, env=env), *looked(110)]
+    return [
+        host,
+        process(50, started=90.0, agent="codex"),
+        process(77, 50, started=104.0, kernel=kernel, env=env),
+        *polled(110),
+    ]
 
 
 NETWORK = {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}
@@ -62,41 +67,43 @@ NETWORK = {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}
     ],
 )
 def test_printed(policy: Policy, flag: str, sandbox: str, verdict: str, kinds: list[str]) -> None:
-    found = worker(begun(policy=policy), printed(flag, sandbox), done(), looked(110)).sandbox
+    found = worker(begun(policy=policy), printed(flag, sandbox), done(), polled(110)).sandbox
     assert (found.verdict, sorted(f.kind for f in found.findings)) == (verdict, kinds)
 
 
 @pytest.mark.parametrize(
     ("policy", "kernel", "env", "kinds", "direction"),
     [
-        (WORKSPACE, BOXED, NETWORK, [], None),
-        (ONLINE, replace(BOXED, net=HOST.net), {}, [], None),
+        (WORKSPACE, SANDBOXED, NETWORK, [], None),
+        (ONLINE, replace(SANDBOXED, net=HOST.net), {}, [], None),
         (FULL, HOST, {}, [], None),
         (FULL, HOST, NETWORK, ["stale-network-flag"], "label"),
-        (FULL, BOXED, {}, ["network-cut"], "stricter"),
-        (ONLINE, BOXED, NETWORK, ["network-cut"], "stricter"),
-        (FULL, replace(BOXED, net=HOST.net), {}, ["nested-sandbox"], "stricter"),
+        (FULL, SANDBOXED, {}, ["network-cut"], "stricter"),
+        (ONLINE, SANDBOXED, NETWORK, ["network-cut"], "stricter"),
+        (FULL, replace(SANDBOXED, net=HOST.net), {}, ["nested-sandbox"], "stricter"),
         (WORKSPACE, HOST, {}, ["network-open", "filesystem-wider"], "looser"),
         (WORKSPACE, HOST, NETWORK, ["network-open", "filesystem-wider"], "looser"),
         (ONLINE, HOST, {}, ["filesystem-wider"], "looser"),
-        (WORKSPACE, replace(BOXED, net=HOST.net), NETWORK, [], None),
-        (WORKSPACE, BOXED, {}, [], None),
+        (WORKSPACE, replace(SANDBOXED, net=HOST.net), NETWORK, [], None),
+        (WORKSPACE, SANDBOXED, {}, [], None),
         (FULL, Kernel(), NETWORK, ["stale-network-flag"], "stricter"),
     ],
 )
-def test_live(policy: Policy, kernel: Kernel, env: dict[str, str], kinds: list[str], direction: str | None) -> None:
+def test_live(
+    policy: Policy, kernel: Kernel, env: dict[str, str], kinds: list[str], direction: str | None
+) -> None:
     found = worker(begun(policy=policy), called(), live(kernel, **env)).sandbox
     assert [f.kind for f in found.findings] == kinds
     assert direction is None or found.findings[0].direction == direction
 
 
 def test_nothing_seen_is_no_match() -> None:
-    assert worker(begun(), called(), ended(), done(), looked(110)).sandbox.verdict == "unverified"
+    assert worker(begun(), called(), ended(), done(), polled(110)).sandbox.verdict == "unverified"
 
 
 def test_one_finding_for_many_commands() -> None:
     many = [x for i in range(9) for x in printed("1", call=f"c{i}", at=102.0 + i)]
-    (finding,) = worker(begun(policy=FULL), many, done(at=120), looked(130)).sandbox.findings
+    (finding,) = worker(begun(policy=FULL), many, done(at=120), polled(130)).sandbox.findings
     assert (finding.count, finding.since, finding.last) == (9, 102.0, 110.0)
 
 
@@ -109,16 +116,18 @@ def test_printed_and_live_are_one_cause() -> None:
 def test_the_policy_of_the_time_counts() -> None:
     """Network was off when the flag was seen, and is on now."""
     later = e.PolicySet(thread=T, at=105, line=8, policy=ONLINE, origin="thread_settings_applied")
-    assert worker(begun(), printed("1"), later, looked(110)).sandbox.verdict == "match"
+    assert worker(begun(), printed("1"), later, polled(110)).sandbox.verdict == "match"
 
 
 def test_a_command_of_the_user_is_not_held_against_the_policy() -> None:
-    own = e.CallStarted(thread=T, at=102, line=5, call="u1", kind="command", tool="shell", text=PROBE, by_user=True)
-    assert worker(begun(), own, ended("u1", "flag=\nsandbox=\n"), looked(110)).sandbox.findings == ()
+    own = e.CallStarted(
+        thread=T, at=102, line=5, call="u1", kind="command", tool="shell", text=PROBE, by_user=True
+    )
+    assert worker(begun(), own, ended("u1", "flag=\nsandbox=\n"), polled(110)).sandbox.findings == ()
 
 
 def test_both_sides_are_quoted() -> None:
-    (finding,) = worker(begun(policy=FULL), printed("1"), done(), looked(110)).sandbox.findings
+    (finding,) = worker(begun(policy=FULL), printed("1"), done(), polled(110)).sandbox.findings
     assert finding.configured == "files unrestricted, network on, approval never"
     assert "flag=1" in finding.got
     assert "turn_context, line 3" in finding.evidence[0].text
@@ -129,7 +138,7 @@ def test_seatbelt_on_a_mac_is_as_it_should_be() -> None:
     story = begun()
     story[0] = replace(story[0], cwd="/Users/dev/project")  # type: ignore[arg-type]
     story[2] = replace(story[2], cwd="/Users/dev/project")  # type: ignore[arg-type]
-    assert worker(story, printed("1", "seatbelt"), done(), looked(110)).sandbox.verdict == "match"
+    assert worker(story, printed("1", "seatbelt"), done(), polled(110)).sandbox.verdict == "match"
 
 
 def test_children_that_got_less_than_their_parent() -> None:
@@ -148,16 +157,28 @@ def test_children_that_got_less_than_their_parent() -> None:
     def member(thread: str, output: str, **more: object) -> list[e.Event]:
         story = begun(thread, version="0.114.0", policy=FULL, **more)
         story[0] = replace(story[0], cwd="/Users/dev/project")  # type: ignore[arg-type]
-        call = e.CallStarted(thread=thread, at=102, line=5, call="c", kind="command", tool="exec_command", text=block)
-        return [*story, call, e.CallEnded(thread=thread, at=103, line=6, call="c", output=output, exit_code=2), done(thread=thread, at=104)]
+        call = e.CallStarted(
+            thread=thread, at=102, line=5, call="c", kind="command", tool="exec_command", text=block
+        )
+        return [
+            *story,
+            call,
+            e.CallEnded(thread=thread, at=103, line=6, call="c", output=output, exit_code=2),
+            done(thread=thread, at=104),
+        ]
 
     children = [member(child, failed, parent=T) for child in (CHILD, CHILD[:-1] + "e")]
     passed = member(T, "=== parent ===\nflag=\nsandbox=\nthread=x\n93.184.215.14\n")
-    parent, *both = told(passed, *children, looked(110)).workers
+    parent, *both = told(passed, *children, polled(110)).workers
     assert (parent.sandbox.verdict, [c.sandbox.verdict for c in both]) == ("match", ["mismatch", "mismatch"])
     for child in both:
         kinds = {f.kind for f in child.sandbox.findings}
-        assert kinds == {"stale-network-flag", "foreign-sandbox-flag", "child-got-less", "denied-under-full-access"}
+        assert kinds == {
+            "stale-network-flag",
+            "foreign-sandbox-flag",
+            "child-got-less",
+            "denied-under-full-access",
+        }
     assert [c.state for c in both] == ["completed", "completed"]
 
 
@@ -173,19 +194,36 @@ def allowed(kernel: Kernel, **flags: str) -> list[e.Event]:
     [
         (WORKSPACE, HOST, NETWORK, ["escalated-flag-left"]),
         (WORKSPACE, HOST, {}, []),
-        (WORKSPACE, BOXED, NETWORK, ["escalated-not-host"]),
+        (WORKSPACE, SANDBOXED, NETWORK, ["escalated-not-host"]),
         (ONLINE, HOST, {}, []),
         (ONLINE, HOST, NETWORK, ["stale-network-flag"]),
     ],
 )
-def test_an_escalation_that_was_allowed(policy: Policy, kernel: Kernel, env: dict[str, str], kinds: list[str]) -> None:
+def test_an_escalation_that_was_allowed(
+    policy: Policy, kernel: Kernel, env: dict[str, str], kinds: list[str]
+) -> None:
     assert [f.kind for f in worker(begun(policy=policy), allowed(kernel, **env)).sandbox.findings] == kinds
 
 
 def test_a_rule_that_an_escalation_set_up_holds_for_later_commands() -> None:
     wish = e.Escalation("escalated", "to push", ("git", "push"))
-    first = e.CallStarted(thread=T, at=101, line=5, call="c0", kind="command", tool="exec_command", text="git push", escalation=wish)
-    story = (begun(), first, ended("c0", at=102), called("c1", "git push --tags", at=103), live(HOST, **NETWORK))
+    first = e.CallStarted(
+        thread=T,
+        at=101,
+        line=5,
+        call="c0",
+        kind="command",
+        tool="exec_command",
+        text="git push",
+        escalation=wish,
+    )
+    story = (
+        begun(),
+        first,
+        ended("c0", at=102),
+        called("c1", "git push --tags", at=103),
+        live(HOST, **NETWORK),
+    )
     assert [f.kind for f in worker(*story).sandbox.findings] == ["escalated-flag-left"]
 
 
@@ -194,7 +232,7 @@ def test_a_command_whose_call_is_not_known_may_be_the_users_own(call: str | None
     env = {"CODEX_THREAD_ID": T} | ({"CODEX_TOOL_CALL_ID": call} if call else {})
     own = process(77, 50, started=104.0, kernel=HOST, env=env)
     host = e.HostSeen(at=90, platform="linux", kernel=HOST)
-    found = worker(begun(), host, process(50, started=90.0, agent="codex"), own, looked(110)).sandbox
+    found = worker(begun(), host, process(50, started=90.0, agent="codex"), own, polled(110)).sandbox
     assert found.findings == ()
 
 
@@ -207,7 +245,13 @@ def test_an_allowed_retry_looks_the_same() -> None:
 # ---------------------------------------------------------------- launchers, and sandboxes around sandboxes
 
 
-def launched(policy: Policy, *argv: str, above: str = "codex", kernel: Kernel = BOXED, flags: dict[str, str] = NETWORK) -> list[str]:
+def launched(
+    policy: Policy,
+    *argv: str,
+    above: str = "codex",
+    kernel: Kernel = SANDBOXED,
+    flags: dict[str, str] = NETWORK,
+) -> list[str]:
     """The kinds of a command below a launcher."""
     story = (
         begun(policy=policy),
@@ -215,8 +259,14 @@ def launched(policy: Policy, *argv: str, above: str = "codex", kernel: Kernel = 
         e.HostSeen(at=90, platform="linux", kernel=HOST),
         process(50, started=90.0, agent="codex"),
         process(60, 50, started=100.0, argv=argv),
-        process(77, 60, started=104.0, kernel=kernel, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1", **flags}),
-        looked(110),
+        process(
+            77,
+            60,
+            started=104.0,
+            kernel=kernel,
+            env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1", **flags},
+        ),
+        polled(110),
     )
     return [f.kind for f in worker(*story).sandbox.findings]
 
@@ -227,7 +277,7 @@ def bwrap(*more: str) -> tuple[str, ...]:
 
 def test_applied_as_configured() -> None:
     assert launched(WORKSPACE, *bwrap("--unshare-net")) == []
-    assert launched(ONLINE, *bwrap(), kernel=replace(BOXED, net=HOST.net), flags={}) == []
+    assert launched(ONLINE, *bwrap(), kernel=replace(SANDBOXED, net=HOST.net), flags={}) == []
 
 
 def test_applied_is_less_than_configured() -> None:
@@ -239,7 +289,7 @@ def test_applied_is_less_than_configured() -> None:
 
 def test_applied_is_more_than_configured() -> None:
     assert launched(WORKSPACE, *bwrap("--bind", "/srv", "/srv", "--unshare-net")) == ["filesystem-wider"]
-    assert launched(WORKSPACE, *bwrap(), kernel=replace(BOXED, net=HOST.net)) == ["network-open"]
+    assert launched(WORKSPACE, *bwrap(), kernel=replace(SANDBOXED, net=HOST.net)) == ["network-open"]
 
 
 def test_the_proxy_answers_for_a_network_of_its_own() -> None:
@@ -252,22 +302,28 @@ def test_a_codex_inside_of_a_sandbox() -> None:
         called(),
         e.HostSeen(at=90, platform="linux", kernel=HOST),
         process(40, started=80.0, argv=bwrap("--unshare-net")),
-        process(50, 40, started=90.0, agent="codex", kernel=BOXED),
-        process(77, 50, started=104.0, kernel=BOXED, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}),
-        looked(110),
+        process(50, 40, started=90.0, agent="codex", kernel=SANDBOXED),
+        process(
+            77, 50, started=104.0, kernel=SANDBOXED, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
+        ),
+        polled(110),
     )
-    assert [(f.kind, f.direction) for f in worker(*story).sandbox.findings] == [("nested-sandbox", "stricter")]
+    assert [(f.kind, f.direction) for f in worker(*story).sandbox.findings] == [
+        ("nested-sandbox", "stricter")
+    ]
 
 
 def test_a_container_around_both_is_no_sandbox_of_codex() -> None:
-    container = replace(BOXED, no_new_privs=False)
+    container = replace(SANDBOXED, no_new_privs=False)
     story = (
         begun(policy=FULL),
         called(),
         e.HostSeen(at=90, platform="linux", kernel=HOST),
         process(50, started=90.0, agent="codex", kernel=container),
-        process(77, 50, started=104.0, kernel=container, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}),
-        looked(110),
+        process(
+            77, 50, started=104.0, kernel=container, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
+        ),
+        polled(110),
     )
     assert worker(*story).sandbox.verdict == "match"
 
@@ -277,7 +333,9 @@ def test_a_container_around_both_is_no_sandbox_of_codex() -> None:
 
 def family(parent: Policy, child: Policy, *more: e.Event, **about: object) -> Worker:
     """The child of a family."""
-    return told(begun(policy=parent), begun(CHILD, at=104.0, policy=child, parent=T, **about), *more, looked(110)).workers[1]
+    return told(
+        begun(policy=parent), begun(CHILD, at=104.0, policy=child, parent=T, **about), *more, polled(110)
+    ).workers[1]
 
 
 @pytest.mark.parametrize(
@@ -299,14 +357,18 @@ def test_a_child_inherits_its_parents_policy(parent: Policy, child: Policy, dire
 
 
 def test_a_child_in_a_directory_of_its_own_is_no_drift() -> None:
-    tree = replace(WORKSPACE, rules=(Rule("/", "read"), Rule("/home/dev/tree", "write"), Rule("/tmp", "write")))
+    tree = replace(
+        WORKSPACE, rules=(Rule("/", "read"), Rule("/home/dev/tree", "write"), Rule("/tmp", "write"))
+    )
     story = begun(CHILD, at=104.0, policy=tree, parent=T)
     story[0], story[2] = replace(story[0], cwd="/home/dev/tree"), replace(story[2], cwd="/home/dev/tree")  # type: ignore[arg-type]
-    assert told(begun(), story, looked(110)).workers[1].sandbox.findings == ()
+    assert told(begun(), story, polled(110)).workers[1].sandbox.findings == ()
 
 
 def test_who_reviews_approvals() -> None:
-    found = family(replace(WORKSPACE, reviewer="user"), replace(WORKSPACE, reviewer="auto_review"), done(thread=CHILD)).sandbox
+    found = family(
+        replace(WORKSPACE, reviewer="user"), replace(WORKSPACE, reviewer="auto_review"), done(thread=CHILD)
+    ).sandbox
     assert [(f.kind, f.severity) for f in found.findings] == [("reviewer-drift", "info")]
     assert found.verdict == "unverified"
 
@@ -314,32 +376,53 @@ def test_who_reviews_approvals() -> None:
 def test_a_policy_that_changes_is_told_once() -> None:
     story = begun()
     changes = [
-        e.PolicySet(thread=T, at=105.0 + i, line=9 + i, policy=p, origin="turn_context") for i, p in enumerate((ONLINE, FULL, WORKSPACE))
+        e.PolicySet(thread=T, at=105.0 + i, line=9 + i, policy=p, origin="turn_context")
+        for i, p in enumerate((ONLINE, FULL, WORKSPACE))
     ]
-    (finding,) = worker(story, changes, done(at=120), looked(130)).sandbox.findings
-    assert (finding.kind, finding.severity, finding.direction, finding.count) == ("policy-changed", "info", "stricter", 3)
+    (finding,) = worker(story, changes, done(at=120), polled(130)).sandbox.findings
+    assert (finding.kind, finding.severity, finding.direction, finding.count) == (
+        "policy-changed",
+        "info",
+        "stricter",
+        3,
+    )
 
 
 # ---------------------------------------------------------------- what stood in the way
 
 
 def test_a_sandbox_that_cannot_start() -> None:
-    broken = [x for i in range(3) for x in (called(f"c{i}"), ended(f"c{i}", "bwrap: setting up uid map: Permission denied", exit_code=1))]
-    found = worker(begun(), broken, done(), looked(110))
-    assert ([f.kind for f in found.sandbox.findings], found.sandbox.findings[0].count) == (["sandbox-cannot-start"], 3)
+    broken = [
+        x
+        for i in range(3)
+        for x in (
+            called(f"c{i}"),
+            ended(f"c{i}", "bwrap: setting up uid map: Permission denied", exit_code=1),
+        )
+    ]
+    found = worker(begun(), broken, done(), polled(110))
+    assert ([f.kind for f in found.sandbox.findings], found.sandbox.findings[0].count) == (
+        ["sandbox-cannot-start"],
+        3,
+    )
     assert found.state == "blocked-sandbox"
 
 
 def test_denied_though_nothing_should_deny() -> None:
-    refused = (called(), ended("c1", "error connecting to /tmp/tmux-0/default (Operation not permitted)", exit_code=1))
-    assert worker(begun(policy=FULL), refused, done(), looked(110)).sandbox.findings == ()
-    marked = worker(begun(policy=FULL), printed("1", call="c0"), refused, done(), looked(110))
+    refused = (
+        called(),
+        ended("c1", "error connecting to /tmp/tmux-0/default (Operation not permitted)", exit_code=1),
+    )
+    assert worker(begun(policy=FULL), refused, done(), polled(110)).sandbox.findings == ()
+    marked = worker(begun(policy=FULL), printed("1", call="c0"), refused, done(), polled(110))
     assert {f.kind for f in marked.sandbox.findings} == {"stale-network-flag", "denied-under-full-access"}
 
 
 def test_only_the_users_own_commands_were_seen() -> None:
-    own = e.CallStarted(thread=T, at=102, line=5, call="u1", kind="command", tool="shell", text=PROBE, by_user=True)
-    assert worker(begun(), own, ended("u1", "flag=\nsandbox=\n"), looked(110)).sandbox.verdict == "unverified"
+    own = e.CallStarted(
+        thread=T, at=102, line=5, call="u1", kind="command", tool="shell", text=PROBE, by_user=True
+    )
+    assert worker(begun(), own, ended("u1", "flag=\nsandbox=\n"), polled(110)).sandbox.verdict == "unverified"
 
 
 # ---------------------------------------------------------------- mounts
@@ -362,9 +445,13 @@ def mounted(policy: Policy, mounts: tuple[Mount, ...], *, codex: Kernel = HOST) 
         process(50, started=90.0, agent="codex", kernel=codex),
         e.MountsSeen(at=103, namespace=2, mounts=mounts),
         process(
-            77, 50, started=104.0, kernel=BOXED, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1", "HOME": "/home/dev", **NETWORK}
+            77,
+            50,
+            started=104.0,
+            kernel=SANDBOXED,
+            env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1", "HOME": "/home/dev", **NETWORK},
         ),
-        looked(110),
+        polled(110),
     )
     return [(f.kind, f.direction) for f in worker(*story).sandbox.findings]
 
@@ -384,4 +471,4 @@ def test_mounts_that_let_more_be_written() -> None:
 
 
 def test_mounts_of_a_container_around_codex_are_no_sandbox() -> None:
-    assert mounted(replace(FULL, network=Network.UNKNOWN), BOUND, codex=BOXED) == []
+    assert mounted(replace(FULL, network=Network.UNKNOWN), BOUND, codex=SANDBOXED) == []

@@ -13,16 +13,16 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.demo.play import demo_hub
-from agentdash.engine.latest import Latest
-from agentdash.engine.reduce.fleet import fold
+from agentdash.engine.latest import LatestValue
+from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, Known
-from agentdash.model.links import Kinship
+from agentdash.model.fleet import Fleet, FleetReplaced
+from agentdash.model.links import FleetLinks
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import Family
-from agentdash.replay.journal import JournalReader, overlapping, parts, strands
+from agentdash.replay.journal import JournalReader, journal_streams, overlapping, parts
 from agentdash.replay.player import Player
 from agentdash.store.journal import RECORDED, Packer, ScreenChanged, known
 from agentdash.store.recorder import Limits, Recorder
@@ -50,7 +50,7 @@ STORY: tuple[e.Event, ...] = (
     e.LocksSeen(at=NOW + 1, holders={"t": 101}, readable=True),
     e.ProcessesCounted(at=NOW + 1),
     drawn(NOW + 2, "a", "b", "changed", "d", "e"),
-    e.Said(at=NOW + 2, thread="t", who="user", text="never in a journal"),
+    e.MessageLogged(at=NOW + 2, thread="t", who="user", text="never in a journal"),
     drawn(NOW + 3, "a", "b", "changed", "d"),
     e.ScreenRead(at=NOW + 3, key=KEY, agent="codex", state="running", rule="codex.working"),
     e.StatusPushed(at=NOW + 3, thread="t", status="active", flags=("waitingOnApproval",)),
@@ -82,11 +82,11 @@ class Bench:
             self.said += [event for event in events if isinstance(event, e.SourceSeen)]
             told.set()
 
-        running = asyncio.create_task(recorder.run(emit, Latest(fleet)))
+        running = asyncio.create_task(recorder.run(emit, LatestValue(fleet)))
         await told.wait()
         for batch in batches:
             news = list(batch)
-            fleet = fold(fleet, news)
+            fleet = reduce(fleet, news)
             recorder.take(news)
             recorder._write(recorder._pending, fleet)
             recorder._pending = []
@@ -94,7 +94,11 @@ class Bench:
         await asyncio.gather(running, return_exceptions=True)
 
     def read(self, since: float = 0.0, until: float = NOW + 1e6, now: float = NOW + 1e6) -> list[e.Event]:
-        return [event for path, reader in overlapping(self.folder, since, until, now) for event in reader.read(lines(path))]
+        return [
+            event
+            for path, reader in overlapping(self.folder, since, until, now)
+            for event in reader.read(lines(path))
+        ]
 
 
 def lines(path: Path) -> list[bytes]:
@@ -105,14 +109,21 @@ def lines(path: Path) -> list[bytes]:
 def own(events: Iterable[e.Event]) -> list[e.Event]:
     """Without what is said of the journal itself, and of the end of the recording."""
     events = list(events)
-    end = next((i for i, x in enumerate(events) if isinstance(x, e.SourceSeen) and x.detail == "not recorded any more"), len(events))
+    end = next(
+        (
+            i
+            for i, x in enumerate(events)
+            if isinstance(x, e.SourceSeen) and x.detail == "not recorded any more"
+        ),
+        len(events),
+    )
     return [x for x in events[:end] if not (isinstance(x, e.SourceSeen) and x.name == "journal")]
 
 
 def essence(fleet: Fleet) -> Fleet:
     """Without what a journal leaves out, and what follows from the rest."""
     sources = {n: s for n, s in fleet.sources.items() if n != "journal"}
-    return replace(fleet, threads={}, sources=sources, locks=None, kin=Kinship(), histories={})
+    return replace(fleet, threads={}, sources=sources, locks=None, links=FleetLinks(), histories={})
 
 
 def test_every_event_is_in_a_rollout_or_in_a_journal() -> None:
@@ -125,18 +136,18 @@ def test_every_event_is_in_a_rollout_or_in_a_journal() -> None:
         e.CallStarted,
         e.CallEnded,
         e.ChildSpawned,
-        e.Said,
+        e.MessageLogged,
         e.TokensCounted,
     }
-    from_files |= {e.ThreadNamed, e.LineSkipped, e.FileSeen, e.LinesLeftOut, e.FileReset, e.FileGone}
+    from_files |= {e.ThreadNamed, e.LineSkipped, e.FileSeen, e.FileGapSkipped, e.FileReset, e.FileGone}
     assert set(get_args(e.AnyEvent)) == from_files | set(RECORDED)
 
 
 async def test_what_was_folded_comes_back(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "journal")
     await bench.record(STORY)
-    told = fold(Fleet(), [x for x in STORY if isinstance(x, RECORDED)])
-    assert essence(fold(Fleet(), own(bench.read()))) == essence(told)
+    told = reduce(Fleet(), [x for x in STORY if isinstance(x, RECORDED)])
+    assert essence(reduce(Fleet(), own(bench.read()))) == essence(told)
 
 
 async def test_screens_are_told_by_what_differs(tmp_path: Path) -> None:
@@ -144,7 +155,9 @@ async def test_screens_are_told_by_what_differs(tmp_path: Path) -> None:
     await bench.record(STORY)
     raw = b"\n".join(lines(next(tmp_path.iterdir())))
     assert raw.count(b'"screen-changed"') == 2
-    assert [x.screen for x in own(bench.read()) if isinstance(x, e.PaneDrawn)] == [x.screen for x in STORY if isinstance(x, e.PaneDrawn)]
+    assert [x.screen for x in own(bench.read()) if isinstance(x, e.PaneDrawn)] == [
+        x.screen for x in STORY if isinstance(x, e.PaneDrawn)
+    ]
 
 
 async def test_nothing_of_a_rollout_and_nothing_twice_is_recorded(tmp_path: Path) -> None:
@@ -152,7 +165,11 @@ async def test_nothing_of_a_rollout_and_nothing_twice_is_recorded(tmp_path: Path
     await bench.record(STORY)
     raw = b"\n".join(lines(next(tmp_path.iterdir())))
     assert b"never in a journal" not in raw
-    assert (raw.count(b'"locks-seen"'), raw.count(b'"process-seen"'), raw.count(b'"process-worked"')) == (2, 2, 1)
+    assert (raw.count(b'"locks-seen"'), raw.count(b'"process-seen"'), raw.count(b'"process-worked"')) == (
+        2,
+        2,
+        1,
+    )
 
 
 async def test_files_are_private(tmp_path: Path) -> None:
@@ -172,8 +189,8 @@ async def test_what_was_known_before_is_told_first(tmp_path: Path, at: int) -> N
     if not later:
         return
     upto = later[0].at
-    back = fold(Fleet(), [x for x in own(bench.read(since=since)) if x.at <= upto])
-    told = fold(Fleet(), [x for x in STORY if isinstance(x, RECORDED) and x.at <= upto])
+    back = reduce(Fleet(), [x for x in own(bench.read(since=since)) if x.at <= upto])
+    told = reduce(Fleet(), [x for x in STORY if isinstance(x, RECORDED) and x.at <= upto])
     assert essence(back) == essence(told)
 
 
@@ -183,17 +200,23 @@ async def test_every_part_can_be_read_alone_and_all_are_one(tmp_path: Path) -> N
     assert [part.number for part in parts(tmp_path)] == list(range(1, len(list(tmp_path.iterdir())) + 1))
     assert len(list(parts(tmp_path))) > 5
     whole = own(bench.read())
-    assert [type(x) for x in whole if isinstance(x, e.PaneDrawn)] == [type(x) for x in STORY if isinstance(x, e.PaneDrawn)]
-    assert essence(fold(Fleet(), whole)) == essence(fold(Fleet(), [x for x in STORY if isinstance(x, RECORDED)]))
+    assert [type(x) for x in whole if isinstance(x, e.PaneDrawn)] == [
+        type(x) for x in STORY if isinstance(x, e.PaneDrawn)
+    ]
+    assert essence(reduce(Fleet(), whole)) == essence(
+        reduce(Fleet(), [x for x in STORY if isinstance(x, RECORDED)])
+    )
     for path in sorted(tmp_path.iterdir())[:-3]:
         path.unlink()
-    assert essence(fold(Fleet(), own(bench.read()))) == essence(fold(Fleet(), [x for x in STORY if isinstance(x, RECORDED)]))
+    assert essence(reduce(Fleet(), own(bench.read()))) == essence(
+        reduce(Fleet(), [x for x in STORY if isinstance(x, RECORDED)])
+    )
 
 
 async def test_after_its_end_nobody_knows(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     await bench.record(STORY[:9])
-    fleet = fold(Fleet(), bench.read())
+    fleet = reduce(Fleet(), bench.read())
     assert (fleet.panes, fleet.processes, fleet.locks.holders, fleet.locks.readable) == ({}, {}, {}, False)
     assert (fleet.sources["tmux"].ok, fleet.sources["journal"].detail) == (False, "the recording ends here")
 
@@ -202,7 +225,7 @@ async def test_one_that_is_still_written_has_no_end(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     await bench.record(STORY[:9])
     modified = next(tmp_path.iterdir()).stat().st_mtime
-    assert fold(Fleet(), bench.read(now=modified + 1)).panes
+    assert reduce(Fleet(), bench.read(now=modified + 1)).panes
 
 
 async def test_of_two_at_once_one_is_taken_and_then_the_other(tmp_path: Path) -> None:
@@ -230,7 +253,9 @@ async def test_old_ones_go_and_others_stay(tmp_path: Path) -> None:
         os.utime(path, (NOW - 100 + n, NOW - 100 + n))
     await Bench(tmp_path, Limits(part=1000, total=1250)).record(STORY[:1])
     left = sorted(path.name for path in tmp_path.iterdir())
-    assert [name for name in left if name.startswith("journal-202611")][:2] == [f"journal-20261101T00000{n}Z-1-0001.jsonl" for n in (2, 3)]
+    assert [name for name in left if name.startswith("journal-202611")][:2] == [
+        f"journal-20261101T00000{n}Z-1-0001.jsonl" for n in (2, 3)
+    ]
     assert not old.exists()
     assert foreign.exists()
 
@@ -246,8 +271,8 @@ def test_a_fleet_is_known_again() -> None:
     """On the demo's whole day: what `known` tells makes the same panes, processes, tenants and readings."""
     hub, _ = demo_hub(at=60.0)
     fleet = asyncio.run(_once(hub))
-    again = fold(Fleet(), known(fleet))
-    assert essence(again) == essence(replace(fleet, sighted=again.sighted))
+    again = reduce(Fleet(), known(fleet))
+    assert essence(again) == essence(replace(fleet, observed=again.observed))
 
 
 async def _once(hub: object) -> Fleet:
@@ -268,17 +293,19 @@ async def test_a_player_shows_panes_as_they_were(tmp_path: Path) -> None:
     """Also after going back, and as if the pane had never been once the recording is over."""
     await Bench(tmp_path / "journal").record(STORY)
     path = tmp_path / f"rollout-2026-11-20T19-59-47-{THREAD}.jsonl"
-    path.write_bytes(META + b"\n" + line("event_msg", {"type": "user_message", "message": "go"}, second=10) + b"\n")
+    path.write_bytes(
+        META + b"\n" + line("event_msg", {"type": "user_message", "message": "go"}, second=10) + b"\n"
+    )
     with path.open("ab") as file:
         file.write(line("event_msg", {"type": "agent_message", "message": "done"}, second=30) + b"\n")
     os.utime(path, (BORN + 30, BORN + 30))
     family = Family(THREAD, (path,))
-    player = Player(family, VirtualClock(0), more=strands(tmp_path / "journal", family, NOW + 1e6))
+    player = Player(family, VirtualClock(0), more=journal_streams(tmp_path / "journal", family, NOW + 1e6))
     player.index.read()
     shown = []
     for at in (NOW + 1.5, NOW + 3.5, NOW + 1.5, NOW + 5.5, BORN + 25):
         player.seek_time(at)
-        (known,) = await player.look(Fleet())
-        assert isinstance(known, Known)
+        (known,) = await player.poll(Fleet())
+        assert isinstance(known, FleetReplaced)
         shown.append([pane.screen[2] if len(pane.screen) > 2 else "" for pane in known.fleet.panes.values()])
     assert shown == [["c"], ["changed"], ["c"], ["it"], []]

@@ -18,11 +18,22 @@ ROOT = {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"
 WRITE = {"path": {"type": "path", "path": CWD}, "access": "write"}
 FILES = {"type": "restricted", "entries": [ROOT, WRITE]}
 PROFILE = json.dumps({"type": "managed", "file_system": FILES, "network": "restricted"})
-WORKSPACE = (
-    '{"type":"workspace-write","writable_roots":["/srv/data"],"network_access":true,"exclude_slash_tmp":true,"exclude_tmpdir_env_var":true}'
-)
+WORKSPACE = '{"type":"workspace-write","writable_roots":["/srv/data"],"network_access":true,"exclude_slash_tmp":true,"exclude_tmpdir_env_var":true}'
 SEATBELT = '(version 1)\n(deny default)\n(allow file-read*)\n(allow file-write* (subpath (param "WRITABLE_ROOT_0")))\n'
-BWRAP = ("bwrap", "--as-pid-1", "--new-session", "--ro-bind", "/", "/", "--dev", "/dev", "--bind", CWD, CWD, "--unshare-pid")
+BWRAP = (
+    "bwrap",
+    "--as-pid-1",
+    "--new-session",
+    "--ro-bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--bind",
+    CWD,
+    CWD,
+    "--unshare-pid",
+)
 
 
 def chain(*argvs: tuple[str, ...]) -> tuple[Process, Tree]:
@@ -38,7 +49,12 @@ def chain(*argvs: tuple[str, ...]) -> tuple[Process, Tree]:
 @pytest.mark.parametrize(
     ("argv", "by", "brief", "roots"),
     [
-        ((HELPER, "--sandbox-policy-cwd", CWD, "--permission-profile", PROFILE, "--", "make"), "codex-linux-sandbox", "ws net-", (CWD,)),
+        (
+            (HELPER, "--sandbox-policy-cwd", CWD, "--permission-profile", PROFILE, "--", "make"),
+            "codex-linux-sandbox",
+            "ws net-",
+            (CWD,),
+        ),
         ((HELPER, f"--permission-profile={PROFILE}", "--", "make"), "codex-linux-sandbox", "ws net-", (CWD,)),
         (
             (
@@ -63,7 +79,12 @@ def chain(*argvs: tuple[str, ...]) -> tuple[Process, Tree]:
         (("codex-linux-sandbox", "--sandbox-policy", '"read-only"'), "codex-linux-sandbox", "read net-", ()),
         ((*BWRAP, "--unshare-net", "--", "make"), "bwrap", "ws net-", (CWD,)),
         ((*BWRAP, "--", "make", "--unshare-net"), "bwrap", "ws net+", (CWD,)),
-        (("/usr/bin/sandbox-exec", "-p", SEATBELT, f"-DWRITABLE_ROOT_0={CWD}", "--", "make"), "sandbox-exec", "ws net-", (CWD,)),
+        (
+            ("/usr/bin/sandbox-exec", "-p", SEATBELT, f"-DWRITABLE_ROOT_0={CWD}", "--", "make"),
+            "sandbox-exec",
+            "ws net-",
+            (CWD,),
+        ),
         (("sandbox-exec", "-p", "(allow network-outbound)\n", "--", "make"), "sandbox-exec", "read net+", ()),
     ],
 )
@@ -80,11 +101,16 @@ def test_of_the_whole_chain_the_helper_speaks() -> None:
     found = applied(*chain(helper, BWRAP, inner))
     assert found is not None
     assert found.policy is not None
-    assert (found.by, found.policy.filesystem, found.policy.network) == ("codex-linux-sandbox", Filesystem.WORKSPACE, Network.OFF)
+    assert (found.by, found.policy.filesystem, found.policy.network) == (
+        "codex-linux-sandbox",
+        Filesystem.WORKSPACE,
+        Network.OFF,
+    )
 
 
 @pytest.mark.parametrize(
-    "profile", ["", "{", '{"type":"managed"', "[1]", "null", '{"type":"of-2030"}', '{"type":"managed","file_system":3}']
+    "profile",
+    ["", "{", '{"type":"managed"', "[1]", "null", '{"type":"of-2030"}', '{"type":"managed","file_system":3}'],
 )
 def test_what_cannot_be_read_is_no_policy(profile: str) -> None:
     found = applied(*chain((HELPER, "--permission-profile", profile, "--", "make")))

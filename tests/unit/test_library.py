@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.model.events import CallEnded, Said
+from agentdash.model.events import CallEnded, MessageLogged
 from agentdash.model.states import State
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.library.families import gather
@@ -59,7 +59,9 @@ def filled(library: Library) -> list[Entry]:
     return list(entries.values())
 
 
-def write(home: CodexHome, *lines: bytes, thread: str = THREAD, name: str = ".jsonl", end: bytes = b"\n") -> Path:
+def write(
+    home: CodexHome, *lines: bytes, thread: str = THREAD, name: str = ".jsonl", end: bytes = b"\n"
+) -> Path:
     day = home.sessions / "2026/11/20"
     day.mkdir(parents=True, exist_ok=True)
     path = day / f"rollout-2026-11-20T19-59-47-{thread}{name}"
@@ -69,10 +71,17 @@ def write(home: CodexHome, *lines: bytes, thread: str = THREAD, name: str = ".js
     return path
 
 
-META = line("session_meta", {"id": THREAD, "timestamp": "2026-11-20T19:59:47.386Z", "cwd": "/home/dev/api", "cli_version": "0.169.0"})
+META = line(
+    "session_meta",
+    {"id": THREAD, "timestamp": "2026-11-20T19:59:47.386Z", "cwd": "/home/dev/api", "cli_version": "0.169.0"},
+)
 ASKED = event("user_message", message="Fix the Login test")
-RAN = response("function_call", name="exec_command", call_id="c1", arguments=json.dumps({"cmd": 'grep -r "needle" src'}))
-PRINTED = response("function_call_output", call_id="c1", output="Exit code: 0\nOutput:\nsrc/a.py: Grüße an alle NEEDLES\n")
+RAN = response(
+    "function_call", name="exec_command", call_id="c1", arguments=json.dumps({"cmd": 'grep -r "needle" src'})
+)
+PRINTED = response(
+    "function_call_output", call_id="c1", output="Exit code: 0\nOutput:\nsrc/a.py: Grüße an alle NEEDLES\n"
+)
 
 
 # ---------------------------------------------------------------- rows
@@ -86,7 +95,11 @@ def test_a_row_says_what_check_says(tmp_path: Path, version: str) -> None:
     rows = {entry.id: entry for entry in filled(library_of(home)) if not entry.helper}
     assert rows.keys() == told.keys()
     for thread, entry in rows.items():
-        assert (str(entry.state), entry.verdict, entry.version) == (told[thread].state, told[thread].verdict, told[thread].cli_version)
+        assert (str(entry.state), entry.verdict, entry.version) == (
+            told[thread].state,
+            told[thread].verdict,
+            told[thread].cli_version,
+        )
         assert entry.depth == "read"
         assert set(entry.findings) == {f.kind for f in told[thread].findings}
 
@@ -109,22 +122,22 @@ def test_who_is_looked_at_is_read_first(tmp_path: Path) -> None:
 
 def test_a_family_is_one(tmp_path: Path) -> None:
     entries = filled(library_of(home_of(tmp_path, *CHILDREN)))
-    (kin,) = gather(entries)
-    assert [member.depth for member in kin.members] == [0, 1, 1]
-    assert [member.last for member in kin.members] == [True, False, True]
-    assert kin.verdict == "mismatch"
+    (links,) = gather(entries)
+    assert [member.depth for member in links.members] == [0, 1, 1]
+    assert [member.last for member in links.members] == [True, False, True]
+    assert links.verdict == "mismatch"
 
 
 def test_files_that_name_each_other_as_parents_stand_for_themselves() -> None:
     a = Entry("a", Path("a"), 1.0, parent="b")
     b = Entry("b", Path("b"), 2.0, parent="a")
-    assert [[m.entry.id for m in kin.members] for kin in gather([b, a])] == [["b"], ["a"]]
+    assert [[m.entry.id for m in links.members] for links in gather([b, a])] == [["b"], ["a"]]
 
 
 def test_a_chain_of_forks_may_be_long() -> None:
     chain = [Entry(str(n), Path(str(n)), float(n), parent=str(n - 1)) for n in range(3_000)]
-    (kin,) = gather(chain[::-1])
-    assert kin.members[-1].depth == 2_999
+    (links,) = gather(chain[::-1])
+    assert links.members[-1].depth == 2_999
 
 
 @pytest.mark.parametrize(
@@ -271,7 +284,9 @@ def hits(home: CodexHome, text: str) -> list[Hit]:
         ("fix needle", []),
     ],
 )
-def test_what_was_said_run_and_printed_is_found(tmp_path: Path, name: str, text: str, found: list[tuple[str, int]]) -> None:
+def test_what_was_said_run_and_printed_is_found(
+    tmp_path: Path, name: str, text: str, found: list[tuple[str, int]]
+) -> None:
     home = CodexHome(tmp_path)
     write(home, META, ASKED, RAN, PRINTED, name=name)
     assert [(hit.what, hit.line) for hit in hits(home, text)] == found
@@ -286,8 +301,17 @@ def test_a_hit_shows_its_words(tmp_path: Path) -> None:
 
 
 def test_copied_history_is_not_found_twice(tmp_path: Path) -> None:
-    home = home_of(tmp_path, *files("0.169.0", "full-history-child", ROLLOUTS), *files("0.169.0", "user-shell-and-fork", ROLLOUTS))
-    told = {(e.thread, e.line) for p in home.rollouts() for e in events_of(p) if isinstance(e, Said) and "the" in e.text.casefold()}
+    home = home_of(
+        tmp_path,
+        *files("0.169.0", "full-history-child", ROLLOUTS),
+        *files("0.169.0", "user-shell-and-fork", ROLLOUTS),
+    )
+    told = {
+        (e.thread, e.line)
+        for p in home.rollouts()
+        for e in events_of(p)
+        if isinstance(e, MessageLogged) and "the" in e.text.casefold()
+    }
     found = [(hit.thread, hit.line) for hit in hits(home, "the") if hit.what in ("prompt", "message")]
     assert sorted(found) == sorted(told)
 
@@ -295,7 +319,11 @@ def test_copied_history_is_not_found_twice(tmp_path: Path) -> None:
 def test_every_recording_is_searched_as_it_is_read(tmp_path: Path) -> None:
     """What a whole reading tells of outputs with these words, the search finds, and nothing else."""
     for path in all_files():
-        told = [e.line for e in events_of(path) if isinstance(e, CallEnded) and "codex_sandbox" in e.output.casefold()]
+        told = [
+            e.line
+            for e in events_of(path)
+            if isinstance(e, CallEnded) and "codex_sandbox" in e.output.casefold()
+        ]
         found = [s.line for s in search([path], "codex_sandbox") if isinstance(s, Hit) and s.what == "output"]
         assert set(found) == set(told), path
 
@@ -311,6 +339,8 @@ def test_what_cannot_be_searched_is_told(tmp_path: Path) -> None:
 
 def test_a_line_over_many_blocks_is_searched(tmp_path: Path) -> None:
     home = CodexHome(tmp_path)
-    long = response("function_call_output", call_id="c1", output="x" * 3_000_000 + " needle " + "y" * 3_000_000)
+    long = response(
+        "function_call_output", call_id="c1", output="x" * 3_000_000 + " needle " + "y" * 3_000_000
+    )
     write(home, META, RAN, long, ASKED, end=b"")
     assert [(hit.what, hit.line) for hit in hits(home, "login")] == [("prompt", 4)]

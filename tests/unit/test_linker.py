@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentdash.engine.link.linker import kinship
+from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import Tree
 from agentdash.model import events as e
 from agentdash.model.mounts import Access, Mount
@@ -11,18 +11,18 @@ from agentdash.model.process import Kernel, ProcessKey
 from agentdash.model.state_paths import PathAccess
 from agentdash.model.states import State
 from tests.unit.story import (
-    BOXED,
     CHILD,
     CWD,
     HOST,
     PANE,
+    SANDBOXED,
     T,
     begun,
     done,
     fleet,
     held,
-    looked,
     pane,
+    polled,
     process,
     told,
     worker,
@@ -32,7 +32,9 @@ FILE = "/home/dev/.codex/sessions/rollout.jsonl"
 DAEMON = ("codex", "app-server", "--listen", "unix://", "--managed-daemon")
 
 
-def tui(pid: int = 11, ppid: int = 10, *, started: float = 95.0, argv: tuple[str, ...] = ("codex",)) -> e.Event:
+def tui(
+    pid: int = 11, ppid: int = 10, *, started: float = 95.0, argv: tuple[str, ...] = ("codex",)
+) -> e.Event:
     return process(pid, ppid, started=started, agent="codex", cwd=CWD, argv=argv)
 
 
@@ -41,7 +43,7 @@ def panes() -> list[e.Event]:
 
 
 def test_an_owner_below_the_pane_ties_thread_and_pane() -> None:
-    found = kinship(fleet(begun(), panes(), tui(), held(110, 11)))
+    found = link_fleet(fleet(begun(), panes(), tui(), held(110, 11)))
     assert found.panes[T].key == PANE
     assert "pid 11" in found.panes[T].by
     assert "writer lock" in found.owners[T].by
@@ -50,14 +52,14 @@ def test_an_owner_below_the_pane_ties_thread_and_pane() -> None:
 def test_an_open_rollout_makes_an_owner() -> None:
     seen = e.FileSeen(thread=T, at=100, path=FILE, size=1, modified=100)
     holder = process(50, started=90.0, agent="codex", rollouts=(FILE,))
-    found = kinship(fleet(begun(), seen, holder, looked(110)))
+    found = link_fleet(fleet(begun(), seen, holder, polled(110)))
     assert (found.owners[T].pid, "open" in found.owners[T].by) == (50, True)
 
 
 def test_a_daemon_below_one_pane_does_not_own_that_pane() -> None:
     """0.169: the daemon is a child of the TUI that started it, and serves the others too."""
     story = (begun(), panes(), tui(), process(50, 11, started=96.0, agent=None, argv=DAEMON), held(110, 50))
-    found = kinship(fleet(*story))
+    found = link_fleet(fleet(*story))
     assert "only Codex" in found.panes[T].by
 
 
@@ -69,7 +71,7 @@ def test_two_tuis_in_one_directory_are_told_apart_by_the_prompt() -> None:
         tui(21, 20),
         e.PaneDrawn(at=110, key=other, screen=("› fix the tests", "", "• Working (3s • esc to interrupt)")),
     ]
-    found = kinship(fleet(begun(), panes(), tui(), second, held(110)))
+    found = link_fleet(fleet(begun(), panes(), tui(), second, held(110)))
     assert (found.panes[T].key, found.panes[T].by) == (other, "the pane shows its prompt")
 
 
@@ -79,16 +81,16 @@ def test_two_tuis_that_show_nothing_are_not_guessed_apart() -> None:
         process(20, started=80.0),
         tui(21, 20),
     ]
-    assert T not in kinship(fleet(begun(), panes(), tui(), second, held(110))).panes
+    assert T not in link_fleet(fleet(begun(), panes(), tui(), second, held(110))).panes
 
 
 def test_a_resumed_thread_is_named_by_the_arguments() -> None:
     story = (begun(at=50.0), panes(), tui(argv=("codex", "resume", T)), held(110))
-    assert "started with its id" in kinship(fleet(*story)).panes[T].by
+    assert "started with its id" in link_fleet(fleet(*story)).panes[T].by
 
 
 def test_an_older_thread_of_the_directory_is_not_the_panes() -> None:
-    assert T not in kinship(fleet(begun(at=50.0), done(at=55.0), panes(), tui(), looked(110))).panes
+    assert T not in link_fleet(fleet(begun(at=50.0), done(at=55.0), panes(), tui(), polled(110))).panes
 
 
 def test_commands_are_those_that_carry_the_id() -> None:
@@ -96,26 +98,43 @@ def test_commands_are_those_that_carry_the_id() -> None:
     inside = process(70, 50, started=105.0, env=env)
     helper = process(71, 50, started=105.0, env=env, argv=("/x/codex-linux-sandbox", "--", "sh"))
     server = process(72, 50, started=105.0, env={})
-    found = kinship(fleet(begun(), process(50, started=90.0, agent="codex"), inside, helper, server, looked(110)))
+    found = link_fleet(
+        fleet(begun(), process(50, started=90.0, agent="codex"), inside, helper, server, polled(110))
+    )
     assert [p.pid for p in found.commands[T]] == [70]
 
 
 def test_a_pane_of_a_tmux_server_that_a_command_started_is_no_command() -> None:
     env = {"CODEX_THREAD_ID": T}
-    multiplexer = e.ProcessSeen(at=105, process=e.Process(e.ProcessKey(60, 105.0), 1, "tmux: server", argv=("tmux", "new", "-d"), env=env))
-    assert T not in kinship(fleet(begun(), multiplexer, process(61, 60, started=106.0, env=env), looked(110))).commands
+    multiplexer = e.ProcessSeen(
+        at=105,
+        process=e.Process(e.ProcessKey(60, 105.0), 1, "tmux: server", argv=("tmux", "new", "-d"), env=env),
+    )
+    assert (
+        T
+        not in link_fleet(
+            fleet(begun(), multiplexer, process(61, 60, started=106.0, env=env), polled(110))
+        ).commands
+    )
 
 
 def test_what_a_nested_codex_inherited_is_no_command_of_the_outer_one() -> None:
     env = {"CODEX_THREAD_ID": T}
     nested = process(60, 50, started=105.0, env=env, agent="codex")
     server = process(61, 60, started=106.0, env=env)
-    assert T not in kinship(fleet(begun(), process(50, started=90.0, agent="codex"), nested, server, looked(110))).commands
+    assert (
+        T
+        not in link_fleet(
+            fleet(begun(), process(50, started=90.0, agent="codex"), nested, server, polled(110))
+        ).commands
+    )
 
 
 def test_a_reused_pid_is_no_parent() -> None:
     late = process(10, started=500.0)
-    assert kinship(fleet(pane(), late, process(11, 10, started=85.0, agent="codex"), looked(510))).below == {PANE: (late.process,)}  # type: ignore[attr-defined]
+    assert link_fleet(
+        fleet(pane(), late, process(11, 10, started=85.0, agent="codex"), polled(510))
+    ).below == {PANE: (late.process,)}  # type: ignore[attr-defined]
 
 
 def test_children_stand_below_their_parent_and_what_they_need_shows_there() -> None:
@@ -129,12 +148,12 @@ def test_children_stand_below_their_parent_and_what_they_need_shows_there() -> N
 
 
 def test_threads_that_name_each_other_as_parents_are_all_shown() -> None:
-    rows = told(begun(parent=CHILD), begun(CHILD, parent=T), looked(110)).workers
+    rows = told(begun(parent=CHILD), begun(CHILD, parent=T), polled(110)).workers
     assert {w.id for w in rows} == {T, CHILD}
 
 
 def test_helper_threads_are_not_shown() -> None:
-    assert told(begun(helper=True), looked(110)).workers == ()
+    assert told(begun(helper=True), polled(110)).workers == ()
 
 
 def test_the_pane_of_a_thread_is_not_shown_twice() -> None:
@@ -148,7 +167,7 @@ def test_the_pane_of_a_thread_is_not_shown_twice() -> None:
 # ---------------------------------------------------------------- tmux servers inside of sandboxes
 
 
-def boxed(*ns_pids: int) -> Kernel:
+def sandboxed(*ns_pids: int) -> Kernel:
     return Kernel(seccomp=2, net=1, mnt=2, pid=2, user=2, ns_pids=ns_pids)
 
 
@@ -156,15 +175,15 @@ def test_panes_of_a_server_inside_are_mapped_over_their_inner_numbers() -> None:
     story = fleet(
         e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "0:x", 8, "node", server_pid=5)),
         process(8, 2, name="kworker"),
-        process(40, name="tmux: server", kernel=boxed(40, 5)),
-        process(41, 40, name="bash", kernel=boxed(41, 8)),
-        process(42, 41, name="node", agent="codex", kernel=boxed(42, 12)),
-        process(43, 40, name="bash", kernel=boxed(43, 9)),
-        looked(110),
+        process(40, name="tmux: server", kernel=sandboxed(40, 5)),
+        process(41, 40, name="bash", kernel=sandboxed(41, 8)),
+        process(42, 41, name="node", agent="codex", kernel=sandboxed(42, 12)),
+        process(43, 40, name="bash", kernel=sandboxed(43, 9)),
+        polled(110),
     )
     tree = Tree(story.processes.values(), story.panes)
-    assert [p.pid for p in kinship(story).below[PANE]] == [41, 42]
-    assert story.tenants[PANE].key.pid == 42
+    assert [p.pid for p in link_fleet(story).below[PANE]] == [41, 42]
+    assert story.occupants[PANE].key.pid == 42
     server = tree.server(PANE)
     assert server is not None
     assert (server.pid, server.kernel and server.kernel.apart_from(HOST)) == (40, ("user", "pid", "mnt"))
@@ -173,33 +192,47 @@ def test_panes_of_a_server_inside_are_mapped_over_their_inner_numbers() -> None:
 def test_two_servers_of_the_same_inner_number_are_told_apart_by_their_sockets() -> None:
     keys = {40: PaneKey("-L one", "%0"), 50: PaneKey("/tmp/x/two", "%0"), 60: PaneKey("default", "%0")}
     sockets = {40: "/tmp/tmux-0/one", 50: "/tmp/x/two", 60: "/tmp/tmux-0/default"}
-    panes = [e.PaneSeen(at=90.0, pane=Pane(key, "work", "0:x", 8, "node", server_pid=5)) for key in keys.values()]
-    servers = [process(pid, name="tmux: server", kernel=boxed(pid, 5)) for pid in keys]
-    shells = [process(pid + 1, pid, name="sh", kernel=boxed(pid + 1, 8), env={"TMUX": f"{sockets[pid]},5,0"}) for pid in keys]
-    story = fleet(panes, servers, shells, looked(110))
+    panes = [
+        e.PaneSeen(at=90.0, pane=Pane(key, "work", "0:x", 8, "node", server_pid=5)) for key in keys.values()
+    ]
+    servers = [process(pid, name="tmux: server", kernel=sandboxed(pid, 5)) for pid in keys]
+    shells = [
+        process(pid + 1, pid, name="sh", kernel=sandboxed(pid + 1, 8), env={"TMUX": f"{sockets[pid]},5,0"})
+        for pid in keys
+    ]
+    story = fleet(panes, servers, shells, polled(110))
     tree = Tree(story.processes.values(), story.panes)
-    assert {pid: server.pid for pid, key in keys.items() if (server := tree.server(key))} == {40: 40, 50: 50, 60: 60}
-    assert {key: [p.pid for p in below] for key, below in kinship(story).below.items()} == {keys[pid]: [pid + 1] for pid in keys}
+    assert {pid: server.pid for pid, key in keys.items() if (server := tree.server(key))} == {
+        40: 40,
+        50: 50,
+        60: 60,
+    }
+    assert {key: [p.pid for p in below] for key, below in link_fleet(story).below.items()} == {
+        keys[pid]: [pid + 1] for pid in keys
+    }
 
 
 def test_a_pane_whose_server_is_inside_and_not_seen_is_nobodys() -> None:
     story = fleet(
         e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "0:x", 8, "node", server_pid=5)),
-        process(40, name="tmux: server", kernel=boxed(40, 5)),
+        process(40, name="tmux: server", kernel=sandboxed(40, 5)),
         process(8, 2, name="kworker"),
-        looked(110),
+        polled(110),
     )
-    assert kinship(story).below == {}
+    assert link_fleet(story).below == {}
 
 
 def test_mounts_and_state_paths_go_with_the_processes() -> None:
     path = PathAccess(
-        "/home/dev/.local/share/opencode", "sessions", Access("read-only-mount", Mount(1, 0, "/", read_only=True)), needed=True
+        "/home/dev/.local/share/opencode",
+        "sessions",
+        Access("read-only-mount", Mount(1, 0, "/", read_only=True)),
+        needed=True,
     )
     key = ProcessKey(41, 90.0)
     seen = [
         e.MountsSeen(at=90.0, namespace=2, mounts=(Mount(1, 0, "/"),)),
-        process(41, kernel=BOXED, agent="opencode"),
+        process(41, kernel=SANDBOXED, agent="opencode"),
         e.StatePathsSeen(at=91.0, key=key, paths=(path,)),
         e.ProcessesCounted(at=91.0),
     ]
@@ -213,18 +246,26 @@ def test_mounts_and_state_paths_go_with_the_processes() -> None:
 
 def test_a_thread_keeps_the_pane_that_its_codex_has_left() -> None:
     """As after `codex exec`: one row, not one for the thread and one for the pane."""
-    gone = [e.ProcessGone(at=120, key=ProcessKey(11, 95.0)), *looked(121), *looked(122)]
+    gone = [e.ProcessGone(at=120, key=ProcessKey(11, 95.0)), *polled(121), *polled(122)]
     story = (begun(), panes(), tui(), held(110, 11), done(), gone)
-    found = kinship(fleet(*story))
+    found = link_fleet(fleet(*story))
     assert (found.panes[T].key, found.panes[T].by) == (PANE, "its Codex ran in the pane, and has left it")
     assert [w.id for w in told(*story).workers] == [T]
     assert worker(*story).state is State.COMPLETED
-    another = (*story, tui(12, started=125.0), *looked(126))
+    another = (*story, tui(12, started=125.0), *polled(126))
     assert {w.id for w in told(*another).workers} == {T, str(PANE)}
 
 
 def test_what_an_exec_leaves_in_its_pane_is_not_another_worker() -> None:
     exec_ = process(11, 10, started=95.0, agent="codex", cwd=CWD, argv=("codex", "exec", "go"), once=True)
-    story = (begun(), panes(), exec_, held(110, 11), e.ProcessGone(at=120, key=ProcessKey(11, 95.0)), looked(120), done(at=121))
+    story = (
+        begun(),
+        panes(),
+        exec_,
+        held(110, 11),
+        e.ProcessGone(at=120, key=ProcessKey(11, 95.0)),
+        polled(120),
+        done(at=121),
+    )
     (shown,) = told(*story).workers
     assert (shown.kind, shown.state, shown.pane is not None) == ("codex-thread", State.COMPLETED, True)

@@ -56,7 +56,10 @@ def test_vital_signs_under_a_hostile_name(start: Start, tmp_path: Path) -> None:
 
 
 def test_what_the_kernel_enforces(start: Start) -> None:
-    free, bound = start(*python("pass")).pid, start(*python("import ctypes; ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)")).pid
+    free, bound = (
+        start(*python("pass")).pid,
+        start(*python("import ctypes; ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)")).pid,
+    )
     got, held = linux.kernel(free), linux.kernel(bound)
     assert got is not None
     assert held is not None
@@ -91,14 +94,24 @@ def test_what_is_kept_of_an_environment(start: Start) -> None:
     }
     assert linux.environment(pid) == expected
     assert portable.environment(pid) == expected
-    assert kept([("HOME", "/home/dev"), ("TMUX", "/tmp/tmux-0/default,1,0"), ("HOMEBREW", "x")]).keys() == {"HOME", "TMUX"}
+    assert kept([("HOME", "/home/dev"), ("TMUX", "/tmp/tmux-0/default,1,0"), ("HOMEBREW", "x")]).keys() == {
+        "HOME",
+        "TMUX",
+    }
 
 
 def test_open_files_also_deleted_ones(start: Start, tmp_path: Path) -> None:
     (tmp_path / "kept.jsonl").touch()
-    pid = start(*python(f"a = open({str(tmp_path / 'kept.jsonl')!r}); b = open({str(tmp_path / 'gone.jsonl')!r}, 'w')")).pid
+    pid = start(
+        *python(
+            f"a = open({str(tmp_path / 'kept.jsonl')!r}); b = open({str(tmp_path / 'gone.jsonl')!r}, 'w')"
+        )
+    ).pid
     (tmp_path / "gone.jsonl").unlink()
-    assert {Path(path).name for path in linux.open_files(pid) if path.startswith(str(tmp_path))} == {"kept.jsonl", "gone.jsonl"}
+    assert {Path(path).name for path in linux.open_files(pid) if path.startswith(str(tmp_path))} == {
+        "kept.jsonl",
+        "gone.jsonl",
+    }
     assert str(tmp_path / "kept.jsonl") in portable.open_files(pid)
 
 
@@ -109,7 +122,9 @@ def test_a_process_that_is_gone_has_nothing(start: Start) -> None:
     for system in (linux, portable):
         assert system.stat(process.pid) is None
         assert (system.argv(process.pid), system.open_files(process.pid)) == ([], [])
-        assert [ask(process.pid) for ask in (system.environment, system.exe, system.cwd, system.kernel)] == [None] * 4
+        assert [ask(process.pid) for ask in (system.environment, system.exe, system.cwd, system.kernel)] == [
+            None
+        ] * 4
 
 
 def test_zombies(start: Start) -> None:
@@ -150,9 +165,9 @@ def test_arguments_are_clean_capped_and_keep_no_secret() -> None:
         *("aider", "--openai-api-key", "…", "--api-key=…", "--max-tokens", "5"),
         *("--dangerously-bypass-approvals-and-sandbox", "hi there"),
     )
-    assert arguments(["bash", "-c", "X_TOKEN=t curl -H 'Authorization: Bearer b' http://u:p@h/; monkey=1"]) == (
-        *("bash", "-c", "X_TOKEN=… curl -H 'Authorization: Bearer …' http://u:…@h/; monkey=1"),
-    )
+    assert arguments(
+        ["bash", "-c", "X_TOKEN=t curl -H 'Authorization: Bearer b' http://u:p@h/; monkey=1"]
+    ) == (*("bash", "-c", "X_TOKEN=… curl -H 'Authorization: Bearer …' http://u:…@h/; monkey=1"),)
     long = arguments(["x" * 100_000] * 5_000)
     assert (len(long), len(long[0])) == (1_000, 16_000)
 

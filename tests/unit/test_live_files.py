@@ -20,7 +20,9 @@ from agentdash.engine.hub import Hub
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot
 
-(RECORDING,) = (Path(__file__).parents[1] / "data" / "recordings" / "0.169.0" / "killed-mid-command").glob("*.jsonl")
+(RECORDING,) = (Path(__file__).parents[1] / "data" / "recordings" / "0.169.0" / "killed-mid-command").glob(
+    "*.jsonl"
+)
 THREAD = RECORDING.stem[-36:]
 
 
@@ -58,7 +60,12 @@ async def watched(home: Path) -> AsyncIterator[Callable[[Callable[[Snapshot], bo
 
 def says(text: str) -> bytes:
     payload = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
-    line = {"timestamp": "2026-11-20T20:00:30.000Z", "ordinal": 99, "type": "response_item", "payload": payload}
+    line = {
+        "timestamp": "2026-11-20T20:00:30.000Z",
+        "ordinal": 99,
+        "type": "response_item",
+        "payload": payload,
+    }
     return json.dumps(line).encode() + b"\n"
 
 
@@ -78,7 +85,9 @@ async def test_a_life_of_a_session(home: Path) -> None:
             file.write(says("first")[40:])
         await until(said("first"))
         whole = path.read_bytes()
-        path.write_bytes(whole[: whole.index(b"\n", 3000) + 1])  # shrinks: what is not there any more is not known any more
+        path.write_bytes(
+            whole[: whole.index(b"\n", 3000) + 1]
+        )  # shrinks: what is not there any more is not known any more
         await until(lambda s: bool(s.workers) and not said("first")(s))
         replacement = path.with_suffix(".tmp")
         replacement.write_bytes(whole + says("second"))
@@ -104,12 +113,16 @@ async def test_an_unreadable_session_is_unreachable(home: Path) -> None:
     async with watched(home) as until:
         shown = await until(lambda s: bool(s.workers))
         assert (shown.workers[0].id, shown.workers[0].state) == (THREAD, State.UNREACHABLE)
-        assert "cannot be read" in shown.workers[0].judged.why
+        assert "cannot be read" in shown.workers[0].assessment.why
 
 
 async def test_damage_is_counted_and_shown(home: Path) -> None:
     path = day(home) / RECORDING.name
-    path.write_bytes(RECORDING.read_bytes() + b'{"torn\n' + b'{"timestamp":"2026-11-20T20:00:30Z","type":"brand_new","payload":{}}\n')
+    path.write_bytes(
+        RECORDING.read_bytes()
+        + b'{"torn\n'
+        + b'{"timestamp":"2026-11-20T20:00:30Z","type":"brand_new","payload":{}}\n'
+    )
     async with watched(home) as until:
         shown = await until(lambda s: bool(s.workers) and len(s.workers[0].notes) == 2)
         assert shown.workers[0].notes == ("1 × malformed skipped", "1 × unknown brand_new skipped")
@@ -127,10 +140,18 @@ async def test_a_big_session_is_skimmed_first_and_then_read_whole(home: Path) ->
 
 async def test_what_was_open_before_a_gap_is_not_open_behind_it(home: Path) -> None:
     """The recording ends in an open call; the turn that follows it in a big file is another one."""
-    started, ended = ({"type": f"task_{what}", "turn_id": "t2", "last_agent_message": "done"} for what in ("started", "complete"))
-    lines = [json.dumps({"timestamp": "2026-11-20T20:00:31Z", "type": "event_msg", "payload": p}).encode() for p in (started, ended)]
+    started, ended = (
+        {"type": f"task_{what}", "turn_id": "t2", "last_agent_message": "done"}
+        for what in ("started", "complete")
+    )
+    lines = [
+        json.dumps({"timestamp": "2026-11-20T20:00:31Z", "type": "event_msg", "payload": p}).encode()
+        for p in (started, ended)
+    ]
     filler = b"".join(says("x" * 400) for _ in range(1_000))
-    (day(home) / RECORDING.name).write_bytes(RECORDING.read_bytes() + lines[0] + b"\n" + filler + lines[1] + b"\n")
+    (day(home) / RECORDING.name).write_bytes(
+        RECORDING.read_bytes() + lines[0] + b"\n" + filler + lines[1] + b"\n"
+    )
     clock = SystemClock()
     (worker,) = (await Hub(live_sources(Config(codex_home=home, tmux=False), clock), clock).once()).workers
     assert worker.notes == ("only head and tail of 1 MB read",)
@@ -139,7 +160,9 @@ async def test_what_was_open_before_a_gap_is_not_open_behind_it(home: Path) -> N
 
 async def test_names_are_followed(home: Path) -> None:
     shutil.copy(RECORDING, day(home))
-    (home / "session_index.jsonl").write_text(json.dumps({"id": THREAD, "thread_name": "nightly build"}) + "\n")
+    (home / "session_index.jsonl").write_text(
+        json.dumps({"id": THREAD, "thread_name": "nightly build"}) + "\n"
+    )
     async with watched(home) as until:
         shown = await until(lambda s: bool(s.workers) and s.workers[0].name == "nightly build")
         assert shown.workers[0].state in (State.EXITED, State.RUNNING)

@@ -42,10 +42,17 @@ def test_a_system_without_the_library() -> None:
 
 def test_what_it_says_is_a_kernel_fact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(macos, "_system", lambda: Library(p10=1, p11=0))
-    assert (portable.kernel(10), portable.kernel(11), portable.kernel(12)) == (Kernel(sandboxed=True), Kernel(sandboxed=False), None)
+    assert (portable.kernel(10), portable.kernel(11), portable.kernel(12)) == (
+        Kernel(sandboxed=True),
+        Kernel(sandboxed=False),
+        None,
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="of Linux")
 def test_nothing_of_macos_is_imported_on_linux() -> None:
     code = "import sys, agentdash.collect.live; print({'agentdash.collect.processes.macos', 'agentdash.collect.processes.portable'} & sys.modules.keys())"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "set()\n"
+    )

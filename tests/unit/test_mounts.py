@@ -49,9 +49,16 @@ def test_codexs_workspace_as_mounted(path: str, allowed: bool, point: str) -> No
 def test_what_is_masked_and_what_is_only_read_only() -> None:
     mounts = table("codex-0.169.0-workspace-write")
     masks = {
-        path: mount.mask for path in ("/home/dev/ws/.codex", "/home/dev/ws/.git", "/tmp/codex-daemon-0", "/") if (mount := mounts.of(path))
+        path: mount.mask
+        for path in ("/home/dev/ws/.codex", "/home/dev/ws/.git", "/tmp/codex-daemon-0", "/")
+        if (mount := mounts.of(path))
     }
-    assert masks == {"/home/dev/ws/.codex": True, "/home/dev/ws/.git": False, "/tmp/codex-daemon-0": True, "/": False}
+    assert masks == {
+        "/home/dev/ws/.codex": True,
+        "/home/dev/ws/.git": False,
+        "/tmp/codex-daemon-0": True,
+        "/": False,
+    }
 
 
 def test_read_only_means_no_workspace_either() -> None:
@@ -79,7 +86,9 @@ def test_later_mounts_hide_earlier_ones() -> None:
     assert MountTable((root, below, over)).of("/a/b/c") == over  # /a/b lies on what is hidden now
     on_top = Mount(4, 2, "/a/b")
     assert MountTable((root, below, on_top)).of("/a/b") == on_top
-    assert MountTable((root, Mount(5, 1, "/"))).of("/x") == root  # who has this root never crosses to what is stacked on it
+    assert (
+        MountTable((root, Mount(5, 1, "/"))).of("/x") == root
+    )  # who has this root never crosses to what is stacked on it
 
 
 def test_a_chroot_has_no_root_mount() -> None:
@@ -100,7 +109,9 @@ def test_the_walk_agrees_with_mounting_one_after_the_other(made: list[tuple[str,
     for ident, (place, read_only) in enumerate(made, start=2):
         parent = _deepest(picture, place) or mounts[0]
         mounts.append(mount := Mount(ident, parent.id, place, read_only))
-        picture = {p: m for p, m in picture.items() if p != place and not p.startswith(place + "/")} | {place: mount}
+        picture = {p: m for p, m in picture.items() if p != place and not p.startswith(place + "/")} | {
+            place: mount
+        }
     assert MountTable(mounts).of(path) == (_deepest(picture, path) or mounts[0])
 
 
@@ -126,8 +137,20 @@ OTHERS = Credentials(1000, 1000, frozenset((50,)), 0, (range(1000, 1001),), (ran
         (0o606, 0, 50, OTHERS, False),
         (0o602, 0, 0, OTHERS, True),
         (0o644, 0, 0, OTHERS, False),
-        (0o444, 1000, 1000, Credentials(1000, 1000, frozenset(), 2, (range(1000, 1001),), (range(1000, 1001),)), True),
-        (0o444, 0, 1000, Credentials(1000, 1000, frozenset(), 2, (range(1000, 1001),), (range(1000, 1001),)), False),  # root in a sandbox
+        (
+            0o444,
+            1000,
+            1000,
+            Credentials(1000, 1000, frozenset(), 2, (range(1000, 1001),), (range(1000, 1001),)),
+            True,
+        ),
+        (
+            0o444,
+            0,
+            1000,
+            Credentials(1000, 1000, frozenset(), 2, (range(1000, 1001),), (range(1000, 1001),)),
+            False,
+        ),  # root in a sandbox
     ],
 )
 def test_modes(mode: int, uid: int, gid: int, who: Credentials, allowed: bool) -> None:

@@ -20,9 +20,9 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
-from agentdash.engine.latest import Latest
-from agentdash.engine.snapshot import picture
-from agentdash.model.events import CallEnded, Said, TokensCounted, encode
+from agentdash.engine.latest import LatestValue
+from agentdash.engine.snapshot import build_snapshot
+from agentdash.model.events import CallEnded, MessageLogged, TokensCounted, encode
 from agentdash.model.fleet import Fleet
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.clock import VirtualClock
@@ -33,7 +33,7 @@ from agentdash.replay.line_reader import Lines
 from agentdash.replay.markers import Mark
 from agentdash.replay.player import Player
 from agentdash.replay.skim import last_time, skim
-from agentdash.replay.streams import Strand, family_tape
+from agentdash.replay.streams import FileStream, family_stream
 from agentdash.replay.time_input import moment
 from screenshots.make import Diary
 from tests.bench.home import make_home
@@ -50,14 +50,14 @@ def family_of(folder: Path):
 
 def index_of(family, apart=-1.0) -> Index:
     """An index with a checkpoint at every beat, or so many seconds apart."""
-    index = Index(lambda: family_tape(family), 1, 2.0, lambda _: False)
+    index = Index(lambda: family_stream(family), 1, 2.0, lambda _: False)
     index._apart = apart
     index.read()
     return index
 
 
 def workers(cursor: Cursor):
-    return picture(cursor.fleet, cursor.at).workers
+    return build_snapshot(cursor.fleet, cursor.at).workers
 
 
 @pytest.mark.parametrize("folder", EVERYTHING, ids=lambda p: f"{p.parent.name}/{p.name}")
@@ -66,7 +66,7 @@ def workers(cursor: Cursor):
 def test_stepping_and_seeking_meet(folder: Path, data: st.DataObject) -> None:
     family = family_of(folder)
     index = index_of(family)
-    stepped, seen = Cursor(family_tape(family)), []
+    stepped, seen = Cursor(family_stream(family)), []
     while stepped.advance():
         seen.append((stepped.at, workers(stepped)))
     assert len(seen) == len(index.times)
@@ -83,12 +83,15 @@ def closed(family) -> Snapshot:
     player = Player(family, VirtualClock(0))
     player.index.read()
     player.seek(1)
-    return picture(player._cursor.fleet, player._cursor.at)
+    return build_snapshot(player._cursor.fleet, player._cursor.at)
 
 
 def by_id(snapshot: Snapshot) -> dict[str, Worker]:
     """All workers. Siblings come in the order in which their files were read."""
-    return {w.id: replace(w, children=tuple(sorted(w.children)), below=tuple(sorted(w.below))) for w in snapshot.workers}
+    return {
+        w.id: replace(w, children=tuple(sorted(w.children)), below=tuple(sorted(w.below)))
+        for w in snapshot.workers
+    }
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios())
@@ -96,7 +99,9 @@ async def test_the_end_is_what_status_says(version: str, scenario: str, tmp_path
     day = tmp_path / "sessions" / "2026" / "11" / "20"
     shutil.copytree(RECORDINGS / version / scenario, day)
     clock = SystemClock()
-    status = await Hub(live_sources(Config(codex_home=tmp_path, tmux=False, sessions=None), clock), clock).once()
+    status = await Hub(
+        live_sources(Config(codex_home=tmp_path, tmux=False, sessions=None), clock), clock
+    ).once()
     end = closed(find_family(CodexHome(tmp_path), str(min(day.iterdir()))))
     assert by_id(end) == by_id(status)
 
@@ -108,10 +113,14 @@ async def test_compressed_and_archived_as_well(scenario: str, tmp_path: Path) ->
     for path in (RECORDINGS / "0.169.0" / scenario).iterdir():
         (archive / f"{path.name}.zst").write_bytes(zstandard.compress(path.read_bytes()))
     (tmp_path / "session_index.jsonl").write_text(
-        "".join(f'{{"id":"{thread_id(p)}","thread_name":"named {n}"}}\n' for n, p in enumerate(archive.iterdir()))
+        "".join(
+            f'{{"id":"{thread_id(p)}","thread_name":"named {n}"}}\n' for n, p in enumerate(archive.iterdir())
+        )
     )
     clock = SystemClock()
-    status = await Hub(live_sources(Config(codex_home=tmp_path, tmux=False, sessions=None), clock), clock).once()
+    status = await Hub(
+        live_sources(Config(codex_home=tmp_path, tmux=False, sessions=None), clock), clock
+    ).once()
     end = closed(find_family(CodexHome(tmp_path), thread_id(min(archive.iterdir())) or ""))
     assert by_id(end) == by_id(status)
     assert end.workers[0].name.startswith("named")
@@ -120,7 +129,7 @@ async def test_compressed_and_archived_as_well(scenario: str, tmp_path: Path) ->
 @pytest.mark.parametrize(("version", "scenario"), scenarios())
 def test_nobody_is_called_gone_before_the_end(version: str, scenario: str) -> None:
     """Also of a session that was killed: then nobody could know it yet."""
-    cursor = Cursor(family_tape(family_of(RECORDINGS / version / scenario)))
+    cursor = Cursor(family_stream(family_of(RECORDINGS / version / scenario)))
     while cursor.advance():
         assert all(worker.state != "exited" for worker in workers(cursor))
 
@@ -128,18 +137,20 @@ def test_nobody_is_called_gone_before_the_end(version: str, scenario: str) -> No
 @pytest.mark.parametrize(("version", "scenario"), scenarios("spawn-leaked-flags"))
 def test_a_mismatch_shows_when_the_flags_are_printed_and_not_before(version: str, scenario: str) -> None:
     """Case 1: parent and children, all full access, and inherited flags."""
-    cursor = Cursor(family_tape(family_of(RECORDINGS / version / scenario)))
+    cursor = Cursor(family_stream(family_of(RECORDINGS / version / scenario)))
     printed: set[str] = set()
     while beat := cursor.advance():
         for event in beat.events:
-            if isinstance(event, CallEnded) and "CODEX_SANDBOX=seatbelt" in event.output.replace("sandbox=", "CODEX_SANDBOX="):
+            if isinstance(event, CallEnded) and "CODEX_SANDBOX=seatbelt" in event.output.replace(
+                "sandbox=", "CODEX_SANDBOX="
+            ):
                 printed.add(event.thread)
         assert {worker.id for worker in workers(cursor) if worker.mismatch} == printed
     assert len(printed) >= 2
 
 
 def test_children_are_not_there_before_they_are_spawned() -> None:
-    cursor = Cursor(family_tape(family_of(RECORDINGS / "0.114.0" / "spawn")))
+    cursor = Cursor(family_stream(family_of(RECORDINGS / "0.114.0" / "spawn")))
     depths = []
     while cursor.advance():
         depths.append(tuple(worker.depth for worker in workers(cursor)))
@@ -183,7 +194,9 @@ def player_of(folder: Path, **more) -> tuple[Player, VirtualClock]:
 async def test_it_plays_to_the_end_and_begins_again() -> None:
     player, clock = player_of(RECORDINGS / "0.114.0" / "spawn", speed=64.0)
     async with Watched(player, clock) as watched:
-        end = await watched.until(lambda s: len(s.workers) == 3 and all(w.state == "completed" for w in s.workers))
+        end = await watched.until(
+            lambda s: len(s.workers) == 3 and all(w.state == "completed" for w in s.workers)
+        )
         await watched.till(lambda: not player.playing)
         assert player.share == 1
         assert clock.now() > player.end
@@ -199,7 +212,9 @@ async def test_at_the_highest_speed_every_step_is_told(monkeypatch: pytest.Monke
     player, _ = player_of(RECORDINGS / "0.114.0" / "spawn", speed=inf)
     player.index.read()
     told: list[float] = []
-    running = asyncio.create_task(player.run(lambda events: told.extend(e.at for e in events), Latest(Fleet())))
+    running = asyncio.create_task(
+        player.run(lambda events: told.extend(e.at for e in events), LatestValue(Fleet()))
+    )
     async with asyncio.timeout(20):
         while player.playing:  # noqa: ASYNC110 - it is asked rather than told
             await asyncio.sleep(0)
@@ -212,12 +227,14 @@ async def test_at_the_highest_speed_every_step_is_told(monkeypatch: pytest.Monke
 async def test_pauses_are_cut_short(tmp_path: Path) -> None:
     """An hour between two commands, one beat a second in between: with no pause at all it takes no time."""
     first, hour = 1_700_000_000.0, 3600
-    events = [Said(at=first, thread="t", who="user", text="go", line=1)]
+    events = [MessageLogged(at=first, thread="t", who="user", text="go", line=1)]
     events += [TokensCounted(at=first + n, thread="t", total=n, line=2) for n in range(1, hour, 60)]
-    events += [Said(at=first + hour, thread="t", who="agent", text="done", line=3)]
+    events += [MessageLogged(at=first + hour, thread="t", who="agent", text="done", line=3)]
     (tmp_path / "diary.jsonl").write_bytes(b"".join(encode(event) + b"\n" for event in events))
     clock = VirtualClock(0)
-    player = Player(Family("", ()), clock, gap=0.0, more=lambda: [Strand(tmp_path / "diary.jsonl", Diary())])
+    player = Player(
+        Family("", ()), clock, gap=0.0, more=lambda: [FileStream(tmp_path / "diary.jsonl", Diary())]
+    )
     player.index.read()
     async with Watched(player, clock) as watched:
         await watched.until(lambda s: s.workers and s.workers[0].line == "done")
@@ -270,7 +287,7 @@ async def test_a_finding_is_gone_to_as_soon_as_it_is_found() -> None:
         assert not player.playing
         player.find_finding(4)
         await watched.till(lambda: bool(player.notice))
-        assert snapshot.workers == picture(player._cursor.fleet, 0).workers
+        assert snapshot.workers == build_snapshot(player._cursor.fleet, 0).workers
 
 
 # ---------------------------------------------------------------- big files
@@ -289,7 +306,7 @@ def test_what_has_not_been_read_is_skimmed_and_becomes_exact(big: Path) -> None:
     assert not player.exact
     assert player.share == pytest.approx(0.8, abs=0.02)
     assert player._cursor.tape.offset < big.stat().st_size
-    skimmed = picture(player._cursor.fleet, 0).workers[0]
+    skimmed = build_snapshot(player._cursor.fleet, 0).workers[0]
     assert skimmed.notes[0].startswith("only head and tail")
     assert not player.find(Mark.TURN, 1)
     assert player.find(Mark.STEP, 1)
@@ -297,7 +314,7 @@ def test_what_has_not_been_read_is_skimmed_and_becomes_exact(big: Path) -> None:
     player.index.read()
     player._look_up()
     assert player.exact
-    exact = picture(player._cursor.fleet, 0).workers[0]
+    exact = build_snapshot(player._cursor.fleet, 0).workers[0]
     assert player._cursor.at == at
     assert exact.notes == ()
     assert [call.text for call in exact.calls[:5]] == [call.text for call in skimmed.calls[:5]]
@@ -307,7 +324,7 @@ def test_times_are_found_without_reading(big: Path) -> None:
     index = index_of(find_family(NO_HOME, str(big)), apart=0.001)
     assert index.times[-1] <= last_time(big) <= index.times[-1] + 1
     for number in (1, len(index.times) // 3, len(index.times) - 5):
-        cursor = skim(family_tape(find_family(NO_HOME, str(big))), index.times[number])
+        cursor = skim(family_stream(find_family(NO_HOME, str(big))), index.times[number])
         assert cursor.at == index.times[number]
 
 
@@ -315,7 +332,7 @@ def test_checkpoints_are_bounded(big: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("agentdash.replay.index._MOST", 10)
     index = index_of(find_family(NO_HOME, str(big)), apart=0.001)
     assert 5 <= len(index._checkpoints) <= 11
-    cursor, walked = index.cursor(700), Cursor(family_tape(find_family(NO_HOME, str(big))))
+    cursor, walked = index.cursor(700), Cursor(family_stream(find_family(NO_HOME, str(big))))
     while walked.number < 700:
         walked.advance()
     assert workers(cursor) == workers(walked)
@@ -324,9 +341,15 @@ def test_checkpoints_are_bounded(big: Path, monkeypatch: pytest.MonkeyPatch) -> 
 # ---------------------------------------------------------------- lines, strands, families
 
 
-@given(st.lists(st.binary(max_size=40).map(lambda b: b.replace(b"\n", b"")), max_size=30), st.integers(1, 50), st.booleans())
+@given(
+    st.lists(st.binary(max_size=40).map(lambda b: b.replace(b"\n", b"")), max_size=30),
+    st.integers(1, 50),
+    st.booleans(),
+)
 @settings(max_examples=60, deadline=None)
-def test_lines_from_anywhere(tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], block: int, packed: bool) -> None:
+def test_lines_from_anywhere(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], block: int, packed: bool
+) -> None:
     text = b"".join(line + b"\n" for line in lines)
     path = tmp_path_factory.mktemp("lines") / ("x.zst" if packed else "x")
     path.write_bytes(zstandard.compress(text) if packed else text + b"not yet")
@@ -396,5 +419,7 @@ def test_targets_that_mean_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_moments(text: str, at: str | None) -> None:
-    begin, end = (datetime.fromisoformat(t).timestamp() for t in ("2026-03-11T20:00:00", "2026-03-12T02:00:00"))
+    begin, end = (
+        datetime.fromisoformat(t).timestamp() for t in ("2026-03-11T20:00:00", "2026-03-12T02:00:00")
+    )
     assert moment(text, begin, end) == (datetime.fromisoformat(at).timestamp() if at else None)

@@ -23,7 +23,11 @@ def recorded(version: str, scenario: str) -> Policy | None:
 
 
 def managed(*entries: dict[str, Any], network: str = "restricted", **more: Any) -> Policy:
-    profile = {"type": "managed", "file_system": {"type": "restricted", "entries": list(entries)}, "network": network}
+    profile = {
+        "type": "managed",
+        "file_system": {"type": "restricted", "entries": list(entries)},
+        "network": network,
+    }
     found = from_turn({"cwd": CWD, "permission_profile": profile, **more})
     assert found is not None
     return found
@@ -45,9 +49,22 @@ def test_every_recorded_version_says_the_same_by_its_modes(version: str) -> None
     assert online is not None
     assert full is not None
     assert (read.filesystem, read.network, read.brief()) == (Filesystem.READ_ONLY, Network.OFF, "read net-")
-    assert (workspace.filesystem, workspace.network, workspace.brief()) == (Filesystem.WORKSPACE, Network.OFF, "ws net-")
-    assert (online.filesystem, online.network, online.brief()) == (Filesystem.WORKSPACE, Network.ON, "ws net+")
-    assert (full.filesystem, full.network, full.enforced_by, full.brief()) == (Filesystem.UNRESTRICTED, Network.ON, "nobody", "full")
+    assert (workspace.filesystem, workspace.network, workspace.brief()) == (
+        Filesystem.WORKSPACE,
+        Network.OFF,
+        "ws net-",
+    )
+    assert (online.filesystem, online.network, online.brief()) == (
+        Filesystem.WORKSPACE,
+        Network.ON,
+        "ws net+",
+    )
+    assert (full.filesystem, full.network, full.enforced_by, full.brief()) == (
+        Filesystem.UNRESTRICTED,
+        Network.ON,
+        "nobody",
+        "full",
+    )
     assert read.writable_roots == ()
     assert set(workspace.writable_roots) - {"/home/dev/.codex/memories"} == {CWD, "/tmp", TMPDIR}
     assert online.writable_roots == workspace.writable_roots
@@ -82,18 +99,48 @@ def test_the_profile_outranks_the_legacy_policy_beside_it() -> None:
         ({"sandbox_policy": {"mode": "read-only"}}, "read net-", "codex"),
         ({"sandbox_policy": "danger-full-access"}, "full", "nobody"),
         ({"sandbox_policy": {"type": "read-only", "network_access": True}}, "read net+", "codex"),
-        ({"sandbox_policy": {"type": "external-sandbox", "network_access": "restricted"}}, "full net-", "external"),
+        (
+            {"sandbox_policy": {"type": "external-sandbox", "network_access": "restricted"}},
+            "full net-",
+            "external",
+        ),
         ({"sandbox_policy": {"type": "external-sandbox", "network_access": "enabled"}}, "full", "external"),
         ({"sandbox_policy": {"type": "moon-base"}}, "? net?", "codex"),
         ({"permission_profile": {"type": "disabled"}}, "full", "nobody"),
         ({"permission_profile": {"type": "external", "network": "enabled"}}, "full", "external"),
         (
-            {"permission_profile": {"type": "managed", "file_system": {"type": "unrestricted"}, "network": "restricted"}},
+            {
+                "permission_profile": {
+                    "type": "managed",
+                    "file_system": {"type": "unrestricted"},
+                    "network": "restricted",
+                }
+            },
             "full net-",
             "codex",
         ),
-        ({"permission_profile": {"type": "managed", "file_system": {"type": "unrestricted"}, "network": "enabled"}}, "full", "nobody"),
-        ({"permission_profile": {"type": "managed", "file_system": {"type": "cloud"}, "network": "enabled"}}, "? net+", "codex"),
+        (
+            {
+                "permission_profile": {
+                    "type": "managed",
+                    "file_system": {"type": "unrestricted"},
+                    "network": "enabled",
+                }
+            },
+            "full",
+            "nobody",
+        ),
+        (
+            {
+                "permission_profile": {
+                    "type": "managed",
+                    "file_system": {"type": "cloud"},
+                    "network": "enabled",
+                }
+            },
+            "? net+",
+            "codex",
+        ),
         ({"permission_profile": {"type": "managed", "network": "sometimes"}}, "? net?", "codex"),
         ({"permission_profile": {"type": "moon-base"}}, "? net?", "codex"),
         ({"approval_policy": "never"}, "? net?", "codex"),
@@ -110,7 +157,12 @@ def test_a_payload_without_a_policy_has_none() -> None:
 
 
 def test_a_legacy_workspace_may_leave_the_temporary_directories_out() -> None:
-    legacy = {"type": "workspace-write", "writable_roots": ["/data"], "exclude_slash_tmp": True, "exclude_tmpdir_env_var": True}
+    legacy = {
+        "type": "workspace-write",
+        "writable_roots": ["/data"],
+        "exclude_slash_tmp": True,
+        "exclude_tmpdir_env_var": True,
+    }
     found = from_turn({"cwd": CWD, "sandbox_policy": legacy})
     assert found is not None
     assert found.writable_roots == (CWD, "/data")
@@ -141,7 +193,14 @@ def test_everything_writable_is_unrestricted_unless_something_is_kept_back() -> 
 
 @pytest.mark.parametrize(
     "strange",
-    [entry("append", CWD), special("write", "moon"), {"access": "write"}, {"path": {"type": "special"}, "access": "write"}, "root", None],
+    [
+        entry("append", CWD),
+        special("write", "moon"),
+        {"access": "write"},
+        {"path": {"type": "special"}, "access": "write"},
+        "root",
+        None,
+    ],
 )
 def test_an_entry_that_is_not_understood_is_never_taken_for_safe(strange: Any) -> None:
     found = managed(ENTRY, strange)
@@ -151,8 +210,21 @@ def test_an_entry_that_is_not_understood_is_never_taken_for_safe(strange: Any) -
 
 
 def test_of_two_rules_the_more_specific_counts_and_of_two_equal_ones_the_stricter() -> None:
-    found = managed(ENTRY, entry("write", "/a"), entry("read", "/a/b"), entry("write", "/a/b/c"), entry("write", "/d"), entry("read", "/d"))
-    assert [found.may_write(path) for path in ("/a/x", "/a/b/x", "/a/b/c/x", "/a/b", "/d/x")] == [True, False, True, False, False]
+    found = managed(
+        ENTRY,
+        entry("write", "/a"),
+        entry("read", "/a/b"),
+        entry("write", "/a/b/c"),
+        entry("write", "/d"),
+        entry("read", "/d"),
+    )
+    assert [found.may_write(path) for path in ("/a/x", "/a/b/x", "/a/b/c/x", "/a/b", "/d/x")] == [
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -169,15 +241,31 @@ def test_of_two_rules_the_more_specific_counts_and_of_two_equal_ones_the_stricte
     ],
 )
 def test_who_may_be_asked(value: Any, approval: str | None, may_ask: tuple[str, ...]) -> None:
-    found = managed(ENTRY, approval_policy=value, approvals_reviewer="auto_review", active_permission_profile={"id": ":workspace"})
-    assert (found.approval, found.may_ask, found.reviewer, found.profile) == (approval, may_ask, "auto_review", ":workspace")
+    found = managed(
+        ENTRY,
+        approval_policy=value,
+        approvals_reviewer="auto_review",
+        active_permission_profile={"id": ":workspace"},
+    )
+    assert (found.approval, found.may_ask, found.reviewer, found.profile) == (
+        approval,
+        may_ask,
+        "auto_review",
+        ":workspace",
+    )
 
 
 def test_a_list_of_domains_means_a_proxy_in_between() -> None:
     online = managed(ENTRY, network="enabled")
     assert online.network is Network.ON
-    profile = {"type": "managed", "file_system": {"type": "restricted", "entries": [ENTRY]}, "network": "enabled"}
-    proxied = from_turn({"cwd": CWD, "permission_profile": profile, "network": {"allowed_domains": ["example.com"]}})
+    profile = {
+        "type": "managed",
+        "file_system": {"type": "restricted", "entries": [ENTRY]},
+        "network": "enabled",
+    }
+    proxied = from_turn(
+        {"cwd": CWD, "permission_profile": profile, "network": {"allowed_domains": ["example.com"]}}
+    )
     assert proxied is not None
     assert (proxied.network, proxied.brief()) == (Network.MEDIATED, "read net~")
 
@@ -198,13 +286,17 @@ def test_the_environment_context_in_tags_and_in_plain_text(text: str) -> None:
     assert policy == Policy(
         Filesystem.WORKSPACE,
         Network.ON,
-        (Rule("/", "read"), Rule("/p", "write"), Rule("/data", "write"), Rule("/tmp", "write"), Rule(TMPDIR, "write")),
+        (
+            Rule("/", "read"),
+            Rule("/p", "write"),
+            Rule("/data", "write"),
+            Rule("/tmp", "write"),
+            Rule(TMPDIR, "write"),
+        ),
         approval="on-request",
     )
 
 
 def test_an_environment_context_of_today_says_where_and_no_more() -> None:
-    text = (
-        "<environment_context>\n  <cwd>/p</cwd>\n  <filesystem><permission_profile type='disabled'/></filesystem>\n</environment_context>"
-    )
+    text = "<environment_context>\n  <cwd>/p</cwd>\n  <filesystem><permission_profile type='disabled'/></filesystem>\n</environment_context>"
     assert from_environment_context(text) == (None, "/p")

@@ -65,7 +65,11 @@ class Machine:
 
     def exec(self, pid: int, *argv: str, env: dict[str, str] | None = None) -> None:
         self.images += 1
-        self.running[pid].argv, self.running[pid].env, self.running[pid].image = list(argv), env or {}, self.images
+        self.running[pid].argv, self.running[pid].env, self.running[pid].image = (
+            list(argv),
+            env or {},
+            self.images,
+        )
 
     def pids(self) -> list[int]:
         return list(self.running)
@@ -125,10 +129,10 @@ class Looking:
         self.sensor = ProcessSensor(is_rollout=lambda path: path.endswith(".jsonl"))
         self.known: dict[int, Process] = {}
 
-    def look(self, *panes: int, servers: tuple[int, ...] = (), later: float = 0.5) -> list[str]:
+    def poll(self, *panes: int, servers: tuple[int, ...] = (), later: float = 0.5) -> list[str]:
         """What is told, in short: `+pid` seen, `-pid` gone, `/namespace` mounts, `!pid` state paths."""
         self.machine.now += later
-        events = self.sensor.look(BOOT + self.machine.now, panes, servers)
+        events = self.sensor.poll(BOOT + self.machine.now, panes, servers)
         assert [type(event) for event in events[-2:]] == [ProcessesCounted, SourceSeen]
         return [said for event in events if (said := self.hear(event))]
 
@@ -157,20 +161,20 @@ def test_who_matters(machine: Machine) -> None:
     machine.start(50, 1, "zsh", env={"CODEX_HOME": "/x", "TMUX_TMPDIR": "/y"})  # exported in a profile
     machine.start(60, 1, "fish")
     eyes = Looking(machine)
-    assert set(eyes.look(60)) == {"+1", "+10", "+30", "+31", "+32", "+33", "+40", "+60"}
+    assert set(eyes.poll(60)) == {"+1", "+10", "+30", "+31", "+32", "+33", "+40", "+60"}
     assert {pid: p.agent for pid, p in eyes.known.items() if p.agent} == {30: "codex", 31: "codex"}
-    assert eyes.look(60) == []
-    assert set(eyes.look(60, 20)) == {"+20"}
+    assert eyes.poll(60) == []
+    assert set(eyes.poll(60, 20)) == {"+20"}
     machine.start(21, 20, "as")
-    assert set(eyes.look()) == set()  # no pane's any more; but who was told stays
+    assert set(eyes.poll()) == set()  # no pane's any more; but who was told stays
     assert 20 in eyes.known
 
 
 def test_the_first_look_tells_the_yardstick(machine: Machine) -> None:
     sensor = ProcessSensor(is_rollout=bool)
-    (host,) = [event for event in sensor.look(2_000.0) if isinstance(event, HostSeen)]
+    (host,) = [event for event in sensor.poll(2_000.0) if isinstance(event, HostSeen)]
     assert (host.kernel, host.uid, host.at) == (Kernel(seccomp=0, mnt=1), os.getuid(), 2_000.0)
-    assert not [event for event in sensor.look(2_001.0) if isinstance(event, HostSeen)]
+    assert not [event for event in sensor.poll(2_001.0) if isinstance(event, HostSeen)]
 
 
 def test_servers_and_helpers_are_no_workers(machine: Machine) -> None:
@@ -178,7 +182,7 @@ def test_servers_and_helpers_are_no_workers(machine: Machine) -> None:
     machine.start(31, 30, "codex-linux-sandbox", "--", "ls")
     machine.start(32, 1, CODEX, "sandbox", "--", "ls").files = ["/h/b.jsonl"]
     eyes = Looking(machine)
-    eyes.look()
+    eyes.poll()
     assert [eyes.known[pid].agent for pid in (30, 31, 32)] == [None, None, None]
     assert eyes.known[30].rollouts == ("/h/a.jsonl",)
     assert eyes.known[31].rollouts == ()
@@ -187,65 +191,65 @@ def test_servers_and_helpers_are_no_workers(machine: Machine) -> None:
 def test_a_fork_is_told_after_its_exec(machine: Machine) -> None:
     machine.start(30, 10, CODEX)
     eyes = Looking(machine)
-    eyes.look()
+    eyes.poll()
     machine.fork(31, 30)
-    assert eyes.look() == []  # it still looks like Codex
+    assert eyes.poll() == []  # it still looks like Codex
     machine.exec(31, "bash", "-c", "true", env=MARK)
-    assert eyes.look() == ["+31"]
+    assert eyes.poll() == ["+31"]
     assert (eyes.known[31].agent, eyes.known[31].env) == (None, MARK)
     machine.fork(32, 31)
-    assert eyes.look() == []
-    assert eyes.look() == ["+32"]  # it stays what it is
+    assert eyes.poll() == []
+    assert eyes.poll() == ["+32"]  # it stays what it is
 
 
 def test_an_exec_is_noticed_whenever_it_comes(machine: Machine) -> None:
     eyes = Looking(machine)
     for pid in range(100, 160):
         machine.start(pid, 10, "bash", "-i")
-    assert eyes.look() == []
+    assert eyes.poll() == []
     for _ in range(3):
-        assert eyes.look(later=60) == []
+        assert eyes.poll(later=60) == []
     machine.exec(150, "codex")  # `exec codex` in a shell of old
-    told = [said for _ in range(4) for said in eyes.look(later=60)]
+    told = [said for _ in range(4) for said in eyes.poll(later=60)]
     assert sorted(told) == ["+1", "+10", "+150"]
     machine.exec(150, "bash", "-c", "rest")
-    assert eyes.look() == ["+150"]
+    assert eyes.poll() == ["+150"]
     assert eyes.known[150].agent is None
     machine.exec(150, "bash", "-c", "rest")
-    assert eyes.look() == []  # the same again
+    assert eyes.poll() == []  # the same again
     machine.exec(150)
-    assert eyes.look() == []  # in the midst of an exec there are no arguments
+    assert eyes.poll() == []  # in the midst of an exec there are no arguments
     machine.exec(150, "codex")
-    assert eyes.look() == ["+150"]
+    assert eyes.poll() == ["+150"]
     machine.exec(150)
-    assert [*eyes.look(), *eyes.look()] == ["+150"]  # some wipe theirs out
+    assert [*eyes.poll(), *eyes.poll()] == ["+150"]  # some wipe theirs out
 
 
 def test_a_pid_used_again_is_another_process(machine: Machine) -> None:
     machine.start(30, 10, CODEX)
     eyes = Looking(machine)
-    eyes.look()
+    eyes.poll()
     first = eyes.known[30].key
     machine.start(30, 10, CODEX)
-    assert eyes.look() == ["-30", "+30"]
+    assert eyes.poll() == ["-30", "+30"]
     assert eyes.known[30].key != first
     del machine.running[30]
-    assert eyes.look() == ["-30"]
+    assert eyes.poll() == ["-30"]
 
 
 def test_only_changes_that_matter_are_told(machine: Machine) -> None:
     codex = machine.start(30, 10, CODEX)
     eyes = Looking(machine)
-    eyes.look()
+    eyes.poll()
     codex.cpu = 0.04
-    assert eyes.look() == []
+    assert eyes.poll() == []
     codex.cpu = 0.06
-    assert eyes.look() == ["+30"]
+    assert eyes.poll() == ["+30"]
     assert eyes.known[30].cpu == 0.06
     codex.ppid = 1
-    assert eyes.look() == ["+30"]
+    assert eyes.poll() == ["+30"]
     codex.files, codex.cwd = ["/h/a.jsonl"], "/elsewhere"
-    assert [said for _ in range(4) for said in eyes.look()] == ["+30"]
+    assert [said for _ in range(4) for said in eyes.poll()] == ["+30"]
     assert (eyes.known[30].rollouts, eyes.known[30].cwd) == (("/h/a.jsonl",), "/elsewhere")
 
 
@@ -253,13 +257,13 @@ def test_a_zombie_keeps_what_was_known(machine: Machine) -> None:
     codex = machine.start(30, 10, CODEX, "exec", "hi", env=MARK)
     codex.files = ["/h/a.jsonl"]
     eyes = Looking(machine)
-    eyes.look()
+    eyes.poll()
     alive = eyes.known[30]
     codex.zombie, codex.argv, codex.files = True, [CODEX], []
-    assert eyes.look() == ["+30"]
+    assert eyes.poll() == ["+30"]
     assert eyes.known[30] == msgspec.structs.replace(alive, zombie=True, rollouts=())
     machine.start(31, 30, "?").zombie = True
-    eyes.look()
+    eyes.poll()
     assert (eyes.known[31].argv, eyes.known[31].agent) == ((), None)
 
 
@@ -267,7 +271,7 @@ def test_our_own_calls_of_tmux_are_left_out(machine: Machine) -> None:
     machine.start(os.getpid(), 10, "python", "-m", "agentdash", env={"CODEX_THREAD_ID": "x"})
     machine.start(901, os.getpid(), "tmux", "-u", "list-panes", env={"CODEX_THREAD_ID": "x"})
     eyes = Looking(machine)
-    eyes.look()
+    eyes.poll()
     assert os.getpid() in eyes.known
     assert 901 not in eyes.known
 
@@ -276,48 +280,50 @@ def test_what_cannot_be_read_is_counted(machine: Machine) -> None:
     machine.start(30, 10, CODEX)
     machine.running[30].env = None
     sensor = ProcessSensor(is_rollout=bool)
-    health = sensor.look(2_000.0)[-1]
+    health = sensor.poll(2_000.0)[-1]
     assert isinstance(health, SourceSeen)
     assert (health.name, health.ok, health.detail) == ("processes", True, "3 followed, 1 not readable")
 
 
 # ---------------------------------------------------------------- sandboxes
 
-BOXED = Kernel(seccomp=2, mnt=7)
+SANDBOXED = Kernel(seccomp=2, mnt=7)
 BARE, BUILT = (Mount(1, 0, "/"),), (Mount(1, 0, "/"), Mount(2, 1, "/ws"))
 
 
 def test_mounts_are_told_once_for_a_namespace_and_before_who_lives_there(machine: Machine) -> None:
     machine.tables[7] = BARE
     machine.start(30, 10, CODEX)
-    machine.start(31, 30, "codex-linux-sandbox", "--", "make").kernel = BOXED
-    machine.start(32, 31, "make").kernel = BOXED
+    machine.start(31, 30, "codex-linux-sandbox", "--", "make").kernel = SANDBOXED
+    machine.start(32, 31, "make").kernel = SANDBOXED
     machine.start(33, 30, "make")
     eyes = Looking(machine)
-    assert [said for said in eyes.look() if said in ("/1", "/7", "+31", "+32")] == ["/7", "+31", "+32"]
+    assert [said for said in eyes.poll() if said in ("/1", "/7", "+31", "+32")] == ["/7", "+31", "+32"]
     assert machine.tables_read == 1  # agentdash's own are nobody's news
-    machine.start(34, 32, "cc").kernel = BOXED
-    assert eyes.look() == ["+34"]
+    machine.start(34, 32, "cc").kernel = SANDBOXED
+    assert eyes.poll() == ["+34"]
     machine.tables[7] = BUILT  # a sandbox that was still being built
     machine.exec(31, "bash")
-    assert eyes.look() == ["/7", "+31"]
+    assert eyes.poll() == ["/7", "+31"]
     for pid in (31, 32, 34):
         del machine.running[pid]
-    while "-34" not in eyes.look():
+    while "-34" not in eyes.poll():
         pass
     for _ in range(8):
-        eyes.look()
-    machine.start(35, 30, "make").kernel = BOXED  # the number is used again
-    assert eyes.look() == ["/7", "+35"]
+        eyes.poll()
+    machine.start(35, 30, "make").kernel = SANDBOXED  # the number is used again
+    assert eyes.poll() == ["/7", "+35"]
 
 
 def test_mounts_that_may_not_be_read(machine: Machine) -> None:
-    machine.start(30, 10, CODEX).kernel = BOXED
-    assert "+30" in (told := Looking(machine).look())
+    machine.start(30, 10, CODEX).kernel = SANDBOXED
+    assert "+30" in (told := Looking(machine).poll())
     assert not [said for said in told if said.startswith("/")]
 
 
-def test_a_worker_in_a_sandbox_tells_of_its_state_when_that_changes(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_in_a_sandbox_tells_of_its_state_when_that_changes(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer = Access("read-only-mount")
     asked: list[tuple[int, str]] = []
 
@@ -332,17 +338,17 @@ def test_a_worker_in_a_sandbox_tells_of_its_state_when_that_changes(machine: Mac
 
     monkeypatch.setattr(processes, "Reach", Reach)
     machine.tables[7] = BUILT
-    machine.start(30, 10, "opencode", env={"HOME": "/home/dev"}).kernel = BOXED
+    machine.start(30, 10, "opencode", env={"HOME": "/home/dev"}).kernel = SANDBOXED
     machine.start(31, 10, "opencode", env={"HOME": "/home/dev"})
     eyes = Looking(machine)
-    told = eyes.look()
+    told = eyes.poll()
     assert [said for said in told if said in ("/7", "+30", "!30", "!31")] == ["/7", "+30", "!30"]
     assert (30, "/home/dev/.local/share/opencode") in asked
-    assert [said for _ in range(8) for said in eyes.look()] == []
+    assert [said for _ in range(8) for said in eyes.poll()] == []
     answer = Access("allowed")
-    assert [said for _ in range(64) for said in eyes.look()] == ["!30"]
+    assert [said for _ in range(64) for said in eyes.poll()] == ["!30"]
     machine.exec(30, "bash")
-    assert eyes.look() == ["+30", "!30"]  # no worker any more
+    assert eyes.poll() == ["+30", "!30"]  # no worker any more
 
 
 def test_panes_of_a_server_in_a_sandbox_have_inner_numbers(machine: Machine) -> None:
@@ -354,4 +360,4 @@ def test_panes_of_a_server_in_a_sandbox_have_inner_numbers(machine: Machine) -> 
     machine.start(50, 1, "tmux: server")
     machine.start(51, 50, "zsh")
     eyes = Looking(machine)
-    assert set(eyes.look(8, 51, servers=(5, 50))) == {"+1", "+40", "+41", "+50", "+51"}
+    assert set(eyes.poll(8, 51, servers=(5, 50))) == {"+1", "+40", "+41", "+50", "+51"}

@@ -35,7 +35,12 @@ def shown(out: io.StringIO, times: list[float]) -> str:
 
 def test_a_terminal_is_told_the_rate_and_what_remains() -> None:
     said = shown(Terminal(), [0.1, 1.0, 1.05, 2.0]).split("\r\x1b[K")
-    assert said == ["", "2 of 4 files, 200 of 400 MB, 200 MB/s, 1 s left", "4 of 4 files, 400 of 400 MB, 200 MB/s, 0 s left", ""]
+    assert said == [
+        "",
+        "2 of 4 files, 200 of 400 MB, 200 MB/s, 1 s left",
+        "4 of 4 files, 400 of 400 MB, 200 MB/s, 0 s left",
+        "",
+    ]
 
 
 def test_bytes_alone() -> None:
@@ -69,7 +74,9 @@ def test_it_can_be_stopped(tmp_path: Path) -> None:
         name = big.name.replace(big.stem[-2:], f"{number:02d}")
         (day / name).write_bytes(lines * (1_000_000 // len(lines) + 1))
     command = [sys.executable, "-m", "agentdash", "check", "--codex-home", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as running:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as running:
         while len(psutil.Process(running.pid).children()) < 2:  # until there is a pool
             assert running.poll() is None
         os.killpg(running.pid, signal.SIGINT)

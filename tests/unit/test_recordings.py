@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.engine.reduce.fleet import fold
-from agentdash.engine.snapshot import picture
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.worker import Snapshot
@@ -49,7 +49,12 @@ def told(version: str, scenario: str) -> Snapshot:
         thread = re.search(r"([0-9a-f]{8}-[0-9a-f-]{27})\.jsonl$", path.name)
         assert thread
         events += RolloutReader(thread[1]).read(path.read_bytes().splitlines())
-    return picture(fold(Fleet(), [*events, e.LocksSeen(at=LATER, holders={}, readable=True), e.ProcessesCounted(at=LATER)]), LATER)
+    return build_snapshot(
+        reduce(
+            Fleet(), [*events, e.LocksSeen(at=LATER, holders={}, readable=True), e.ProcessesCounted(at=LATER)]
+        ),
+        LATER,
+    )
 
 
 def test_all_are_there() -> None:
@@ -82,7 +87,11 @@ def test_leaked_flags(version: str, scenario: str) -> None:
         assert worker.sandbox.verdict == "mismatch"
         kinds = {f.kind for f in worker.sandbox.findings}
         # bare files state no policy: only the flag that Linux never has can be told to be foreign
-        assert kinds == ({"foreign-sandbox-flag"} if version == "0.20.0" else {"stale-network-flag", "foreign-sandbox-flag"})
+        assert kinds == (
+            {"foreign-sandbox-flag"}
+            if version == "0.20.0"
+            else {"stale-network-flag", "foreign-sandbox-flag"}
+        )
         assert (worker.sandbox.got.network_flag, worker.sandbox.got.sandbox_flag) == ("1", "seatbelt")
 
 
@@ -94,15 +103,21 @@ def test_families(version: str, scenario: str) -> None:
     assert {c.parent for c in children} == {parent.id}
     assert parent.state == "completed"
     # children that still worked when their parent ended were interrupted; 0.107 does not say so in the file
-    assert {str(c.state) for c in children} <= {"completed", "interrupted", "exited" if version == "0.107.0" else "completed"}
+    assert {str(c.state) for c in children} <= {
+        "completed",
+        "interrupted",
+        "exited" if version == "0.107.0" else "completed",
+    }
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios("kanban-board"))
 def test_blocked_at_the_hand_off(version: str, scenario: str) -> None:
     (worker,) = told(version, scenario).workers
     assert worker.state == "blocked-sandbox"
-    board = "~/board" if version == "0.20.0" else "/home/dev/board"
-    assert [f.remedy for f in worker.sandbox.findings] == [f'sandbox_workspace_write.writable_roots = ["{board}"]']
+    channel = "~/board" if version == "0.20.0" else "/home/dev/board"
+    assert [f.remedy for f in worker.sandbox.findings] == [
+        f'sandbox_workspace_write.writable_roots = ["{channel}"]'
+    ]
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios("escalation-refused"))

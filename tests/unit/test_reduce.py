@@ -6,11 +6,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentdash.engine.reduce.fleet import fold
+from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.reduce.thread import CALLS, MOMENTS
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
-from tests.unit.story import CHILD, PANE, T, begun, called, done, ended, fleet, held, looked, pane, process
+from tests.unit.story import CHILD, PANE, T, begun, called, done, ended, fleet, held, pane, polled, process
 
 STORY: list[e.Event] = [
     *begun(),
@@ -25,7 +25,7 @@ STORY: list[e.Event] = [
     e.PaneDrawn(at=105, key=PANE, screen=("a", "b")),
     e.ProcessGone(at=106, key=e.ProcessKey(77, 101.5)),
     done(at=107),
-    *looked(108),
+    *polled(108),
     e.SourceSeen(at=109, name="tmux", ok=True, detail="1 pane"),
 ]
 
@@ -34,16 +34,23 @@ STORY: list[e.Event] = [
 def test_cuts_do_not_matter(cuts: list[int]) -> None:
     pieces = Fleet()
     for start, end in zip([0, *cuts], [*cuts, len(STORY)], strict=True):
-        pieces = fold(pieces, STORY[start:end])
-    assert pieces == fold(Fleet(), STORY)
+        pieces = reduce(pieces, STORY[start:end])
+    assert pieces == reduce(Fleet(), STORY)
 
 
 @given(st.integers(0, len(STORY)))
 def test_a_fleet_that_was_handed_out_stays(cut: int) -> None:
-    before = fold(Fleet(), STORY[:cut])
-    kept = msgspec.msgpack.encode([list(before.threads.values()), list(before.panes.values()), list(before.processes.values())])
-    fold(before, STORY[cut:])
-    assert msgspec.msgpack.encode([list(before.threads.values()), list(before.panes.values()), list(before.processes.values())]) == kept
+    before = reduce(Fleet(), STORY[:cut])
+    kept = msgspec.msgpack.encode(
+        [list(before.threads.values()), list(before.panes.values()), list(before.processes.values())]
+    )
+    reduce(before, STORY[cut:])
+    assert (
+        msgspec.msgpack.encode(
+            [list(before.threads.values()), list(before.panes.values()), list(before.processes.values())]
+        )
+        == kept
+    )
 
 
 def test_every_event_can_be_written_and_read_again() -> None:
@@ -78,11 +85,21 @@ def test_a_turn_that_ends_closes_what_it_left_open() -> None:
 
 
 def test_a_background_command_ends_later() -> None:
-    story = (begun(), called(), ended(outcome="running", exit_code=None), done(), ended(at=150.0, exit_code=3))
+    story = (
+        begun(),
+        called(),
+        ended(outcome="running", exit_code=None),
+        done(),
+        ended(at=150.0, exit_code=3),
+    )
     (call,) = fleet(*story).threads[T].calls
     assert (call.outcome, call.exit_code, call.ended_at) == ("ended", 3, 150.0)
 
 
 def test_the_newest_title_time_is_kept() -> None:
-    story = fleet(pane(title="a"), e.PaneSeen(at=95.0, pane=pane(title="a").pane), e.PaneSeen(at=99.0, pane=pane(title="b").pane))  # type: ignore[attr-defined]
+    story = fleet(
+        pane(title="a"),
+        e.PaneSeen(at=95.0, pane=pane(title="a").pane),
+        e.PaneSeen(at=99.0, pane=pane(title="b").pane),
+    )  # type: ignore[attr-defined]
     assert story.panes[PANE].titled_at == 99.0

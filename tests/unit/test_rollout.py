@@ -18,7 +18,13 @@ PROBE = [
     "touch $HOME/agentdash-denied && echo wrote-home; touch in-workspace && echo wrote-workspace",
     "python3 -c \"import socket; print(socket.getaddrinfo('example.com', 443)[0][4][0])\"",
 ]
-PROBES = ("read-only", "workspace-write", "workspace-write-network", "full-access", "full-access-leaked-flags")
+PROBES = (
+    "read-only",
+    "workspace-write",
+    "workspace-write-network",
+    "full-access",
+    "full-access-leaked-flags",
+)
 POLICIES = {
     "read-only": (Filesystem.READ_ONLY, Network.OFF),
     "workspace-write": (Filesystem.WORKSPACE, Network.OFF),
@@ -69,7 +75,7 @@ def test_a_scenario_is_the_same_commands_in_every_version(version: str, scenario
     assert ends[0].exit_code == 0
     assert ends[3].exit_code == 1
     assert "socket.gaierror" in ends[3].output
-    assert [(said.who, said.text) for said in only(e.Said, events)] == [
+    assert [(said.who, said.text) for said in only(e.MessageLogged, events)] == [
         ("user", "[[probe]] run the recorded scenario"),
         ("agent", "Probe finished."),
     ]
@@ -102,14 +108,21 @@ def test_turns_are_marked_since_0_107(version: str) -> None:
     starts, ends = only(e.TurnStarted, events), only(e.TurnEnded, events)
     assert len(starts) == len(ends) == (MINOR[version] >= 107)
     for start, end in zip(starts, ends, strict=True):
-        assert (end.turn, end.how, end.message, end.error) == (start.turn, "completed", "Probe finished.", None)
+        assert (end.turn, end.how, end.message, end.error) == (
+            start.turn,
+            "completed",
+            "Probe finished.",
+            None,
+        )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_escalation_is_asked_for_and_refused(version: str) -> None:
     events = story(version, "escalation-refused")
     (call,), (end,) = only(e.CallStarted, events), only(e.CallEnded, events)
-    assert call.escalation == e.Escalation("escalated", "Need to run outside of the sandbox to read its flags.")
+    assert call.escalation == e.Escalation(
+        "escalated", "Need to run outside of the sandbox to read its flags."
+    )
     # 0.20 and 0.36 do not know this spelling, and ran the command in the sandbox
     assert end.outcome == ("refused-by-approval" if MINOR[version] > 36 else "ended")
 
@@ -119,7 +132,9 @@ def test_a_kill_leaves_the_call_open(version: str) -> None:
     events = story(version, "killed-mid-command")
     ended = {end.call for end in only(e.CallEnded, events)}
     still_open = [call.text for call in only(e.CallStarted, events) if call.call not in ended]
-    assert still_open == (["sleep 30"] if MINOR[version] >= 72 else [])  # before, a call was written with its output
+    assert still_open == (
+        ["sleep 30"] if MINOR[version] >= 72 else []
+    )  # before, a call was written with its output
     assert only(e.TurnEnded, events) == []
 
 
@@ -135,17 +150,26 @@ def test_provider_failures_are_told_since_0_150(version: str) -> None:
         assert all(ends == [("", None)] for ends in told.values())
     else:
         errors = {scenario: ends[0] for scenario, ends in told.items()}
-        assert errors["provider-401"][0].startswith("unexpected status 401 Unauthorized: Incorrect API key provided")
-        assert errors["provider-401"][1] == ("other" if version == "0.150.0" else "http_connection_failed 401")
+        assert errors["provider-401"][0].startswith(
+            "unexpected status 401 Unauthorized: Incorrect API key provided"
+        )
+        assert errors["provider-401"][1] == (
+            "other" if version == "0.150.0" else "http_connection_failed 401"
+        )
         assert errors["provider-500"][1] == "internal_server_error"
         quota = "response_too_many_failed_attempts 429" if version == "0.150.0" else "usage_limit_exceeded"
         assert errors["provider-quota"][1] == quota
-        assert errors["stream-drops"] == ("stream disconnected before completion: stream closed before response.completed", "other")
+        assert errors["stream-drops"] == (
+            "stream disconnected before completion: stream closed before response.completed",
+            "other",
+        )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_model_that_repeats_itself_is_heard_each_time(version: str) -> None:
-    said = [event.text for event in only(e.Said, story(version, "stream-drops")) if event.who == "agent"]
+    said = [
+        event.text for event in only(e.MessageLogged, story(version, "stream-drops")) if event.who == "agent"
+    ]
     assert said == ["half"] * (0 if version == "0.20.0" else 3)
 
 
@@ -155,7 +179,9 @@ def test_a_denial_says_what_the_command_printed(version: str) -> None:
     assert "touch: cannot touch '/home/dev/agentdash-denied': " in ends[2].output.splitlines()[0]
     assert "StreamOutput" not in ends[2].output
     assert ends[2].exit_code == 1
-    assert ends[2].outcome == ("denied" if version in ("0.20.0", "0.36.0", "0.98.0", "0.107.0", "0.114.0") else "ended")
+    assert ends[2].outcome == (
+        "denied" if version in ("0.20.0", "0.36.0", "0.98.0", "0.107.0", "0.114.0") else "ended"
+    )
 
 
 @pytest.mark.parametrize("version", SPAWNING)
@@ -168,7 +194,9 @@ def test_parents_and_children_name_each_other(version: str, scenario: str) -> No
     assert len(children) == 2
     assert {thread.source for thread in started if thread.parent} == {"subagent"}
     spawned = [event for events in families for event in only(e.ChildSpawned, events)]
-    assert {(event.thread, event.child, event.nickname) for event in spawned} == {(root.thread, *child) for child in children.items()}
+    assert {(event.thread, event.child, event.nickname) for event in spawned} == {
+        (root.thread, *child) for child in children.items()
+    }
     kinds = Counter(call.kind for call in only(e.CallStarted, families[started.index(root)]))
     assert kinds == {"command": 1, "spawn": 2, "wait": 1}
     assert not any(thread.helper for thread in started)
@@ -195,16 +223,30 @@ def test_a_command_in_the_background_ends_when_its_item_says_so() -> None:
     for end in only(e.CallEnded, events):
         told.setdefault(end.call, []).append((end.outcome, end.exit_code, end.output))
     calls = {call.text: told[call.call] for call in only(e.CallStarted, events)}
-    assert calls["echo start; sleep 2; echo finished; exit 3"] == [("running", None, "start\n"), ("ended", 3, "start\nfinished\n")]
+    assert calls["echo start; sleep 2; echo finished; exit 3"] == [
+        ("running", None, "start\n"),
+        ("ended", 3, "start\nfinished\n"),
+    ]
     assert calls["sleep 60"] == [("running", None, ""), ("aborted", None, "")]
-    assert [call.kind for call in only(e.CallStarted, events)] == ["command", "poll", "poll", "command", "poll", "command"]
+    assert [call.kind for call in only(e.CallStarted, events)] == [
+        "command",
+        "poll",
+        "poll",
+        "command",
+        "poll",
+        "command",
+    ]
 
 
 def test_code_mode_shows_the_script_and_the_commands_in_it() -> None:
     (events,) = rollouts("0.169.0", "code-mode")
     calls = {call.call: call for call in only(e.CallStarted, events)}
     nested = [call.text for call in calls.values() if call.call.startswith("exec-")]
-    assert nested == ["echo flag=$CODEX_SANDBOX_NETWORK_DISABLED; env | grep ^CODEX", "exit 4", "sleep 2; echo slow"]
+    assert nested == [
+        "echo flag=$CODEX_SANDBOX_NETWORK_DISABLED; env | grep ^CODEX",
+        "exit 4",
+        "sleep 2; echo slow",
+    ]
     scripts = [call for call in calls.values() if call.tool == "exec"]
     assert [(call.kind, call.text) for call in scripts[:4]] == [
         ("command", "echo flag=$CODEX_SANDBOX_NETWORK_DISABLED; env | grep ^CODEX; exit 4"),
@@ -213,7 +255,11 @@ def test_code_mode_shows_the_script_and_the_commands_in_it() -> None:
         ("patch", "add hello.txt"),
     ]
     assert scripts[1].escalation == e.Escalation("escalated", "please")
-    ends = [(calls[end.call].tool, end.outcome, end.session) for end in only(e.CallEnded, events) if calls[end.call].tool != "exec_command"]
+    ends = [
+        (calls[end.call].tool, end.outcome, end.session)
+        for end in only(e.CallEnded, events)
+        if calls[end.call].tool != "exec_command"
+    ]
     assert ends == [
         ("exec", "ended", None),
         ("exec", "refused-by-approval", None),
@@ -241,14 +287,15 @@ def test_a_child_with_its_parent_s_history_tells_only_its_own(version: str) -> N
 def test_a_fork_tells_only_what_came_after_it(version: str) -> None:
     _, fork = rollouts(version, "user-shell-and-fork")
     assert only(e.ThreadStarted, fork)[0].forked_from is not None
-    prompts = [said.text for said in only(e.Said, fork) if said.who == "user"]
+    prompts = [said.text for said in only(e.MessageLogged, fork) if said.who == "user"]
     assert prompts == (["second"] if version == "0.114.0" else ["after the fork [[kid]]"])
     assert Counter(call.text for call in only(e.CallStarted, fork))["echo kid; exit 1"] == 1
     assert only(e.PolicySet, fork)
 
 
 @pytest.mark.parametrize(
-    ("version", "which", "text", "code"), [("0.114.0", 1, "echo user114", 0), ("0.169.0", 0, "echo from-user; exit 7", 7)]
+    ("version", "which", "text", "code"),
+    [("0.114.0", 1, "echo user114", 0), ("0.169.0", 0, "echo from-user; exit 7", 7)],
 )
 def test_the_user_s_own_command_is_one_call(version: str, which: int, text: str, code: int) -> None:
     events = rollouts(version, "user-shell-and-fork")[which]

@@ -35,8 +35,18 @@ def started(*lines: bytes) -> e.CallStarted:
             "patch",
             "add a.py, delete b.py",
         ),
-        ("shell", {"command": ["apply_patch", "*** Begin Patch\n*** Update File: c.py\n*** End Patch"]}, "patch", "update c.py"),
-        ("shell_command", {"command": "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: d\n*** End Patch\nEOF"}, "patch", "add d"),
+        (
+            "shell",
+            {"command": ["apply_patch", "*** Begin Patch\n*** Update File: c.py\n*** End Patch"]},
+            "patch",
+            "update c.py",
+        ),
+        (
+            "shell_command",
+            {"command": "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: d\n*** End Patch\nEOF"},
+            "patch",
+            "add d",
+        ),
         (
             "request_user_input",
             {"questions": [{"id": "q", "question": "Which one?"}, {"question": "Why?"}]},
@@ -51,9 +61,19 @@ def started(*lines: bytes) -> e.CallStarted:
         ),
         ("spawn_agent", {"message": "build it"}, "spawn", "build it"),
         ("spawn_agent", {"items": [{"type": "text", "text": "test it"}]}, "spawn", "test it"),
-        ("spawn_agent", {"task_name": "build", "message": "all of it", "fork_turns": "none"}, "spawn", "build: all of it"),
+        (
+            "spawn_agent",
+            {"task_name": "build", "message": "all of it", "fork_turns": "none"},
+            "spawn",
+            "build: all of it",
+        ),
         ("send_input", {"id": "child", "message": "faster"}, "other", "child faster"),
-        ("update_plan", {"plan": [{"step": "a", "status": "completed"}, {"step": "b", "status": "in_progress"}]}, "other", "1/2 b"),
+        (
+            "update_plan",
+            {"plan": [{"step": "a", "status": "completed"}, {"step": "b", "status": "in_progress"}]},
+            "other",
+            "1/2 b",
+        ),
         ("view_image", {"path": "/p/x.png"}, "other", "/p/x.png"),
         ("docs__search", {"q": "x"}, "other", '{"q":"x"}'),
         ("later_tool", {"q": ["x"]}, "other", '{"q":["x"]}'),
@@ -83,32 +103,53 @@ def test_a_tool_has_one_name(name: str, namespace: str | None, tool: str) -> Non
 @pytest.mark.parametrize(
     ("arguments", "escalation"),
     [
-        ({"with_escalated_permissions": True, "justification": "to push"}, e.Escalation("escalated", "to push")),
+        (
+            {"with_escalated_permissions": True, "justification": "to push"},
+            e.Escalation("escalated", "to push"),
+        ),
         ({"with_escalated_permissions": False, "justification": "to push"}, None),
         ({"sandbox_permissions": "use_default"}, None),
         (
-            {"sandbox_permissions": "require_escalated", "justification": "to push", "prefix_rule": ["git", "push"]},
+            {
+                "sandbox_permissions": "require_escalated",
+                "justification": "to push",
+                "prefix_rule": ["git", "push"],
+            },
             e.Escalation("escalated", "to push", ("git", "push")),
         ),
         (
-            {"sandbox_permissions": "with_additional_permissions", "additional_permissions": {"network": {"enabled": True}}},
+            {
+                "sandbox_permissions": "with_additional_permissions",
+                "additional_permissions": {"network": {"enabled": True}},
+            },
             e.Escalation("additional"),
         ),
     ],
 )
-def test_the_wish_to_leave_the_sandbox_in_its_three_spellings(arguments: dict[str, Any], escalation: e.Escalation | None) -> None:
+def test_the_wish_to_leave_the_sandbox_in_its_three_spellings(
+    arguments: dict[str, Any], escalation: e.Escalation | None
+) -> None:
     found = started(call("shell_command", {"command": "git push", "workdir": "/p", **arguments}))
     assert found.escalation == escalation
     assert found.cwd == "/p"
 
 
 def test_patches_and_scripts_are_custom_tools() -> None:
-    patch = response("custom_tool_call", name="apply_patch", call_id="call_1", input="*** Begin Patch\n*** Update File: a\n*** End Patch")
+    patch = response(
+        "custom_tool_call",
+        name="apply_patch",
+        call_id="call_1",
+        input="*** Begin Patch\n*** Update File: a\n*** End Patch",
+    )
     assert (started(patch).kind, started(patch).text) == ("patch", "update a")
     js = "// @exec: {}\nconst r = await Promise.all([tools.exec_command({cmd: `ls`}), tools.exec_command({\"cmd\": 'say \\'hi\\''})]);"
     script = started(response("custom_tool_call", name="exec", call_id="call_1", input=js))
     assert (script.kind, script.tool, script.text) == ("command", "exec", "ls; say 'hi'")
-    computed = started(response("custom_tool_call", name="exec", call_id="call_1", input="// why\nawait tools.exec_command(job)"))
+    computed = started(
+        response(
+            "custom_tool_call", name="exec", call_id="call_1", input="// why\nawait tools.exec_command(job)"
+        )
+    )
     assert (computed.kind, computed.text) == ("command", "await tools.exec_command(job)")
 
 
@@ -167,23 +208,62 @@ RUN = {"command": ["/bin/bash", "-lc", "make"], "cwd": "file:///home/dev/my%20pr
 
 def test_an_item_and_an_output_are_one_ending() -> None:
     done = item(
-        "CommandExecution", id="call_1", source="unified_exec_startup", status="failed", exit_code=2, aggregated_output="boom\n", **RUN
+        "CommandExecution",
+        id="call_1",
+        source="unified_exec_startup",
+        status="failed",
+        exit_code=2,
+        aggregated_output="boom\n",
+        **RUN,
     )
     aborted = answer("Wall time: 0.1 seconds\naborted by user")
     assert ending(call("exec_command", {"cmd": "make"}), done, aborted) == ("ended", 2, "boom\n")
-    declined = item("CommandExecution", id="call_1", source="agent", status="declined", exit_code=-1, aggregated_output="", **RUN)
-    assert ending(call("exec_command", {"cmd": "make"}), declined, answer(NEVER)) == ("refused-by-approval", None, NEVER)
+    declined = item(
+        "CommandExecution",
+        id="call_1",
+        source="agent",
+        status="declined",
+        exit_code=-1,
+        aggregated_output="",
+        **RUN,
+    )
+    assert ending(call("exec_command", {"cmd": "make"}), declined, answer(NEVER)) == (
+        "refused-by-approval",
+        None,
+        NEVER,
+    )
 
 
 def test_extended_files_tell_the_same_by_end_events() -> None:
-    ran = event("exec_command_end", call_id="call_1", exit_code=0, status="completed", stdout="ok\n", stderr="", **{**RUN, "cwd": "/p"})
+    ran = event(
+        "exec_command_end",
+        call_id="call_1",
+        exit_code=0,
+        status="completed",
+        stdout="ok\n",
+        stderr="",
+        **{**RUN, "cwd": "/p"},
+    )
     output = answer('{"output":"ok\\n","metadata":{"exit_code":0}}')
     assert ending(call("shell", {"command": ["make"]}), ran, output) == ("ended", 0, "ok\n")
     assert ending(call("shell", {"command": ["make"]}), output, ran) == ("ended", 0, "ok\n")
-    polled = event("exec_command_end", call_id="call_9", source="unified_exec_interaction", exit_code=0, **RUN)
+    polled = event(
+        "exec_command_end", call_id="call_9", source="unified_exec_interaction", exit_code=0, **RUN
+    )
     assert read(polled) == []
-    patched = event("patch_apply_end", call_id="call_1", success=True, stdout="Success", stderr="", changes={"/p/a": {"type": "add"}})
-    assert ending(call("apply_patch", {"input": "x"}), patched, answer("Success")) == ("ended", None, "Success")
+    patched = event(
+        "patch_apply_end",
+        call_id="call_1",
+        success=True,
+        stdout="Success",
+        stderr="",
+        changes={"/p/a": {"type": "add"}},
+    )
+    assert ending(call("apply_patch", {"input": "x"}), patched, answer("Success")) == (
+        "ended",
+        None,
+        "Success",
+    )
 
 
 def test_items_of_nested_calls_are_calls_of_their_own() -> None:
@@ -198,10 +278,36 @@ def test_items_of_nested_calls_are_calls_of_their_own() -> None:
             aggregated_output="exec command rejected by user",
             **RUN,
         ),
-        item("FileChange", id="exec-2", status="completed", changes={"/p/a.py": {"type": "update"}, "/p/b.py": {"add": {"content": ""}}}),
-        item("McpToolCall", id="exec-3", server="docs", tool="search", arguments={"q": 1}, status="failed", error={"message": "down"}),
-        item("DynamicToolCall", id="exec-4", tool="lookup", namespace="app", arguments={}, status="completed", success=True),
-        event("mcp_tool_call_end", call_id="exec-5", invocation={"server": "docs", "tool": "get"}, result={"Err": "gone"}),
+        item(
+            "FileChange",
+            id="exec-2",
+            status="completed",
+            changes={"/p/a.py": {"type": "update"}, "/p/b.py": {"add": {"content": ""}}},
+        ),
+        item(
+            "McpToolCall",
+            id="exec-3",
+            server="docs",
+            tool="search",
+            arguments={"q": 1},
+            status="failed",
+            error={"message": "down"},
+        ),
+        item(
+            "DynamicToolCall",
+            id="exec-4",
+            tool="lookup",
+            namespace="app",
+            arguments={},
+            status="completed",
+            success=True,
+        ),
+        event(
+            "mcp_tool_call_end",
+            call_id="exec-5",
+            invocation={"server": "docs", "tool": "get"},
+            result={"Err": "gone"},
+        ),
     )
     assert [(c.call, c.kind, c.tool, c.text, c.cwd) for c in only(e.CallStarted, events)] == [
         ("exec-1", "command", "exec_command", "make", "/home/dev/my project"),
@@ -210,12 +316,20 @@ def test_items_of_nested_calls_are_calls_of_their_own() -> None:
         ("exec-4", "other", "app.lookup", "", None),
         ("exec-5", "other", "docs.get", "", None),
     ]
-    assert [end.outcome for end in only(e.CallEnded, events)] == ["refused-by-user", "ended", "failed", "ended", "failed"]
+    assert [end.outcome for end in only(e.CallEnded, events)] == [
+        "refused-by-user",
+        "ended",
+        "failed",
+        "ended",
+        "failed",
+    ]
 
 
 def test_a_nested_command_began_before_it_was_written() -> None:
     done = event(
-        "item_completed", item={"type": "CommandExecution", "id": "exec-1", "exit_code": 0, **RUN}, started_at_ms=int(BORN * 1000) - 5000
+        "item_completed",
+        item={"type": "CommandExecution", "id": "exec-1", "exit_code": 0, **RUN},
+        started_at_ms=int(BORN * 1000) - 5000,
     )
     start, end = read(done)
     assert (start.at, end.at) == (pytest.approx(BORN - 5), pytest.approx(BORN + 1))
@@ -234,7 +348,9 @@ def test_a_poll_ends_the_command_that_it_polls() -> None:
         call("write_stdin", {"session_id": 42, "chars": ""}, id_="poll-2"),
         answer(header.format("exited with code 1", "three"), id_="poll-2"),
     )
-    assert [(end.call, end.outcome, end.exit_code, end.session, end.output) for end in only(e.CallEnded, events)] == [
+    assert [
+        (end.call, end.outcome, end.exit_code, end.session, end.output) for end in only(e.CallEnded, events)
+    ] == [
         ("run", "running", None, "42", "one\n"),
         ("poll-1", "ended", None, "42", "two\n"),
         ("poll-2", "ended", None, "42", "three\n"),
@@ -249,7 +365,11 @@ def test_a_session_that_is_gone_has_ended() -> None:
         call("write_stdin", {"session_id": 42}, id_="poll"),
         answer("write_stdin failed: Unknown process id 42", id_="poll"),
     )
-    assert [(end.call, end.outcome) for end in only(e.CallEnded, events)] == [("run", "running"), ("poll", "failed"), ("run", "ended")]
+    assert [(end.call, end.outcome) for end in only(e.CallEnded, events)] == [
+        ("run", "running"),
+        ("poll", "failed"),
+        ("run", "ended"),
+    ]
 
 
 def test_an_interrupted_poll_leaves_the_command_running() -> None:
@@ -259,7 +379,10 @@ def test_an_interrupted_poll_leaves_the_command_running() -> None:
         call("write_stdin", {"session_id": 42}, id_="poll"),
         answer("aborted by user after 3.0s", id_="poll"),
     )
-    assert [(end.call, end.outcome) for end in only(e.CallEnded, events)] == [("run", "running"), ("poll", "aborted")]
+    assert [(end.call, end.outcome) for end in only(e.CallEnded, events)] == [
+        ("run", "running"),
+        ("poll", "aborted"),
+    ]
 
 
 def test_what_a_script_announces_is_not_its_end() -> None:
@@ -274,7 +397,16 @@ def test_what_a_script_announces_is_not_its_end() -> None:
 
 
 def test_results_that_a_script_prints_are_shown_as_output() -> None:
-    script = response("custom_tool_call", name="exec", call_id="call_1", input="text(await tools.exec_command({cmd: 'ls'}))")
-    texts = ("Script completed\nWall time 0.1 seconds\nOutput:\n", '{"chunk_id":"a","exit_code":5,"output":"a\\nb\\n"}')
-    output = response("custom_tool_call_output", call_id="call_1", output=[{"type": "input_text", "text": text} for text in texts])
+    script = response(
+        "custom_tool_call", name="exec", call_id="call_1", input="text(await tools.exec_command({cmd: 'ls'}))"
+    )
+    texts = (
+        "Script completed\nWall time 0.1 seconds\nOutput:\n",
+        '{"chunk_id":"a","exit_code":5,"output":"a\\nb\\n"}',
+    )
+    output = response(
+        "custom_tool_call_output",
+        call_id="call_1",
+        output=[{"type": "input_text", "text": text} for text in texts],
+    )
     assert ending(script, output) == ("ended", 5, "a\nb")

@@ -81,7 +81,8 @@ def test_a_line_that_is_no_record_is_counted(broken: bytes) -> None:
 
 def test_a_torn_record_does_not_hide_the_whole_one_behind_it() -> None:
     events = read(
-        event("task_started", turn_id="t")[:70] + event("task_started", turn_id="u"), line("world_state", {})[:60] + call("shell", {})
+        event("task_started", turn_id="t")[:70] + event("task_started", turn_id="u"),
+        line("world_state", {})[:60] + call("shell", {}),
     )
     assert [start.turn for start in only(e.TurnStarted, events)] == ["u"]
     assert len(only(e.CallStarted, events)) == 1
@@ -90,13 +91,20 @@ def test_a_torn_record_does_not_hide_the_whole_one_behind_it() -> None:
 
 def test_records_inside_of_records_are_not_torn() -> None:
     nested = line("world_state", {"state": {"a": [{"timestamp": "2026-11-20T20:00:00Z"}]}})
-    assert read(nested, response("message", role="assistant", content=[{"type": "output_text", "text": nested.decode()}]))[0].line == 2
+    assert (
+        read(
+            nested,
+            response("message", role="assistant", content=[{"type": "output_text", "text": nested.decode()}]),
+        )[0].line
+        == 2
+    )
 
 
 def test_a_line_beyond_the_limit_is_counted_and_the_next_one_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollout, "LINE_LIMIT", 1000)
     (big,), (start,) = (
-        only(kind, read(line("compacted", {"message": "x" * 1000}), event("task_started"))) for kind in (e.LineSkipped, e.TurnStarted)
+        only(kind, read(line("compacted", {"message": "x" * 1000}), event("task_started")))
+        for kind in (e.LineSkipped, e.TurnStarted)
     )
     assert big.what == "oversized"
     assert "compacted" in big.detail
@@ -105,14 +113,20 @@ def test_a_line_beyond_the_limit_is_counted_and_the_next_one_read(monkeypatch: p
 
 def test_keys_may_come_in_any_order() -> None:
     shuffled = json.dumps(
-        {"payload": {"turn_id": "t", "type": "task_started"}, "type": "event_msg", "timestamp": "2026-11-20T20:00:00Z"}
+        {
+            "payload": {"turn_id": "t", "type": "task_started"},
+            "type": "event_msg",
+            "timestamp": "2026-11-20T20:00:00Z",
+        }
     ).encode()
     (start,) = only(e.TurnStarted, read(shuffled + b"\r\n"))
     assert (start.turn, start.at) == ("t", 1795204800)
 
 
 def test_a_record_that_was_written_twice_counts_once() -> None:
-    events = read(call("shell", {"command": ["ls"]}), call("shell", {"command": ["ls"]}), answer("x"), answer("x"))
+    events = read(
+        call("shell", {"command": ["ls"]}), call("shell", {"command": ["ls"]}), answer("x"), answer("x")
+    )
     assert [type(event) for event in events] == [e.CallStarted, e.CallEnded]
 
 
@@ -140,7 +154,9 @@ def spoiled(value: Any, text: str) -> Any:
     """`value` with every string that is neither key nor tag of it replaced."""
     if isinstance(value, dict):
         return {
-            k: v if k in ("type", "id", "kind", "tool", "role", "name", "status", "timestamp", "call_id") else spoiled(v, text)
+            k: v
+            if k in ("type", "id", "kind", "tool", "role", "name", "status", "timestamp", "call_id")
+            else spoiled(v, text)
             for k, v in value.items()
         }
     if isinstance(value, list):
@@ -162,7 +178,15 @@ def recorded() -> list[dict[str, Any]]:
             for text in path.read_bytes().splitlines():
                 found = json.loads(text)
                 payload = found["payload"]
-                kinds.setdefault((found["type"], payload.get("type"), payload.get("item", {}).get("type"), payload.get("name")), found)
+                kinds.setdefault(
+                    (
+                        found["type"],
+                        payload.get("type"),
+                        payload.get("item", {}).get("type"),
+                        payload.get("name"),
+                    ),
+                    found,
+                )
     return list(kinds.values())
 
 
@@ -178,15 +202,26 @@ def test_no_text_steers_a_terminal() -> None:
         item(text, id=text),
     ]
     events = read(
-        *lines, *calls, line(text, {}), response("function_call", name="exec_command", arguments=json.dumps({"cmd": text}), call_id=text)
+        *lines,
+        *calls,
+        line(text, {}),
+        response("function_call", name="exec_command", arguments=json.dumps({"cmd": text}), call_id=text),
     )
     assert len(events) > 20
     assert_clean(events)
 
 
-scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8)
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8)
+)
 anything = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=5
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
 )
 
 

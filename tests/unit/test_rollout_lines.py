@@ -51,8 +51,17 @@ def test_bare_lines_have_the_header_s_time_and_the_environment_s_policy() -> Non
         user("<user_instructions>\n\nbe nice\n\n</user_instructions>"),
         user(environment.format("workspace-write", "restricted")),
         user("fix the tests"),
-        {"type": "local_shell_call", "call_id": "c", "status": "completed", "action": {"type": "exec", "command": ["bash", "-lc", "ls"]}},
-        {"type": "function_call_output", "call_id": "c", "output": {"content": "no such tool", "success": False}},
+        {
+            "type": "local_shell_call",
+            "call_id": "c",
+            "status": "completed",
+            "action": {"type": "exec", "command": ["bash", "-lc", "ls"]},
+        },
+        {
+            "type": "function_call_output",
+            "call_id": "c",
+            "output": {"content": "no such tool", "success": False},
+        },
         user(environment.format("danger-full-access", "enabled")),
     )
     assert {event.at for event in events} == {BORN}
@@ -61,18 +70,29 @@ def test_bare_lines_have_the_header_s_time_and_the_environment_s_policy() -> Non
         (Filesystem.WORKSPACE, Network.OFF, "on-request"),
         (Filesystem.UNRESTRICTED, Network.ON, "on-request"),
     ]
-    assert [said.text for said in only(e.Said, events)] == ["fix the tests"]
-    assert [(c.kind, c.tool, c.text) for c in only(e.CallStarted, events)] == [("command", "local_shell", "ls")]
+    assert [said.text for said in only(e.MessageLogged, events)] == ["fix the tests"]
+    assert [(c.kind, c.tool, c.text) for c in only(e.CallStarted, events)] == [
+        ("command", "local_shell", "ls")
+    ]
     assert [(end.outcome, end.output) for end in only(e.CallEnded, events)] == [("failed", "no such tool")]
 
 
 def test_an_environment_context_says_nothing_after_a_turn_context() -> None:
     text = "<environment_context>\n  <cwd>/p</cwd>\n  <sandbox_mode>read-only</sandbox_mode>\n</environment_context>"
     turn = line(
-        "turn_context", {"cwd": "/p", "approval_policy": "never", "sandbox_policy": {"mode": "danger-full-access"}, "effort": "high"}
+        "turn_context",
+        {
+            "cwd": "/p",
+            "approval_policy": "never",
+            "sandbox_policy": {"mode": "danger-full-access"},
+            "effort": "high",
+        },
     )
     message = response("message", role="user", content=[{"type": "input_text", "text": text}])
-    assert [event.origin for event in only(e.PolicySet, read(meta(), message, turn, message))] == ["environment_context", "turn_context"]
+    assert [event.origin for event in only(e.PolicySet, read(meta(), message, turn, message))] == [
+        "environment_context",
+        "turn_context",
+    ]
 
 
 # ---------------------------------------------------------------- what was said
@@ -81,37 +101,74 @@ def test_an_environment_context_says_nothing_after_a_turn_context() -> None:
 def test_messages_are_heard_once_whatever_the_dialects_and_their_order() -> None:
     heard = event("agent_message", message="done <b>")
     written = response(
-        "message", role="assistant", content=[{"type": "output_text", "text": "done <b><oai-mem-citation>x</oai-mem-citation>"}]
+        "message",
+        role="assistant",
+        content=[{"type": "output_text", "text": "done <b><oai-mem-citation>x</oai-mem-citation>"}],
     )
     told = item("AgentMessage", id="m", content=[{"type": "Text", "text": "done <b>"}])
     for lines in ((heard, written), (written, heard), (told, written), (heard, told, written)):
-        assert [said.text for said in only(e.Said, read(*lines))] == [only(e.Said, read(lines[0]))[0].text]
-    assert len(only(e.Said, read(heard, written, heard, written))) == 2
-    assert len(only(e.Said, read(written, heard, heard, written))) == 2
+        assert [said.text for said in only(e.MessageLogged, read(*lines))] == [
+            only(e.MessageLogged, read(lines[0]))[0].text
+        ]
+    assert len(only(e.MessageLogged, read(heard, written, heard, written))) == 2
+    assert len(only(e.MessageLogged, read(written, heard, heard, written))) == 2
 
 
 def test_prompts_are_what_the_user_wrote() -> None:
     prompts = (
         event("user_message", message="<environment_context>\n<cwd>/p</cwd>\n</environment_context>"),
         event("user_message", message="be nice", kind="user_instructions"),
-        event("user_message", message="# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nrename it\n"),
+        event(
+            "user_message",
+            message="# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nrename it\n",
+        ),
         event("user_message", message="<b>bold</b> is what I want"),
-        item("UserMessage", id="u", content=[{"type": "text", "text": "and <i>this</i>"}, {"type": "image", "image_url": "data:"}]),
+        item(
+            "UserMessage",
+            id="u",
+            content=[{"type": "text", "text": "and <i>this</i>"}, {"type": "image", "image_url": "data:"}],
+        ),
         response("message", role="user", content=[{"type": "input_text", "text": "and <i>this</i>"}]),
-        response("message", role="developer", content=[{"type": "input_text", "text": "<permissions instructions>"}]),
+        response(
+            "message",
+            role="developer",
+            content=[{"type": "input_text", "text": "<permissions instructions>"}],
+        ),
     )
-    assert [said.text for said in only(e.Said, read(meta(), *prompts))] == ["rename it", "<b>bold</b> is what I want", "and <i>this</i>"]
+    assert [said.text for said in only(e.MessageLogged, read(meta(), *prompts))] == [
+        "rename it",
+        "<b>bold</b> is what I want",
+        "and <i>this</i>",
+    ]
 
 
 def test_a_child_of_multi_agent_v2_is_told_its_task_by_letter() -> None:
-    child = meta(agent_path="/root/kid", source={"subagent": {"thread_spawn": {"parent_thread_id": PARENT, "depth": 1}}})
-    task = {"type": "input_text", "text": "Message Type: NEW_TASK\nTask name: /root/kid\nSender: /root\nPayload:\n"}
-    plain = response("agent_message", author="/root", recipient="/root/kid", content=[{**task, "text": task["text"] + "count to 3"}])
-    secret = response(
-        "agent_message", author="/root", recipient="/root/kid", content=[task, {"type": "encrypted_content", "encrypted_content": "gAAA"}]
+    child = meta(
+        agent_path="/root/kid",
+        source={"subagent": {"thread_spawn": {"parent_thread_id": PARENT, "depth": 1}}},
     )
-    reply = response("agent_message", author="/root/kid", recipient="/root", content=[{**task, "text": task["text"] + "3"}])
-    assert [(said.who, said.text) for said in only(e.Said, read(child, plain, secret, reply))] == [("user", "count to 3")]
+    task = {
+        "type": "input_text",
+        "text": "Message Type: NEW_TASK\nTask name: /root/kid\nSender: /root\nPayload:\n",
+    }
+    plain = response(
+        "agent_message",
+        author="/root",
+        recipient="/root/kid",
+        content=[{**task, "text": task["text"] + "count to 3"}],
+    )
+    secret = response(
+        "agent_message",
+        author="/root",
+        recipient="/root/kid",
+        content=[task, {"type": "encrypted_content", "encrypted_content": "gAAA"}],
+    )
+    reply = response(
+        "agent_message", author="/root/kid", recipient="/root", content=[{**task, "text": task["text"] + "3"}]
+    )
+    assert [(said.who, said.text) for said in only(e.MessageLogged, read(child, plain, secret, reply))] == [
+        ("user", "count to 3")
+    ]
 
 
 # ---------------------------------------------------------------- children, forks, helpers
@@ -121,7 +178,9 @@ def test_a_child_of_multi_agent_v2_is_told_its_task_by_letter() -> None:
     "told",
     [
         item("SubAgentActivity", id="s", kind="started", agent_thread_id=PARENT, agent_path="/root/kid"),
-        event("sub_agent_activity", event_id="s", kind="started", agent_thread_id=PARENT, agent_path="/root/kid"),
+        event(
+            "sub_agent_activity", event_id="s", kind="started", agent_thread_id=PARENT, agent_path="/root/kid"
+        ),
         item("CollabAgentToolCall", id="s", tool="spawn_agent", receiver_thread_ids=[PARENT]),
         event("collab_agent_spawn_end", call_id="s", new_thread_id=PARENT),
     ],
@@ -145,11 +204,19 @@ def test_only_spawning_names_children() -> None:
 def fork(*lines: bytes, **header: Any) -> list[str]:
     """The commands that a fork of `PARENT` tells as its own."""
     parents = line("session_meta", {"id": PARENT, "timestamp": "2026-11-20T19:00:00.000Z"})
-    return [start.text for start in only(e.CallStarted, read(meta(forked_from_id=PARENT, **header), parents, *lines))]
+    return [
+        start.text
+        for start in only(e.CallStarted, read(meta(forked_from_id=PARENT, **header), parents, *lines))
+    ]
 
 
 def command(text: str, *, second: float = 1.0, ordinal: int | None = None) -> bytes:
-    payload = {"type": "function_call", "name": "exec_command", "arguments": json.dumps({"cmd": text}), "call_id": text}
+    payload = {
+        "type": "function_call",
+        "name": "exec_command",
+        "arguments": json.dumps({"cmd": text}),
+        "call_id": text,
+    }
     return line("response_item", payload, second=second, ordinal=ordinal)
 
 
@@ -166,7 +233,12 @@ def test_copied_history_with_its_own_times_is_older_than_the_thread() -> None:
 
 
 def test_copied_history_without_turn_ids_ends_with_the_burst_it_was_written_in() -> None:
-    assert fork(command("old", second=1.001), command("old too", second=1.002), command("new", second=9), command("next", second=9.5)) == [
+    assert fork(
+        command("old", second=1.001),
+        command("old too", second=1.002),
+        command("new", second=9),
+        command("next", second=9.5),
+    ) == [
         "new",
         "next",
     ]
@@ -189,7 +261,11 @@ def test_history_is_only_copied_right_behind_the_header() -> None:
     [
         ({"source": "cli"}, "cli", False),
         ({"source": {"custom": "bench"}}, "bench", False),
-        ({"source": {"subagent": {"thread_spawn": {"parent_thread_id": PARENT, "depth": 1}}}}, "subagent", False),
+        (
+            {"source": {"subagent": {"thread_spawn": {"parent_thread_id": PARENT, "depth": 1}}}},
+            "subagent",
+            False,
+        ),
         ({"source": {"subagent": "review"}}, "review", True),
         ({"source": {"subagent": {"other": "guardian"}}}, "guardian", True),
         ({"source": {"internal": "memory_consolidation"}}, "memory_consolidation", True),
@@ -216,7 +292,9 @@ def test_the_old_names_of_turn_marks_are_understood() -> None:
 def test_an_error_event_explains_a_turn_that_does_not_explain_itself() -> None:
     error = event("error", message="usage limit", codex_error_info="usage_limit_exceeded")
     done = event("task_complete", turn_id="t", last_agent_message=None)
-    first, second = only(e.TurnEnded, read(event("task_started", turn_id="t"), error, done, event("task_started"), done))
+    first, second = only(
+        e.TurnEnded, read(event("task_started", turn_id="t"), error, done, event("task_started"), done)
+    )
     assert (first.error, first.error_kind) == ("usage limit", "usage_limit_exceeded")
     assert (second.error, second.error_kind) == (None, None)
     aborted = event(
@@ -225,7 +303,12 @@ def test_an_error_event_explains_a_turn_that_does_not_explain_itself() -> None:
         error={"message": "m", "codex_error_info": {"http_connection_failed": {"http_status_code": None}}},
     )
     (end,) = only(e.TurnEnded, read(aborted))
-    assert (end.how, end.reason, end.error, end.error_kind) == ("aborted", "interrupted", "m", "http_connection_failed")
+    assert (end.how, end.reason, end.error, end.error_kind) == (
+        "aborted",
+        "interrupted",
+        "m",
+        "http_connection_failed",
+    )
 
 
 def test_settings_of_another_thread_are_not_this_one_s() -> None:
@@ -236,23 +319,38 @@ def test_settings_of_another_thread_are_not_this_one_s() -> None:
         "model": "m",
         "reasoning_effort": "low",
     }
-    own, other = (event("thread_settings_applied", thread_id=thread, thread_settings=settings) for thread in (THREAD, PARENT))
+    own, other = (
+        event("thread_settings_applied", thread_id=thread, thread_settings=settings)
+        for thread in (THREAD, PARENT)
+    )
     (found,) = only(e.PolicySet, read(own, other))
-    assert (found.origin, found.cwd, found.model, found.effort) == ("thread_settings_applied", "/p", "m", "low")
+    assert (found.origin, found.cwd, found.model, found.effort) == (
+        "thread_settings_applied",
+        "/p",
+        "m",
+        "low",
+    )
     assert found.policy is not None
     assert found.policy.filesystem is Filesystem.UNRESTRICTED
 
 
 def test_a_thread_is_named() -> None:
     assert [
-        event.name for event in only(e.ThreadNamed, read(event("thread_name_updated", thread_id=THREAD, thread_name="the\nbuild")))
+        event.name
+        for event in only(
+            e.ThreadNamed, read(event("thread_name_updated", thread_id=THREAD, thread_name="the\nbuild"))
+        )
     ] == ["the build"]
 
 
 @pytest.mark.parametrize(
     ("limits", "used", "resets"),
     [
-        ({"primary": {"used_percent": 12.5, "window_minutes": 300, "resets_at": 1795300000}}, 12.5, 1795300000),
+        (
+            {"primary": {"used_percent": 12.5, "window_minutes": 300, "resets_at": 1795300000}},
+            12.5,
+            1795300000,
+        ),
         ({"primary": {"used_percent": 12.5, "resets_in_seconds": 60}, "secondary": None}, 12.5, BORN + 61),
         ({"primary": {"used_percent": 12.5, "resets_at": "2026-11-20T20:00:00Z"}}, 12.5, 1795204800),
         ({"primary_used_percent": 3.0, "secondary_used_percent": 1.0}, 3.0, None),
@@ -260,16 +358,30 @@ def test_a_thread_is_named() -> None:
 )
 def test_rate_limits_of_all_shapes(limits: dict[str, Any], used: float, resets: float | None) -> None:
     (found,) = only(e.TokensCounted, read(event("token_count", info=None, rate_limits=limits)))
-    assert (found.limit_used, found.limit_resets_at) == (used, resets if resets is None else pytest.approx(resets))
+    assert (found.limit_used, found.limit_resets_at) == (
+        used,
+        resets if resets is None else pytest.approx(resets),
+    )
 
 
 def test_tokens_are_told_when_they_change() -> None:
     count = event(
-        "token_count", info={"total_token_usage": {"total_tokens": 9}, "last_token_usage": {"total_tokens": 4}, "model_context_window": 99}
+        "token_count",
+        info={
+            "total_token_usage": {"total_tokens": 9},
+            "last_token_usage": {"total_tokens": 4},
+            "model_context_window": 99,
+        },
     )
-    record = line("token_usage_record", {"usage": {"total_tokens": 4}, "thread_token_usage": {"total_tokens": 9}})
-    more = line("token_usage_record", {"usage": {"total_tokens": 5}, "thread_token_usage": {"total_tokens": 14}})
-    assert [(t.total, t.context, t.window) for t in only(e.TokensCounted, read(count, record, count, more))] == [(9, 4, 99), (14, 5, 99)]
+    record = line(
+        "token_usage_record", {"usage": {"total_tokens": 4}, "thread_token_usage": {"total_tokens": 9}}
+    )
+    more = line(
+        "token_usage_record", {"usage": {"total_tokens": 5}, "thread_token_usage": {"total_tokens": 14}}
+    )
+    assert [
+        (t.total, t.context, t.window) for t in only(e.TokensCounted, read(count, record, count, more))
+    ] == [(9, 4, 99), (14, 5, 99)]
 
 
 def test_what_says_nothing_that_is_shown_is_silent() -> None:
@@ -288,5 +400,9 @@ def test_what_says_nothing_that_is_shown_is_silent() -> None:
 
 def test_lines_of_unknown_place_have_no_number() -> None:
     reader = RolloutReader(THREAD)
-    assert [event.line for event in only(e.CallStarted, reader.read([command("a"), b"", command("b")], first=7))] == [7, 9]
-    assert [event.line for event in only(e.CallStarted, reader.read([command("c"), command("d")], first=0))] == [0, 0]
+    assert [
+        event.line for event in only(e.CallStarted, reader.read([command("a"), b"", command("b")], first=7))
+    ] == [7, 9]
+    assert [
+        event.line for event in only(e.CallStarted, reader.read([command("c"), command("d")], first=0))
+    ] == [0, 0]

@@ -11,7 +11,7 @@ from agentdash.model.process import Kernel
 from agentdash.model.state_paths import PathAccess
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
-from tests.unit.story import BOXED, HOST, PANE, looked, pane, process, worker
+from tests.unit.story import HOST, PANE, SANDBOXED, pane, polled, process, worker
 
 LOG = "/home/dev/.local/share/opencode/log/opencode.log"
 WORDS = ("Error: Unexpected error", "", f"Unknown: FileSystem.open ({LOG})")  # OpenCode 1.18.33
@@ -30,29 +30,41 @@ def ran(
 ) -> Worker:
     """A worker that printed this, and perhaps ended."""
     one = process(11, 10, started=85.0, agent=agent, kernel=kernel, once=True, env=env or {})
-    story = [HOST_SEEN, pane(width=width), process(10, started=80.0), one, *looked(110)]
+    story = [HOST_SEEN, pane(width=width), process(10, started=80.0), one, *polled(110)]
     story.append(e.PaneDrawn(at=111, key=PANE, screen=lines))
     if status is not None:
         ended = pane(width=width, dead=True, dead_status=status)
-        story += [e.ProcessGone(at=112, key=one.process.key), e.PaneSeen(at=112, pane=ended.pane), *looked(112)]  # type: ignore[attr-defined]
+        story += [
+            e.ProcessGone(at=112, key=one.process.key),
+            e.PaneSeen(at=112, pane=ended.pane),
+            *polled(112),
+        ]  # type: ignore[attr-defined]
     return worker(story)
 
 
 def test_an_exit_on_a_denial_names_path_process_and_remedy() -> None:
     found = ran(*WORDS)
-    assert (found.state, LOG in found.judged.why, "exit code 1" in found.judged.why) == (State.BLOCKED_SANDBOX, True, True)
-    assert [(x.source, x.rule) for x in found.judged.evidence] == [
+    assert (found.state, LOG in found.assessment.why, "exit code 1" in found.assessment.why) == (
+        State.BLOCKED_SANDBOX,
+        True,
+        True,
+    )
+    assert [(x.source, x.rule) for x in found.assessment.evidence] == [
         ("screen", "denied-filesystem"),
         ("kernel", "in-a-sandbox"),
         ("tmux", "pane-dead"),
     ]
-    assert found.judged.evidence[1].text == "pid 11 (sh): seccomp 2, own user, pid, mount namespaces"
+    assert found.assessment.evidence[1].text == "pid 11 (sh): seccomp 2, own user, pid, mount namespaces"
     (finding,) = found.sandbox.findings
     assert (finding.kind, finding.remedy) == (
         "denied-filesystem",
         'sandbox_workspace_write.writable_roots = ["/home/dev/.local/share/opencode/log"]',
     )
-    assert (found.sandbox.got.seccomp, found.sandbox.got.network_namespace, found.sandbox.verdict) == (2, "host", "unverified")
+    assert (found.sandbox.got.seccomp, found.sandbox.got.network_namespace, found.sandbox.verdict) == (
+        2,
+        "host",
+        "unverified",
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,12 +79,12 @@ def test_an_exit_on_a_denial_names_path_process_and_remedy() -> None:
 def test_denials_as_other_workers_print_them(line: str) -> None:
     found = ran("", line, ' syscall: "mkdir",', "   errno: -30,", '    code: "EROFS"', "", "Bun v1.3.14")
     assert found.state is State.BLOCKED_SANDBOX
-    assert "/home/dev/." in found.judged.why
+    assert "/home/dev/." in found.assessment.why
 
 
 def test_a_path_that_wraps_is_read_whole() -> None:
     line = WORDS[2]
-    assert LOG in ran(line[:40], line[40:], width=40).judged.why
+    assert LOG in ran(line[:40], line[40:], width=40).assessment.why
 
 
 def test_the_same_words_outside_of_a_sandbox_are_an_exit() -> None:
@@ -81,53 +93,78 @@ def test_the_same_words_outside_of_a_sandbox_are_an_exit() -> None:
 
 def test_the_same_command_outside_completes() -> None:
     found = ran("> build · model", "", "all done", kernel=HOST, status=0)
-    assert (found.state, found.judged.why) == (State.COMPLETED, "its one task is done: exit code 0")
+    assert (found.state, found.assessment.why) == (State.COMPLETED, "its one task is done: exit code 0")
 
 
 def test_a_denial_that_it_got_past_does_not_block() -> None:
-    assert ran("touch: cannot touch '/home/dev/x': Read-only file system", "all done", status=0).state is State.COMPLETED
+    assert (
+        ran("touch: cannot touch '/home/dev/x': Read-only file system", "all done", status=0).state
+        is State.COMPLETED
+    )
 
 
 def test_what_scrolled_away_later_still_counts() -> None:
     one = process(11, 10, started=85.0, agent="opencode", kernel=ONLINE)
-    story = [HOST_SEEN, pane(), process(10, started=80.0), one, *looked(110), e.PaneDrawn(at=111, key=PANE, screen=WORDS)]
-    gone = [e.ProcessGone(at=112, key=one.process.key), *looked(112)]  # type: ignore[attr-defined]
-    cleared = [e.PaneDrawn(at=150, key=PANE, screen=("$ ls",)), *looked(151)]
+    story = [
+        HOST_SEEN,
+        pane(),
+        process(10, started=80.0),
+        one,
+        *polled(110),
+        e.PaneDrawn(at=111, key=PANE, screen=WORDS),
+    ]
+    gone = [e.ProcessGone(at=112, key=one.process.key), *polled(112)]  # type: ignore[attr-defined]
+    cleared = [e.PaneDrawn(at=150, key=PANE, screen=("$ ls",)), *polled(151)]
     assert worker(story, gone).state is State.BLOCKED_SANDBOX
     assert worker(story, gone, cleared).state is State.BLOCKED_SANDBOX
 
 
 def test_one_that_rested_and_then_quit_was_not_stopped_by_what_its_screen_quotes() -> None:
     one = process(11, 10, started=85.0, agent="claude", kernel=ONLINE)
-    quoted = e.PaneDrawn(at=111, key=PANE, screen=("touch: cannot touch '/home/dev/x': Read-only file system", "● Used /tmp instead.", "$"))
-    rests = e.ScreenRead(at=111, key=PANE, agent="claude", state="completed", rule="claude.finished", text="x")
-    story = [HOST_SEEN, pane(), process(10, started=80.0), one, *looked(110), rests, quoted]
-    assert worker(story, e.ProcessGone(at=112, key=one.process.key), looked(112)).state is State.EXITED  # type: ignore[attr-defined]
+    quoted = e.PaneDrawn(
+        at=111,
+        key=PANE,
+        screen=("touch: cannot touch '/home/dev/x': Read-only file system", "● Used /tmp instead.", "$"),
+    )
+    rests = e.ScreenRead(
+        at=111, key=PANE, agent="claude", state="completed", rule="claude.finished", text="x"
+    )
+    story = [HOST_SEEN, pane(), process(10, started=80.0), one, *polled(110), rests, quoted]
+    assert worker(story, e.ProcessGone(at=112, key=one.process.key), polled(112)).state is State.EXITED  # type: ignore[attr-defined]
 
 
 def retrying(kernel: Kernel, text: str, **env: str) -> Worker:
     one = process(11, 10, started=85.0, agent="opencode", kernel=kernel, env=env)
-    reading = e.ScreenRead(at=115, key=PANE, agent="opencode", state="failed-provider", rule="opencode.retrying", text=text)
-    return worker(HOST_SEEN, pane(), process(10, started=80.0), one, looked(110), reading)
+    reading = e.ScreenRead(
+        at=115, key=PANE, agent="opencode", state="failed-provider", rule="opencode.retrying", text=text
+    )
+    return worker(HOST_SEEN, pane(), process(10, started=80.0), one, polled(110), reading)
 
 
 def test_a_provider_that_cannot_be_reached_without_a_network_is_the_sandboxs_doing() -> None:
     text = "Cannot connect to API: Was there a typo in the url or port? [retrying in 6s attempt #4]"
-    found = retrying(BOXED, text)
+    found = retrying(SANDBOXED, text)
     assert (found.state, [f.remedy for f in found.sandbox.findings]) == (
         State.BLOCKED_SANDBOX,
         ["sandbox_workspace_write.network_access = true"],
     )
     assert retrying(ONLINE, text, CODEX_SANDBOX_NETWORK_DISABLED="1").state is State.BLOCKED_SANDBOX
     assert retrying(ONLINE, text).state is State.FAILED_PROVIDER
-    assert retrying(BOXED, "Rate limit reached [retrying attempt #2]").state is State.FAILED_PROVIDER
+    assert retrying(SANDBOXED, "Rate limit reached [retrying attempt #2]").state is State.FAILED_PROVIDER
 
 
 def test_prose_about_denials_in_an_idle_worker_is_no_block() -> None:
     one = process(11, 10, started=85.0, agent="opencode", kernel=ONLINE)
-    prose = e.PaneDrawn(at=111, key=PANE, screen=("The error was: Read-only file system, so I wrote to /tmp instead.",))
-    reading = e.ScreenRead(at=111, key=PANE, agent="opencode", state="completed", rule="opencode.finished", text="x")
-    assert worker(HOST_SEEN, pane(), process(10, started=80.0), one, looked(110), prose, reading).state is State.COMPLETED
+    prose = e.PaneDrawn(
+        at=111, key=PANE, screen=("The error was: Read-only file system, so I wrote to /tmp instead.",)
+    )
+    reading = e.ScreenRead(
+        at=111, key=PANE, agent="opencode", state="completed", rule="opencode.finished", text="x"
+    )
+    assert (
+        worker(HOST_SEEN, pane(), process(10, started=80.0), one, polled(110), prose, reading).state
+        is State.COMPLETED
+    )
 
 
 GEMINI = PathAccess("/home/dev/.gemini", "settings and sessions", Access("read-only-mount"), needed=True)
@@ -137,19 +174,27 @@ def silent(*paths: PathAccess, at: float, kernel: Kernel = ONLINE, status: int |
     """`gemini -p` whose state it may perhaps not write: it retries for ever, and prints nothing."""
     one = process(11, 10, started=100.0, agent="gemini", kernel=kernel)
     key = one.process.key  # type: ignore[attr-defined]
-    story = [HOST_SEEN, pane(), process(10, started=80.0), e.PaneDrawn(at=101, key=PANE, screen=("$ gemini -p x",)), one]
-    story += [e.StatePathsSeen(at=101, key=key, paths=paths), *looked(at)]
+    story = [
+        HOST_SEEN,
+        pane(),
+        process(10, started=80.0),
+        e.PaneDrawn(at=101, key=PANE, screen=("$ gemini -p x",)),
+        one,
+    ]
+    story += [e.StatePathsSeen(at=101, key=key, paths=paths), *polled(at)]
     if status is not None:
         ended = e.PaneSeen(at=at, pane=pane(dead=True, dead_status=status).pane)  # type: ignore[attr-defined]
-        story += [e.ProcessGone(at=at, key=key), ended, *looked(at)]
+        story += [e.ProcessGone(at=at, key=key), ended, *polled(at)]
     return worker(story)
 
 
 def test_one_that_sits_still_and_may_not_write_what_it_needs() -> None:
     assert silent(GEMINI, at=105).state is State.UNKNOWN
     found = silent(GEMINI, at=130)
-    assert (found.state, "/home/dev/.gemini" in found.judged.why) == (State.BLOCKED_SANDBOX, True)
-    assert [f.remedy for f in found.sandbox.findings] == ['sandbox_workspace_write.writable_roots = ["/home/dev/.gemini"]']
+    assert (found.state, "/home/dev/.gemini" in found.assessment.why) == (State.BLOCKED_SANDBOX, True)
+    assert [f.remedy for f in found.sandbox.findings] == [
+        'sandbox_workspace_write.writable_roots = ["/home/dev/.gemini"]'
+    ]
     assert silent(GEMINI, at=130, kernel=HOST).state is State.UNKNOWN
     assert silent(replace(GEMINI, needed=False), at=130).state is State.UNKNOWN
     assert silent(at=130).state is State.UNKNOWN
@@ -159,7 +204,9 @@ def test_what_would_help_is_the_folder_that_was_refused_and_not_the_one_above_it
     data = PathAccess("/home/dev/.local/share/opencode", "sessions", Access("read-only-mount"), needed=True)
     found = silent(data, at=130), ran("EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'")
     for each in found:
-        assert [f.remedy for f in each.sandbox.findings] == ['sandbox_workspace_write.writable_roots = ["/home/dev/.local/share/opencode"]']
+        assert [f.remedy for f in each.sandbox.findings] == [
+            'sandbox_workspace_write.writable_roots = ["/home/dev/.local/share/opencode"]'
+        ]
 
 
 def test_one_that_ends_without_a_word_and_may_not_write_what_it_needs() -> None:

@@ -13,7 +13,9 @@ from agentdash.model.sanitize import BLOCK_CAP, LINE_CAP, clean_block, clean_lin
 STEERING = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
-nasty = st.text(st.characters() | st.sampled_from("\x1b[]()0;m\x07\\\x9b\x9d\r\n\t\u202e\u200b\ud800a"), max_size=60)
+nasty = st.text(
+    st.characters() | st.sampled_from("\x1b[]()0;m\x07\\\x9b\x9d\r\n\t\u202e\u200b\ud800a"), max_size=60
+)
 
 
 @given(nasty)

@@ -74,15 +74,28 @@ def test_every_tested_version_has_captures_and_every_capture_a_tested_version() 
 def test_every_rule_of_a_tested_agent_reads_some_capture() -> None:
     golden = tomllib.loads((PANES / "golden.toml").read_text("utf-8"))
     used = {said.split()[-1] for folder in golden.values() for said in folder}
-    rules = {rule.id for known in package_rules().values() for rule in known.rules if rule.tested and not rule.id.startswith("any.")}
+    rules = {
+        rule.id
+        for known in package_rules().values()
+        for rule in known.rules
+        if rule.tested and not rule.id.startswith("any.")
+    }
     # the first three stand behind rules that say more, the others wait for screens that no scripted model brought about
-    spare = {"codex.title-action", "claude.spinner", "claude.title-spinner", "gemini.title-action", "gemini.title-working"}
+    spare = {
+        "codex.title-action",
+        "claude.spinner",
+        "claude.title-spinner",
+        "gemini.title-action",
+        "gemini.title-working",
+    }
     spare |= {"codex.approval", "codex.answered-untitled", "qwen.approval", "qwen.confirmation"}
     spare |= {f"{agent}.{rule}" for agent in package_rules() for rule in ("sent", "idle")}
     assert rules - used <= spare
 
 
-@pytest.mark.parametrize(("folder", "name"), [("codex-0.169.0", "streaming-lines-1"), ("codex-0.132.0", "finished")])
+@pytest.mark.parametrize(
+    ("folder", "name"), [("codex-0.169.0", "streaming-lines-1"), ("codex-0.132.0", "finished")]
+)
 def test_without_its_title_codex_does_not_tell_streaming_from_done(folder: str, name: str) -> None:
     assert read(folder, name, title="") == NOTHING
 
@@ -94,7 +107,9 @@ def test_codex_up_to_098_needs_no_title() -> None:
 
 def test_a_title_says_it_where_the_dialog_does_not_fit() -> None:
     lines = screen("codex-0.169.0", "approve-command")
-    reading = read_screen("codex", lines[lines.index("› 1. Yes, proceed (y)") :], title="[ ! ] Action Required | ws")
+    reading = read_screen(
+        "codex", lines[lines.index("› 1. Yes, proceed (y)") :], title="[ ! ] Action Required | ws"
+    )
     assert (reading.state, reading.rule, reading.partial) == ("waiting-approval", "codex.title-action", True)
 
 
@@ -113,17 +128,32 @@ def test_a_screen_means_the_same_below_other_output_and_above_empty_lines(folder
     for name, pane in facts(folder).items():
         lines = screen(folder, name)
         reading = read(folder, name)
-        assert read_screen(folder.partition("-")[0], [*lines, "", "", ""], title=pane["title"], cursor_visible=pane["cursor"]) == reading
+        assert (
+            read_screen(
+                folder.partition("-")[0],
+                [*lines, "", "", ""],
+                title=pane["title"],
+                cursor_visible=pane["cursor"],
+            )
+            == reading
+        )
         if reading.state and reading.state.startswith("waiting-approval"):
             below = ["$ make", "done", *lines]
-            assert read_screen(folder.partition("-")[0], below, title=pane["title"], cursor_visible=pane["cursor"]).state == reading.state
+            assert (
+                read_screen(
+                    folder.partition("-")[0], below, title=pane["title"], cursor_visible=pane["cursor"]
+                ).state
+                == reading.state
+            )
 
 
 def test_the_size_of_the_pane_bounds_the_screen() -> None:
     lines = screen("codex-0.169.0", "approve-command")
     known: dict[str, Any] = {"title": "", "cursor_visible": False}
     assert read_screen("codex", lines, **known, width=100, height=30) == read_screen("codex", lines, **known)
-    assert read_screen("codex", lines, **known, width=100, height=5).text.startswith("options without the question")
+    assert read_screen("codex", lines, **known, width=100, height=5).text.startswith(
+        "options without the question"
+    )
 
 
 # ---------------------------------------------------------------- screens that only look like it
@@ -156,15 +186,24 @@ def test_no_screen_asks_under_the_rules_of_another_agent() -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("half", [name for name in facts("negative") if re.match(r"half-(?:question|options|cut)", name)])
+@pytest.mark.parametrize(
+    "half", [name for name in facts("negative") if re.match(r"half-(?:question|options|cut)", name)]
+)
 def test_half_a_menu_says_which_half(half: str) -> None:
     reading = read("negative", half)
     assert reading.partial
-    said = "question without the options" if "question" in half or "bottom" in half else "options without the question"
+    said = (
+        "question without the options"
+        if "question" in half or "bottom" in half
+        else "options without the question"
+    )
     assert reading.text.startswith(said)
 
 
-@pytest.mark.parametrize("view", [name for name in facts("negative") if re.match(r"pager|editor|transcript|copy-mode|.*-picker", name)])
+@pytest.mark.parametrize(
+    "view",
+    [name for name in facts("negative") if re.match(r"pager|editor|transcript|copy-mode|.*-picker", name)],
+)
 def test_views_freeze(view: str) -> None:
     reading = read("negative", view)
     assert reading.frozen
@@ -178,12 +217,22 @@ _TEXTS = st.lists(st.one_of(st.text(max_size=120), st.text(_MARKS, max_size=120)
 
 
 @settings(deadline=None, max_examples=120)
-@given(lines=_TEXTS, title=st.text(max_size=40), cursor=st.sampled_from((None, True, False)), size=st.integers(0, 200))
+@given(
+    lines=_TEXTS,
+    title=st.text(max_size=40),
+    cursor=st.sampled_from((None, True, False)),
+    size=st.integers(0, 200),
+)
 @example(lines=[" " * 300] * 200, title="", cursor=None, size=0)
 @example(lines=["│" + " " * 98 + "│"] * 60, title="", cursor=False, size=100)
 @example(lines=["    ▣  Build · Fake · Model  " + " " * 60 + "x", ""] * 60, title="OC", cursor=True, size=0)
 @example(lines=["  ┃", "  ┃ " + "word " * 20, ""] * 60 + ["  ╹▀▀▀▀▀▀▀"], title="", cursor=None, size=0)
-@example(lines=["› 1. x", *["  2. y"] * 100, "  Press enter to confirm or esc to"] * 2, title="", cursor=None, size=0)
+@example(
+    lines=["› 1. x", *["  2. y"] * 100, "  Press enter to confirm or esc to"] * 2,
+    title="",
+    cursor=None,
+    size=0,
+)
 @example(lines=["● API Error", *["● word"] * 190, "─" * 50, "❯", "─" * 50], title="", cursor=None, size=0)
 def test_any_text_is_read(lines: list[str], title: str, cursor: bool | None, size: int) -> None:
     for agent in (*package_rules(), "an agent that nobody knows"):
@@ -206,11 +255,15 @@ def test_the_users_rules_go_over_ours(tmp_path: Path) -> None:
         '[[rules]]\nid = "idle"\nstate = "completed"\nregion = "turn"\nall = [\'\\A\\n*\\Z\']\ntested = ["9.9"]\n'
         '[[rules]]\nid = "deploying"\nstate = "running"\npriority = 95\nregion = "tail"\nwords = ["DEPLOYING"]\n'
     )
-    (tmp_path / "mine.toml").write_text('[[rules]]\nid = "busy"\nstate = "running"\nregion = "title"\nall = ["^busy"]\n')
+    (tmp_path / "mine.toml").write_text(
+        '[[rules]]\nid = "busy"\nstate = "running"\nregion = "title"\nall = ["^busy"]\n'
+    )
     rules = load_rules(tmp_path)
     idle = ["", "› Ask Codex to do anything", "", "  model · ~/src"]
     assert read_screen("codex", idle).state == "waiting-input"
-    assert read_screen("codex", idle, rules=rules) == Reading("completed", "codex.idle", "› Ask Codex to do anything")
+    assert read_screen("codex", idle, rules=rules) == Reading(
+        "completed", "codex.idle", "› Ask Codex to do anything"
+    )
     assert read_screen("codex", ["DEPLOYING", *idle], rules=rules).rule == "codex.deploying"
     assert read_screen("mine", [], title="busy now", rules=rules).rule == "mine.busy"
     assert versions_tested("codex", "codex.idle", rules) == ("9.9",)
@@ -232,9 +285,18 @@ RULE = '[[rules]]\nid = "x"\nstate = "running"\nregion = "tail"\nwords = ["x"]\n
             RULE + "\n" + RULE.replace('"x"\nstate', '"y"\nstate') + "all = ['(']",
             r'codex\.toml:8: rule "y": all: bad regex \'\(\': missing \)',
         ),
-        (RULE.replace("running", "sleeping"), r"codex\.toml:2: rule \"x\": Invalid enum value 'sleeping' .*there are: running, "),
-        (RULE.replace("tail", "bottom"), r"codex\.toml:2: rule \"x\": Invalid enum value 'bottom' .*there are: title, top, "),
-        (RULE + 'cursor = "blinking"', r"codex\.toml:2: rule \"x\": Invalid enum value 'blinking' .*there are: hidden, "),
+        (
+            RULE.replace("running", "sleeping"),
+            r"codex\.toml:2: rule \"x\": Invalid enum value 'sleeping' .*there are: running, ",
+        ),
+        (
+            RULE.replace("tail", "bottom"),
+            r"codex\.toml:2: rule \"x\": Invalid enum value 'bottom' .*there are: title, top, ",
+        ),
+        (
+            RULE + 'cursor = "blinking"',
+            r"codex\.toml:2: rule \"x\": Invalid enum value 'blinking' .*there are: hidden, ",
+        ),
         (RULE + 'werds = ["y"]', r"codex\.toml:2: rule \"x\": .*unknown field `werds`"),
         (RULE + "lines = 'many'", r"codex\.toml:2: rule \"x\": Expected `int`, got `str`"),
         (RULE.replace('id = "x"\n', ""), r"codex\.toml: rule \"number 1\": .*missing required field `id`"),
@@ -245,7 +307,10 @@ RULE = '[[rules]]\nid = "x"\nstate = "running"\nregion = "tail"\nwords = ["x"]\n
         (RULE + RULE, r"codex\.toml:2: rule \"x\": is there twice"),
         ('[[views]]\nid = "v"\nstate = "running"\n', r"codex\.toml:2: rule \"v\": .*unknown field `state`"),
         ('[rules]\nid = "x"\n', r"codex\.toml: rules must be written \[\[rules\]\]"),
-        ('[[rule]]\nid = "x"\n', r"codex\.toml: \[rule\] is no table of a rules file \(there are: identify, rules, screen, state, views\)"),
+        (
+            '[[rule]]\nid = "x"\n',
+            r"codex\.toml: \[rule\] is no table of a rules file \(there are: identify, rules, screen, state, views\)",
+        ),
         ("[screen]\nprompt = '['\n", r"codex\.toml: \[screen\]: prompt: bad regex '\['"),
         ("[screen]\npromt = 'x'\n", r"codex\.toml: \[screen\]: .*unknown field `promt`"),
         ("screen = 1\n", r"codex\.toml: \[screen\]: Expected `object`, got `int`"),
@@ -286,10 +351,19 @@ def test_a_reading_as_a_document() -> None:
 @pytest.mark.parametrize(
     ("reading", "said"),
     [
-        (Reading("running", "codex.working", "• Working (3s"), ("running", "codex.working", "• Working (3s", "1.2, 1.3")),
+        (
+            Reading("running", "codex.working", "• Working (3s"),
+            ("running", "codex.working", "• Working (3s", "1.2, 1.3"),
+        ),
         (Reading(None, "any.pager", ":", frozen=True), ("a view hides the prompt", "any.pager")),
-        (Reading(None, "codex.approval", "options without the question: x", partial=True), ("half of a menu", "options without")),
-        (Reading("waiting-approval", "codex.title-action", "x", partial=True), ("waiting-approval", "half of a menu")),
+        (
+            Reading(None, "codex.approval", "options without the question: x", partial=True),
+            ("half of a menu", "options without"),
+        ),
+        (
+            Reading("waiting-approval", "codex.title-action", "x", partial=True),
+            ("waiting-approval", "half of a menu"),
+        ),
         (NOTHING, ("not decided by this screen", "none matches")),
     ],
 )

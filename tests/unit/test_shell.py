@@ -32,11 +32,25 @@ def test_the_manual_page_has_everything() -> None:
     for name, command in _commands(app, click.Context(app)):
         assert f".SS {name}" in said
         for parameter in command.params:
-            shown = parameter.opts if isinstance(parameter, click.Option) else [parameter.make_metavar(click.Context(command))]
+            shown = (
+                parameter.opts
+                if isinstance(parameter, click.Option)
+                else [parameter.make_metavar(click.Context(command))]
+            )
             assert all(option in said for option in shown), (name, shown)
     for line in page().splitlines():
         assert not line.startswith("'")
-        assert line[:3] in (".TH", ".SH", ".SS", ".TP", ".PP", ".nf", ".fi", ".br", ".B ") or not line.startswith(".")
+        assert line[:3] in (
+            ".TH",
+            ".SH",
+            ".SS",
+            ".TP",
+            ".PP",
+            ".nf",
+            ".fi",
+            ".br",
+            ".B ",
+        ) or not line.startswith(".")
 
 
 def test_every_command_shows_how_it_is_called() -> None:
@@ -71,7 +85,9 @@ async def test_workers_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     running.cancel()
     with suppress(asyncio.CancelledError):
         await running
-    assert complete("wait", "%", XDG_STATE_HOME=str(tmp_path)) == [f"plain,{w.pane.key.id}" for w in snapshot.workers if w.pane]
+    assert complete("wait", "%", XDG_STATE_HOME=str(tmp_path)) == [
+        f"plain,{w.pane.key.id}" for w in snapshot.workers if w.pane
+    ]
     assert len(complete("status", "", XDG_STATE_HOME=str(tmp_path))) == len(snapshot.workers)
 
 
@@ -79,7 +95,9 @@ def test_threads_are_completed(tmp_path: Path) -> None:
     day = tmp_path / "sessions" / "2026" / "11" / "20"
     day.mkdir(parents=True)
     (day / "rollout-2026-11-20T20-00-00-01a1fa8b-4086-7a32-8c43-2abbeb466a8c.jsonl").touch()
-    assert complete("wait", "01a1", CODEX_HOME=str(tmp_path)) == ["plain,01a1fa8b-4086-7a32-8c43-2abbeb466a8c"]
+    assert complete("wait", "01a1", CODEX_HOME=str(tmp_path)) == [
+        "plain,01a1fa8b-4086-7a32-8c43-2abbeb466a8c"
+    ]
 
 
 def test_bash_takes_the_script(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentdash.engine.judge.state_history import NEWBORN, SETTLING, SPELLS
-from agentdash.engine.reduce.fleet import fold
-from agentdash.engine.snapshot import Memo, picture
+from agentdash.engine.judge.state_history import MAX_STATE_PERIODS, SETTLING_S, STARTUP_GRACE_S
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.pane import Pane
@@ -27,8 +27,8 @@ from tests.unit.story import (
     ended,
     fleet,
     held,
-    looked,
     pane,
+    polled,
     process,
     told,
     worker,
@@ -39,7 +39,9 @@ Part = e.Event | Sequence[e.Event]
 
 
 def at(now: float, *parts: Part, after: float = 120.0) -> Worker:
-    return next(w for w in picture(fleet(*parts), now, stalled_after=after).workers if w.id in (T, str(PANE)))
+    return next(
+        w for w in build_snapshot(fleet(*parts), now, stalled_after=after).workers if w.id in (T, str(PANE))
+    )
 
 
 def states(found: Worker) -> list[tuple[str, float, float | None]]:
@@ -47,7 +49,7 @@ def states(found: Worker) -> list[tuple[str, float, float | None]]:
 
 
 def shown(now: float, *parts: Part) -> list[tuple[str, str]]:
-    return [(w.kind, str(w.state)) for w in picture(fleet(*parts), now).workers]
+    return [(w.kind, str(w.state)) for w in build_snapshot(fleet(*parts), now).workers]
 
 
 def read(state: str | None, when: float, rule: str = "opencode.rule", **more: bool) -> e.Event:
@@ -55,14 +57,22 @@ def read(state: str | None, when: float, rule: str = "opencode.rule", **more: bo
 
 
 def opencode() -> list[e.Event]:
-    return [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="opencode"), *looked(100)]
+    return [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="opencode"), *polled(100)]
 
 
 # ---------------------------------------------------------------- history
 
 
 def test_a_turn_with_an_approval() -> None:
-    story = (begun(), called(ask=True), held(103), process(77, 50, started=105.0, env=ENV), held(105.5), ended(at=107), done(at=108))
+    story = (
+        begun(),
+        called(ask=True),
+        held(103),
+        process(77, 50, started=105.0, env=ENV),
+        held(105.5),
+        ended(at=107),
+        done(at=108),
+    )
     assert states(worker(*story)) == [
         ("running", 100, 101),
         ("waiting-approval", 101, 105.5),
@@ -72,7 +82,10 @@ def test_a_turn_with_an_approval() -> None:
 
 
 def test_each_spell_says_why() -> None:
-    assert [s.why for s in worker(begun(), done(at=108)).history] == ["turn open, waiting for the model", "its turn is complete"]
+    assert [s.why for s in worker(begun(), done(at=108)).history] == [
+        "turn open, waiting for the model",
+        "its turn is complete",
+    ]
 
 
 def test_a_file_that_is_read_again_tells_its_states_again() -> None:
@@ -80,40 +93,59 @@ def test_a_file_that_is_read_again_tells_its_states_again() -> None:
     tail = [*begun(at=500.0), done(at=510)]
     whole = [*begun(at=100.0), done(at=110), *begun(at=500.0)[1:], done(at=510)]
     found = at(900, tail, held(600), e.FileReset(thread=T, at=600), whole, held(602))
-    assert states(found) == [("running", 100, 110), ("completed", 110, 500), ("running", 500, 510), ("completed", 510, None)]
+    assert states(found) == [
+        ("running", 100, 110),
+        ("completed", 110, 500),
+        ("running", 500, 510),
+        ("completed", 510, None),
+    ]
 
 
 def test_it_is_bounded() -> None:
     turns = [x for n in range(100) for x in (*begun(at=1000.0 + 10 * n), done(at=1005.0 + 10 * n))]
     found = at(3000, turns)
-    assert len(found.history) == SPELLS
+    assert len(found.history) == MAX_STATE_PERIODS
     assert states(found)[-1] == ("completed", 1995, None)
 
 
 def test_a_pane_that_becomes_a_thread_leaves_no_history_behind() -> None:
-    tui = [pane(), process(10, started=80.0), process(11, 10, started=95.0, agent="codex", cwd=CWD), *looked(96)]
+    tui = [
+        pane(),
+        process(10, started=80.0),
+        process(11, 10, started=95.0, agent="codex", cwd=CWD),
+        *polled(96),
+    ]
     assert set(fleet(tui).histories) == {str(PANE)}
     assert set(fleet(tui, begun(), held(104, 11)).histories) == {T}
 
 
 def test_a_thread_is_shown_as_soon_as_it_says_something() -> None:
     """Its header is read some milliseconds before its turn: until then its pane says what there is to say."""
-    tui = [pane(), process(10, started=80.0), process(11, 10, started=95.0, agent="codex", cwd=CWD), *looked(99)]
+    tui = [
+        pane(),
+        process(10, started=80.0),
+        process(11, 10, started=95.0, agent="codex", cwd=CWD),
+        *polled(99),
+    ]
     header, *turn = begun(at=100)
     assert shown(100.2, tui, header) == [("pane", "unknown")]
-    assert picture(fleet(tui, header), 100.2).due == 100 + NEWBORN
+    assert build_snapshot(fleet(tui, header), 100.2).due == 100 + STARTUP_GRACE_S
     assert shown(100.2, tui, header, turn) == [("codex-thread", "running")]
     assert shown(100.2, tui, header, held(100.1, 11)) == [("pane", "unknown")]  # nobody is kept waiting yet
     assert shown(104, tui, header, held(100.1, 11)) == [("codex-thread", "waiting-input")]
-    assert states(at(102, tui, header, looked(100.1), turn)) == [("running", 100, None)]
+    assert states(at(102, tui, header, polled(100.1), turn)) == [("running", 100, None)]
 
 
 def test_a_thread_that_goes_on_saying_nothing_is_shown_all_the_same() -> None:
     header = begun(at=100)[0]
-    assert shown(100.2, header) == [("codex-thread", "unknown")]  # nobody looks at processes, so nobody will tell more
-    assert shown(104, header, looked(100.1)) == [("codex-thread", "unknown")]
-    assert shown(50, header, looked(40)) == [("codex-thread", "unknown")]  # a clock that is wrong hides nobody
-    assert shown(104, header, looked(104)) == [("codex-thread", "exited")]
+    assert shown(100.2, header) == [
+        ("codex-thread", "unknown")
+    ]  # nobody looks at processes, so nobody will tell more
+    assert shown(104, header, polled(100.1)) == [("codex-thread", "unknown")]
+    assert shown(50, header, polled(40)) == [
+        ("codex-thread", "unknown")
+    ]  # a clock that is wrong hides nobody
+    assert shown(104, header, polled(104)) == [("codex-thread", "exited")]
 
 
 LIFE: list[e.Event] = [
@@ -134,19 +166,19 @@ LIFE: list[e.Event] = [
     e.TurnStarted(thread=T, at=108.4, line=10, turn="turn-2"),
     *held(109.2),
     e.ProcessGone(at=110, key=ProcessKey(11, 85.0)),
-    *looked(113),
+    *polled(113),
 ]
 
 
 @given(st.sets(st.integers(1, len(LIFE) - 1)))
 def test_it_does_not_depend_on_when_anybody_looked(cuts: set[int]) -> None:
     """Live, in demos and in replays pictures are drawn at other times: what is shown of the same events is the same."""
-    live, memo = Fleet(), Memo()
+    live, cache = Fleet(), WorkerCache()
     for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(LIFE)], strict=True):
-        live = fold(live, LIFE[start:end])
-        picture(live, LIFE[end - 1].at + 0.01, memo)
-    assert live == fold(Fleet(), LIFE)
-    assert picture(live, 115, memo) == picture(fold(Fleet(), LIFE), 115)
+        live = reduce(live, LIFE[start:end])
+        build_snapshot(live, LIFE[end - 1].at + 0.01, cache)
+    assert live == reduce(Fleet(), LIFE)
+    assert build_snapshot(live, 115, cache) == build_snapshot(reduce(Fleet(), LIFE), 115)
 
 
 # ---------------------------------------------------------------- settling
@@ -155,16 +187,16 @@ def test_it_does_not_depend_on_when_anybody_looked(cuts: set[int]) -> None:
 def test_a_turn_that_is_followed_by_the_next_has_not_left_running() -> None:
     first = [*begun(), done(at=103), *held(103.2)]
     now = at(103.5, first)
-    assert (now.state, now.judged.since, states(now)) == (State.RUNNING, 100, [("running", 100, None)])
-    assert [x.agrees for x in now.judged.evidence] == [True, False]
+    assert (now.state, now.assessment.since, states(now)) == (State.RUNNING, 100, [("running", 100, None)])
+    assert [x.agrees for x in now.assessment.evidence] == [True, False]
     second = e.TurnStarted(thread=T, at=103.6, line=10, turn="turn-2")
     assert states(at(150, first, second, held(149))) == [("running", 100, None)]
 
 
 def test_what_settles_is_due() -> None:
     story = (begun(), done(at=103), held(103.2))
-    assert picture(fleet(*story), 103.5).due == 103 + SETTLING
-    settled = picture(fleet(*story), 103 + SETTLING)
+    assert build_snapshot(fleet(*story), 103.5).due == 103 + SETTLING_S
+    settled = build_snapshot(fleet(*story), 103 + SETTLING_S)
     assert (settled.workers[0].state, settled.due) == (State.COMPLETED, None)
 
 
@@ -181,14 +213,17 @@ def test_what_tmux_writes_on_a_dead_pane_is_no_other_end() -> None:
     assert at(120.1, *story).state is State.FAILED_PROVIDER
     assert at(121.1, *story).state is State.EXITED
     found = at(121.3, *story, late)
-    assert (found.state, found.judged.since) == (State.EXITED, 120.0)
+    assert (found.state, found.assessment.since) == (State.EXITED, 120.0)
 
 
 def test_a_half_drawn_screen_is_no_change() -> None:
     story = [*opencode(), read("waiting-input", 101), read(None, 105)]
     assert at(106.9, story).state is State.WAITING_INPUT
     assert states(at(120, story, read("waiting-input", 106)))[-1] == ("waiting-input", 101, None)
-    assert states(at(120, story, read("running", 106)))[-2:] == [("waiting-input", 101, 106), ("running", 106, None)]
+    assert states(at(120, story, read("running", 106)))[-2:] == [
+        ("waiting-input", 101, 106),
+        ("running", 106, None),
+    ]
     assert at(120, story).state is State.UNKNOWN
 
 
@@ -205,7 +240,7 @@ def test_no_output_no_cpu_no_io_for_long_enough() -> None:
     assert (found.state, found.stalled) == (State.RUNNING, 101.5)
     assert found.line == "$ make"
     assert at(150, running(), after=30).stalled == 101.5
-    assert picture(fleet(running()), 150).due == 101.5 + 120
+    assert build_snapshot(fleet(running()), 150).due == 101.5 + 120
 
 
 @pytest.mark.parametrize(
@@ -214,7 +249,7 @@ def test_no_output_no_cpu_no_io_for_long_enough() -> None:
         process(77, 50, started=101.5, env=ENV, cpu=1.1),
         process(77, 50, started=101.5, env=ENV, cpu=1.0, io=4096),
         e.FileSeen(thread=T, at=190, path="/x", size=2, modified=190.0),
-        e.Said(thread=T, at=190, line=8, who="agent", text="still at it"),
+        e.MessageLogged(thread=T, at=190, line=8, who="agent", text="still at it"),
     ],
     ids=["cpu", "io", "file", "line"],
 )
@@ -250,14 +285,18 @@ def test_a_spinner_and_a_clock_are_no_signs_of_life() -> None:
 def test_the_cpu_of_a_spinner_is_no_sign_of_life_but_that_of_a_tool_is() -> None:
     story = [*opencode(), read("running", 101), drawn(101, "esc interrupt")]
     spins = e.ProcessSeen(at=290, process=process(11, 10, started=85.0, agent="opencode", cpu=99.0).process)  # type: ignore[attr-defined]
-    assert at(300, story, spins, looked(291)).stalled == 101
+    assert at(300, story, spins, polled(291)).stalled == 101
     tool = process(12, 11, started=102.0, cpu=1.0)
     busy = e.ProcessSeen(at=290, process=process(12, 11, started=102.0, cpu=5.0).process)  # type: ignore[attr-defined]
-    assert at(300, story, tool, busy, looked(291)).stalled is None
+    assert at(300, story, tool, busy, polled(291)).stalled is None
 
 
 def test_a_spinner_that_stands_still_is_dead() -> None:
-    tui = [pane(title="⠋ project"), process(10, started=80.0), process(11, 10, started=95.0, agent="codex", cwd=CWD)]
+    tui = [
+        pane(title="⠋ project"),
+        process(10, started=80.0),
+        process(11, 10, started=95.0, agent="codex", cwd=CWD),
+    ]
     assert at(100.5, tui, begun(), held(99.9, 11)).stalled is None
     assert at(112, tui, begun(), held(111, 11)).stalled is not None
     turning = e.PaneSeen(at=110.5, pane=pane(title="⠙ project").pane)  # type: ignore[attr-defined]
@@ -266,7 +305,12 @@ def test_a_spinner_that_stands_still_is_dead() -> None:
 
 def test_a_worker_that_needs_somebody_shows_on_its_parent() -> None:
     child = "01a1fa8b-64d1-75d0-9538-5a109db019fd"
-    story = (begun(), begun(child, parent=T), done("x", thread=child, error="out of credits", error_kind="usage_limit_exceeded"), held(110))
+    story = (
+        begun(),
+        begun(child, parent=T),
+        done("x", thread=child, error="out of credits", error_kind="usage_limit_exceeded"),
+        held(110),
+    )
     found = told(*story)
     assert next(w for w in found.workers if w.id == T).below == ("failed-provider fix the tests",)
     assert found.counts()["needs-you"] == 1

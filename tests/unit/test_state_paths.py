@@ -16,7 +16,11 @@ from agentdash.model.process import Process, ProcessKey
 from agentdash.model.state_paths import StatePath, place
 
 HOME = {"HOME": "/home/dev"}
-WORKSPACE = Policy(Filesystem.WORKSPACE, Network.OFF, (Rule("/", "read"), Rule("/home/dev/ws", "write"), Rule("$TMPDIR", "write")))
+WORKSPACE = Policy(
+    Filesystem.WORKSPACE,
+    Network.OFF,
+    (Rule("/", "read"), Rule("/home/dev/ws", "write"), Rule("$TMPDIR", "write")),
+)
 
 
 @pytest.mark.parametrize(
@@ -42,11 +46,15 @@ def test_places(path: str, env: dict[str, str], placed: str | None) -> None:
 
 def test_every_row_can_be_placed_by_what_is_kept_of_an_environment() -> None:
     assert {"opencode", "claude", "gemini", "qwen", "aider", "codex"} <= state_paths().keys()
-    env = kept((*HOME.items(), ("XDG_DATA_HOME", "/data"), ("XDG_CURRENT_DESKTOP", "x"), ("XDG_SESSION_COOKIE", "x")))
+    env = kept(
+        (*HOME.items(), ("XDG_DATA_HOME", "/data"), ("XDG_CURRENT_DESKTOP", "x"), ("XDG_SESSION_COOKIE", "x"))
+    )
     assert env == HOME | {"XDG_DATA_HOME": "/data"}
     for agent, rows in state_paths().items():
         assert all(place(row.path, env, "/ws") for row in rows), agent
-    assert [row.path for row in state_paths()["opencode"] if row.needed == "always"] == ["$XDG_DATA_HOME/opencode"]
+    assert [row.path for row in state_paths()["opencode"] if row.needed == "always"] == [
+        "$XDG_DATA_HOME/opencode"
+    ]
 
 
 def test_what_a_policy_denies_of_opencode() -> None:
@@ -69,7 +77,14 @@ def test_tmpdir_is_the_commands_own() -> None:
 
 
 def test_a_living_worker_by_its_own_environment(tmp_path: Path) -> None:
-    worker = Process(ProcessKey(os.getpid(), 1.0), 1, "crush", agent="crush", cwd="/ws", env=HOME | {"XDG_DATA_HOME": str(tmp_path)})
+    worker = Process(
+        ProcessKey(os.getpid(), 1.0),
+        1,
+        "crush",
+        agent="crush",
+        cwd="/ws",
+        env=HOME | {"XDG_DATA_HOME": str(tmp_path)},
+    )
     asked: list[str] = []
 
     def may_write(path: str) -> Access:

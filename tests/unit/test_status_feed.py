@@ -35,8 +35,20 @@ AT = 1_795_212_653.774
 
 def thread(ident: str, status: dict[str, Any], *, helper: bool = False) -> dict[str, Any]:
     """A thread as 0.169 describes one, shortened."""
-    more = {"ephemeral": True, "threadSource": "thread_title", "path": None} if helper else {"ephemeral": False, "threadSource": "user"}
-    return {"id": ident, "preview": "fix the tests", "status": status, "source": "vscode", "cwd": "/home/dev", "turns": [], **more}
+    more = (
+        {"ephemeral": True, "threadSource": "thread_title", "path": None}
+        if helper
+        else {"ephemeral": False, "threadSource": "user"}
+    )
+    return {
+        "id": ident,
+        "preview": "fix the tests",
+        "status": status,
+        "source": "vscode",
+        "cwd": "/home/dev",
+        "turns": [],
+        **more,
+    }
 
 
 def load_thread(home: Path) -> None:
@@ -204,7 +216,9 @@ async def running(feed: ControlFeed) -> AsyncIterator[Ear]:
             await task
 
 
-async def test_says_what_is_loaded_and_then_what_changes(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_says_what_is_loaded_and_then_what_changes(
+    server: AppServer, tmp_path: Path, clock: Clock
+) -> None:
     server.threads = {MAIN: thread(MAIN, WAITING), CHILD: thread(CHILD, IDLE)}
     feed = ControlFeed(tmp_path, clock)
     async with running(feed) as ear:
@@ -223,7 +237,13 @@ async def test_says_what_is_loaded_and_then_what_changes(server: AppServer, tmp_
         )
     await server.wait_for(lambda: not server.listening)
     assert server.farewells == [1000]
-    assert server.methods() == ["initialize", "initialized", "thread/loaded/list", "thread/read", "thread/read"]
+    assert server.methods() == [
+        "initialize",
+        "initialized",
+        "thread/loaded/list",
+        "thread/read",
+        "thread/read",
+    ]
 
 
 async def test_helpers_are_not_spoken_of(server: AppServer, tmp_path: Path, clock: Clock) -> None:
@@ -241,7 +261,9 @@ async def test_helpers_are_not_spoken_of(server: AppServer, tmp_path: Path, cloc
         await ear.hear(now(MAIN, "idle", pushed=True))
 
 
-async def test_a_thread_never_heard_of_is_asked_about_before_it_is_spoken_of(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_a_thread_never_heard_of_is_asked_about_before_it_is_spoken_of(
+    server: AppServer, tmp_path: Path, clock: Clock
+) -> None:
     async with running(ControlFeed(tmp_path, clock)) as ear:
         await ear.hear(source())
         await server.wait_for(lambda: "thread/loaded/list" in server.methods())
@@ -255,16 +277,24 @@ async def test_a_thread_never_heard_of_is_asked_about_before_it_is_spoken_of(ser
         await ear.hear(now(gone, "idle", pushed=True))
 
 
-async def test_asks_only_what_is_allowed_and_answers_nothing(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_asks_only_what_is_allowed_and_answers_nothing(
+    server: AppServer, tmp_path: Path, clock: Clock
+) -> None:
     server.threads = {MAIN: thread(MAIN, WAITING)}
     feed = ControlFeed(tmp_path, clock)
     async with running(feed) as ear:
         await ear.hear(source(), now(MAIN, "active", "waitingOnApproval"))
-        requests = ("item/commandExecution/requestApproval", "item/fileChange/requestApproval", "item/tool/requestUserInput")
+        requests = (
+            "item/commandExecution/requestApproval",
+            "item/fileChange/requestApproval",
+            "item/tool/requestUserInput",
+        )
         for number, method in enumerate(requests, start=1):  # numbers that are ours as well
             await server.send({"id": number, "method": method, "params": {"threadId": MAIN}})
             await server.wait_for(lambda: server.methods().count("initialized") == 2)
-        await server.send({"id": 9, "method": "account/chatgptAuthTokens/refresh", "params": {"reason": "unauthorized"}})
+        await server.send(
+            {"id": 9, "method": "account/chatgptAuthTokens/refresh", "params": {"reason": "unauthorized"}}
+        )
         await server.change(MAIN, IDLE)
         await ear.hear(now(MAIN, "idle", pushed=True))
         assert feed.unanswered == 4
@@ -273,7 +303,8 @@ async def test_asks_only_what_is_allowed_and_answers_nothing(server: AppServer, 
 
 
 @pytest.mark.parametrize(
-    "method", ["thread/resume", "thread/start", "turn/start", "turn/interrupt", "thread/unsubscribe", "", "Initialize"]
+    "method",
+    ["thread/resume", "thread/start", "turn/start", "turn/interrupt", "thread/unsubscribe", "", "Initialize"],
 )
 async def test_nothing_else_can_be_sent(method: str, server: AppServer, tmp_path: Path, clock: Clock) -> None:
     async with ControlFeed(tmp_path, clock)._dialled(control._Seen(), clock.now) as call:
@@ -284,7 +315,9 @@ async def test_nothing_else_can_be_sent(method: str, server: AppServer, tmp_path
     assert method not in server.methods()
 
 
-async def test_a_subscription_it_did_not_ask_for_is_ended_by_hanging_up_once(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_a_subscription_it_did_not_ask_for_is_ended_by_hanging_up_once(
+    server: AppServer, tmp_path: Path, clock: Clock
+) -> None:
     server.threads = {MAIN: thread(MAIN, BUSY)}
     async with running(ControlFeed(tmp_path, clock)) as ear:
         await ear.hear(source(), now(MAIN, "active"))
@@ -299,22 +332,28 @@ async def test_a_subscription_it_did_not_ask_for_is_ended_by_hanging_up_once(ser
         assert server.calls == 2
 
 
-async def test_dials_again_when_the_server_comes_back(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_dials_again_when_the_server_comes_back(
+    server: AppServer, tmp_path: Path, clock: Clock
+) -> None:
     server.threads = {MAIN: thread(MAIN, IDLE)}
     feed = ControlFeed(tmp_path, clock)
     async with running(feed) as ear:
         await ear.hear(source(), now(MAIN, "idle"))
         await server.die()
-        await ear.hear(source("app-server: received 1001 (going away); then sent 1001 (going away)", ok=False), ABSENT)
+        await ear.hear(
+            source("app-server: received 1001 (going away); then sent 1001 (going away)", ok=False), ABSENT
+        )
         assert (feed.connected, feed.problem) == (False, None)
         await server.start()
         await ear.hear(source(), now(MAIN, "idle"))
 
 
-async def test_says_nothing_while_there_never_was_a_server(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_says_nothing_while_there_never_was_a_server(
+    server: AppServer, tmp_path: Path, clock: Clock
+) -> None:
     home = tmp_path / "other"
     feed = ControlFeed(home, clock)
-    assert await feed.look(clock.now()) == []
+    assert await feed.poll(clock.now()) == []
     async with running(feed) as ear:
         await clock.sleep_until(clock.now() + 3)
         assert (feed.connected, feed.problem, ear.events) == (False, None, [])
@@ -334,9 +373,21 @@ async def test_says_nothing_while_there_never_was_a_server(server: AppServer, tm
         '{"id": 1',
         json.dumps({"method": "thread/status/changed", "params": {"threadId": "\x1b[2J", "status": IDLE}}),
         json.dumps({"method": "thread/status/changed", "params": {"threadId": MAIN + "\n", "status": IDLE}}),
-        json.dumps({"method": "thread/status/changed", "params": {"threadId": MAIN, "status": {"type": "dreaming"}}}),
-        json.dumps({"method": "thread/status/changed", "params": {"threadId": MAIN, "status": {**BUSY, "activeFlags": ["\x1b[31m"]}}}),
-        json.dumps({"method": "thread/status/changed", "params": {"threadId": MAIN, "status": {**BUSY, "activeFlags": ["a" * 1_000]}}}),
+        json.dumps(
+            {"method": "thread/status/changed", "params": {"threadId": MAIN, "status": {"type": "dreaming"}}}
+        ),
+        json.dumps(
+            {
+                "method": "thread/status/changed",
+                "params": {"threadId": MAIN, "status": {**BUSY, "activeFlags": ["\x1b[31m"]}},
+            }
+        ),
+        json.dumps(
+            {
+                "method": "thread/status/changed",
+                "params": {"threadId": MAIN, "status": {**BUSY, "activeFlags": ["a" * 1_000]}},
+            }
+        ),
         json.dumps({"method": "thread/started"}),
     ],
     ids=lambda garbage: str(garbage[:60]),
@@ -386,7 +437,9 @@ async def test_a_server_that_never_answers_is_a_problem_and_tried_again(
     assert server.calls >= 2
 
 
-async def test_something_else_behind_the_socket_is_a_problem(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_something_else_behind_the_socket_is_a_problem(
+    server: AppServer, tmp_path: Path, clock: Clock
+) -> None:
     async def hello(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
         writer.close()
@@ -395,44 +448,54 @@ async def test_something_else_behind_the_socket_is_a_problem(server: AppServer, 
     server._place.unlink()
     async with await asyncio.start_unix_server(hello, server._place):
         load_thread(tmp_path)
-        [said] = await ControlFeed(tmp_path, clock).look(5.0)
-    assert said == SourceSeen(at=5.0, name="codex feed", ok=False, detail="app-server: did not receive a valid HTTP response")
+        [said] = await ControlFeed(tmp_path, clock).poll(5.0)
+    assert said == SourceSeen(
+        at=5.0, name="codex feed", ok=False, detail="app-server: did not receive a valid HTTP response"
+    )
 
 
-async def test_a_socket_of_somebody_else_is_not_touched(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_a_socket_of_somebody_else_is_not_touched(
+    server: AppServer, tmp_path: Path, clock: Clock
+) -> None:
     feed = ControlFeed(tmp_path, clock, uid=os.getuid() + 1)
     async with running(feed) as ear:
         await ear.hear(source(f"{server._place} belongs to user {os.getuid()}", ok=False))
         assert feed.problem == f"{server._place} belongs to user {os.getuid()}"
-        assert len(await feed.look(1.0)) == 1
+        assert len(await feed.poll(1.0)) == 1
     assert server.calls == 0
 
 
-async def test_we_are_never_the_first_to_introduce_ourselves(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_we_are_never_the_first_to_introduce_ourselves(
+    server: AppServer, tmp_path: Path, clock: Clock
+) -> None:
     """Codex would take our name for its own, and write it into every rollout."""
     lock = tmp_path / "thread-writer-locks" / f"{MAIN}.lock"
     os.utime(lock, (0, 0))  # left over from a server before this one
     feed = ControlFeed(tmp_path, clock)
-    assert await feed.look(1.0) == []
+    assert await feed.poll(1.0) == []
     (lock.parent / ".coordination.lock").touch()
-    assert await feed.look(1.0) == []
+    assert await feed.poll(1.0) == []
     assert server.calls == 0
     load_thread(tmp_path)
-    assert await feed.look(0.0, timeout=10) == [source("connected", ok=True)]
+    assert await feed.poll(0.0, timeout=10) == [source("connected", ok=True)]
 
 
 async def test_a_file_in_the_sockets_place_is_a_problem(tmp_path: Path, clock: Clock) -> None:
     file = tmp_path / "app-server-control" / "app-server-control.sock"
     file.parent.mkdir()
     file.touch()
-    [said] = await ControlFeed(tmp_path, clock).look(1.0)
+    [said] = await ControlFeed(tmp_path, clock).poll(1.0)
     assert isinstance(said, SourceSeen)
     assert said.detail == f"{file} is not a socket"
 
 
 async def test_a_look_asks_once_and_hangs_up(server: AppServer, tmp_path: Path, clock: Clock) -> None:
-    server.threads = {MAIN: thread(MAIN, WAITING), TITLE: thread(TITLE, BUSY, helper=True), CHILD: thread(CHILD, IDLE)}
-    assert await ControlFeed(tmp_path, clock).look(77.0, timeout=10) == [
+    server.threads = {
+        MAIN: thread(MAIN, WAITING),
+        TITLE: thread(TITLE, BUSY, helper=True),
+        CHILD: thread(CHILD, IDLE),
+    }
+    assert await ControlFeed(tmp_path, clock).poll(77.0, timeout=10) == [
         StatusPushed(at=77.0, thread=MAIN, status="active", flags=("waitingOnApproval",)),
         StatusPushed(at=77.0, thread=CHILD, status="idle"),
         SourceSeen(at=77.0, name="codex feed", ok=True, detail="connected"),
@@ -445,7 +508,7 @@ async def test_a_look_asks_once_and_hangs_up(server: AppServer, tmp_path: Path, 
 async def test_a_look_gives_what_has_come_in_time(server: AppServer, tmp_path: Path, clock: Clock) -> None:
     server.silent = {"thread/read"}
     server.threads = {MAIN: thread(MAIN, IDLE)}
-    assert await ControlFeed(tmp_path, clock).look(77.0, timeout=0.2) == [
+    assert await ControlFeed(tmp_path, clock).poll(77.0, timeout=0.2) == [
         SourceSeen(at=77.0, name="codex feed", ok=False, detail="the app-server does not answer")
     ]
 
@@ -453,7 +516,7 @@ async def test_a_look_gives_what_has_come_in_time(server: AppServer, tmp_path: P
 def test_the_websocket_library_is_loaded_only_when_somebody_is_there(tmp_path: Path) -> None:
     code = (
         "import asyncio, pathlib, sys\nfrom agentdash.collect.clock import SystemClock\nfrom agentdash.agents.codex.status_feed import ControlFeed\n"
-        "assert asyncio.run(ControlFeed(pathlib.Path(sys.argv[1]), SystemClock()).look(1.0)) == []\n"
+        "assert asyncio.run(ControlFeed(pathlib.Path(sys.argv[1]), SystemClock()).poll(1.0)) == []\n"
         "assert 'websockets' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, cwd=Path(__file__).parents[2])

@@ -31,7 +31,7 @@ from agentdash.store.status_file import (
     unreachable,
 )
 
-BOXED, FREE = Kernel(seccomp=2, no_new_privs=True), Kernel(seccomp=0, no_new_privs=False)
+SANDBOXED, FREE = Kernel(seccomp=2, no_new_privs=True), Kernel(seccomp=0, no_new_privs=False)
 
 
 @pytest.fixture(autouse=True)
@@ -61,14 +61,18 @@ def test_what_is_written_is_read(snapshot: Snapshot, state: Path, tmp_path: Path
     published = read_published(publisher.path)
     assert (published.pid, published.home) == (os.getpid(), str(tmp_path / "home"))
     told, seen = published.snapshot.workers, snapshot.workers
-    assert [(w.id, w.judged, w.sandbox, w.policies) for w in told] == [(w.id, w.judged, w.sandbox, w.policies) for w in seen]
+    assert [(w.id, w.assessment, w.sandbox, w.policies) for w in told] == [
+        (w.id, w.assessment, w.sandbox, w.policies) for w in seen
+    ]
     assert not any(w.moments or (w.pane and w.pane.screen) for w in told)
     publisher.withdraw()
     assert list(state.iterdir()) == []
 
 
 def test_each_home_has_its_own_file(tmp_path: Path) -> None:
-    assert status_file(tmp_path / "a") == status_file(tmp_path / "b" / ".." / "a") != status_file(tmp_path / "b")
+    assert (
+        status_file(tmp_path / "a") == status_file(tmp_path / "b" / ".." / "a") != status_file(tmp_path / "b")
+    )
 
 
 def test_an_old_file_is_no_news(snapshot: Snapshot) -> None:
@@ -77,7 +81,7 @@ def test_an_old_file_is_no_news(snapshot: Snapshot) -> None:
     assert outdated(published, 900.0) is None  # a clock that was set back
     assert "written 2m ago: start `agentdash publish`" in (outdated(published, 1000.0 + 121) or "")
     (worker, *_) = (unreachable(w, "why", 1.0) for w in snapshot.workers)
-    assert (worker.state, worker.judged.why) == (State.UNREACHABLE, "why")
+    assert (worker.state, worker.assessment.why) == (State.UNREACHABLE, "why")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe", b'{"schema":"agentdash.published/2"}'])
@@ -90,14 +94,19 @@ def test_a_file_that_is_not_ours_is_said_to_be(content: bytes, tmp_path: Path) -
         read_published(tmp_path / "nothing")
 
 
-def test_the_file_of_another_one_is_left_alone_while_that_one_lives(snapshot: Snapshot, tmp_path: Path) -> None:
+def test_the_file_of_another_one_is_left_alone_while_that_one_lives(
+    snapshot: Snapshot, tmp_path: Path
+) -> None:
     other = subprocess.Popen([sys.executable, "-ISc", "input()"], stdin=subprocess.PIPE)
     clock = SystemClock()
     mine, fresh = Publisher(tmp_path, clock), Publisher(tmp_path, clock)
     mine.write(snapshot)
     assert mine.keeper() is None
     published = read_published(mine.path)
-    for pid, written, keeper in ((other.pid, clock.now(), other.pid), (other.pid, clock.now() - TOO_OLD - 1, None)):
+    for pid, written, keeper in (
+        (other.pid, clock.now(), other.pid),
+        (other.pid, clock.now() - TOO_OLD - 1, None),
+    ):
         mine.path.write_bytes(msgspec.json.encode(replace(published, pid=pid, written_at=written)))
         assert fresh.keeper() == keeper
     other.communicate(b"\n")
@@ -105,7 +114,9 @@ def test_the_file_of_another_one_is_left_alone_while_that_one_lives(snapshot: Sn
     assert fresh.keeper() is None
 
 
-async def test_a_file_that_cannot_be_written_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_that_cannot_be_written_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "agentdash").write_text("in the way")
     hub, clock = demo_hub(at=60)
     clock.set(paused=True)
@@ -123,12 +134,27 @@ async def test_a_file_that_cannot_be_written_is_shown(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("kernel", "first", "environ", "confined"),
     [
-        (BOXED, "codex-linux-sandbox", {}, True),
-        (BOXED, "/usr/bin/bwrap", {}, True),
-        (BOXED, "/sbin/init", {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}, True),  # Landlock, up to 0.114: no namespace of its own
-        (BOXED, "/sbin/init", {}, False),  # a container is no sandbox of an agent
-        (FREE, "/sbin/init", {"CODEX_THREAD_ID": "1", "CODEX_SANDBOX_NETWORK_DISABLED": "1"}, False),  # approved: labels remain
-        (Kernel(seccomp=2, no_new_privs=False), "/sbin/init", {"CODEX_THREAD_ID": "1"}, False),  # approved, in a container
+        (SANDBOXED, "codex-linux-sandbox", {}, True),
+        (SANDBOXED, "/usr/bin/bwrap", {}, True),
+        (
+            SANDBOXED,
+            "/sbin/init",
+            {"CODEX_SANDBOX_NETWORK_DISABLED": "1"},
+            True,
+        ),  # Landlock, up to 0.114: no namespace of its own
+        (SANDBOXED, "/sbin/init", {}, False),  # a container is no sandbox of an agent
+        (
+            FREE,
+            "/sbin/init",
+            {"CODEX_THREAD_ID": "1", "CODEX_SANDBOX_NETWORK_DISABLED": "1"},
+            False,
+        ),  # approved: labels remain
+        (
+            Kernel(seccomp=2, no_new_privs=False),
+            "/sbin/init",
+            {"CODEX_THREAD_ID": "1"},
+            False,
+        ),  # approved, in a container
         (None, "", {"CODEX_SANDBOX": "seatbelt"}, False),
     ],
 )

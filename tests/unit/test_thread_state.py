@@ -18,9 +18,9 @@ from tests.unit.story import (
     done,
     ended,
     held,
-    looked,
     old,
     pane,
+    polled,
     process,
     told,
     worker,
@@ -29,25 +29,33 @@ from tests.unit.story import (
 
 def test_running_while_the_model_thinks() -> None:
     found = worker(begun(), held(110))
-    assert (found.state, found.judged.since) == (State.RUNNING, 100.0)
-    assert {x.rule for x in found.judged.evidence} == {"turn-open", "owner-alive"}
+    assert (found.state, found.assessment.since) == (State.RUNNING, 100.0)
+    assert {x.rule for x in found.assessment.evidence} == {"turn-open", "owner-alive"}
 
 
 def test_running_names_the_process_of_the_call() -> None:
-    found = worker(begun(), called(), process(77, 50, started=101.5, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}), held(110))
+    found = worker(
+        begun(),
+        called(),
+        process(77, 50, started=101.5, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}),
+        held(110),
+    )
     assert found.state is State.RUNNING
-    assert found.judged.why == "`pytest -q` is running (pid 77)"
+    assert found.assessment.why == "`pytest -q` is running (pid 77)"
     assert found.pids == (77,)
 
 
 def test_an_escalation_without_a_process_waits_for_approval() -> None:
     found = worker(begun(), called(ask=True), held(110))
-    assert (found.state, found.judged.since) == (State.WAITING_APPROVAL, 101.0)
+    assert (found.state, found.assessment.since) == (State.WAITING_APPROVAL, 101.0)
 
 
 def test_an_approved_escalation_runs() -> None:
     env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
-    assert worker(begun(), called(ask=True), process(77, 50, started=105.0, env=env), held(110)).state is State.RUNNING
+    assert (
+        worker(begun(), called(ask=True), process(77, 50, started=105.0, env=env), held(110)).state
+        is State.RUNNING
+    )
 
 
 def test_an_escalation_is_given_time_to_start() -> None:
@@ -57,44 +65,52 @@ def test_an_escalation_is_given_time_to_start() -> None:
 def test_a_question_waits_for_input() -> None:
     found = worker(begun(), called(text="Which branch?", kind="question"), held(110))
     assert found.state is State.WAITING_INPUT
-    assert "Which branch?" in found.judged.why
+    assert "Which branch?" in found.assessment.why
 
 
 def test_completed() -> None:
-    found = worker(begun(), called(), ended(), done(), looked(110))
-    assert (found.state, found.judged.since) == (State.COMPLETED, 103.0)
+    found = worker(begun(), called(), ended(), done(), polled(110))
+    assert (found.state, found.assessment.since) == (State.COMPLETED, 103.0)
 
 
 def test_interrupted() -> None:
     aborted = e.TurnEnded(thread=T, at=104, line=9, how="aborted", reason="interrupted")
-    assert worker(begun(), called(), aborted, looked(110)).state is State.INTERRUPTED
+    assert worker(begun(), called(), aborted, polled(110)).state is State.INTERRUPTED
 
 
 def test_killed_in_a_command() -> None:
-    found = worker(begun(), called(text="sleep 30"), looked(110))
+    found = worker(begun(), called(text="sleep 30"), polled(110))
     assert found.state is State.EXITED
-    assert "sleep 30" in found.judged.why
+    assert "sleep 30" in found.assessment.why
 
 
 def test_an_owner_that_was_seen_to_end_has_left_at_once() -> None:
     """That nobody holds a thread takes some looks to be sure of; that its Codex is not there any more does not."""
     codex = process(50, started=90.0, agent="codex")
     gone = e.ProcessGone(at=102.5, key=ProcessKey(50, 90.0))
-    killed = (codex, begun(), called(), held(102), gone, looked(102.5))
+    killed = (codex, begun(), called(), held(102), gone, polled(102.5))
     assert told(*killed, now=103.0).workers[0].state is State.RUNNING  # its last lines may still come
     (found,) = told(*killed, now=103.6).workers
-    assert (found.state, found.judged.since) == (State.EXITED, 102.5)
+    assert (found.state, found.assessment.since) == (State.EXITED, 102.5)
     assert told(*killed, done(at=102.4), now=103.6).workers[0].state is State.COMPLETED
-    assert told(*killed, held(103, 51), now=104.0).workers[0].state is State.RUNNING  # somebody else has taken it up
-    assert told(codex, begun(), called(), held(102), looked(102.5), now=103.6).workers[0].state is State.RUNNING  # it lives, and let go
+    assert (
+        told(*killed, held(103, 51), now=104.0).workers[0].state is State.RUNNING
+    )  # somebody else has taken it up
+    assert (
+        told(codex, begun(), called(), held(102), polled(102.5), now=103.6).workers[0].state is State.RUNNING
+    )  # it lives, and let go
 
 
 @pytest.mark.parametrize("how", ["collected", "zombie", "dead pane"])
 def test_what_a_killed_codex_leaves_on_its_screen_says_nothing_of_the_present(how: str) -> None:
     """tmux 3.3a now and then does not collect a pane's program: then its pane is dead, or it stays a zombie, for good."""
     zombie = process(11, 10, started=95.0, agent="codex", cwd=CWD, zombie=True)
-    ending = {"collected": e.ProcessGone(at=110, key=ProcessKey(11, 95.0)), "zombie": zombie, "dead pane": pane(dead=True)}[how]
-    found = worker(in_a_pane(), read("failed-provider"), ending, looked(110))
+    ending = {
+        "collected": e.ProcessGone(at=110, key=ProcessKey(11, 95.0)),
+        "zombie": zombie,
+        "dead pane": pane(dead=True),
+    }[how]
+    found = worker(in_a_pane(), read("failed-provider"), ending, polled(110))
     assert (found.state, found.pane is not None) == (State.EXITED, True)
 
 
@@ -113,34 +129,42 @@ def test_nobody_looked_means_nobody_knows() -> None:
     ],
 )
 def test_a_turn_that_failed(kind: str | None, state: State) -> None:
-    found = worker(begun(), done(None, error="it failed", error_kind=kind), looked(110))
+    found = worker(begun(), done(None, error="it failed", error_kind=kind), polled(110))
     assert found.state is state
-    assert "it failed" in found.judged.why
+    assert "it failed" in found.assessment.why
 
 
 def test_no_answer_and_no_error_recorded() -> None:
-    assert worker(begun(version="0.114.0"), done(None), looked(110)).state is State.FAILED_PROVIDER
+    assert worker(begun(version="0.114.0"), done(None), polled(110)).state is State.FAILED_PROVIDER
 
 
 def test_a_turn_without_a_last_word_is_complete_where_errors_would_be_written() -> None:
-    assert worker(begun(version="0.160.0"), called(), ended(), done(None), looked(110)).state is State.COMPLETED
+    assert (
+        worker(begun(version="0.160.0"), called(), ended(), done(None), polled(110)).state is State.COMPLETED
+    )
 
 
 def test_asked_again_and_again() -> None:
-    assert worker(old(), asked(at=101), asked(at=102), looked(110)).state is State.FAILED_PROVIDER
+    assert worker(old(), asked(at=101), asked(at=102), polled(110)).state is State.FAILED_PROVIDER
 
 
 def test_the_same_half_answer_again_and_again() -> None:
-    half = [e.Said(thread=T, at=104, line=7, who="agent", text="half")]
-    assert worker(old(), half, asked(at=105), half, asked(at=106), half, looked(110)).state is State.FAILED_PROVIDER
+    half = [e.MessageLogged(thread=T, at=104, line=7, who="agent", text="half")]
+    assert (
+        worker(old(), half, asked(at=105), half, asked(at=106), half, polled(110)).state
+        is State.FAILED_PROVIDER
+    )
 
 
 def test_a_last_word_ends_an_old_turn() -> None:
-    assert worker(old(), e.Said(thread=T, at=104, line=7, who="agent", text="Done."), looked(110)).state is State.COMPLETED
+    assert (
+        worker(old(), e.MessageLogged(thread=T, at=104, line=7, who="agent", text="Done."), polled(110)).state
+        is State.COMPLETED
+    )
 
 
 def test_asked_once_and_gone() -> None:
-    assert worker(old(), looked(110)).state is State.EXITED
+    assert worker(old(), polled(110)).state is State.EXITED
 
 
 DATABASE = "sqlite3.OperationalError: unable to open database file"
@@ -148,25 +172,41 @@ BOARD = "sqlite3 ~/board/kanban.db 'update t'"
 
 
 def test_blocked_at_the_hand_off() -> None:
-    found = worker(begun(), called(text=BOARD), ended(output=DATABASE, exit_code=1), done(), looked(110))
+    found = worker(begun(), called(text=BOARD), ended(output=DATABASE, exit_code=1), done(), polled(110))
     assert found.state is State.BLOCKED_SANDBOX
-    assert "/home/dev/board/kanban.db" in found.judged.why
-    assert [f.remedy for f in found.sandbox.findings] == ['sandbox_workspace_write.writable_roots = ["/home/dev/board"]']
+    assert "/home/dev/board/kanban.db" in found.assessment.why
+    assert [f.remedy for f in found.sandbox.findings] == [
+        'sandbox_workspace_write.writable_roots = ["/home/dev/board"]'
+    ]
 
 
 def test_a_denial_that_was_got_past_does_not_block() -> None:
-    story = (begun(), called(text=BOARD), ended(output=DATABASE, exit_code=1), called("c2"), ended("c2"), done(), looked(110))
+    story = (
+        begun(),
+        called(text=BOARD),
+        ended(output=DATABASE, exit_code=1),
+        called("c2"),
+        ended("c2"),
+        done(),
+        polled(110),
+    )
     assert worker(*story).state is State.COMPLETED
 
 
 def test_a_denial_inside_of_a_command_that_succeeded_does_not_block() -> None:
     output = "touch: cannot touch '/home/dev/x': Read-only file system\nwrote-workspace"
-    assert worker(begun(), called(), ended(output=output), done(), looked(110)).state is State.COMPLETED
+    assert worker(begun(), called(), ended(output=output), done(), polled(110)).state is State.COMPLETED
 
 
 @pytest.mark.parametrize("outcome", ["refused-by-user", "refused-by-policy", "refused-by-approval"])
 def test_refused(outcome: e.Outcome) -> None:
-    story = (begun(), called(ask=True), ended(output="rejected", exit_code=None, outcome=outcome), done("Tried."), looked(110))
+    story = (
+        begun(),
+        called(ask=True),
+        ended(output="rejected", exit_code=None, outcome=outcome),
+        done("Tried."),
+        polled(110),
+    )
     assert worker(*story).state is State.FAILED_PERMISSION
 
 
@@ -192,22 +232,38 @@ def read(state: str | None, rule: str = "codex.rule", at: float = 106.0, **more:
 
 
 def in_a_pane() -> list[e.Event]:
-    return [*begun(), pane(), process(10, started=80.0), process(11, 10, started=95.0, agent="codex", cwd=CWD), *held(104, 11)]
+    return [
+        *begun(),
+        pane(),
+        process(10, started=80.0),
+        process(11, 10, started=95.0, agent="codex", cwd=CWD),
+        *held(104, 11),
+    ]
 
 
 def test_what_codex_pushes_counts_at_once() -> None:
     found = worker(begun(), called(kind="patch", text="notes.txt"), pushed("waitingOnApproval"), held(105.1))
-    assert (found.state, found.judged.since) == (State.WAITING_APPROVAL, 105.0)
+    assert (found.state, found.assessment.since) == (State.WAITING_APPROVAL, 105.0)
     assert worker(begun(), pushed("waitingOnUserInput"), held(110)).state is State.WAITING_INPUT
     assert worker(begun(), pushed("waitingOnApproval"), pushed(at=106.0), held(110)).state is State.RUNNING
 
 
 def test_who_was_answered_by_the_feeds_word_waits_no_more_whatever_screen_and_processes_say() -> None:
     menu = read("waiting-approval", at=105.5)
-    asked_and_answered = [*in_a_pane(), called(at=104.5, ask=True), pushed("waitingOnApproval"), menu, pushed(at=106.0), *held(108, 11)]
+    asked_and_answered = [
+        *in_a_pane(),
+        called(at=104.5, ask=True),
+        pushed("waitingOnApproval"),
+        menu,
+        pushed(at=106.0),
+        *held(108, 11),
+    ]
     found = worker(asked_and_answered)
     assert (found.state, against(found)) == (State.RUNNING, [("screen", "codex.rule")])
-    assert worker(asked_and_answered, read("waiting-approval", rule="codex.other", at=107.0)).state is State.WAITING_APPROVAL
+    assert (
+        worker(asked_and_answered, read("waiting-approval", rule="codex.other", at=107.0)).state
+        is State.WAITING_APPROVAL
+    )
 
 
 def test_a_feed_that_is_gone_says_nothing() -> None:
@@ -238,37 +294,60 @@ def test_a_screen_from_before_the_turn_says_nothing_of_it() -> None:
 
 def test_a_pane_is_what_its_screen_is_read_as() -> None:
     approval = e.ScreenRead(
-        at=111, key=PANE, agent="opencode", state="waiting-approval", rule="opencode.approval", text="△ Permission required"
+        at=111,
+        key=PANE,
+        agent="opencode",
+        state="waiting-approval",
+        rule="opencode.approval",
+        text="△ Permission required",
     )
     found = worker(opencode(), approval)
-    assert (found.state, found.judged.since, found.judged.evidence[0].rule) == (State.WAITING_APPROVAL, 111, "opencode.approval")
+    assert (found.state, found.assessment.since, found.assessment.evidence[0].rule) == (
+        State.WAITING_APPROVAL,
+        111,
+        "opencode.approval",
+    )
 
 
 def test_a_pager_freezes_what_was_known() -> None:
-    before = e.ScreenRead(at=111, key=PANE, agent="opencode", state="running", rule="opencode.working", text="esc interrupt")
+    before = e.ScreenRead(
+        at=111, key=PANE, agent="opencode", state="running", rule="opencode.working", text="esc interrupt"
+    )
     hidden = e.ScreenRead(at=115, key=PANE, agent="opencode", state=None, rule="opencode.pager", frozen=True)
     found = worker(opencode(), before, hidden)
-    assert (found.state, found.judged.since) == (State.RUNNING, 111)
-    assert "hides its prompt" in found.judged.why
+    assert (found.state, found.assessment.since) == (State.RUNNING, 111)
+    assert "hides its prompt" in found.assessment.why
 
 
 def test_half_a_menu_is_said_to_be_half_a_menu() -> None:
-    half = e.ScreenRead(at=111, key=PANE, agent="opencode", state=None, rule="opencode.permission", text="options only", partial=True)
+    half = e.ScreenRead(
+        at=111,
+        key=PANE,
+        agent="opencode",
+        state=None,
+        rule="opencode.permission",
+        text="options only",
+        partial=True,
+    )
     found = worker(opencode(), half)
-    assert (found.state, "out of sight" in found.judged.why) == (State.UNKNOWN, True)
+    assert (found.state, "out of sight" in found.assessment.why) == (State.UNKNOWN, True)
 
 
 def test_an_unchanged_reading_keeps_its_time() -> None:
-    first = e.ScreenRead(at=111, key=PANE, agent="opencode", state="running", rule="opencode.working", text="3s")
-    again = e.ScreenRead(at=119, key=PANE, agent="opencode", state="running", rule="opencode.working", text="11s")
-    assert worker(opencode(), first, again).judged.since == 111
+    first = e.ScreenRead(
+        at=111, key=PANE, agent="opencode", state="running", rule="opencode.working", text="3s"
+    )
+    again = e.ScreenRead(
+        at=119, key=PANE, agent="opencode", state="running", rule="opencode.working", text="11s"
+    )
+    assert worker(opencode(), first, again).assessment.since == 111
 
 
 def opencode(*, gone: bool = False) -> list[e.Event]:
     """OpenCode in a pane, perhaps gone again."""
-    story = [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="opencode"), *looked(110)]
+    story = [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="opencode"), *polled(110)]
     if gone:
-        story += [e.ProcessGone(at=120, key=story[2].process.key), *looked(121)]  # type: ignore[attr-defined]
+        story += [e.ProcessGone(at=120, key=story[2].process.key), *polled(121)]  # type: ignore[attr-defined]
     return story
 
 
@@ -279,18 +358,18 @@ def test_a_worker_in_a_pane_is_shown_and_not_guessed_about() -> None:
 
 def test_a_worker_that_left_its_pane() -> None:
     found = worker(opencode(gone=True))
-    assert (found.state, found.judged.since) == (State.EXITED, 120)
+    assert (found.state, found.assessment.since) == (State.EXITED, 120)
 
 
 def test_a_dead_pane() -> None:
     found = worker(opencode(), pane(dead=True, dead_status=3))
-    assert (found.state, found.judged.why) == (State.EXITED, "exit code 3")
+    assert (found.state, found.assessment.why) == (State.EXITED, "exit code 3")
 
 
 def test_a_dead_pane_whose_program_nobody_has_collected() -> None:
     zombie = process(10, started=80.0, zombie=True, exit_code=4)
-    assert worker(opencode(), pane(dead=True)).judged.why == "exit code unknown"
-    assert worker(opencode(), pane(dead=True), zombie).judged.why == "exit code 4"
+    assert worker(opencode(), pane(dead=True)).assessment.why == "exit code unknown"
+    assert worker(opencode(), pane(dead=True), zombie).assessment.why == "exit code 4"
 
 
 def test_a_lost_server() -> None:
@@ -308,7 +387,7 @@ def test_another_lost_server(server: str, source: str) -> None:
 
 
 def test_a_shell_is_not_a_worker() -> None:
-    assert told(pane(), process(10, started=80.0), looked(110)).workers == ()
+    assert told(pane(), process(10, started=80.0), polled(110)).workers == ()
 
 
 def test_a_pane_that_is_gone_is_not_shown() -> None:
@@ -319,7 +398,7 @@ def test_a_pane_that_is_gone_is_not_shown() -> None:
 
 
 def against(found: Worker) -> list[tuple[str, str]]:
-    return [(x.source, x.rule) for x in found.judged.evidence if not x.agrees]
+    return [(x.source, x.rule) for x in found.assessment.evidence if not x.agrees]
 
 
 def test_an_idle_screen_beside_an_open_turn_is_kept_as_evidence() -> None:
@@ -337,12 +416,12 @@ def test_a_feed_that_says_active_beside_a_finished_turn_is_kept_as_evidence() ->
 def test_who_agrees_is_named_too() -> None:
     found = worker(in_a_pane(), read("running"), pushed())
     assert against(found) == []
-    assert {"rollout", "lock", "screen", "codex feed"} == {x.source for x in found.judged.evidence}
+    assert {"rollout", "lock", "screen", "codex feed"} == {x.source for x in found.assessment.evidence}
 
 
 def test_a_command_that_exits_with_0_although_a_write_in_it_was_denied_is_complete_and_says_so() -> None:
     output = "touch: cannot touch '/home/dev/x': Read-only file system\nwrote-workspace"
-    found = worker(begun(), called(), ended(output=output), done(), looked(110))
+    found = worker(begun(), called(), ended(output=output), done(), polled(110))
     assert (found.state, against(found)) == (State.COMPLETED, [("output", "denied-filesystem")])
 
 
@@ -353,8 +432,8 @@ def test_provider_trouble_that_only_the_screen_shows_and_then_the_turn_is_stoppe
     idle = read("interrupted", rule="codex.interrupted", at=150.5)
     found = worker(in_a_pane(), trouble, aborted, idle)
     assert found.state is State.FAILED_PROVIDER
-    assert found.judged.why == "stopped while its provider failed: words"
-    answered = e.Said(thread=T, at=140, line=8, who="agent", text="Here it is.")
+    assert found.assessment.why == "stopped while its provider failed: words"
+    answered = e.MessageLogged(thread=T, at=140, line=8, who="agent", text="Here it is.")
     assert worker(in_a_pane(), trouble, answered, aborted, idle).state is State.INTERRUPTED
     assert worker(in_a_pane(), trouble, read("running", at=120), aborted, idle).state is State.INTERRUPTED
 
@@ -362,23 +441,43 @@ def test_provider_trouble_that_only_the_screen_shows_and_then_the_turn_is_stoppe
 @pytest.mark.parametrize("after", [None, "interrupted"])
 def test_a_pane_whose_retries_were_stopped_is_not_ready(after: str | None) -> None:
     def reads(state: str | None, at: float) -> e.Event:
-        return e.ScreenRead(at=at, key=PANE, agent="opencode", state=state, rule="opencode.rule", text="[retrying in 3s attempt #2]")
+        return e.ScreenRead(
+            at=at,
+            key=PANE,
+            agent="opencode",
+            state=state,
+            rule="opencode.rule",
+            text="[retrying in 3s attempt #2]",
+        )
 
     failed = reads("failed-provider", 112)
     assert worker(opencode(), failed, reads(after, 113)).state is State.FAILED_PROVIDER
-    assert worker(opencode(), failed, reads("running", 113), reads("interrupted", 119)).state is State.INTERRUPTED
+    assert (
+        worker(opencode(), failed, reads("running", 113), reads("interrupted", 119)).state
+        is State.INTERRUPTED
+    )
 
 
 def test_a_turn_stopped_after_a_long_silence_says_so() -> None:
     aborted = e.TurnEnded(thread=T, at=150, line=9, how="aborted", reason="interrupted")
-    assert "had not answered for 50 s" in worker(begun(), aborted, looked(160)).judged.why
+    assert "had not answered for 50 s" in worker(begun(), aborted, polled(160)).assessment.why
 
 
 def test_a_background_terminal_outlives_its_turn() -> None:
     env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
     server = process(77, 50, started=101.5, env=env, argv=("make", "serve"))
-    found = worker(begun(), called(text="make serve"), ended(outcome="running", exit_code=None), done(), server, held(110))
-    assert (found.state, found.judged.why) == (State.COMPLETED, "its turn is complete; `make serve` goes on in the background")
+    found = worker(
+        begun(),
+        called(text="make serve"),
+        ended(outcome="running", exit_code=None),
+        done(),
+        server,
+        held(110),
+    )
+    assert (found.state, found.assessment.why) == (
+        State.COMPLETED,
+        "its turn is complete; `make serve` goes on in the background",
+    )
     assert against(found) == [("process", "command-alive")]
 
 
@@ -386,7 +485,13 @@ def test_a_turn_goes_on_in_the_daemon_when_its_tui_has_quit() -> None:
     daemon = process(50, started=70.0, argv=("codex", "app-server", "--managed-daemon"))
     quit_ = [e.ProcessGone(at=120, key=process(11, 10, started=95.0).process.key), *held(121, 50)]  # type: ignore[attr-defined]
     found = worker(
-        daemon, begun(), pane(), process(10, started=80.0), process(11, 10, started=95.0, agent="codex", cwd=CWD), held(104, 50), quit_
+        daemon,
+        begun(),
+        pane(),
+        process(10, started=80.0),
+        process(11, 10, started=95.0, agent="codex", cwd=CWD),
+        held(104, 50),
+        quit_,
     )
     assert (found.kind, found.state, found.pane) == ("codex-thread", State.RUNNING, None)
 
@@ -394,7 +499,7 @@ def test_a_turn_goes_on_in_the_daemon_when_its_tui_has_quit() -> None:
 def test_half_a_menu_in_a_small_pane_leaves_it_open_unless_somebody_knows() -> None:
     half = read(None, rule="codex.approval", partial=True)
     found = worker(in_a_pane(), half)
-    assert (found.state, "out of sight" in found.judged.why) == (State.UNKNOWN, True)
+    assert (found.state, "out of sight" in found.assessment.why) == (State.UNKNOWN, True)
     knows = worker(in_a_pane(), half, pushed("waitingOnApproval"))
     assert (knows.state, against(knows)) == (State.WAITING_APPROVAL, [("screen", "codex.approval")])
     env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
@@ -406,7 +511,7 @@ def test_a_log_that_tells_of_failed_requests_speaks_where_no_screen_does() -> No
     """A turn that goes on in the daemon after its TUI has quit: no screen, and the rollout says nothing."""
     logged = e.TroubleLogged(thread=T, at=120, text="error sending request")
     found = worker(begun(), logged, held(130))
-    assert (found.state, found.judged.evidence[0].source) == (State.FAILED_PROVIDER, "log")
+    assert (found.state, found.assessment.evidence[0].source) == (State.FAILED_PROVIDER, "log")
     assert worker(begun(), logged, held(200)).state is State.RUNNING  # it would have failed again
     assert worker(begun(), logged, called(at=125), held(130)).state is State.RUNNING
     assert worker(in_a_pane(), read("running"), logged, held(130, 11)).state is State.RUNNING

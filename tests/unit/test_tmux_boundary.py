@@ -5,12 +5,24 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agentdash.engine.judge.tmux_boundary import asks_tmux
+from agentdash.engine.judge.tmux_boundary import drives_tmux
 from agentdash.model import events as e
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Network, Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
-from tests.unit.story import BOXED, FULL, HOST, WORKSPACE, T, begun, called, ended, looked, process, worker
+from tests.unit.story import (
+    FULL,
+    HOST,
+    SANDBOXED,
+    WORKSPACE,
+    T,
+    begun,
+    called,
+    ended,
+    polled,
+    process,
+    worker,
+)
 
 ONLINE = replace(WORKSPACE, network=Network.ON)
 
@@ -32,10 +44,12 @@ ONLINE = replace(WORKSPACE, network=Network.ON)
     ],
 )
 def test_what_a_command_asks_of_tmux(command: str, asked: tuple[str, str | None] | None) -> None:
-    assert asks_tmux(command) == asked
+    assert drives_tmux(command) == asked
 
 
-def opened(policy: Policy, command: str, *, started: float = 101.5, kernel: Kernel = HOST, server: Kernel = HOST) -> list[str]:
+def opened(
+    policy: Policy, command: str, *, started: float = 101.5, kernel: Kernel = HOST, server: Kernel = HOST
+) -> list[str]:
     """The kinds of a thread whose command asked tmux for something; a pane's process started at a time."""
     key = PaneKey("default", "%9")
     story = (
@@ -46,7 +60,7 @@ def opened(policy: Policy, command: str, *, started: float = 101.5, kernel: Kern
         e.ProcessSeen(at=90, process=Process(ProcessKey(30, 80.0), 1, "tmux: server", kernel=server)),
         e.PaneSeen(at=102, pane=Pane(key, "work", "1:x", 31, "make", server_pid=30)),
         process(31, 30, started=started, kernel=kernel),
-        looked(110),
+        polled(110),
     )
     return [f.kind for f in worker(*story).sandbox.findings]
 
@@ -60,7 +74,7 @@ def test_a_pane_that_a_sandboxed_command_opened_outside() -> None:
     [
         (FULL, "tmux new-window -d make", 101.5, HOST, HOST),  # nothing held it
         (ONLINE, "tmux new-window -d make", 50.0, HOST, HOST),  # that pane was there before
-        (ONLINE, "tmux new-window -d make", 101.5, BOXED, BOXED),  # the server is inside, too
+        (ONLINE, "tmux new-window -d make", 101.5, SANDBOXED, SANDBOXED),  # the server is inside, too
         (ONLINE, "tmux -L other new-window", 101.5, HOST, HOST),  # another server
         (ONLINE, "tmux list-panes", 101.5, HOST, HOST),
     ],
@@ -84,12 +98,17 @@ def test_an_escape_is_remembered_when_its_pane_is_gone() -> None:
         e.ProcessSeen(at=90, process=Process(ProcessKey(30, 80.0), 1, "tmux: server", kernel=HOST)),
         e.PaneSeen(at=102, pane=Pane(key, "work", "1:x", 31, "make", server_pid=30)),
         process(31, 30, started=101.5),
-        looked(110),
+        polled(110),
         e.PaneGone(at=120, key=key),
         e.ProcessGone(at=120, key=ProcessKey(31, 101.5)),
-        looked(121),
+        polled(121),
     )
     (finding,) = worker(*story).sandbox.findings
-    assert (finding.kind, finding.direction, finding.severity, finding.pids) == ("tmux-escape", "looser", "danger", (31,))
+    assert (finding.kind, finding.direction, finding.severity, finding.pids) == (
+        "tmux-escape",
+        "looser",
+        "danger",
+        (31,),
+    )
     assert "%9" in finding.got
     assert T in worker(*story).id

@@ -16,7 +16,9 @@ WRITTEN = Path(__file__).parents[1] / "data" / "written-by-0.1.0"
 LINES = (WRITTEN / "events.jsonl").read_bytes().splitlines()
 
 
-@pytest.mark.parametrize("line", LINES, ids=[f"{n}-{json.loads(line)['event']}" for n, line in enumerate(LINES)])
+@pytest.mark.parametrize(
+    "line", LINES, ids=[f"{n}-{json.loads(line)['event']}" for n, line in enumerate(LINES)]
+)
 def test_event_written_by_0_1_0_is_decoded_and_encoded_alike(line: bytes) -> None:
     assert json.loads(e.encode(e.decode(line))) == json.loads(line)
 
@@ -36,5 +38,19 @@ def test_journal_written_by_0_1_0_is_read_whole() -> None:
     events = JournalReader(0.0, 1e12).read(lines)
     assert [event.name for event in events if isinstance(event, e.SourceSeen) and not event.ok] == []
     kinds = {type(event) for event in events}
-    assert {e.PaneSeen, e.PaneDrawn, e.ProcessSeen, e.ProcessGone, e.ScreenRead, e.StatusPushed, e.LocksSeen} <= kinds
-    assert [event.screen for event in events if isinstance(event, e.PaneDrawn)][1] == ("a", "b", "changed", "d", "e")
+    assert {
+        e.PaneSeen,
+        e.PaneDrawn,
+        e.ProcessSeen,
+        e.ProcessGone,
+        e.ScreenRead,
+        e.StatusPushed,
+        e.LocksSeen,
+    } <= kinds
+    assert [event.screen for event in events if isinstance(event, e.PaneDrawn)][1] == (
+        "a",
+        "b",
+        "changed",
+        "d",
+        "e",
+    )

@@ -54,16 +54,20 @@ class ClaudeSensor:
         """Whether one of these may have such a file."""
         return any(process.agent == _AGENT for process in processes)
 
-    def look(self, at: float, processes: Iterable[Process]) -> list[Event]:
+    def poll(self, at: float, processes: Iterable[Process]) -> list[Event]:
         """What has changed since the last look.
 
         Args:
             at: now, unix seconds.
             processes: those that are tracked; only Claude Code's are looked at.
         """
-        found = {p.key: seen for p in processes if p.agent == _AGENT and (seen := self._read(p, at)) is not None}
+        found = {
+            p.key: seen for p in processes if p.agent == _AGENT and (seen := self._read(p, at)) is not None
+        }
         changed: list[Event] = [seen for key, seen in found.items() if not _alike(self._told.get(key), seen)]
-        self._told = {key: self._told[key] if _alike(self._told.get(key), seen) else seen for key, seen in found.items()}
+        self._told = {
+            key: self._told[key] if _alike(self._told.get(key), seen) else seen for key, seen in found.items()
+        }
         return changed
 
     def _read(self, process: Process, at: float) -> SessionSeen | None:
@@ -102,4 +106,8 @@ def _read(path: Path) -> bytes:
 
 
 def _alike(old: SessionSeen | None, new: SessionSeen) -> bool:
-    return old is not None and (old.status, old.waiting_for, old.since) == (new.status, new.waiting_for, new.since)
+    return old is not None and (old.status, old.waiting_for, old.since) == (
+        new.status,
+        new.waiting_for,
+        new.since,
+    )

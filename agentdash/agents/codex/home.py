@@ -23,7 +23,8 @@ from agentdash.model.events import LocksSeen, ThreadNamed
 from agentdash.model.sanitize import clean_line
 
 _NAME: Final = re.compile(
-    r"(rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))\.jsonl(\.zst)?", re.ASCII
+    r"(rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))\.jsonl(\.zst)?",
+    re.ASCII,
 )
 _BLOCK: Final = 1 << 20
 _DEPTH: Final = 3
@@ -56,7 +57,9 @@ class CodexHome:
         Of a thread that is there twice, the plain file is given rather than the compressed one, as Codex itself does. Directories that
         cannot be listed are left out.
         """
-        found = heapq.merge(_walk(self.sessions, _DEPTH), _walk(self.archived, 0), key=lambda file: file.stem, reverse=True)
+        found = heapq.merge(
+            _walk(self.sessions, _DEPTH), _walk(self.archived, 0), key=lambda file: file.stem, reverse=True
+        )
         for _, twins in groupby(found, key=lambda file: file.stem):
             yield Path(min(twins, key=lambda file: file.compressed).path)
 
@@ -79,7 +82,11 @@ def _walk(directory: Path | str, depth: int) -> Iterator[_File]:
             if entry.is_dir():
                 yield from _walk(entry.path, depth - 1)
         return
-    files = [_File(match.group(1), match.group(4) is not None, entry.path) for entry in entries if (match := _NAME.fullmatch(entry.name))]
+    files = [
+        _File(match.group(1), match.group(4) is not None, entry.path)
+        for entry in entries
+        if (match := _NAME.fullmatch(entry.name))
+    ]
     yield from sorted(files, reverse=True)
 
 
@@ -203,7 +210,9 @@ def locks(home: CodexHome, at: float) -> LocksSeen:
     holders: dict[str, int] = {}
     try:
         with os.scandir(home.root / "thread-writer-locks") as listing:
-            files = [entry for entry in listing if entry.name.endswith(".lock") and not entry.name.startswith(".")]
+            files = [
+                entry for entry in listing if entry.name.endswith(".lock") and not entry.name.startswith(".")
+            ]
     except OSError:
         files = []
     try:

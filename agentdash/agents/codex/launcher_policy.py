@@ -59,7 +59,11 @@ def _of_helper(argv: Sequence[str]) -> Policy | None:
     if files := options.get("--file-system-sandbox-policy"):
         fields = _object(files)
         network = _json.decode(options.get("--network-sandbox-policy") or "null")
-        managed = {"type": "managed", "file_system": {"type": fields.get("kind"), **fields}, "network": network}
+        managed = {
+            "type": "managed",
+            "file_system": {"type": fields.get("kind"), **fields},
+            "network": network,
+        }
         return from_profile(managed, (cwd,))
     legacy = options.get("--sandbox-policy")
     return from_sandbox_policy(_object(legacy), cwd) if legacy else None

@@ -29,7 +29,8 @@ _QUERY: Final = (
 )
 _SAID: Final = re.compile(r"recorded sandbox violation: (.*)\Z", re.DOTALL)
 _FIELD: Final = re.compile(
-    r"\b(resource|backend|reason|path|host)=(\"(?:[^\"\\]|\\.)*\"|.*?)(?=\s(?:resource|backend|reason|path|host)=|\Z)", re.DOTALL
+    r"\b(resource|backend|reason|path|host)=(\"(?:[^\"\\]|\\.)*\"|.*?)(?=\s(?:resource|backend|reason|path|host)=|\Z)",
+    re.DOTALL,
 )
 _CALL: Final = re.compile(r'\bcall_id="?([\w.:-]+)')
 _THREAD: Final = re.compile(r"\bthread[._]id=([0-9a-f-]{36})\b")
@@ -53,7 +54,11 @@ def log_file(root: Path, environ: Mapping[str, str] = os.environ) -> Path | None
     folders = [Path(named)] if (named := environ.get("CODEX_SQLITE_HOME")) else []
     for folder in (*folders, root):
         try:
-            found = [(int(m[1]), folder / name) for name in os.listdir(folder) if (m := re.fullmatch(r"logs_(\d+)\.sqlite", name))]  # noqa: PTH208
+            found = [
+                (int(m[1]), folder / name)
+                for name in os.listdir(folder)
+                if (m := re.fullmatch(r"logs_(\d+)\.sqlite", name))
+            ]  # noqa: PTH208
         except OSError:
             continue
         if found:
@@ -80,7 +85,7 @@ class CodexLog:
         self._well = True
         """Whether nothing was wrong when it was looked at last."""
 
-    def look(self, at: float) -> list[Event]:
+    def poll(self, at: float) -> list[Event]:
         """Violations and troubles that were logged since the last look; and, where something is wrong with the log, or not any more, that.
 
         Args:

@@ -47,8 +47,14 @@ def from_turn(payload: Mapping[str, Any]) -> Policy | None:
     domains = payload.get("network")
     if policy.network is Network.ON and isinstance(domains, Mapping) and policy.enforced_by == "codex":
         policy = msgspec.structs.replace(policy, network=Network.MEDIATED)
-    if policy.filesystem is Filesystem.UNRESTRICTED and policy.network is Network.ON and policy.enforced_by == "codex":
-        policy = msgspec.structs.replace(policy, enforced_by="nobody")  # nothing is left to enforce, and no sandbox is started
+    if (
+        policy.filesystem is Filesystem.UNRESTRICTED
+        and policy.network is Network.ON
+        and policy.enforced_by == "codex"
+    ):
+        policy = msgspec.structs.replace(
+            policy, enforced_by="nobody"
+        )  # nothing is left to enforce, and no sandbox is started
     approval, may_ask = _approval(payload.get("approval_policy"))
     active = payload.get("active_permission_profile")
     return msgspec.structs.replace(
@@ -84,7 +90,9 @@ def from_profile(profile: Mapping[str, Any], workspaces: Sequence[str]) -> Polic
     kind = profile.get("type")
     if kind == "disabled":
         return Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody")
-    network = {"restricted": Network.OFF, "enabled": Network.ON}.get(str(profile.get("network")), Network.UNKNOWN)
+    network = {"restricted": Network.OFF, "enabled": Network.ON}.get(
+        str(profile.get("network")), Network.UNKNOWN
+    )
     if kind == "external":
         return Policy(Filesystem.UNRESTRICTED, network, enforced_by="external")
     files = profile.get("file_system")
@@ -163,7 +171,11 @@ def from_sandbox_policy(policy: Mapping[str, Any], cwd: str) -> Policy:
         roots.append(_SLASH_TMP)
     if policy.get("exclude_tmpdir_env_var") is not True:
         roots.append(TMPDIR)
-    return Policy(Filesystem.WORKSPACE, network, (Rule("/", "read"), *(Rule(r, "write") for r in dict.fromkeys(roots) if r)))
+    return Policy(
+        Filesystem.WORKSPACE,
+        network,
+        (Rule("/", "read"), *(Rule(r, "write") for r in dict.fromkeys(roots) if r)),
+    )
 
 
 def _approval(value: Any) -> tuple[str | None, tuple[str, ...]]:

@@ -46,7 +46,14 @@ if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
 ALLOWED: Final = frozenset(
-    ("initialize", "initialized", "thread/loaded/list", "thread/list", "thread/read", "thread/backgroundTerminals/list")
+    (
+        "initialize",
+        "initialized",
+        "thread/loaded/list",
+        "thread/list",
+        "thread/read",
+        "thread/backgroundTerminals/list",
+    )
 )
 """The methods that may be sent. The socket would take others too, also such as start turns and grant approvals."""
 
@@ -114,7 +121,9 @@ class ControlFeed:
         """Requests that the app-server has sent us and somebody else has to answer."""
         return self._seen.requests
 
-    async def run(self, emit: Callable[[Sequence[Event]], None], is_calm: Callable[[], bool] = lambda: False) -> None:
+    async def run(
+        self, emit: Callable[[Sequence[Event]], None], is_idle: Callable[[], bool] = lambda: False
+    ) -> None:
         """Says what threads are doing whenever an app-server is there, until cancelled.
 
         `SourceSeen` is said when that begins, ends or fails, and when messages are not understood; not for an app-server that was
@@ -134,7 +143,7 @@ class ControlFeed:
                         if news := await call.step():
                             emit(news)
             except _AbsentError:
-                failed, pause = 0, _CALM if is_calm() else _MOMENT
+                failed, pause = 0, _CALM if is_idle() else _MOMENT
                 self._tell(emit, False, _ABSENT)
             except OSError as error:
                 failed = failed + 1 if not self.connected else 0
@@ -145,7 +154,7 @@ class ControlFeed:
             self._seen = _Seen()
             await self._clock.sleep_until(self._clock.now() + pause)
 
-    async def look(self, at: float, timeout: float = 0.3) -> list[Event]:  # noqa: ASYNC109 - what has come by then is returned
+    async def poll(self, at: float, timeout: float = 0.3) -> list[Event]:  # noqa: ASYNC109 - what has come by then is returned
         """Asks once: the status of every loaded thread, as of `at` (unix seconds), then how that went.
 
         What has come within `timeout` seconds is returned. Nothing where no app-server is running.
@@ -173,7 +182,14 @@ class ControlFeed:
         from websockets.asyncio.client import unix_connect  # noqa: PLC0415 - only now is it worth its import
         from websockets.exceptions import WebSocketException  # noqa: PLC0415
 
-        dial = unix_connect(path, "ws://localhost/", open_timeout=_PATIENCE, close_timeout=0.5, max_size=_MESSAGE_CAP, compression=None)
+        dial = unix_connect(
+            path,
+            "ws://localhost/",
+            open_timeout=_PATIENCE,
+            close_timeout=0.5,
+            max_size=_MESSAGE_CAP,
+            compression=None,
+        )
         try:
             async with dial as socket:
                 call = _Call(socket, seen, now)
@@ -190,7 +206,9 @@ class ControlFeed:
 
     def _socket(self) -> tuple[str, tuple[int, int]]:
         """The socket behind the link, and what tells it from the next one. Codex puts it where its path is short enough for any home."""
-        if not os.path.lexists(self._path):  # the usual case, asked many times a second: to resolve a path takes ten times as long
+        if not os.path.lexists(
+            self._path
+        ):  # the usual case, asked many times a second: to resolve a path takes ten times as long
             raise _AbsentError
         path = os.path.realpath(self._path)
         try:
@@ -211,7 +229,10 @@ class ControlFeed:
         """Whether a thread has been loaded since the socket was made: each has a lock file then."""
         try:
             with os.scandir(self._locks) as locks:
-                return any(lock.name.endswith(".lock") and lock.name[0] != "." and lock.stat().st_mtime >= began for lock in locks)
+                return any(
+                    lock.name.endswith(".lock") and lock.name[0] != "." and lock.stat().st_mtime >= began
+                    for lock in locks
+                )
         except OSError:
             return False
 
@@ -314,7 +335,9 @@ class _Call:
             TimeoutError: no answer.
         """
         async with asyncio.timeout(_PATIENCE):
-            await self._ask("initialize", {"clientInfo": {"name": "agentdash", "version": __version__}}, _GREETING)
+            await self._ask(
+                "initialize", {"clientInfo": {"name": "agentdash", "version": __version__}}, _GREETING
+            )
             while self._asked:
                 await self.step()
         self._greeted = True
@@ -367,7 +390,11 @@ class _Call:
         gone = self._seen.said.keys() - set(threads)
         for thread in threads[:_THREADS_CAP]:
             await self._inquire(thread)
-        return [said for thread in gone for said in self._say(StatusPushed(at=self._now(), thread=thread, status="not-loaded"))]
+        return [
+            said
+            for thread in gone
+            for said in self._say(StatusPushed(at=self._now(), thread=thread, status="not-loaded"))
+        ]
 
     async def _inquire(self, thread: str) -> None:
         if thread not in self._known and thread not in self._reading:
@@ -393,7 +420,9 @@ class _Call:
         return [] if last and (last.status, last.flags) == (event.status, event.flags) else [event]
 
     def _subscribed(self, thread: str | None) -> None:
-        if thread and thread not in self._seen.left:  # once for each: should another version subscribe us again, we stay
+        if (
+            thread and thread not in self._seen.left
+        ):  # once for each: should another version subscribe us again, we stay
             self._seen.left.add(thread)
             self.joined = True
 
@@ -402,7 +431,9 @@ class _Call:
         self._asked[self._sent] = about
         await self._send(method, params, self._sent)
 
-    async def _send(self, method: str, params: dict[str, object] | None = None, number: int | None = None) -> None:
+    async def _send(
+        self, method: str, params: dict[str, object] | None = None, number: int | None = None
+    ) -> None:
         """The one place where anything is sent.
 
         Raises:
@@ -411,7 +442,9 @@ class _Call:
         if method not in ALLOWED:
             raise PermissionError(f"{method} must not be sent: agentdash only reads")
         message = {"id": number, "method": method, "params": params}
-        await self._socket.send(msgspec.json.encode({k: v for k, v in message.items() if v is not None}).decode())
+        await self._socket.send(
+            msgspec.json.encode({k: v for k, v in message.items() if v is not None}).decode()
+        )
 
 
 def _read(raw: msgspec.Raw, kind: type[_T]) -> _T:
@@ -424,7 +457,11 @@ def _event(at: float, thread: str, status: _Status) -> StatusPushed:
 
 def _connected(seen: _Seen) -> str:
     """Told anew each time that the number doubles."""
-    return f"connected, {1 << seen.garbled.bit_length() - 1} or more messages not understood" if seen.garbled else "connected"
+    return (
+        f"connected, {1 << seen.garbled.bit_length() - 1} or more messages not understood"
+        if seen.garbled
+        else "connected"
+    )
 
 
 def _reason(error: OSError) -> str:

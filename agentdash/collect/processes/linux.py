@@ -168,7 +168,15 @@ def _mount(line: bytes) -> Mount | None:
         read_only = b"ro" in (*options.split(b","), *wide.split(b","))
         mode = _MODE.search(wide)
         mask = fstype == b"tmpfs" and read_only and mode is not None and not int(mode[1], 8) & 0o222
-        return Mount(int(ident), int(parent), _unescaped(point), read_only, clean_line(os.fsdecode(fstype)), _unescaped(root), mask)
+        return Mount(
+            int(ident),
+            int(parent),
+            _unescaped(point),
+            read_only,
+            clean_line(os.fsdecode(fstype)),
+            _unescaped(root),
+            mask,
+        )
     except ValueError:
         return None
 
@@ -213,7 +221,9 @@ def _read(path: str, most: int = 0) -> bytes:
         text = b""
         while part := os.read(fd, _BUFFER):
             text += part
-            if (len(part) < _BUFFER) if not most else (len(text) > most):  # most files come whole: a short answer is the end
+            if (
+                (len(part) < _BUFFER) if not most else (len(text) > most)
+            ):  # most files come whole: a short answer is the end
                 break
         return text
     except OSError:

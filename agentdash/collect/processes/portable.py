@@ -33,7 +33,13 @@ def stat(pid: int) -> Stat | None:
         cpu = _ask(pid, lambda p: p.cpu_times())
         zombie = _ask(pid, lambda p: p.status()) == psutil.STATUS_ZOMBIE
         name = _ask(pid, lambda p: p.name()) or ""
-        return Stat(name, zombie, process.ppid(), process.create_time() - psutil.boot_time(), cpu.user + cpu.system if cpu else 0.0)
+        return Stat(
+            name,
+            zombie,
+            process.ppid(),
+            process.create_time() - psutil.boot_time(),
+            cpu.user + cpu.system if cpu else 0.0,
+        )
 
     return _ask(pid, signs)
 

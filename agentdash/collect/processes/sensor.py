@@ -91,7 +91,9 @@ class _Seen:
     @property
     def marked(self) -> bool:
         """Whether it matters by itself."""
-        return self.agent is not None or bool(self.env and any(n.startswith("CODEX_") for n in self.env.keys() - _EVERYWHERE))
+        return self.agent is not None or bool(
+            self.env and any(n.startswith("CODEX_") for n in self.env.keys() - _EVERYWHERE)
+        )
 
 
 class ProcessSensor:
@@ -120,7 +122,9 @@ class ProcessSensor:
         self._moved = False
         """Whether somebody came, changed parents, or became another program in this look."""
 
-    def look(self, at: float, pane_pids: Collection[int] = (), server_pids: Collection[int] = ()) -> list[Event]:
+    def poll(
+        self, at: float, pane_pids: Collection[int] = (), server_pids: Collection[int] = ()
+    ) -> list[Event]:
         """What has changed since the last look.
 
         The first answer begins with `HostSeen`. Each ends with `ProcessesCounted` and `SourceSeen`: somebody looked. A change of CPU time
@@ -137,7 +141,9 @@ class ProcessSensor:
         self._moved = (self._panes, self._servers) != roots
         self._panes, self._servers = roots
         lost = [self._drop(pid) for pid in self._seen.keys() - pids]
-        lost += [self._look_at(pid) for pid in sorted((pids - self._seen.keys()) | self._due(at - self._booted))]
+        lost += [
+            self._look_at(pid) for pid in sorted((pids - self._seen.keys()) | self._due(at - self._booted))
+        ]
         events += [ProcessGone(at=at, key=key) for key in lost if key is not None]
         if self._moved:
             self._follow()
@@ -164,7 +170,11 @@ class ProcessSensor:
         others = [pid for pid, seen in self._seen.items() if not seen.followed]
         start, self._turn = self._turn, (self._turn + _SLICE) % max(len(others), 1)
         young = {pid for pid in others if now - self._seen[pid].stat.started < _YOUNG}
-        return {pid for pid, seen in self._seen.items() if seen.followed} | young | set(others[start : start + _SLICE])
+        return (
+            {pid for pid, seen in self._seen.items() if seen.followed}
+            | young
+            | set(others[start : start + _SLICE])
+        )
 
     def _look_at(self, pid: int) -> ProcessKey | None:
         """Reads a process's vital signs; returns the key of another one that had this pid before, or of this one if it is gone."""
@@ -175,7 +185,9 @@ class ProcessSensor:
                 self._meet(pid, stat)
             return lost
         was, seen.stat = seen.stat, stat
-        if not stat.zombie and (stat.image != was.image or stat.name != was.name or (stat.image and not seen.argv)):
+        if not stat.zombie and (
+            stat.image != was.image or stat.name != was.name or (stat.image and not seen.argv)
+        ):
             before = seen.argv
             seen.read(pid)
             seen.held = bool(before) and not seen.argv  # in the midst of an exec
@@ -215,7 +227,9 @@ class ProcessSensor:
                 above = self._seen[above].stat.ppid
         for pid in matter:
             seen = self._seen[pid]
-            seen.followed = seen.followed or not (seen.stat.ppid == os.getpid() and seen.runs("tmux"))  # our own calls of tmux
+            seen.followed = seen.followed or not (
+                seen.stat.ppid == os.getpid() and seen.runs("tmux")
+            )  # our own calls of tmux
 
     def _in_panes(self, children: dict[int, list[int]]) -> set[int]:
         """The first processes of panes, and their tmux servers. (No pane's: kernel threads, which have the small numbers.)"""
@@ -244,7 +258,16 @@ class ProcessSensor:
         io = system.io(pid) if slowly and seen.agent is None else old.io
         changed |= cwd != old.cwd or rollouts != old.rollouts or io - old.io >= _IO
         return (
-            replace(old, ppid=stat.ppid, zombie=stat.zombie, exit_code=_code(stat), cpu=stat.cpu, io=io, cwd=cwd, rollouts=rollouts)
+            replace(
+                old,
+                ppid=stat.ppid,
+                zombie=stat.zombie,
+                exit_code=_code(stat),
+                cpu=stat.cpu,
+                io=io,
+                cwd=cwd,
+                rollouts=rollouts,
+            )
             if changed
             else None
         )
@@ -283,8 +306,12 @@ class ProcessSensor:
 
     def _forget(self) -> None:
         """Drops the mounts of namespaces that nobody lives in any more."""
-        inhabited = {s.process.kernel.mnt for s in self._seen.values() if s.process is not None and s.process.kernel}
-        self._mounts = {namespace: mounts for namespace, mounts in self._mounts.items() if namespace in inhabited}
+        occupied = {
+            s.process.kernel.mnt for s in self._seen.values() if s.process is not None and s.process.kernel
+        }
+        self._mounts = {
+            namespace: mounts for namespace, mounts in self._mounts.items() if namespace in occupied
+        }
 
     def _state(self, seen: _Seen, process: Process, at: float) -> list[Event]:
         """Whether a worker in a sandbox may write its state, where that is news."""
@@ -307,7 +334,9 @@ class ProcessSensor:
         kernel = system.kernel(os.getpid())
         self._own = kernel or Kernel()
         home = clean_line(str(Path.home()))
-        return HostSeen(at=at, platform=sys.platform, kernel=kernel, uid=os.getuid(), home=home, installed=installed())
+        return HostSeen(
+            at=at, platform=sys.platform, kernel=kernel, uid=os.getuid(), home=home, installed=installed()
+        )
 
     def _health(self, at: float) -> SourceSeen:
         followed = [seen.process for seen in self._seen.values() if seen.process is not None]

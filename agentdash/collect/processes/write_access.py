@@ -41,7 +41,9 @@ class Credentials(msgspec.Struct, frozen=True):
         shift = 6 if of.st_uid == self.uid else 3 if of.st_gid == self.gid or of.st_gid in self.groups else 0
         if (of.st_mode >> shift) & want == want:
             return True
-        if not (any(of.st_uid in some for some in self.uids) and any(of.st_gid in some for some in self.gids)):
+        if not (
+            any(of.st_uid in some for some in self.uids) and any(of.st_gid in some for some in self.gids)
+        ):
             return False
         return bool(self.capabilities & (_DAC_OVERRIDE if want & 2 else _DAC_OVERRIDE | _DAC_READ_SEARCH))
 
@@ -69,7 +71,9 @@ class Reach:
             return Access("unknown")
         try:
             found = _resolve(self._root, path, self._credentials)
-        except OSError:  # of another user, gone, or no path at all; by the mounts alone one would overlook links
+        except (
+            OSError
+        ):  # of another user, gone, or no path at all; by the mounts alone one would overlook links
             return Access("unknown")
         mode = found.nearest.st_mode
         on_disk = stat.S_ISDIR(mode) or stat.S_ISREG(mode)  # devices, pipes and sockets: no mount is written
@@ -137,7 +141,9 @@ def _resolve(root: str, path: str, credentials: Credentials) -> _Found:
         try:
             found = os.lstat(f"{root}{real}/{name}")
         except FileNotFoundError:
-            return _Found(posixpath.normpath("/".join((real, name, *reversed(todo)))), here, searched, missing=True)
+            return _Found(
+                posixpath.normpath("/".join((real, name, *reversed(todo)))), here, searched, missing=True
+            )
         if not stat.S_ISLNK(found.st_mode):
             real, here = f"{real}/{name}", found
             continue

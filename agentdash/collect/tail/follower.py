@@ -19,10 +19,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from agentdash.collect.tail.log_file import Grown, Limits, Log, Unreadable, identity, reason, state
+from agentdash.collect.tail.log_file import (
+    FileGrown,
+    FileUnreadable,
+    Limits,
+    LogFile,
+    identity,
+    reason,
+    state,
+)
 
 if TYPE_CHECKING:
-    from agentdash.collect.tail.fs_events import Watch
+    from agentdash.collect.tail.fs_events import FileWatcher
 
 _GLANCE: Final = 0.4
 """Seconds between two looks at the files that were written to lately, and for directories that are not there yet."""
@@ -42,20 +50,20 @@ _MOMENT: Final = 0.02
 """Seconds that reading may keep everybody else waiting."""
 
 
-class Moved(msgspec.Struct, frozen=True):
+class FileMoved(msgspec.Struct, frozen=True):
     """The same log is now elsewhere. Of one that was compressed or unpacked, a `Grown` with `reset` follows."""
 
     old: Path
     new: Path
 
 
-class Vanished(msgspec.Struct, frozen=True):
+class FileVanished(msgspec.Struct, frozen=True):
     """The file is not there any more."""
 
     path: Path
 
 
-Change = Grown | Moved | Vanished | Unreadable
+Change = FileGrown | FileMoved | FileVanished | FileUnreadable
 
 
 class _Found(NamedTuple):
@@ -63,7 +71,7 @@ class _Found(NamedTuple):
     stat: os.stat_result
 
 
-class Tail:
+class LogFollower:
     """Follows all logs below some directories. `x.jsonl` and `x.jsonl.zst` are one log; where both exist the plain one counts.
 
     Args:
@@ -92,7 +100,7 @@ class Tail:
         self._limits = Limits(skim_above, max_line, batch)
         self._newest, self._since = newest, since or float("inf")
         """How many logs the next sweep reads; after the first one, all that have changed."""
-        self._logs: dict[str, Log] = {}
+        self._logs: dict[str, LogFile] = {}
         """By their paths without `.zst`."""
         self._refused: dict[str, str] = {}
         """Directories that cannot be listed, and why."""
@@ -102,7 +110,7 @@ class Tail:
         """Whether something was seen that only a sweep can clear up."""
         self._swept = self._cost = 0.0
         """When the tree was listed last, on the monotonic clock, and how many seconds that took."""
-        self._watch: Watch | None = None
+        self._watch: FileWatcher | None = None
 
     @property
     def watching(self) -> str:
@@ -115,14 +123,18 @@ class Tail:
         """One pass over the whole tree: what has changed since the last one, newest files first. To the first, all is new."""
         self._uneasy = False
         found, refused = self._list()
-        if self._logs.keys() - found.keys():  # perhaps moved from under the listing: look twice before something counts as gone
+        if (
+            self._logs.keys() - found.keys()
+        ):  # perhaps moved from under the listing: look twice before something counts as gone
             found, refused = self._list()
         for folder, why in refused.items():
             if self._refused.get(folder) != why:
-                yield Unreadable(Path(folder), why)
+                yield FileUnreadable(Path(folder), why)
         self._refused = refused
         yield from self._settle(found)
-        changed = [key for key, log in self._logs.items() if key in found and log.seen != state(found[key].stat)]
+        changed = [
+            key for key, log in self._logs.items() if key in found and log.seen != state(found[key].stat)
+        ]
         changed.sort(key=lambda key: found[key].stat.st_mtime_ns, reverse=True)
         newest, self._newest = len(changed) if self._newest is None else self._newest, None
         for rank, key in enumerate(changed):
@@ -144,9 +156,9 @@ class Tail:
         File events are taken where there are any. Without them, appends to files written to in the last minutes are noticed within 0.4 s,
         everything else within a few seconds.
         """
-        from agentdash.collect.tail.fs_events import Watch  # noqa: PLC0415 - costs 50 ms that a single sweep need not pay
+        from agentdash.collect.tail.fs_events import FileWatcher  # noqa: PLC0415 - costs 50 ms that a single sweep need not pay
 
-        self._watch = watch = Watch(self._roots)
+        self._watch = watch = FileWatcher(self._roots)
         hints: set[str] = set()
         glanced = 0.0
         try:
@@ -156,7 +168,7 @@ class Tail:
                     hints |= self._lately()
                     glanced = time.monotonic()
                 sweeping = renewed or time.monotonic() >= self._next_sweep(watch)
-                for portion in _portions(self.sweep() if sweeping else self._look(hints)):
+                for portion in _portions(self.sweep() if sweeping else self._poll(hints)):
                     yield portion
                     await asyncio.sleep(0)
                 next_glance = glanced + _GLANCE if self._lively or not watch.complete else math.inf
@@ -165,7 +177,7 @@ class Tail:
         finally:
             await watch.close()
 
-    def _next_sweep(self, watch: Watch) -> float:
+    def _next_sweep(self, watch: FileWatcher) -> float:
         """When the whole tree is due: soon if it has changed, and never so often that listing it is felt."""
         if self._uneasy:
             return self._swept + _HURRY * self._cost
@@ -180,11 +192,13 @@ class Tail:
     def _hinted(self, paths: set[str]) -> set[str]:
         """The known logs among `paths`. A new one, or a new directory, means that the tree has changed."""
         keys = {_key(path) for path in paths if path.endswith(self._suffixes)}
-        new = keys - self._logs.keys() or any(os.path.isdir(path) for path in paths if not path.endswith(self._suffixes))
+        new = keys - self._logs.keys() or any(
+            os.path.isdir(path) for path in paths if not path.endswith(self._suffixes)
+        )
         self._uneasy = self._uneasy or bool(new)
         return keys & self._logs.keys()
 
-    def _look(self, keys: Iterable[str]) -> Iterator[Change]:
+    def _poll(self, keys: Iterable[str]) -> Iterator[Change]:
         """What is new in these logs alone. What is more than growth is left to a sweep."""
         for key in list(keys):
             if (log := self._logs.get(key)) is None:
@@ -243,8 +257,16 @@ class Tail:
 
     def _settle(self, found: dict[str, _Found]) -> Iterator[Change]:
         """Brings what is known of the tree up to date: who moved, who is gone, who is new."""
-        gone = {key for key in self._logs.keys() - found.keys() if not any(key.startswith(f"{folder}/") for folder in self._refused)}
-        loose = {log.id: key for key, log in self._logs.items() if key in gone or (key in found and log.id != identity(found[key].stat))}
+        gone = {
+            key
+            for key in self._logs.keys() - found.keys()
+            if not any(key.startswith(f"{folder}/") for folder in self._refused)
+        }
+        loose = {
+            log.id: key
+            for key, log in self._logs.items()
+            if key in gone or (key in found and log.id != identity(found[key].stat))
+        }
         for key in found.keys() - self._logs.keys():
             old = loose.get(identity(found[key].stat))
             if old is not None and old in self._logs and self._logs[old].same(*found[key]):
@@ -254,20 +276,20 @@ class Tail:
         for key in gone:
             log = self._logs.pop(key)
             if log.told:
-                yield Vanished(Path(log.path))
+                yield FileVanished(Path(log.path))
         for key, (path, _) in found.items():
             if key not in self._logs:
-                self._logs[key] = Log(path, self._limits)
+                self._logs[key] = LogFile(path, self._limits)
             elif (log := self._logs[key]).path != path:  # compressed, or unpacked
                 log.restart()
                 yield from _move(log, path)
 
 
-def _move(log: Log, path: str) -> Iterator[Change]:
-    yield from log.tell()
+def _move(log: LogFile, path: str) -> Iterator[Change]:
+    yield from log.emit_grown()
     was, log.path = log.path, path
     if log.told:
-        yield Moved(Path(was), Path(path))
+        yield FileMoved(Path(was), Path(path))
 
 
 def _key(path: str) -> str:

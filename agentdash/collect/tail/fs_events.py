@@ -16,10 +16,14 @@ _STEP: Final = 20
 """Milliseconds of silence after which a change is told: most of the time between an append and its line."""
 _DEBOUNCE: Final = 100
 """Milliseconds after which it is told at the latest, when the changes do not end."""
-_LIMITS: Final = {errno.ENOSPC: "no inotify watches left", errno.EMFILE: "no inotify instances left", errno.ENFILE: "too many open files"}
+_LIMITS: Final = {
+    errno.ENOSPC: "no inotify watches left",
+    errno.EMFILE: "no inotify instances left",
+    errno.ENFILE: "too many open files",
+}
 
 
-class Watch:
+class FileWatcher:
     """Listens below some directories. Directories that come, go or are replaced are noticed by `renew`.
 
     Hints may be late, doubled or missing altogether (macOS is silent on files that stay open, network file systems on everything), so who
@@ -47,7 +51,9 @@ class Watch:
 
     async def renew(self) -> bool:
         """Watches what there is now; whether that is something else than before."""
-        found = {root: (stat.st_dev, stat.st_ino) for root in self._roots if (stat := _stat(root)) is not None}
+        found = {
+            root: (stat.st_dev, stat.st_ino) for root in self._roots if (stat := _stat(root)) is not None
+        }
         if found == self._watched:
             return False
         await self.close()
@@ -76,7 +82,9 @@ class Watch:
 
     async def _listen(self, roots: list[str]) -> None:
         try:
-            async for changes in awatch(*roots, watch_filter=None, debounce=_DEBOUNCE, step=_STEP, ignore_permission_denied=True):
+            async for changes in awatch(
+                *roots, watch_filter=None, debounce=_DEBOUNCE, step=_STEP, ignore_permission_denied=True
+            ):
                 self._heard |= {path for _, path in changes}
                 self._bell.set()
         except Exception as error:  # whatever keeps events away: polling goes on
@@ -87,7 +95,9 @@ class Watch:
 def refusal(roots: Sequence[str]) -> str | None:
     """Why this machine gives no events of what happens below some directories; None where it does."""
     try:
-        RustNotify(list(roots), False, False, 0, True, True).close()  # debug, polling, its delay, recursive, ignore what is forbidden
+        RustNotify(
+            list(roots), False, False, 0, True, True
+        ).close()  # debug, polling, its delay, recursive, ignore what is forbidden
     except Exception as error:  # as in `_listen`
         return _why(error)
     return None
@@ -95,7 +105,10 @@ def refusal(roots: Sequence[str]) -> str | None:
 
 def _why(error: Exception) -> str:
     text = str(error)
-    return next((words for words in _LIMITS.values() if words in text), text.partition("\n")[0] or type(error).__name__)
+    return next(
+        (words for words in _LIMITS.values() if words in text),
+        text.partition("\n")[0] or type(error).__name__,
+    )
 
 
 def _stat(path: str) -> os.stat_result | None:

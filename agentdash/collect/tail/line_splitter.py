@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 
-class Lines:
+class LineSplitter:
     """Cuts a growing text into lines.
 
     Args:

@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from agentdash.collect.tail.line_splitter import Lines
+from agentdash.collect.tail.line_splitter import LineSplitter
 from agentdash.model.sanitize import clean_line
 
 _HEAD: Final = 48 << 10
@@ -30,7 +30,7 @@ _RACY: Final = 50_000_000
 """Nanoseconds for which a time stamp is not trusted to change with the next write."""
 
 
-class Grown(msgspec.Struct, frozen=True):
+class FileGrown(msgspec.Struct, frozen=True):
     """What is new in a file. Also sent without lines: for a new file, and when only size or time changed."""
 
     path: Path
@@ -50,7 +50,7 @@ class Grown(msgspec.Struct, frozen=True):
     """Lines too long to be kept, skipped just before the first of these."""
 
 
-class Unreadable(msgspec.Struct, frozen=True):
+class FileUnreadable(msgspec.Struct, frozen=True):
     """A file or directory cannot be read; said once for each reason, and tried again at every sweep. A `Grown` takes it back."""
 
     path: Path
@@ -73,7 +73,7 @@ State = tuple[int, int, int, int]
 """Device, inode, size and time of change."""
 
 
-class Log:
+class LogFile:
     """A file that grows, as far as it has been read.
 
     Each batch opens the file anew, makes sure that it is still the one that was read before, reads on and closes it; what it finds is
@@ -90,7 +90,7 @@ class Log:
         self._seen: State | None = None
         self._found: tuple[int, int] | None = None
         """Size and time as found last."""
-        self._untold: deque[Grown] = deque()
+        self._untold: deque[FileGrown] = deque()
         """What was found and nobody has asked for yet."""
         self.told = False
         """Whether anybody has heard of it."""
@@ -100,7 +100,7 @@ class Log:
         """Whether what was told does not hold any more, and nobody knows yet."""
         self._era = self._offset = 0
         self._seam = b""
-        self._lines = Lines(limits.max_line)
+        self._lines = LineSplitter(limits.max_line)
 
     @property
     def id(self) -> tuple[int, int] | None:
@@ -132,23 +132,25 @@ class Log:
             return (self._found or (self._seen or ())[2:]) == (stat.st_size, stat.st_mtime_ns)
         try:
             with _opened(path) as fd:
-                return stat.st_size >= self._offset and _before(fd, self._offset, len(self._seam)) == self._seam
+                return (
+                    stat.st_size >= self._offset and _before(fd, self._offset, len(self._seam)) == self._seam
+                )
         except OSError:
             return False
 
-    def tell(self) -> Iterator[Grown]:
+    def emit_grown(self) -> Iterator[FileGrown]:
         """What was found and is not told yet."""
         while self._untold:
             self.told = True
             yield self._untold.popleft()
 
-    def read(self) -> Iterator[Grown | Unreadable]:
+    def read(self) -> Iterator[FileGrown | FileUnreadable]:
         """Everything that is new.
 
         Raises:
             FileNotFoundError: there is no such file any more.
         """
-        yield from self.tell()
+        yield from self.emit_grown()
         try:
             yield from self._unpack() if self.path.endswith(".zst") else self._read_on()
         except FileNotFoundError:
@@ -158,12 +160,14 @@ class Log:
 
     # ------------------------------------------------------------ plain files
 
-    def _read_on(self) -> Iterator[Grown]:
+    def _read_on(self) -> Iterator[FileGrown]:
         goal, going = 0, True
         while going:
             going, size = self._batch()
-            yield from self.tell()
-            goal = goal or size  # what is appended while we read is for the next time: a busy writer must not hold us
+            yield from self.emit_grown()
+            goal = (
+                goal or size
+            )  # what is appended while we read is for the next time: a busy writer must not hold us
             going = going and self._offset < goal
 
     def _batch(self) -> tuple[bool, int]:
@@ -185,7 +189,11 @@ class Log:
 
     def _skim(self, fd: int, stat: os.stat_result) -> bool:
         """Reads the head of a large file and goes on at its tail, unless that is not wanted, or would leave no gap."""
-        if self._limits.skim_above is None or self._whole or stat.st_size <= max(self._limits.skim_above, _HEAD + _END):
+        if (
+            self._limits.skim_above is None
+            or self._whole
+            or stat.st_size <= max(self._limits.skim_above, _HEAD + _END)
+        ):
             return False
         head = os.pread(fd, _HEAD, 0)
         while b"\n" not in head and len(head) < min(self._limits.max_line, stat.st_size):
@@ -197,7 +205,7 @@ class Log:
         self.skimmed = True
         self._add(stat, head)
         self._offset, self._seam = start, _before(fd, start, _SEAM)
-        self._lines = Lines(self._limits.max_line, 0, inside=not self._seam.endswith(b"\n"))
+        self._lines = LineSplitter(self._limits.max_line, 0, inside=not self._seam.endswith(b"\n"))
         return True
 
     def _tail_start(self, fd: int, size: int, floor: int) -> int:
@@ -217,21 +225,29 @@ class Log:
 
     # ------------------------------------------------------------ compressed files
 
-    def _unpack(self) -> Iterator[Grown | Unreadable]:
+    def _unpack(self) -> Iterator[FileGrown | FileUnreadable]:
         """Compressed logs are written once and whole, so one that has changed is another one."""
         with open(self.path, "rb") as packed:
             stat = os.fstat(packed.fileno())
-            unpacked = self._offset and self._id == identity(stat) and self._found == (stat.st_size, stat.st_mtime_ns)
+            unpacked = (
+                self._offset
+                and self._id == identity(stat)
+                and self._found == (stat.st_size, stat.st_mtime_ns)
+            )
             if not unpacked:
                 self._restart()
-                self._id, self._offset, self._seam = identity(stat), stat.st_size, _before(packed.fileno(), stat.st_size, _SEAM)
+                self._id, self._offset, self._seam = (
+                    identity(stat),
+                    stat.st_size,
+                    _before(packed.fileno(), stat.st_size, _SEAM),
+                )
                 era, whole = self._era, False
                 try:
                     for data in _plain(packed, self._limits.batch):
                         if self._era != era:  # somebody else has begun anew meanwhile
                             return
                         self._add(stat, data)
-                        yield from self.tell()
+                        yield from self.emit_grown()
                     if not self._lines.complete:
                         yield from self._troubled(ValueError("ends in the middle of a line"))
                     whole = True
@@ -251,7 +267,7 @@ class Log:
         self._era += 1
         self._offset = 0
         self._seam = b""
-        self._lines = Lines(self._limits.max_line)
+        self._lines = LineSplitter(self._limits.max_line)
         self.skimmed = False
         self._seen = None
 
@@ -262,14 +278,16 @@ class Log:
         if not groups and (now != self._found or self._void or self._trouble):
             groups = [(0, self._lines.number, ())]
         for skipped, first, lines in groups:
-            grown = Grown(Path(self.path), lines, first, stat.st_size, stat.st_mtime, self._void, self.skimmed, skipped)
+            grown = FileGrown(
+                Path(self.path), lines, first, stat.st_size, stat.st_mtime, self._void, self.skimmed, skipped
+            )
             self._untold.append(grown)
             self._found, self._void, self._trouble = now, False, None
 
-    def _troubled(self, error: Exception) -> Iterator[Unreadable]:
+    def _troubled(self, error: Exception) -> Iterator[FileUnreadable]:
         if self._trouble != (why := reason(error)):
             self._trouble = why
-            yield Unreadable(Path(self.path), why)
+            yield FileUnreadable(Path(self.path), why)
 
 
 def _plain(packed: BinaryIO, size: int) -> Iterator[bytes]:
@@ -322,7 +340,9 @@ def _settled(stat: os.stat_result) -> bool:
 
 @contextmanager
 def _opened(path: str) -> Iterator[int]:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # what has become a pipe meanwhile must not hold us
+    fd = os.open(
+        path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+    )  # what has become a pipe meanwhile must not hold us
     try:
         yield fd
     finally:

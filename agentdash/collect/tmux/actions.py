@@ -20,7 +20,9 @@ class TmuxRefusedError(Exception):
     """tmux could not do it; says why in one clean line."""
 
 
-def split(direction: Literal["right", "below"], size: str, command: list[str], env: Mapping[str, str] | None = None) -> None:
+def split(
+    direction: Literal["right", "below"], size: str, command: list[str], env: Mapping[str, str] | None = None
+) -> None:
     """Opens a pane beside the one that agentdash runs in, and goes there. By tmux 3.1 and later: sizes with % are from there.
 
     Args:
@@ -39,7 +41,7 @@ def split(direction: Literal["right", "below"], size: str, command: list[str], e
     _run(here.server, "split-window", *where, *given, shlex.join(command))
 
 
-def jump(key: PaneKey) -> None:
+def go_to_pane(key: PaneKey) -> None:
     """Shows a pane: selects it in its window and session, and brings the client that agentdash runs in to that session.
 
     Raises:

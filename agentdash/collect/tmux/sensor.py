@@ -67,7 +67,9 @@ class TmuxServer(msgspec.Struct, frozen=True):
         return "tmux" if self.label == "default" else f"tmux {self.label.removeprefix('-L ')}"
 
 
-def servers(names: Sequence[str], sockets: Sequence[Path], default: bool, environ: Mapping[str, str] = os.environ) -> list[TmuxServer]:
+def servers(
+    names: Sequence[str], sockets: Sequence[Path], default: bool, environ: Mapping[str, str] = os.environ
+) -> list[TmuxServer]:
     """The servers that are asked for, each once.
 
     Args:
@@ -87,7 +89,11 @@ def servers(names: Sequence[str], sockets: Sequence[Path], default: bool, enviro
 def current_pane(environ: Mapping[str, str] = os.environ) -> PaneKey | None:
     """The pane that agentdash runs in, by `TMUX` and `TMUX_PANE`."""
     socket, pane = own_socket(environ), environ.get("TMUX_PANE", "")
-    return PaneKey(_server(socket, _folder(environ)).label, pane) if socket and re.fullmatch(r"%\d+", pane) else None
+    return (
+        PaneKey(_server(socket, _folder(environ)).label, pane)
+        if socket and re.fullmatch(r"%\d+", pane)
+        else None
+    )
 
 
 def beside(pane: str, environ: Mapping[str, str] = os.environ) -> PaneKey | None:
@@ -117,7 +123,9 @@ def _server(socket: Path, folder: Path) -> TmuxServer:
 def tmux_version() -> str | None:
     """What `tmux -V` says, `tmux 3.3a`; None where tmux is not installed or does not answer."""
     try:
-        done = subprocess.run(["tmux", "-V"], capture_output=True, text=True, errors="replace", timeout=2, check=True)
+        done = subprocess.run(
+            ["tmux", "-V"], capture_output=True, text=True, errors="replace", timeout=2, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return clean_line(done.stdout)
@@ -138,16 +146,22 @@ class TmuxSensor:
         skip: a pane to leave out.
     """
 
-    def __init__(self, servers: Sequence[TmuxServer], *, timeout: float = 2.0, skip: PaneKey | None = None) -> None:
+    def __init__(
+        self, servers: Sequence[TmuxServer], *, timeout: float = 2.0, skip: PaneKey | None = None
+    ) -> None:
         self._views = [_View(server, timeout, skip) for server in servers]
 
-    async def look(self, at: float) -> list[Event]:
+    async def poll(self, at: float) -> list[Event]:
         """What has changed since the last look, and a `SourceSeen` of each server every time.
 
         Args:
             at: now, unix seconds; the time of all events.
         """
-        return [event for events in await asyncio.gather(*(view.look(at) for view in self._views)) for event in events]
+        return [
+            event
+            for events in await asyncio.gather(*(view.poll(at) for view in self._views))
+            for event in events
+        ]
 
 
 class _NoAnswerError(Exception):
@@ -171,16 +185,20 @@ class _View:
         self._absent = False
         """Whether the last look found nobody there."""
 
-    async def look(self, at: float) -> list[Event]:
+    async def poll(self, at: float) -> list[Event]:
         try:
             if self._is_still_absent():
                 raise _NoAnswerError(_NOBODY)
             rows, odd = await self._list()
-            drawn = await self._capture([key for key, row in rows.items() if self._may_have_drawn(key, row, at)])
+            drawn = await self._capture(
+                [key for key, row in rows.items() if self._may_have_drawn(key, row, at)]
+            )
         except _NoAnswerError as error:
             self._absent = str(error) == _NOBODY
             return [SourceSeen(at=at, name=self._server.source, ok=False, detail=str(error))]
-        events: list[Event] = [PaneGone(at=at, key=row.pane.key) for key, row in self._rows.items() if key not in rows]
+        events: list[Event] = [
+            PaneGone(at=at, key=row.pane.key) for key, row in self._rows.items() if key not in rows
+        ]
         for key, row in rows.items():
             if key not in self._rows or row.pane != self._rows[key].pane:
                 events.append(PaneSeen(at=at, pane=row.pane))
@@ -200,9 +218,13 @@ class _View:
 
     async def _list(self) -> tuple[dict[str, _Row], int]:
         """All panes by id, and how many lines about them were not understood."""
-        nonce = secrets.token_hex(6)  # titles and program names may hold anything, line breaks too, but not this
+        nonce = secrets.token_hex(
+            6
+        )  # titles and program names may hold anything, line breaks too, but not this
         field, end = f"<{nonce}>", f"</{nonce}>"
-        status, text, complaint = await self._tmux("list-panes", "-a", "-F", field.join(f"#{{{name}}}" for name in _FIELDS) + end)
+        status, text, complaint = await self._tmux(
+            "list-panes", "-a", "-F", field.join(f"#{{{name}}}" for name in _FIELDS) + end
+        )
         if status != 0:
             raise _NoAnswerError(_explain(complaint))
         rows: dict[str, _Row] = {}
@@ -211,7 +233,9 @@ class _View:
             row = _row(self._server.label, line.split(field))
             if row is None:
                 odd += 1
-            elif row.pane.key != self._skip and (row.pane.key.id not in rows or row.pane.active):  # a linked window is listed several times
+            elif row.pane.key != self._skip and (
+                row.pane.key.id not in rows or row.pane.active
+            ):  # a linked window is listed several times
                 rows[row.pane.key.id] = row
         return rows, odd
 
@@ -220,7 +244,11 @@ class _View:
         drawn: dict[str, str] = {}
         while keys:
             nonce = secrets.token_hex(6)
-            args = [arg for key in keys for arg in ("capture-pane", "-e", "-p", "-t", key, ";", "display-message", "-p", nonce, ";")]
+            args = [
+                arg
+                for key in keys
+                for arg in ("capture-pane", "-e", "-p", "-t", key, ";", "display-message", "-p", nonce, ";")
+            ]
             status, text, _ = await self._tmux(*args[:-1])
             screens = text.split(f"{nonce}\n")[:-1]
             drawn |= dict(zip(keys, screens, strict=False))
@@ -260,7 +288,11 @@ class _View:
             with suppress(TimeoutError):  # and takes note of its end, which a loop that closes now could not
                 async with asyncio.timeout(self._timeout):
                     await call.ended.wait()
-        return transport.get_returncode() or 0, call.said[1].decode("utf-8", "replace"), call.said[2].decode("utf-8", "replace")
+        return (
+            transport.get_returncode() or 0,
+            call.said[1].decode("utf-8", "replace"),
+            call.said[2].decode("utf-8", "replace"),
+        )
 
 
 class _Call(asyncio.SubprocessProtocol):
@@ -286,7 +318,16 @@ def _explain(complaint: str) -> str:
         return "may not be connected to from inside of this sandbox (Operation not permitted)"
     if "Permission denied" in complaint:
         return "belongs to another user (Permission denied)"
-    if any(words in complaint for words in ("no server running", "No such file", "Connection refused", "server exited", "lost server")):
+    if any(
+        words in complaint
+        for words in (
+            "no server running",
+            "No such file",
+            "Connection refused",
+            "server exited",
+            "lost server",
+        )
+    ):
         return _NOBODY
     return clean_line(complaint.partition("\n")[0]) or "failed without a word"
 

@@ -16,18 +16,44 @@ from agentdash.model.policy import Filesystem, Network, Policy
 
 _READ_ONLY: Final = re.compile(r"[Rr]ead-only file system|\bEROFS\b|os error 30\b|Errno 30\b|errno: -30\b")
 """EROFS: with a restricted policy this is its read-only root (bubblewrap, 0.125+), whatever else might say so."""
-_REFUSED: Final = re.compile(r"Permission denied|\bEACCES\b|os error 13\b|Errno 13\b|Operation not permitted|\bEPERM\b|Errno 1\b")
+_REFUSED: Final = re.compile(
+    r"Permission denied|\bEACCES\b|os error 13\b|Errno 13\b|Operation not permitted|\bEPERM\b|Errno 1\b"
+)
 """EACCES and EPERM: Landlock says these (through 0.114), and so do plain file modes."""
 _DATABASE: Final = re.compile(
-    r"unable to open database file|attempt to write a readonly database|SQLITE_READONLY|SQLITE_CANTOPEN|readonly database", re.IGNORECASE
+    r"unable to open database file|attempt to write a readonly database|SQLITE_READONLY|SQLITE_CANTOPEN|readonly database",
+    re.IGNORECASE,
 )
 _WORDS: Final = (
-    *("Permission denied", "Operation not permitted", "EROFS", "EACCES", "EPERM", "EAI_AGAIN", "Errno ", "SQLITE_", "FailedToOpenSocket"),
-    *("Network access ", "Network is unreachable", "NewConnectionError", "Name or service not known", "Temporary failure in name"),
+    *(
+        "Permission denied",
+        "Operation not permitted",
+        "EROFS",
+        "EACCES",
+        "EPERM",
+        "EAI_AGAIN",
+        "Errno ",
+        "SQLITE_",
+        "FailedToOpenSocket",
+    ),
+    *(
+        "Network access ",
+        "Network is unreachable",
+        "NewConnectionError",
+        "Name or service not known",
+        "Temporary failure in name",
+    ),
     "Domain not in allowlist",
 )
 _PHRASES: Final = (
-    *("-only file system", "os error ", "errno: -30", "database file", "readonly database", "ould not resolve host"),
+    *(
+        "-only file system",
+        "os error ",
+        "errno: -30",
+        "database file",
+        "readonly database",
+        "ould not resolve host",
+    ),
     *("nodename nor servname", "curl: (7)", "bwrap: ", "linux-sandbox/", "due to an error writing"),
 )
 """One of these is in every line that a rule below matches. Outputs are long and denials rare: what has none is done with."""
@@ -64,9 +90,15 @@ _NAMELESS: Final = re.compile(r"failed in sandbox: [\w -]+\Z")
 """What 0.49 and 0.50 leave of `touch: cannot touch '/etc/x': Permission denied`: the command alone names the file."""
 _QUOTE: Final = 400
 """Characters quoted of a line."""
-_PATH: Final = re.compile(r"""(?:[`'"‘“]((?:~|/)[^`'"’”\n]*)[`'"’”])|((?<![\w.:/])(?:~|/|\.git/)(?:[\w.@+,-]+/?)+)""")
-_DATABASE_FILE: Final = re.compile(r"""((?:~|/|\$HOME|\./|\b[\w.-]+/)[\w./@+-]*\.(?:db|sqlite3?|sqlite-wal))\b""")
-_HOME_PLUS: Final = re.compile(r"""(?:os\.environ\[['"]HOME['"]\]|process\.env\.HOME|os\.homedir\(\)|Path\.home\(\))\s*[+/]\s*['"]/?""")
+_PATH: Final = re.compile(
+    r"""(?:[`'"‘“]((?:~|/)[^`'"’”\n]*)[`'"’”])|((?<![\w.:/])(?:~|/|\.git/)(?:[\w.@+,-]+/?)+)"""
+)
+_DATABASE_FILE: Final = re.compile(
+    r"""((?:~|/|\$HOME|\./|\b[\w.-]+/)[\w./@+-]*\.(?:db|sqlite3?|sqlite-wal))\b"""
+)
+_HOME_PLUS: Final = re.compile(
+    r"""(?:os\.environ\[['"]HOME['"]\]|process\.env\.HOME|os\.homedir\(\)|Path\.home\(\))\s*[+/]\s*['"]/?"""
+)
 """How programs name a file in the home directory."""
 
 
@@ -91,13 +123,19 @@ def denial(command: str, output: str, policy: Policy | None, cwd: str | None) ->
     offline = policy.network is not Network.ON
     if offline and (found := next((line for line in lines if _cut_off(line, command, output)), None)):
         return Denial("network", found)
-    if policy.filesystem is not Filesystem.UNRESTRICTED and (denied := _file_denial(command, lines, policy, cwd)):
+    if policy.filesystem is not Filesystem.UNRESTRICTED and (
+        denied := _file_denial(command, lines, policy, cwd)
+    ):
         return denied
     if offline and (found := next((line for line in lines if _UNRESOLVED.search(line)), None)):
         return Denial("network", found, certain=False)
     if found := next((line for line in lines if _UNWRITTEN.search(line)), None):
         path = _path_in(found, cwd)
-        return Denial("filesystem", found, path, certain=False) if path and policy.may_write(path) is False else None
+        return (
+            Denial("filesystem", found, path, certain=False)
+            if path and policy.may_write(path) is False
+            else None
+        )
     return None
 
 
@@ -113,7 +151,12 @@ def _under_full_access(lines: list[str], command: str, output: str, cwd: str | N
 
 def _telling(output: str) -> list[str]:
     """The lines that may tell of a denial."""
-    hits = [match.start() for initial, pattern in _CAPITALS.items() if initial in output for match in pattern.finditer(output)]
+    hits = [
+        match.start()
+        for initial, pattern in _CAPITALS.items()
+        if initial in output
+        for match in pattern.finditer(output)
+    ]
     for phrase in filter(output.__contains__, _PHRASES):
         hits += [match.start() for match in re.finditer(re.escape(phrase), output)]
     lines: list[str] = []
@@ -127,7 +170,9 @@ def _telling(output: str) -> list[str]:
 
 
 def _cut_off(line: str, command: str, output: str) -> bool:
-    return _NETWORK.search(line) is not None or (_SOCKET.search(line) is not None and ("socket" in command or "socket" in output))
+    return _NETWORK.search(line) is not None or (
+        _SOCKET.search(line) is not None and ("socket" in command or "socket" in output)
+    )
 
 
 def home_of(cwd: str | None) -> str | None:
@@ -146,7 +191,11 @@ def _file_denial(command: str, lines: list[str], policy: Policy, cwd: str | None
         if path is None and _NAMELESS.match(line):
             path = _path_in(command, cwd)
         allowed = policy.may_write(path) if path else None
-        if allowed is True or (allowed is None and not is_database and not read_only) or (path or "").startswith(_OWN_PLACES):
+        if (
+            allowed is True
+            or (allowed is None and not is_database and not read_only)
+            or (path or "").startswith(_OWN_PLACES)
+        ):
             continue  # a path that may be written, or words that name none: an ordinary failure
         last = Denial("filesystem", line, path)
     return last

@@ -29,7 +29,9 @@ _CODE: Final = (
     r"os\.(?:environ\.get|getenv)\(\s*['\"]{0}['\"](?:\s*,\s*['\"](?P<default>[^'\"]*)['\"])?\s*\)|os\.environ\[['\"]{0}['\"]\]",
     r"process\.env(?:\.{0}\b|\[['\"]{0}['\"]\])(?:\s*(?:\|\||\?\?)\s*['\"](?P<default>[^'\"]*)['\"])?",
 )
-_HOME: Final = re.compile(r"^(?:(?:CODEX_)?HOME=|PWD=)?(?:(?P<macos>/Users/)|/home/|/root(?:/|$))", re.MULTILINE)
+_HOME: Final = re.compile(
+    r"^(?:(?:CODEX_)?HOME=|PWD=)?(?:(?P<macos>/Users/)|/home/|/root(?:/|$))", re.MULTILINE
+)
 _HOMES: Final = ("/Users/", "/home/", "/root")
 _DUMPS: Final = re.compile(r"\b(?:env|printenv|set|export|declare|typeset)\b")
 _NOTHING: Final = frozenset(("", "None", "undefined", "null", "nil"))
@@ -50,14 +52,17 @@ class Restraints(msgspec.Struct, frozen=True):
         return self.seccomp is not None or self.no_new_privs is not None
 
     @property
-    def boxed(self) -> bool | None:
+    def sandboxed(self) -> bool | None:
         """False where nothing restrains it: every sandbox of Codex on Linux sets no_new_privs. What sets it cannot be told from this."""
         return False if self.no_new_privs is False and self.seccomp == 0 else None
 
     @property
     def quote(self) -> str:
         """The lines, on one."""
-        told = (("Seccomp", self.seccomp), ("NoNewPrivs", None if self.no_new_privs is None else int(self.no_new_privs)))
+        told = (
+            ("Seccomp", self.seccomp),
+            ("NoNewPrivs", None if self.no_new_privs is None else int(self.no_new_privs)),
+        )
         return " ".join(f"{name}: {value}" for name, value in told if value is not None)
 
 
@@ -107,10 +112,12 @@ def platform(text: str) -> Literal["linux", "darwin"] | None:
 
 
 def _one(name: str, command: str, output: str, vouched: bool) -> tuple[str | None, str]:
-    if any(way in command for way in (f"{name}=", "unset", "-u")) and re.search(_ASSIGNED.format(name), command):
+    if any(way in command for way in (f"{name}=", "unset", "-u")) and re.search(
+        _ASSIGNED.format(name), command
+    ):
         return None, ""
-    for look in (_labelled, _coded, _dumped):
-        if (hit := look(name, command, output)) is not None:
+    for poll in (_labelled, _coded, _dumped):
+        if (hit := poll(name, command, output)) is not None:
             return hit
     return (_listed(name, output) if vouched else None) or (None, "")
 
@@ -125,7 +132,11 @@ def _labelled(name: str, command: str, output: str) -> tuple[str, str] | None:
     if any(s[0] in _ELSEWHERE for s in said):
         return None
     echoes = [s for s in said if s[0] in ("echo", "printf")]
-    templates = {number: template for number, words in enumerate(echoes) if (template := _template(words, name)) is not None}
+    templates = {
+        number: template
+        for number, words in enumerate(echoes)
+        if (template := _template(words, name)) is not None
+    }
     lines = output.splitlines() if templates else []
     in_step = len(echoes) == len(said) == len(lines)
     for number, (pattern, default, bare) in templates.items():
@@ -141,7 +152,10 @@ def _template(words: tuple[str, ...], name: str) -> tuple[re.Pattern[str], str |
     if words[0] == "printf":
         pieces = re.split(r"%\w", words[1] if len(words) > 1 else "")
         args = [*words[2:], *[""] * len(pieces)]
-        text = "".join(piece + (arg if i < len(pieces) - 1 else "") for i, (piece, arg) in enumerate(zip(pieces, args, strict=False)))
+        text = "".join(
+            piece + (arg if i < len(pieces) - 1 else "")
+            for i, (piece, arg) in enumerate(zip(pieces, args, strict=False))
+        )
     else:
         text = " ".join(w for i, w in enumerate(words[1:]) if not (i == 0 and re.fullmatch(r"-[neE]+", w)))
     text = text.replace("\\n", "\n")
@@ -197,13 +211,21 @@ def _dumped(name: str, command: str, output: str) -> tuple[str, str] | None:
     for number, words in enumerate(said):
         if words[0] not in _DUMPERS or (words[0] == "env" and len(words) > 1):
             continue
-        if words[0] in ("set", "export", "declare", "typeset") and any(not w.startswith("-") for w in words[1:]):
+        if words[0] in ("set", "export", "declare", "typeset") and any(
+            not w.startswith("-") for w in words[1:]
+        ):
             continue
         if words[0] == "printenv" and len(words) > 1:
             return _asked(name, words[1:], output) if name in words else None
         if listed := _listed(name, output):
             return listed
-        filters = [w for s in said[number + 1 :] if s[0] in ("grep", "egrep", "rg") for w in s[1:] if not w.startswith("-")]
+        filters = [
+            w
+            for s in said[number + 1 :]
+            if s[0] in ("grep", "egrep", "rg")
+            for w in s[1:]
+            if not w.startswith("-")
+        ]
         shown = any(_matches(f, f"{name}=1") for f in filters) if filters else "PATH=" in output
         if shown and not _is_truncated(output):
             return UNSET, f"{name} is not among what `{' '.join(words)}` printed"
@@ -218,7 +240,11 @@ def _is_truncated(output: str) -> bool:
 def _asked(name: str, names: tuple[str, ...], output: str) -> tuple[str, str] | None:
     lines = output.splitlines()
     if len(names) == 1 and len(lines) <= 1:
-        return (lines[0].strip(), f"{name}={lines[0].strip()}") if lines else (UNSET, f"printenv {name} printed nothing")
+        return (
+            (lines[0].strip(), f"{name}={lines[0].strip()}")
+            if lines
+            else (UNSET, f"printenv {name} printed nothing")
+        )
     return None
 
 

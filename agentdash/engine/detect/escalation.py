@@ -25,7 +25,12 @@ def _rules(thread: Thread, call: Call) -> Iterator[list[str]]:
     """Prefixes that were allowed before this call."""
     for earlier in thread.calls:
         wish = earlier.escalation
-        if wish and wish.prefix_rule and earlier.at < call.at and not (earlier.outcome or "").startswith("refused"):
+        if (
+            wish
+            and wish.prefix_rule
+            and earlier.at < call.at
+            and not (earlier.outcome or "").startswith("refused")
+        ):
             yield list(wish.prefix_rule)
 
 

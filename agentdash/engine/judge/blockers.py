@@ -9,22 +9,24 @@ from agentdash.engine.judge.remedies import EXCLUDE_FLAGS, network, writable_roo
 from agentdash.engine.reduce.thread import policy_of
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, FindingKind
-from agentdash.model.fleet import UNSET, Call, Denial, Sighting, Thread
+from agentdash.model.fleet import UNSET, Call, Denial, SandboxObservation, Thread
 from agentdash.model.policy import Network
 from agentdash.model.states import State
-from agentdash.model.worker import Judged
+from agentdash.model.worker import Assessment
 
 
-def obstacles(thread: Thread, judged: Judged) -> Iterator[Finding]:
+def blocker_findings(thread: Thread, assessment: Assessment) -> Iterator[Finding]:
     """The findings that calls and their outputs tell of. A denial that the thread got past is none."""
     cannot_start = [c for c in thread.calls if c.denial and c.denial.what == "sandbox"]
     if cannot_start:
         yield _cannot_start(thread, cannot_start)
     free = [c for c in thread.calls if c.denial and _is_full_access(thread, c)]
-    if free and any(_is_marked(s) for s in thread.sightings):  # the words alone could be those of a firewall
+    if free and any(
+        _is_marked(s) for s in thread.observations
+    ):  # the words alone could be those of a firewall
         yield _under_full_access(thread, free)
     call = next((c for c in reversed(thread.calls) if c.denial and c.denial.certain), None)
-    if judged.state is State.BLOCKED_SANDBOX and call and call.denial and call not in cannot_start:
+    if assessment.state is State.BLOCKED_SANDBOX and call and call.denial and call not in cannot_start:
         yield _blocked(thread, call, call.denial)
 
 
@@ -33,16 +35,16 @@ def _is_full_access(thread: Thread, call: Call) -> bool:
     return policy is not None and policy.enforced_by == "nobody"
 
 
-def _is_marked(sighting: Sighting) -> bool:
+def _is_marked(observation: SandboxObservation) -> bool:
     """Whether a command was seen to carry a mark of a sandbox."""
     marks = (
-        sighting.network_flag == "1",
-        sighting.sandbox_flag not in (None, UNSET),
-        sighting.boxed,
-        sighting.nested,
-        sighting.own_network,
+        observation.network_flag == "1",
+        observation.sandbox_flag not in (None, UNSET),
+        observation.sandboxed,
+        observation.nested,
+        observation.own_network,
     )
-    return not sighting.by_user and any(marks)
+    return not observation.by_user and any(marks)
 
 
 def _cannot_start(thread: Thread, calls: list[Call]) -> Finding:
@@ -56,7 +58,7 @@ def _cannot_start(thread: Thread, calls: list[Call]) -> Finding:
 
 
 def _under_full_access(thread: Thread, calls: list[Call]) -> Finding:
-    flags = any(s.network_flag == "1" for s in thread.sightings)
+    flags = any(s.network_flag == "1" for s in thread.observations)
     return _finding(
         thread,
         calls,
@@ -83,12 +85,18 @@ def _blocked(thread: Thread, call: Call, denial: Denial) -> Finding:
     )
 
 
-def _finding(thread: Thread, calls: list[Call], *, kind: FindingKind, message: str, remedy: str | None) -> Finding:
+def _finding(
+    thread: Thread, calls: list[Call], *, kind: FindingKind, message: str, remedy: str | None
+) -> Finding:
     """One finding about calls that were denied, the oldest first."""
     times = [c.ended_at or c.at for c in calls]
     last = calls[-1]
     policy = policy_of(thread, last) or thread.policy
-    quotes = [Evidence(_source(c), at, kind, f"`{c.text}` -> {c.denial.quote}") for c, at in zip(calls, times, strict=True) if c.denial]
+    quotes = [
+        Evidence(_source(c), at, kind, f"`{c.text}` -> {c.denial.quote}")
+        for c, at in zip(calls, times, strict=True)
+        if c.denial
+    ]
     return Finding(
         kind=kind,
         direction="stricter",

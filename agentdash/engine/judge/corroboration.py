@@ -12,7 +12,7 @@ from agentdash.model.evidence import Evidence
 from agentdash.model.fleet import Thread
 from agentdash.model.process import Process
 from agentdash.model.states import State
-from agentdash.model.worker import Judged
+from agentdash.model.worker import Assessment
 
 Looks = frozenset[str]
 _WORKS, _ASKS, _RESTS = "works", "asks", "rests"
@@ -38,7 +38,7 @@ _WORD: Final = {
 _NEVER: Final[Looks] = frozenset()
 
 
-class Claim(NamedTuple):
+class Corroboration(NamedTuple):
     """What one source says."""
 
     looks: Looks
@@ -46,57 +46,80 @@ class Claim(NamedTuple):
     evidence: Evidence
 
 
-def heard(judged: Judged, claims: Iterable[Claim]) -> Judged:
+def attach_corroboration(assessment: Assessment, claims: Iterable[Corroboration]) -> Assessment:
     """The conclusion with everybody else's word beside it."""
-    mine = _LOOKS.get(judged.state)
+    mine = _LOOKS.get(assessment.state)
     if mine is None:
-        return judged
-    known = {(e.source, e.rule, e.at) for e in judged.evidence}
-    sources = {e.source for e in judged.evidence}
+        return assessment
+    known = {(e.source, e.rule, e.at) for e in assessment.evidence}
+    sources = {e.source for e in assessment.evidence}
     more = [replace(claim.evidence, agrees=not mine.isdisjoint(claim.looks)) for claim in claims]
-    more = [e for e in more if (e.source, e.rule, e.at) not in known and not (e.agrees and e.source in sources)]
-    return replace(judged, evidence=(*judged.evidence, *more)) if more else judged
+    more = [
+        e for e in more if (e.source, e.rule, e.at) not in known and not (e.agrees and e.source in sources)
+    ]
+    return replace(assessment, evidence=(*assessment.evidence, *more)) if more else assessment
 
 
-def screen_says(reading: ScreenRead | None) -> Iterator[Claim]:
+def screen_says(reading: ScreenRead | None) -> Iterator[Corroboration]:
     """The rules for its screen, and that not all of it is in sight."""
     if reading is not None and (looks := _LOOKS.get(State(reading.state or "unknown"))) is not None:
-        yield Claim(looks, Evidence(shown_in(reading), reading.at, reading.rule or "", f"{reading.state}: {reading.text}"))
+        yield Corroboration(
+            looks,
+            Evidence(shown_in(reading), reading.at, reading.rule or "", f"{reading.state}: {reading.text}"),
+        )
     if reading is not None and reading.partial:
-        yield Claim(_NEVER, Evidence("screen", reading.at, reading.rule or "", f"part of a menu is out of sight: {reading.text}"))
+        yield Corroboration(
+            _NEVER,
+            Evidence(
+                "screen", reading.at, reading.rule or "", f"part of a menu is out of sight: {reading.text}"
+            ),
+        )
 
 
-def feed_says(pushed: StatusPushed | None) -> Iterator[Claim]:
+def feed_says(pushed: StatusPushed | None) -> Iterator[Corroboration]:
     """Codex's own feed."""
     if pushed is not None and (looks := _WORD.get(pushed.status)) is not None:
         said = f"thread/status/changed {' '.join((pushed.status, *pushed.flags))}"
-        yield Claim(frozenset((_ASKS,)) if pushed.flags else looks, Evidence("codex feed", pushed.at, "status-pushed", said))
+        yield Corroboration(
+            frozenset((_ASKS,)) if pushed.flags else looks,
+            Evidence("codex feed", pushed.at, "status-pushed", said),
+        )
 
 
-def session_says(session: SessionSeen | None) -> Iterator[Claim]:
+def session_says(session: SessionSeen | None) -> Iterator[Corroboration]:
     """Claude Code's own file."""
     if session is not None and session.status is not None:
-        said = f"status {session.status}" + (f", waiting for {session.waiting_for}" if session.waiting_for else "")
-        yield Claim(_WORD[session.status], Evidence("session file", session.since, "session-status", said))
+        said = f"status {session.status}" + (
+            f", waiting for {session.waiting_for}" if session.waiting_for else ""
+        )
+        yield Corroboration(
+            _WORD[session.status], Evidence("session file", session.since, "session-status", said)
+        )
 
 
-def commands_say(commands: tuple[Process, ...]) -> Iterator[Claim]:
+def commands_say(commands: tuple[Process, ...]) -> Iterator[Corroboration]:
     """Live processes of its commands: a background terminal outlives its turn."""
     if commands:
         process = commands[-1]
         what = f"pid {process.pid} of its commands runs: {' '.join(process.argv)[:200] or process.name}"
-        yield Claim(frozenset((_WORKS, _ASKS)), Evidence("process", process.key.started, "command-alive", what))
+        yield Corroboration(
+            frozenset((_WORKS, _ASKS)), Evidence("process", process.key.started, "command-alive", what)
+        )
 
 
-def output_says(thread: Thread) -> Iterator[Claim]:
+def output_says(thread: Thread) -> Iterator[Corroboration]:
     """A denial in a turn that has ended, also one inside of a command that went on and exited with 0."""
     turn = thread.turn
     if turn is None or (turn.ended_at is None and not turn.inferred):
         return
-    call = next((c for c in reversed(thread.calls) if c.denial and c.denial.certain and c.at >= turn.since), None)
+    call = next(
+        (c for c in reversed(thread.calls) if c.denial and c.denial.certain and c.at >= turn.since), None
+    )
     if call is not None and call.denial is not None:
         text = f"`{call.text}` -> {call.denial.quote}"
-        yield Claim(_NEVER, Evidence("output", call.ended_at or call.at, f"denied-{call.denial.what}", text))
+        yield Corroboration(
+            _NEVER, Evidence("output", call.ended_at or call.at, f"denied-{call.denial.what}", text)
+        )
 
 
 def shown_in(reading: ScreenRead) -> str:

@@ -13,19 +13,19 @@ import msgspec
 from agentdash.engine.judge.policy_checks import in_words
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Direction, Finding, FindingKind, Severity
-from agentdash.model.fleet import PolicyPeriod, Sighting, Thread
+from agentdash.model.fleet import PolicyPeriod, SandboxObservation, Thread
 from agentdash.model.policy import Filesystem, Network, Policy
 
 _FREEDOM = (Network.OFF, Network.MEDIATED, Network.ON)
 _CUT_FLAG = "1"
 
 
-class Heritage(msgspec.Struct, frozen=True):
+class ParentPolicy(msgspec.Struct, frozen=True):
     """What a parent was told and what its commands were seen to have."""
 
     id: str
     policies: tuple[PolicyPeriod, ...]
-    sightings: tuple[Sighting, ...]
+    observations: tuple[SandboxObservation, ...]
     cwd: str | None = None
 
     def policy_at(self, at: float) -> PolicyPeriod | None:
@@ -34,12 +34,16 @@ class Heritage(msgspec.Struct, frozen=True):
         return before[-1] if before else self.policies[0] if self.policies else None
 
 
-def heritage(parent: Thread | None) -> Heritage | None:
+def parent_policy(parent: Thread | None) -> ParentPolicy | None:
     """What a child may be compared with."""
-    return Heritage(parent.id, parent.policies, parent.sightings, parent.cwd) if parent and parent.policies else None
+    return (
+        ParentPolicy(parent.id, parent.policies, parent.observations, parent.cwd)
+        if parent and parent.policies
+        else None
+    )
 
 
-def inherited(thread: Thread, parent: Heritage) -> Iterator[Finding]:
+def inherited(thread: Thread, parent: ParentPolicy) -> Iterator[Finding]:
     """How a child differs from its parent: in what it was told, and in what it got."""
     for period in thread.policies:
         above = parent.policy_at(period.since)
@@ -47,7 +51,11 @@ def inherited(thread: Thread, parent: Heritage) -> Iterator[Finding]:
             continue
         if direction := _drift(above.policy, period.policy, parent.cwd, thread.cwd):
             yield _drifted(period, above, direction, thread.role)
-        if period.policy.reviewer and above.policy.reviewer and period.policy.reviewer != above.policy.reviewer:
+        if (
+            period.policy.reviewer
+            and above.policy.reviewer
+            and period.policy.reviewer != above.policy.reviewer
+        ):
             yield _reviewers(period, above, "its parent's")
     yield from _got_less(thread, parent)
 
@@ -72,7 +80,10 @@ def _essence(policy: Policy) -> Policy:
 
 def _drift(parent: Policy, child: Policy, parent_cwd: str | None, child_cwd: str | None) -> Direction | None:
     """Whether a child may less or more than its parent. Each has its own directory to work in, if these differ."""
-    if Filesystem.UNKNOWN in (parent.filesystem, child.filesystem) or Network.UNKNOWN in (parent.network, child.network):
+    if Filesystem.UNKNOWN in (parent.filesystem, child.filesystem) or Network.UNKNOWN in (
+        parent.network,
+        child.network,
+    ):
         return None
     own = {child_cwd} if child_cwd != parent_cwd else set()
     gained = set(parent.grants_less_than(child)) - own
@@ -108,7 +119,10 @@ def _reviewers(now: PolicyPeriod, was: PolicyPeriod, whose: str) -> Finding:
 
 def _changed(changes: list[tuple[PolicyPeriod, PolicyPeriod]]) -> Finding:
     was, now = changes[-1]
-    looser = bool(was.policy.grants_less_than(now.policy)) or now.policy.network is Network.ON is not was.policy.network
+    looser = (
+        bool(was.policy.grants_less_than(now.policy))
+        or now.policy.network is Network.ON is not was.policy.network
+    )
     finding = _between(
         now,
         was,
@@ -120,19 +134,27 @@ def _changed(changes: list[tuple[PolicyPeriod, PolicyPeriod]]) -> Finding:
     return msgspec.structs.replace(finding, since=changes[0][1].since, count=len(changes))
 
 
-def _got_less(thread: Thread, parent: Heritage) -> Iterator[Finding]:
+def _got_less(thread: Thread, parent: ParentPolicy) -> Iterator[Finding]:
     """A child whose commands lack the network that its parent's have, though both were granted it."""
     period = thread.policies[-1] if thread.policies else None
     above = parent.policy_at(period.since) if period else None
-    if period is None or above is None or Network.ON is not period.policy.network or above.policy.network is not Network.ON:
+    if (
+        period is None
+        or above is None
+        or Network.ON is not period.policy.network
+        or above.policy.network is not Network.ON
+    ):
         return
-    parents = [s for s in parent.sightings if not s.by_user]
+    parents = [s for s in parent.observations if not s.by_user]
     free = next((s for s in parents if not _is_cut(s)), None)
     if free is None or any(_is_cut(s) for s in parents):
         return
-    if cut := [s for s in thread.sightings if _is_cut(s) and not s.by_user]:
+    if cut := [s for s in thread.observations if _is_cut(s) and not s.by_user]:
         first = min(cut, key=lambda s: s.first)
-        quotes = Evidence(free.source, free.first, "parent-got", free.quote), Evidence(first.source, first.first, "child-got", first.quote)
+        quotes = (
+            Evidence(free.source, free.first, "parent-got", free.quote),
+            Evidence(first.source, first.first, "child-got", first.quote),
+        )
         yield Finding(
             kind=FindingKind.CHILD_GOT_LESS,
             direction="stricter",
@@ -149,15 +171,30 @@ def _got_less(thread: Thread, parent: Heritage) -> Iterator[Finding]:
         )
 
 
-def _is_cut(sighting: Sighting) -> bool:
+def _is_cut(observation: SandboxObservation) -> bool:
     """By the kernel; where it was not asked, by the flag."""
-    return sighting.network_flag == _CUT_FLAG if sighting.own_network is None else sighting.own_network
+    return (
+        observation.network_flag == _CUT_FLAG if observation.own_network is None else observation.own_network
+    )
 
 
-def _between(now: PolicyPeriod, was: PolicyPeriod, *, kind: FindingKind, direction: Direction, severity: Severity, message: str) -> Finding:
+def _between(
+    now: PolicyPeriod,
+    was: PolicyPeriod,
+    *,
+    kind: FindingKind,
+    direction: Direction,
+    severity: Severity,
+    message: str,
+) -> Finding:
     """A finding about two policies."""
     evidence = tuple(
-        Evidence("rollout", period.since, "policy-in-force", f"{period.origin}, line {period.line}: {in_words(period.policy)}")
+        Evidence(
+            "rollout",
+            period.since,
+            "policy-in-force",
+            f"{period.origin}, line {period.line}: {in_words(period.policy)}",
+        )
         for period in (was, now)
     )
     return Finding(

@@ -18,29 +18,31 @@ _STOPPED: Final = 10.0
 """Seconds after which a spinner that stands still is a dead one."""
 
 
-def differs(old: Sequence[str], new: Sequence[str]) -> bool:
+def differs_beyond_clocks(old: Sequence[str], new: Sequence[str]) -> bool:
     """Whether two screens differ in more than what only counts and spins."""
     if len(old) != len(new):
         return True
     return any(_COUNTS.sub("", a) != _COUNTS.sub("", b) for a, b in zip(old, new, strict=True) if a != b)
 
 
-def thread_life(thread: Thread, commands: Iterable[Process], pane: Pane | None, busy: Mapping[ProcessKey, float]) -> float:
+def thread_last_sign(
+    thread: Thread, commands: Iterable[Process], pane: Pane | None, busy: Mapping[ProcessKey, float]
+) -> float:
     """When a thread last gave a sign of life: a line in its file, CPU or I/O of its commands, something new on its screen."""
     modified = thread.file.modified if thread.file else 0.0
     return max(thread.last_at or 0.0, modified, _moved(pane), *_worked(commands, busy))
 
 
-def pane_life(below: Iterable[Process], pane: Pane, busy: Mapping[ProcessKey, float]) -> float:
+def pane_last_sign(below: Iterable[Process], pane: Pane, busy: Mapping[ProcessKey, float]) -> float:
     """When a pane's worker last did. Its own CPU is none: a program that waits for ever still draws its spinner."""
     return max(_moved(pane), *_worked((p for p in below if p.agent is None), busy))
 
 
-def stands_still(pane: Pane | None, looked: float | None) -> bool:
+def is_static(pane: Pane | None, polled: float | None) -> bool:
     """Whether a spinner in the pane's title has stopped: its program hangs, or was stopped."""
-    if pane is None or pane.titled_at is None or looked is None or not _SPINNER.match(pane.title):
+    if pane is None or pane.titled_at is None or polled is None or not _SPINNER.match(pane.title):
         return False
-    return looked - pane.titled_at > _STOPPED
+    return polled - pane.titled_at > _STOPPED
 
 
 def _moved(pane: Pane | None) -> float:

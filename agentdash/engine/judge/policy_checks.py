@@ -24,7 +24,7 @@ from agentdash.engine.detect.env_output import SANDBOX_FLAG
 from agentdash.engine.judge.remedies import EXCLUDE_FLAGS, OUTSIDE
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Direction, Finding, FindingKind, Severity
-from agentdash.model.fleet import UNSET, PolicyPeriod, Sighting
+from agentdash.model.fleet import UNSET, PolicyPeriod, SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy
 
 _DISABLED: Final = ("1", "true", "yes")
@@ -36,7 +36,7 @@ _RETRIES: Final = ("on-failure", "untrusted")
 class Seen(msgspec.Struct, frozen=True):
     """A sighting beside the policy it was made under."""
 
-    sighting: Sighting
+    observation: SandboxObservation
     period: PolicyPeriod | None
     """None where the file states no policy (bare files of 0.20)."""
     platform: str | None
@@ -50,30 +50,32 @@ class Seen(msgspec.Struct, frozen=True):
     @property
     def applied(self) -> Policy | None:
         """The policy that stands in the launcher's arguments."""
-        return self.sighting.applied.policy if self.sighting.applied else None
+        return self.observation.applied.policy if self.observation.applied else None
 
     @property
     def disabled(self) -> bool:
         """Whether the flag says that the network is off."""
-        return (self.sighting.network_flag or "") in _DISABLED
+        return (self.observation.network_flag or "") in _DISABLED
 
     @property
     def cut(self) -> bool | None:
         """Whether the network is out of reach, by the kernel or else by what was applied; None: not known."""
-        sighting = self.sighting
-        if sighting.mediated:
+        observation = self.observation
+        if observation.mediated:
             return False
-        if sighting.own_network:
+        if observation.own_network:
             return True
         applied = self.applied.network if self.applied else Network.UNKNOWN
-        if sighting.own_network is False and (sighting.boxed is False or sighting.seccomp == 0 or applied is Network.ON):
+        if observation.own_network is False and (
+            observation.sandboxed is False or observation.seccomp == 0 or applied is Network.ON
+        ):
             return False  # a filter without a namespace could still refuse sockets (through 0.114)
         return True if applied is Network.OFF else None
 
     @property
     def held(self) -> bool:
         """Whether the policy binds this command: it is the model's, and nothing more was allowed."""
-        return self.sighting.called and self.sighting.granted is None
+        return self.observation.called and self.observation.granted is None
 
 
 def compare(seen: Seen) -> list[Finding]:
@@ -87,7 +89,11 @@ def compare(seen: Seen) -> list[Finding]:
 def _network_cut(seen: Seen) -> Finding | None:
     if seen.policy.network is not Network.ON or not seen.cut:
         return None
-    how = "runs in a network namespace of its own" if seen.sighting.own_network else "was started with the network turned off"
+    how = (
+        "runs in a network namespace of its own"
+        if seen.observation.own_network
+        else "was started with the network turned off"
+    )
     return _finding(
         seen,
         kind=FindingKind.NETWORK_CUT,
@@ -98,7 +104,12 @@ def _network_cut(seen: Seen) -> Finding | None:
 
 
 def _network_open(seen: Seen) -> Finding | None:
-    if seen.policy.network is not Network.OFF or seen.cut is not False or not seen.held or seen.sighting.mediated:
+    if (
+        seen.policy.network is not Network.OFF
+        or seen.cut is not False
+        or not seen.held
+        or seen.observation.mediated
+    ):
         return None
     return _finding(
         seen,
@@ -127,7 +138,12 @@ def _stale_network_flag(seen: Seen) -> Finding | None:
 
 
 def _missing_network_flag(seen: Seen) -> Finding | None:
-    if seen.policy.network is not Network.OFF or seen.sighting.network_flag != UNSET or not seen.held or seen.cut is not None:
+    if (
+        seen.policy.network is not Network.OFF
+        or seen.observation.network_flag != UNSET
+        or not seen.held
+        or seen.cut is not None
+    ):
         return None  # where the kernel was seen, it has been asked already
     return _finding(
         seen,
@@ -158,27 +174,34 @@ def _filesystem_narrower(seen: Seen) -> Finding | None:
 def _lost(seen: Seen) -> tuple[str, ...]:
     """What the policy lets be written and the command cannot write."""
     lost = seen.applied.grants_less_than(seen.policy) if seen.applied is not None else ()
-    return lost or seen.sighting.unwritable
+    return lost or seen.observation.unwritable
 
 
 def _filesystem_wider(seen: Seen) -> Finding | None:
-    policy, sighting = seen.policy, seen.sighting
-    if policy.enforced_by != "codex" or policy.filesystem in (Filesystem.UNRESTRICTED, Filesystem.UNKNOWN) or not seen.held:
+    policy, observation = seen.policy, seen.observation
+    if (
+        policy.enforced_by != "codex"
+        or policy.filesystem in (Filesystem.UNRESTRICTED, Filesystem.UNKNOWN)
+        or not seen.held
+    ):
         return None
-    if sighting.boxed is False:
+    if observation.sandboxed is False:
         gained: tuple[str, ...] = ("/",)
     else:
         gained = policy.grants_less_than(seen.applied) if seen.applied is not None else ()
-        gained = gained or sighting.exposed
+        gained = gained or observation.exposed
     if not gained:
         return None
-    none = sighting.boxed is False
+    none = observation.sandboxed is False
     return _finding(
         seen,
         kind=FindingKind.FILESYSTEM_WIDER,
         direction="looser",
         severity=_unless_retried(seen),
-        message=("The policy restricts what may be written, but the kernel shows no sandbox around the command." + _maybe_allowed(seen))
+        message=(
+            "The policy restricts what may be written, but the kernel shows no sandbox around the command."
+            + _maybe_allowed(seen)
+        )
         if none
         else f"The policy keeps {_listed(gained)} from being written, the command's sandbox does not.",
     )
@@ -188,17 +211,19 @@ def _filesystem_wider(seen: Seen) -> Finding | None:
 
 
 def _foreign_sandbox_flag(seen: Seen) -> Finding | None:
-    value = seen.sighting.sandbox_flag
+    value = seen.observation.sandbox_flag
     if value in (None, UNSET):
         return None
-    sandboxed = seen.policy.enforced_by == "codex" and seen.sighting.granted != "outside"
+    sandboxed = seen.policy.enforced_by == "codex" and seen.observation.granted != "outside"
     if value == "seatbelt" and sandboxed and seen.platform != "linux":
-        return None  # as it should be on macOS; and where the platform is not known, nothing is held against it
+        return (
+            None  # as it should be on macOS; and where the platform is not known, nothing is held against it
+        )
     reason = "Codex sets this on macOS alone" if sandboxed else "this policy starts no sandbox"
     return _finding(
         seen,
         kind=FindingKind.FOREIGN_SANDBOX_FLAG,
-        direction="label" if seen.sighting.seccomp == 0 else "stricter",
+        direction="label" if seen.observation.seccomp == 0 else "stricter",
         severity="warning",
         message=f"The command carries {SANDBOX_FLAG}={value}, but {reason}: it is inherited.",
         remedy=EXCLUDE_FLAGS,
@@ -206,9 +231,11 @@ def _foreign_sandbox_flag(seen: Seen) -> Finding | None:
 
 
 def _escalated_not_host(seen: Seen) -> Finding | None:
-    if seen.sighting.granted != "outside" or not seen.sighting.boxed:
+    if seen.observation.granted != "outside" or not seen.observation.sandboxed:
         return None
-    why = " Paths that the policy hides keep a sandbox around it all the same." if seen.policy.has_deny else ""
+    why = (
+        " Paths that the policy hides keep a sandbox around it all the same." if seen.policy.has_deny else ""
+    )
     return _finding(
         seen,
         kind=FindingKind.ESCALATED_NOT_HOST,
@@ -219,8 +246,13 @@ def _escalated_not_host(seen: Seen) -> Finding | None:
 
 
 def _escalated_flag_left(seen: Seen) -> Finding | None:
-    sighting = seen.sighting
-    if sighting.granted != "outside" or sighting.boxed is not False or not seen.disabled or seen.policy.network is Network.ON:
+    observation = seen.observation
+    if (
+        observation.granted != "outside"
+        or observation.sandboxed is not False
+        or not seen.disabled
+        or seen.policy.network is Network.ON
+    ):
         return None
     return _finding(
         seen,
@@ -234,10 +266,19 @@ def _escalated_flag_left(seen: Seen) -> Finding | None:
 
 
 def _nested_sandbox(seen: Seen) -> Finding | None:
-    unasked = seen.policy.enforced_by == "nobody" and seen.sighting.boxed and not seen.cut and not _lost(seen)
-    if not seen.sighting.nested and not unasked:
+    unasked = (
+        seen.policy.enforced_by == "nobody"
+        and seen.observation.sandboxed
+        and not seen.cut
+        and not _lost(seen)
+    )
+    if not seen.observation.nested and not unasked:
         return None
-    where = "Its Codex was itself started" if seen.sighting.nested else "The policy starts no sandbox, and the command runs"
+    where = (
+        "Its Codex was itself started"
+        if seen.observation.nested
+        else "The policy starts no sandbox, and the command runs"
+    )
     return _finding(
         seen,
         kind=FindingKind.NESTED_SANDBOX,
@@ -270,48 +311,82 @@ def in_words(policy: Policy) -> str:
     return f"files {policy.filesystem}, network {policy.network}, approval {policy.approval or 'not stated'}"
 
 
-def kernel_words(sighting: Sighting) -> list[str]:
+def kernel_words(observation: SandboxObservation) -> list[str]:
     """What the kernel was seen to say of a command, in words."""
-    seccomp = {0: "no seccomp", 1: "seccomp strict", 2: "seccomp filter"}.get(sighting.seccomp if sighting.seccomp is not None else -1)
-    network = None if sighting.own_network is None else "network namespace of its own" if sighting.own_network else "the host's network"
-    boxed = None if sighting.boxed is None else "sandboxed" if sighting.boxed else "not sandboxed"
-    return [words for words in (boxed, seccomp, network, "Codex's proxy" if sighting.mediated else None) if words]
+    seccomp = {0: "no seccomp", 1: "seccomp strict", 2: "seccomp filter"}.get(
+        observation.seccomp if observation.seccomp is not None else -1
+    )
+    network = (
+        None
+        if observation.own_network is None
+        else "network namespace of its own"
+        if observation.own_network
+        else "the host's network"
+    )
+    sandboxed = (
+        None if observation.sandboxed is None else "sandboxed" if observation.sandboxed else "not sandboxed"
+    )
+    return [
+        words
+        for words in (sandboxed, seccomp, network, "Codex's proxy" if observation.mediated else None)
+        if words
+    ]
 
 
-def _finding(seen: Seen, *, kind: FindingKind, direction: Direction, severity: Severity, message: str, remedy: str | None = None) -> Finding:
-    sighting, period = seen.sighting, seen.period
-    stated = f"{period.origin}, line {period.line}: {in_words(seen.policy)}" if period else "the file states no policy"
-    kernel = ", ".join(kernel_words(sighting))
+def _finding(
+    seen: Seen,
+    *,
+    kind: FindingKind,
+    direction: Direction,
+    severity: Severity,
+    message: str,
+    remedy: str | None = None,
+) -> Finding:
+    observation, period = seen.observation, seen.period
+    stated = (
+        f"{period.origin}, line {period.line}: {in_words(seen.policy)}"
+        if period
+        else "the file states no policy"
+    )
+    kernel = ", ".join(kernel_words(observation))
     return Finding(
         kind=kind,
         direction=direction,
         severity=severity,
         configured=in_words(seen.policy) if period else "not stated",
-        got="; ".join(filter(None, (sighting.quote, kernel))) + (f" (pid {sighting.pids[-1]})" if sighting.pids else ""),
+        got="; ".join(filter(None, (observation.quote, kernel)))
+        + (f" (pid {observation.pids[-1]})" if observation.pids else ""),
         message=message,
-        since=sighting.first,
-        last=sighting.last,
-        count=sighting.count,
+        since=observation.first,
+        last=observation.last,
+        count=observation.count,
         evidence=tuple(_evidence(seen, stated, kernel)),
         remedy=remedy,
-        calls=sighting.calls,
-        pids=sighting.pids,
+        calls=observation.calls,
+        pids=observation.pids,
     )
 
 
 def _evidence(seen: Seen, stated: str, kernel: str) -> Iterable[Evidence]:
-    sighting, at = seen.sighting, seen.sighting.first
+    observation, at = seen.observation, seen.observation.first
     yield Evidence("rollout", seen.period.since if seen.period else at, "policy-in-force", stated)
-    if sighting.granted:
-        allowed = "to run outside of the sandbox" if sighting.granted == "outside" else "additional permissions"
+    if observation.granted:
+        allowed = (
+            "to run outside of the sandbox" if observation.granted == "outside" else "additional permissions"
+        )
         yield Evidence("rollout", at, "escalation", f"the call was allowed {allowed}")
-    if sighting.applied:
-        policy = f": {in_words(sighting.applied.policy)}" if sighting.applied.policy else ""
-        by = "no launcher" if sighting.applied.by == "nothing" else sighting.applied.by
+    if observation.applied:
+        policy = f": {in_words(observation.applied.policy)}" if observation.applied.policy else ""
+        by = "no launcher" if observation.applied.by == "nothing" else observation.applied.by
         yield Evidence("process", at, "applied", f"{by} stands between Codex and the command{policy}")
-    yield Evidence(sighting.source, at, "flags-seen", sighting.quote)
+    yield Evidence(observation.source, at, "flags-seen", observation.quote)
     if kernel:
-        yield Evidence("kernel" if sighting.source == "environment" else sighting.source, at, "kernel-facts", kernel)
+        yield Evidence(
+            "kernel" if observation.source == "environment" else observation.source,
+            at,
+            "kernel-facts",
+            kernel,
+        )
 
 
 def _listed(paths: tuple[str, ...]) -> str:

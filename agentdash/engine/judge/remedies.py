@@ -11,7 +11,9 @@ from agentdash.model.policy import Network, Policy
 EXCLUDE_FLAGS: Final = 'shell_environment_policy.exclude = ["CODEX_SANDBOX*"]'
 """Removes inherited flags; a true one is set again after the filter (checked on 0.169), so nothing is hidden."""
 OUTSIDE: Final = "start this Codex from a shell outside of the sandbox"
-SERVER_OUTSIDE: Final = "start the tmux server from a shell outside of the sandbox: tmux kill-server, then tmux"
+SERVER_OUTSIDE: Final = (
+    "start the tmux server from a shell outside of the sandbox: tmux kill-server, then tmux"
+)
 
 _DIRECTORY_WORDS: Final = re.compile(r"\bmkdir\b|create director|Failed to initialize cache", re.IGNORECASE)
 """Words of a refusal to make a directory: that directory is what has to be writable."""

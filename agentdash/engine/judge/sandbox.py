@@ -10,18 +10,20 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from agentdash.engine.judge.blockers import obstacles
-from agentdash.engine.judge.inheritance import Heritage, inherited, policy_changes
+from agentdash.engine.judge.blockers import blocker_findings
+from agentdash.engine.judge.inheritance import ParentPolicy, inherited, policy_changes
 from agentdash.engine.judge.policy_checks import Seen, compare, in_words, kernel_words
 from agentdash.engine.judge.tmux_boundary import escaped
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, Verdict
-from agentdash.model.fleet import Applied, Sighting, Thread
+from agentdash.model.fleet import Applied, SandboxObservation, Thread
 from agentdash.model.policy import Policy
-from agentdash.model.worker import Got, Judged, Sandbox
+from agentdash.model.worker import Assessment, Got, Sandbox
 
 
-def judge_sandbox(thread: Thread, judged: Judged, platform: str | None, heritage: Heritage | None = None) -> Sandbox:
+def judge_sandbox(
+    thread: Thread, assessment: Assessment, platform: str | None, parent_policy: ParentPolicy | None = None
+) -> Sandbox:
     """The three layers of a thread, compared.
 
     Args:
@@ -33,15 +35,15 @@ def judge_sandbox(thread: Thread, judged: Judged, platform: str | None, heritage
     policy = thread.policy
     if thread.helper:
         return Sandbox("unverified", policy)
-    own = [s for s in thread.sightings if not s.by_user]
+    own = [s for s in thread.observations if not s.by_user]
     compared = [(s, compare(_beside(s, thread, platform))) for s in own]
     different = [f for _, found in compared for f in found]
-    different += inherited(thread, heritage) if heritage else []
+    different += inherited(thread, parent_policy) if parent_policy else []
     different += escaped(thread)
     differences = _merged(different)
     mismatch = any(f.severity != "info" for f in differences)
     verdict: Verdict = "mismatch" if mismatch else "match" if own and policy is not None else "unverified"
-    findings = (*differences, *policy_changes(thread), *obstacles(thread, judged))
+    findings = (*differences, *policy_changes(thread), *blocker_findings(thread, assessment))
     return Sandbox(
         verdict=verdict,
         configured=policy,
@@ -49,39 +51,45 @@ def judge_sandbox(thread: Thread, judged: Judged, platform: str | None, heritage
         applied_policy=_applied_policy(own),
         got=_got(own),
         findings=findings,
-        evidence=tuple(_evidence(s, agrees=mismatch is any(f.severity != "info" for f in found)) for s, found in compared),
+        evidence=tuple(
+            _evidence(s, agrees=mismatch is any(f.severity != "info" for f in found)) for s, found in compared
+        ),
         unread=tuple(_unread(thread, own)),
     )
 
 
-def _evidence(sighting: Sighting, *, agrees: bool) -> Evidence:
+def _evidence(observation: SandboxObservation, *, agrees: bool) -> Evidence:
     """A sighting as a piece of evidence; `agrees`: with the verdict."""
-    applied = sighting.applied
-    words = [sighting.quote, *kernel_words(sighting)]
+    applied = observation.applied
+    words = [observation.quote, *kernel_words(observation)]
     words += [_handed(applied)] if applied else []
-    words += ["allowed to leave the sandbox"] if sighting.granted == "outside" else []
-    times = f"{sighting.count}x: " if sighting.count > 1 else ""
-    return Evidence(sighting.source, sighting.first, "command-seen", times + "; ".join(filter(None, words)), agrees)
+    words += ["allowed to leave the sandbox"] if observation.granted == "outside" else []
+    times = f"{observation.count}x: " if observation.count > 1 else ""
+    return Evidence(
+        observation.source, observation.first, "command-seen", times + "; ".join(filter(None, words)), agrees
+    )
 
 
-def _unread(thread: Thread, own: list[Sighting]) -> Iterator[str]:
+def _unread(thread: Thread, own: list[SandboxObservation]) -> Iterator[str]:
     """What would have told more."""
     live = [s for s in own if s.source == "environment"]
     if not own:
         yield "no command of it was seen alive, and none printed its flags"
     elif not live:
         yield "no command of it was seen alive: only what commands printed is known, and the kernel was not asked"
-    if any(s.boxed is None for s in live):
+    if any(s.sandboxed is None for s in live):
         yield "the kernel's facts of some of its processes could not be read (macOS, or another user's)"
-    if any(s.boxed and s.own_network is False and s.applied and s.applied.by == "nothing" for s in live):
+    if any(s.sandboxed and s.own_network is False and s.applied and s.applied.by == "nothing" for s in live):
         yield "Landlock (Codex through 0.114) leaves no mark that can be read: what it lets be written is taken from the policy"
-    if users := len(thread.sightings) - len(own):
+    if users := len(thread.observations) - len(own):
         yield f"{users} kind{'s' * (users > 1)} of commands were left out: the user's own run in no sandbox"
 
 
-def _beside(sighting: Sighting, thread: Thread, platform: str | None) -> Seen:
-    period = thread.policies[sighting.policy] if sighting.policy >= 0 else None
-    return Seen(sighting, period, platform if sighting.source == "environment" and platform else thread.platform)
+def _beside(observation: SandboxObservation, thread: Thread, platform: str | None) -> Seen:
+    period = thread.policies[observation.policy] if observation.policy >= 0 else None
+    return Seen(
+        observation, period, platform if observation.source == "environment" and platform else thread.platform
+    )
 
 
 def _merged(found: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -106,7 +114,7 @@ def _merged(found: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(by_cause.values(), key=lambda f: f.since))
 
 
-def _got(own: list[Sighting]) -> Got:
+def _got(own: list[SandboxObservation]) -> Got:
     """What the newest commands were seen to have, each fact from the newest sighting that has it."""
     newest = sorted(own, key=lambda s: s.last, reverse=True)
     if not newest:
@@ -118,7 +126,7 @@ def _got(own: list[Sighting]) -> Got:
         seccomp=next((s.seccomp for s in newest if s.seccomp is not None), None),
         no_new_privs=next((s.no_new_privs for s in newest if s.no_new_privs is not None), None),
         network_namespace=None if apart is None else "own" if apart else "host",
-        sandboxed=next((s.boxed for s in newest if s.boxed is not None), None),
+        sandboxed=next((s.sandboxed for s in newest if s.sandboxed is not None), None),
         at=newest[0].last,
         source=newest[0].source,
     )
@@ -131,7 +139,7 @@ def _handed(applied: Applied) -> str:
     return f"{applied.by}: {in_words(applied.policy)}" if applied.policy else applied.by
 
 
-def _applied_policy(own: list[Sighting]) -> Policy | None:
+def _applied_policy(own: list[SandboxObservation]) -> Policy | None:
     newest = max((s for s in own if s.applied and s.applied.policy), key=lambda s: s.last, default=None)
     return newest.applied.policy if newest and newest.applied else None
 
@@ -139,11 +147,13 @@ def _applied_policy(own: list[Sighting]) -> Policy | None:
 def _applied(thread: Thread) -> str | None:
     """What Codex handed to its sandbox for the newest command, and what came of the newest wish for more than the policy grants."""
     said = []
-    newest = max((s for s in thread.sightings if s.applied), key=lambda s: s.last, default=None)
+    newest = max((s for s in thread.observations if s.applied), key=lambda s: s.last, default=None)
     if newest and newest.applied:
         said.append(_handed(newest.applied))
     call = next((c for c in (*reversed(thread.open_calls), *reversed(thread.calls)) if c.escalation), None)
     if call and call.escalation:
-        wish = "outside of the sandbox" if call.escalation.kind == "escalated" else "with additional permissions"
+        wish = (
+            "outside of the sandbox" if call.escalation.kind == "escalated" else "with additional permissions"
+        )
         said.append(f"asked to run {wish}: {call.outcome or 'open'}")
     return "; ".join(said) or None

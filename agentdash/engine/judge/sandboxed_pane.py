@@ -14,30 +14,31 @@ import msgspec
 
 from agentdash.engine.detect.denials import denial
 from agentdash.engine.detect.env_output import NETWORK_FLAG, SANDBOX_FLAG
-from agentdash.engine.judge.liveness import pane_life
+from agentdash.engine.judge.liveness import pane_last_sign
 from agentdash.engine.judge.remedies import NETWORK_ACCESS, writable_root
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, FindingKind
-from agentdash.model.fleet import UNSET, Denial, Fleet, Tenant
+from agentdash.model.fleet import UNSET, Denial, Fleet, PaneOccupant
 from agentdash.model.pane import Pane
 from agentdash.model.policy import Filesystem, Network, Policy, Rule
 from agentdash.model.process import Kernel, Process
 from agentdash.model.states import State
-from agentdash.model.worker import Got, Judged, Sandbox
+from agentdash.model.worker import Assessment, Got, Sandbox
 
 _LINES: Final = 20
 """Last lines of a screen that are its end: what a program says when it gives up, and a prompt below that."""
 _UNREASONED: Final = re.compile(r"\bFileSystem\.\w+ \((/[^)]+)\)")
 """OpenCode (1.18, by its runtime) names what it could not do and to which path, not why."""
 _UNREACHED: Final = re.compile(
-    r"connect|network|resolve|fetch failed|socket|typo in the url|EAI_AGAIN|ENETUNREACH|timed? ?out", re.IGNORECASE
+    r"connect|network|resolve|fetch failed|socket|typo in the url|EAI_AGAIN|ENETUNREACH|timed? ?out",
+    re.IGNORECASE,
 )
 _STILL: Final = 15.0
 """Seconds without a sign of life after which one that may not write what it needs is not given the benefit of the doubt."""
 _NAMESPACES: Final = {"mnt": "mount", "pid": "pid", "user": "user", "net": "network"}
 
 
-class Box(msgspec.Struct, frozen=True):
+class SandboxInfo(msgspec.Struct, frozen=True):
     """A sandbox around a process."""
 
     process: Process
@@ -47,72 +48,91 @@ class Box(msgspec.Struct, frozen=True):
     """Whether it has no network of the host: by the flag, or by a network namespace of its own."""
 
 
-def box_around(process: Process | None, host: Kernel | None) -> Box | None:
+def enclosing_sandbox(process: Process | None, host: Kernel | None) -> SandboxInfo | None:
     """The sandbox that a process is in; None where the kernel shows none, or was not asked."""
     kernel = process.kernel if process else None
     if process is None or kernel is None:
         return None
     own = [_NAMESPACES[name] for name in kernel.apart_from(host)] if host else []
-    filtered = kernel.seccomp and (host is None or kernel.seccomp != host.seccomp)  # a container around both filters both
+    filtered = kernel.seccomp and (
+        host is None or kernel.seccomp != host.seccomp
+    )  # a container around both filters both
     signs = [f"seccomp {kernel.seccomp}"] if filtered else []
     signs += [f"own {', '.join(own)} namespace{'s' * (len(own) > 1)}"] if own else []
     if not signs:
         return None
-    return Box(process, ", ".join(signs), "network" in own or (process.env or {}).get(NETWORK_FLAG) == "1")
+    return SandboxInfo(
+        process, ", ".join(signs), "network" in own or (process.env or {}).get(NETWORK_FLAG) == "1"
+    )
 
 
-def denied(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> tuple[Box, Denial] | None:
+def denied(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> tuple[SandboxInfo, Denial] | None:
     """The denial that a sandboxed worker's screen ends with, and the sandbox."""
-    box = box_around(tenant.process if tenant else None, fleet.kernel)
+    box = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
     if box is None:
         return None
     output = _end_of(pane)
     policy = Policy(Filesystem.READ_ONLY, Network.OFF if box.offline else Network.ON, (Rule("/", "read"),))
     told = [d for line in output.splitlines() if (d := denial("", line, policy, box.process.cwd)) is not None]
-    found = next((d for d in reversed(told) if d.path), told[-1] if told else None)  # errors of several lines name the path in one of them
+    found = next(
+        (d for d in reversed(told) if d.path), told[-1] if told else None
+    )  # errors of several lines name the path in one of them
     if (found is None or not found.certain) and (named := _UNREASONED.search(output)):
         found = Denial("filesystem", named[0], named[1])
     return (box, found) if found else None
 
 
-def hindered(fleet: Fleet, tenant: Tenant | None) -> tuple[Box, Denial] | None:
+def hindered(fleet: Fleet, occupant: PaneOccupant | None) -> tuple[SandboxInfo, Denial] | None:
     """The state path that a sandboxed worker needs and may not write, whether it says so or not."""
-    box = box_around(tenant.process if tenant else None, fleet.kernel)
-    path = next((p for p in tenant.paths if p.needed and p.denied), None) if tenant else None
+    box = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
+    path = next((p for p in occupant.paths if p.needed and p.denied), None) if occupant else None
     if box is None or path is None:
         return None
-    return box, Denial("filesystem", f"it may not write {path.path}, where it keeps its {path.what}", path.path, source="kernel")
+    return box, Denial(
+        "filesystem",
+        f"it may not write {path.path}, where it keeps its {path.what}",
+        path.path,
+        source="kernel",
+    )
 
 
-def sits_still(fleet: Fleet, pane: Pane, tenant: Tenant | None) -> bool:
+def sits_still(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> bool:
     """Whether a pane's worker has given no sign of life for a while."""
-    if fleet.processes_at is None or tenant is None or (pane.moved_at is None and pane.drawn_at is None):
+    if fleet.processes_at is None or occupant is None or (pane.moved_at is None and pane.drawn_at is None):
         return False
-    life = max(pane_life(fleet.kin.below.get(pane.key, ()), pane, fleet.busy), tenant.key.started)
+    life = max(pane_last_sign(fleet.links.below.get(pane.key, ()), pane, fleet.busy), occupant.key.started)
     return fleet.processes_at - life >= _STILL
 
 
-def blocked(box: Box, found: Denial, at: float, how: str) -> Judged:
+def blocked(box: SandboxInfo, found: Denial, at: float, how: str) -> Assessment:
     """The state of a worker that its sandbox stopped."""
     process = box.process
     what = f" {found.path}" if found.path else " the network" if found.what == "network" else ""
     source = "screen" if found.source == "output" else found.source
     evidence = (
         Evidence(source, at, f"denied-{found.what}", found.quote),
-        Evidence("kernel", process.key.started, "in-a-sandbox", f"pid {process.pid} ({process.name}): {box.text}"),
+        Evidence(
+            "kernel", process.key.started, "in-a-sandbox", f"pid {process.pid} ({process.name}): {box.text}"
+        ),
     )
-    return Judged(State.BLOCKED_SANDBOX, at, f"its sandbox denied it{what}, and {how}: {found.quote}", evidence)
+    return Assessment(
+        State.BLOCKED_SANDBOX, at, f"its sandbox denied it{what}, and {how}: {found.quote}", evidence
+    )
 
 
-def cut_off(fleet: Fleet, tenant: Tenant | None, says: str) -> tuple[Box, Denial] | None:
+def cut_off(fleet: Fleet, occupant: PaneOccupant | None, says: str) -> tuple[SandboxInfo, Denial] | None:
     """Trouble with the provider that is the sandbox's doing: without a network no provider can be reached."""
-    box = box_around(tenant.process if tenant else None, fleet.kernel)
-    return (box, Denial("network", says)) if box is not None and box.offline and _UNREACHED.search(says) else None
+    box = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
+    return (
+        (box, Denial("network", says))
+        if box is not None and box.offline and _UNREACHED.search(says)
+        else None
+    )
 
 
-def sandbox_of(fleet: Fleet, pane: Pane, tenant: Tenant, judged: Judged) -> Sandbox:
+def sandbox_of(fleet: Fleet, pane: Pane, occupant: PaneOccupant, assessment: Assessment) -> Sandbox:
     """What a pane's worker got. What it was configured to have nobody says, so that nothing can be compared."""
-    process = tenant.process
+    process = occupant.process
     if process is None:
         return Sandbox()
     env, kernel, ours = process.env, process.kernel or Kernel(), fleet.kernel
@@ -123,21 +143,27 @@ def sandbox_of(fleet: Fleet, pane: Pane, tenant: Tenant, judged: Judged) -> Sand
         seccomp=kernel.seccomp,
         network_namespace=None if own is None else "own" if own else "host",
         no_new_privs=kernel.no_new_privs,
-        sandboxed=None if process.kernel is None else box_around(process, ours) is not None,
+        sandboxed=None if process.kernel is None else enclosing_sandbox(process, ours) is not None,
         at=process.key.started,
         source="kernel" if process.kernel else "environment",
     )
-    return Sandbox(got=got, findings=_findings(fleet, pane, tenant, judged))
+    return Sandbox(got=got, findings=_findings(fleet, pane, occupant, assessment))
 
 
-def _findings(fleet: Fleet, pane: Pane, tenant: Tenant, judged: Judged) -> tuple[Finding, ...]:
-    if judged.state is not State.BLOCKED_SANDBOX:
+def _findings(
+    fleet: Fleet, pane: Pane, occupant: PaneOccupant, assessment: Assessment
+) -> tuple[Finding, ...]:
+    if assessment.state is not State.BLOCKED_SANDBOX:
         return ()
-    seen = denied(fleet, pane, tenant) or cut_off(fleet, tenant, judged.evidence[0].text) or hindered(fleet, tenant)
+    seen = (
+        denied(fleet, pane, occupant)
+        or cut_off(fleet, occupant, assessment.evidence[0].text)
+        or hindered(fleet, occupant)
+    )
     if seen is None:
         return ()
     box, found = seen
-    at = judged.since or box.process.key.started
+    at = assessment.since or box.process.key.started
     remedy = NETWORK_ACCESS if found.what == "network" else _root(found) if found.path else None
     finding = Finding(
         kind=FindingKind(f"denied-{found.what}"),
@@ -149,7 +175,7 @@ def _findings(fleet: Fleet, pane: Pane, tenant: Tenant, judged: Judged) -> tuple
         since=at,
         last=at,
         count=1,
-        evidence=judged.evidence,
+        evidence=assessment.evidence,
         remedy=remedy,
         pids=(box.process.pid,),
     )

@@ -11,7 +11,11 @@ from agentdash.model.state_paths import Installed, PathAccess, StatePath, access
 
 
 def under_policy(
-    policy: Policy, paths: Iterable[StatePath], env: Mapping[str, str], cwd: str | None, missing: Collection[str] = ()
+    policy: Policy,
+    paths: Iterable[StatePath],
+    env: Mapping[str, str],
+    cwd: str | None,
+    missing: Collection[str] = (),
 ) -> tuple[PathAccess, ...]:
     """Each state path, and whether the policy lets it be written. Paths whose variables are not known are left out.
 
@@ -26,12 +30,16 @@ def under_policy(
     for row in paths:
         if (path := place(row.path, env, cwd)) is not None:
             allowed = policy.may_write(path, env.get("TMPDIR"))
-            verdict: Literal["unknown", "allowed", "policy"] = "unknown" if allowed is None else "allowed" if allowed else "policy"
+            verdict: Literal["unknown", "allowed", "policy"] = (
+                "unknown" if allowed is None else "allowed" if allowed else "policy"
+            )
             found.append(access_of(row, path, Access(verdict, missing=path in missing)))
     return tuple(found)
 
 
-def before_a_run(policy: Policy | None, installed: Installed | None, cwd: str | None) -> dict[str, tuple[PathAccess, ...]]:
+def predicted_denials(
+    policy: Policy | None, installed: Installed | None, cwd: str | None
+) -> dict[str, tuple[PathAccess, ...]]:
     """Of each worker CLI that could be started: the places of its state that the policy denies. Those without any are left out."""
     if policy is None or installed is None:
         return {}
@@ -40,7 +48,16 @@ def before_a_run(policy: Policy | None, installed: Installed | None, cwd: str | 
 
 
 def denied(
-    policy: Policy, paths: Iterable[StatePath], env: Mapping[str, str], cwd: str | None, missing: Collection[str] = ()
+    policy: Policy,
+    paths: Iterable[StatePath],
+    env: Mapping[str, str],
+    cwd: str | None,
+    missing: Collection[str] = (),
 ) -> tuple[PathAccess, ...]:
     """Those that the policy denies, the ones that the CLI cannot do without first. Arguments as of `under_policy`."""
-    return tuple(sorted((p for p in under_policy(policy, paths, env, cwd, missing) if p.denied), key=lambda p: not p.needed))
+    return tuple(
+        sorted(
+            (p for p in under_policy(policy, paths, env, cwd, missing) if p.denied),
+            key=lambda p: not p.needed,
+        )
+    )

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from agentdash.engine.judge.corroboration import (
-    Claim,
+    Corroboration,
+    attach_corroboration,
     commands_say,
     feed_says,
-    heard,
     output_says,
     screen_says,
 )
@@ -24,10 +24,10 @@ from agentdash.engine.judge.pane_state import LASTING, half_a_menu, shown
 from agentdash.model.events import ScreenRead, StatusPushed
 from agentdash.model.evidence import Evidence
 from agentdash.model.fleet import Call, Fleet, Thread, Trouble, Turn
-from agentdash.model.links import Kinship, Owned
+from agentdash.model.links import FleetLinks, ThreadOwner
 from agentdash.model.process import Process
 from agentdash.model.states import State
-from agentdash.model.worker import Judged
+from agentdash.model.worker import Assessment
 
 _SETTLING: Final = 1.0
 """Seconds that a process may take to show before its absence counts: a pass over all processes and a fork."""
@@ -46,7 +46,7 @@ class Case(msgspec.Struct, frozen=True):
     """All that a thread is judged by."""
 
     thread: Thread
-    owner: Owned | None = None
+    owner: ThreadOwner | None = None
     orphaned: float | None = None
     """When its owner was seen to have ended."""
     commands: tuple[Process, ...] = ()
@@ -61,16 +61,18 @@ class Case(msgspec.Struct, frozen=True):
     """The newest trouble with the provider that was seen while its turn was open."""
 
 
-def case_of(fleet: Fleet, thread: Thread, kin: Kinship) -> Case:
+def case_of(fleet: Fleet, thread: Thread, links: FleetLinks) -> Case:
     """All that is known for judging a thread."""
-    placed = kin.panes.get(thread.id)
-    pane, tenant = (fleet.panes.get(placed.key), fleet.tenants.get(placed.key)) if placed else (None, None)
-    left = (pane is not None and pane.dead) or (tenant is not None and tenant.gone_at is not None)
+    placed = links.panes.get(thread.id)
+    pane, occupant = (
+        (fleet.panes.get(placed.key), fleet.occupants.get(placed.key)) if placed else (None, None)
+    )
+    left = (pane is not None and pane.dead) or (occupant is not None and occupant.gone_at is not None)
     return Case(
         thread,
-        kin.owners.get(thread.id),
-        kin.orphans.get(thread.id),
-        kin.commands.get(thread.id, ()),
+        links.owners.get(thread.id),
+        links.orphans.get(thread.id),
+        links.commands.get(thread.id, ()),
         fleet.processes_at,
         fleet.readings.get(placed.key) if placed and not left else None,
         fleet.pushed.get(thread.id),
@@ -85,15 +87,15 @@ def _troubles(fleet: Fleet, thread: Thread) -> Iterator[Trouble]:
         yield Trouble(logged.at, "log", logged.text)
 
 
-def judge_thread(case: Case) -> Judged:
+def judge_thread(case: Case) -> Assessment:
     """State of a Codex thread."""
     for rule in PRECEDENCE:
-        if (judged := rule.says(case)) is not None:
-            return heard(judged, _witnesses(case))
-    return Judged(State.UNKNOWN, None, "the rollout does not tell")
+        if (assessment := rule.says(case)) is not None:
+            return attach_corroboration(assessment, _witnesses(case))
+    return Assessment(State.UNKNOWN, None, "the rollout does not tell")
 
 
-def _witnesses(case: Case) -> Iterator[Claim]:
+def _witnesses(case: Case) -> Iterator[Corroboration]:
     yield from screen_says(case.reading)
     yield from feed_says(case.pushed)
     yield from commands_say(case.commands)
@@ -103,14 +105,20 @@ def _witnesses(case: Case) -> Iterator[Claim]:
 # ---------------------------------------------------------------- rules for threads
 
 
-def _unreadable(case: Case) -> Judged | None:
+def _unreadable(case: Case) -> Assessment | None:
     file = case.thread.file
     if file is None or not file.unreadable:
         return None
-    return _judged(State.UNREACHABLE, file.modified, f"its rollout cannot be read: {file.unreadable}", "rollout", "rollout-unreadable")
+    return _assessment(
+        State.UNREACHABLE,
+        file.modified,
+        f"its rollout cannot be read: {file.unreadable}",
+        "rollout",
+        "rollout-unreadable",
+    )
 
 
-def _pushed(case: Case) -> Judged | None:
+def _pushed(case: Case) -> Assessment | None:
     """Codex's own word on what it waits for: the authority where there is one."""
     if case.pushed is None or case.pushed.status != "active" or not case.pushed.flags:
         return None
@@ -119,10 +127,17 @@ def _pushed(case: Case) -> Judged | None:
     call = case.thread.open_calls[-1] if case.thread.open_calls else None
     what = f": {call.text}" if call else ""
     why = f"waits for an approval{what}" if approval else f"asks{what}"
-    return _judged(state, case.pushed.at, why, "codex feed", "status-pushed", f"thread/status/changed {', '.join(case.pushed.flags)}")
+    return _assessment(
+        state,
+        case.pushed.at,
+        why,
+        "codex feed",
+        "status-pushed",
+        f"thread/status/changed {', '.join(case.pushed.flags)}",
+    )
 
 
-def _on_screen(case: Case) -> Judged | None:
+def _on_screen(case: Case) -> Assessment | None:
     """What only the screen shows while a turn is open: prompts that write nothing, and trouble with the provider."""
     turn, reading = case.thread.turn, case.reading
     if turn is None or turn.ended_at is not None or reading is None or reading.state not in _SCREEN_KNOWS:
@@ -132,7 +147,7 @@ def _on_screen(case: Case) -> Judged | None:
     return shown(reading) if reading.at >= turn.since else None
 
 
-def _logged(case: Case) -> Judged | None:
+def _logged(case: Case) -> Assessment | None:
     """Codex's log tells of failed requests that leave no line in the rollout; the next line in it means that one has got through."""
     turn, trouble = case.thread.turn, case.trouble
     if turn is None or turn.ended_at is not None or trouble is None or trouble.source != "log":
@@ -142,44 +157,76 @@ def _logged(case: Case) -> Judged | None:
     over = case.processes_at is not None and case.processes_at - trouble.at > _TRIED
     if over or trouble.at < turn.since or trouble.at < (case.thread.last_at or 0.0) or _alive(case) is False:
         return None
-    return _judged(
-        State.FAILED_PROVIDER, trouble.at, f"its provider fails, it tries again: {trouble.text}", "log", "request-failed", trouble.text
+    return _assessment(
+        State.FAILED_PROVIDER,
+        trouble.at,
+        f"its provider fails, it tries again: {trouble.text}",
+        "log",
+        "request-failed",
+        trouble.text,
     )
 
 
-def _half_seen(case: Case) -> Judged | None:
+def _half_seen(case: Case) -> Assessment | None:
     """No room for the whole of a menu in its pane, and nobody else who would know of it."""
     turn, reading = case.thread.turn, case.reading
-    if turn is None or turn.ended_at is not None or reading is None or reading.state is not None or not reading.partial:
+    if (
+        turn is None
+        or turn.ended_at is not None
+        or reading is None
+        or reading.state is not None
+        or not reading.partial
+    ):
         return None
-    if case.pushed is not None or reading.at < turn.since or any(_runs(case, call) for call in case.thread.open_calls):
+    if (
+        case.pushed is not None
+        or reading.at < turn.since
+        or any(_runs(case, call) for call in case.thread.open_calls)
+    ):
         return None
     return half_a_menu(reading, "its pane")
 
 
-def _asks(case: Case) -> Judged | None:
+def _asks(case: Case) -> Assessment | None:
     if (call := _open(case, "question")) and _alive(case) is not False:
-        return _judged(State.WAITING_INPUT, call.at, f"asks: {call.text}", "rollout", "open-question")
+        return _assessment(State.WAITING_INPUT, call.at, f"asks: {call.text}", "rollout", "open-question")
     if (call := _open(case, "permission")) and _alive(case) is not False:
-        return _judged(State.WAITING_APPROVAL, call.at, f"asks for permissions: {call.text}", "rollout", "open-permission-request")
+        return _assessment(
+            State.WAITING_APPROVAL,
+            call.at,
+            f"asks for permissions: {call.text}",
+            "rollout",
+            "open-permission-request",
+        )
     return None
 
 
-def _awaits_approval(case: Case) -> Judged | None:
+def _awaits_approval(case: Case) -> Assessment | None:
     call = next((c for c in case.thread.open_calls if c.escalation and not _runs(case, c)), None)
-    if call is None or not _alive(case) or case.processes_at is None or case.processes_at - call.at < _SETTLING:
+    if (
+        call is None
+        or not _alive(case)
+        or case.processes_at is None
+        or case.processes_at - call.at < _SETTLING
+    ):
         return None
     if _was_answered(case, call.at):
         return None
     reason = f" ({call.escalation.reason})" if call.escalation and call.escalation.reason else ""
     evidence = (
-        Evidence("rollout", call.at, "open-escalation", f"asked to run outside of the sandbox{reason}: {call.text}"),
-        Evidence("process", call.at, "no-process-for-call", f"no process carries CODEX_TOOL_CALL_ID={call.id}"),
+        Evidence(
+            "rollout", call.at, "open-escalation", f"asked to run outside of the sandbox{reason}: {call.text}"
+        ),
+        Evidence(
+            "process", call.at, "no-process-for-call", f"no process carries CODEX_TOOL_CALL_ID={call.id}"
+        ),
     )
-    return Judged(State.WAITING_APPROVAL, call.at, f"wants to run outside of the sandbox: {call.text}", evidence)
+    return Assessment(
+        State.WAITING_APPROVAL, call.at, f"wants to run outside of the sandbox: {call.text}", evidence
+    )
 
 
-def _left(case: Case) -> Judged | None:
+def _left(case: Case) -> Assessment | None:
     turn = case.thread.turn
     if turn is None or turn.ended_at is not None or _alive(case) is not False:
         return None
@@ -189,12 +236,19 @@ def _left(case: Case) -> Judged | None:
     doing = f" while `{call.text}` ran" if call else ""
     evidence = (
         Evidence("rollout", turn.since, "turn-open", "the turn has no end in the file"),
-        Evidence("process", case.thread.last_at or turn.since, "no-owner", "no process holds its writer lock or its rollout"),
+        Evidence(
+            "process",
+            case.thread.last_at or turn.since,
+            "no-owner",
+            "no process holds its writer lock or its rollout",
+        ),
     )
-    return Judged(State.EXITED, _ownerless_since(case), f"its Codex is gone{doing}; the turn was never ended", evidence)
+    return Assessment(
+        State.EXITED, _ownerless_since(case), f"its Codex is gone{doing}; the turn was never ended", evidence
+    )
 
 
-def _works(case: Case) -> Judged | None:
+def _works(case: Case) -> Assessment | None:
     turn = case.thread.turn
     if turn is None or turn.ended_at is not None:
         return None
@@ -206,7 +260,11 @@ def _works(case: Case) -> Judged | None:
     if call:
         evidence.append(Evidence("rollout", call.at, "call-open", f"{call.tool}: {call.text}"))
     if running:
-        evidence.append(Evidence("process", running.key.started, "process-of-call", f"pid {running.pid} carries the call's id"))
+        evidence.append(
+            Evidence(
+                "process", running.key.started, "process-of-call", f"pid {running.pid} carries the call's id"
+            )
+        )
     if case.owner:
         evidence.append(Evidence("lock", turn.since, "owner-alive", case.owner.by))
     if call is None:
@@ -215,10 +273,10 @@ def _works(case: Case) -> Judged | None:
         why = f"`{call.text}` is running (pid {running.pid})"
     else:
         why = f"{_waits_for(call)} since the turn's last call"
-    return Judged(State.RUNNING, turn.since, why, tuple(evidence))
+    return Assessment(State.RUNNING, turn.since, why, tuple(evidence))
 
 
-def _given_up(case: Case) -> Judged | None:
+def _given_up(case: Case) -> Assessment | None:
     """Somebody stopped it, or it gave up, while its requests failed: that is not ready, whatever its prompt looks like."""
     turn, trouble = case.thread.turn, case.trouble
     if turn is None or turn.how != "aborted" or turn.error or trouble is None or not turn.since <= trouble.at:
@@ -231,10 +289,12 @@ def _given_up(case: Case) -> Judged | None:
         Evidence("rollout", turn.ended_at or trouble.at, "turn-aborted", turn.reason or "turn_aborted"),
         Evidence(trouble.source, trouble.at, "request-failed", trouble.text),
     )
-    return Judged(State.FAILED_PROVIDER, turn.ended_at, f"stopped while its provider failed: {trouble.text}", evidence)
+    return Assessment(
+        State.FAILED_PROVIDER, turn.ended_at, f"stopped while its provider failed: {trouble.text}", evidence
+    )
 
 
-def _interrupted(case: Case) -> Judged | None:
+def _interrupted(case: Case) -> Assessment | None:
     turn = case.thread.turn
     if turn is None or turn.how != "aborted":
         return None
@@ -242,44 +302,74 @@ def _interrupted(case: Case) -> Judged | None:
         return _failed(turn)
     by = f" ({turn.reason})" if turn.reason and turn.reason != "interrupted" else ""
     waited = (turn.ended_at or turn.since) - turn.since
-    silent = f"; the model had not answered for {waited:.0f} s" if not turn.answered and waited >= _SLOW else ""
+    silent = (
+        f"; the model had not answered for {waited:.0f} s" if not turn.answered and waited >= _SLOW else ""
+    )
     why = f"its turn was interrupted{by}{silent}"
-    return _judged(State.INTERRUPTED, turn.ended_at, why, "rollout", "turn-aborted", turn.reason or "turn_aborted")
+    return _assessment(
+        State.INTERRUPTED, turn.ended_at, why, "rollout", "turn-aborted", turn.reason or "turn_aborted"
+    )
 
 
-def _errored(case: Case) -> Judged | None:
+def _errored(case: Case) -> Assessment | None:
     turn = case.thread.turn
     return _failed(turn) if turn and turn.how == "completed" and turn.error else None
 
 
-def _failed(turn: Turn) -> Judged:
+def _failed(turn: Turn) -> Assessment:
     """`codex_error_info` (0.145+): all but two of its kinds speak of the model or its provider."""
     kind, text = turn.error_kind or "other", turn.error or "error"
     if kind == "sandbox_error":
-        return _judged(State.BLOCKED_SANDBOX, turn.ended_at, f"the sandbox failed: {text}", "rollout", "turn-sandbox-error", text)
+        return _assessment(
+            State.BLOCKED_SANDBOX,
+            turn.ended_at,
+            f"the sandbox failed: {text}",
+            "rollout",
+            "turn-sandbox-error",
+            text,
+        )
     if kind == "too_many_denials":
-        return _judged(State.FAILED_PERMISSION, turn.ended_at, f"stopped after too many denials: {text}", "rollout", "turn-denials", text)
-    return _judged(State.FAILED_PROVIDER, turn.ended_at, text, "rollout", "turn-error", f"{kind}: {text}")
+        return _assessment(
+            State.FAILED_PERMISSION,
+            turn.ended_at,
+            f"stopped after too many denials: {text}",
+            "rollout",
+            "turn-denials",
+            text,
+        )
+    return _assessment(State.FAILED_PROVIDER, turn.ended_at, text, "rollout", "turn-error", f"{kind}: {text}")
 
 
-def _retried(case: Case) -> Judged | None:
+def _retried(case: Case) -> Assessment | None:
     """Provider trouble in files that do not record errors (through 0.142): requests, and nothing new in answer to them."""
     turn = case.thread.turn
     if turn is None or case.thread.open_calls or turn.error:
         return None
-    if turn.how == "completed" and turn.message is None and not _tells_errors(case.thread) and case.thread.last_prompt:
+    if (
+        turn.how == "completed"
+        and turn.message is None
+        and not _tells_errors(case.thread)
+        and case.thread.last_prompt
+    ):
         said = "no answer" if not turn.answered else "no final answer"
         text = f"the turn ended with {said}; this Codex writes no errors into its file"
-        return _judged(
-            State.FAILED_PROVIDER, turn.ended_at, text, "rollout", "turn-without-answer", "task_complete, last_agent_message null"
+        return _assessment(
+            State.FAILED_PROVIDER,
+            turn.ended_at,
+            text,
+            "rollout",
+            "turn-without-answer",
+            "task_complete, last_agent_message null",
         )
     if turn.inferred and turn.unanswered >= 2 and _alive(case) is not True:
         text = f"the model was asked {turn.unanswered} times and gave nothing new; then the file stops"
-        return _judged(State.FAILED_PROVIDER, case.thread.last_at, text, "rollout", "requests-without-answer", text)
+        return _assessment(
+            State.FAILED_PROVIDER, case.thread.last_at, text, "rollout", "requests-without-answer", text
+        )
     return None
 
 
-def _ended_denied(case: Case) -> Judged | None:
+def _ended_denied(case: Case) -> Assessment | None:
     """The last thing that was tried was denied, and nothing that came after it succeeded."""
     if case.thread.turn is None or (case.thread.turn.ended_at is None and not case.thread.turn.inferred):
         return None
@@ -290,15 +380,33 @@ def _ended_denied(case: Case) -> Judged | None:
     if call.denial and call.denial.certain and call.exit_code != 0:
         where = f" {call.denial.path}" if call.denial.path else ""
         why = f"its last command was denied{where}: {call.denial.quote}"
-        return _judged(State.BLOCKED_SANDBOX, at, why, "output", f"denied-{call.denial.what}", f"`{call.text}` -> {call.denial.quote}")
+        return _assessment(
+            State.BLOCKED_SANDBOX,
+            at,
+            why,
+            "output",
+            f"denied-{call.denial.what}",
+            f"`{call.text}` -> {call.denial.quote}",
+        )
     if call.outcome and call.outcome.startswith("refused"):
-        by = {"refused-by-user": "the user", "refused-by-policy": "a rule", "refused-by-approval": "the approval policy"}[call.outcome]
+        by = {
+            "refused-by-user": "the user",
+            "refused-by-policy": "a rule",
+            "refused-by-approval": "the approval policy",
+        }[call.outcome]
         why = f"its last command was refused by {by}"
-        return _judged(State.FAILED_PERMISSION, at, why, "rollout", call.outcome, f"`{call.text}` -> {call.tail.strip()[:300]}")
+        return _assessment(
+            State.FAILED_PERMISSION,
+            at,
+            why,
+            "rollout",
+            call.outcome,
+            f"`{call.text}` -> {call.tail.strip()[:300]}",
+        )
     return None
 
 
-def _finished(case: Case) -> Judged | None:
+def _finished(case: Case) -> Assessment | None:
     turn = case.thread.turn
     if turn is None or turn.how != "completed":
         return None
@@ -306,33 +414,62 @@ def _finished(case: Case) -> Judged | None:
     note = ""
     if background and case.commands:
         note = f"; `{background[-1].text}` goes on in the background"
-    return _judged(
-        State.COMPLETED, turn.ended_at, f"its turn is complete{note}", "rollout", "turn-complete", turn.message or "task_complete"
+    return _assessment(
+        State.COMPLETED,
+        turn.ended_at,
+        f"its turn is complete{note}",
+        "rollout",
+        "turn-complete",
+        turn.message or "task_complete",
     )
 
 
-def _answered(case: Case) -> Judged | None:
+def _answered(case: Case) -> Assessment | None:
     """Files without turn marks (through 0.98): a last word that no call follows is the end of a turn."""
     turn = case.thread.turn
     if turn is None or not turn.inferred or case.thread.open_calls:
         return None
     if turn.message:
-        return _judged(State.COMPLETED, case.thread.last_at, "the model has given its answer", "rollout", "last-message", turn.message)
+        return _assessment(
+            State.COMPLETED,
+            case.thread.last_at,
+            "the model has given its answer",
+            "rollout",
+            "last-message",
+            turn.message,
+        )
     if _alive(case) is False:
         why = "its Codex is gone before the model answered"
-        return _judged(
-            State.EXITED, _ownerless_since(case), why, "process", "no-owner", "the file ends without an answer, and nobody holds it"
+        return _assessment(
+            State.EXITED,
+            _ownerless_since(case),
+            why,
+            "process",
+            "no-owner",
+            "the file ends without an answer, and nobody holds it",
         )
     return None
 
 
-def _fresh(case: Case) -> Judged | None:
+def _fresh(case: Case) -> Assessment | None:
     if case.thread.turn is not None:
         return None
     if _alive(case):
-        return _judged(State.WAITING_INPUT, case.thread.created_at, "has not been given anything yet", "rollout", "no-turn")
+        return _assessment(
+            State.WAITING_INPUT,
+            case.thread.created_at,
+            "has not been given anything yet",
+            "rollout",
+            "no-turn",
+        )
     if _alive(case) is False:
-        return _judged(State.EXITED, _ownerless_since(case), "its Codex is gone; nothing was asked of it", "process", "no-owner")
+        return _assessment(
+            State.EXITED,
+            _ownerless_since(case),
+            "its Codex is gone; nothing was asked of it",
+            "process",
+            "no-owner",
+        )
     return None
 
 
@@ -341,7 +478,7 @@ class Rule(NamedTuple):
 
     authority: str
     decides: str
-    says: Callable[[Case], Judged | None]
+    says: Callable[[Case], Assessment | None]
 
 
 PRECEDENCE: Final = (
@@ -351,7 +488,11 @@ PRECEDENCE: Final = (
     Rule("rollout", "that it asks: question and permission tools", _asks),
     Rule("screen", "prompts that write nothing, the provider's trouble while it is tried again", _on_screen),
     Rule("log", "the provider's trouble, where no screen shows it", _logged),
-    Rule("process", "that nothing runs what should run outside of the sandbox: it waits for an approval", _awaits_approval),
+    Rule(
+        "process",
+        "that nothing runs what should run outside of the sandbox: it waits for an approval",
+        _awaits_approval,
+    ),
     Rule("screen", "that half of a menu is in sight: nobody can tell", _half_seen),
     Rule("rollout", "requests that got no answer (through 0.142, which writes no errors)", _retried),
     # then what goes on
@@ -405,7 +546,14 @@ def _runs(case: Case, call: Call) -> Process | None:
 def _last_attempt(thread: Thread) -> Call | None:
     turn = thread.turn
     since = turn.since if turn else 0.0
-    return next((c for c in reversed(thread.calls) if c.kind in ("command", "patch") and c.at >= since and not c.by_user), None)
+    return next(
+        (
+            c
+            for c in reversed(thread.calls)
+            if c.kind in ("command", "patch") and c.at >= since and not c.by_user
+        ),
+        None,
+    )
 
 
 def _waits_for(call: Call) -> str:
@@ -423,5 +571,7 @@ def _tells_errors(thread: Thread) -> bool:
         return False
 
 
-def _judged(state: State, since: float | None, why: str, source: str, rule: str, text: str | None = None) -> Judged:
-    return Judged(state, since, why, (Evidence(source, since or 0.0, rule, text or why),))
+def _assessment(
+    state: State, since: float | None, why: str, source: str, rule: str, text: str | None = None
+) -> Assessment:
+    return Assessment(state, since, why, (Evidence(source, since or 0.0, rule, text or why),))

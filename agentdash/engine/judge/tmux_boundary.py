@@ -25,9 +25,13 @@ from agentdash.model.pane import Pane
 from agentdash.model.policy import Filesystem, Policy
 from agentdash.model.process import Kernel, Process
 
-_OPENING: Final = frozenset(("new-session", "new", "new-window", "neww", "split-window", "splitw", "respawn-pane", "respawn-window"))
+_OPENING: Final = frozenset(
+    ("new-session", "new", "new-window", "neww", "split-window", "splitw", "respawn-pane", "respawn-window")
+)
 """Commands of tmux that start a process in a pane."""
-_DRIVING: Final = frozenset(("send-keys", "send", "run-shell", "run", "if-shell", "if", "pipe-pane", "pipep", "source-file", "source"))
+_DRIVING: Final = frozenset(
+    ("send-keys", "send", "run-shell", "run", "if-shell", "if", "pipe-pane", "pipep", "source-file", "source")
+)
 """Commands of tmux that make something run in what is there."""
 _VALUED: Final = ("-L", "-S", "-f", "-c", "-T")
 _SLACK: Final = 2.0
@@ -35,7 +39,7 @@ _SLACK: Final = 2.0
 _KEPT: Final = 8
 
 
-def asks_tmux(command: str) -> tuple[str, str | None] | None:
+def drives_tmux(command: str) -> tuple[str, str | None] | None:
     """What a command line asks which tmux server to run: `new-window`, `-L NAME` (None: the one it finds). None: nothing."""
     if "tmux" not in command:
         return None
@@ -45,7 +49,9 @@ def asks_tmux(command: str) -> tuple[str, str | None] | None:
         server, rest = None, list(words[1:])
         while rest and rest[0].startswith("-"):
             option = rest.pop(0)
-            value = rest.pop(0) if option in _VALUED and rest else option[2:] if option[:2] in _VALUED else None
+            value = (
+                rest.pop(0) if option in _VALUED and rest else option[2:] if option[:2] in _VALUED else None
+            )
             if value and option[:2] in ("-L", "-S"):
                 server = f"-L {value}" if option.startswith("-L") else value
         if rest and rest[0] in _OPENING | _DRIVING:
@@ -53,7 +59,7 @@ def asks_tmux(command: str) -> tuple[str, str | None] | None:
     return None
 
 
-def see_escapes(thread: Thread, tree: Tree, panes: Iterable[Pane], host: Kernel | None) -> Thread:
+def detect_escapes(thread: Thread, tree: Tree, panes: Iterable[Pane], host: Kernel | None) -> Thread:
     """The thread with what its calls are now seen to have done through a tmux server outside of its sandbox."""
     if not thread.tmux or host is None:
         return thread
@@ -85,7 +91,9 @@ def escaped(thread: Thread) -> Iterator[Finding]:
         since=first.at,
         last=last.at,
         count=len(thread.escapes),
-        evidence=tuple(Evidence("kernel", escape.at, "outside-of-the-sandbox", escape.quote) for escape in thread.escapes),
+        evidence=tuple(
+            Evidence("kernel", escape.at, "outside-of-the-sandbox", escape.quote) for escape in thread.escapes
+        ),
         remedy="sandbox_workspace_write.network_access = false",
         calls=tuple(escape.call for escape in thread.escapes),
         pids=tuple(escape.pid for escape in thread.escapes if escape.pid),
@@ -118,24 +126,40 @@ def inside(pane: Pane, server: Process | None, host: Kernel | None) -> tuple[Fin
 
 def is_apart(kernel: Kernel, host: Kernel) -> bool:
     """Whether a process lives in a sandbox, as seen from agentdash: user and mount namespaces of its own, or a filter that it lacks."""
-    return {"user", "mnt"} <= set(kernel.apart_from(host)) or (bool(kernel.no_new_privs) and not host.no_new_privs)
+    return {"user", "mnt"} <= set(kernel.apart_from(host)) or (
+        bool(kernel.no_new_privs) and not host.no_new_privs
+    )
 
 
 def _is_held(thread: Thread, call: Call) -> bool:
     """Whether the call ran inside of a sandbox, as its policy has it, and was not refused."""
     policy = policy_of(thread, call) or Policy()
-    boxed = policy.enforced_by == "codex" and policy.filesystem not in (Filesystem.UNRESTRICTED, Filesystem.UNKNOWN)
-    return boxed and not call.by_user and granted(thread, call) is None and call.denial is None and call.exit_code in (0, None)
+    sandboxed = policy.enforced_by == "codex" and policy.filesystem not in (
+        Filesystem.UNRESTRICTED,
+        Filesystem.UNKNOWN,
+    )
+    return (
+        sandboxed
+        and not call.by_user
+        and granted(thread, call) is None
+        and call.denial is None
+        and call.exit_code in (0, None)
+    )
 
 
 def _escape(call: Call, tree: Tree, panes: list[Pane], host: Kernel) -> Escape | None:
-    asked = asks_tmux(call.text)
+    asked = drives_tmux(call.text)
     if asked is None:
         return None
     verb, server = asked
     for pane in panes:
         owner = tree.server(pane.key)
-        if (server and pane.key.server != server) or owner is None or owner.kernel is None or is_apart(owner.kernel, host):
+        if (
+            (server and pane.key.server != server)
+            or owner is None
+            or owner.kernel is None
+            or is_apart(owner.kernel, host)
+        ):
             continue
         if verb in _DRIVING:
             if call.exit_code == 0 and (server or _names(call.text, pane)):
@@ -155,7 +179,10 @@ def _fits(call: Call, started: float) -> bool:
 
 def _names(command: str, pane: Pane) -> bool:
     """Whether a command names the pane, its session or window as its target."""
-    return any(target in (pane.key.id, pane.session) or target.startswith(f"{pane.session}:") for target in _targets(command))
+    return any(
+        target in (pane.key.id, pane.session) or target.startswith(f"{pane.session}:")
+        for target in _targets(command)
+    )
 
 
 def _targets(command: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from agentdash.model.mounts import Mount, MountTable
 from agentdash.model.policy import Filesystem, Policy
 
 
-class Tables:
+class MountTables:
     """The mount tables of a fleet, made ready when somebody asks.
 
     Args:
@@ -33,7 +33,7 @@ class Tables:
         return tuple(mount.point for mount in self._mounts[namespace] if not mount.read_only)
 
 
-def unwritable(policy: Policy, tables: Tables, namespace: int | None) -> tuple[str, ...]:
+def unwritable(policy: Policy, tables: MountTables, namespace: int | None) -> tuple[str, ...]:
     """Roots that the policy lets be written and the mounts do not.
 
     A root may be a symlink, which a mount table does not tell: one with a writable mount of the same last name is given the benefit.
@@ -46,10 +46,14 @@ def unwritable(policy: Policy, tables: Tables, namespace: int | None) -> tuple[s
     return tuple(root for root in roots if root == "/" or posixpath.basename(root) not in twins)
 
 
-def exposed(policy: Policy, tables: Tables, namespace: int | None, home: str | None, cwd: str | None) -> tuple[str, ...]:
+def exposed(
+    policy: Policy, tables: MountTables, namespace: int | None, home: str | None, cwd: str | None
+) -> tuple[str, ...]:
     """Of the root, the home directory and the one above the workspace: those that the policy protects and the mounts do not."""
     table = tables.of(namespace)
     if table is None or policy.filesystem is Filesystem.UNKNOWN:
         return ()
     probes = ("/", home, posixpath.dirname(cwd) if cwd else None)
-    return tuple(dict.fromkeys(p for p in probes if p and policy.may_write(p) is False and table.may_write(p)))
+    return tuple(
+        dict.fromkeys(p for p in probes if p and policy.may_write(p) is False and table.may_write(p))
+    )

@@ -45,7 +45,11 @@ class Tree:
     def above(self, process: Process) -> Iterator[Process]:
         """Parents of `process`, nearest first. Ends at whatever is not tracked, and at a parent younger than its child (a reused pid)."""
         seen = {process.pid}
-        while (parent := self._by_pid.get(process.ppid)) and parent.pid not in seen and parent.key.started <= process.key.started + 1:
+        while (
+            (parent := self._by_pid.get(process.ppid))
+            and parent.pid not in seen
+            and parent.key.started <= process.key.started + 1
+        ):
             yield parent
             seen.add(parent.pid)
             process = parent

@@ -9,16 +9,16 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.liveness import differs
-from agentdash.engine.judge.state_history import remember, tells
-from agentdash.engine.judge.tmux_boundary import see_escapes
-from agentdash.engine.judge.write_access import Tables
-from agentdash.engine.link.linker import kinship
+from agentdash.engine.judge.liveness import differs_beyond_clocks
+from agentdash.engine.judge.state_history import may_change_state, update_history
+from agentdash.engine.judge.tmux_boundary import detect_escapes
+from agentdash.engine.judge.write_access import MountTables
+from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import Tree
-from agentdash.engine.reduce.observations import Surroundings, see_commands
+from agentdash.engine.reduce.observations import ProcessContext, observe_commands
 from agentdash.engine.reduce.thread import advance
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, Locks, Source, Tenant, Thread, Trouble
+from agentdash.model.fleet import Fleet, Locks, PaneOccupant, Source, Thread, Trouble
 from agentdash.model.mounts import Mount
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
@@ -32,13 +32,23 @@ FEED = "codex feed"
 """Name of the source that pushes statuses."""
 
 
-def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:  # noqa: PLR0915 - one case for each kind of event
+def reduce(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:  # noqa: PLR0915 - one case for each kind of event
     """`fleet` as it is after `events`, in their order."""
     threads, panes, processes = dict(fleet.threads), dict(fleet.panes), dict(fleet.processes)
-    tenants, sources, sighted = dict(fleet.tenants), dict(fleet.sources), fleet.sighted
-    readings, pushed, mounts, state_paths = dict(fleet.readings), dict(fleet.pushed), dict(fleet.mounts), dict(fleet.state_paths)
-    busy, troubles, sessions, histories = dict(fleet.busy), dict(fleet.troubles), dict(fleet.sessions), dict(fleet.histories)
-    locks, host, looked, kin = fleet.locks, fleet.host, fleet.processes_at, fleet.kin
+    occupants, sources, observed = dict(fleet.occupants), dict(fleet.sources), fleet.observed
+    readings, pushed, mounts, state_paths = (
+        dict(fleet.readings),
+        dict(fleet.pushed),
+        dict(fleet.mounts),
+        dict(fleet.state_paths),
+    )
+    busy, troubles, sessions, histories = (
+        dict(fleet.busy),
+        dict(fleet.troubles),
+        dict(fleet.sessions),
+        dict(fleet.histories),
+    )
+    locks, host, polled, links = fleet.locks, fleet.host, fleet.processes_at, fleet.links
 
     def now() -> Fleet:
         return Fleet(
@@ -47,15 +57,15 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:  # noqa: PLR0915 - o
             processes=processes,
             readings=readings,
             pushed=pushed,
-            sighted=sighted,
-            tenants=tenants,
+            observed=observed,
+            occupants=occupants,
             locks=locks,
-            processes_at=looked,
+            processes_at=polled,
             sources=sources,
             host=host,
             mounts=mounts,
             state_paths=state_paths,
-            kin=kin,
+            links=links,
             busy=busy,
             troubles=troubles,
             sessions=sessions,
@@ -73,14 +83,18 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:  # noqa: PLR0915 - o
                 panes[pane.key] = _seen_pane(panes.get(pane.key), pane, event.at)
             case e.PaneDrawn(key=key, screen=screen):
                 if key in panes:
-                    panes[key] = _drawn(panes[key], screen, event.at, inhabited=key in tenants)
+                    panes[key] = _drawn(panes[key], screen, event.at, occupied=key in occupants)
             case e.PaneGone(key=key):
-                for known in (panes, tenants, readings):
+                for known in (panes, occupants, readings):
                     known.pop(key, None)
                 troubles.pop(str(key), None)
             case e.ScreenRead(key=key):
                 readings[key] = _read(readings.get(key), event)
-                _trouble(troubles, [str(key), *(thread for thread, placed in kin.panes.items() if placed.key == key)], event)
+                _trouble(
+                    troubles,
+                    [str(key), *(thread for thread, placed in links.panes.items() if placed.key == key)],
+                    event,
+                )
             case e.StatusPushed():
                 pushed[event.thread] = event
             case e.SessionSeen():
@@ -89,69 +103,83 @@ def fold(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:  # noqa: PLR0915 - o
                 busy |= _works(processes.get(process.key), process, event.at)
                 processes[process.key] = process
                 if process.zombie:
-                    tenants = _left(tenants, process.key, event.at)
-                sighted -= {process.key}
+                    occupants = _left(occupants, process.key, event.at)
+                observed -= {process.key}
             case e.MountsSeen():
                 mounts[event.namespace] = event.mounts
             case e.StatePathsSeen():
-                state_paths = {k: paths for k, paths in (state_paths | {event.key: event.paths}).items() if paths}
+                state_paths = {
+                    k: paths for k, paths in (state_paths | {event.key: event.paths}).items() if paths
+                }
             case e.ProcessGone(key=gone):
                 for lost in (processes, busy, sessions):
                     lost.pop(gone, None)
                 state_paths.pop(gone, None)
-                sighted -= {gone}
-                tenants = _left(tenants, gone, event.at)
+                observed -= {gone}
+                occupants = _left(occupants, gone, event.at)
             case e.ProcessesCounted():
-                looked, tree = event.at, Tree(processes.values(), panes)
-                mounts = _inhabited(mounts, processes.values())
-                tenants |= _tenants(tree, processes.values(), state_paths)
-                new = [p for p in processes.values() if p.key not in sighted]
-                sighted |= _see(threads, Surroundings(tree, Tables(mounts), host), panes, new, event.at)
-                kin = kinship(now(), tree)
+                polled, tree = event.at, Tree(processes.values(), panes)
+                mounts = _occupied(mounts, processes.values())
+                occupants |= _occupants(tree, processes.values(), state_paths)
+                new = [p for p in processes.values() if p.key not in observed]
+                observed |= _see(
+                    threads, ProcessContext(tree, MountTables(mounts), host), panes, new, event.at
+                )
+                links = link_fleet(now(), tree)
             case e.LocksSeen():
                 locks = Locks(event.at, event.holders, event.readable)
             case e.HostSeen():
                 host = event
             case e.SourceSeen():
                 sources[event.name] = Source(event.name, event.ok, event.detail, event.at)
-                if event.name == FEED and not event.ok:  # Codex's server has ended, as it may: what it said last is old news now
+                if (
+                    event.name == FEED and not event.ok
+                ):  # Codex's server has ended, as it may: what it said last is old news now
                     pushed = {}
                     del sources[FEED]
             case _:
                 raise TypeError(f"not an event that folds: {event!r}")
-        if _begins(event, looked):
-            kin = kinship(now())
-        if tells(event, threads, histories):
-            remember(now(), event, histories)
+        if _begins(event, polled):
+            links = link_fleet(now())
+        if may_change_state(event, threads, histories):
+            update_history(now(), event, histories)
     return now()
 
 
-def _begins(event: e.Event, looked: float | None) -> bool:
+def _begins(event: e.Event, polled: float | None) -> bool:
     """Whether a thread begins under our eyes: then it is asked at once what it belongs to, not at the next look at processes."""
-    return isinstance(event, e.ThreadStarted) and looked is not None and event.at > looked - _NEW
+    return isinstance(event, e.ThreadStarted) and polled is not None and event.at > polled - _NEW
 
 
 def _see(
-    threads: dict[str, Thread], around: Surroundings, panes: dict[PaneKey, Pane], new: list[Process], at: float
+    threads: dict[str, Thread],
+    around: ProcessContext,
+    panes: dict[PaneKey, Pane],
+    new: list[Process],
+    at: float,
 ) -> frozenset[ProcessKey]:
     """Adds what processes show of their threads (in `threads`, in place); returns those that were added."""
     host = around.host.kernel if around.host else None
     for thread in [t for t in threads.values() if t.tmux]:
-        threads[thread.id] = see_escapes(thread, around.tree, panes.values(), host)
-    return see_commands(threads, around, new, at)
+        threads[thread.id] = detect_escapes(thread, around.tree, panes.values(), host)
+    return observe_commands(threads, around, new, at)
 
 
-def _inhabited(mounts: dict[int, tuple[Mount, ...]], processes: Iterable[Process]) -> dict[int, tuple[Mount, ...]]:
+def _occupied(
+    mounts: dict[int, tuple[Mount, ...]], processes: Iterable[Process]
+) -> dict[int, tuple[Mount, ...]]:
     """The tables of those namespaces in which a process lives."""
     if not mounts:
         return mounts
-    inhabited = {p.kernel.mnt for p in processes if p.kernel}
-    return {namespace: table for namespace, table in mounts.items() if namespace in inhabited}
+    occupied = {p.kernel.mnt for p in processes if p.kernel}
+    return {namespace: table for namespace, table in mounts.items() if namespace in occupied}
 
 
-def _left(tenants: dict[PaneKey, Tenant], gone: ProcessKey, at: float) -> dict[PaneKey, Tenant]:
+def _left(occupants: dict[PaneKey, PaneOccupant], gone: ProcessKey, at: float) -> dict[PaneKey, PaneOccupant]:
     """The tenants when a process has ended, collected or not."""
-    return {k: replace(t, gone_at=at) if t.key == gone and t.gone_at is None else t for k, t in tenants.items()}
+    return {
+        k: replace(t, gone_at=at) if t.key == gone and t.gone_at is None else t for k, t in occupants.items()
+    }
 
 
 def _works(was: Process | None, now: Process, at: float) -> dict[ProcessKey, float]:
@@ -168,12 +196,17 @@ def _trouble(troubles: dict[str, Trouble], workers: Iterable[str], reading: e.Sc
             troubles[worker] = replace(troubles[worker], over=reading.at)
 
 
-def _drawn(pane: Pane, screen: tuple[str, ...], at: float, *, inhabited: bool) -> Pane:
+def _drawn(pane: Pane, screen: tuple[str, ...], at: float, *, occupied: bool) -> Pane:
     """Whether more than a clock moved is asked of workers only: other panes are nobody's business."""
-    if not inhabited:
+    if not occupied:
         return replace(pane, screen=screen, drawn_at=at)
     before = pane.drawn_at if pane.moved_at is None else pane.moved_at
-    return replace(pane, screen=screen, drawn_at=at, moved_at=at if differs(pane.screen, screen) else before)
+    return replace(
+        pane,
+        screen=screen,
+        drawn_at=at,
+        moved_at=at if differs_beyond_clocks(pane.screen, screen) else before,
+    )
 
 
 def _read(was: e.ScreenRead | None, now: e.ScreenRead) -> e.ScreenRead:
@@ -191,16 +224,27 @@ def _seen_pane(was: Pane | None, now: Pane, at: float) -> Pane:
     if was is None:
         return replace(now, titled_at=at, dead_at=dead_at)
     titled_at = was.titled_at if was.title == now.title else at
-    return replace(now, screen=was.screen, drawn_at=was.drawn_at, moved_at=was.moved_at, titled_at=titled_at, dead_at=dead_at)
+    return replace(
+        now,
+        screen=was.screen,
+        drawn_at=was.drawn_at,
+        moved_at=was.moved_at,
+        titled_at=titled_at,
+        dead_at=dead_at,
+    )
 
 
-def _tenants(tree: Tree, processes: Iterable[Process], paths: dict[ProcessKey, tuple[PathAccess, ...]]) -> dict[PaneKey, Tenant]:
+def _occupants(
+    tree: Tree, processes: Iterable[Process], paths: dict[ProcessKey, tuple[PathAccess, ...]]
+) -> dict[PaneKey, PaneOccupant]:
     """Which worker CLI lives in which pane now."""
-    found: dict[PaneKey, Tenant] = {}
+    found: dict[PaneKey, PaneOccupant] = {}
     for process in processes:
         if process.agent and not process.zombie and (key := tree.pane(process)) is not None:
             known = found.get(key)
             # of a wrapper and the program it started, the outer one is the worker
             if known is None or process.key.started < known.key.started:
-                found[key] = Tenant(process.agent, process.key, process=process, paths=paths.get(process.key, ()))
+                found[key] = PaneOccupant(
+                    process.agent, process.key, process=process, paths=paths.get(process.key, ())
+                )
     return found

@@ -8,12 +8,12 @@ import msgspec
 
 from agentdash.engine.detect.env_output import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.engine.detect.escalation import granted
-from agentdash.engine.judge.write_access import Tables, exposed, unwritable
+from agentdash.engine.judge.write_access import MountTables, exposed, unwritable
 from agentdash.engine.link.launchers import applied
 from agentdash.engine.link.process_tree import Tree, is_codex, is_daemon, is_multiplexer
 from agentdash.engine.reduce.thread import policy_at, see
 from agentdash.model.events import HostSeen
-from agentdash.model.fleet import UNSET, Call, Sighting, Thread
+from agentdash.model.fleet import UNSET, Call, SandboxObservation, Thread
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
 
@@ -39,26 +39,28 @@ def is_command(process: Process, tree: Tree) -> bool:
     return True
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class ProcessContext(msgspec.Struct, frozen=True):
     """What a command is seen against."""
 
     tree: Tree
-    tables: Tables
+    tables: MountTables
     host: HostSeen | None
 
 
-def see_commands(threads: dict[str, Thread], around: Surroundings, new: Iterable[Process], at: float) -> frozenset[ProcessKey]:
+def observe_commands(
+    threads: dict[str, Thread], around: ProcessContext, new: Iterable[Process], at: float
+) -> frozenset[ProcessKey]:
     """Adds what `new` processes have to the sightings of their threads (in `threads`, in place); returns those that were added."""
     added = set()
     for process in new:
         thread = threads.get(thread_of(process) or "")
         if thread is not None and is_command(process, around.tree):
-            threads[thread.id] = see(thread, _sighting(thread, process, around, at))
+            threads[thread.id] = see(thread, _observe(thread, process, around, at))
             added.add(process.key)
     return frozenset(added)
 
 
-def _yardstick(process: Process, tree: Tree, host: HostSeen | None) -> Kernel:
+def _baseline(process: Process, tree: Tree, host: HostSeen | None) -> Kernel:
     """What a command has unless something restricts it: what its Codex has, or else agentdash."""
     codex = next((p.kernel for p in tree.above(process) if is_codex(p) and p.kernel), None)
     return codex or (host.kernel if host else None) or Kernel()
@@ -71,7 +73,7 @@ def _is_nested(process: Process, tree: Tree) -> bool:
     return any(parent.launcher is not None for parent in above[own:])
 
 
-def _is_boxed(kernel: Kernel | None, own: Kernel) -> bool | None:
+def _is_sandboxed(kernel: Kernel | None, own: Kernel) -> bool | None:
     """Whether a process is restricted where its Codex is not. A container around both restricts both, and is no sandbox of Codex."""
     if kernel is None:
         return None
@@ -99,13 +101,15 @@ def _call(thread: Thread, call: str | None) -> Call | None:
     return running[0] if len(running) == 1 else None
 
 
-def _sighting(thread: Thread, process: Process, around: Surroundings, at: float) -> Sighting:
-    env, kernel, own = process.env or {}, process.kernel, _yardstick(process, around.tree, around.host)
+def _observe(thread: Thread, process: Process, around: ProcessContext, at: float) -> SandboxObservation:
+    env, kernel, own = process.env or {}, process.kernel, _baseline(process, around.tree, around.host)
     call, known = env.get("CODEX_TOOL_CALL_ID"), _call(thread, env.get("CODEX_TOOL_CALL_ID"))
     in_force = policy_at(thread, process.key.started)
     policy = thread.policies[in_force].policy if in_force >= 0 else Policy()
-    mounts = kernel.mnt if kernel and kernel.mnt != own.mnt else None  # those that its Codex has too are no sandbox of its making
-    return Sighting(
+    mounts = (
+        kernel.mnt if kernel and kernel.mnt != own.mnt else None
+    )  # those that its Codex has too are no sandbox of its making
+    return SandboxObservation(
         source="environment",
         policy=in_force,
         network_flag=env.get(NETWORK_FLAG) or UNSET,
@@ -115,9 +119,11 @@ def _sighting(thread: Thread, process: Process, around: Surroundings, at: float)
         called=known is not None,
         seccomp=kernel.seccomp if kernel else None,
         no_new_privs=kernel.no_new_privs if kernel else None,
-        own_network=None if own.net is None or kernel is None or kernel.net is None else kernel.net != own.net,
+        own_network=None
+        if own.net is None or kernel is None or kernel.net is None
+        else kernel.net != own.net,
         mediated=env.get("CODEX_NETWORK_PROXY_ACTIVE") == "1",
-        boxed=_is_boxed(kernel, own),
+        sandboxed=_is_sandboxed(kernel, own),
         nested=_is_nested(process, around.tree),
         applied=applied(process, around.tree),
         unwritable=unwritable(policy, around.tables, mounts),
@@ -126,5 +132,8 @@ def _sighting(thread: Thread, process: Process, around: Surroundings, at: float)
         last=at,
         calls=(call,) if call else (),
         pids=(process.pid,),
-        quote=" ".join(f"{name}={env[name]}" if env.get(name) else f"{name} unset" for name in (NETWORK_FLAG, SANDBOX_FLAG)),
+        quote=" ".join(
+            f"{name}={env[name]}" if env.get(name) else f"{name} unset"
+            for name in (NETWORK_FLAG, SANDBOX_FLAG)
+        ),
     )

@@ -16,7 +16,7 @@ from agentdash.model.fleet import (
     Moment,
     PolicyPeriod,
     RolloutFile,
-    Sighting,
+    SandboxObservation,
     Thread,
     Tokens,
     Turn,
@@ -33,7 +33,7 @@ CALLS: Final = 100
 """Ended calls kept of a thread."""
 MOMENTS: Final = 200
 """Timeline entries kept."""
-SIGHTINGS: Final = 64
+MAX_OBSERVATIONS: Final = 64
 """Distinct sightings kept; equal ones are counted, so few threads have more than five."""
 _TAIL: Final = 1_500
 """Characters kept of a call's output."""
@@ -48,16 +48,28 @@ def advance(thread: Thread, event: e.ThreadEvent) -> Thread:
     match event:
         case e.FileSeen():
             file = RolloutFile(
-                event.path, event.size, event.modified, event.archived, event.compressed, event.skimmed, unreadable=event.unreadable
+                event.path,
+                event.size,
+                event.modified,
+                event.archived,
+                event.compressed,
+                event.skimmed,
+                unreadable=event.unreadable,
             )
             return replace(thread, file=file)
         case e.FileReset():
-            return Thread(thread.id, file=thread.file, name=thread.name, violations=thread.violations, trouble=thread.trouble)
+            return Thread(
+                thread.id,
+                file=thread.file,
+                name=thread.name,
+                violations=thread.violations,
+                trouble=thread.trouble,
+            )
         case e.ViolationLogged():
             return _violated(thread, event)
         case e.TroubleLogged():
             return replace(thread, trouble=event)
-        case e.LinesLeftOut():
+        case e.FileGapSkipped():
             # files with turn marks say when the turn of the tail ends; until then it is open
             turn = Turn(thread.last_at or event.at, inferred=thread.turn is not None and thread.turn.inferred)
             return replace(thread, open_calls=(), turn=turn)
@@ -68,7 +80,9 @@ def advance(thread: Thread, event: e.ThreadEvent) -> Thread:
             key = f"{event.what} {event.detail}" if event.what == "unknown" else event.what
             skipped[key] = skipped.get(key, 0) + 1
             return replace(thread, skipped=tuple(skipped.items()))
-    thread = replace(thread, last_at=max(thread.last_at or 0.0, event.at), lines=max(thread.lines, event.line))
+    thread = replace(
+        thread, last_at=max(thread.last_at or 0.0, event.at), lines=max(thread.lines, event.line)
+    )
     match event:
         case e.ThreadStarted():
             return _started(thread, event)
@@ -85,7 +99,7 @@ def advance(thread: Thread, event: e.ThreadEvent) -> Thread:
             return _call_ended(thread, event)
         case e.ChildSpawned(child=child):
             return thread if child in thread.children else replace(thread, children=(*thread.children, child))
-        case e.Said():
+        case e.MessageLogged():
             return _said(thread, event)
         case e.TokensCounted():
             return replace(thread, tokens=_tokens(thread.tokens, event))
@@ -106,9 +120,9 @@ def policy_of(thread: Thread, call: Call) -> Policy | None:
     return thread.policies[i].policy if (i := policy_at(thread, call.at)) >= 0 else None
 
 
-def see(thread: Thread, new: Sighting) -> Thread:
+def see(thread: Thread, new: SandboxObservation) -> Thread:
     """Adds a sighting: one that equals an earlier one is counted there."""
-    for i, old in enumerate(thread.sightings):
+    for i, old in enumerate(thread.observations):
         if _same(old, new):
             merged = replace(
                 old,
@@ -117,12 +131,14 @@ def see(thread: Thread, new: Sighting) -> Thread:
                 calls=_newest(old.calls, new.calls),
                 pids=_newest(old.pids, new.pids),
             )
-            return replace(thread, sightings=(*thread.sightings[:i], *thread.sightings[i + 1 :], merged))
-    return replace(thread, sightings=(*thread.sightings, new)[-SIGHTINGS:])
+            return replace(
+                thread, observations=(*thread.observations[:i], *thread.observations[i + 1 :], merged)
+            )
+    return replace(thread, observations=(*thread.observations, new)[-MAX_OBSERVATIONS:])
 
 
-def _same(a: Sighting, b: Sighting) -> bool:
-    def essence(s: Sighting) -> Sighting:
+def _same(a: SandboxObservation, b: SandboxObservation) -> bool:
+    def essence(s: SandboxObservation) -> SandboxObservation:
         return replace(s, first=0.0, last=0.0, count=0, calls=(), pids=(), quote="")
 
     return essence(a) == essence(b)
@@ -160,7 +176,11 @@ def _policy_set(thread: Thread, event: e.PolicySet) -> Thread:
     if event.origin == "turn_context" and turn is not None and turn.ended_at is None:
         turn = replace(turn, unanswered=turn.unanswered + 1)
     thread = replace(
-        thread, turn=turn, cwd=event.cwd or thread.cwd, model=event.model or thread.model, effort=event.effort or thread.effort
+        thread,
+        turn=turn,
+        cwd=event.cwd or thread.cwd,
+        model=event.model or thread.model,
+        effort=event.effort or thread.effort,
     )
     now = thread.policy
     if event.policy is None or event.policy == now:
@@ -168,15 +188,21 @@ def _policy_set(thread: Thread, event: e.PolicySet) -> Thread:
     period = PolicyPeriod(event.at, event.policy, event.line, event.origin, turn.id if turn else None)
     if now is None:
         return replace(thread, policies=(period,))
-    text = f"policy {now.brief()} -> {event.policy.brief()}" if now.brief() != event.policy.brief() else "policy changed in detail"
+    text = (
+        f"policy {now.brief()} -> {event.policy.brief()}"
+        if now.brief() != event.policy.brief()
+        else "policy changed in detail"
+    )
     return _note(replace(thread, policies=(*thread.policies, period)), Moment(event.at, "policy", text))
 
 
-def _said(thread: Thread, event: e.Said) -> Thread:
+def _said(thread: Thread, event: e.MessageLogged) -> Thread:
     thread = _note(thread, Moment(event.at, "prompt" if event.who == "user" else "message", event.text))
     if event.who == "user":
         turn = thread.turn
-        if turn is None or turn.inferred or turn.ended_at is not None:  # no turn marks in this file: the prompt begins one
+        if (
+            turn is None or turn.inferred or turn.ended_at is not None
+        ):  # no turn marks in this file: the prompt begins one
             thread = replace(thread, turn=Turn(event.at, inferred=True), turns=thread.turns + 1)
         return replace(thread, prompt=thread.prompt or event.text, last_prompt=event.text)
     repeated = thread.turn is not None and thread.turn.message == event.text and thread.turn.unanswered > 0
@@ -188,7 +214,15 @@ def _said(thread: Thread, event: e.Said) -> Thread:
 
 def _call_started(thread: Thread, event: e.CallStarted) -> Thread:
     call = Call(
-        event.call, event.at, event.line, event.kind, event.tool, event.text, event.cwd or thread.cwd, event.escalation, event.by_user
+        event.call,
+        event.at,
+        event.line,
+        event.kind,
+        event.tool,
+        event.text,
+        event.cwd or thread.cwd,
+        event.escalation,
+        event.by_user,
     )
     thread = _answered(replace(thread, open_calls=(*(c for c in thread.open_calls if c.id != call.id), call)))
     if event.kind == "command" and "tmux" in event.text:
@@ -219,7 +253,9 @@ def _call_ended(thread: Thread, event: e.CallEnded) -> Thread:
     thread = replace(
         thread,
         open_calls=tuple(c for c in thread.open_calls if c.id != ended.id),
-        calls=(*(thread.calls if earlier is None else (c for c in thread.calls if c is not earlier)), ended)[-CALLS:],
+        calls=(*(thread.calls if earlier is None else (c for c in thread.calls if c is not earlier)), ended)[
+            -CALLS:
+        ],
     )
     if thread.platform is None:
         thread = replace(thread, platform=platform(event.output))
@@ -231,7 +267,7 @@ def _see_printed(thread: Thread, known: Call, event: e.CallEnded) -> Thread:
     found, kernel = flags(known.text, event.output, thread.id), restraints(known.text, event.output)
     if not found and not kernel:
         return thread
-    sighting = Sighting(
+    observation = SandboxObservation(
         source="output",
         policy=policy_at(thread, known.at),
         network_flag=found.network,
@@ -240,13 +276,13 @@ def _see_printed(thread: Thread, known: Call, event: e.CallEnded) -> Thread:
         by_user=known.by_user,
         seccomp=kernel.seccomp,
         no_new_privs=kernel.no_new_privs,
-        boxed=kernel.boxed,
+        sandboxed=kernel.sandboxed,
         first=event.at,
         last=event.at,
         calls=(event.call,),
         quote="; ".join(filter(None, (found.quote, kernel.quote))),
     )
-    return see(thread, sighting)
+    return see(thread, observation)
 
 
 def _denial(call: Call, event: e.CallEnded, policy: Policy | None) -> Denial | None:
@@ -262,7 +298,10 @@ def _violated(thread: Thread, event: e.ViolationLogged) -> Thread:
     if event in thread.violations:
         return thread
     violations = (*thread.violations, event)[-VIOLATIONS:]
-    calls = tuple(replace(c, denial=_logged((event,), c.id)) if c.id == event.call and c.denial is None else c for c in thread.calls)
+    calls = tuple(
+        replace(c, denial=_logged((event,), c.id)) if c.id == event.call and c.denial is None else c
+        for c in thread.calls
+    )
     return replace(thread, violations=violations, calls=calls)
 
 
@@ -271,7 +310,9 @@ def _logged(violations: tuple[e.ViolationLogged, ...], call: str) -> Denial | No
     if (found := next((v for v in reversed(violations) if v.call == call), None)) is None:
         return None
     quote = f"recorded sandbox violation: resource={found.resource} reason={found.reason} path={found.path} host={found.host}"
-    certain = found.resource == "network" or found.reason == _READ_ONLY  # of the network its own proxy speaks; of files a command's words
+    certain = (
+        found.resource == "network" or found.reason == _READ_ONLY
+    )  # of the network its own proxy speaks; of files a command's words
     return Denial(found.resource, quote, found.path, certain=certain, source="log")
 
 
@@ -291,7 +332,11 @@ def _turn_ended(thread: Thread, event: e.TurnEnded) -> Thread:
     # what the turn left open will not be answered any more; a command in the background keeps its own entry
     left = tuple(replace(c, ended_at=event.at, outcome="aborted") for c in thread.open_calls)
     return replace(
-        thread, turn=turn, open_calls=(), calls=(*thread.calls, *left)[-CALLS:], last_message=event.message or thread.last_message
+        thread,
+        turn=turn,
+        open_calls=(),
+        calls=(*thread.calls, *left)[-CALLS:],
+        last_message=event.message or thread.last_message,
     )
 
 

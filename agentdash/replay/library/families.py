@@ -19,7 +19,7 @@ class Member(NamedTuple):
     """Whether no sibling stands below it."""
 
 
-class Kin(NamedTuple):
+class SessionFamily(NamedTuple):
     """A thread that nobody spawned, and everything that came of it."""
 
     members: tuple[Member, ...]
@@ -38,7 +38,7 @@ class Kin(NamedTuple):
         return next((verdict for verdict in ranks if verdict in known), None)
 
 
-def gather(entries: Sequence[Entry]) -> list[Kin]:
+def gather(entries: Sequence[Entry]) -> list[SessionFamily]:
     """The entries as families, the one with the newest member first."""
     by_id = {entry.id: entry for entry in reversed(entries)}
     spawned = {child: entry.id for entry in entries for child in entry.children if child != entry.id}
@@ -51,9 +51,9 @@ def gather(entries: Sequence[Entry]) -> list[Kin]:
         else:
             below.setdefault(parent, []).append(entry)
     seen: set[str] = set()
-    found = [Kin(tuple(_members(head, below, seen))) for head in heads]
+    found = [SessionFamily(tuple(_members(head, below, seen))) for head in heads]
     # files that name each other as parents have no head: each stands for itself
-    found += [Kin((Member(entry, 0, True),)) for entry in entries if entry.key not in seen]
+    found += [SessionFamily((Member(entry, 0, True),)) for entry in entries if entry.key not in seen]
     return sorted(found, key=_newest, reverse=True)
 
 
@@ -69,5 +69,5 @@ def _members(head: Entry, below: dict[str, list[Entry]], seen: set[str]) -> Iter
         waiting += [Member(child, member.depth + 1, child is own[-1]) for child in reversed(own)]
 
 
-def _newest(kin: Kin) -> float:
-    return max(member.entry.begun or 0.0 for member in kin.members)
+def _newest(links: SessionFamily) -> float:
+    return max(member.entry.begun or 0.0 for member in links.members)

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.home import CodexHome, begun_at, locks, names, open_lines, problem, thread_id
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.collect.tail.log_file import Grown, Limits, Log, Unreadable
-from agentdash.engine.reduce.fleet import fold
-from agentdash.engine.snapshot import picture
+from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, Limits, LogFile
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.clock import Clock
-from agentdash.model.events import Event, FileSeen, LineSkipped, LinesLeftOut, LocksSeen, ProcessesCounted
+from agentdash.model.events import Event, FileGapSkipped, FileSeen, LineSkipped, LocksSeen, ProcessesCounted
 from agentdash.model.findings import Verdict
 from agentdash.model.fleet import Fleet, Thread
 from agentdash.model.sanitize import clean_line
@@ -143,35 +143,41 @@ class Library:
             events = RolloutReader(entry.id).read(islice(open_lines(entry.path), 1))
         except OSError as error:
             return replace(entry, depth="begun", problem=clean_line(error.strerror or str(error)))
-        thread = fold(Fleet(), events).threads.get(entry.id, Thread(entry.id))
+        thread = reduce(Fleet(), events).threads.get(entry.id, Thread(entry.id))
         return replace(self._told(entry, thread), depth="begun", size=size)
 
     def skim(self, entry: Entry) -> Entry:
         """Judged by head and tail; small files by all of it."""
-        return self._judged(entry, _SKIM_ABOVE) if entry.depth in ("listed", "begun") else entry
+        return self._assessment(entry, _SKIM_ABOVE) if entry.depth in ("listed", "begun") else entry
 
     def read(self, entry: Entry) -> Entry:
         """Judged by all of it, unless that would take long."""
-        return self._judged(entry, None) if entry.depth == "skimmed" and entry.size <= _WHOLE_BELOW else entry
+        return (
+            self._assessment(entry, None)
+            if entry.depth == "skimmed" and entry.size <= _WHOLE_BELOW
+            else entry
+        )
 
-    def _judged(self, entry: Entry, skim_above: int | None) -> Entry:
+    def _assessment(self, entry: Entry, skim_above: int | None) -> Entry:
         fleet, trouble, skimmed, size, modified = Fleet(), None, False, entry.size, 0.0
         reader = RolloutReader(entry.id)
         try:
-            for change in Log(str(entry.path), Limits(skim_above, _LINE_LIMIT, _BATCH)).read():
-                if isinstance(change, Grown):
-                    fleet = fold(fleet, _events(entry, change, reader))
+            for change in LogFile(str(entry.path), Limits(skim_above, _LINE_LIMIT, _BATCH)).read():
+                if isinstance(change, FileGrown):
+                    fleet = reduce(fleet, _events(entry, change, reader))
                     skimmed, size, modified = change.skimmed, change.size, change.modified
-                elif isinstance(change, Unreadable):
+                elif isinstance(change, FileUnreadable):
                     trouble = change.why
         except OSError as error:
             trouble = clean_line(error.strerror or str(error))
-        fleet = fold(fleet, self._present(modified))
+        fleet = reduce(fleet, self._present(modified))
         thread = fleet.threads.get(entry.id, Thread(entry.id))
-        worker = next((w for w in picture(fleet, self._clock.now()).workers if w.id == entry.id), None)
+        worker = next((w for w in build_snapshot(fleet, self._clock.now()).workers if w.id == entry.id), None)
         if trouble is None and thread.created_at is None:
             trouble = "no rollout: it has no header" if thread.lines or thread.skipped else "empty"
-        entry = replace(self._told(entry, thread), depth="skimmed" if skimmed else "read", size=size, problem=trouble)
+        entry = replace(
+            self._told(entry, thread), depth="skimmed" if skimmed else "read", size=size, problem=trouble
+        )
         return _with_verdict(entry, worker) if worker and thread.created_at is not None else entry
 
     def _present(self, modified: float) -> list[Event]:
@@ -200,14 +206,20 @@ class Library:
         )
 
 
-def _events(entry: Entry, grown: Grown, reader: RolloutReader) -> list[Event]:
+def _events(entry: Entry, grown: FileGrown, reader: RolloutReader) -> list[Event]:
     at = grown.modified
-    seen: Event = FileSeen(at=at, thread=entry.id, path=entry.key, size=grown.size, modified=at, skimmed=grown.skimmed)
-    gap: list[Event] = [LinesLeftOut(at=at, thread=entry.id)] if grown.skimmed and grown.first == 0 else []
-    oversized: list[Event] = [LineSkipped(at=at, thread=entry.id, what="oversized", detail="longer than is read")] * grown.oversized
+    seen: Event = FileSeen(
+        at=at, thread=entry.id, path=entry.key, size=grown.size, modified=at, skimmed=grown.skimmed
+    )
+    gap: list[Event] = [FileGapSkipped(at=at, thread=entry.id)] if grown.skimmed and grown.first == 0 else []
+    oversized: list[Event] = [
+        LineSkipped(at=at, thread=entry.id, what="oversized", detail="longer than is read")
+    ] * grown.oversized
     return [seen, *gap, *oversized, *reader.read(grown.lines, grown.first)]
 
 
 def _with_verdict(entry: Entry, worker: Worker) -> Entry:
     kinds = tuple(dict.fromkeys(finding.kind for finding in worker.sandbox.findings))
-    return replace(entry, state=worker.state, why=worker.judged.why, verdict=worker.sandbox.verdict, findings=kinds)
+    return replace(
+        entry, state=worker.state, why=worker.assessment.why, verdict=worker.sandbox.verdict, findings=kinds
+    )

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from agentdash.replay.library.families import Kin
+from agentdash.replay.library.families import SessionFamily
 from agentdash.replay.library.library import Entry
 
 _AGO: Final = re.compile(r"(\d{1,6})([mhdw])")
@@ -51,7 +51,7 @@ class Query(NamedTuple):
         """Whether this entry is wanted."""
         return all(test(entry) for test in self.tests)
 
-    def lets_family(self, family: Kin) -> bool:
+    def lets_family(self, family: SessionFamily) -> bool:
         """Whether any of them is."""
         return not self.tests or any(self.lets(member.entry) for member in family.members)
 
@@ -136,6 +136,10 @@ _COLUMNS: Final[dict[str, Callable[[Entry, str], bool]]] = {
     "dir": lambda entry, value: value in (entry.cwd or "").casefold(),
     "version": lambda entry, value: (entry.version or "").startswith(value),
     "model": lambda entry, value: value in (entry.model or "").casefold(),
-    "is": lambda entry, value: getattr(entry, value, False) is True if value in ("archived", "compressed", "fork", "helper") else False,
+    "is": lambda entry, value: (
+        getattr(entry, value, False) is True
+        if value in ("archived", "compressed", "fork", "helper")
+        else False
+    ),
 }
 """What may stand before a colon, and what holds then. Any other colon is part of a word."""

@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 from agentdash.agents.codex.home import blocks, thread_id
 from agentdash.agents.codex.rollout.kinds import LINE_LIMIT
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.model.events import CallEnded, CallStarted, Event, Said, TurnEnded
+from agentdash.model.events import CallEnded, CallStarted, Event, MessageLogged, TurnEnded
 from agentdash.model.sanitize import clean_line
 
 What = Literal["prompt", "message", "command", "output", "error"]
@@ -66,12 +66,14 @@ class Words:
         parts = [part for word in self.words for part in _PLAIN.findall(word)]
         self._plain = [part.encode() for part in parts if part.isascii()]
         self._others = [part for part in parts if not part.isascii()]
-        self._pattern = re.compile("|".join(re.escape(word) for word in sorted(self.words, key=len, reverse=True)), re.IGNORECASE)
+        self._pattern = re.compile(
+            "|".join(re.escape(word) for word in sorted(self.words, key=len, reverse=True)), re.IGNORECASE
+        )
 
     def may_be_in(self, raw: bytes) -> bool:
         """Whether this JSON may hold them. False is certain, true is not."""
-        folded = raw.lower()
-        if not all(part in folded for part in self._plain):
+        reduced = raw.lower()
+        if not all(part in reduced for part in self._plain):
             return False
         if not self._others or b"\\u" in raw:  # some write these letters escaped
             return True
@@ -80,8 +82,8 @@ class Words:
 
     def are_in(self, text: str) -> bool:
         """Whether this text holds them."""
-        folded = text.casefold()
-        return all(word in folded for word in self.words)
+        reduced = text.casefold()
+        return all(word in reduced for word in self.words)
 
     def excerpt(self, text: str) -> tuple[str, tuple[tuple[int, int], ...]]:
         """The text around the first of them on one line, and where they are in it."""
@@ -147,14 +149,22 @@ def _hits(path: Path, events: Iterable[Event], words: Words) -> Iterator[Hit]:
         for what, text in _texts(event):
             if words.are_in(text):
                 shown, marks = words.excerpt(text)
-                yield Hit(path, getattr(event, "thread", ""), getattr(event, "line", 0), event.at, what, shown, marks)
+                yield Hit(
+                    path,
+                    getattr(event, "thread", ""),
+                    getattr(event, "line", 0),
+                    event.at,
+                    what,
+                    shown,
+                    marks,
+                )
 
 
 def _texts(event: Event) -> Iterator[tuple[What, str]]:
     match event:
-        case Said(who="user", text=text):
+        case MessageLogged(who="user", text=text):
             yield "prompt", text
-        case Said(text=text):
+        case MessageLogged(text=text):
             yield "message", text
         case CallStarted(text=text):
             yield "command", text

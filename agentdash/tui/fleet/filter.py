@@ -64,7 +64,7 @@ def haystack(worker: Worker) -> str:
         "" if worker.stalled is None else "stalled",
         *(finding.kind for finding in sandbox.findings),
         worker.line,
-        worker.judged.why,
+        worker.assessment.why,
         worker.cwd or "",
         worker.model or "",
         f"{pane.key} {pane.session} {pane.window}" if pane else "",

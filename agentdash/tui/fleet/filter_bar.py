@@ -19,7 +19,12 @@ def state(chosen: Filter, shown: int, total: int) -> Line:
     spans = [Span(" "), Span(BUCKET_WORDS[chosen.bucket], "strong")]
     if chosen.text:
         spans.append(Span(f'  "{chosen.text}"', "strong"))
-    return (*spans, Span(f"  {shown} of {total}   ", "muted"), Span("esc", "key", "app.back"), Span(" clears", "muted"))
+    return (
+        *spans,
+        Span(f"  {shown} of {total}   ", "muted"),
+        Span("esc", "key", "app.back"),
+        Span(" clears", "muted"),
+    )
 
 
 class FilterBar(Horizontal):

@@ -12,7 +12,14 @@ from agentdash.tui.primitives.spans import Line, Span, beside, fit, paragraph, w
 from agentdash.tui.theme import BUCKET_TONES, Look
 from agentdash.tui.view import View
 
-_WORDS = {"needs-you": "need you", "running": "running", "ready": "ready", "gone": "gone", "unknown": "unknown", "mismatch": "mismatches"}
+_WORDS = {
+    "needs-you": "need you",
+    "running": "running",
+    "ready": "ready",
+    "gone": "gone",
+    "unknown": "unknown",
+    "mismatch": "mismatches",
+}
 _ONE = {"needs-you": "needs you", "mismatch": "mismatch"}
 
 
@@ -27,7 +34,13 @@ def counts(numbers: dict[str, int], look: Look, words: Collection[str], gap: int
             text += " " + (_ONE.get(name, _WORDS[name]) if number == 1 else _WORDS[name])
         if spans:
             spans.append(Span(" " * gap))
-        spans.append(Span(text, BUCKET_TONES[name] if number else "muted", f"app.only('{name}')" if name in BUCKETS else None))
+        spans.append(
+            Span(
+                text,
+                BUCKET_TONES[name] if number else "muted",
+                f"app.only('{name}')" if name in BUCKETS else None,
+            )
+        )
     return tuple(spans)
 
 
@@ -52,11 +65,15 @@ def sources(snapshot: Snapshot, look: Look, *, failing_only: bool = False, detai
     return tuple(spans)
 
 
-def header(snapshot: Snapshot | None, numbers: dict[str, int], look: Look, cells: int, banner: str | None = None) -> Line:
+def header(
+    snapshot: Snapshot | None, numbers: dict[str, int], look: Look, cells: int, banner: str | None = None
+) -> Line:
     """The header in the longest form that fits."""
     flag = (Span(f" {banner} ", "marked"), Span("  ")) if banner else ()
     if snapshot is None:
-        return beside((Span(" "), *flag), (Span(clock(look.now) + " ", "muted"),), cells, look.glyphs.ellipsis)
+        return beside(
+            (Span(" "), *flag), (Span(clock(look.now) + " ", "muted"),), cells, look.glyphs.ellipsis
+        )
     time = Span(clock(look.now) + " ")
     for left, right in _forms(snapshot, numbers, look):
         line = (Span(" "), *flag, *left), (*right, Span("   "), time)

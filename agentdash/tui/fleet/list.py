@@ -63,7 +63,10 @@ def titles(columns: Columns) -> Line:
         (" STATE", columns.state + 1),
         (" WORKER", columns.name + 1),
         (" AGENT", columns.agent + 1 if columns.agent else 0),
-        (" SANDBOX" if columns.sandbox else "", columns.mark + 1 + (columns.sandbox + 1 if columns.sandbox else 0)),
+        (
+            " SANDBOX" if columns.sandbox else "",
+            columns.mark + 1 + (columns.sandbox + 1 if columns.sandbox else 0),
+        ),
         (f"{'USED':>6}", columns.used + 1 if columns.used else 0),
         (f"{'SEEN':>5}", _SEEN + 1),
         ("  LINE", columns.line + 2 if columns.line else 0),
@@ -86,7 +89,12 @@ def one_line(row: Row, worker: Worker, columns: Columns, look: Look) -> Line:
         spans.append(Span(" " + pad(agent, columns.agent, glyphs.ellipsis), "muted"))
     spans.append(mark._replace(text=" " + pad(mark.text, columns.mark)))
     if columns.sandbox:
-        spans.append(Span(" " + pad(_brief(worker), columns.sandbox, glyphs.ellipsis), "mismatch" if worker.mismatch else ""))
+        spans.append(
+            Span(
+                " " + pad(_brief(worker), columns.sandbox, glyphs.ellipsis),
+                "mismatch" if worker.mismatch else "",
+            )
+        )
     if columns.used:
         spans.append(Span(" " + pad(used(worker.tokens), columns.used, right=True), "muted"))
     spans.append(Span(" " + _seen(worker, look), "muted"))
@@ -115,7 +123,11 @@ def card(row: Row, worker: Worker, cells: int, look: Look) -> tuple[Line, Line]:
 
 def note(worker: Worker) -> Line:
     """What is wrong with it, or below it, or what it does."""
-    text = worker.line or worker.judged.why if worker.state in _LINE_SAYS_MORE else worker.judged.why or worker.line
+    text = (
+        worker.line or worker.assessment.why
+        if worker.state in _LINE_SAYS_MORE
+        else worker.assessment.why or worker.line
+    )
     if worker.mismatch and worker.sandbox.findings:
         return (Span(worker.sandbox.findings[0].kind, "mismatch"), Span("  " + text, "muted"))
     if worker.below and not worker.state.needs_you:
@@ -167,13 +179,15 @@ def _brief(worker: Worker) -> str:
 
 
 def _seen(worker: Worker, look: Look) -> str:
-    return pad(age(None if worker.last_activity is None else look.now - worker.last_activity), _SEEN, right=True)
+    return pad(
+        age(None if worker.last_activity is None else look.now - worker.last_activity), _SEEN, right=True
+    )
 
 
 class FleetList(Choices):
     """The rows. The cursor stays on its worker, wherever that one moves."""
 
-    class Moved(Message):
+    class FileMoved(Message):
         """Another worker was chosen by hand."""
 
         def __init__(self, worker: str) -> None:
@@ -232,7 +246,7 @@ class FleetList(Choices):
 
     def moved(self) -> None:
         """Tells whom the cursor is on."""
-        self.post_message(self.Moved(self.rows[self.cursor].id))
+        self.post_message(self.FileMoved(self.rows[self.cursor].id))
 
     def opened(self) -> None:
         """Tells that it is to be opened."""

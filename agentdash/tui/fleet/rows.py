@@ -38,11 +38,19 @@ def urgency(worker: Worker) -> int:
 
 def same_places(old: Sequence[Worker], new: Sequence[Worker]) -> bool:
     """Whether both fleets would be put in the same order, under the same names."""
-    return len(old) == len(new) and all(a is b or _place(a) == _place(b) for a, b in zip(old, new, strict=True))
+    return len(old) == len(new) and all(
+        a is b or _place(a) == _place(b) for a, b in zip(old, new, strict=True)
+    )
 
 
 def _place(worker: Worker) -> tuple[str, str | None, str, State, bool]:
-    return worker.id, worker.parent, worker.name, worker.judged.state, worker.sandbox.verdict == "mismatch"
+    return (
+        worker.id,
+        worker.parent,
+        worker.name,
+        worker.assessment.state,
+        worker.sandbox.verdict == "mismatch",
+    )
 
 
 def flat(workers: Sequence[Worker], every: Sequence[Worker]) -> tuple[Row, ...]:
@@ -80,7 +88,9 @@ def tree(workers: Sequence[Worker], every: Sequence[Worker], glyphs: tuple[str, 
     return tuple(row for family in families for row in _family(family, by_id, glyphs))
 
 
-def _family(members: Sequence[tuple[Worker, int]], by_id: dict[str, Worker], glyphs: tuple[str, str, str]) -> list[Row]:
+def _family(
+    members: Sequence[tuple[Worker, int]], by_id: dict[str, Worker], glyphs: tuple[str, str, str]
+) -> list[Row]:
     """The rows of one family, built from the last one up: only then is it known which lines go on."""
     first = members[0][0]
     if len(members) == 1:
@@ -91,7 +101,13 @@ def _family(members: Sequence[tuple[Worker, int]], by_id: dict[str, Worker], gly
     for worker, depth in reversed(members):
         below.extend([False] * (depth + 1 - len(below)))
         stem = "".join(bar if on else " " * len(bar) for on in below[1:depth])
-        rows.append(Row(worker.id, stem + (tee if below[depth] else corner) if depth else "", _path(worker, by_id) if not depth else ""))
+        rows.append(
+            Row(
+                worker.id,
+                stem + (tee if below[depth] else corner) if depth else "",
+                _path(worker, by_id) if not depth else "",
+            )
+        )
         del below[depth + 1 :]
         below[depth] = True
     return rows[::-1]

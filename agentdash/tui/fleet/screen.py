@@ -72,8 +72,14 @@ class FleetScreen(Screen[None]):
         """Puts the rows in order; returns whom the cursor is on: the picked worker, or, where that one is not shown, a neighbour."""
         upright = not (self.has_class("-strip") or self.fleet.tall > 1)
         if self._outdated(snapshot, upright):
-            kept = [worker for worker in snapshot.workers if self.filter.lets(worker)] if self.filter.active else snapshot.workers
-            self.rows = tree(kept, snapshot.workers, self.glyphs.tree) if upright else flat(kept, snapshot.workers)
+            kept = (
+                [worker for worker in snapshot.workers if self.filter.lets(worker)]
+                if self.filter.active
+                else snapshot.workers
+            )
+            self.rows = (
+                tree(kept, snapshot.workers, self.glyphs.tree) if upright else flat(kept, snapshot.workers)
+            )
         self._arranged = (snapshot, self.filter, upright)
         if not self.rows or not self._shaped or any(row.id == picked for row in self.rows):
             return picked
@@ -83,7 +89,9 @@ class FleetScreen(Screen[None]):
         if self._arranged is None or self._arranged[1:] != (self.filter, upright):
             return True
         before = self._arranged[0]
-        return before is not snapshot and (self.filter.active or not same_places(before.workers, snapshot.workers))
+        return before is not snapshot and (
+            self.filter.active or not same_places(before.workers, snapshot.workers)
+        )
 
     def ring(self, start: str | None, step: int) -> list[str]:
         """All workers shown, from the one after `start` (or, with a step of -1, before it) round to `start` itself."""

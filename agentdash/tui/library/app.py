@@ -15,15 +15,15 @@ from textual.worker import Worker, get_current_worker
 from agentdash.model.clock import Clock
 from agentdash.replay.library.library import Entry, Library
 from agentdash.replay.library.query import Query
-from agentdash.tui.base_app import Dressed
+from agentdash.tui.base_app import BaseApp
 from agentdash.tui.fleet.filter_bar import FilterBar
 from agentdash.tui.keys import bindings
 from agentdash.tui.library.help import KEYS_HERE, LibraryHelp
 from agentdash.tui.library.hit_list import HitList
 from agentdash.tui.library.list import LibraryList
-from agentdash.tui.library.model import Shelf
+from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.library.screen import LibraryScreen
-from agentdash.tui.library.search_job import Hunt
+from agentdash.tui.library.search_job import SearchJob
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
@@ -46,7 +46,7 @@ class Picked(NamedTuple):
     """The moment to begin at; None: the beginning."""
 
 
-class LibraryApp(Dressed[Picked | None]):
+class LibraryApp(BaseApp[Picked | None]):
     """All past sessions. Returns the one that was picked, or None.
 
     Args:
@@ -57,7 +57,9 @@ class LibraryApp(Dressed[Picked | None]):
 
     TITLE = "agentdash"
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS = bindings(*(name for name in KEYS_HERE if name not in ("down", "up", "top", "bottom", "page-down", "page-up")))
+    BINDINGS = bindings(
+        *(name for name in KEYS_HERE if name not in ("down", "up", "top", "bottom", "page-down", "page-up"))
+    )
 
     class Listed(Message):
         """All sessions there are."""
@@ -76,11 +78,11 @@ class LibraryApp(Dressed[Picked | None]):
     class Found(Message):
         """A search has come further."""
 
-    def __init__(self, library: Library, shelf: Shelf, clock: Clock, options: Options) -> None:
+    def __init__(self, library: Library, shelf: LibraryModel, clock: Clock, options: Options) -> None:
         super().__init__(options)
         self._library, self.shelf, self._clock = library, shelf, clock
         self.root = LibraryScreen(self.glyphs, str(library.home.root))
-        self.hunt: Hunt | None = None
+        self.hunt: SearchJob | None = None
         self._hunter: Worker[None] | None = None
         self._rate = 0.0
         self._empty: str | None = None
@@ -93,7 +95,11 @@ class LibraryApp(Dressed[Picked | None]):
 
     def on_ready(self) -> None:
         """Lists the newest at once, and begins to list and read all the others."""
-        self.shelf.put(entry for entry in islice(self._library.entries(), _AT_ONCE) if entry.key not in self.shelf.entries)
+        self.shelf.put(
+            entry
+            for entry in islice(self._library.entries(), _AT_ONCE)
+            if entry.key not in self.shelf.entries
+        )
         self._arrange()
         self.run_worker(self._fill, thread=True, name="fill")
         self.set_interval(_ARRANGED, self.settle)
@@ -112,11 +118,17 @@ class LibraryApp(Dressed[Picked | None]):
         worker = get_current_worker()
         listed = list(self._library.entries())
         self.post_message(self.Listed(listed))
-        known = {key: self._library.again(entry) for key, entry in self.shelf.entries.items() if entry.depth != "listed"}
+        known = {
+            key: self._library.again(entry)
+            for key, entry in self.shelf.entries.items()
+            if entry.depth != "listed"
+        }
         began = told = time.monotonic()
         portion: list[Entry] = []
         read = 0
-        for entry in self._library.fill([known.get(entry.key, entry) for entry in listed], lambda: self._in_sight):
+        for entry in self._library.fill(
+            [known.get(entry.key, entry) for entry in listed], lambda: self._in_sight
+        ):
             portion.append(entry)
             read += entry.depth != "begun"
             now = time.monotonic()
@@ -156,7 +168,7 @@ class LibraryApp(Dressed[Picked | None]):
         if isinstance(self.screen, LibraryHelp):
             self.screen.draw(View(look))
 
-    @on(LibraryList.Moved)
+    @on(LibraryList.FileMoved)
     def _moved(self) -> None:
         place = self.root.sessions.chosen
         self.shelf.picked = place.key if place else None
@@ -191,7 +203,7 @@ class LibraryApp(Dressed[Picked | None]):
     def _search_done(self, event: FilterBar.Done) -> None:
         if event.kept and event.text.strip():
             self._close_hunt()
-            self.hunt = Hunt(event.text.strip(), self.shelf.searched())
+            self.hunt = SearchJob(event.text.strip(), self.shelf.searched())
             self._hunter = self.run_worker(self._hunt, thread=True, name="search")
         self.draw()
         (self.root.hits if self.hunt else self.root.sessions).focus()

@@ -13,7 +13,19 @@ from agentdash.tui.view import View
 
 KEYS_HERE: Final = (
     *("down", "up", "top", "bottom", "page-down", "page-up"),
-    *("open", "filter", "search", "unfold", "tab-right", "tab-left", "copy-id", "theme", "help", "back", "quit"),
+    *(
+        "open",
+        "filter",
+        "search",
+        "unfold",
+        "tab-right",
+        "tab-left",
+        "copy-id",
+        "theme",
+        "help",
+        "back",
+        "quit",
+    ),
 )
 """The keys that the library answers."""
 _SAYS: Final = {
@@ -52,5 +64,7 @@ class LibraryHelp(Reading):
         lines += [BLANK, (Span("Keys", "title"),)]
         table = getattr(self.app, "keys", BY_ID)
         for key in (table[name] for name in KEYS_HERE):
-            lines += paragraph(_SAYS.get(key.id, key.help), cells, head=(Span("  " + pad("  ".join(key.shown), 18), "key"),))
+            lines += paragraph(
+                _SAYS.get(key.id, key.help), cells, head=(Span("  " + pad("  ".join(key.shown), 18), "key"),)
+            )
         return [*lines, BLANK, *signs(cells, self.glyphs)]

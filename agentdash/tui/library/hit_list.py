@@ -36,8 +36,16 @@ def lines(hit: Hit, entry: Entry | None, cells: int, look: Look) -> tuple[Line, 
     at = when(hit.at, look.now) if cells >= _TWO_LINES_BELOW else clock(hit.at)
     where = Span(f" {pad(hit.what, 7)} {hit.line:>6}  ")
     if cells >= _TWO_LINES_BELOW:
-        return (fit((Span(at, "muted"), Span(" " + pad(name, _NAME, dots), "strong"), where, *text(hit)), cells, dots),)
-    return beside((Span(name, "strong"),), (Span(at, "muted"),), cells, dots), fit((where, *text(hit)), cells, dots)
+        return (
+            fit(
+                (Span(at, "muted"), Span(" " + pad(name, _NAME, dots), "strong"), where, *text(hit)),
+                cells,
+                dots,
+            ),
+        )
+    return beside((Span(name, "strong"),), (Span(at, "muted"),), cells, dots), fit(
+        (where, *text(hit)), cells, dots
+    )
 
 
 class HitList(Choices):

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from textual.message import Message
 
 from agentdash.model.findings import Verdict
-from agentdash.replay.library.families import Kin, Member
+from agentdash.replay.library.families import Member, SessionFamily
 from agentdash.replay.library.library import Entry
 from agentdash.tui.format import count, duration, elide_middle, pad
 from agentdash.tui.primitives.choices import Choices
@@ -20,11 +20,11 @@ _WHEN: Final = 12
 _TOOK, _KIN, _TOKENS, _VERSION, _MODEL = 5, 3, 6, 8, 14
 
 
-class Place(NamedTuple):
+class LibraryRow(NamedTuple):
     """Where an entry stands. What is known of it is looked up when it is drawn: that changes more often."""
 
     key: str
-    family: Kin
+    family: SessionFamily
     member: Member
     unfolded: bool = False
     """Whether the family's other members stand below it."""
@@ -39,7 +39,7 @@ class Columns(NamedTuple):
     version: int
     model: int
     took: int
-    kin: int
+    links: int
     tokens: int
 
     @classmethod
@@ -48,9 +48,22 @@ class Columns(NamedTuple):
         cwd = 32 if cells >= 160 else 22 if cells >= 100 else 0
         version = _VERSION if cells >= 90 else 0
         model = _MODEL if cells >= 130 else 0
-        took, kin, tokens = (_TOOK if cells >= 64 else 0), (_KIN if cells >= 58 else 0), (_TOKENS if cells >= 76 else 0)
-        others = sum(each + 1 for each in (cwd, version, model, took, kin, tokens) if each)
-        return cls(mark, max(8, cells - _WHEN - STATE_WIDTH - mark - 3 - others), cwd, version, model, took, kin, tokens)
+        took, links, tokens = (
+            (_TOOK if cells >= 64 else 0),
+            (_KIN if cells >= 58 else 0),
+            (_TOKENS if cells >= 76 else 0),
+        )
+        others = sum(each + 1 for each in (cwd, version, model, took, links, tokens) if each)
+        return cls(
+            mark,
+            max(8, cells - _WHEN - STATE_WIDTH - mark - 3 - others),
+            cwd,
+            version,
+            model,
+            took,
+            links,
+            tokens,
+        )
 
 
 def titles(columns: Columns) -> Line:
@@ -64,7 +77,7 @@ def titles(columns: Columns) -> Line:
         (" CODEX", columns.version and columns.version + 1),
         (" MODEL", columns.model and columns.model + 1),
         (f"{'TOOK':>6}", columns.took and columns.took + 1),
-        (f"{'KIN':>4}", columns.kin and columns.kin + 1),
+        (f"{'KIN':>4}", columns.links and columns.links + 1),
         (f"{'TOKENS':>7}", columns.tokens and columns.tokens + 1),
     )
     return tuple(Span(pad(text, cells), "title") for text, cells in words if cells)
@@ -104,14 +117,14 @@ def title(entry: Entry) -> Span:
     return Span(entry.title or entry.id, tone if entry.title else "muted")
 
 
-def stem(place: Place, look: Look) -> str:
+def stem(place: LibraryRow, look: Look) -> str:
     """What stands before the title: folded or not, or the tree's line."""
     if place.member.depth:
         return "  " * place.member.depth + look.glyphs.tree[place.member.last]
     return look.glyphs.folds[place.unfolded] if len(place.family.members) > 1 else "  "
 
 
-def one_line(place: Place, entry: Entry, columns: Columns, look: Look) -> Line:
+def one_line(place: LibraryRow, entry: Entry, columns: Columns, look: Look) -> Line:
     """An entry on one line, in columns."""
     dots = look.glyphs.ellipsis
     mark = verdict(place.family.verdict if _stands_for_all(place) else entry.verdict, look)
@@ -124,13 +137,13 @@ def one_line(place: Place, entry: Entry, columns: Columns, look: Look) -> Line:
     name = fit((Span(stem(place, look), "muted"), title(entry)), columns.title, dots)
     spans += [*name, Span(" " * (columns.title - width(name)))]
     directory = (entry.cwd or "").rpartition("/")[2] if columns.cwd <= 22 else entry.cwd or ""
-    kin = len(place.family.members) - 1 if not place.member.depth else 0
+    links = len(place.family.members) - 1 if not place.member.depth else 0
     for text, cells, right in (
         (elide_middle(directory, columns.cwd, dots), columns.cwd, False),
         (entry.version or "", columns.version, False),
         (entry.model or "", columns.model, False),
         (duration(entry.took) if entry.took is not None else "", columns.took, True),
-        (str(kin or ""), columns.kin, True),
+        (str(links or ""), columns.links, True),
         (count(entry.tokens), columns.tokens, True),
     ):
         if cells:
@@ -138,11 +151,16 @@ def one_line(place: Place, entry: Entry, columns: Columns, look: Look) -> Line:
     return tuple(spans)
 
 
-def card(place: Place, entry: Entry, cells: int, look: Look) -> tuple[Line, Line]:
+def card(place: LibraryRow, entry: Entry, cells: int, look: Look) -> tuple[Line, Line]:
     """An entry on two lines: for lists too narrow for columns."""
     dots = look.glyphs.ellipsis
     mark = verdict(place.family.verdict if _stands_for_all(place) else entry.verdict, look)
-    top = beside((state(entry, look), Span(" "), mark), (Span(when(entry.begun, look.now).strip(), "muted"),), cells, dots)
+    top = beside(
+        (state(entry, look), Span(" "), mark),
+        (Span(when(entry.begun, look.now).strip(), "muted"),),
+        cells,
+        dots,
+    )
     return top, fit((Span(stem(place, look), "muted"), title(entry)), cells, dots)
 
 
@@ -154,22 +172,32 @@ def detail(entry: Entry, cells: int, look: Look) -> list[Line]:
     found = f"{look.glyphs.verdicts[entry.verdict]} {entry.verdict}" if entry.verdict else ""
     if found or entry.findings:
         tone: Tone = "mismatch" if entry.verdict == "mismatch" else "muted"
-        note = "" if entry.depth == "read" else f" {look.glyphs.dot} by head and tail of {entry.size / 1e6:.0f} MB"
-        lines.append(fit((Span(" ".join((found, *entry.findings)), tone), Span(note, "muted")), cells, look.glyphs.ellipsis))
+        note = (
+            ""
+            if entry.depth == "read"
+            else f" {look.glyphs.dot} by head and tail of {entry.size / 1e6:.0f} MB"
+        )
+        lines.append(
+            fit(
+                (Span(" ".join((found, *entry.findings)), tone), Span(note, "muted")),
+                cells,
+                look.glyphs.ellipsis,
+            )
+        )
     if entry.problem:
         lines += paragraph(entry.problem, cells, "stuck", cap=2)
     lines.append((Span(elide_middle(entry.key, cells, look.glyphs.ellipsis), "muted"),))
     return lines
 
 
-def _stands_for_all(place: Place) -> bool:
+def _stands_for_all(place: LibraryRow) -> bool:
     return not place.member.depth and not place.unfolded
 
 
 class LibraryList(Choices):
     """The rows. The cursor stays on its entry when families come together above it."""
 
-    class Moved(Message):
+    class FileMoved(Message):
         """Another entry was chosen by hand."""
 
     class Opened(Message):
@@ -177,7 +205,7 @@ class LibraryList(Choices):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name for it
         super().__init__(id=id)
-        self.places: tuple[Place, ...] = ()
+        self.places: tuple[LibraryRow, ...] = ()
         self.columns = Columns.of(80)
         self._entries: Mapping[str, Entry] = {}
         self._look: Look | None = None
@@ -189,7 +217,7 @@ class LibraryList(Choices):
         return len(self.places)
 
     @property
-    def chosen(self) -> Place | None:
+    def chosen(self) -> LibraryRow | None:
         """The row under the cursor."""
         return self.places[self.cursor] if self.cursor < len(self.places) else None
 
@@ -200,7 +228,12 @@ class LibraryList(Choices):
         return tuple(place.key for place in self.places[first : first + self.size.height // self.tall + 1])
 
     def show_places(
-        self, places: tuple[Place, ...], entries: Mapping[str, Entry], picked: str | None, look: Look, instead: Sequence[Line]
+        self,
+        places: tuple[LibraryRow, ...],
+        entries: Mapping[str, Entry],
+        picked: str | None,
+        look: Look,
+        instead: Sequence[Line],
     ) -> None:
         """Shows these rows with the cursor on the picked entry, or `instead` where there are none."""
         moved = places is not self.places
@@ -208,7 +241,10 @@ class LibraryList(Choices):
         self.redraw(len(places) * self.tall or len(instead))
         if not moved:
             return
-        index = next((i for i, place in enumerate(places) if place.key == picked), min(self.cursor, max(0, len(places) - 1)))
+        index = next(
+            (i for i, place in enumerate(places) if place.key == picked),
+            min(self.cursor, max(0, len(places) - 1)),
+        )
         if index != self.cursor:
             self.place(index)
 
@@ -233,7 +269,7 @@ class LibraryList(Choices):
 
     def moved(self) -> None:
         """Tells that the cursor is elsewhere."""
-        self.post_message(self.Moved())
+        self.post_message(self.FileMoved())
 
     def opened(self) -> None:
         """Tells that it is to be opened."""

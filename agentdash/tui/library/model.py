@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agentdash.replay.library.families import Kin, gather
+from agentdash.replay.library.families import SessionFamily, gather
 from agentdash.replay.library.library import Entry
 from agentdash.replay.library.query import Query
-from agentdash.tui.library.list import Place
+from agentdash.tui.library.list import LibraryRow
 
 
-class Shelf:
+class LibraryModel:
     """The library in front of somebody. It outlives the screen: whoever comes back finds it as it was left."""
 
     def __init__(self) -> None:
@@ -20,9 +20,9 @@ class Shelf:
         """Keys of the heads of families that are shown in full."""
         self.picked: str | None = None
         """Key of the entry that the cursor is on."""
-        self.places: tuple[Place, ...] = ()
-        self.matching: list[Kin] = []
-        self._families: list[Kin] = []
+        self.places: tuple[LibraryRow, ...] = ()
+        self.matching: list[SessionFamily] = []
+        self._families: list[SessionFamily] = []
         self.stale = False
         """Whether more is known than is arranged."""
 
@@ -45,7 +45,9 @@ class Shelf:
 
     def counts(self) -> tuple[int, int, int]:
         """Entries; those of which something was read; those that cannot be read."""
-        read = sum(entry.depth in ("skimmed", "read") or entry.problem is not None for entry in self.entries.values())
+        read = sum(
+            entry.depth in ("skimmed", "read") or entry.problem is not None for entry in self.entries.values()
+        )
         return len(self.entries), read, sum(entry.problem is not None for entry in self.entries.values())
 
     def arrange(self) -> None:
@@ -72,8 +74,8 @@ class Shelf:
         """What a search goes through: all members of the families that are listed."""
         return [member.entry for family in self.matching for member in family.members]
 
-    def _places(self, family: Kin) -> Iterator[Place]:
+    def _places(self, family: SessionFamily) -> Iterator[LibraryRow]:
         head = family.head.key
         unfolded = head in self.unfolded
         for member in family.members if unfolded else family.members[:1]:
-            yield Place(member.entry.key, family, member, unfolded)
+            yield LibraryRow(member.entry.key, family, member, unfolded)

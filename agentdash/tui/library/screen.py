@@ -10,8 +10,8 @@ from agentdash.tui.fleet.filter_bar import FilterBar
 from agentdash.tui.format import elide_middle
 from agentdash.tui.library.hit_list import HitList
 from agentdash.tui.library.list import LibraryList, detail, titles
-from agentdash.tui.library.model import Shelf
-from agentdash.tui.library.search_job import Hunt
+from agentdash.tui.library.model import LibraryModel
+from agentdash.tui.library.search_job import SearchJob
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import BLANK, Line, Span, beside, paragraph
@@ -22,11 +22,15 @@ CARDS_BELOW = 50
 """Cells under which an entry takes two lines."""
 
 
-def head(shelf: Shelf, home: str, rate: float, cells: int, look: Look) -> Line:
+def head(shelf: LibraryModel, home: str, rate: float, cells: int, look: Look) -> Line:
     """How many there are, how far reading them has come, and where they are."""
     total, read, bad = shelf.counts()
     dots = look.glyphs.ellipsis
-    spans = [Span(" "), Span(" LIBRARY ", "marked"), Span(f"  {total:,} sessions" if total != 1 else "  1 session", "strong")]
+    spans = [
+        Span(" "),
+        Span(" LIBRARY ", "marked"),
+        Span(f"  {total:,} sessions" if total != 1 else "  1 session", "strong"),
+    ]
     if read < total:
         spans.append(Span(f"  {read:,} read" + (f", {rate:,.0f}/s" if rate else ""), "muted"))
     if bad:
@@ -35,7 +39,7 @@ def head(shelf: Shelf, home: str, rate: float, cells: int, look: Look) -> Line:
     return beside(spans, right, cells, dots)
 
 
-def hunting(hunt: Hunt, look: Look) -> Line:
+def hunting(hunt: SearchJob, look: Look) -> Line:
     """What is searched for, what was found, how far it has come and how fast."""
     found = f"  {len(hunt.hits) + hunt.left_out:,} hits"
     how_far = f" {look.glyphs.dot} {hunt.files:,} of {hunt.total:,} sessions"
@@ -53,7 +57,7 @@ def hunting(hunt: Hunt, look: Look) -> Line:
     )
 
 
-def filtering(shelf: Shelf, total: int) -> Line:
+def filtering(shelf: LibraryModel, total: int) -> Line:
     """The query in force, how many families it lets through, and what of it is not understood."""
     trouble = (Span(f"  {shelf.query.problem}", "stuck"),) if shelf.query.problem else ()
     return (
@@ -88,7 +92,10 @@ class LibraryScreen(Screen[None]):
         yield LibraryList(id="library")
         yield HitList(id="hits")
         yield Lines(id="detail", focusable=False)
-        yield FilterBar(id="filter", hint="words in any column, state:failed verdict:mismatch dir:api since:7d, ! inverts a term")
+        yield FilterBar(
+            id="filter",
+            hint="words in any column, state:failed verdict:mismatch dir:api since:7d, ! inverts a term",
+        )
         yield FilterBar(id="search", sign="s", hint="words that were said, run or printed; enter searches")
         yield Footer(self.glyphs, *HINTS)
 
@@ -96,20 +103,26 @@ class LibraryScreen(Screen[None]):
         """Keys go to the list first."""
         self.sessions.focus()
 
-    def show(self, shelf: Shelf, hunt: Hunt | None, look: Look, rate: float, problem: str | None) -> None:
+    def show(
+        self, shelf: LibraryModel, hunt: SearchJob | None, look: Look, rate: float, problem: str | None
+    ) -> None:
         """Shows what there is now."""
         cells = self.size.width
         self.set_class(hunt is not None, "-hunting")
         self.top.show([head(shelf, self._home, rate, cells, look)])
         self.titles.show([titles(self.sessions.columns)])
-        self.sessions.show_places(shelf.places, shelf.entries, shelf.picked, look, self._instead(shelf, problem))
+        self.sessions.show_places(
+            shelf.places, shelf.entries, shelf.picked, look, self._instead(shelf, problem)
+        )
         if hunt is not None:
             self.hits.show_hits(hunt.hits, shelf.entries, look)
-        self.filter.tell(bool(shelf.query.tests) or shelf.query.problem is not None, filtering(shelf, shelf.families))
+        self.filter.tell(
+            bool(shelf.query.tests) or shelf.query.problem is not None, filtering(shelf, shelf.families)
+        )
         self.search.tell(hunt is not None, hunting(hunt, look) if hunt else BLANK)
         self._show_detail(shelf, hunt, look)
 
-    def _show_detail(self, shelf: Shelf, hunt: Hunt | None, look: Look) -> None:
+    def _show_detail(self, shelf: LibraryModel, hunt: SearchJob | None, look: Look) -> None:
         key = None
         if hunt is not None:
             key = str(hit.path) if (hit := self.hits.chosen) else None
@@ -118,12 +131,15 @@ class LibraryScreen(Screen[None]):
         entry = shelf.entries.get(key or "")
         self.detail.show(detail(entry, self.detail.room - 2, look) if entry and self.detail.room > 2 else [])
 
-    def _instead(self, shelf: Shelf, problem: str | None) -> list[Line]:
+    def _instead(self, shelf: LibraryModel, problem: str | None) -> list[Line]:
         """What stands where no session stands."""
         if shelf.entries:
             return [BLANK, (Span("  No session fits this filter."),), (Span("  esc clears it.", "muted"),)]
         text = "Looking for sessions." if problem is None else problem or "No sessions yet."
-        return [BLANK, *paragraph(text, self.sessions.room - 2, "" if problem is None else "strong", indent=2)]
+        return [
+            BLANK,
+            *paragraph(text, self.sessions.room - 2, "" if problem is None else "strong", indent=2),
+        ]
 
     @on(Lines.Resized)
     def _reshaped(self) -> None:

@@ -15,7 +15,7 @@ _MOST: Final = 5_000
 """Hits after which it stops: nobody reads on."""
 
 
-class Hunt:
+class SearchJob:
     """Looks for words in sessions; `steps` does the work, in any thread, and everything else may be read meanwhile."""
 
     def __init__(self, words: str, entries: Sequence[Entry]) -> None:

@@ -52,7 +52,13 @@ class Choices(Lines):
             for y in range(changed * self.tall, (changed + 1) * self.tall):
                 self._painted.pop(y, None)
                 self.refresh_line(y)
-        self.scroll_to_region(Region(0, index * self.tall, 1, self.tall), animate=False, force=True, immediate=True, x_axis=False)
+        self.scroll_to_region(
+            Region(0, index * self.tall, 1, self.tall),
+            animate=False,
+            force=True,
+            immediate=True,
+            x_axis=False,
+        )
 
     def tone_style(self, tone: Tone, row: int) -> Style:
         """The tone, on the cursor's background where the cursor is."""

@@ -113,7 +113,9 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The text marked with the mouse."""
-        return selection.extract("\n".join(plain(self.line_at(y)) for y in range(self.virtual_size.height))), "\n"
+        return selection.extract(
+            "\n".join(plain(self.line_at(y)) for y in range(self.virtual_size.height))
+        ), "\n"
 
     def on_resize(self, _: Resize) -> None:
         """Asks for content of the new width."""

@@ -13,7 +13,22 @@ from rich.cells import cell_len, set_cell_size
 
 from agentdash.tui.format import elide, wrap
 
-Tone = Literal["", "ask", "stuck", "live", "ready", "gone", "mismatch", "muted", "strong", "title", "key", "chosen", "marked", "rule"]
+Tone = Literal[
+    "",
+    "ask",
+    "stuck",
+    "live",
+    "ready",
+    "gone",
+    "mismatch",
+    "muted",
+    "strong",
+    "title",
+    "key",
+    "chosen",
+    "marked",
+    "rule",
+]
 """`ask`, `stuck`, `live`, `ready`, `gone`: the kinds of states. The others say what a piece of text is for."""
 
 
@@ -55,7 +70,9 @@ def fit(line: Sequence[Span], cells: int, mark: str) -> Line:
     return tuple(out)
 
 
-def paragraph(text: str, cells: int, tone: Tone = "", *, head: Sequence[Span] = (), indent: int = 0, cap: int = 0) -> list[Line]:
+def paragraph(
+    text: str, cells: int, tone: Tone = "", *, head: Sequence[Span] = (), indent: int = 0, cap: int = 0
+) -> list[Line]:
     """`text` wrapped into `cells`, its first line after `head`, the others after `indent` spaces.
 
     Args:
@@ -85,7 +102,11 @@ def mark(line: Sequence[Span], start: int, end: int) -> Line:
     at = 0
     for span in line:
         a, b = max(0, start - at), max(0, end - at)
-        pieces: tuple[tuple[str, Tone], ...] = ((span.text[:a], span.tone), (span.text[a:b], "marked"), (span.text[max(a, b) :], span.tone))
+        pieces: tuple[tuple[str, Tone], ...] = (
+            (span.text[:a], span.tone),
+            (span.text[a:b], "marked"),
+            (span.text[max(a, b) :], span.tone),
+        )
         out.extend(span._replace(text=text, tone=tone) for text, tone in pieces if text)
         at += len(span.text)
     return tuple(out)

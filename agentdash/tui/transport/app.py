@@ -70,7 +70,9 @@ class Playback(AgentDash):
                 continue
             bars, footers = screen.query(Transport), screen.query(Footer)
             if footers and not bars:
-                screen.mount(Transport(), before=footers.first() if footers.first().parent is screen else None)
+                screen.mount(
+                    Transport(), before=footers.first() if footers.first().parent is screen else None
+                )
             for bar in bars:
                 if bar.is_mounted:
                     bar.show(self._player, look)

@@ -51,7 +51,7 @@ _TINY, _SHORT, _LONG = 30, 60, 100
 
 
 @dataclass(frozen=True)
-class Deck:
+class TransportState:
     """What the bar shows, its marks aside."""
 
     at: float
@@ -69,12 +69,14 @@ class Deck:
     gap: float
 
     @classmethod
-    def of(cls, player: Player, at: float) -> Deck:
+    def of(cls, player: Player, at: float) -> TransportState:
         """The deck of a player, at a time."""
         state = "LIVE" if player.live else "playing" if player.playing else "paused"
         index = player.index
         end = max(player.end, at) if player.live else player.end
-        return cls(at, player.begin, end, player.share, index.share, player.exact, state, player.speed, player.gap)
+        return cls(
+            at, player.begin, end, player.share, index.share, player.exact, state, player.speed, player.gap
+        )
 
 
 class Track(Lines):
@@ -126,7 +128,10 @@ class Transport(Horizontal):
 
     def __init__(self) -> None:
         super().__init__()
-        self._left, self._right = Lines(id="deck-left", focusable=False), Lines(id="deck-right", focusable=False)
+        self._left, self._right = (
+            Lines(id="deck-left", focusable=False),
+            Lines(id="deck-right", focusable=False),
+        )
         self._track = Track(id="track", focusable=False)
         self._time = Input(placeholder="20:14, 20:14:07, 2026-03-11 20:14", compact=True)
         self._time.cursor_blink = False
@@ -141,7 +146,7 @@ class Transport(Horizontal):
 
     def show(self, player: Player, look: Look) -> None:
         """Shows where the player is."""
-        deck = Deck.of(player, look.now)
+        deck = TransportState.of(player, look.now)
         cells = self.size.width or self.app.size.width
         left, right = ends(deck, cells, look)
         for part, line in ((self._left, left), (self._right, right)):
@@ -171,7 +176,7 @@ class Transport(Horizontal):
         self.post_message(self.Timed(text))
 
 
-def ends(deck: Deck, cells: int, look: Look) -> tuple[Line, Line]:
+def ends(deck: TransportState, cells: int, look: Look) -> tuple[Line, Line]:
     """What stands before and behind the track."""
     flag, only = Span("REPLAY", "marked"), Span("READ-ONLY", "muted")
     if cells < _TINY:
@@ -189,7 +194,7 @@ def ends(deck: Deck, cells: int, look: Look) -> tuple[Line, Line]:
     return (Span(" "), flag, state, Span(f" {day}{clock(deck.at)} ")), (*rest, Span("  "), only, Span(" "))
 
 
-def timeline(deck: Deck, stripes: Sequence[Mark], look: Look) -> Line:
+def timeline(deck: TransportState, stripes: Sequence[Mark], look: Look) -> Line:
     """The track: what is behind, where it is, what is ahead, and the marks."""
     plain, cells = look.glyphs is ASCII, len(stripes)
     head = min(cells - 1, int(deck.share * cells))

@@ -35,14 +35,14 @@ def evidence(items: Iterable[Evidence], cells: int, look: Look) -> list[Line]:
 
 def why(worker: Worker, cells: int, look: Look) -> list[Line]:
     """Everything that state and verdict rest on."""
-    judged, state = worker.judged, sign(worker, look.glyphs)
-    since = f"  since {stamp(judged.since, look.now).strip()}" if judged.since is not None else ""
+    assessment, state = worker.assessment, sign(worker, look.glyphs)
+    since = f"  since {stamp(assessment.since, look.now).strip()}" if assessment.since is not None else ""
     lines: list[Line] = [
         fit((Span("Why is "), Span(worker.name, "strong"), Span("?")), cells, look.glyphs.ellipsis),
         (state, Span(since, "muted")),
-        *paragraph(judged.why, cells, indent=2),
+        *paragraph(assessment.why, cells, indent=2),
         BLANK,
-        *(evidence(judged.evidence, cells, look) or [(Span("There is no evidence.", "muted"),)]),
+        *(evidence(assessment.evidence, cells, look) or [(Span("There is no evidence.", "muted"),)]),
         BLANK,
         *_verdict(worker, cells, look),
     ]
@@ -66,7 +66,7 @@ def known(worker: Worker, cells: int, look: Look) -> list[Line]:
         ("pids", ", ".join(map(str, worker.pids))),
         ("missing", "; ".join(worker.notes)),
     )
-    lines = [*evidence(worker.judged.evidence, cells, look), *ties(worker, cells)]
+    lines = [*evidence(worker.assessment.evidence, cells, look), *ties(worker, cells)]
     lines += [BLANK] if lines else []
     for label, text in facts:
         if text:

@@ -15,7 +15,11 @@ from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, beside, paragraph, width
 from agentdash.tui.theme import Look
 
-_MEANING = {"stricter": "stricter: work will fail", "looser": "looser: more than was granted", "label": "label only"}
+_MEANING = {
+    "stricter": "stricter: work will fail",
+    "looser": "looser: more than was granted",
+    "label": "label only",
+}
 _TONES: dict[str, Tone] = {"danger": "stuck", "warning": "mismatch", "info": "muted"}
 _HEAD = 11
 """Cells of the longest label, `configured`, and a space."""
@@ -42,7 +46,11 @@ def shared(workers: Iterable[Worker]) -> list[Shared]:
         for finding in worker.sandbox.findings:
             groups.setdefault((finding.kind, finding.message), []).append((finding, worker))
     found = [
-        Shared(max((f for f, _ in group), key=lambda f: f.last), tuple(w for _, w in group), sum(f.count for f, _ in group))
+        Shared(
+            max((f for f, _ in group), key=lambda f: f.last),
+            tuple(w for _, w in group),
+            sum(f.count for f, _ in group),
+        )
         for group in groups.values()
     ]
     return sorted(found, key=lambda each: -each.finding.last)
@@ -56,7 +64,9 @@ def one_line(each: Shared, cells: int, look: Look) -> Line:
     who, kind = (14, 20) if cells < 100 else (22, 24)
     left = (
         Span(stamp(finding.last, look.now), "muted"),
-        Span(f" {pad(look.glyphs.directions[finding.direction], len(look.glyphs.verdicts['mismatch']))} ", tone),
+        Span(
+            f" {pad(look.glyphs.directions[finding.direction], len(look.glyphs.verdicts['mismatch']))} ", tone
+        ),
         Span(pad(names, who, dots) + "  ", "strong"),
         Span(pad(finding.kind, kind, dots) + "  ", tone),
         Span(finding.message),

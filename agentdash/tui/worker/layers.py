@@ -51,10 +51,14 @@ def rows(sandbox: Sandbox) -> list[Layer]:
         unset, flag, policy = _UNSEEN, _UNSEEN, Policy()
     else:
         unset = "unset" if policy.enforced_by == "nobody" else _UNSEEN
-        flag = {Network.OFF: "1", Network.ON: "unset", Network.MEDIATED: "unset", Network.UNKNOWN: _UNSEEN}[policy.network]
+        flag = {Network.OFF: "1", Network.ON: "unset", Network.MEDIATED: "unset", Network.UNKNOWN: _UNSEEN}[
+            policy.network
+        ]
     known, handed = sandbox.configured is not None, sandbox.applied_policy
     return [
-        Layer("files", _files(policy) if known else _UNSEEN, _files(handed) if handed else _UNSEEN, _boxed(got)),
+        Layer(
+            "files", _files(policy) if known else _UNSEEN, _files(handed) if handed else _UNSEEN, _boxed(got)
+        ),
         Layer(
             "network",
             policy.network.value if known else _UNSEEN,
@@ -103,7 +107,11 @@ def _heads(sandbox: Sandbox, column: int, look: Look, *, beside: bool) -> Line:
     seen = f"got {stamp(got.at, look.now)}" if got.at is not None else "got"
     words = ("configured", "applied") if beside else ("configured",)
     verdict = Span(pad(f"{glyph} {sandbox.verdict}", _LABEL), VERDICT_TONES[sandbox.verdict])
-    return verdict, *(Span(pad(word, column + 1), "title") for word in words), Span(pad(seen, column), "title")
+    return (
+        verdict,
+        *(Span(pad(word, column + 1), "title") for word in words),
+        Span(pad(seen, column), "title"),
+    )
 
 
 def _tone(text: str) -> Tone:
@@ -132,4 +140,8 @@ def _network_differs(policy: Policy, got: Got) -> bool:
 
 
 def _seccomp(got: Got) -> str:
-    return _UNSEEN if got.seccomp is None else {0: "none", 1: "strict", 2: "filter"}.get(got.seccomp, str(got.seccomp))
+    return (
+        _UNSEEN
+        if got.seccomp is None
+        else {0: "none", 1: "strict", 2: "filter"}.get(got.seccomp, str(got.seccomp))
+    )

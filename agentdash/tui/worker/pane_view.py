@@ -19,6 +19,11 @@ def pane_view(pane: Pane | None, height: int, look: Look) -> list[Line]:
         return [(Span(f"Pane {pane.key} shows nothing.", "muted"),)]
     drawn = f", drawn {age(look.now - pane.drawn_at)} ago" if pane.drawn_at is not None else ""
     mode = ", in copy mode: its own screen is hidden" if pane.in_mode else ""
-    about = (Span(f"pane {pane.key} in {pane.session}:{pane.window}, {pane.width}x{pane.height}{drawn}{mode}", "muted"),)
+    about = (
+        Span(
+            f"pane {pane.key} in {pane.session}:{pane.window}, {pane.width}x{pane.height}{drawn}{mode}",
+            "muted",
+        ),
+    )
     lines: list[Line] = [(Span(text),) for text in written]
     return [about, *[BLANK] * max(0, height - 1 - len(lines)), *lines]

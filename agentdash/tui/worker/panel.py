@@ -36,23 +36,32 @@ def summary(worker: Worker, parent: str | None, cells: int, look: Look) -> list[
         about.append(f"child of {parent}")
     if worker.pane:
         about.append(str(worker.pane.key))
-    since = f" {age(look.now - worker.judged.since)}" if worker.judged.since is not None else ""
+    since = f" {age(look.now - worker.assessment.since)}" if worker.assessment.since is not None else ""
     head: Line = (state, Span(since + "  ", "muted"))
-    lines: list[Line] = [fit((Span(worker.name, "strong"), Span("".join(f" {dot} {part}" for part in about))), cells, look.glyphs.ellipsis)]
+    lines: list[Line] = [
+        fit(
+            (Span(worker.name, "strong"), Span("".join(f" {dot} {part}" for part in about))),
+            cells,
+            look.glyphs.ellipsis,
+        )
+    ]
     if place := _place(worker, cells, look):
         lines.append(fit((Span(place, "muted"),), cells, look.glyphs.ellipsis))
-    if width((*head, Span(worker.judged.why))) <= cells:
-        lines.append((*head, Span(worker.judged.why)))
+    if width((*head, Span(worker.assessment.why))) <= cells:
+        lines.append((*head, Span(worker.assessment.why)))
     else:
-        lines += [head, *paragraph(worker.judged.why, cells, indent=2, cap=4)]
+        lines += [head, *paragraph(worker.assessment.why, cells, indent=2, cap=4)]
     if worker.stalled is not None:
-        silent = f"no output, no CPU, no I/O for {age(look.now - worker.stalled)}; last: {worker.line or worker.judged.why}"
+        silent = f"no output, no CPU, no I/O for {age(look.now - worker.stalled)}; last: {worker.line or worker.assessment.why}"
         lines += paragraph(silent, cells, head=(Span("stalled: ", "stuck"),), cap=3)
     if worker.below:
         lines += paragraph(", ".join(worker.below), cells, "ask", head=(Span("! below it: ", "ask"),), cap=3)
     lines += [BLANK, *layers(worker.sandbox, cells, look), *in_full(worker.sandbox.findings, cells, look)]
     if worker.notes:
-        lines += [BLANK, *paragraph("; ".join(worker.notes), cells, "muted", head=(Span("missing: ", "muted"),))]
+        lines += [
+            BLANK,
+            *paragraph("; ".join(worker.notes), cells, "muted", head=(Span("missing: ", "muted"),)),
+        ]
     return lines
 
 
@@ -69,7 +78,12 @@ def _place(worker: Worker, cells: int, look: Look) -> str:
     tail = dot.join(filter(None, rest))
     if not worker.cwd:
         return tail
-    return dot.join(filter(None, (elide_middle(worker.cwd, max(12, cells - len(tail) - len(dot)), look.glyphs.ellipsis), tail)))
+    return dot.join(
+        filter(
+            None,
+            (elide_middle(worker.cwd, max(12, cells - len(tail) - len(dot)), look.glyphs.ellipsis), tail),
+        )
+    )
 
 
 def tab_bar(chosen: str, cells: int, look: Look) -> Line:
@@ -77,7 +91,9 @@ def tab_bar(chosen: str, cells: int, look: Look) -> Line:
     spans: list[Span] = []
     for name in TABS:
         action = f"app.tab_named('{name}')"
-        spans.append(Span(f"[{name}]", "chosen", action) if name == chosen else Span(f" {name} ", "muted", action))
+        spans.append(
+            Span(f"[{name}]", "chosen", action) if name == chosen else Span(f" {name} ", "muted", action)
+        )
     used = width(spans)
     return (*spans, Span(" " + look.glyphs.rule * max(0, cells - used - 1), "rule"))
 
@@ -140,6 +156,8 @@ def _content(tab: str, worker: Worker, view: View, height: int, cells: int) -> l
         case "Calls":
             return calls(worker, cells, look)
         case "Sandbox":
-            return inheritance(worker, view.family, view.snapshot.installed if view.snapshot else None, cells, look)
+            return inheritance(
+                worker, view.family, view.snapshot.installed if view.snapshot else None, cells, look
+            )
         case _:
             return known(worker, cells, look)

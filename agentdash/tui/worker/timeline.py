@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentdash.model.fleet import Call, Moment, Spell
+from agentdash.model.fleet import Call, Moment, StatePeriod
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from agentdash.tui.format import age, duration, stamp
@@ -18,8 +18,11 @@ _TAIL = 3
 def timeline(worker: Worker, cells: int, look: Look) -> list[Line]:
     """Its moments, and the states it has been in, newest first."""
     calls = {call.id: call for call in worker.calls}
-    told = [(moment.at, 0, _moment(moment, calls.get(moment.call or ""), cells, look)) for moment in worker.moments]
-    told += [(spell.since, 1, _spell(spell, cells, look)) for spell in worker.history]
+    told = [
+        (moment.at, 0, _moment(moment, calls.get(moment.call or ""), cells, look))
+        for moment in worker.moments
+    ]
+    told += [(period.since, 1, _period(period, cells, look)) for period in worker.history]
     told.sort(key=lambda entry: entry[:2])  # at the same time: what happened, then the state that it led to
     return [line for _, _, line in reversed(told)] or [(Span("Nothing has been read of it.", "muted"),)]
 
@@ -53,12 +56,14 @@ def _moment(moment: Moment, call: Call | None, cells: int, look: Look) -> Line:
     return beside((at, who, Span(moment.text, _TONES.get(moment.kind, ""))), (), cells, look.glyphs.ellipsis)
 
 
-def _spell(spell: Spell, cells: int, look: Look) -> Line:
-    state = State(spell.state)
-    lasted = age((look.now if spell.until is None else spell.until) - spell.since)
+def _period(period: StatePeriod, cells: int, look: Look) -> Line:
+    state = State(period.state)
+    lasted = age((look.now if period.until is None else period.until) - period.since)
     sign = Span(f"{look.glyphs.states[state]} {word(state)}  ", TONES_OF_STATES[state])
-    at = Span(stamp(spell.since, look.now) + "  ", "muted")
-    return beside((at, sign, Span(spell.why, "muted")), (Span(lasted, "muted"),), cells, look.glyphs.ellipsis)
+    at = Span(stamp(period.since, look.now) + "  ", "muted")
+    return beside(
+        (at, sign, Span(period.why, "muted")), (Span(lasted, "muted"),), cells, look.glyphs.ellipsis
+    )
 
 
 def _command(call: Call | None, text: str) -> Line:
@@ -69,16 +74,22 @@ def _command(call: Call | None, text: str) -> Line:
 
 def _call(call: Call, cells: int, look: Look) -> list[Line]:
     at = Span(stamp(call.at, look.now) + "  ", "muted")
-    lines = [beside((at, *_command(call, call.text)), (outcome(call, look.now),), cells, look.glyphs.ellipsis)]
+    lines = [
+        beside((at, *_command(call, call.text)), (outcome(call, look.now),), cells, look.glyphs.ellipsis)
+    ]
     about = [f"in {call.cwd}"] if call.cwd else []
     if call.by_user:
         about.append("typed by the user: runs without a sandbox")
     if call.escalation:
-        about.append(f"asked for more ({call.escalation.kind}): {call.escalation.reason or 'no reason given'}")
+        about.append(
+            f"asked for more ({call.escalation.kind}): {call.escalation.reason or 'no reason given'}"
+        )
     for text in about:
         lines += paragraph(text, cells, "muted", indent=10, cap=2)
     if call.denial:
-        lines += paragraph(call.denial.quote, cells, "stuck", head=(Span(" " * 10 + "denied: ", "stuck"),), cap=2)
+        lines += paragraph(
+            call.denial.quote, cells, "stuck", head=(Span(" " * 10 + "denied: ", "stuck"),), cap=2
+        )
     for text in call.tail.splitlines()[-_TAIL:]:
         lines += paragraph(text, cells, indent=10, cap=1)
     return lines

@@ -13,4 +13,8 @@ class WhyScreen(Reading):
 
     def lines(self, view: View, cells: int, /) -> list[Line]:
         """Every piece of evidence."""
-        return why(view.worker, cells, view.look) if view.worker else [(Span("This worker is not listed any more.", "muted"),)]
+        return (
+            why(view.worker, cells, view.look)
+            if view.worker
+            else [(Span("This worker is not listed any more.", "muted"),)]
+        )

@@ -70,7 +70,9 @@ class Calls:
             by_user=by_user,
         )
 
-    def answer(self, call: str, output: str | list[Part] | dict[str, Any] | None, at: float, line: int) -> Iterator[Event]:
+    def answer(
+        self, call: str, output: str | list[Part] | dict[str, Any] | None, at: float, line: int
+    ) -> Iterator[Event]:
         """A tool output. It may end an earlier command too, if it is that of a poll."""
         tool = self._open.get(call)
         if call in self._ended or (tool and tool.name == "exec" and _is_notice(output)):
@@ -87,25 +89,41 @@ class Calls:
             yield self._end(call, ending, at, line)
 
     def finish(
-        self, call: str, tool: Tool, ending: Ending, at: float, line: int, started_at: float, *, by_user: bool = False
+        self,
+        call: str,
+        tool: Tool,
+        ending: Ending,
+        at: float,
+        line: int,
+        started_at: float,
+        *,
+        by_user: bool = False,
     ) -> Iterator[Event]:
         """An item or an end event: the beginning, too, of a call that nothing told of before (nested in a script, or the user's own)."""
         if call in self._ended:
             return
         if call not in self._open:
             yield from self.start(call, tool, started_at, line, by_user=by_user)
-        elif ending.outcome not in ("ended", "timed-out") and all(r.call != call for r in self._running.values()):
+        elif ending.outcome not in ("ended", "timed-out") and all(
+            r.call != call for r in self._running.values()
+        ):
             return  # its output comes next, and says why
         yield self._end(call, ending, at, line)
 
     def _polled(self, poll: str, session: str, ending: Ending, at: float, line: int) -> Iterator[Event]:
         runs_on = ending.outcome == "running"
-        yield self._end(poll, Ending("ended" if runs_on else ending.outcome, ending.output, session=session), at, line)
+        yield self._end(
+            poll, Ending("ended" if runs_on else ending.outcome, ending.output, session=session), at, line
+        )
         if (command := self._running.get(session)) is None:
             return
         if _GONE in ending.output and ending.outcome == "failed":
             yield self._end(command.call, Ending("ended", command.output), at, line)
-        elif runs_on or ending.outcome in ("ended", "timed-out") or (session.startswith("cell ") and ending.outcome != "aborted"):
+        elif (
+            runs_on
+            or ending.outcome in ("ended", "timed-out")
+            or (session.startswith("cell ") and ending.outcome != "aborted")
+        ):
             output = clean_block(command.output + ending.output)
             self._running[session] = command._replace(output=output)
             if not runs_on:
@@ -115,12 +133,16 @@ class Calls:
         try:
             child = _spawned.decode(ending.output)
         except msgspec.DecodeError:
-            yield self._end(call, ending._replace(outcome="failed") if ending.outcome == "ended" else ending, at, line)
+            yield self._end(
+                call, ending._replace(outcome="failed") if ending.outcome == "ended" else ending, at, line
+            )
             return
         yield self._end(call, ending, at, line)
         if child.agent_id:
             nickname = clean_line(child.nickname) if child.nickname else None
-            yield ChildSpawned(at=at, thread=self._thread, line=line, child=clean_line(child.agent_id), nickname=nickname)
+            yield ChildSpawned(
+                at=at, thread=self._thread, line=line, child=clean_line(child.agent_id), nickname=nickname
+            )
 
     def _end(self, call: str, ending: Ending, at: float, line: int) -> CallEnded:
         self._open.pop(call, None)

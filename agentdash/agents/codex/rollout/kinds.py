@@ -14,7 +14,9 @@ RECORD: Final = b'{"timestamp":"'
 
 Family = Literal["line", "response_item", "event_msg", "item", "record"]
 
-HEAD: Final = re.compile(rb'\{"timestamp":"[^"]{8,40}",(?:"ordinal":\d+,)?"type":"(\w+)"(?:,"payload":\{"type":"(\w+)")?')
+HEAD: Final = re.compile(
+    rb'\{"timestamp":"[^"]{8,40}",(?:"ordinal":\d+,)?"type":"(\w+)"(?:,"payload":\{"type":"(\w+)")?'
+)
 """How a line usually begins: its type, and its payload's if that names one. Key order is no promise: else the outline is decoded."""
 _BARE: Final = re.compile(rb'\{"(type|record_type)":"(\w+)"')
 """The same for lines of the bare era."""
@@ -66,7 +68,9 @@ def kind_of(line: bytes) -> Kind:
         top, sub = head.groups()
         return _kind(top, sub)
     if bare := _BARE.match(line):
-        return Kind("record" if bare.group(1) == b"record_type" else "response_item", bare.group(2), bare=True)
+        return Kind(
+            "record" if bare.group(1) == b"record_type" else "response_item", bare.group(2), bare=True
+        )
     outline = _outline.decode(line)
     if payload := bytes(outline.payload):
         return _kind((outline.type or "").encode(), _name(payload) if payload.startswith(b"{") else b"")

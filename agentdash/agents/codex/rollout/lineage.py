@@ -20,7 +20,15 @@ _STAMP: Final = re.compile(rb'\{"timestamp":"([^"]{8,40})"')
 _PAUSE: Final = 1.0
 """Seconds. Copied lines are written in one go; a model takes longer to answer than this takes per line."""
 _HELPERS: Final = frozenset(
-    ("review", "compact", "guardian", "guardian_review", "guardian_subagent", "memory_consolidation", "thread_title")
+    (
+        "review",
+        "compact",
+        "guardian",
+        "guardian_review",
+        "guardian_subagent",
+        "memory_consolidation",
+        "thread_title",
+    )
 )
 
 
@@ -75,7 +83,11 @@ def started(thread: str, meta: SessionMeta, at: float, line: int) -> ThreadStart
 
 def _source(source: Any) -> tuple[str | None, Mapping[str, Any]]:
     """`"cli"`, `{"custom": "x"}`, `{"internal": "guardian"}`, `{"subagent": "review" | {"thread_spawn": {...}} | {"other": "x"}}`."""
-    if isinstance(source, dict) and isinstance(sub := source.get("subagent"), dict) and isinstance(spawn := sub.get("thread_spawn"), dict):
+    if (
+        isinstance(source, dict)
+        and isinstance(sub := source.get("subagent"), dict)
+        and isinstance(spawn := sub.get("thread_spawn"), dict)
+    ):
         return "subagent", spawn
     return _word(source), {}
 
@@ -84,7 +96,9 @@ def _is_helper(source: Any) -> bool:
     if not isinstance(source, dict):
         return False
     sub = source.get("subagent")
-    return "internal" in source or isinstance(sub, str) or (isinstance(sub, dict) and "thread_spawn" not in sub)
+    return (
+        "internal" in source or isinstance(sub, str) or (isinstance(sub, dict) and "thread_spawn" not in sub)
+    )
 
 
 def _word(value: Any) -> str | None:

@@ -33,7 +33,7 @@ def letter(text: str) -> str | None:
     return text.partition("Payload:\n")[2].strip() or None
 
 
-class Tellings:
+class MessageDeduplicator:
     """Tells a message that is said again from one that is told again.
 
     A message is in a file up to once per dialect (`response_item`, `event_msg`, `item_completed`). So it is new whenever one dialect has

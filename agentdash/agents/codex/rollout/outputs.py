@@ -40,10 +40,21 @@ _WRAPPED: Final = re.compile(
 )
 """Errors that may carry one of the texts below inside."""
 _REASONS: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
-    (re.compile(r"approval policy is \w+; reject command|approval required by policy|This action was rejected"), "refused-by-approval"),
-    (re.compile(r"(?:exec command |patch )?rejected by user|user (?:rejected|cancelled|denied) "), "refused-by-user"),
     (
-        re.compile(r"`.{1,500}?` rejected: |rejected: |Network access to \"[^\"]*\" (?:was|is) blocked by policy", re.DOTALL),
+        re.compile(
+            r"approval policy is \w+; reject command|approval required by policy|This action was rejected"
+        ),
+        "refused-by-approval",
+    ),
+    (
+        re.compile(r"(?:exec command |patch )?rejected by user|user (?:rejected|cancelled|denied) "),
+        "refused-by-user",
+    ),
+    (
+        re.compile(
+            r"`.{1,500}?` rejected: |rejected: |Network access to \"[^\"]*\" (?:was|is) blocked by policy",
+            re.DOTALL,
+        ),
         "refused-by-policy",
     ),
     (_TIMEOUT, "timed-out"),
@@ -59,7 +70,9 @@ _REASONS: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
 _DENIED_EXIT: Final = re.compile(r"exit[ _]code: (-?\d{1,9})\b")
 _DENIED_STREAMS: Final = re.compile(r"exit code: -?\d+, stdout: (.*?), stderr: (.*)", re.DOTALL)
 
-_DENIED_DEBUG: Final = re.compile(r'aggregated_output: StreamOutput \{ text: "(.*?)", truncated_after_lines', re.DOTALL)
+_DENIED_DEBUG: Final = re.compile(
+    r'aggregated_output: StreamOutput \{ text: "(.*?)", truncated_after_lines', re.DOTALL
+)
 
 
 class _Metadata(msgspec.Struct):
@@ -85,8 +98,16 @@ def read(output: str | list[Part] | dict[str, Any] | None) -> Ending:
     """
     if isinstance(output, dict):
         content = output.get("content")
-        ending = read(content if isinstance(content, str) else msgspec.convert(output.get("content_items") or [], list[Part], strict=False))
-        return ending._replace(outcome="failed") if output.get("success") is False and ending.outcome == "ended" else ending
+        ending = read(
+            content
+            if isinstance(content, str)
+            else msgspec.convert(output.get("content_items") or [], list[Part], strict=False)
+        )
+        return (
+            ending._replace(outcome="failed")
+            if output.get("success") is False and ending.outcome == "ended"
+            else ending
+        )
     if isinstance(output, list):
         texts = [part.text for part in output if part.text]
         if texts and texts[0].startswith("Script ") and (header := _HEADER.match(texts[0])):
@@ -122,7 +143,9 @@ def failure(text: str) -> Ending | None:
             if outcome != "denied":
                 return Ending(outcome, clean_block(text))
             code = _DENIED_EXIT.search(head)
-            return Ending(outcome, clean_block(_denied_output(text)), exit_code=int(code.group(1)) if code else None)
+            return Ending(
+                outcome, clean_block(_denied_output(text)), exit_code=int(code.group(1)) if code else None
+            )
     return Ending("failed", clean_block(text)) if wrapped else None
 
 
@@ -132,7 +155,11 @@ def item_ending(status: str | None, exit_code: int | None, output: str) -> Endin
         return _exited(output, exit_code)
     if status == "declined":
         ending = failure(output)
-        return ending if ending and ending.outcome.startswith("refused") else Ending("refused-by-user", clean_block(output))
+        return (
+            ending
+            if ending and ending.outcome.startswith("refused")
+            else Ending("refused-by-user", clean_block(output))
+        )
     if exit_code is None and status != "failed":
         return Ending("ended", clean_block(output))
     # -1: it did not exit by itself. Codex then says why; where it says nothing, it ended the process.
@@ -160,13 +187,20 @@ def _denied_output(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", lambda m: {"n": "\n", "r": "\r", "t": "\t"}.get(m.group(1), m.group(1)), text, flags=re.DOTALL)
+    return re.sub(
+        r"\\(.)",
+        lambda m: {"n": "\n", "r": "\r", "t": "\t"}.get(m.group(1), m.group(1)),
+        text,
+        flags=re.DOTALL,
+    )
 
 
 def _script(header: str, texts: list[str]) -> Ending:
     """A code-mode script: what it printed is mostly results of commands, as JSON; of these the output is kept."""
     results = [_result(text) for text in texts]
-    body = "\n".join((result.output if result else text).rstrip("\n") for result, text in zip(results, texts, strict=True))
+    body = "\n".join(
+        (result.output if result else text).rstrip("\n") for result, text in zip(results, texts, strict=True)
+    )
     if cell := _CELL.match(header):
         return Ending("running", clean_block(body), session=f"cell {cell.group(1)}")
     if header.startswith("Script terminated"):

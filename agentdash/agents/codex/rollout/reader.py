@@ -33,8 +33,8 @@ from agentdash.model.events import (
     ChildSpawned,
     Event,
     LineSkipped,
+    MessageLogged,
     PolicySet,
-    Said,
     ThreadNamed,
     TokensCounted,
     TurnEnded,
@@ -67,7 +67,7 @@ class RolloutReader:
         self._own = OwnLines(thread)
         self._calls = Calls(thread)
         self._tally = Tally()
-        self._told = {who: speech.Tellings() for who in ("user", "agent", "shell")}
+        self._told = {who: speech.MessageDeduplicator() for who in ("user", "agent", "shell")}
 
     @property
     def at(self) -> float:
@@ -96,7 +96,9 @@ class RolloutReader:
 
     def _read(self, line: bytes) -> None:
         if len(line) > LINE_LIMIT:
-            self._skip("oversized", f"longer than {LINE_LIMIT >> 20} MiB: {line[:80].decode(errors='replace')}")
+            self._skip(
+                "oversized", f"longer than {LINE_LIMIT >> 20} MiB: {line[:80].decode(errors='replace')}"
+            )
             return
         if line.find(RECORD, 1) > 0 and not is_json(line):
             self._skip("malformed", "a torn record before a whole one")
@@ -241,21 +243,21 @@ class RolloutReader:
         if text and self._path is not None and letter.recipient == self._path:
             self._say_user("agent_message", text)
 
-    def _user_message(self, telling: shape.Telling) -> None:
+    def _user_message(self, telling: shape.LoggedMessage) -> None:
         if telling.kind in (None, "plain"):
             self._say_user("event_msg", telling.message or "")
 
-    def _agent_message(self, telling: shape.Telling) -> None:
+    def _agent_message(self, telling: shape.LoggedMessage) -> None:
         self._say_agent("event_msg", telling.message or "")
 
     def _say_user(self, dialect: str, text: str) -> None:
         if (asked := speech.prompt(text)) and self._told["user"].is_new(dialect, asked):
             self._told["agent"].forget()
-            self._emit(Said, who="user", text=clean_block(asked))
+            self._emit(MessageLogged, who="user", text=clean_block(asked))
 
     def _say_agent(self, dialect: str, text: str) -> None:
         if text.strip() and self._told["agent"].is_new(dialect, text):
-            self._emit(Said, who="agent", text=clean_block(text))
+            self._emit(MessageLogged, who="agent", text=clean_block(text))
 
     # ------------------------------------------------------------ tool calls
 
@@ -279,14 +281,24 @@ class RolloutReader:
 
     def _tool_output(self, output: shape.ToolOutput) -> None:
         if output.call_id:  # outputs that answer no call exist since 0.151
-            self._events.extend(self._calls.answer(clean_line(output.call_id), output.output, self._at, self._number))
+            self._events.extend(
+                self._calls.answer(clean_line(output.call_id), output.output, self._at, self._number)
+            )
 
     def _finish(self, done: Finished, dialect: str, started_ms: int | None = None) -> None:
         if done.by_user and not self._told["shell"].is_new(dialect, done.tool.text):
             return
         began = started_ms / 1000 if started_ms else self._at
         self._events.extend(
-            self._calls.finish(clean_line(done.call), done.tool, done.ending, self._at, self._number, began, by_user=done.by_user)
+            self._calls.finish(
+                clean_line(done.call),
+                done.tool,
+                done.ending,
+                self._at,
+                self._number,
+                began,
+                by_user=done.by_user,
+            )
         )
 
     # ------------------------------------------------------------ items and end events
@@ -362,14 +374,16 @@ _RESPONSES: Final = {
 }
 _EVENTS: Final = {
     **dict.fromkeys((b"task_started", b"turn_started"), _rule(shape.TurnMark, RolloutReader._task_started)),
-    **dict.fromkeys((b"task_complete", b"turn_complete"), _rule(shape.TurnMark, RolloutReader._task_complete)),
+    **dict.fromkeys(
+        (b"task_complete", b"turn_complete"), _rule(shape.TurnMark, RolloutReader._task_complete)
+    ),
     b"turn_aborted": _rule(shape.TurnMark, RolloutReader._turn_aborted),
     b"error": _rule(shape.TurnError, RolloutReader._turn_error),
     b"thread_settings_applied": _rule(shape.ThreadSettings, RolloutReader._thread_settings),
     b"thread_name_updated": _rule(shape.ThreadNameUpdated, RolloutReader._named),
     b"token_count": _rule(shape.TokenCount, RolloutReader._token_count),
-    b"user_message": _rule(shape.Telling, RolloutReader._user_message),
-    b"agent_message": _rule(shape.Telling, RolloutReader._agent_message),
+    b"user_message": _rule(shape.LoggedMessage, RolloutReader._user_message),
+    b"agent_message": _rule(shape.LoggedMessage, RolloutReader._agent_message),
     b"item_completed": _rule(shape.ItemCompleted, RolloutReader._item_completed),
     b"exec_command_end": _rule(shape.Command, RolloutReader._command),
     b"patch_apply_end": _rule(shape.Patch, RolloutReader._patch),

@@ -127,7 +127,7 @@ class Letter(msgspec.Struct, gc=False):
     content: list[Part] | str | None = None
 
 
-class Telling(msgspec.Struct, gc=False):
+class LoggedMessage(msgspec.Struct, gc=False):
     """`user_message` and `agent_message` events."""
 
     message: str | None = None

@@ -58,12 +58,21 @@ def _primary(limits: Mapping[str, Any] | None, at: float) -> tuple[float | None,
     if primary is None and "primary_used_percent" not in limits:
         return None, None
     if not isinstance(primary, dict):
-        primary = {"used_percent": limits.get("primary_used_percent"), "resets_in_seconds": limits.get("primary_resets_in_seconds")}
+        primary = {
+            "used_percent": limits.get("primary_used_percent"),
+            "resets_in_seconds": limits.get("primary_resets_in_seconds"),
+        }
     resets = primary.get("resets_at")
     resets_at = parse_time(resets) if isinstance(resets, str) else _number(resets)
     left = _number(primary.get("resets_in_seconds"))
-    return _number(primary.get("used_percent")), resets_at if resets_at is not None else at + left if left is not None else None
+    return _number(
+        primary.get("used_percent")
+    ), resets_at if resets_at is not None else at + left if left is not None else None
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _ABSURD else None
+    return (
+        float(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _ABSURD
+        else None
+    )

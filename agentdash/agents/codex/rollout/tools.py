@@ -48,7 +48,11 @@ def describe(name: str, namespace: str | None, arguments: str | Mapping[str, Any
         decoded = arguments
     tool = _full_name(name, namespace)
     if not isinstance(decoded, dict):
-        return Tool(_KINDS.get(tool, "other"), tool, clean_line(arguments if isinstance(arguments, str) else "", _BRIEF))
+        return Tool(
+            _KINDS.get(tool, "other"),
+            tool,
+            clean_line(arguments if isinstance(arguments, str) else "", _BRIEF),
+        )
     kind: CallKind = "poll" if tool == "wait" and "cell_id" in decoded else _KINDS.get(tool, "other")
     if kind == "command":
         return _command(tool, decoded)
@@ -81,14 +85,18 @@ def command_text(argv: Sequence[str] | str) -> str:
 def patch_text(patch: str) -> str:
     """`add a.py, update b.py` of a patch; its beginning where no file can be made out."""
     files = re.findall(r"^\*\*\* (Add|Update|Delete) File: (.+)$", patch, re.MULTILINE)
-    return clean_line(", ".join(f"{verb.lower()} {path.strip()}" for verb, path in files) or clean_block(patch, _BRIEF))
+    return clean_line(
+        ", ".join(f"{verb.lower()} {path.strip()}" for verb, path in files) or clean_block(patch, _BRIEF)
+    )
 
 
 def changes_text(changes: Mapping[str, Any]) -> str:
     """The same of a `changes` map, path -> `{"type": "add"}` or `{"add": ...}`."""
 
     def verb(change: Any) -> str:
-        return str(change.get("type") or next(iter(change), "change")) if isinstance(change, dict) else "change"
+        return (
+            str(change.get("type") or next(iter(change), "change")) if isinstance(change, dict) else "change"
+        )
 
     return clean_line(", ".join(f"{verb(change)} {path}" for path, change in changes.items()))
 
@@ -148,13 +156,19 @@ def _full_name(name: str, namespace: str | None) -> str:
 
 def _command(tool: str, args: Mapping[str, Any]) -> Tool:
     argv = args.get("command", args.get("cmd"))
-    words = [str(word) for word in argv] if isinstance(argv, Sequence) and not isinstance(argv, str) else _string(argv)
+    words = (
+        [str(word) for word in argv]
+        if isinstance(argv, Sequence) and not isinstance(argv, str)
+        else _string(argv)
+    )
     cwd = _string(args.get("workdir") or args.get("working_directory"))
     session = args.get("session_id")
     if tool == "unified_exec" and session is not None:  # 0.4x: one tool that starts commands and feeds them
         return Tool("poll", tool, _poll_text(str(session), " ".join(words)), session=str(session))
     kind: CallKind = "patch" if _is_patch(words) else "command"
-    text = patch_text(words if isinstance(words, str) else words[-1]) if kind == "patch" else command_text(words)
+    text = (
+        patch_text(words if isinstance(words, str) else words[-1]) if kind == "patch" else command_text(words)
+    )
     return Tool(kind, tool, text, plain_path(cwd) if cwd else None, _escalation(args))
 
 
@@ -163,16 +177,20 @@ def _is_patch(argv: Sequence[str] | str) -> bool:
     script = argv if isinstance(argv, str) else (argv[-1] if argv else "")
     if "*** Begin Patch" not in script:
         return False
-    return (not isinstance(argv, str) and argv[0] in ("apply_patch", "applypatch")) or script.lstrip().startswith(
-        ("apply_patch", "applypatch")
-    )
+    return (
+        not isinstance(argv, str) and argv[0] in ("apply_patch", "applypatch")
+    ) or script.lstrip().startswith(("apply_patch", "applypatch"))
 
 
 def _escalation(args: Mapping[str, Any]) -> Escalation | None:
     """The wish for more than the sandbox gives, in its three spellings (until about 0.9x, since about 0.8x, since about 0.117)."""
     wish = args.get("sandbox_permissions")
     rule = args.get("prefix_rule")
-    prefix = tuple(clean_line(str(word)) for word in rule) if isinstance(rule, Sequence) and not isinstance(rule, str) else ()
+    prefix = (
+        tuple(clean_line(str(word)) for word in rule)
+        if isinstance(rule, Sequence) and not isinstance(rule, str)
+        else ()
+    )
     reason = clean_line(_string(args.get("justification"))) or None
     if wish == "require_escalated" or args.get("with_escalated_permissions") is True:
         return Escalation("escalated", reason, prefix)
@@ -198,7 +216,9 @@ _SCRIPT_CAP: Final = 16_000
 _JS_STRING: Final = r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
 _JS_COMMAND: Final = re.compile(rf"""\b(?:cmd|command)["']?\s*:\s*{_JS_STRING}""", re.DOTALL)
 _JS_REASON: Final = re.compile(rf"""\bjustification["']?\s*:\s*{_JS_STRING}""", re.DOTALL)
-_JS_WISH: Final = re.compile(r"""\bsandbox_permissions["']?\s*:\s*["'`](require_escalated|with_additional_permissions)["'`]""")
+_JS_WISH: Final = re.compile(
+    r"""\bsandbox_permissions["']?\s*:\s*["'`](require_escalated|with_additional_permissions)["'`]"""
+)
 _JS_CALL: Final = re.compile(r"\btools\.(\w+)\s*\(")
 
 
@@ -206,11 +226,18 @@ def _script(tool: str, js: str) -> Tool:
     """A script: the commands that can be read off it (best effort: they may be computed), else its first line of code."""
     js = js[:_SCRIPT_CAP]
     called = [_KINDS.get(name, "other") for name in _JS_CALL.findall(js)]
-    kind: CallKind = next((k for k in ("command", "patch", "spawn", "question", "permission", "wait", "poll") if k in called), "other")
+    kind: CallKind = next(
+        (k for k in ("command", "patch", "spawn", "question", "permission", "wait", "poll") if k in called),
+        "other",
+    )
     commands = [_js_text(literal) for literal in _JS_COMMAND.findall(js)] if kind == "command" else []
     code = (line.strip() for line in js.splitlines())
     patch = patch_text(js.replace("\\n", "\n")) if kind == "patch" else ""
-    text = "; ".join(commands) or patch or next((line for line in code if line and not line.startswith("//")), "")
+    text = (
+        "; ".join(commands)
+        or patch
+        or next((line for line in code if line and not line.startswith("//")), "")
+    )
     wish, reason = _JS_WISH.search(js), _JS_REASON.search(js)
     escalation = None
     if wish:
@@ -225,7 +252,9 @@ def _js_text(literal: str) -> str:
             return msgspec.json.decode(literal, type=str)
         except msgspec.DecodeError:
             pass
-    return re.sub(r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m.group(1), m.group(1)), literal[1:-1], flags=re.DOTALL)
+    return re.sub(
+        r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m.group(1), m.group(1)), literal[1:-1], flags=re.DOTALL
+    )
 
 
 # ---------------------------------------------------------------- texts of the other tools
@@ -241,7 +270,11 @@ def _brief(args: Mapping[str, Any]) -> str:
 
 def _question(args: Mapping[str, Any]) -> str:
     questions = args.get("questions")
-    asked = [_string(q.get("question")) for q in questions if isinstance(q, dict)] if isinstance(questions, Sequence) else []
+    asked = (
+        [_string(q.get("question")) for q in questions if isinstance(q, dict)]
+        if isinstance(questions, Sequence)
+        else []
+    )
     return " / ".join(q for q in asked if q) or brief(args)
 
 
@@ -260,11 +293,19 @@ def _spawn(args: Mapping[str, Any]) -> str:
 
 def _wait(args: Mapping[str, Any]) -> str:
     targets = args.get("targets") or args.get("ids")
-    return " ".join(str(t) for t in targets) if isinstance(targets, Sequence) and not isinstance(targets, str) else ""
+    return (
+        " ".join(str(t) for t in targets)
+        if isinstance(targets, Sequence) and not isinstance(targets, str)
+        else ""
+    )
 
 
 def _plan(args: Mapping[str, Any]) -> str:
-    steps = [s for s in args.get("plan") or () if isinstance(s, dict)] if isinstance(args.get("plan"), Sequence) else []
+    steps = (
+        [s for s in args.get("plan") or () if isinstance(s, dict)]
+        if isinstance(args.get("plan"), Sequence)
+        else []
+    )
     done = sum(s.get("status") == "completed" for s in steps)
     now = next((_string(s.get("step")) for s in steps if s.get("status") == "in_progress"), "")
     return f"{done}/{len(steps)} {now}".strip()
@@ -272,7 +313,9 @@ def _plan(args: Mapping[str, Any]) -> str:
 
 def _letter(args: Mapping[str, Any]) -> str:
     """`send_input`, `send_message`, `followup_task`, `close_agent` ...: to whom, and what."""
-    return " ".join(filter(None, (_string(args.get("target") or args.get("id")), _string(args.get("message")))))
+    return " ".join(
+        filter(None, (_string(args.get("target") or args.get("id")), _string(args.get("message"))))
+    )
 
 
 _TEXTS: Final[dict[CallKind, Callable[[Mapping[str, Any]], str]]] = {
@@ -284,7 +327,10 @@ _TEXTS: Final[dict[CallKind, Callable[[Mapping[str, Any]], str]]] = {
 _TEXTS_OF_OTHERS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     "update_plan": _plan,
     "view_image": lambda args: _string(args.get("path")),
-    **dict.fromkeys(("send_input", "send_message", "followup_task", "resume_agent", "close_agent", "interrupt_agent"), _letter),
+    **dict.fromkeys(
+        ("send_input", "send_message", "followup_task", "resume_agent", "close_agent", "interrupt_agent"),
+        _letter,
+    ),
 }
 
 
