@@ -107,7 +107,7 @@ class RolloutSource:
         events = [event for change in self._follower.sweep() for event in self._events(change)]
         return [*events, self._health()]
 
-    async def run(self, emit: Emit, channel: FleetChannel) -> None:
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Newest sessions first, then whatever happens, and meanwhile the rest of the big ones."""
         del channel
         emit([self._health()])
@@ -235,7 +235,7 @@ class TmuxSource:
         self._asked = self._asked and not event.ok
         return self._asked
 
-    async def run(self, emit: Emit, channel: FleetChannel) -> None:
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """What changes among them."""
         await _again(self, emit, channel, self._scheduler)
 
@@ -291,7 +291,7 @@ class ScreenSource:
         except RulesProblem as problem:
             return package_rules(), [SourceSeen(at=now, name=self.name, ok=False, detail=str(problem))]
 
-    async def run(self, emit: Emit, channel: FleetChannel) -> None:
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Readings as they change."""
         fleet = channel.value
         while True:
@@ -311,7 +311,7 @@ class SessionFileSource:
         """What has changed in them."""
         return self._sensor.poll(self._clock.now(), fleet.processes.values())
 
-    async def run(self, emit: Emit, channel: FleetChannel) -> None:
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """What changes in them, while anybody runs who writes any."""
         while True:
             fleet = channel.value
@@ -336,7 +336,7 @@ class StatusFeedSource:
         del fleet
         return await self._feed.poll(self._clock.now())
 
-    async def run(self, emit: Emit, channel: FleetChannel) -> None:
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """What it pushes."""
         del channel
 
@@ -344,7 +344,7 @@ class StatusFeedSource:
             self._scheduler.mark_activity()
             emit(events)
 
-        await self._feed.run(pushed, self._scheduler.is_idle)
+        await self._feed.stream(pushed, self._scheduler.is_idle)
 
 
 class CodexLogSource:
@@ -366,7 +366,7 @@ class CodexLogSource:
         self._early = early[-_EARLY:]
         return [event for event in news if event not in early]
 
-    async def run(self, emit: Emit, channel: FleetChannel) -> None:
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """What is noted from now on, and lately."""
         await _again(self, emit, channel, self._scheduler)
 
@@ -390,7 +390,7 @@ class ProcessSource:
         now = self._clock.now()
         return [locks(self._home, now), *self._sensor.poll(now, panes, servers)]
 
-    async def run(self, emit: Emit, channel: FleetChannel) -> None:
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """What changes among them."""
         await _again(self, emit, channel, self._scheduler, self._scheduler.rest)
 

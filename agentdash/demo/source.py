@@ -31,7 +31,7 @@ class Script:
         del fleet
         return self._events[: bisect_right(self._times, self._clock.now())]
 
-    async def run(self, emit: Emit, channel: FleetChannel) -> None:
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Says what is due, then waits for the next; ends with the last event."""
         del channel
         said = 0

@@ -133,7 +133,7 @@ class Hub:
         """Runs a source; one that fails says so and is started again, later each time."""
         for attempt in count():
             try:
-                await source.run(self.emit, self._channel)
+                await source.stream(self.emit, self._channel)
             except Exception as error:  # shown as the source's health; the others go on
                 self.emit([_failed(source, error, self._clock.now())])
                 await asyncio.sleep(_RETRY[min(attempt, len(_RETRY) - 1)])

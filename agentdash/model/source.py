@@ -34,6 +34,6 @@ class Source(Protocol):
         """One pass: everything that there is to say now."""
         ...
 
-    async def run(self, emit: Emit, channel: FleetChannel) -> None:
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Says what happens, until cancelled."""
         ...

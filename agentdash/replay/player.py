@@ -117,7 +117,7 @@ class Player:
         del fleet
         return [FleetReplaced(at=self._cursor.at, fleet=self._cursor.fleet)]
 
-    async def run(self, emit: Emit, channel: FleetChannel) -> None:
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Tells what is due, when it is due; at the end waits for more."""
         del channel
         self._emit = emit

@@ -92,7 +92,7 @@ class Recorder:
         del fleet
         return ()
 
-    async def run(self, emit: Emit, channel: FleetChannel) -> None:
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Writes, until cancelled or until that fails."""
         writing: asyncio.Future[None] | None = None
         try:

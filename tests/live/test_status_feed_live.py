@@ -50,7 +50,7 @@ class Listener:
 @asynccontextmanager
 async def listening(lab: Lab) -> AsyncIterator[Listener]:
     listener = Listener(lab.home)
-    task = asyncio.create_task(listener.feed.run(listener.emit))
+    task = asyncio.create_task(listener.feed.stream(listener.emit))
     try:
         yield listener
     finally:

@@ -120,7 +120,7 @@ class Busy:
     async def poll(self, fleet: object) -> list[e.Event]:
         return []
 
-    async def run(self, emit: object, channel: object) -> None:
+    async def stream(self, emit: object, channel: object) -> None:
         emit([*STORY[2:3], *STORY[4:8]])  # type: ignore[operator]
         for n in range(10_000_000):
             emit([drawn(NOW + n / 100, *(f"line {n} {y}" for y in range(20)))])  # type: ignore[operator]
@@ -171,7 +171,7 @@ async def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     clock = SystemClock()
     recorder = Recorder(tmp_path / "file" / "journal", clock, version="1", host="box")
     said: list[e.Event] = []
-    await recorder.run(said.extend, LatestValue(Fleet()))
+    await recorder.stream(said.extend, LatestValue(Fleet()))
     assert "has stopped: Not a directory" in said[0].detail  # type: ignore[attr-defined]
 
 

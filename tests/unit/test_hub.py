@@ -40,7 +40,7 @@ class NotificationState:
         del fleet
         return ()
 
-    async def run(self, emit: Emit, channel: LatestValue[Fleet]) -> None:
+    async def stream(self, emit: Emit, channel: LatestValue[Fleet]) -> None:
         del channel
         while True:
             emit(await self.events.get())

@@ -82,7 +82,7 @@ class Bench:
             self.said += [event for event in events if isinstance(event, e.SourceSeen)]
             told.set()
 
-        running = asyncio.create_task(recorder.run(emit, LatestValue(fleet)))
+        running = asyncio.create_task(recorder.stream(emit, LatestValue(fleet)))
         await told.wait()
         for batch in batches:
             news = list(batch)

@@ -213,7 +213,7 @@ async def test_at_the_highest_speed_every_step_is_told(monkeypatch: pytest.Monke
     player.index.read()
     told: list[float] = []
     running = asyncio.create_task(
-        player.run(lambda events: told.extend(e.at for e in events), LatestValue(Fleet()))
+        player.stream(lambda events: told.extend(e.at for e in events), LatestValue(Fleet()))
     )
     async with asyncio.timeout(20):
         while player.playing:  # noqa: ASYNC110 - it is asked rather than told

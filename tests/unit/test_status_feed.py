@@ -207,7 +207,7 @@ def clock() -> Clock:
 @asynccontextmanager
 async def running(feed: ControlFeed) -> AsyncIterator[Ear]:
     ear = Ear()
-    task = asyncio.create_task(feed.run(ear))
+    task = asyncio.create_task(feed.stream(ear))
     try:
         yield ear
     finally:

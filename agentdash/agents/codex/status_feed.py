@@ -121,7 +121,7 @@ class ControlFeed:
         """Requests that the app-server has sent us and somebody else has to answer."""
         return self._seen.requests
 
-    async def run(
+    async def stream(
         self, emit: Callable[[Sequence[Event]], None], is_idle: Callable[[], bool] = lambda: False
     ) -> None:
         """Says what threads are doing whenever an app-server is there, until cancelled.
