@@ -8,14 +8,14 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.engine.judge.inheritance import ParentPolicy, parent_policy
-from agentdash.engine.judge.liveness import is_static, pane_last_sign, thread_last_sign
-from agentdash.engine.judge.pane_state import judge_pane
-from agentdash.engine.judge.sandbox import judge_sandbox
-from agentdash.engine.judge.sandboxed_pane import sandbox_of
-from agentdash.engine.judge.state_history import settled, startup_grace_until
-from agentdash.engine.judge.thread_state import Case, case_of, judge_thread
-from agentdash.engine.judge.tmux_boundary import inside
+from agentdash.engine.judge.findings.inheritance import ParentPolicy, parent_policy
+from agentdash.engine.judge.findings.tmux_boundary import inside
+from agentdash.engine.judge.findings.verdict import judge_sandbox
+from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
+from agentdash.engine.judge.states.pane_state import judge_pane
+from agentdash.engine.judge.states.sandboxed_pane import sandbox_of
+from agentdash.engine.judge.states.state_history import settled, startup_grace_until
+from agentdash.engine.judge.states.thread_state import Case, case_of, judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, History, PaneOccupant, StatePeriod, Thread

@@ -24,7 +24,7 @@ from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.tail.fs_events import refusal
 from agentdash.collect.tmux.sensor import TmuxSensor, own_socket, servers, tmux_version
 from agentdash.config import Config, config_file, state_folder
-from agentdash.engine.judge.tmux_boundary import is_apart
+from agentdash.engine.judge.findings.tmux_boundary import is_apart
 from agentdash.model.events import HostSeen, PaneSeen, ProcessSeen, SourceSeen, ThreadStarted
 from agentdash.model.process import Kernel, Process
 from agentdash.model.sanitize import clean_line

@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from agentdash.engine.judge.state_paths import predicted_denials
+from agentdash.engine.judge.findings.state_paths import predicted_denials
 from agentdash.model import worker as w
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding

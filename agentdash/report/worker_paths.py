@@ -14,8 +14,8 @@ from rich.text import Text
 
 from agentdash.agents.codex.home import CodexHome, thread_id
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
-from agentdash.engine.judge.remedies import network, writable_root
-from agentdash.engine.judge.state_paths import under_policy
+from agentdash.engine.judge.findings.remedies import network, writable_root
+from agentdash.engine.judge.findings.state_paths import under_policy
 from agentdash.model.policy import Network, Policy
 from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, place
 from agentdash.report.check import read_rollout

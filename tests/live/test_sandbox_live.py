@@ -27,7 +27,7 @@ from agentdash.collect.processes.write_access import Reach
 from agentdash.collect.tmux.sensor import TmuxSensor, servers
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
-from agentdash.engine.judge.state_paths import denied
+from agentdash.engine.judge.findings.state_paths import denied
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import Tree, is_multiplexer
 from agentdash.engine.reduce.fleet import reduce

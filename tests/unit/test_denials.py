@@ -20,7 +20,7 @@ from agentdash.engine.detect.denials import (
     _telling,
     denial,
 )
-from agentdash.engine.judge.remedies import network, writable_root
+from agentdash.engine.judge.findings.remedies import network, writable_root
 from agentdash.model.policy import Filesystem, Network, Policy, Rule
 
 CWD = "/home/dev/project"

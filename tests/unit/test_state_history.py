@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentdash.engine.judge.state_history import MAX_STATE_PERIODS, SETTLING_S, STARTUP_GRACE_S
+from agentdash.engine.judge.states.state_history import MAX_STATE_PERIODS, SETTLING_S, STARTUP_GRACE_S
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e

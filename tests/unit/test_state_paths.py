@@ -9,7 +9,7 @@ import pytest
 
 from agentdash.agents.state_paths import paths_of, state_paths
 from agentdash.collect.processes.env_filter import kept
-from agentdash.engine.judge.state_paths import denied, under_policy
+from agentdash.engine.judge.findings.state_paths import denied, under_policy
 from agentdash.model.mounts import Access
 from agentdash.model.policy import Filesystem, Network, Policy, Rule
 from agentdash.model.process import Process, ProcessKey

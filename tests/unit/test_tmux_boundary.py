@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agentdash.engine.judge.tmux_boundary import drives_tmux
+from agentdash.engine.judge.findings.tmux_boundary import drives_tmux
 from agentdash.model import events as e
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Network, Policy

@@ -1,1 +1,1 @@
-"""Judge a fleet: states, verdicts, findings."""
+"""Judge: states and findings from a fleet, without I/O and without a clock."""

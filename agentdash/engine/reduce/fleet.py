@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.liveness import differs_beyond_clocks
-from agentdash.engine.judge.state_history import may_change_state, update_history
-from agentdash.engine.judge.tmux_boundary import detect_escapes
-from agentdash.engine.judge.write_access import MountTables
+from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
+from agentdash.engine.judge.findings.write_access import MountTables
+from agentdash.engine.judge.states.activity import differs_beyond_clocks
+from agentdash.engine.judge.states.state_history import may_change_state, update_history
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import Tree
 from agentdash.engine.reduce.observations import ProcessContext, observe_commands

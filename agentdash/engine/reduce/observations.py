@@ -8,7 +8,7 @@ import msgspec
 
 from agentdash.engine.detect.env_output import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.engine.detect.escalation import granted
-from agentdash.engine.judge.write_access import MountTables, exposed, unwritable
+from agentdash.engine.judge.findings.write_access import MountTables, exposed, unwritable
 from agentdash.engine.link.launchers import applied
 from agentdash.engine.link.process_tree import Tree, is_codex, is_daemon, is_multiplexer
 from agentdash.engine.reduce.thread import policy_at, see

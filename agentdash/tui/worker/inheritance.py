@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
-from agentdash.engine.judge.state_paths import predicted_denials
+from agentdash.engine.judge.findings.state_paths import predicted_denials
 from agentdash.model.state_paths import Installed
 from agentdash.model.worker import Got, Worker
 from agentdash.tui.format import pad, stamp

@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.env_output import SANDBOX_FLAG
-from agentdash.engine.judge.remedies import EXCLUDE_FLAGS, OUTSIDE
+from agentdash.engine.judge.findings.remedies import EXCLUDE_FLAGS, OUTSIDE
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Direction, Finding, FindingKind, Severity
 from agentdash.model.fleet import UNSET, PolicyPeriod, SandboxObservation

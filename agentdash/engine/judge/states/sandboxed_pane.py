@@ -14,8 +14,8 @@ import msgspec
 
 from agentdash.engine.detect.denials import denial
 from agentdash.engine.detect.env_output import NETWORK_FLAG, SANDBOX_FLAG
-from agentdash.engine.judge.liveness import pane_last_sign
-from agentdash.engine.judge.remedies import NETWORK_ACCESS, writable_root
+from agentdash.engine.judge.findings.remedies import NETWORK_ACCESS, writable_root
+from agentdash.engine.judge.states.activity import pane_last_sign
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.fleet import UNSET, Denial, Fleet, PaneOccupant

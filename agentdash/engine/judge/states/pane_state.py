@@ -6,8 +6,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.corroboration import attach_corroboration, screen_says, session_says, shown_in
-from agentdash.engine.judge.sandboxed_pane import blocked, cut_off, denied, hindered, sits_still
+from agentdash.engine.judge.states.corroboration import (
+    attach_corroboration,
+    screen_says,
+    session_says,
+    shown_in,
+)
+from agentdash.engine.judge.states.sandboxed_pane import blocked, cut_off, denied, hindered, sits_still
 from agentdash.model.events import ScreenRead, SessionSeen
 from agentdash.model.evidence import Evidence
 from agentdash.model.fleet import Fleet, PaneOccupant, Trouble

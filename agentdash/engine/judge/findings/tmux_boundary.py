@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from agentdash.engine.detect.escalation import granted
 from agentdash.engine.detect.shell import statements
-from agentdash.engine.judge.policy_checks import in_words
-from agentdash.engine.judge.remedies import SERVER_OUTSIDE
+from agentdash.engine.judge.findings.policy_checks import in_words
+from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE
 from agentdash.engine.link.process_tree import Tree
 from agentdash.engine.reduce.thread import policy_of
 from agentdash.model.evidence import Evidence

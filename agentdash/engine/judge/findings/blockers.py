@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agentdash.engine.judge.policy_checks import in_words
-from agentdash.engine.judge.remedies import EXCLUDE_FLAGS, network, writable_root
+from agentdash.engine.judge.findings.policy_checks import in_words
+from agentdash.engine.judge.findings.remedies import EXCLUDE_FLAGS, network, writable_root
 from agentdash.engine.reduce.thread import policy_of
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, FindingKind

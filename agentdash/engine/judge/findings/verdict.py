@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from agentdash.engine.judge.blockers import blocker_findings
-from agentdash.engine.judge.inheritance import ParentPolicy, inherited, policy_changes
-from agentdash.engine.judge.policy_checks import Seen, compare, in_words, kernel_words
-from agentdash.engine.judge.tmux_boundary import escaped
+from agentdash.engine.judge.findings.blockers import blocker_findings
+from agentdash.engine.judge.findings.inheritance import ParentPolicy, inherited, policy_changes
+from agentdash.engine.judge.findings.policy_checks import Seen, compare, in_words, kernel_words
+from agentdash.engine.judge.findings.tmux_boundary import escaped
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, Verdict
 from agentdash.model.fleet import Applied, SandboxObservation, Thread

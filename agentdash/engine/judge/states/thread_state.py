@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from agentdash.engine.judge.corroboration import (
+from agentdash.engine.judge.states.corroboration import (
     Corroboration,
     attach_corroboration,
     commands_say,
@@ -20,7 +20,7 @@ from agentdash.engine.judge.corroboration import (
     output_says,
     screen_says,
 )
-from agentdash.engine.judge.pane_state import LASTING, half_a_menu, shown
+from agentdash.engine.judge.states.pane_state import LASTING, half_a_menu, shown
 from agentdash.model.events import ScreenRead, StatusPushed
 from agentdash.model.evidence import Evidence
 from agentdash.model.fleet import Call, Fleet, Thread, Trouble, Turn

@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.pane_state import judge_pane
-from agentdash.engine.judge.thread_state import case_of, judge_thread
+from agentdash.engine.judge.states.pane_state import judge_pane
+from agentdash.engine.judge.states.thread_state import case_of, judge_thread
 from agentdash.model import events as e
 from agentdash.model.evidence import Evidence
 from agentdash.model.fleet import Fleet, History, StatePeriod, Thread

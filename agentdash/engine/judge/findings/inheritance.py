@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from agentdash.engine.judge.policy_checks import in_words
+from agentdash.engine.judge.findings.policy_checks import in_words
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Direction, Finding, FindingKind, Severity
 from agentdash.model.fleet import PolicyPeriod, SandboxObservation, Thread

@@ -1,0 +1,1 @@
+"""Judge: what state a worker is in, on what evidence, and since when."""
