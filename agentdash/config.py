@@ -1,6 +1,6 @@
-"""What the user has set, as one frozen value: by flags, by the environment, in `config.toml`, or not at all.
+"""The configuration: command-line flags over environment variables over `config.toml` over defaults.
 
-`Config` is the one table of options: defaults, comments and checks of the file are read from it.
+`Config` is the one table of options; defaults, comments and validation of the file are derived from it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from agentdash.model.states import State
 
 Theme = Literal["dark", "light", "high-contrast", "colour-blind", "terminal"]
 THEMES: Final[tuple[str, ...]] = get_args(Theme)
-"""Names of `tui.theme.THEMES`, here for those who must not import Textual."""
-ENVIRONMENT: Final = {"codex_home": "CODEX_HOME"}
-"""Options that a variable sets, too."""
+"""Names of `tui.theme.THEMES`, repeated here because this module must not import Textual."""
+_ENVIRONMENT_VARIABLES: Final = {"codex_home": "CODEX_HOME"}
+"""Options that can also be set by an environment variable."""
 
 
 class NotificationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """On entering which states somebody is told, and how; nothing is said by default."""
+    """States that trigger a notification, by channel; none by default."""
 
     bell: Annotated[
         tuple[State, ...],
@@ -33,30 +33,30 @@ class NotificationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
     ] = ()
     terminal: Annotated[
         tuple[State, ...],
-        Meta(description="States of which the terminal is told (OSC 9 and OSC 777), to show it as it likes."),
+        Meta(description="States that send a terminal notification (OSC 9 and OSC 777)."),
     ] = ()
     desktop: Annotated[
         tuple[State, ...],
         Meta(description="States that make a desktop notification (`notify-send`, `osascript`)."),
     ] = ()
     pause: Annotated[
-        float, Meta(ge=0, description="Seconds in which the same worker is not spoken of again.")
+        float, Meta(ge=0, description="Minimum seconds between two notifications of the same worker.")
     ] = 30.0
 
     @property
     def wanted(self) -> bool:
-        """Whether anything is to be said at all."""
+        """Whether any state triggers a notification."""
         return bool(self.bell or self.terminal or self.desktop)
 
 
 class Config(msgspec.Struct, frozen=True):
-    """Everything that can be set. The description of an option is its comment in the file, the example its value there."""
+    """All options. In the printed file an option has its description as comment and its example as value."""
 
     codex_home: Annotated[
         Path | None, Meta(description="The Codex home to watch.", examples=["~/.codex"])
     ] = None
     """None: `$CODEX_HOME`, or `~/.codex`."""
-    tmux: Annotated[bool, Meta(description="Whether to look at tmux at all.")] = True
+    tmux: Annotated[bool, Meta(description="Whether to watch tmux.")] = True
     socket_names: Annotated[
         tuple[str, ...],
         Meta(description="Further tmux servers by name, as for `tmux -L`.", examples=[["work"]]),
@@ -73,120 +73,118 @@ class Config(msgspec.Struct, frozen=True):
     record: Annotated[
         Path | None,
         Meta(
-            description="Where to record what only a live agentdash sees, for `agentdash replay`.",
+            description="Where to record panes, processes and screens for `agentdash replay`.",
             examples=["~/agentdash-journal"],
         ),
     ] = None
     """None: nowhere."""
     sessions: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(
-            description="How many of the newest sessions to read at the start, beside the last day's; 0: all."
-        ),
+        Meta(description="How many of the newest sessions to read at first, besides the last day's; 0: all."),
     ] = 50
     """Older ones are read when they change. None: all."""
     rules: Annotated[
         Path | None,
         Meta(
-            description="Where your own rules for worker CLIs are: CLI.toml each.",
+            description="Directory of your own rules for worker CLIs, one CLI.toml each.",
             examples=["~/.config/agentdash/agents"],
         ),
     ] = None
     """None: `agents` beside the file."""
     publish: Annotated[
         bool,
-        Meta(description="Whether the dashboard keeps the status file that agents inside of sandboxes read."),
+        Meta(description="Whether the dashboard writes the status file that sandboxed agents read."),
     ] = True
     stalled_after: Annotated[
         float,
         Meta(
             gt=0,
-            description="Seconds without output, CPU and I/O after which a worker that runs is marked as stalled.",
+            description="Seconds without output, CPU and I/O after which a running worker counts as stalled.",
         ),
     ] = 120.0
     notices: Annotated[
-        NotificationSettings, Meta(description="Who is told when a worker enters a state; nobody by default.")
+        NotificationSettings, Meta(description="Notifications when a worker enters a state; none by default.")
     ] = NotificationSettings()
     keys: Annotated[
-        dict[str, str], Meta(description="Other keys for an action, by its id, separated by commas.")
+        dict[str, str], Meta(description="Keys of an action by its id, separated by commas.")
     ] = {}
 
     @property
     def agents(self) -> Path:
-        """Where the user keeps rules for worker CLIs."""
+        """Return the directory of the user's rules for worker CLIs."""
         return self.rules or agents_folder()
 
 
 class Setting(NamedTuple):
-    """An option as it is in force."""
+    """An option in force, and where its value comes from."""
 
     name: str
     value: Any
     source: Literal["default", "file", "env", "flag"]
     where: str
-    """The file and line, the variable or the flag; empty for a default."""
+    """File and line, variable or flag; empty for a default."""
 
 
-class ConfigProblem(Exception):  # noqa: N818 - it is said to the user as it is
-    """The file cannot be used; each line says where and what is wrong."""
+class ConfigError(Exception):
+    """The configuration is invalid; `lines` has one message for each problem, with file and line."""
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """One for each problem."""
+        """Return one message for each problem."""
         return tuple(str(line) for line in self.args)
 
 
 def agents_folder() -> Path:
-    """Where the user keeps rules for worker CLIs: `~/.config/agentdash/agents/<cli>.toml`, or where the platform wants it."""
-    from platformdirs import user_config_path  # noqa: PLC0415 - needed by few commands
+    """Return the default directory of user rules: `agents` in agentdash's config directory."""
+    from platformdirs import user_config_path  # noqa: PLC0415 - slow import, needed by few commands
 
     return user_config_path("agentdash") / "agents"
 
 
 def state_folder() -> Path:
-    """Where agentdash keeps what it writes: `$XDG_STATE_HOME/agentdash`, `~/.local/state/agentdash`, or where the platform wants it."""
-    from platformdirs import user_state_path  # noqa: PLC0415 - needed by few commands
+    """Return the directory that agentdash writes its own files to, `~/.local/state/agentdash` on Linux."""
+    from platformdirs import user_state_path  # noqa: PLC0415 - slow import, needed by few commands
 
     return user_state_path("agentdash")
 
 
 def journal_folder() -> Path:
-    """Where recordings go unless somebody says otherwise: `journal` in the state directory."""
+    """Return the default directory of recordings: `journal` in the state directory."""
     return state_folder() / "journal"
 
 
 def config_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """`$AGENTDASH_CONFIG`, or `~/.config/agentdash/config.toml`, or where the platform wants it."""
+    """Return `$AGENTDASH_CONFIG`, else `config.toml` in agentdash's config directory."""
     if named := environ.get("AGENTDASH_CONFIG"):
         return Path(named).expanduser()
-    from platformdirs import user_config_path  # noqa: PLC0415 - not where it is named
+    from platformdirs import user_config_path  # noqa: PLC0415 - slow import, not needed with $AGENTDASH_CONFIG
 
     return user_config_path("agentdash") / "config.toml"
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> tuple[Config, list[Setting]]:
-    """The configuration in force, and where each option comes from: flags before the environment before the file.
+    """Return the configuration in force, and for each option its source.
 
     Args:
-        flags: options by name, those alone that were given.
-        environ: the environment.
+        flags: values of the flags that were given, by option name.
+        environ: the environment variables.
 
     Raises:
-        ConfigProblem: the file, or a variable, says something that cannot be.
+        ConfigError: the file cannot be read or is invalid.
     """
     path = config_file(environ)
     text = _text(path, named=bool(environ.get("AGENTDASH_CONFIG")))
-    given = read(text, path)
+    from_file = read(text, path)
     settings = []
     for name, default in defaults().items():
-        variable = ENVIRONMENT.get(name, "")
+        variable = _ENVIRONMENT_VARIABLES.get(name, "")
         if name in flags:
             settings.append(Setting(name, flags[name], "flag", "the command line"))
         elif variable and environ.get(variable):
             settings.append(Setting(name, _convert(name, environ[variable]), "env", variable))
-        elif name in given:
+        elif name in from_file:
             settings.append(
-                Setting(name, given[name], "file", f"{clean_line(str(path))}:{_line(text, name)}")
+                Setting(name, from_file[name], "file", f"{clean_line(str(path))}:{_line(text, name)}")
             )
         else:
             settings.append(Setting(name, default, "default", ""))
@@ -194,46 +192,58 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> t
 
 
 def read(text: str, path: Path) -> dict[str, Any]:
-    """The options that a file sets, checked.
+    """Parse and validate the text of a config file; return the options that it sets, by name.
 
     Raises:
-        ConfigProblem: something in it cannot be; says every such thing, with its line.
+        ConfigError: the text is invalid; has one message for each problem, with its line.
     """
     if not text:
         return {}
-    import tomllib  # noqa: PLC0415 - most people have no file
+    import tomllib  # noqa: PLC0415 - slow import, most users have no file
 
-    shown = clean_line(str(path))
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        found = re.search(r"(.*) \(at line (\d+), column \d+\)", str(error))
-        line, what = (
-            (found[2], found[1]) if found else (str(text.count("\n") + 1), str(error).partition(" (")[0])
-        )
-        raise ConfigProblem(f"{shown}:{line}: {clean_line(what)}") from error
+        raise ConfigError(_syntax_problem(error, text, path)) from error
     options: dict[str, Any] = {}
     problems: list[str] = []
     for name, value in table.items():
         try:
             options[name] = _convert(name, value)
-        except (KeyError, msgspec.ValidationError) as error:
-            what = (
-                str(error)
-                if isinstance(error, msgspec.ValidationError)
-                else f"no such option; there are {', '.join(defaults())}"
-            )
-            what += f"; there are {', '.join(THEMES)}" if name == "theme" else ""
-            inner = re.search(r"(?:\$\.|unknown field `)(\w+)", what) if name == "notices" else None
-            line = line_of(text, name, inner[1]) if inner else _line(text, name)
-            problems.append(f"{shown}:{line}: {clean_line(name)}: {clean_line(what)}")
+        except KeyError:
+            message = f"unknown option: choose from {', '.join(defaults())}"
+            problems.append(_problem(path, _line(text, name), f"{name}: {message}"))
+        except msgspec.ValidationError as error:
+            problems.append(_problem(path, _invalid_line(text, name, str(error)), _invalid(name, str(error))))
     if problems:
-        raise ConfigProblem(*problems)
+        raise ConfigError(*problems)
     return options
 
 
+def _syntax_problem(error: Exception, text: str, path: Path) -> str:
+    """Return the message of a TOML syntax error; before Python 3.14 its line number is only in the text."""
+    found = re.search(r"(.*) \(at line (\d+), column \d+\)", str(error))
+    if found is not None:
+        return _problem(path, int(found[2]), found[1])
+    return _problem(path, text.count("\n") + 1, str(error).partition(" (")[0])  # "(at end of document)"
+
+
+def _invalid(name: str, message: str) -> str:
+    return f"{name}: {message}: choose from {', '.join(THEMES)}" if name == "theme" else f"{name}: {message}"
+
+
+def _invalid_line(text: str, name: str, message: str) -> int:
+    """Return the line of an invalid value; msgspec names a key of a table by `$.key` or as unknown field."""
+    key = re.search(r"(?:\$\.|unknown field `)(\w+)", message)
+    return line_of(text, name, key[1]) if name == "notices" and key else _line(text, name)
+
+
+def _problem(path: Path, line: int, message: str) -> str:
+    return f"{clean_line(str(path))}:{line}: {clean_line(message)}"
+
+
 def defaults() -> dict[str, Any]:
-    """Every option, and what holds where nobody sets it."""
+    """Return every option with its default value."""
     return {
         field.name: field.default_factory() if field.default is msgspec.NODEFAULT else field.default
         for field in _fields()
@@ -241,32 +251,26 @@ def defaults() -> dict[str, Any]:
 
 
 def default_text(keys: Mapping[str, str]) -> str:
-    """A file that changes nothing: every option with its comment, commented out.
+    """Return the text of a file with every option, its description, and its default commented out.
 
     Args:
-        keys: the keys of every action, by its id.
+        keys: the default keys of every action, by its id.
     """
     lines = [
-        "# agentdash's options. What is commented out shows the default, or an example where there is none."
+        "# Options of agentdash. A line commented out shows the default, or an example if there is none."
     ]
     for name, default in defaults().items():
-        about = _meta(Config, name)
+        lines += ["", f"# {_meta(Config, name).description}"]
         if isinstance(default, msgspec.Struct):
-            lines += ["", f"# {about.description}", f"#[{name}]"]
+            lines.append(f"#[{name}]")
             for field in msgspec.structs.fields(default):
-                lines += [
-                    f"# {_meta(type(default), field.name).description}",
-                    _option(type(default), field.name, field.default),
-                ]
+                lines.append(f"# {_meta(type(default), field.name).description}")
+                lines.append(_option(type(default), field.name, field.default))
         elif name == "keys":
-            lines += [
-                "",
-                f"# {about.description}",
-                "#[keys]",
-                *(f"#{action} = {_toml(shown)}" for action, shown in keys.items()),
-            ]
+            lines.append("#[keys]")
+            lines += [f"#{action} = {_toml(shown)}" for action, shown in keys.items()]
         else:
-            lines += ["", f"# {about.description}", _option(Config, name, default)]
+            lines.append(_option(Config, name, default))
     return "\n".join(lines) + "\n"
 
 
@@ -275,23 +279,24 @@ def _option(struct: type[msgspec.Struct], name: str, default: Any) -> str:
 
 
 def line_of(text: str, name: str, key: str) -> int:
-    """The line (from 1) on which `key` stands in table `name`."""
+    """Return the line number (from 1) of `key` in table `name`."""
     start = re.search(rf"(?m)^\s*\[{re.escape(name)}\]", text)
     return _line(text, key, start.end() if start else 0)
 
 
 def _text(path: Path, *, named: bool) -> str:
+    """Return the text of the file; empty if there is none, which is an error only where it is named."""
+    shown = clean_line(str(path))
     try:
         return path.read_text("utf-8")
     except (FileNotFoundError, NotADirectoryError) as error:
         if named:
-            raise ConfigProblem(
-                f"{clean_line(str(path))}: there is no such file (AGENTDASH_CONFIG names it)"
-            ) from error
+            raise ConfigError(f"{shown}: no such file (named by AGENTDASH_CONFIG)") from error
         return ""
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigProblem(f"{clean_line(str(path))}: cannot be read: {why}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{shown}: not valid UTF-8") from error
+    except OSError as error:
+        raise ConfigError(f"{shown}: {error.strerror}") from error
 
 
 def _fields() -> tuple[msgspec.structs.FieldInfo, ...]:
@@ -299,7 +304,6 @@ def _fields() -> tuple[msgspec.structs.FieldInfo, ...]:
 
 
 def _meta(struct: type[msgspec.Struct], name: str) -> Meta:
-    """An option's description and example."""
     return next(
         m
         for m in get_type_hints(struct, include_extras=True)[name].__metadata__
@@ -322,11 +326,11 @@ def _path(kind: type, value: Any) -> Any:
 
 
 def _line(text: str, key: str, start: int = 0) -> int:
-    """The line (from 1) on which a key or table begins; the last one where it is written in a way that is not found."""
+    """Return the line number (from 1) of a key or table; the last line if the pattern does not find it."""
     found = re.compile(rf"(?m)^\s*\[?[\"']?{re.escape(key)}[\"']?\s*[]=.]").search(text, start)
     return text.count("\n", 0, found.end() if found else len(text)) + 1
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML writes it; JSON's way is the same for all that there is here."""
+    """Encode a value as TOML; for strings, numbers, booleans and arrays of them JSON is the same."""
     return msgspec.json.encode(value).decode()

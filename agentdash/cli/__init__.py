@@ -1,4 +1,4 @@
-"""The commands: flags in, exit code out. A command's module is imported when it is run, so that `--version` is quick."""
+"""The command line: one module per command, imported when the command runs, to keep `--version` fast."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ COMMANDS: Final = {
     "doctor": "doctor",
     "completion": "completion",
 }
-"""Each command and the module of this package that it lives in."""
+"""The module of this package that defines each command."""
 
 
 class _Commands(click.Group):
-    """A group whose commands are imported when somebody asks for them."""
+    """A group that imports a command when it is looked up."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
@@ -49,10 +49,9 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # whoever read has left; nothing is wrong
-            os.dup2(
-                os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-            )  # what is still to be flushed has nowhere to go
+        except BrokenPipeError:  # the reader has closed the pipe (`| head`), which is no failure
+            # the interpreter flushes stdout at exit, which would raise again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
 
 
@@ -66,18 +65,18 @@ class _Commands(click.Group):
     "--close-with",
     metavar="PANE",
     hidden=True,
-    help="Close together with a pane of the server that agentdash runs in.",
+    help="Exit when this pane of the same tmux server closes.",
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context, /, close_with: str | None, **given: Any) -> None:
-    """What every coding agent is doing, why, and in which sandbox: configured beside got.
+    """Show what coding agents are doing, why, and their sandboxes: configured and observed.
 
     Without a command: the live dashboard.
 
     \b
     agentdash                         your Codex home and your tmux server
-    agentdash -L work --theme light   a further tmux server, and other colours
+    agentdash -L work --theme light   another tmux server, and light colours
     """
     context.obj = given_flags(given)
     if context.invoked_subcommand is None:
@@ -88,12 +87,12 @@ def app(context: click.Context, /, close_with: str | None, **given: Any) -> None
 
 
 def main() -> None:
-    """The console script: every problem is one line on stderr and exit 2."""
+    """Run the command line; print an error as one line on stderr and exit with 2."""
     try:
         sys.exit(app.main(standalone_mode=False, prog_name="agentdash"))
     except click.ClickException as problem:
         click.echo(
-            f"agentdash: {problem.format_message().rstrip('.')} (agentdash --help shows what there is)",
+            f"agentdash: {problem.format_message().rstrip('.')} (see agentdash --help)",
             err=True,
         )
         sys.exit(2)

@@ -1,4 +1,4 @@
-"""`agentdash check`: rollouts audited from their files; and, before a run, what a policy would deny a worker."""
+"""`agentdash check`: audit rollout files, or predict what a policy would deny a worker CLI."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from agentdash.report.worker_paths import (
     "--worker",
     type=click.Choice(sorted(state_paths())),
     metavar="NAME",
-    help="Instead: what would be denied to this worker CLI.",
+    help="Predict what would be denied to this worker CLI instead.",
 )
 @click.option(
     "--policy",
     type=click.Choice(MODES),
     metavar="MODE",
-    help="With --worker: under this policy, not a thread's.",
+    help="With --worker: use this policy instead of a thread's.",
 )
 @click.option(
     "--json",
@@ -49,12 +49,12 @@ from agentdash.report.worker_paths import (
 def check(
     targets: tuple[str, ...], worker: str | None, policy: str | None, as_json: bool, **given: Any
 ) -> int:
-    """Audit rollouts from their files alone: some, or all of a Codex home.
+    """Audit rollout files: those of PATHs and THREADs, or all of a Codex home.
 
-    With --worker: which of the places where a worker CLI keeps its state the policy in force would deny, before it is started here: the
-    policy of THREAD, of the thread that this is run from, or of the newest one.
+    With --worker: predict which state directories of a worker CLI a policy would deny if it were started
+    here. The policy is that of THREAD, of the thread that runs this command, or of the newest thread.
 
-    Exit code 0: nothing was found. 1: there are findings. 2: something could not be read.
+    Exit code 0: no findings. 1: findings. 2: something could not be read.
 
     \b
     agentdash check                        all of the Codex home

@@ -1,4 +1,4 @@
-"""`agentdash completion`: what a shell needs to complete commands, flags and workers."""
+"""`agentdash completion`: shell completion of commands, flags and workers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 SHELLS: Final = ("bash", "zsh", "fish")
 _VARIABLE: Final = "_AGENTDASH_COMPLETE"
-_NEWEST: Final = 50
-"""Threads that are offered where no agentdash is running."""
+_MAX_THREADS: Final = 50
+"""Newest threads to offer if no agentdash publishes its workers; a menu of more is of no use."""
 
 
 @click.command()
@@ -25,14 +25,14 @@ def completion(context: click.Context, shell: str) -> None:
     eval "$(agentdash completion zsh)"                   in ~/.zshrc
     agentdash completion fish > ~/.config/fish/completions/agentdash.fish
     """
-    made = get_completion_class(shell)
-    if made is None:
-        raise click.UsageError(f"this click cannot complete in {shell}")
-    click.echo(made(context.find_root().command, {}, "agentdash", _VARIABLE).source())
+    completer = get_completion_class(shell)
+    if completer is None:
+        raise click.UsageError(f"the installed version of click does not support {shell}")
+    click.echo(completer(context.find_root().command, {}, "agentdash", _VARIABLE).source())
 
 
-def workers(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Workers whose id, pane or name begins so: those that a running agentdash tells of, else the newest threads."""
+def workers(context: click.Context, parameter: click.Parameter, prefix: str) -> list[CompletionItem]:
+    """Complete a pane or id from the workers of the status file, else from the newest threads."""
     del context, parameter
     from agentdash.agents.codex.home import CodexHome, default_home, thread_id
     from agentdash.collect.clock import SystemClock
@@ -48,6 +48,6 @@ def workers(context: click.Context, parameter: click.Parameter, begun: str) -> l
     except UnpublishedError:
         pass
     offered = offered or dict.fromkeys(
-        filter(None, map(thread_id, islice(CodexHome(home).rollouts(), _NEWEST))), ""
+        filter(None, map(thread_id, islice(CodexHome(home).rollouts(), _MAX_THREADS))), ""
     )
-    return [CompletionItem(name, help=told) for name, told in offered.items() if name.startswith(begun)]
+    return [CompletionItem(name, help=text) for name, text in offered.items() if name.startswith(prefix)]

@@ -1,4 +1,4 @@
-"""`agentdash config`: what can be set, whether it is set well, and what is in force."""
+"""`agentdash config`: print, check and show options."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 import click
 
 from agentdash.cli.options import FLEET, LIVE, LOOK, options, settings_of
-from agentdash.config import Config, ConfigProblem, config_file, default_text, line_of, read
+from agentdash.config import Config, ConfigError, config_file, default_text, line_of, read
 from agentdash.model.sanitize import clean_line
 
 
 @click.group()
 def config() -> None:
-    """What can be set, in config.toml: its options, whether they are right, and what is in force.
+    """Print, check and show the options of config.toml.
 
-    The file is config.toml in agentdash's config directory (~/.config/agentdash on Linux), or the one that AGENTDASH_CONFIG names.
+    The file is $AGENTDASH_CONFIG, or config.toml in agentdash's config directory (~/.config/agentdash).
 
     \b
     agentdash config default > ~/.config/agentdash/config.toml
@@ -25,7 +25,7 @@ def config() -> None:
 
 @config.command()
 def default() -> None:
-    """Print a file with every option, its comment and its default.
+    """Print a config file with every option, its description and its default.
 
     \b
     agentdash config default > config.toml
@@ -38,7 +38,9 @@ def default() -> None:
 @config.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False, exists=True))
 def check(file: Path | None) -> int:
-    """Check the file, or FILE: one line for each problem, with its line. Exit code 0: it is right. 2: it is not.
+    """Check the config file, or FILE, and print each problem with its line.
+
+    Exit code 0: valid. 2: invalid.
 
     \b
     agentdash config check my.toml
@@ -48,19 +50,13 @@ def check(file: Path | None) -> int:
         text = path.read_text("utf-8") if path.exists() else ""
         found = read(text, path)
         _check_keys(Config(**found), path, text)
-    except (ConfigProblem, UnicodeDecodeError) as problem:
-        lines = (
-            problem.lines
-            if isinstance(problem, ConfigProblem)
-            else (f"{clean_line(str(path))}: it is not UTF-8",)
-        )
-        for line in lines:
+    except (ConfigError, UnicodeDecodeError) as problem:
+        not_utf8 = f"{clean_line(str(path))}: not valid UTF-8"
+        for line in problem.lines if isinstance(problem, ConfigError) else (not_utf8,):
             click.echo(f"agentdash: {line}", err=True)
         return 2
-    click.echo(
-        f"{clean_line(str(path))}: "
-        + (f"{len(found)} options set, all right" if path.exists() else "there is none: all is as by default")
-    )
+    result = f"{len(found)} options set, all valid" if path.exists() else "no such file, defaults apply"
+    click.echo(f"{clean_line(str(path))}: {result}")
     return 0
 
 
@@ -68,7 +64,7 @@ def check(file: Path | None) -> int:
 @options(FLEET, LOOK, LIVE)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.config/1.")
 def show(as_json: bool, **given: Any) -> None:
-    """Print every option as it is in force, and whether it comes from a flag, the environment, the file or the default.
+    """Print every option in force, and its source: flag, environment, file or default.
 
     \b
     agentdash config show --theme light
@@ -85,16 +81,16 @@ def show(as_json: bool, **given: Any) -> None:
 
 
 def checked_keys(config: Config) -> dict[str, str]:
-    """The keys that a configuration asks for, which screens alone can judge.
+    """Return the keys that a configuration sets, once `tui.keys` has validated them.
 
     Raises:
-        click.UsageError: one of them cannot be; names the line.
+        click.UsageError: a key or an action is invalid; names the line in the file.
     """
     if config.keys:
         path = config_file()
         try:
             _check_keys(config, path, path.read_text("utf-8"))
-        except ConfigProblem as problem:
+        except ConfigError as problem:
             raise click.UsageError(problem.lines[0]) from problem
     return config.keys
 
@@ -107,6 +103,6 @@ def _check_keys(config: Config, path: Path, text: str) -> None:
     try:
         remapped(config.keys)
     except KeysProblem as problem:
-        raise ConfigProblem(
+        raise ConfigError(
             f"{clean_line(str(path))}:{line_of(text, 'keys', problem.action)}: {clean_line(str(problem))}"
         ) from problem

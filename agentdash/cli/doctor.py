@@ -1,4 +1,4 @@
-"""`agentdash doctor`: what can be seen here, and what to do about the rest."""
+"""`agentdash doctor`: check what agentdash depends on."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from agentdash.report.document import document_json
 @options(FLEET)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.doctor/1.")
 def doctor(as_json: bool, **given: Any) -> int:
-    """Look at all that agentdash depends on: Codex, tmux, processes, sandboxes, file events, the terminal.
+    """Check what agentdash depends on: Codex, tmux, processes, sandboxes, file events, the terminal.
 
-    Each is ok, warn or fail, with what to do. Exit code 0: nothing failed. 1: something did.
+    Each check is ok, warn or fail, with advice. Exit code 0: nothing failed. 1: something failed.
 
     \b
     agentdash doctor

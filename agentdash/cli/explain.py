@@ -1,4 +1,4 @@
-"""`agentdash explain`: what a conclusion rests on."""
+"""`agentdash explain`: the evidence for a worker's state and verdict."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from agentdash.report.screen_reading import print_screen, screen_report
     "--screen",
     type=click.File("r", encoding="utf-8", errors="replace"),
     metavar="FILE",
-    help="Instead of a worker: what a pane showed, as text; - for stdin.",
+    help="Explain the captured text of a pane instead of a worker; - for stdin.",
 )
 @click.option(
-    "--agent", metavar="NAME", help="With --screen: which worker CLI it was: codex, opencode, claude ..."
+    "--agent", metavar="NAME", help="With --screen: the worker CLI, such as codex, opencode or claude."
 )
 @click.option("--title", default="", metavar="TEXT", help="With --screen: the pane's title.")
 @click.option(
@@ -39,9 +39,9 @@ from agentdash.report.screen_reading import print_screen, screen_report
 def explain(
     target: str | None, screen: TextIO | None, agent: str | None, title: str, as_json: bool, **given: Any
 ) -> None:
-    """Why TARGET is in its state and why its verdict: all evidence, also what disagrees and what could not be read.
+    """Explain the state and verdict of TARGET: all evidence, with what disagrees or could not be read.
 
-    With --screen: what the rules for a worker CLI make of a screen, for bug reports and for writing rules.
+    With --screen: show what the rules of a worker CLI match on a screen, for bug reports and rule writers.
 
     \b
     agentdash explain %4
@@ -51,7 +51,7 @@ def explain(
         _explain_screen(screen, agent, title, as_json)
         return
     if target is None:
-        raise click.UsageError("name a worker (a thread id or its beginning, a pane, a name), or a --screen")
+        raise click.UsageError("missing TARGET (a thread id or its prefix, a pane, or a name) or --screen")
     snapshot, via = fleet_seen(config_of(given), target)
     if as_json:
         click.echo(document_json(explain_report(snapshot, via_report(via))))
@@ -66,7 +66,8 @@ def _explain_screen(screen: TextIO, agent: str | None, title: str, as_json: bool
         raise click.UsageError(str(problem)) from problem
     if agent not in rules:
         raise click.BadParameter(
-            f"{agent or ''!r} is none of {', '.join(sorted(rules))}", param_hint="--agent"
+            f"invalid worker CLI {agent or ''!r}: choose from {', '.join(sorted(rules))}",
+            param_hint="--agent",
         )
     reading = read_screen(agent, clean_block(screen.read()).split("\n"), title=clean_line(title), rules=rules)
     report = screen_report(reading, agent, versions_tested(agent, reading.rule, rules))

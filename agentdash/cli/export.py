@@ -1,4 +1,4 @@
-"""`agentdash replay --export`: a past session as a file to pass on."""
+"""`agentdash replay --export`: write a past session as a report or a cast."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -20,24 +21,24 @@ from agentdash.replay.journal import journal_streams
 from agentdash.replay.streams import MergedStream, family_stream
 
 _FORMATS = (".html", ".md", ".cast")
-_LONGEST = 180.0
-"""Seconds of the longest cast: a longer session goes by faster."""
-_FRESH = 60.0
-"""Seconds after its last line for which a session may still be going on."""
+_MAX_CAST_S: Final = 180.0
+"""Longest cast: a longer session is sped up to fit, since few watch more than three minutes."""
+_ENDED_AFTER_S: Final = 60.0
+"""A session whose files have not been written for so long counts as ended."""
 
 
 def export(
     target: str, config: Config, file: Path, *, redact: bool, force: bool, gap: float, journal: Path | None
 ) -> None:
-    """Writes the file.
+    """Export the session of `target` to `file`, in the format of its suffix.
 
     Raises:
-        click.UsageError: there is no such thread, or the file cannot be written.
+        click.UsageError: no thread matches, the suffix is invalid, or the file cannot be written.
     """
     if file.exists() and not force:
-        raise click.UsageError(f"{clean_line(str(file))} exists already: --force overwrites it")
+        raise click.UsageError(f"{clean_line(str(file))}: file exists (use --force to overwrite)")
     if file.suffix not in _FORMATS:
-        raise click.UsageError(f"{clean_line(str(file))}: an export ends in {', '.join(_FORMATS)}")
+        raise click.UsageError(f"{clean_line(str(file))}: invalid suffix: choose from {', '.join(_FORMATS)}")
     family = family_of(target, config)
     now = time.time()
     recorded = journal_streams(journal or journal_folder(), family, now)
@@ -45,8 +46,9 @@ def export(
     def make() -> MergedStream:
         return family_stream(family, recorded())
 
-    over = now - max((path.stat().st_mtime for path in family.paths if path.exists()), default=0.0) > _FRESH
-    size = sum(path.stat().st_size for path in family.paths if path.exists())
+    files = [path.stat() for path in family.paths if path.exists()]
+    over = now - max((file.st_mtime for file in files), default=0.0) > _ENDED_AFTER_S
+    size = sum(file.st_size for file in files)
     with Progress("", 0, size) as progress:
         if file.suffix == ".cast":
             written = asyncio.run(_cast(make, config, progress, redact=redact, over=over, gap=gap))
@@ -65,12 +67,12 @@ def _report(
     from agentdash.report.redact import without_home
     from agentdash.report.timeline_report import build_report
 
-    story = build_report(family.thread, tape, redact=redact, over=over, progress=progress.reach)
+    report = build_report(family.thread, tape, redact=redact, over=over, progress=progress.reach)
     if suffix == ".html":
         from agentdash.report.export_html import html as write
     else:
         from agentdash.report.export_markdown import markdown as write
-    text = write(story, __version__)
+    text = write(report, __version__)
     return (without_home(text) if redact else text).encode()
 
 
@@ -99,5 +101,5 @@ async def _cast(
             yield scene.at, shown(scene.see)
 
     options = Options(config.ascii, config.theme or "dark", banner="REPLAY")
-    scheduler = max(1.0, length(make(), gap) / _LONGEST)
-    return b"".join([line async for line in cast(fleet_seen(make()), options, gap, scheduler)])
+    speed = max(1.0, length(make(), gap) / _MAX_CAST_S)
+    return b"".join([line async for line in cast(fleet_seen(make()), options, gap, speed)])

@@ -1,4 +1,4 @@
-"""The family that TARGET names, as every command finds it."""
+"""Find the family of threads that a TARGET argument names."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from agentdash.replay.family import Family, find_family
 
 
 def family_of(target: str, config: Config) -> Family:
-    """A thread's family.
+    """Return the family of a thread.
 
     Args:
-        target: the thread's id or its beginning, or a rollout file.
+        target: a thread id or its prefix, or the path of a rollout file.
 
     Raises:
-        click.UsageError: there is no such thread.
+        click.UsageError: no thread matches.
     """
     try:
         return find_family(CodexHome(config.codex_home or default_home()), target)

@@ -1,4 +1,4 @@
-"""The library of past sessions: somebody picks one, watches it, and is back where he was."""
+"""Browse the library of past sessions, and play the selected ones."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from agentdash.tui.options import Options
 
 
 def browse(config: Config, play: Callable[[Path, float | None], None]) -> None:
-    """Opens the library, and plays what is picked, until somebody leaves it."""
-    clock, shelf = SystemClock(), LibraryModel()
+    """Open the library; after each played session open it again, in the same place, until it is closed."""
+    clock = SystemClock()
+    model = LibraryModel()
     options = Options(config.ascii, config.theme, keys=checked_keys(config))
     library = Library(CodexHome(config.codex_home or default_home()), clock)
-    while (picked := LibraryApp(library, shelf, clock, options).run()) is not None:
+    while (picked := LibraryApp(library, model, clock, options).run()) is not None:
         play(picked.path, picked.at)

@@ -1,4 +1,4 @@
-"""Flags that several commands share, and the one configuration that they make."""
+"""Options that several commands share, and the configuration built from them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from agentdash.config import THEMES, Config, ConfigProblem, Setting, journal_folder, load
+from agentdash.config import THEMES, Config, ConfigError, Setting, journal_folder, load
 from agentdash.model.sanitize import clean_line
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -35,13 +35,13 @@ FLEET = (
         metavar="PATH",
         help="Also watch this tmux socket, as for `tmux -S`.",
     ),
-    click.option("--no-tmux", is_flag=True, default=None, help="Leave tmux alone."),
+    click.option("--no-tmux", is_flag=True, default=None, help="Do not watch tmux."),
     click.option(
         "--all",
         "everything",
         is_flag=True,
         default=None,
-        help="Read all sessions, not only the newest 50 and the last day's.",
+        help="Read all sessions at the start, not only the newest 50 and the last day's.",
     ),
 )
 LIVE = (
@@ -50,7 +50,8 @@ LIVE = (
         is_flag=False,
         flag_value="",
         metavar="[DIR]",
-        help="Record panes, processes and screens for `agentdash replay` (default: in the state directory). May hold what screens show.",
+        help="Record panes, processes and screens for `agentdash replay` (default: in the state directory). "
+        "Recordings contain the text of screens.",
     ),
 )
 LOOK = (
@@ -60,7 +61,7 @@ LOOK = (
 
 
 def options(*groups: tuple[Callable[[_F], _F], ...]) -> Callable[[_F], _F]:
-    """Adds groups of flags to a command, in their order."""
+    """Return a decorator that adds groups of options to a command, in this order."""
 
     def add(command: _F) -> _F:
         for group in reversed(groups):
@@ -71,29 +72,33 @@ def options(*groups: tuple[Callable[[_F], _F], ...]) -> Callable[[_F], _F]:
     return add
 
 
-def _workers(context: click.Context, parameter: click.Parameter, begun: str) -> list[Any]:
+def _workers(context: click.Context, parameter: click.Parameter, prefix: str) -> list[Any]:
     from agentdash.cli.completion import workers
 
-    return list(workers(context, parameter, begun))
+    return list(workers(context, parameter, prefix))
 
 
 def target_argument(*, required: bool) -> Callable[[_F], _F]:
-    """The argument that names a worker."""
+    """Return a decorator that adds the TARGET argument, completed with the workers."""
     return click.argument("target", required=required, shell_complete=_workers)
 
 
 def given_flags(values: dict[str, Any]) -> dict[str, Any]:
-    """Those that were really given."""
+    """Return the options that were given on the command line."""
     return {name: value for name, value in values.items() if value not in (None, ())}
 
 
 def config_of(given: dict[str, Any]) -> Config:
-    """The configuration in force. Flags before the subcommand and after it are the same flags; the later one wins."""
+    """Return the configuration in force; an option after the subcommand overrides the same one before it."""
     return settings_of(given)[0]
 
 
 def settings_of(given: dict[str, Any]) -> tuple[Config, list[Setting]]:
-    """The same, and where each option comes from."""
+    """Return the configuration in force, and the source of each option.
+
+    Raises:
+        click.UsageError: the configuration is invalid.
+    """
     context = click.get_current_context()
     flags = {**(context.find_object(dict) or {}), **given_flags(given)}
     chosen = {
@@ -106,15 +111,15 @@ def settings_of(given: dict[str, Any]) -> tuple[Config, list[Setting]]:
     chosen |= {"record": _folder(flags["record"])} if "record" in flags else {}
     try:
         return load(chosen)
-    except ConfigProblem as problem:
+    except ConfigError as problem:
         raise click.UsageError(problem.lines[0]) from problem
 
 
 def _folder(named: str) -> Path:
-    """Where to record: in the usual place, or where somebody says.
+    """Return the directory to record to.
 
     Raises:
-        click.UsageError: that is no directory.
+        click.UsageError: the path exists and is not a directory.
     """
     folder = Path(named).expanduser() if named else journal_folder()
     if folder.exists() and not folder.is_dir():
@@ -123,7 +128,7 @@ def _folder(named: str) -> Path:
 
 
 def flags_of(config: Config) -> list[str]:
-    """The flags that make a new agentdash have this configuration."""
+    """Return the command-line flags that give another agentdash process this configuration."""
     flags = ["--codex-home", str(config.codex_home)] if config.codex_home else []
     flags += [part for name in config.socket_names for part in ("-L", name)]
     flags += [part for path in config.socket_paths for part in ("-S", str(path))]

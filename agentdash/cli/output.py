@@ -1,4 +1,4 @@
-"""Where headless commands print: documents for programs, tables for people."""
+"""Output of the headless commands: the console, and pipes that their reader closes."""
 
 from __future__ import annotations
 
@@ -17,23 +17,21 @@ _T = TypeVar("_T")
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # Rich would end with 1, which has a meaning of its own in `check`
+        raise BrokenPipeError  # Rich would exit with 1, which means "findings" in `check`
 
 
 def console(*, soft_wrap: bool = False) -> Console:
-    """As wide as the terminal; wide enough for a whole row where the output goes to a file or a program."""
+    """Return a console as wide as the terminal, or 200 columns where stdout is a file or a pipe."""
     return _Console(width=None if sys.stdout.isatty() else 200, highlight=False, soft_wrap=soft_wrap)
 
 
 async def until_unheard(work: Coroutine[Any, Any, _T]) -> _T | None:
-    """Does some work, but no longer than somebody reads what it prints: None when the reader of a pipe has left."""
+    """Return the result of `work`; cancel it and return None if the reader of stdout's pipe closes it."""
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
     out = sys.stdout.fileno()
     if piped := stat.S_ISFIFO(os.fstat(out).st_mode):
-        loop.add_reader(
-            out, task.cancel
-        )  # a pipe that is written to becomes "readable" when its other end is closed
+        loop.add_reader(out, task.cancel)  # the write end becomes "readable" when the read end is closed
     try:
         return await task
     except asyncio.CancelledError:

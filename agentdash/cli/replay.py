@@ -1,4 +1,4 @@
-"""`agentdash replay`: what is past, played again."""
+"""`agentdash replay`: play past sessions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPEEDS = ("0.25", "0.5", "1", "2", "4", "8", "16", "32", "64", "max")
 @options(LOOK)
 @click.option("--codex-home", type=PATH, metavar="DIR", help="Codex home to find threads in.")
 @click.argument("target", required=False, metavar="[THREAD|FILE]")
-@click.option("--at", metavar="TIME", help="Begin there: 20:14, 20:14:07, or a date and a time.")
+@click.option("--at", metavar="TIME", help="Start there: 20:14, 20:14:07, or a date and a time.")
 @click.option(
     "--speed",
     type=click.Choice(_SPEEDS),
@@ -34,10 +34,10 @@ _SPEEDS = ("0.25", "0.5", "1", "2", "4", "8", "16", "32", "64", "max")
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="The longest pause.",
+    help="Shorten pauses to this.",
 )
 @click.option(
-    "--from-finding", type=click.IntRange(1), metavar="N", help="Begin where the N-th finding shows."
+    "--from-finding", type=click.IntRange(1), metavar="N", help="Start where the N-th finding appears."
 )
 @click.option(
     "--export",
@@ -46,13 +46,13 @@ _SPEEDS = ("0.25", "0.5", "1", "2", "4", "8", "16", "32", "64", "max")
     metavar="FILE",
     help="Write a report (.html, .md) or a recording for asciinema (.cast).",
 )
-@click.option("--redact", is_flag=True, help="Leave prompts, messages and outputs out of it.")
+@click.option("--redact", is_flag=True, help="Leave prompts, messages and outputs out of the export.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 @click.option(
     "--journal",
     type=PATH,
     metavar="DIR",
-    help="Where `agentdash --record` has written (default: in the state directory).",
+    help="Directory of recordings by `agentdash --record` (default: in the state directory).",
 )
 def replay(
     target: str | None,
@@ -66,15 +66,16 @@ def replay(
     journal: Path | None,
     **given: Any,
 ) -> None:
-    """Play a past session again, with its parent, children and forks. Read-only.
+    """Play a past session with its parent, children and forks. Read-only.
 
-    THREAD is a thread's id or its beginning, FILE a rollout. Without either: a library to pick from.
+    THREAD is a thread id or its prefix, FILE a rollout. Without either: browse the library of sessions.
 
     \b
     agentdash replay 01a1fa8b --at 20:14 --speed 4
     agentdash replay session.jsonl --export report.html --redact
     """
-    config, scheduler = config_of(given), math.inf if speed == "max" else float(speed)
+    config = config_of(given)
+    factor = math.inf if speed == "max" else float(speed)
     if exported is not None:
         from agentdash.cli.export import export
 
@@ -83,7 +84,7 @@ def replay(
         export(target, config, exported, redact=redact, force=force, gap=idle, journal=journal)
         return
     if target is not None:
-        play(target, config, at=at, speed=scheduler, gap=idle, from_finding=from_finding, journal=journal)
+        play(target, config, at=at, speed=factor, gap=idle, from_finding=from_finding, journal=journal)
         return
     if at is not None or from_finding is not None:
         raise click.UsageError("--at and --from-finding need a THREAD or FILE")
@@ -91,7 +92,7 @@ def replay(
 
     browse(
         config,
-        lambda path, moment: play(str(path), config, at=moment, speed=scheduler, gap=idle, journal=journal),
+        lambda path, moment: play(str(path), config, at=moment, speed=factor, gap=idle, journal=journal),
     )
 
 
@@ -105,14 +106,19 @@ def play(
     from_finding: int | None = None,
     journal: Path | None = None,
 ) -> None:
-    """Opens the player over the family of a thread, until it is closed.
+    """Play the family of a thread, until the player is closed.
 
     Args:
-        at: where to begin: a time as people type it, or unix seconds.
-        journal: where recordings are.
+        target: a thread id or its prefix, or the path of a rollout file.
+        config: the configuration in force.
+        at: start time, as typed (`20:14`) or in unix seconds; None: the beginning.
+        speed: factor of real time; `math.inf`: as fast as steps can be drawn.
+        gap: longest pause between two steps, in seconds of the session.
+        from_finding: start where this finding, counted from 1, appears.
+        journal: directory of recordings; None: the default one.
 
     Raises:
-        click.UsageError: there is no such thread, or `at` is no time.
+        click.UsageError: no thread matches, or `at` is invalid.
     """
     from agentdash.cli.config import checked_keys
     from agentdash.cli.dashboard import run
@@ -136,7 +142,7 @@ def play(
         player.seek_time(at)
     elif at is not None and not player.seek_moment(at):
         raise click.BadParameter(
-            f"{at!r} is no time: 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at"
+            f"invalid time {at!r}: use 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at"
         )
     if from_finding is not None:
         player.find_finding(from_finding)

@@ -1,4 +1,4 @@
-"""`agentdash schema`: what the documents look like."""
+"""`agentdash schema`: the JSON Schemas of the documents."""
 
 from __future__ import annotations
 

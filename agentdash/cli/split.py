@@ -1,4 +1,4 @@
-"""`agentdash split`: the dashboard in a tmux split, where and as large as it was last."""
+"""`agentdash split`: open the dashboard in a tmux split, with the side and size of last time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from agentdash.cli.options import FLEET, LIVE, LOOK, config_of, flags_of, option
 from agentdash.config import state_folder
 
 
-class _Place(msgspec.Struct):
-    """Where the split was opened last."""
+class _SplitLayout(msgspec.Struct):
+    """Side and size of the split, kept between runs in the state directory."""
 
     side: Literal["right", "below"] = "right"
     size: str = "40%"
@@ -24,7 +24,7 @@ class _Place(msgspec.Struct):
 
 def _size(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
     if value is not None and not re.fullmatch(r"[1-9]\d{0,3}%?", value):
-        raise click.BadParameter(f"{value!r} is neither a number of columns or rows, nor a share like 40%")
+        raise click.BadParameter(f"invalid size {value!r}: use columns or rows (45), or a percentage (40%)")
     return value
 
 
@@ -34,17 +34,15 @@ def _size(_: click.Context, __: click.Parameter, value: str | None) -> str | Non
     "--right/--below",
     "right",
     default=None,
-    help="Where the dashboard goes.  [default: as last time; at first right]",
+    help="Side of the dashboard.  [default: as last time; at first right]",
 )
 @click.option(
     "--size",
     callback=_size,
     metavar="SIZE",
-    help="Columns or rows, or a share with %.  [default: as last time; at first 40%]",
+    help="Columns or rows, or a percentage.  [default: as last time; at first 40%]",
 )
-@click.option(
-    "--close-with-pane", is_flag=True, help="Close the dashboard when the pane beside it is closed."
-)
+@click.option("--close-with-pane", is_flag=True, help="Close the dashboard together with the pane beside it.")
 def split(right: bool | None, size: str | None, close_with_pane: bool, **given: Any) -> None:
     """Open the dashboard in a tmux split beside this pane.
 
@@ -56,32 +54,35 @@ def split(right: bool | None, size: str | None, close_with_pane: bool, **given: 
     from agentdash.collect.tmux.actions import split as open_split
     from agentdash.collect.tmux.sensor import current_pane
 
-    place = _recall()
-    place = _Place(place.side if right is None else "right" if right else "below", size or place.size)
+    layout = _load_layout()
+    if right is not None:
+        layout.side = "right" if right else "below"
+    if size is not None:
+        layout.size = size
     command = [sys.executable, "-m", "agentdash", *flags_of(config_of(given))]
     if close_with_pane and (here := current_pane()) is not None:
         command += ["--close-with", here.id]
     env = {name: os.environ[name] for name in ("AGENTDASH_CONFIG",) if name in os.environ}
     try:
-        open_split(place.side, place.size, command, env)
+        open_split(layout.side, layout.size, command, env)
     except TmuxRefusedError as refusal:
         raise click.UsageError(str(refusal)) from refusal
     if right is not None or size is not None:
-        _remember(place)
+        _save_layout(layout)
 
 
-def _recall() -> _Place:
+def _load_layout() -> _SplitLayout:
     try:
-        return msgspec.json.decode((state_folder() / "split.json").read_bytes(), type=_Place)
+        return msgspec.json.decode((state_folder() / "split.json").read_bytes(), type=_SplitLayout)
     except (OSError, msgspec.DecodeError):
-        return _Place()
+        return _SplitLayout()
 
 
-def _remember(place: _Place) -> None:
-    """Kept for the next time; a disk that takes nothing is no reason to complain here."""
+def _save_layout(layout: _SplitLayout) -> None:
+    """Save the layout; ignore errors, since the split is open already and the layout is a convenience."""
     folder = state_folder()
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(folder / "split.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
-            file.write(msgspec.json.encode(place))
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - a file descriptor, not a path
+            file.write(msgspec.json.encode(layout))

@@ -1,4 +1,4 @@
-"""The commands as a user or a script calls them: real processes, real files, exact documents."""
+"""The commands, run as processes: exit codes, messages, and whole documents."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def status(home: Path, *args: str) -> dict[str, list[dict[str, object]]]:
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
-def test_the_document_of_a_worker_is_exactly_this(home: Path) -> None:
+def test_status_document(home: Path) -> None:
     document = status(home, "01a1fa8b-4086-7a32-8c43-2abbeb466a8c")
     (worker,) = document["workers"]
     quote, channel = "sqlite3.OperationalError: unable to open database file", "/home/dev/board/kanban.db"
@@ -88,7 +88,7 @@ def test_the_document_of_a_worker_is_exactly_this(home: Path) -> None:
                     "kind": "denied-filesystem",
                     "direction": "stricter",
                     "severity": "warning",
-                    "message": "The last thing it tried was denied: /home/dev/board/kanban.db may not be written.",
+                    "message": f"The last thing it tried was denied: {channel} may not be written.",
                     "evidence": [denied],
                     "remedy": 'sandbox_workspace_write.writable_roots = ["/home/dev/board"]',
                 }
@@ -117,7 +117,7 @@ def test_the_document_of_a_worker_is_exactly_this(home: Path) -> None:
     }
 
 
-def test_a_family_and_its_mismatch(home: Path) -> None:
+def test_status_of_a_family_with_mismatch(home: Path) -> None:
     document = status(home)
     assert document["schema"] == "agentdash.status/1"
     workers = {w["id"]: w for w in document["workers"]}
@@ -129,7 +129,7 @@ def test_a_family_and_its_mismatch(home: Path) -> None:
         assert workers[child]["sandbox"]["got"]["network_flag"] == "1"  # type: ignore[index]
 
 
-def test_flags_count_before_and_after_the_command(home: Path) -> None:
+def test_options_before_and_after_the_command(home: Path) -> None:
     before = agentdash("--codex-home", str(home), "--no-tmux", "status", "--json")
     after = agentdash("status", "--json", "--no-tmux", "--codex-home", str(home))
     assert [w["id"] for w in json.loads(before.stdout)["workers"]] == [
@@ -138,22 +138,22 @@ def test_flags_count_before_and_after_the_command(home: Path) -> None:
     assert len(json.loads(before.stdout)["workers"]) == 5
 
 
-def test_the_table_for_people(home: Path) -> None:
+def test_status_table(home: Path) -> None:
     done = agentdash("status", "--no-tmux", "--codex-home", str(home))
     assert done.returncode == 0
     assert "blocked-sandbox" in done.stdout
     assert "\x1b" not in done.stdout
 
 
-def test_waiting(home: Path) -> None:
+def test_wait(home: Path) -> None:
     channel = "01a1fa8b-4086"
-    ask = ("wait", channel, "--no-tmux", "--codex-home", str(home))
-    there = agentdash(*ask, "--until", "completed, blocked-sandbox")
+    command = ("wait", channel, "--no-tmux", "--codex-home", str(home))
+    there = agentdash(*command, "--until", "completed, blocked-sandbox")
     assert (there.returncode, there.stderr) == (0, "")
     assert there.stdout.startswith(
         "blocked-sandbox  01a1fa8b-4086-7a32-8c43-2abbeb466a8c [[board]] run the recorded scenario: its last"
     )
-    late = agentdash(*ask, "--until", "running", "--timeout", "0", "--json")
+    late = agentdash(*command, "--until", "running", "--timeout", "0", "--json")
     document = json.loads(late.stdout)
     assert (late.returncode, document.pop("worker")["state"], document.pop("waited_seconds") < 5) == (
         1,
@@ -169,16 +169,16 @@ def test_waiting(home: Path) -> None:
     }
 
 
-def test_watching(home: Path) -> None:
-    """The first look is told whole, then what changes; who prints to nobody ends."""
+def test_status_watch(home: Path) -> None:
+    """The first snapshot is printed as additions, then changes; a closed pipe ends the command with 0."""
     command = [sys.executable, "-m", "agentdash", "status", "--watch", "--no-tmux", "--codex-home", str(home)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **BLANK}
     ) as watch:
         assert watch.stdout is not None
         assert watch.stderr is not None
-        told = [json.loads(watch.stdout.readline()) for _ in range(5)]
-        assert {(t["schema"], t["change"]) for t in told} == {("agentdash.change/1", "added")}
+        lines = [json.loads(watch.stdout.readline()) for _ in range(5)]
+        assert {(t["schema"], t["change"]) for t in lines} == {("agentdash.change/1", "added")}
         gone = next(home.rglob("*01a1fa8b-4086*"))
         gone.unlink()
         while (change := json.loads(watch.stdout.readline()))["change"] == "source":
@@ -200,20 +200,20 @@ def test_schemas(name: str) -> None:
 
 
 @pytest.mark.parametrize("json_flag", [[], ["--json"]])
-def test_no_codex_home_is_said_and_no_failure(json_flag: list[str]) -> None:
+def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
     done = agentdash("status", *json_flag)
     assert done.returncode == 0
     assert "/nonexistent does not exist: start Codex once, or set CODEX_HOME" in done.stdout
 
 
-def test_no_tmux_is_said_and_no_failure(home: Path) -> None:
+def test_missing_tmux_is_reported(home: Path) -> None:
     done = agentdash("status", "--json", "--codex-home", str(home))
     (tmux,) = [s for s in json.loads(done.stdout)["sources"] if s["name"] == "tmux"]
     assert (tmux["ok"], tmux["detail"]) == (False, "no server running")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["frobnicate"], "No such command 'frobnicate'"),
         (["status", "--frob"], "No such option '--frob'"),
@@ -223,7 +223,10 @@ def test_no_tmux_is_said_and_no_failure(home: Path) -> None:
         (["schema", "nosuch"], "'nosuch' is not one of"),
         (["status", "nobody"], "no worker is called 'nobody'"),
         (["explain", "--screen", "/nonexistent", "--agent", "codex"], "No such file"),
-        (["explain", "--screen", "/dev/null", "--agent", "nobody"], "'nobody' is none of aider, amp"),
+        (
+            ["explain", "--screen", "/dev/null", "--agent", "nobody"],
+            "invalid worker CLI 'nobody': choose from aider, amp",
+        ),
         (["sessions", "--limit", "x"], "'x' is not a valid integer range"),
         (["check", "nothing-like-it"], "no rollout, no directory with rollouts"),
         (["check"], "/nonexistent does not exist"),
@@ -231,14 +234,14 @@ def test_no_tmux_is_said_and_no_failure(home: Path) -> None:
         (["demo", "--theme", "nosuch"], "'nosuch' is not one of 'dark'"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_2(arguments: list[str], says: str) -> None:
+def test_usage_error_is_one_line_and_exit_2(arguments: list[str], message: str) -> None:
     done = agentdash(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_an_audit(home: Path) -> None:
+def test_check(home: Path) -> None:
     done = agentdash("check", "--json", "--codex-home", str(home))
     document = json.loads(done.stdout)
     assert (done.returncode, done.stderr, document["schema"]) == (1, "", "agentdash.check/1")
@@ -265,7 +268,7 @@ def test_an_audit(home: Path) -> None:
     ]
 
 
-def test_an_audit_of_some(home: Path, tmp_path: Path) -> None:
+def test_check_of_paths_and_threads(home: Path, tmp_path: Path) -> None:
     clean = RECORDINGS / "0.114.0" / "full-access"
     assert agentdash("check", str(clean)).returncode == 0
     leaked = agentdash("check", "01a1fa8b-6870", "--codex-home", str(home))
@@ -276,7 +279,7 @@ def test_an_audit_of_some(home: Path, tmp_path: Path) -> None:
     assert (unreadable.returncode, "cannot be read" in unreadable.stdout) == (2, True)
 
 
-def test_a_screen_is_explained(tmp_path: Path) -> None:
+def test_explain_screen(tmp_path: Path) -> None:
     capture = RECORDINGS.parent / "panes" / "opencode-1.18.33" / "approve-command.txt"
     done = agentdash("explain", "--screen", str(capture), "--agent", "opencode", "--json")
     document = json.loads(done.stdout)
@@ -288,16 +291,16 @@ def test_a_screen_is_explained(tmp_path: Path) -> None:
     assert "waiting-approval" in agentdash("explain", "--screen", str(capture), "--agent", "opencode").stdout
 
 
-def test_rules_of_the_user_are_used_and_checked(tmp_path: Path) -> None:
+def test_explain_screen_with_user_rules(tmp_path: Path) -> None:
     folder = tmp_path / "agentdash" / "agents"
     folder.mkdir(parents=True)
     (tmp_path / "screen.txt").write_text("knock knock\n")
-    ask = ("explain", "--screen", str(tmp_path / "screen.txt"), "--agent", "goose", "--json")
+    command = ("explain", "--screen", str(tmp_path / "screen.txt"), "--agent", "goose", "--json")
     rule = '[[rules]]\nid = "mine"\nstate = "waiting-input"\nregion = "tail"\nwords = ["knock knock"]\n'
     (folder / "goose.toml").write_text(rule)
-    assert json.loads(agentdash(*ask, XDG_CONFIG_HOME=str(tmp_path)).stdout)["rule"] == "goose.mine"
+    assert json.loads(agentdash(*command, XDG_CONFIG_HOME=str(tmp_path)).stdout)["rule"] == "goose.mine"
     (folder / "goose.toml").write_text(rule.replace("waiting-input", "bored"))
-    broken = agentdash(*ask, XDG_CONFIG_HOME=str(tmp_path))
+    broken = agentdash(*command, XDG_CONFIG_HOME=str(tmp_path))
     assert (broken.returncode, broken.stderr.count("\n")) == (2, 1)
     assert "goose.toml" in broken.stderr
 
@@ -321,7 +324,7 @@ def test_sessions(home: Path) -> None:
     assert "no sessions" in agentdash("sessions", "--codex-home", str(home.parent)).stdout
 
 
-def test_a_reader_that_leaves_is_no_problem(home: Path) -> None:
+def test_closed_pipe_is_no_failure(home: Path) -> None:
     for command in (
         "status --json --no-tmux",
         "status --no-tmux",
@@ -341,7 +344,7 @@ def test_version_and_help() -> None:
     assert "status" in agentdash("--help").stdout
 
 
-# ---------------------------------------------------------------- before a run
+# ---------------------------------------------------------------- check --worker
 
 
 def predicted_denials(home: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -354,7 +357,7 @@ def predicted_denials(home: Path, *args: str, **env: str) -> subprocess.Complete
     return agentdash("check", "--worker", "opencode", "--codex-home", str(home), *args, **{**user, **env})
 
 
-def test_what_a_policy_would_deny_a_worker(home: Path) -> None:
+def test_check_worker_with_policy(home: Path) -> None:
     done = predicted_denials(home, "--json", "--policy", "workspace-write")
     document = json.loads(done.stdout)
     assert (done.returncode, document["schema"], document["worker"]) == (
@@ -374,7 +377,7 @@ def test_what_a_policy_would_deny_a_worker(home: Path) -> None:
     )
 
 
-def test_the_policy_in_force_is_that_of_the_thread(home: Path) -> None:
+def test_check_worker_with_policy_of_thread(home: Path) -> None:
     named = json.loads(predicted_denials(home, "--json", "01a1fa8b-4086").stdout)
     around = json.loads(
         predicted_denials(home, "--json", CODEX_THREAD_ID="01a1fa8b-4086-7a32-8c43-2abbeb466a8c").stdout
@@ -389,7 +392,7 @@ def test_the_policy_in_force_is_that_of_the_thread(home: Path) -> None:
     assert "DENIED" in predicted_denials(home, "01a1fa8b-4086").stdout
 
 
-def test_no_policy_is_a_mistake(home: Path) -> None:
+def test_check_worker_without_policy_is_a_usage_error(home: Path) -> None:
     done = predicted_denials(home, "nosuch")
     assert (done.returncode, done.stdout) == (2, "")
     assert "no thread 'nosuch' here states a policy: give --policy" in done.stderr

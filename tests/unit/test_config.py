@@ -1,4 +1,4 @@
-"""Options: from flags, the environment, the file or nowhere; and what is wrong with a file, with its line."""
+"""Options from flags, environment variables, file and defaults; problems of a file with their lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.config import Config, ConfigProblem, Setting, default_text, defaults, load, read
+from agentdash.config import Config, ConfigError, Setting, default_text, defaults, load, read
 from agentdash.tui.keys import KEYS, KeysProblem, keymap, remapped
 from tests.unit.test_cli import agentdash
 
@@ -23,7 +23,7 @@ def settings(
     return {s.name: s for s in found}
 
 
-def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
+def test_precedence_of_flags_environment_and_file(tmp_path: Path) -> None:
     text = '# mine\ncodex_home = "/file"\ntheme = "light"\n'
     file = settings(tmp_path, text)
     assert file["codex_home"] == ("codex_home", Path("/file"), "file", f"{tmp_path}/c.toml:2")
@@ -43,15 +43,15 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -
     ].value == Path("/flag")
 
 
-def test_without_a_file_all_is_as_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_defaults_without_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("XDG_CONFIG_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path))
     assert load({}, {"AGENTDASH_CONFIG": ""})[0] == Config()
-    with pytest.raises(ConfigProblem, match="there is no such file"):
+    with pytest.raises(ConfigError, match="no such file"):
         load({}, {"AGENTDASH_CONFIG": str(tmp_path / "nothing")})
 
 
-def test_the_printed_defaults_are_a_file_that_says_so() -> None:
+def test_default_text_sets_nothing_and_lists_every_option() -> None:
     text = default_text(KEYS_BY_ID)
     assert read(text, Path("x")) == {}
     options = re.sub(r"(?m)^#(?! )", "", text)
@@ -62,33 +62,36 @@ def test_the_printed_defaults_are_a_file_that_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "messages"),
     [
         ('a = 1\n[b\n', ["c.toml:2: "]),
         ("a =", ["c.toml:1: "]),
-        ('theme = "dark"\n\nfrob = 1\n', ["c.toml:3: frob: no such option; there are codex_home, tmux"]),
-        ('ascii = "yes"\nsessions = -1\n', ["c.toml:1: ascii: Expected `bool`, got `str`", "c.toml:2: sessions: Expected `int` >= 0"]),
-        ('theme = "pink"', ["c.toml:1: theme: Invalid enum value 'pink'; there are dark, light"]),
+        ('theme = "dark"\n\nfrob = 1\n', ["c.toml:3: frob: unknown option: choose from codex_home, tmux"]),
+        (
+            'ascii = "yes"\nsessions = -1\n',
+            ["c.toml:1: ascii: Expected `bool`, got `str`", "c.toml:2: sessions: Expected `int` >= 0"],
+        ),
+        ('theme = "pink"', ["c.toml:1: theme: Invalid enum value 'pink': choose from dark, light"]),
         ("socket_paths = [1]", ["c.toml:1: socket_paths: Expected a path"]),
         ("[keys]\ndown = 1", ["c.toml:1: keys: Expected `str`, got `int`"]),
         ('"\\u001b[31m" = 1', ["c.toml:1: "]),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_with_its_line(text: str, says: list[str]) -> None:
-    with pytest.raises(ConfigProblem) as problem:
+def test_problems_have_their_line(text: str, messages: list[str]) -> None:
+    with pytest.raises(ConfigError) as problem:
         read(text, Path("c.toml"))
-    assert len(problem.value.lines) == len(says)
-    for line, said in zip(problem.value.lines, says, strict=True):
-        assert line.startswith(said)
+    assert len(problem.value.lines) == len(messages)
+    for line, message in zip(problem.value.lines, messages, strict=True):
+        assert line.startswith(message)
         assert "\x1b" not in line
 
 
-def test_all_sessions_are_a_zero() -> None:
+def test_sessions_zero_means_all() -> None:
     assert read("sessions = 0", Path("x")) == {"sessions": None}
 
 
 @pytest.mark.parametrize(
-    ("wanted", "says"),
+    ("keys", "message"),
     [
         ({"fly": "x"}, "keys.fly: no such action; there are down, up"),
         ({"quit-now": "x"}, "ctrl+q cannot be changed"),
@@ -98,12 +101,12 @@ def test_all_sessions_are_a_zero() -> None:
         ({"why": "x", "help": "x"}, "x already means"),
     ],
 )
-def test_keys_that_cannot_be(wanted: dict[str, str], says: str) -> None:
-    with pytest.raises(KeysProblem, match=re.escape(says)):
-        remapped(wanted)
+def test_invalid_keys(keys: dict[str, str], message: str) -> None:
+    with pytest.raises(KeysProblem, match=re.escape(message)):
+        remapped(keys)
 
 
-def test_keys_may_change_places() -> None:
+def test_keys_can_be_swapped() -> None:
     assert keymap({"down": "k, f2", "up": "j", "why": "!", "mismatch": "w"}) == {
         "down": "k,f2",
         "up": "j",
@@ -112,7 +115,7 @@ def test_keys_may_change_places() -> None:
     }
 
 
-def test_the_commands(tmp_path: Path) -> None:
+def test_config_commands(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text('theme = "pink"\nfrob = 1\n')
     broken = agentdash("config", "check", AGENTDASH_CONFIG=str(file))

@@ -1,4 +1,4 @@
-"""README says what there is, and nothing else: commands, flags, keys, states, findings, themes; and its pictures are current."""
+"""README lists exactly the commands, options, keys, states, findings and themes; its pictures are current."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def keys_table() -> str:
 
 
 def test_keys() -> None:
-    """The table is written by hand once; this says what it must be."""
+    """README has a copy of the table of `tui.keys`."""
     assert keys_table() in README
 
 
@@ -59,8 +59,8 @@ def _all(command: click.Command) -> Iterator[click.Command]:
 
 
 def test_documents() -> None:
-    (told,) = re.findall(r"the JSON Schema of a document: (.*) \|", README)
-    assert set(re.findall(r"`([\w-]+)`", told)) == set(DOCUMENTS)
+    (listed,) = re.findall(r"the JSON Schema of a document: (.*) \|", README)
+    assert set(re.findall(r"`([\w-]+)`", listed)) == set(DOCUMENTS)
     sources = (
         path.read_text("utf-8")
         for path in (ROOT / "agentdash" / "report").glob("*.py")
@@ -72,8 +72,8 @@ def test_documents() -> None:
 
 
 def test_options() -> None:
-    (told,) = re.findall(r"(?s)^Options: (.*?) with other", README, re.MULTILINE)
-    assert re.findall(r"`([\w-]+)`", told) == list(defaults())
+    (listed,) = re.findall(r"(?s)^Options: (.*?) with other", README, re.MULTILINE)
+    assert re.findall(r"`([\w-]+)`", listed) == list(defaults())
 
 
 def test_commands_and_flags() -> None:
@@ -87,9 +87,9 @@ def test_commands_and_flags() -> None:
         if not getattr(p, "hidden", False)
         for opt in (*p.opts, *p.secondary_opts)
     }
-    told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.sub(r"(?:pip|python3|venv|uvx).*", "", README)))
-    assert told - known == set()
-    assert {o for o in known if o.startswith("--")} - told - {"--version", "--help", "--speed"} == set()
+    listed = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.sub(r"(?:pip|python3|venv|uvx).*", "", README)))
+    assert listed - known == set()
+    assert {o for o in known if o.startswith("--")} - listed - {"--version", "--help", "--speed"} == set()
 
 
 def test_themes() -> None:
@@ -103,7 +103,7 @@ def test_pictures_are_current(picture: Picture) -> None:
     assert (ROOT / "screenshots" / f"{picture.name}.svg").read_text("utf-8") == asyncio.run(draw(picture))
 
 
-def test_the_picture_that_moves_is_current() -> None:
+def test_moving_picture_is_current() -> None:
     drawn = asyncio.run(draw_moving())
     assert (ROOT / "screenshots" / "moving.svg").read_text("utf-8") == drawn
     ElementTree.fromstring(drawn)

@@ -272,7 +272,7 @@ def test_it_is_written_once(tmp_path: Path, name: str) -> None:
     first = out.read_bytes()
     assert len(first) > 4_000
     refused = exported(thread, out, *flags)
-    assert "exists already" in str(refused.exception)
+    assert "file exists" in str(refused.exception)
     assert out.read_bytes() == first
     assert exported(thread, out, *flags, "--force").exception is None
 
@@ -281,7 +281,7 @@ def test_it_is_written_once(tmp_path: Path, name: str) -> None:
     ("arguments", "why"),
     [
         (["no-such-thread", "--export", "x.html"], "no thread"),
-        ([str(SPAWN[0]), "--export", "x.pdf"], "an export ends in .html, .md, .cast"),
+        ([str(SPAWN[0]), "--export", "x.pdf"], "invalid suffix: choose from .html, .md, .cast"),
         ([str(SPAWN[0]), "--export", "/nonexistent/x.html"], "No such file or directory"),
         (["--export", "x.html"], "needs a THREAD or FILE"),
     ],

@@ -1,4 +1,4 @@
-"""Long work shows itself, on a terminal alone; and by several processes gives the same as by one."""
+"""The progress line of long operations, and `check` in several processes."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def shown(out: io.StringIO, times: list[float]) -> str:
     return out.getvalue()
 
 
-def test_a_terminal_is_told_the_rate_and_what_remains() -> None:
-    said = shown(Terminal(), [0.1, 1.0, 1.05, 2.0]).split("\r\x1b[K")
-    assert said == [
+def test_progress_shows_rate_and_time_left() -> None:
+    lines = shown(Terminal(), [0.1, 1.0, 1.05, 2.0]).split("\r\x1b[K")
+    assert lines == [
         "",
         "2 of 4 files, 200 of 400 MB, 200 MB/s, 1 s left",
         "4 of 4 files, 400 of 400 MB, 200 MB/s, 0 s left",
@@ -43,19 +43,19 @@ def test_a_terminal_is_told_the_rate_and_what_remains() -> None:
     ]
 
 
-def test_bytes_alone() -> None:
+def test_progress_of_bytes_only() -> None:
     out, seconds = Terminal(), iter([0.0, 1.0])
     with Progress("", 0, 300_000_000, out, lambda: next(seconds)) as progress:
         progress.reach(100_000_000)
     assert out.getvalue() == "\r\x1b[K100 of 300 MB, 100 MB/s, 2 s left\r\x1b[K"
 
 
-def test_nobody_else_is_told_anything_nor_is_a_terminal_of_what_is_quick() -> None:
+def test_no_progress_without_a_terminal_or_for_fast_operations() -> None:
     assert shown(io.StringIO(), [1.0, 2.0]) == ""
     assert shown(Terminal(), [0.1, 0.2]) == ""
 
 
-def test_several_processes_report_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_in_several_processes_reports_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     alone = check(RECORDINGS)
     done: list[Path] = []
@@ -64,8 +64,8 @@ def test_several_processes_report_what_one_does(monkeypatch: pytest.MonkeyPatch)
     assert done == RECORDINGS
 
 
-def test_it_can_be_stopped(tmp_path: Path) -> None:
-    """By ctrl-c: at once, without a word, with the exit code of shells, and with nobody left behind."""
+def test_interrupt_of_check(tmp_path: Path) -> None:
+    """Ctrl-c ends all worker processes, with exit code 130 and no output."""
     big = max(RECORDINGS, key=lambda path: path.stat().st_size)
     lines = big.read_bytes()
     day = tmp_path / "sessions" / "2026" / "11" / "20"

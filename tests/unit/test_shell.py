@@ -1,4 +1,4 @@
-"""What shells and `man` are told is what the commands say of themselves."""
+"""Shell completion and the manual page."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from tests.unit.test_cli import agentdash
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_manual_page_is_current() -> None:
+def test_manual_page_is_current() -> None:
     """Run `python -m man.make` when a command has changed."""
     assert (ROOT / "man" / "agentdash.1").read_text("utf-8") == page()
 
 
-def test_the_manual_page_has_everything() -> None:
-    said = page().replace("\\-", "-")
+def test_manual_page_lists_every_command_and_option() -> None:
+    text = page().replace("\\-", "-")
     for name, command in _commands(app, click.Context(app)):
-        assert f".SS {name}" in said
+        assert f".SS {name}" in text
         for parameter in command.params:
             shown = (
                 parameter.opts
                 if isinstance(parameter, click.Option)
                 else [parameter.make_metavar(click.Context(command))]
             )
-            assert all(option in said for option in shown), (name, shown)
+            assert all(option in text for option in shown), (name, shown)
     for line in page().splitlines():
         assert not line.startswith("'")
         assert line[:3] in (
@@ -53,29 +53,29 @@ def test_the_manual_page_has_everything() -> None:
         ) or not line.startswith(".")
 
 
-def test_every_command_shows_how_it_is_called() -> None:
+def test_every_command_has_an_example() -> None:
     for name, command in _commands(app, click.Context(app)):
         assert f"agentdash {name}" in (command.help or "").partition("\b")[2], name
 
 
 def complete(*words: str, shell: str = "bash", **env: str) -> list[str]:
-    asked = {
+    request = {
         "_AGENTDASH_COMPLETE": f"{shell}_complete",
         "COMP_WORDS": " ".join(("agentdash", *words)),
         "COMP_CWORD": str(len(words)),
         **env,
     }
-    return agentdash(**asked).stdout.split()
+    return agentdash(**request).stdout.split()
 
 
-def test_commands_and_flags_are_completed() -> None:
+def test_complete_commands_and_options() -> None:
     assert complete("sta") == ["plain,status"]
     assert complete("status", "--w") == ["plain,--watch"]
     assert complete("sta", shell="zsh")[:2] == ["plain", "status"]
     assert complete("demo", "--theme", "colour") == ["plain,colour-blind"]
 
 
-async def test_workers_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_complete_published_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     hub, clock = demo_hub(at=60)
     clock.set(paused=True)
@@ -91,7 +91,7 @@ async def test_workers_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert len(complete("status", "", XDG_STATE_HOME=str(tmp_path))) == len(snapshot.workers)
 
 
-def test_threads_are_completed(tmp_path: Path) -> None:
+def test_complete_threads(tmp_path: Path) -> None:
     day = tmp_path / "sessions" / "2026" / "11" / "20"
     day.mkdir(parents=True)
     (day / "rollout-2026-11-20T20-00-00-01a1fa8b-4086-7a32-8c43-2abbeb466a8c.jsonl").touch()
@@ -100,16 +100,16 @@ def test_threads_are_completed(tmp_path: Path) -> None:
     ]
 
 
-def test_bash_takes_the_script(tmp_path: Path) -> None:
+def test_bash_evaluates_the_script(tmp_path: Path) -> None:
     (tmp_path / "agentdash").write_text(f'#!/bin/sh\nexec {sys.executable} -m agentdash "$@"\n')
     (tmp_path / "agentdash").chmod(0o755)
-    asked = "COMP_WORDS=(agentdash wa); COMP_CWORD=1; _agentdash_completion agentdash"
-    script = f'eval "$(agentdash completion bash)"; {asked}; echo "${{COMPREPLY[@]}}"'
+    request = "COMP_WORDS=(agentdash wa); COMP_CWORD=1; _agentdash_completion agentdash"
+    script = f'eval "$(agentdash completion bash)"; {request}; echo "${{COMPREPLY[@]}}"'
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=env, check=True)
     assert (done.stdout, done.stderr) == ("wait\n", "")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_every_shell_has_a_script(shell: str) -> None:
+def test_completion_script(shell: str) -> None:
     assert "_AGENTDASH_COMPLETE" in agentdash("completion", shell).stdout
