@@ -105,6 +105,14 @@ class Config(msgspec.Struct, frozen=True):
     notices: Annotated[
         NotificationSettings, Meta(description="Notifications when a worker enters a state; none by default.")
     ] = NotificationSettings()
+    debug_log: Annotated[
+        Path | None,
+        Meta(
+            description="Where to append tracebacks, restarts of sources and slow steps.",
+            examples=["~/.local/state/agentdash/debug.log"],
+        ),
+    ] = None
+    """None: nowhere."""
     keys: Annotated[
         dict[str, str], Meta(description="Keys of an action by its id, separated by commas.")
     ] = {}

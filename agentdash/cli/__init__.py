@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 
 from agentdash import __version__
+from agentdash.cli import debug_log
 from agentdash.cli.options import FLEET, LIVE, LOOK, config_of, given_flags, options
+from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
+
+log = logging.getLogger(__name__)
 
 COMMANDS: Final = {
     "demo": "dashboard",
@@ -44,6 +49,8 @@ class _Commands(click.Group):
             return None
         module = importlib.import_module(f"agentdash.cli.{COMMANDS[cmd_name]}")
         command: click.Command = getattr(module, cmd_name)
+        if debug_log.OPTION not in command.params:
+            command.params.append(debug_log.OPTION)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -86,18 +93,27 @@ def app(context: click.Context, /, close_with: str | None, **given: Any) -> None
         dashboard(config_of({}), beside(close_with) if close_with else None)
 
 
+app.params.append(debug_log.OPTION)
+
+
 def main() -> None:
-    """Run the command line; print an error as one line on stderr and exit with 2."""
+    """Run a command: every problem is one line on stderr and exit code 2."""
     try:
         sys.exit(app.main(standalone_mode=False, prog_name="agentdash"))
     except click.ClickException as problem:
-        click.echo(
-            f"agentdash: {problem.format_message().rstrip('.')} (see agentdash --help)",
-            err=True,
-        )
-        sys.exit(2)
+        _fail(f"{problem.format_message().rstrip('.')} (agentdash --help shows what there is)")
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except OSError as problem:
-        click.echo(f"agentdash: {clean_line(str(problem))}", err=True)
-        sys.exit(2)
+        log.exception("the command failed")
+        _fail(clean_line(str(problem)))
+    except EngineFailedError as problem:
+        _fail(f"{problem} ({debug_log.hint()})")
+    except Exception as problem:
+        log.exception("the command failed")
+        _fail(f"{clean_line(f'{type(problem).__name__}: {problem}', 200)} ({debug_log.hint()})")
+
+
+def _fail(message: str) -> NoReturn:
+    click.echo(f"agentdash: {message}", err=True)
+    sys.exit(2)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,10 +13,12 @@ import click
 
 from agentdash import __version__
 from agentdash.agents.codex.home import default_home
+from agentdash.cli import debug_log
 from agentdash.cli.options import LOOK, config_of, options
 from agentdash.collect.clock import SystemClock
 from agentdash.config import Config, NotificationSettings
 from agentdash.engine.hub import Hub
+from agentdash.engine.runner import Service, running
 from agentdash.model.clock import Clock
 from agentdash.model.pane import PaneKey
 
@@ -27,11 +28,8 @@ if TYPE_CHECKING:
     from agentdash.tui.notifier import Notifier
     from agentdash.tui.options import OnSnapshot
 
-    Beside = Callable[[AgentDash], Coroutine[Any, Any, None]]
-    """Something that runs for as long as the screen is open."""
-
-_GLANCE: Final = 0.5
-"""Seconds between two looks at whether a pane is still there."""
+_PANE_POLL_INTERVAL_S: Final = 0.5
+"""Between two checks whether the pane to close with exists."""
 
 
 @click.command()
@@ -67,18 +65,17 @@ def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
     hub = Hub(
         sources, clock, stalled_after=config.stalled_after, observer=recorder.take if recorder else None
     )
-    beside: list[Beside] = []
+    services: list[Service] = []
     if config.publish:
         publisher = Publisher(config.codex_home or default_home(), clock)
-        beside.append(lambda _: publisher.keep(hub))
-    if close_with is not None:
-        beside.append(lambda app: _close_with(app, hub, close_with))
+        services.append(("status file", lambda: publisher.keep(hub)))
     show(
         hub,
         clock,
         config,
         on_snapshot=_notifier(config.notices).see if config.notices.wanted else None,
-        beside=beside,
+        services=services,
+        close_with=close_with,
     )
 
 
@@ -94,33 +91,42 @@ def show(
     config: Config,
     banner: str | None = None,
     on_snapshot: OnSnapshot | None = None,
-    beside: Sequence[Beside] = (),
+    services: Sequence[Service] = (),
+    close_with: PaneKey | None = None,
 ) -> None:
-    """Opens the screen over a hub, and runs both, and what is to run beside them, until it is closed."""
+    """Open the screen over a hub and run both, with the services, until the screen is closed.
+
+    Args:
+        banner: a word in front of the header.
+        on_snapshot: called with each snapshot that is shown.
+        services: what runs beside the hub.
+        close_with: a pane with which the screen closes.
+    """
     from agentdash.cli.config import checked_keys
     from agentdash.tui.app import AgentDash
     from agentdash.tui.options import Options
 
-    options = Options(config.ascii, config.theme, banner, keys=checked_keys(config))
+    options = Options(
+        ascii=config.ascii,
+        theme=config.theme,
+        banner=banner,
+        keys=checked_keys(config),
+        debug_log_hint=debug_log.hint(),
+    )
     app = AgentDash(hub, clock, options=options, go_to_pane=_go_to_pane, on_snapshot=on_snapshot)
-    run(hub, app.run_async, *(partial(start, app) for start in beside))
+    if close_with is not None:
+        services = [*services, ("close with pane", lambda: _close_with(app, hub, close_with))]
+    run(hub, app.run_async, *services)
 
 
-def run(
-    hub: Hub, screen: Callable[[], Awaitable[None]], *beside: Callable[[], Coroutine[Any, Any, None]]
-) -> None:
-    """Runs a hub, the screen over it, and what is to run beside them, until the screen is closed."""
+def run(hub: Hub, screen: Callable[[], Awaitable[None]], *services: Service) -> None:
+    """Run a hub, its services and the screen over it, until the screen is closed."""
 
-    async def both() -> None:
-        running = [asyncio.create_task(start()) for start in (hub.run, *beside)]
-        try:
+    async def until_closed() -> None:
+        async with running(hub, *services):
             await screen()
-        finally:
-            for task in running:
-                task.cancel()
-            await asyncio.wait(running)
 
-    asyncio.run(both())
+    asyncio.run(until_closed())
 
 
 def _notifier(settings: NotificationSettings) -> Notifier:
@@ -138,7 +144,7 @@ async def _close_with(app: AgentDash, hub: Hub, pane: PaneKey) -> None:
     """Ends the app when a pane is not there any more."""
     name = "tmux" if pane.server == "default" else f"tmux {pane.server.removeprefix('-L ')}"
     while True:
-        await asyncio.sleep(_GLANCE)
+        await asyncio.sleep(_PANE_POLL_INTERVAL_S)
         server = hub.fleet.sources.get(name)
         if server is not None and server.ok and pane not in hub.fleet.panes:
             app.exit()

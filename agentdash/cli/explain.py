@@ -8,7 +8,7 @@ import click
 
 from agentdash.agents.screen_reader import read_screen, versions_tested
 from agentdash.agents.screen_rules import RulesProblem, load_rules
-from agentdash.cli.fleet_access import fleet_seen, via_report
+from agentdash.cli.fleet_access import exit_code, fleet_seen, via_report
 from agentdash.cli.options import FLEET, config_of, options
 from agentdash.cli.output import console
 from agentdash.model.sanitize import clean_block, clean_line
@@ -38,7 +38,7 @@ from agentdash.report.screen_reading import print_screen, screen_report
 )
 def explain(
     target: str | None, screen: TextIO | None, agent: str | None, title: str, as_json: bool, **given: Any
-) -> None:
+) -> int:
     """Explain the state and verdict of TARGET: all evidence, with what disagrees or could not be read.
 
     With --screen: show what the rules of a worker CLI match on a screen, for bug reports and rule writers.
@@ -49,14 +49,15 @@ def explain(
     """
     if screen is not None:
         _explain_screen(screen, agent, title, as_json)
-        return
+        return 0
     if target is None:
         raise click.UsageError("missing TARGET (a thread id or its prefix, a pane, or a name) or --screen")
     snapshot, via = fleet_seen(config_of(given), target)
     if as_json:
         click.echo(document_json(explain_report(snapshot, via_report(via))))
-        return
+        return exit_code(snapshot)
     print_explained(snapshot, console(soft_wrap=True))
+    return exit_code(snapshot)
 
 
 def _explain_screen(screen: TextIO, agent: str | None, title: str, as_json: bool) -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import default_home
+from agentdash.cli import debug_log
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
-from agentdash.model.fleet import Source
+from agentdash.engine.runner import running, sound, sound_snapshots
+from agentdash.model.engine_failure import EngineFailedError
+from agentdash.model.fleet import SourceHealth
 from agentdash.model.sanitize import clean_line
 from agentdash.model.worker import Snapshot
 
@@ -48,23 +50,29 @@ class Seen(NamedTuple):
 
 
 def fleet_seen(config: Config, target: str | None) -> Seen:
-    """The whole fleet, or the workers that `target` means: a thread id or its beginning, a pane, or a name.
+    """Return the whole fleet, or the workers that match `target`: a thread id or its prefix, a pane, or a name.
 
-    From inside of a sandbox by the status file, which is said on stderr.
+    Inside a sandbox it is read from the status file; that, and an engine failure, is said on stderr.
 
     Raises:
-        click.UsageError: nobody is called so.
+        click.UsageError: no worker matches.
     """
     now = _poll(config)
     warn_if_indirect(now.via)
     found = chosen(now.snapshot, target)
-    if (
-        found is None and config.sessions is not None and now.via is None
-    ):  # it may be older than those that are read at first
+    if found is None and config.sessions is not None and now.via is None:
+        # it may be older than the sessions that are read at first
         found = chosen(_poll(replace(config, sessions=None)).snapshot, target)
     if found is None:
         raise click.UsageError(no_such_worker(target, now.via))
+    if found.failure is not None:
+        click.echo(f"agentdash: engine: {found.failure.text} ({debug_log.hint()})", err=True)
     return Seen(found, now.via)
+
+
+def exit_code(snapshot: Snapshot) -> int:
+    """Return 2 where the engine failed and the snapshot is incomplete, else 0."""
+    return 0 if snapshot.failure is None else 2
 
 
 async def follow(config: Config) -> AsyncGenerator[Seen, None]:
@@ -79,15 +87,10 @@ async def follow(config: Config) -> AsyncGenerator[Seen, None]:
         return
     clock = SystemClock()
     hub = Hub(live_sources(config, clock), clock, stalled_after=config.stalled_after)
-    yield Seen(await hub.once())
-    running = asyncio.create_task(hub.run())
-    try:
-        async for snapshot in hub.snapshots():
+    yield Seen(sound(await hub.once()))
+    async with running(hub):
+        async for snapshot in sound_snapshots(hub):
             yield Seen(snapshot)
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
 
 
 def chosen(snapshot: Snapshot, target: str | None) -> Snapshot | None:
@@ -136,18 +139,24 @@ def _poll(config: Config) -> Seen:
 
 
 def _directly(config: Config, *, files_alone: bool = False) -> Snapshot:
+    """Poll the sources once.
+
+    Raises:
+        EngineFailedError: no snapshot could be built.
+    """
     clock = SystemClock()
     sources = live_sources(config, clock)
-    # Codex's seccomp filter forbids `send`, also on a socket pair: there asyncio never hears of threads and subprocesses that have ended
+    # Codex's seccomp filter forbids `send`, also on a socket pair: there asyncio never learns of threads and subprocesses that have ended
     hub = Hub(sources[:1] if files_alone else sources, clock, stalled_after=config.stalled_after)
     found: list[Snapshot] = []
 
-    async def ask() -> None:
-        found.append(
-            await hub.once()
-        )  # not returned: when asyncio gives ctrl-c back, Python writes out what the task came to (20 ms)
+    async def poll() -> None:
+        # not returned: on ctrl-c Python would spend 20 ms on formatting what the task came to
+        found.append(await hub.once())
 
-    asyncio.run(ask())
+    asyncio.run(poll())
+    if (failure := found[0].failure) is not None and not failure.goes_on:
+        raise EngineFailedError(failure)
     return found[0]
 
 
@@ -197,7 +206,7 @@ def _without(snapshot: Snapshot, via: Via, why: str) -> Seen:
 
 
 def _with_source(snapshot: Snapshot, ok: bool, detail: str) -> Snapshot:
-    return replace(snapshot, sources=(*snapshot.sources, Source(_SOURCE, ok, detail, snapshot.at)))
+    return replace(snapshot, sources=(*snapshot.sources, SourceHealth(_SOURCE, ok, detail, snapshot.at)))
 
 
 async def _follow_file(config: Config, why: str) -> AsyncGenerator[Seen, None]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from agentdash.cli import debug_log
 from agentdash.config import THEMES, Config, ConfigError, Setting, journal_folder, load
 from agentdash.model.sanitize import clean_line
 
@@ -109,10 +110,14 @@ def settings_of(given: dict[str, Any]) -> tuple[Config, list[Setting]]:
     chosen |= {"tmux": False} if flags.get("no_tmux") else {}
     chosen |= {"sessions": None} if flags.get("everything") else {}
     chosen |= {"record": _folder(flags["record"])} if "record" in flags else {}
+    chosen |= debug_log.given(context)
     try:
-        return load(chosen)
+        config, settings = load(chosen)
     except ConfigError as problem:
         raise click.UsageError(problem.lines[0]) from problem
+    if config.debug_log is not None:
+        debug_log.start(config.debug_log)
+    return config, settings
 
 
 def _folder(named: str) -> Path:
@@ -134,5 +139,6 @@ def flags_of(config: Config) -> list[str]:
     flags += [part for path in config.socket_paths for part in ("-S", str(path))]
     flags += ["--theme", config.theme] if config.theme else []
     flags += ["--record", str(config.record)] if config.record else []
+    flags += ["--debug-log", str(config.debug_log)] if config.debug_log else []
     switches = {"--no-tmux": not config.tmux, "--ascii": config.ascii, "--all": config.sessions is None}
     return flags + [flag for flag, on in switches.items() if on]

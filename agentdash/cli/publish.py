@@ -15,6 +15,8 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
+from agentdash.engine.runner import running, sound
+from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
 from agentdash.store.status_file import Publisher
 
@@ -40,7 +42,7 @@ async def _publish(config: Config) -> None:
         for ending in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(ending, here.cancel)
     hub = Hub(live_sources(config, clock), clock, stalled_after=config.stalled_after)
-    first = await hub.once()
+    first = sound(await hub.once())
     if (other := publisher.keeper()) is not None:
         click.echo(
             f"agentdash: pid {other} keeps {clean_line(str(publisher.path))} already; standing by", err=True
@@ -53,6 +55,7 @@ async def _publish(config: Config) -> None:
                 f"{clean_line(str(publisher.path))} cannot be written: {error.strerror or error}"
             ) from error
         click.echo(f"agentdash: keeping {clean_line(str(publisher.path))}; ctrl-c ends it", err=True)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(hub.run())
-        group.create_task(publisher.keep(hub))
+    async with running(hub, ("status file", lambda: publisher.keep(hub))):
+        async for snapshot in hub.snapshots():
+            if snapshot.failure is not None and not snapshot.failure.goes_on:
+                raise EngineFailedError(snapshot.failure)

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from agentdash.cli import debug_log
 from agentdash.cli.options import LOOK, PATH, config_of, options
 from agentdash.config import Config, journal_folder
 
@@ -136,16 +137,16 @@ def play(
         clock,
         gap=gap,
         speed=speed,
-        more=journal_streams(journal or journal_folder(), family, SystemClock().now()),
+        open_extra=journal_streams(journal or journal_folder(), family, SystemClock().now()),
     )
     if isinstance(at, float):
         player.seek_time(at)
-    elif at is not None and not player.seek_moment(at):
+    elif at is not None and not player.seek_text(at):
         raise click.BadParameter(
             f"invalid time {at!r}: use 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at"
         )
     if from_finding is not None:
-        player.find_finding(from_finding)
+        player.seek_finding(from_finding)
     hub = Hub([player], clock)
 
     from agentdash.tui.options import Options
@@ -154,6 +155,14 @@ def play(
     run(
         hub,
         Playback(
-            hub, clock, player, options=Options(config.ascii, config.theme, keys=checked_keys(config))
+            hub,
+            clock,
+            player,
+            options=Options(
+                ascii=config.ascii,
+                theme=config.theme,
+                keys=checked_keys(config),
+                debug_log_hint=debug_log.hint(),
+            ),
         ).run_async,
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "--watch", is_flag=True, help="Go on: one line of JSON for every change, schema agentdash.change/1."
 )
-def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> None:
+def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> int:
     """One look at the whole fleet, or at TARGET: a thread id or its beginning, a pane (%4), or a name.
 
     \b
@@ -34,8 +34,8 @@ def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> None
         from agentdash.cli.output import until_unheard
 
         asyncio.run(until_unheard(_watch(config, target)))
-        return
-    from agentdash.cli.fleet_access import fleet_seen, via_report
+        return 0
+    from agentdash.cli.fleet_access import exit_code, fleet_seen, via_report
 
     snapshot, via = fleet_seen(config, target)
     if as_json:
@@ -43,11 +43,12 @@ def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> None
         from agentdash.report.status import status_report
 
         click.echo(document_json(status_report(snapshot, via_report(via))))
-        return
+        return exit_code(snapshot)
     from agentdash.cli.output import console
     from agentdash.report.status import print_status
 
     print_status(snapshot, console())
+    return exit_code(snapshot)
 
 
 async def _watch(config: Config, target: str | None) -> None:

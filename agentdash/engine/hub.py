@@ -1,46 +1,65 @@
-"""Runs sources, folds what they say, and gives out snapshots: the one place where time and facts meet.
+"""Run sources, reduce their events, and publish snapshots.
 
-Sources make events; `fold` and `picture` are pure. Live and replay differ in the sources and the clock that a hub is given.
+Sources emit events; `reduce` and `build_snapshot` are pure. Live and replay differ only in the sources and
+the clock of a hub.
+
+A failure is part of the snapshot. An event that cannot be reduced is dropped and counted; a snapshot that
+cannot be built leaves the workers as they were, with the error beside them. Neither ends the hub: it goes on
+with the next events.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Final
+
+from msgspec.structs import replace
 
 from agentdash.engine.latest import LatestValue
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import STALLED_AFTER_S, WorkerCache, build_snapshot
 from agentdash.model.clock import Clock
+from agentdash.model.engine_failure import EngineFailure, FailedStep
 from agentdash.model.events import Event, ScreenRead, SessionSeen, SourceSeen, StatusPushed, TurnEnded
-from agentdash.model.fleet import Fleet, FleetReplaced
+from agentdash.model.fleet import Fleet, FleetReplaced, SourceHealth
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Source
 from agentdash.model.worker import Snapshot
 
-_SPACING, _SUSTAINED = 0.1, 0.25
-"""Seconds between two snapshots, at least; and while they do not stop coming. News after a pause is drawn at once."""
-_BURST: Final = 5.0
-"""Snapshots that may follow each other at the shorter distance."""
+log = logging.getLogger(__name__)
+
+ENGINE: Final = "engine"
+"""Name under which the engine's own health stands among the sources of a snapshot."""
+_MIN_INTERVAL_S: Final = 0.1
+"""Between two snapshots. A snapshot after a pause is published at once."""
+_SUSTAINED_INTERVAL_S: Final = 0.25
+"""Between two snapshots while events keep coming: a person cannot read faster, and drawing costs CPU."""
+_BURST_SNAPSHOTS: Final = 5.0
+"""Snapshots that may follow each other at the shorter interval."""
 _URGENT: Final = (StatusPushed, ScreenRead, SessionSeen, TurnEnded)
-"""Events that may mean that a worker needs somebody: they do not wait for the longer distance."""
-_SLICE: Final = 2_000
-"""Events folded before the loop gets its turn again."""
-_RETRY: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
-"""Seconds before a source that failed is started again."""
+"""Events that may mean that a worker needs a person: they do not wait for the longer interval."""
+_BATCH_EVENTS: Final = 2_000
+"""Events reduced before other tasks of the loop run."""
+_RETRY_DELAYS_S: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
+"""Before a failed source is started again; the last one repeats."""
+_SLOW_STEP_S: Final = 0.25
+"""A step that takes longer is written to the debug log: keys and paints wait for it."""
+_MAX_ERROR_CHARS: Final = 200
 
 
 class Hub:
     """Sources in, snapshots out.
 
     Args:
-        sources: where events come from; for `once` in the order in which they are asked.
-        clock: what tells the time.
-        stalled_after: seconds without a sign of life after which a worker that runs has stalled.
-        observer: is told what was folded. It must be quick.
+        sources: where events come from; `once` polls them in this order.
+        clock: the time of events and snapshots.
+        stalled_after: seconds without a sign of life after which a running worker has stalled.
+        observer: called with each batch of reduced events, on the loop; it must be quick.
     """
 
     def __init__(
@@ -51,134 +70,228 @@ class Hub:
         stalled_after: float = STALLED_AFTER_S,
         observer: Callable[[Sequence[Event]], None] | None = None,
     ) -> None:
-        self._sources, self._clock = sources, clock
-        self._stalled_after, self._observer = stalled_after, observer
+        self._sources = sources
+        self._clock = clock
+        self._stalled_after = stalled_after
+        self._observer = observer
         self._pending: list[Event] = []
-        self._news, self._urgent = asyncio.Event(), asyncio.Event()
-        self._memo = WorkerCache()
+        self._arrived = asyncio.Event()
+        self._urgent = asyncio.Event()
+        self._cache = WorkerCache()
         self._due: float | None = None
-        """When the newest picture will be another one by itself."""
+        """When the newest snapshot changes although no event arrives."""
         self._health: dict[str, tuple[bool, str]] = {}
-        """What each source said last of itself."""
+        """The newest state and detail of each source."""
         self._channel = LatestValue(Fleet())
-        self._shown: LatestValue[Snapshot | None] = LatestValue(None)
+        self._latest: LatestValue[Snapshot | None] = LatestValue(None)
+        self._lost: EngineFailure | None = None
+        """Events that could not be reduced, or recorded, so far."""
+        self._broken: EngineFailure | None = None
+        """Why the newest snapshot could not be built."""
 
     @property
     def fleet(self) -> Fleet:
-        """All that is known."""
+        """Return the newest fleet."""
         return self._channel.value
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The newest picture of it."""
-        return self._shown.value
+        """Return the newest snapshot; None before the first."""
+        return self._latest.value
+
+    def now(self) -> float:
+        """Return the time of the hub's clock (unix seconds)."""
+        return self._clock.now()
 
     def emit(self, events: Sequence[Event]) -> None:
-        """Takes what a source says. That it is as well as before is no news."""
-        if news := [event for event in events if not self._is_old(event)]:
-            self._pending.extend(news)
-            self._news.set()
-            if any(isinstance(event, _URGENT) for event in news):
+        """Accept events. A source's health that has not changed is dropped."""
+        if new := [event for event in events if not self._is_known_health(event)]:
+            self._pending.extend(new)
+            self._arrived.set()
+            if any(isinstance(event, _URGENT) for event in new):
                 self._urgent.set()
 
     async def once(self) -> Snapshot:
-        """Asks every source once and judges what they said."""
+        """Poll every source once and return the snapshot of what they emitted."""
         for source in self._sources:
             try:
-                self._channel.value = _after(self.fleet, await source.poll(self.fleet))
+                events = await source.poll(self.fleet)
             except Exception as error:  # a broken source must not take the others' facts away
-                self._channel.value = reduce(self.fleet, [_failed(source, error, self._clock.now())])
-        return self._build_snapshot()
+                log.exception("source %s failed", source.name)
+                events = [_failed_source(source, error, self._clock.now())]
+            self._reduce(events)
+        return self._next_snapshot()
 
     async def run(self) -> None:
-        """Runs the sources and draws snapshots until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for source in self._sources:
-                group.create_task(self._keep(source), name=source.name)
-            group.create_task(self._draw(), name="draw")
+        """Run the sources and publish snapshots until cancelled.
+
+        An error of the hub itself is published as the last snapshot's failure before it is raised.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                for source in self._sources:
+                    group.create_task(self._supervise(source), name=source.name)
+                group.create_task(self._publish(), name="publish")
+        except Exception as error:
+            log.exception("the engine stopped")
+            self._broken = self._failure("stopped", error, self._broken)
+            self._latest.value = self._marked(self.snapshot or Snapshot(self._clock.now()))
+            raise
 
     async def snapshots(self) -> AsyncIterator[Snapshot]:
-        """Snapshots as they come; whoever is slow gets the newest and misses those between."""
+        """Yield snapshots as they are published; a slow reader gets the newest and misses those between."""
         last: Snapshot | None = None
         while True:
-            if (last := await self._shown.wait_for_change(last)) is not None:
+            if (last := await self._latest.wait_for_change(last)) is not None:
                 yield last
 
-    def _build_snapshot(self) -> Snapshot:
-        return build_snapshot(self.fleet, self._clock.now(), self._memo, self._stalled_after)
+    # ------------------------------------------------------------ steps
 
-    async def _something(self) -> None:
-        """Returns at the next news, or when the picture will change by itself."""
-        if self._due is None:
-            await self._news.wait()
+    def _reduce(self, events: Sequence[Event]) -> None:
+        """Reduce a batch; where that fails, one by one, so that a bad event costs itself alone."""
+        with _timed("reduce", len(events)):
+            try:
+                self._channel.value = _reduced(self.fleet, events)
+                return
+            except Exception:
+                log.exception("a batch of %d events could not be reduced", len(events))
+            for event in events:
+                try:
+                    self._channel.value = _reduced(self.fleet, [event])
+                except Exception as error:
+                    log.exception("dropped an event: %s", type(event).__name__)
+                    self._lost = self._failure("reduce", error, self._lost)
+
+    def _observe(self, events: Sequence[Event]) -> None:
+        if self._observer is None:
             return
-        news, due = (
-            asyncio.ensure_future(self._news.wait()),
-            asyncio.ensure_future(self._clock.sleep_until(self._due)),
-        )
         try:
-            await asyncio.wait((news, due), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for waiting in (news, due):
-                waiting.cancel()
+            self._observer(events)
+        except Exception as error:
+            log.exception("the observer failed")
+            self._lost = self._failure("observe", error, self._lost)
 
-    def _is_old(self, event: Event) -> bool:
+    def _next_snapshot(self) -> Snapshot:
+        """Build the snapshot of the fleet; the last one, marked, where that fails."""
+        now = self._clock.now()
+        try:
+            with _timed("snapshot", len(self.fleet.threads)):
+                snapshot = build_snapshot(self.fleet, now, self._cache, self._stalled_after)
+            self._broken = None
+        except Exception as error:
+            log.exception("no snapshot could be built")
+            self._cache = WorkerCache()  # what it holds may be the cause
+            self._broken = self._failure("snapshot", error, self._broken)
+            snapshot = replace(self.snapshot or Snapshot(now), due=None)
+        return self._marked(snapshot)
+
+    def _marked(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot with the engine's failure in it, and among its sources."""
+        failure = self._broken or self._lost
+        sources = tuple(source for source in snapshot.sources if source.name != ENGINE)
+        if failure is None:
+            return snapshot if len(sources) == len(snapshot.sources) else replace(snapshot, sources=sources)
+        health = SourceHealth(name=ENGINE, ok=False, detail=failure.text, at=failure.at)
+        return replace(snapshot, sources=(health, *sources), failure=failure)
+
+    def _failure(self, step: FailedStep, error: Exception, before: EngineFailure | None) -> EngineFailure:
+        text = _error_text(error)
+        if before is not None and before.step == step:
+            return replace(before, error=text, count=before.count + 1)
+        return EngineFailure(at=self._clock.now(), step=step, error=text)
+
+    # ------------------------------------------------------------ sources
+
+    def _is_known_health(self, event: Event) -> bool:
         if not isinstance(event, SourceSeen):
             return False
-        now = (event.ok, event.detail)
-        before, self._health[event.name] = self._health.get(event.name), now
-        return now == before
+        health = (event.ok, event.detail)
+        known = self._health.get(event.name)
+        self._health[event.name] = health
+        return health == known
 
-    async def _keep(self, source: Source) -> None:
-        """Runs a source; one that fails says so and is started again, later each time."""
+    async def _supervise(self, source: Source) -> None:
+        """Run a source; one that fails is reported and started again, later each time."""
         for attempt in count():
             try:
                 await source.stream(self.emit, self._channel)
             except Exception as error:  # shown as the source's health; the others go on
-                self.emit([_failed(source, error, self._clock.now())])
-                await asyncio.sleep(_RETRY[min(attempt, len(_RETRY) - 1)])
+                delay = _RETRY_DELAYS_S[min(attempt, len(_RETRY_DELAYS_S) - 1)]
+                log.exception("source %s failed; it starts again in %g s", source.name, delay)
+                self.emit([_failed_source(source, error, self._clock.now())])
+                await asyncio.sleep(delay)
+                log.info("source %s starts again", source.name)
             else:
                 return
 
-    async def _draw(self) -> None:
+    # ------------------------------------------------------------ snapshots
+
+    async def _wait_for_work(self) -> None:
+        """Return when events arrive, or when the newest snapshot is due to change without any."""
+        if self._due is None:
+            await self._arrived.wait()
+            return
+        arrived = asyncio.ensure_future(self._arrived.wait())
+        due = asyncio.ensure_future(self._clock.sleep_until(self._due))
+        try:
+            await asyncio.wait((arrived, due), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for waiting in (arrived, due):
+                waiting.cancel()
+
+    async def _drain(self) -> None:
+        """Reduce what has arrived, in batches, so that other tasks run between them."""
+        self._arrived.clear()
+        self._urgent.clear()
+        while self._pending:
+            batch = self._pending[:_BATCH_EVENTS]
+            self._pending = self._pending[_BATCH_EVENTS:]
+            self._reduce(batch)
+            self._observe(batch)
+            await asyncio.sleep(0)
+
+    async def _publish(self) -> None:
+        """Publish snapshots: at once after a pause, at a longer interval while events keep coming."""
         loop = asyncio.get_running_loop()
-        credit, drawn = _BURST, loop.time()
+        credit = _BURST_SNAPSHOTS
+        published = loop.time()
         while True:
-            await self._something()
-            self._news.clear()
-            self._urgent.clear()
-            while self._pending:
-                part, self._pending = self._pending[:_SLICE], self._pending[_SLICE:]
-                self._channel.value = _after(self.fleet, part)
-                if self._observer is not None:
-                    self._observer(part)
-                await asyncio.sleep(0)
-            snapshot = self._build_snapshot()
-            changed = self.snapshot is None or (snapshot.workers, snapshot.sources) != (
-                self.snapshot.workers,
-                self.snapshot.sources,
-            )
+            await self._wait_for_work()
+            await self._drain()
+            snapshot = self._next_snapshot()
             self._due = snapshot.due
-            if changed:
-                self._shown.value = snapshot
-                credit = min(_BURST, credit + (loop.time() - drawn) / _SUSTAINED) - 1
-                drawn = loop.time()
-                await asyncio.sleep(_SPACING)
-                if credit <= 0:
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(_SUSTAINED - _SPACING):
-                            await self._urgent.wait()
+            if not snapshot.differs_from(self.snapshot):
+                continue
+            self._latest.value = snapshot
+            credit = min(_BURST_SNAPSHOTS, credit + (loop.time() - published) / _SUSTAINED_INTERVAL_S) - 1
+            published = loop.time()
+            await asyncio.sleep(_MIN_INTERVAL_S)
+            if credit <= 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_SUSTAINED_INTERVAL_S - _MIN_INTERVAL_S):
+                        await self._urgent.wait()
 
 
-def _after(fleet: Fleet, events: Sequence[Event]) -> Fleet:
-    """What is known after these events."""
+def _reduced(fleet: Fleet, events: Sequence[Event]) -> Fleet:
+    """Return the fleet after these events; a replaced fleet makes those before it void."""
     for i in range(len(events) - 1, -1, -1):
-        if isinstance(known := events[i], FleetReplaced):
-            return reduce(known.fleet, events[i + 1 :])
+        if isinstance(replaced := events[i], FleetReplaced):
+            return reduce(replaced.fleet, events[i + 1 :])
     return reduce(fleet, events)
 
 
-def _failed(source: Source, error: Exception, at: float) -> SourceSeen:
-    return SourceSeen(
-        at=at, name=source.name, ok=False, detail=clean_line(f"{type(error).__name__}: {error}", 200)
-    )
+def _error_text(error: Exception) -> str:
+    return clean_line(f"{type(error).__name__}: {error}", _MAX_ERROR_CHARS)
+
+
+def _failed_source(source: Source, error: Exception, at: float) -> SourceSeen:
+    return SourceSeen(at=at, name=source.name, ok=False, detail=_error_text(error))
+
+
+@contextmanager
+def _timed(step: str, size: int) -> Iterator[None]:
+    """Write a slow step to the debug log."""
+    start = time.perf_counter()
+    yield
+    if (took := time.perf_counter() - start) > _SLOW_STEP_S:
+        log.warning("slow step: %s took %.0f ms (%d)", step, took * 1000, size)

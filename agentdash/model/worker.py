@@ -9,9 +9,10 @@ from typing import Literal
 
 import msgspec
 
+from agentdash.model.engine_failure import EngineFailure
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, Verdict
-from agentdash.model.fleet import Call, Moment, PolicyPeriod, Source, StatePeriod, Tokens
+from agentdash.model.fleet import Call, Moment, PolicyPeriod, SourceHealth, StatePeriod, Tokens
 from agentdash.model.pane import Pane
 from agentdash.model.policy import Policy
 from agentdash.model.state_paths import Installed
@@ -134,11 +135,20 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     at: float
     workers: tuple[Worker, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[SourceHealth, ...] = ()
     due: float | None = None
     """When it will be another one even if nothing happens: something settles, or has been silent for too long."""
     installed: Installed | None = None
     """Which worker CLIs could be started here; None where nobody looked."""
+
+    failure: EngineFailure | None = None
+    """The engine's own failure, where there was one: `workers` may be old or incomplete."""
+
+    def differs_from(self, other: Snapshot | None) -> bool:
+        """Return whether anything but the time differs."""
+        if other is None:
+            return True
+        return (self.workers, self.sources, self.failure) != (other.workers, other.sources, other.failure)
 
     def counts(self) -> dict[str, int]:
         """Workers by bucket: `needs-you`, `running`, `ready`, `gone`, `unknown`, and, beside these, `mismatch`."""

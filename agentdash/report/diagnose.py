@@ -59,6 +59,7 @@ def diagnose(config: Config, settings: str, environ: Mapping[str, str] = os.envi
         *_file_events(home),
         *_terminal(environ),
         _state(),
+        _debug_log(config),
     ]
     return DoctorReport("agentdash.doctor/1", checks)
 
@@ -79,7 +80,7 @@ class _World:
         self.servers = [event for event in panes if isinstance(event, SourceSeen)]
         seen = [event.pane for event in panes if isinstance(event, PaneSeen)]
         self.server_pids = {pane.key.server: pane.server_pid for pane in seen if pane.server_pid}
-        events = ProcessSensor(is_rollout=lambda _: False).poll(now, {pane.pid for pane in seen})
+        events = ProcessSensor().poll(now, {pane.pid for pane in seen})
         self.processes = {
             event.process.pid: event.process for event in events if isinstance(event, ProcessSeen)
         }
@@ -333,3 +334,9 @@ def _terminal(environ: Mapping[str, str]) -> Iterator[CheckReport]:
         encoding,
         None if unicode else "agentdash --ascii, or set LANG to a UTF-8 locale",
     )
+
+
+def _debug_log(config: Config) -> CheckReport:
+    if config.debug_log is None:
+        return CheckReport("debug log", "ok", "off; --debug-log FILE writes tracebacks")
+    return CheckReport("debug log", "ok", clean_line(str(config.debug_log)))

@@ -37,3 +37,5 @@ class Options:
     """The worker to start on: a name, a pane id, an id or its beginning."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """Other keys for an action, by its id: see `keys.remapped`."""
+    debug_log_hint: str = "--debug-log FILE writes the traceback"
+    """Where the traceback of an engine failure is, or how to get it."""

@@ -92,6 +92,7 @@ def test_every_package_has_an_import_rule() -> None:
     "arguments",
     [["--version"], ["--help"], ["status", "--json", "--no-tmux", "--codex-home", "/nonexistent"]],
 )
+@pytest.mark.slow
 def test_commands_without_a_screen_do_not_load_textual(arguments: list[str]) -> None:
     code = (
         "import sys\nfrom agentdash.cli import main\n"
@@ -118,6 +119,7 @@ def test_commands_without_a_screen_do_not_load_textual(arguments: list[str]) -> 
     ],
 )
 @pytest.mark.parametrize("platform", ["darwin", "freebsd14"])
+@pytest.mark.slow
 def test_no_linux_files_are_read_on_import_elsewhere(platform: str, module: str) -> None:
     """Importing `collect.processes.linux` for its types is fine; opening /proc or /sys on import is not."""
     code = (

@@ -1,21 +1,28 @@
-"""Sources in, snapshots out: who is told when, and what belongs together is shown together."""
+"""The hub: sources in, snapshots out; failures of sources and of the engine are part of the snapshot."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
+
+import pytest
 
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import ScreenSource
+from agentdash.engine import hub as hub_module
 from agentdash.engine.hub import Hub
 from agentdash.engine.latest import LatestValue
+from agentdash.engine.runner import running, sound_snapshots
 from agentdash.model import events as e
+from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.fleet import Fleet
 from agentdash.model.source import Emit
 from agentdash.model.states import State
-from tests.unit.story import PANE, pane, polled, process
+from agentdash.model.worker import Snapshot
+from tests.unit.story import PANE, T, begun, called, done, pane, polled, process
 
 IDLE = (
     "",
@@ -26,15 +33,17 @@ IDLE = (
     "  ╹▀▀▀▀▀▀▀▀▀▀",
     "",
 )
+PATIENCE_S = 20
 
 
-class NotificationState:
-    """A source that says what it is told to."""
+class QueueSource:
+    """A source that emits what a test puts into its queue; an exception in the queue is raised."""
 
-    name = "told"
-
-    def __init__(self) -> None:
-        self.events: asyncio.Queue[Sequence[e.Event]] = asyncio.Queue()
+    def __init__(self, name: str = "queue") -> None:
+        self.name = name
+        self.queue: asyncio.Queue[Sequence[e.Event] | Exception] = asyncio.Queue()
+        self.starts = 0
+        self.ended: list[str] = []
 
     async def poll(self, fleet: Fleet) -> Sequence[e.Event]:
         del fleet
@@ -42,11 +51,46 @@ class NotificationState:
 
     async def stream(self, emit: Emit, channel: LatestValue[Fleet]) -> None:
         del channel
-        while True:
-            emit(await self.events.get())
+        self.starts += 1
+        try:
+            while True:
+                item = await self.queue.get()
+                if isinstance(item, Exception):
+                    raise item
+                emit(item)
+        finally:
+            self.ended.append(self.name)
 
 
-async def test_a_board_wakes_who_waits_for_something_else() -> None:
+class Failing(QueueSource):
+    """A source that fails whenever it is polled."""
+
+    async def poll(self, fleet: Fleet) -> Sequence[e.Event]:
+        raise OSError("no such device")
+
+
+def health(snapshot: Snapshot) -> dict[str, tuple[bool, str]]:
+    return {source.name: (source.ok, source.detail) for source in snapshot.sources}
+
+
+@asynccontextmanager
+async def running_hub(source: QueueSource) -> AsyncIterator[tuple[Hub, AsyncIterator[Snapshot]]]:
+    hub = Hub([source], SystemClock())
+    async with running(hub), asyncio.timeout(PATIENCE_S), aclosing(hub.snapshots()) as snapshots:  # type: ignore[type-var]
+        yield hub, snapshots
+
+
+async def until(snapshots: AsyncIterator[Snapshot], accept: object) -> Snapshot:
+    async for snapshot in snapshots:
+        if accept(snapshot):  # type: ignore[operator]
+            return snapshot
+    raise AssertionError("the snapshots ended")
+
+
+# ---------------------------------------------------------------- latest value
+
+
+async def test_a_waiter_wakes_up_for_another_value_only() -> None:
     channel, first, second = LatestValue(Fleet()), Fleet(), Fleet(processes_at=1.0)
     channel.value = first
     waiting = asyncio.create_task(channel.wait_for_change(first))
@@ -60,25 +104,244 @@ async def test_a_board_wakes_who_waits_for_something_else() -> None:
     assert await channel.wait_for_change(first) is second
 
 
-async def test_a_screen_and_what_it_is_read_as_are_shown_at_once(tmp_path: Path) -> None:
-    clock, source = SystemClock(), NotificationState()
+async def test_a_screen_and_its_reading_are_in_one_snapshot(tmp_path: Path) -> None:
+    clock, source = SystemClock(), QueueSource()
     hub = Hub([source, ScreenSource(clock, tmp_path)], clock)
-    running = asyncio.create_task(hub.run())
-    try:
+    async with running(hub), asyncio.timeout(PATIENCE_S):
         opencode = process(11, 10, started=85.0, agent="opencode")
-        source.events.put_nowait(
-            [
-                pane(),
-                process(10, started=80.0),
-                opencode,
-                *polled(100),
-                e.PaneDrawn(at=100.0, key=PANE, screen=IDLE),
-            ]
-        )
-        async with asyncio.timeout(20):
-            (worker,) = (await anext(hub.snapshots())).workers
+        drawn = e.PaneDrawn(at=100.0, key=PANE, screen=IDLE)
+        source.queue.put_nowait([pane(), process(10, started=80.0), opencode, *polled(100), drawn])
+        (worker,) = (await anext(hub.snapshots())).workers
         assert (worker.agent.name, worker.state) == ("opencode", State.WAITING_INPUT)
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
+
+
+# ---------------------------------------------------------------- sources that fail
+
+
+async def test_a_failed_source_is_shown_and_started_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(hub_module, "_RETRY_DELAYS_S", (0.01, 0.02))
+    source = QueueSource()
+    with caplog.at_level(logging.INFO, "agentdash"):
+        async with running_hub(source) as (_, snapshots):
+            source.queue.put_nowait(ValueError("torn"))
+            failed = await until(snapshots, lambda s: "queue" in health(s))
+            assert health(failed)["queue"] == (False, "ValueError: torn")
+            source.queue.put_nowait(begun())
+            restarted = await until(snapshots, lambda s: s.workers)
+            assert [worker.id for worker in restarted.workers] == [T]
+    assert source.starts == 2
+    assert ["ValueError: torn" in str(r.exc_info[1]) or r.exc_info for r in caplog.records if r.exc_info]
+    assert [r.message for r in caplog.records if "starts again" in r.message][
+        -1
+    ] == "source queue starts again"
+
+
+async def test_each_restart_waits_longer_and_the_longest_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub_module, "_RETRY_DELAYS_S", (0.001, 0.002, 0.004))
+    waited: list[float] = []
+    sleep = asyncio.sleep
+
+    async def record(delay: float) -> None:
+        waited.append(delay)
+        await sleep(0)
+
+    source = QueueSource()
+    async with running_hub(source) as (_, snapshots):
+        monkeypatch.setattr(hub_module.asyncio, "sleep", record)
+        for _ in range(5):
+            source.queue.put_nowait(ValueError("torn"))
+        source.queue.put_nowait(begun())
+        await until(snapshots, lambda s: s.workers)
+        monkeypatch.undo()
+    assert [delay for delay in waited if 0 < delay < 0.01] == [0.001, 0.002, 0.004, 0.004, 0.004]
+
+
+async def test_a_source_that_fails_when_polled_does_not_hide_the_others() -> None:
+    class Answering(QueueSource):
+        async def poll(self, fleet: Fleet) -> Sequence[e.Event]:
+            return begun()
+
+    snapshot = await Hub([Failing("broken"), Answering("files")], SystemClock()).once()
+    assert health(snapshot)["broken"] == (False, "OSError: no such device")
+    assert [worker.id for worker in snapshot.workers] == [T]
+    assert snapshot.failure is None
+
+
+# ---------------------------------------------------------------- engine failures
+
+
+async def test_a_bad_event_costs_itself_and_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = hub_module.reduce
+
+    def reduce(fleet: Fleet, events: Sequence[e.Event]) -> Fleet:
+        if any(isinstance(event, e.MessageLogged) for event in events):
+            raise KeyError("message")
+        return real(fleet, events)
+
+    monkeypatch.setattr(hub_module, "reduce", reduce)
+    source = QueueSource()
+    async with running_hub(source) as (hub, snapshots):
+        source.queue.put_nowait([*begun(), called("c1", "make")])
+        snapshot = await until(snapshots, lambda s: s.failure)
+        assert snapshot.failure is not None
+        assert snapshot.failure.text == "KeyError: 'message' (1 events lost)"
+        assert health(snapshot)["engine"] == (False, "KeyError: 'message' (1 events lost)")
+        assert [call.text for call in snapshot.workers[0].calls] == ["make"]
+        source.queue.put_nowait([done()])
+        later = await until(snapshots, lambda s: s.workers and s.workers[0].moments[-1].text != "make")
+        assert later.failure is not None
+        assert hub.snapshot is later
+
+
+async def test_a_snapshot_that_cannot_be_built_is_shown_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, broken = hub_module.build_snapshot, [False]
+
+    def build(*args: object) -> Snapshot:
+        if broken[0]:
+            raise KeyError("layer")
+        return real(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(hub_module, "build_snapshot", build)
+    source = QueueSource()
+    async with running_hub(source) as (_, snapshots):
+        source.queue.put_nowait(begun())
+        await until(snapshots, lambda s: s.workers)
+        broken[0] = True
+        source.queue.put_nowait([called()])
+        failed = await until(snapshots, lambda s: s.failure)
+        assert failed.failure is not None
+        assert (failed.failure.step, failed.failure.error) == ("snapshot", "KeyError: 'layer'")
+        assert [worker.id for worker in failed.workers] == [T]
+        assert not health(failed)["engine"][0]
+        broken[0] = False
+        source.queue.put_nowait([done()])
+        healthy = await until(snapshots, lambda s: s.failure is None)
+        assert "engine" not in health(healthy)
+
+
+async def test_headless_readers_get_the_failure_as_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub_module, "build_snapshot", lambda *_: {}["layer"])
+    source = QueueSource()
+    async with running_hub(source) as (hub, _):
+        source.queue.put_nowait(begun())
+        with pytest.raises(EngineFailedError, match=r"^engine: KeyError: 'layer'$"):
+            await anext(sound_snapshots(hub))
+
+
+async def test_a_failing_observer_does_not_stop_snapshots() -> None:
+    def observe(events: Sequence[e.Event]) -> None:
+        raise OSError("disk full")
+
+    source = QueueSource()
+    hub = Hub([source], SystemClock(), observer=observe)
+    async with running(hub), asyncio.timeout(PATIENCE_S):
+        source.queue.put_nowait(begun())
+        snapshot = await until(hub.snapshots(), lambda s: s.workers)
+        assert health(snapshot)["engine"] == (False, "OSError: disk full (1 events lost)")
+
+
+async def test_a_hub_that_stops_publishes_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def stop(self: Hub) -> None:
+        raise RuntimeError("loop")
+
+    monkeypatch.setattr(Hub, "_wait_for_work", stop)
+    hub = Hub([QueueSource()], SystemClock())
+    async with running(hub), asyncio.timeout(PATIENCE_S):
+        snapshot = await anext(hub.snapshots())
+    assert snapshot.failure is not None
+    assert snapshot.failure.step == "stopped"
+
+
+async def test_a_failed_service_is_a_failed_source() -> None:
+    async def service() -> None:
+        raise PermissionError("read-only")
+
+    hub = Hub([QueueSource()], SystemClock())
+    async with running(hub, ("status file", service)), asyncio.timeout(PATIENCE_S):
+        snapshot = await anext(hub.snapshots())
+    assert health(snapshot)["status file"] == (False, "PermissionError: read-only")
+
+
+# ---------------------------------------------------------------- timing, order, back-pressure
+
+
+@pytest.mark.parametrize(("event", "urgent"), [(done(), True), (called("c2"), False)])
+async def test_urgent_events_do_not_wait_for_the_longer_interval(
+    monkeypatch: pytest.MonkeyPatch, event: e.Event, urgent: bool
+) -> None:
+    monkeypatch.setattr(hub_module, "_BURST_SNAPSHOTS", 0.0)
+    monkeypatch.setattr(hub_module, "_MIN_INTERVAL_S", 0.001)
+    monkeypatch.setattr(hub_module, "_SUSTAINED_INTERVAL_S", 3600.0)
+    source = QueueSource()
+    async with running_hub(source) as (_, snapshots):
+        source.queue.put_nowait(begun())
+        first = await until(snapshots, lambda s: s.workers)
+        await asyncio.sleep(0.05)
+        source.queue.put_nowait([event])
+        if urgent:
+            assert await anext(snapshots) is not first
+        else:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    await anext(snapshots)
+
+
+async def test_a_slow_reader_gets_the_newest_snapshot_and_misses_those_between() -> None:
+    source = QueueSource()
+    async with running_hub(source) as (hub, snapshots):
+        source.queue.put_nowait(begun())
+        await until(snapshots, lambda s: s.workers)
+        for number in range(3):
+            source.queue.put_nowait([called(f"c{number}", f"step {number}")])
+            await until(hub.snapshots(), lambda s, n=number: s.workers[0].calls[0].text == f"step {n}")
+        assert (await anext(snapshots)).workers[0].calls[0].text == "step 2"
+
+
+async def test_a_flood_is_reduced_in_batches_between_which_other_tasks_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hub_module, "_BATCH_EVENTS", 10)
+    sizes: list[int] = []
+    turns = 0
+    source = QueueSource()
+    hub = Hub([source], SystemClock(), observer=lambda events: sizes.append(len(events)))
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with running(hub, ("turns", count_turns)), asyncio.timeout(PATIENCE_S):
+        source.queue.put_nowait([called(f"c{number}") for number in range(95)])
+        await until(hub.snapshots(), lambda s: sum(sizes) == 95)
+    assert sizes == [10] * 9 + [5]
+    assert turns > len(sizes)
+
+
+async def test_cancelling_ends_services_before_sources() -> None:
+    source = QueueSource()
+
+    async def service() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            source.ended.append("service")
+
+    hub = Hub([source], SystemClock())
+    async with running(hub, ("service", service)):
+        await asyncio.sleep(0.01)
+    assert source.ended == ["service", "queue"]
+
+
+async def test_health_that_has_not_changed_is_dropped() -> None:
+    seen: list[e.Event] = []
+    source = QueueSource()
+    hub = Hub([source], SystemClock(), observer=seen.extend)
+    async with running(hub), asyncio.timeout(PATIENCE_S):
+        for at in (1.0, 2.0, 3.0):
+            source.queue.put_nowait([e.SourceSeen(at=at, name="tmux", ok=at < 3, detail="1 pane")])
+        await until(hub.snapshots(), lambda s: health(s).get("tmux") == (False, "1 pane"))
+    assert [event.at for event in seen] == [1.0, 3.0]

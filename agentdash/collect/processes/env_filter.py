@@ -7,20 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agentdash.model.sanitize import clean_line
+from agentdash.model.secrets import SECRET_WORDS, mask_secrets
 from agentdash.model.state_paths import DEFAULTS
 
 _KEPT: Final = ("CODEX_", "TMUX")
 _KEPT_WHOLE: Final = frozenset(("PWD", "HOME", *DEFAULTS))
 """Directories: where a worker keeps its state is read from these."""
 _SECRET_NAME = re.compile(r"KEY|SECRET|TOKEN|PASSW|AUTH|CREDENTIAL")
-_WORDS: Final = r"(?:api[-_]?)?key|secret|token|passw(?:or)?d|passphrase|credentials?"
-_SECRET_OPTION = re.compile(rf"--?(?:[\w-]*[-_])?(?:{_WORDS})", re.IGNORECASE)
-_SECRET_VALUE = re.compile(
-    rf"((?:\b|_)(?:{_WORDS})=)[^\s;&|]+"  # OPENAI_API_KEY=..., --api-key=...
-    r"|(\bbearer\s+)[^\s'\"]+"  # curl -H 'Authorization: Bearer ...'
-    r"|((?<=://)[^/@\s:]*:)[^/@\s]+(?=@)",  # https://user:...@host
-    re.IGNORECASE,
-)
+_SECRET_OPTION = re.compile(rf"--?(?:[\w-]*[-_])?(?:{SECRET_WORDS})", re.IGNORECASE)
 _ARGUMENT: Final = 16_000
 """Characters kept of an argument: sandbox policies stand in one (`--permission-profile`, `sandbox-exec -p`), and are read from there."""
 _ARGUMENTS: Final = 1_000
@@ -30,7 +24,7 @@ _ARGUMENTS: Final = 1_000
 def kept(variables: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The variables that agentdash may know: `CODEX_*`, `TMUX*` and directories, without any whose name speaks of a secret."""
     return {
-        clean_line(name): clean_line(_veil(value))
+        clean_line(name): clean_line(mask_secrets(value))
         for name, value in variables
         if (name.startswith(_KEPT) or name in _KEPT_WHOLE) and not _SECRET_NAME.search(name.upper())
     }
@@ -41,9 +35,5 @@ def arguments(argv: Sequence[str]) -> tuple[str, ...]:
     shown: list[str] = []
     for arg in argv[:_ARGUMENTS]:
         secret = bool(shown) and _SECRET_OPTION.fullmatch(shown[-1]) is not None and not arg.startswith("-")
-        shown.append("…" if secret else clean_line(_veil(arg), _ARGUMENT))
+        shown.append("…" if secret else clean_line(mask_secrets(arg), _ARGUMENT))
     return tuple(shown)
-
-
-def _veil(text: str) -> str:
-    return _SECRET_VALUE.sub(lambda m: f"{m[1] or m[2] or m[3]}…", text)

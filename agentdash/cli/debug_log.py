@@ -1,0 +1,117 @@
+"""The debug log: tracebacks of sources and engine, restarts of sources, slow steps.
+
+Off by default. It holds no message bodies and no secrets.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import click
+
+from agentdash.model.sanitize import clean_line
+from agentdash.model.secrets import mask_secrets
+
+_ROOT: Final = logging.getLogger("agentdash")
+_ROOT.addHandler(logging.NullHandler())  # else the standard library prints tracebacks on stderr
+_MAX_MESSAGE_CHARS: Final = 200
+"""Of an exception's own message: it may quote what was read, so it is cut and masked."""
+_META_KEY: Final = "agentdash.debug_log"
+
+
+class _Formatter(logging.Formatter):
+    """One line a record, UTC; a traceback has places in the code and the masked message, never values."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s")
+        self.default_msec_format = "%s.%03d"
+
+    def format(self, record: logging.LogRecord) -> str:
+        record.exc_text = None
+        return super().format(record)
+
+    def formatException(  # noqa: N802 - the name is logging's
+        self, ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+    ) -> str:
+        error = ei[1]
+        return "\n".join(_trace(error)) if error is not None else ""
+
+
+def _trace(error: BaseException) -> list[str]:
+    """Return the frames of an exception, of those it groups and of its cause, and their masked messages."""
+    lines: list[str] = []
+    if (before := error.__cause__ or error.__context__) is not None and before is not error:
+        lines += [*_trace(before), "then:"]
+    for frame in traceback.extract_tb(error.__traceback__):
+        lines.append(f"  {frame.filename}:{frame.lineno} in {frame.name}: {frame.line}")
+    lines.append(f"{type(error).__name__}: {mask_secrets(clean_line(str(error), _MAX_MESSAGE_CHARS))}")
+    for part in getattr(error, "exceptions", ()):
+        lines += _trace(part)
+    return lines
+
+
+def start(file: Path) -> None:
+    """Append to a debug log from now on; it is readable by its owner alone.
+
+    Raises:
+        click.UsageError: the file cannot be written.
+    """
+    path = file.expanduser()
+    if path in [Path(handler.baseFilename) for handler in _file_handlers()]:
+        return
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o600))
+        if not path.is_file():
+            raise click.UsageError(f"--debug-log: {clean_line(str(path))} is not a regular file")
+        handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise click.UsageError(f"--debug-log: {clean_line(str(path))} cannot be written: {reason}") from error
+    handler.setFormatter(_Formatter())
+    _ROOT.addHandler(handler)
+    _ROOT.setLevel(logging.DEBUG)
+
+
+def current_file() -> Path | None:
+    """Return the file that is written to; None where the log is off."""
+    return next((Path(handler.baseFilename) for handler in _file_handlers()), None)
+
+
+def hint() -> str:
+    """Return where the traceback of a failure is, for the end of a message."""
+    file = current_file()
+    return f"see {clean_line(str(file))}" if file else "--debug-log FILE writes the traceback"
+
+
+def _begin(context: click.Context, parameter: click.Parameter, value: Path | None) -> None:
+    del parameter
+    if value is not None and not context.resilient_parsing:
+        context.meta[_META_KEY] = value
+        start(value)
+
+
+OPTION: Final = click.Option(
+    ["--debug-log"],
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    expose_value=False,
+    is_eager=True,
+    callback=_begin,
+    help="Append tracebacks, restarts of sources and slow steps to FILE.",
+)
+"""Every command has it."""
+
+
+def given(context: click.Context) -> dict[str, Any]:
+    """Return the option as a configuration value, where it was given."""
+    return {"debug_log": context.meta[_META_KEY]} if _META_KEY in context.meta else {}
+
+
+def _file_handlers() -> list[logging.FileHandler]:
+    return [handler for handler in _ROOT.handlers if isinstance(handler, logging.FileHandler)]
