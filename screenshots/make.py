@@ -115,7 +115,7 @@ def past(at: float) -> Iterator[tuple[Hub, AgentDash]]:
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as diary:
         diary.write(b"".join(encode(event) + b"\n" for event in sorted(events, key=lambda event: event.at)))
         diary.flush()
-        player = Player(Family("", ()), clock, more=lambda: [FileStream(Path(diary.name), Diary())])
+        player = Player(Family("", ()), clock, open_extra=lambda: [FileStream(Path(diary.name), Diary())])
         player.index.read()
         player.toggle()
         player.seek_time(start + at)

@@ -47,13 +47,13 @@ def export(
         return family_stream(family, recorded())
 
     files = [path.stat() for path in family.paths if path.exists()]
-    over = now - max((file.st_mtime for file in files), default=0.0) > _ENDED_AFTER_S
+    ended = now - max((file.st_mtime for file in files), default=0.0) > _ENDED_AFTER_S
     size = sum(file.st_size for file in files)
     with Progress("", 0, size) as progress:
         if file.suffix == ".cast":
-            written = asyncio.run(_cast(make, config, progress, redact=redact, over=over, gap=gap))
+            written = asyncio.run(_cast(make, config, progress, redact=redact, ended=ended, gap=gap))
         else:
-            written = _report(family, make(), file.suffix, progress, redact=redact, over=over)
+            written = _report(family, make(), file.suffix, progress, redact=redact, ended=ended)
     try:
         with file.open("wb" if force else "xb") as out:
             out.write(written)
@@ -62,12 +62,12 @@ def export(
 
 
 def _report(
-    family: Family, tape: MergedStream, suffix: str, progress: Progress, *, redact: bool, over: bool
+    family: Family, stream: MergedStream, suffix: str, progress: Progress, *, redact: bool, ended: bool
 ) -> bytes:
     from agentdash.report.redact import without_home
-    from agentdash.report.timeline_report import build_report
+    from agentdash.report.timeline_builder import build_report
 
-    report = build_report(family.thread, tape, redact=redact, over=over, progress=progress.reach)
+    report = build_report(family.thread, stream, redact=redact, ended=ended, progress=progress.reach)
     if suffix == ".html":
         from agentdash.report.export_html import html as write
     else:
@@ -82,11 +82,11 @@ async def _cast(
     progress: Progress,
     *,
     redact: bool,
-    over: bool,
+    ended: bool,
     gap: float,
 ) -> bytes:
     from agentdash.report.redact import Redaction
-    from agentdash.report.timeline_report import length, scenes
+    from agentdash.report.timeline_builder import frames, play_duration_s
     from agentdash.tui.cast import cast
     from agentdash.tui.options import Options
 
@@ -95,11 +95,11 @@ async def _cast(
     def shown(see: Callable[[], Snapshot]) -> Callable[[], Snapshot]:
         return (lambda: redaction.snapshot(see())) if redaction else see
 
-    def fleet_seen(tape: MergedStream) -> Iterator[tuple[float, Callable[[], Snapshot]]]:
-        for scene in scenes(tape, redaction, over=over):
-            progress.reach(tape.offset)
-            yield scene.at, shown(scene.see)
+    def fleet_seen(stream: MergedStream) -> Iterator[tuple[float, Callable[[], Snapshot]]]:
+        for frame in frames(stream, redaction, ended=ended):
+            progress.reach(stream.offset)
+            yield frame.at, shown(frame.snapshot)
 
     options = Options(config.ascii, config.theme or "dark", banner="REPLAY")
-    speed = max(1.0, length(make(), gap) / _MAX_CAST_S)
+    speed = max(1.0, play_duration_s(make(), gap) / _MAX_CAST_S)
     return b"".join([line async for line in cast(fleet_seen(make()), options, gap, speed)])

@@ -1,1 +1,1 @@
-"""Past sessions: the same events as live, from files, on a virtual clock."""
+"""Past sessions: the same events as live, read from files and played on a virtual clock."""

@@ -1,4 +1,4 @@
-"""A virtual clock: it can run faster, be paused, and be set."""
+"""A virtual clock that can run at any speed, be paused, and be set."""
 
 from __future__ import annotations
 
@@ -7,45 +7,49 @@ import time
 
 
 class VirtualClock:
-    """A time of its own that can run faster, stand still, and be set.
+    """A clock whose time can be scaled, paused and set.
 
     Args:
-        start: what `now()` is at first (unix seconds).
-        speed: virtual seconds for each real one.
+        start: the initial value of `now()` (unix seconds).
+        speed: virtual seconds per real second.
     """
 
     def __init__(self, start: float, speed: float = 1.0) -> None:
-        self._base, self._real = start, time.monotonic()
-        self._speed, self._paused = speed, False
+        self._base = start
+        self._base_monotonic = time.monotonic()
+        self._speed = speed
+        self._paused = False
         self._changed = asyncio.Event()
 
     @property
     def speed(self) -> float:
-        """Virtual seconds for each real one."""
+        """Virtual seconds per real second."""
         return self._speed
 
     @property
     def paused(self) -> bool:
-        """Whether time stands still."""
+        """Whether the clock is stopped."""
         return self._paused
 
     def now(self) -> float:
-        """Virtual unix seconds."""
-        return self._base if self._paused else self._base + (time.monotonic() - self._real) * self._speed
+        """Return the virtual time (unix seconds)."""
+        if self._paused:
+            return self._base
+        return self._base + (time.monotonic() - self._base_monotonic) * self._speed
 
     def set(
         self, *, now: float | None = None, speed: float | None = None, paused: bool | None = None
     ) -> None:
-        """Changes what is given and wakes whoever sleeps."""
+        """Change the given properties and wake all sleepers, so that they recompute their deadline."""
         self._base = self.now() if now is None else now
-        self._real = time.monotonic()
+        self._base_monotonic = time.monotonic()
         self._speed = self._speed if speed is None else speed
         self._paused = self._paused if paused is None else paused
         self._changed.set()
         self._changed = asyncio.Event()
 
     async def sleep_until(self, at: float) -> None:
-        """Returns when `now()` has reached `at`, however often time is changed meanwhile."""
+        """Sleep until `now()` reaches `at`, however often the clock is changed meanwhile."""
         while (left := at - self.now()) > 0:
             changed = self._changed
             try:

@@ -1,4 +1,4 @@
-"""A place on a tape: what is known there, and what comes next."""
+"""A position in a merged stream: the fleet as known there, and the steps that follow."""
 
 from __future__ import annotations
 
@@ -10,58 +10,60 @@ from agentdash.model.events import LocksSeen, ProcessesCounted
 from agentdash.model.fleet import Fleet
 from agentdash.replay.streams import MergedStream, Step
 
-_AFTER: Final = 5.0
-"""Seconds after its last line at which a session that nobody holds is looked at once more: enough for its turn to count as left."""
+_CLOSE_DELAY_S: Final = 5.0
+"""Seconds between the last step and the closing check for owners: past the grace period after which a turn
+without an owner counts as abandoned."""
 
 
 class Cursor:
-    """Goes along a tape and folds what it tells. A frozen one is a checkpoint: all that the rest of the way depends on.
+    """Advances through a stream and reduces its events. A pickled cursor is a checkpoint: all later state
+    follows from it.
 
     Args:
-        tape: from its beginning.
+        stream: positioned at its beginning.
     """
 
-    def __init__(self, tape: MergedStream) -> None:
-        self.tape = tape
+    def __init__(self, stream: MergedStream) -> None:
+        self.stream = stream
         self.fleet = Fleet()
-        """All that is known here."""
-        self.number = 0
-        """Beats behind it."""
+        """The fleet after all steps so far."""
+        self.position = 0
+        """Number of steps consumed."""
         self.at = 0.0
-        """When the newest of these was due (unix seconds)."""
+        """Time of the newest consumed step (unix seconds)."""
         self.exact = True
-        """Whether all beats before this place are known; else some were left out to be here soon."""
+        """Whether every earlier step was consumed; false after `skim` skipped some."""
         self.closed = False
-        """Whether it is known that nothing will come any more."""
+        """Whether the stream is known to have ended: no step will follow."""
 
     def advance(self) -> Step | None:
-        """One beat further; None at the end of what has been written."""
-        beat = self.tape.next()
-        if beat is not None:
-            self.fleet = reduce(self.fleet, beat.events)
-            self.number += 1
-            self.at = beat.at
-        return beat
+        """Consume one step and return it; None at the current end of the files."""
+        step = self.stream.next()
+        if step is not None:
+            self.fleet = reduce(self.fleet, step.events)
+            self.position += 1
+            self.at = step.at
+        return step
 
     def close(self) -> None:
-        """One look after the end: nobody holds these files any more, and a turn without an end was left."""
-        self.at += _AFTER
+        """Mark the stream as ended: no process holds its files, so an open turn counts as abandoned."""
+        self.at += _CLOSE_DELAY_S
         self.fleet = reduce(
             self.fleet, [LocksSeen(at=self.at, holders={}, readable=True), ProcessesCounted(at=self.at)]
         )
         self.closed = True
 
-    def freeze(self) -> bytes:
-        """This place, as something small that `thaw` makes a cursor of."""
-        from zstandard import ZstdCompressor  # noqa: PLC0415 - starting is to be fast
+    def checkpoint(self) -> bytes:
+        """Return this cursor in compressed form, for `restore`."""
+        from zstandard import ZstdCompressor  # noqa: PLC0415 - keeps the start of other commands fast
 
         packed = ZstdCompressor(level=1).compress(pickle.dumps(self, pickle.HIGHEST_PROTOCOL))
-        return bytes(memoryview(packed))  # a copy: the original keeps room for what it might have become
+        return bytes(memoryview(packed))  # a copy: the original over-allocates its buffer
 
 
-def thaw(frozen: bytes) -> Cursor:
-    """The cursor that this very process has frozen; bytes from elsewhere are not for it."""
+def restore(checkpoint: bytes) -> Cursor:
+    """Return the cursor of a checkpoint made by this process. Unpickles: never pass bytes from elsewhere."""
     from zstandard import ZstdDecompressor  # noqa: PLC0415 - see above
 
-    cursor: Cursor = pickle.loads(ZstdDecompressor().decompress(frozen))  # noqa: S301 - see above
+    cursor: Cursor = pickle.loads(ZstdDecompressor().decompress(checkpoint))  # noqa: S301 - see above
     return cursor

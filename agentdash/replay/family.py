@@ -1,4 +1,4 @@
-"""Which rollouts belong together: a thread, its parents and children, its forks."""
+"""Find the rollouts of one family: a thread, its parents and children, and its forks."""
 
 from __future__ import annotations
 
@@ -11,87 +11,99 @@ from typing import Final, NamedTuple
 from agentdash.agents.codex.home import CodexHome, begun_at, thread_id
 from agentdash.model.sanitize import clean_line
 
-_HEAD: Final = 1 << 14
-"""Bytes of a `session_meta` that are looked at: ids come before its long texts."""
+_HEAD_BYTES: Final = 1 << 14
+"""Bytes of a file searched for links: in `session_meta` the ids come before its long texts."""
 _LINK: Final = re.compile(rb'"(?:parent_thread_id|forked_from_id)":"([0-9a-f-]{36})"')
-"""A key inside of a text would have its quotes escaped."""
-_SHORTEST: Final = 4
-"""Characters that the beginning of an id must have at least."""
-_SKEW: Final = 60.0
-"""Seconds by which the names of a parent's and a child's file may disagree about which came first."""
+"""A link to another thread. Within a quoted text the quotes of the key would be escaped."""
+_MIN_PREFIX_CHARS: Final = 4
+"""Shortest accepted prefix of a thread id: a shorter one matches by accident."""
+_CLOCK_SKEW_S: Final = 60.0
+"""Seconds by which the times in the file names of a parent and its child may be in the wrong order."""
 
 
 class Family(NamedTuple):
-    """Threads that came from one another."""
+    """Threads that were spawned or forked from one another."""
 
     thread: str
-    """The one that was asked for."""
+    """Id of the requested thread."""
     paths: tuple[Path, ...]
-    """The rollouts of all of them, oldest first."""
+    """Rollouts of all members, oldest first."""
     home: CodexHome | None = None
-    """Where they live; None where they were found outside of a Codex home."""
+    """Home of the rollouts; None if they were found outside of a Codex home."""
 
 
 def find_family(home: CodexHome, target: str) -> Family:
-    """The family of a thread.
+    """Return the family of a thread.
 
     Args:
-        home: where to look for threads.
-        target: a rollout file, or a thread's id or its beginning. The relatives of a file outside of the home are looked for beside it.
+        home: searched for threads.
+        target: path of a rollout, or a thread id or a prefix of one. For a file outside of the home,
+            relatives are searched in its directory.
 
     Raises:
-        LookupError: there is no such thread, or more than one; says so in one line.
+        LookupError: no thread or more than one matches; the message is one line.
     """
     path = Path(target).absolute()
     if path.is_file():
-        if (thread := thread_id(path)) is None:
-            raise LookupError(
-                f"{clean_line(target)!r} is not the name of a rollout (rollout-TIME-UUID.jsonl or .jsonl.zst)"
-            )
-        at_home = any(path.is_relative_to(root.absolute()) for root in home.roots)
-        near = (
-            home.rollouts()
-            if at_home
-            else (p for p in sorted(path.parent.iterdir(), reverse=True) if thread_id(p))
-        )
-        return Family(thread, _relatives(path, near), home if at_home else None)
-    found = [
-        p for p in home.rollouts() if len(target) >= _SHORTEST and (thread_id(p) or "").startswith(target)
-    ]
+        return _family_of_file(home, path, target)
+    found = [path for path in home.rollouts() if _matches(path, target)]
     if not found:
         raise LookupError(
-            f"{clean_line(target)!r} is no rollout, and no thread of {clean_line(str(home.root))}"
+            f"{clean_line(target)!r} is neither a rollout file nor a thread in {clean_line(str(home.root))}"
         )
     if len(found) > 1:
-        raise LookupError(f"{clean_line(target)!r} is the beginning of {len(found)} threads")
+        raise LookupError(f"{clean_line(target)!r} is ambiguous: {len(found)} thread ids begin with it")
     return Family(thread_id(found[0]) or "", _relatives(found[0], home.rollouts()), home)
 
 
-def _relatives(path: Path, near: Iterable[Path]) -> tuple[Path, ...]:
-    """Up to the oldest ancestor, and down to everybody who comes from it: who names it, and who names one of those."""
-    begun = {p: begun_at(p) or 0.0 for p in (*near, path)}
-    known = {thread_id(p) or "": p for p in begun} | {thread_id(path) or "": path}
-    root, seen = path, {path}
-    while (
-        above := next((known[t] for t in _links(root) if t in known), None)
-    ) is not None and above not in seen:
-        root = above
-        seen.add(root)
-    newest_first = sorted(known.values(), key=lambda p: begun[p], reverse=True)
-    younger = list(takewhile(lambda p: begun[p] >= begun[root] - _SKEW, newest_first))
+def _family_of_file(home: CodexHome, path: Path, target: str) -> Family:
+    if (thread := thread_id(path)) is None:
+        raise LookupError(
+            f"{clean_line(target)!r} is not named like a rollout (rollout-TIME-UUID.jsonl or .jsonl.zst)"
+        )
+    if any(path.is_relative_to(root.absolute()) for root in home.roots):
+        return Family(thread, _relatives(path, home.rollouts()), home)
+    siblings = (sibling for sibling in sorted(path.parent.iterdir(), reverse=True) if thread_id(sibling))
+    return Family(thread, _relatives(path, siblings), None)
+
+
+def _matches(path: Path, prefix: str) -> bool:
+    return len(prefix) >= _MIN_PREFIX_CHARS and (thread_id(path) or "").startswith(prefix)
+
+
+def _relatives(path: Path, candidates: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the descendants of the oldest ancestor of `path`, with that ancestor, oldest first."""
+    begun = {p: begun_at(p) or 0.0 for p in (*candidates, path)}
+    by_thread = {thread_id(p) or "": p for p in begun} | {thread_id(path) or "": path}
+    root = _oldest_ancestor(path, by_thread)
+    newest_first = sorted(by_thread.values(), key=lambda p: begun[p], reverse=True)
+    # a descendant is younger than the root: only those files need to be opened
+    younger = list(takewhile(lambda p: begun[p] >= begun[root] - _CLOCK_SKEW_S, newest_first))
     links = {p: set(_links(p)) for p in younger if p != root}
-    family, ids = {root}, {thread_id(root) or ""}
-    while new := {p for p, named in links.items() if p not in family and named & ids}:
+    family = {root}
+    threads = {thread_id(root) or ""}
+    while new := {p for p, linked in links.items() if p not in family and linked & threads}:
         family |= new
-        ids |= {thread_id(p) or "" for p in new}
+        threads |= {thread_id(p) or "" for p in new}
     return tuple(sorted(family | {path}, key=lambda p: (begun[p], p.name)))
 
 
+def _oldest_ancestor(path: Path, by_thread: dict[str, Path]) -> Path:
+    root = path
+    visited = {path}
+    while True:
+        parent = next((by_thread[thread] for thread in _links(root) if thread in by_thread), None)
+        if parent is None or parent in visited:
+            return root
+        root = parent
+        visited.add(root)
+
+
 def _links(path: Path) -> Iterator[str]:
-    """The threads that a rollout says it comes from: its parent, or what it was forked from."""
+    """Yield the thread ids that a rollout names as its parent or as the thread it was forked from."""
     try:
         with path.open("rb") as file:
-            head = file.read(_HEAD)
+            head = file.read(_HEAD_BYTES)
             if path.suffix == ".zst":
                 from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - few files are compressed
 
@@ -101,5 +113,6 @@ def _links(path: Path) -> Iterator[str]:
                     head = b""
     except OSError:
         return
-    for match in _LINK.finditer(head[: head.find(b"\n")] if b"\n" in head else head):
+    first_line = head[: head.find(b"\n")] if b"\n" in head else head
+    for match in _LINK.finditer(first_line):
         yield match[1].decode()

@@ -1,7 +1,8 @@
-"""What is where on a tape: the times and marks of all beats, and checkpoints from which any of them is near.
+"""The index of a stream: times and marks of all steps, and checkpoints close to each of them.
 
-Made by going along the tape once, in a thread of its own; a tape that grows is followed. Whoever asks meanwhile is told what is known so
-far. It takes 18 bytes for each beat, and a bounded number of checkpoints of some kilobytes.
+Made by reading the stream once in a thread of its own, and extended as the files grow; what has been read
+so far can be queried meanwhile. It takes 18 bytes per step, and a bounded number of checkpoints of some
+kilobytes.
 """
 
 from __future__ import annotations
@@ -17,177 +18,193 @@ from operator import or_
 from typing import Final
 
 from agentdash.model.sanitize import clean_line
-from agentdash.replay.cursor import Cursor, thaw
+from agentdash.replay.cursor import Cursor, restore
 from agentdash.replay.markers import Mark, Marker
 from agentdash.replay.streams import MergedStream
 
-_APART: Final = 0.025
-"""Seconds of work between two checkpoints, so that any beat is as near as that."""
-_MOST: Final = 2_000
-"""Checkpoints kept. When there are more, every second one goes, and the next are twice as far apart."""
-_BIG: Final = 8 << 20
-_HEADSTART: Final = 0.4
-"""Bytes of files so big that the first screen is to be there before they are read, and the seconds that it is given."""
-_POLL: Final = 0.5
-"""Seconds between two looks at files that have been read to their end."""
+_CHECKPOINT_INTERVAL_S: Final = 0.025
+"""Seconds of CPU time between two checkpoints, and so the longest that a seek reads."""
+_MAX_CHECKPOINTS: Final = 2_000
+"""Beyond these every second one is dropped and the interval doubles, to bound the memory."""
+_LARGE_BYTES: Final = 8 << 20
+"""Size of the files above which indexing would delay the first screen noticeably."""
+_START_DELAY_S: Final = 0.4
+"""Seconds by which indexing of large files is delayed, for the first screen."""
+_POLL_INTERVAL_S: Final = 0.5
+"""Seconds between two checks of whether files have grown: growth is rare in a replay."""
 
 
-class Index:
-    """The index of a tape.
+class StreamIndex:
+    """The index of a merged stream. A position is a number of consumed steps.
 
     Args:
-        tape: makes the tape anew.
+        open_stream: returns the stream, positioned at its beginning.
         size: bytes of its files.
-        gap: the time between two steps counts as at most so many seconds where the tape's length is concerned.
-        is_open: whether more may yet be written, given the time of the newest beat. Asked when everything has been read.
+        gap: seconds; a longer pause between two visible steps counts as this.
+        is_open: returns whether more may still be written, given the time of the newest step. Called when
+            all has been read.
     """
 
     def __init__(
-        self, tape: Callable[[], MergedStream], size: int, gap: float, is_open: Callable[[float], bool]
+        self, open_stream: Callable[[], MergedStream], size: int, gap: float, is_open: Callable[[float], bool]
     ) -> None:
-        self._cursor = Cursor(tape())
-        self._size, self._gap, self._is_open = size, gap, is_open
+        self._cursor = Cursor(open_stream())
+        self._size = size
+        self._gap = gap
+        self._is_open = is_open
         self._marker = Marker()
-        self._checkpoints = [(0, self._cursor.freeze())]
-        self._apart = _APART
-        self._step = 0.0, 0.0
-        """When the newest step is played, and when it was."""
-        self._striped: tuple[tuple[int, int, bool], list[Mark]] = ((0, 0, False), [])
-        """The newest answer of `stripes`, and to what."""
+        self._checkpoints = [(0, self._cursor.checkpoint())]
+        """Positions and their checkpoints, in order."""
+        self._checkpoint_interval_s = _CHECKPOINT_INTERVAL_S
+        self._visible_elapsed = 0.0
+        """`elapsed` of the newest visible step."""
+        self._visible_at = 0.0
+        """Time of the newest visible step (unix seconds)."""
+        self._cells_key = (0, 0, False)
+        self._cells: list[Mark] = []
+        """The newest result of `marks_per_cell`, and the steps, cells and completeness that it is for."""
         self._stopped = threading.Event()
         self.times = array("d")
-        """When each beat is due."""
-        self.played = array("d")
-        """Seconds from the first beat to each, with the time between two steps cut short."""
+        """Time of each step (unix seconds)."""
+        self.elapsed = array("d")
+        """Seconds of play from the first step to each, with long pauses shortened."""
         self.marks = array("H")
-        """What each beat is: `Mark`."""
+        """Marks of each step (`Mark`)."""
         self.complete = False
-        """Whether everything that has been written is in it."""
+        """Whether everything written so far has been read."""
         self.open = True
-        """Whether more may come."""
-        self.trouble: str | None = None
-        """What has ended it too early."""
+        """Whether more may still be written."""
+        self.error: str | None = None
+        """The error that ended indexing; None while there is none."""
 
     @property
-    def share(self) -> float:
-        """How much of the files has been read, from 0 to 1."""
-        return 1.0 if self.complete else min(0.999, self._cursor.tape.offset / max(1, self._size))
+    def progress(self) -> float:
+        """Share of the files that has been read, 0 to 1."""
+        return 1.0 if self.complete else min(0.999, self._cursor.stream.offset / max(1, self._size))
 
-    # ------------------------------------------------------------ making it
+    # ------------------------------------------------------------ building
 
     def run(self) -> None:
-        """Reads the tape, and what is added to it, until stopped. For a thread."""
+        """Read the stream and what is appended to it, until `stop`. Runs in a thread."""
         self._stopped.clear()
-        if self._size > _BIG and not self.times:
-            self._stopped.wait(_HEADSTART)
+        if self._size > _LARGE_BYTES and not self.times:
+            self._stopped.wait(_START_DELAY_S)
         try:
             while not self._stopped.is_set():
                 self.read()
-                self._stopped.wait(_POLL)
-                self._cursor.tape.wake()
-        except Exception as error:  # whoever watches has to be told
-            self.trouble = clean_line(f"{type(error).__name__}: {error}")
+                self._stopped.wait(_POLL_INTERVAL_S)
+                self._cursor.stream.poll()
+        except Exception as error:  # an exception would end the thread unseen: the player raises it
+            self.error = clean_line(f"{type(error).__name__}: {error}")
 
     def read(self) -> None:
-        """Reads on to the end of what has been written."""
-        cursor, worked = self._cursor, time.thread_time()
+        """Read to the current end of the files."""
+        cursor = self._cursor
+        checkpointed = time.thread_time()
         before = cursor.fleet
-        while not self._stopped.is_set() and (beat := cursor.advance()) is not None:
-            mark = self._marker.mark(before, cursor.fleet, beat.events, beat.at)
+        while not self._stopped.is_set() and (step := cursor.advance()) is not None:
+            mark = self._marker.mark(before, cursor.fleet, step.events, step.at)
             before = cursor.fleet
-            self.marks.append(mark)
-            played = self._step[0] + min(self._gap, beat.at - self._step[1]) if self.times else 0.0
-            if mark & Mark.STEP or not self.times:
-                self._step = played, beat.at
-            self.played.append(played)
-            self.times.append(beat.at)
-            if time.thread_time() - worked > self._apart:
-                self._checkpoints.append((cursor.number, cursor.freeze()))
-                worked = time.thread_time()
-                if len(self._checkpoints) > _MOST:
-                    self._checkpoints, self._apart = self._checkpoints[::2], self._apart * 2
+            self._append(step.at, mark)
+            if time.thread_time() - checkpointed > self._checkpoint_interval_s:
+                self._add_checkpoint()
+                checkpointed = time.thread_time()
         if not self._stopped.is_set():
             self.open = self._is_open(self.times[-1] if self.times else 0.0)
             self.complete = True
 
     def stop(self) -> None:
-        """Lets the thread end."""
+        """End `run`."""
         self._stopped.set()
 
-    # ------------------------------------------------------------ asking it
+    def _append(self, at: float, mark: Mark) -> None:
+        """Append a step. `times` is appended to last: readers in other threads go by its length."""
+        self.marks.append(mark)
+        elapsed = self._visible_elapsed + min(self._gap, at - self._visible_at) if self.times else 0.0
+        if mark & Mark.VISIBLE or not self.times:
+            self._visible_elapsed = elapsed
+            self._visible_at = at
+        self.elapsed.append(elapsed)
+        self.times.append(at)
 
-    def cursor(self, number: int) -> Cursor:
-        """The cursor behind so many beats, or behind all."""
+    def _add_checkpoint(self) -> None:
+        self._checkpoints.append((self._cursor.position, self._cursor.checkpoint()))
+        if len(self._checkpoints) > _MAX_CHECKPOINTS:
+            self._checkpoints = self._checkpoints[::2]
+            self._checkpoint_interval_s *= 2
+
+    # ------------------------------------------------------------ queries
+
+    def cursor(self, position: int) -> Cursor:
+        """Return a new cursor at a position, or at the end if that comes first."""
         checkpoints = self._checkpoints
-        _, frozen = checkpoints[bisect_right(checkpoints, number, key=lambda checkpoint: checkpoint[0]) - 1]
-        cursor = thaw(frozen)
-        while cursor.number < number and cursor.advance() is not None:
+        number = bisect_right(checkpoints, position, key=lambda checkpoint: checkpoint[0]) - 1
+        cursor = restore(checkpoints[number][1])
+        while cursor.position < position and cursor.advance() is not None:
             pass
         return cursor
 
     def covers(self, at: float) -> bool:
-        """Whether everything up to this time has been read."""
+        """Return whether everything up to a time (unix seconds) has been read."""
         return self.complete or bool(self.times and at < self.times[-1])
 
-    def number_at(self, at: float) -> int:
-        """How many beats are due by then."""
+    def position_at(self, at: float) -> int:
+        """Return the position at a time (unix seconds)."""
         return bisect_right(self.times, at)
 
-    def find(self, number: int, wanted: Mark, step: int) -> int | None:
-        """The next (1) or previous (-1) place whose newest beat has one of these marks.
-
-        Args:
-            number: beats behind the place to start from.
-        """
-        marks, mask, at = self.marks, int(wanted), number - 1 + step
-        while 0 <= at < len(marks):
-            if marks[at] & mask:
-                return at + 1
-            at += step
+    def find(self, position: int, wanted: Mark, direction: int) -> int | None:
+        """Return the next (1) or previous (-1) position whose newest step has one of these marks."""
+        marks, mask, known = self.marks, int(wanted), len(self.times)
+        number = position - 1 + direction
+        while 0 <= number < known:
+            if marks[number] & mask:
+                return number + 1
+            number += direction
         return None
 
-    def nth(self, wanted: Mark, number: int) -> int | None:
-        """The place of the n-th beat, from 1, that has one of these marks."""
-        at = 0
-        for _ in range(number):
-            if (found := self.find(at, wanted, 1)) is None:
+    def find_nth(self, wanted: Mark, count: int) -> int | None:
+        """Return the position behind the n-th step, from 1, that has one of these marks."""
+        position = 0
+        for _ in range(count):
+            if (found := self.find(position, wanted, 1)) is None:
                 return None
-            at = found
-        return at
+            position = found
+        return position
 
-    def share_of(self, number: int) -> float:
-        """Where a place is, from 0 to 1: by the time that it takes to get there."""
-        known = len(self.played)
-        if not known or number < 1:
+    def share_of(self, position: int) -> float:
+        """Return the share of the play time at a position, 0 to 1."""
+        known = len(self.elapsed)
+        if not known or position < 1:
             return 0.0
-        total = self.played[known - 1]
-        return self.share * (
-            self.played[min(number, known) - 1] / total if total else min(number, known) / known
-        )
+        total = self.elapsed[known - 1]
+        last = min(position, known)
+        return self.progress * (self.elapsed[last - 1] / total if total else last / known)
 
-    def number_of(self, share: float) -> int | None:
-        """The place that is there; None where nothing has been read yet."""
-        known = len(self.played)
-        if not known or share > self.share:
+    def position_of(self, share: float) -> int | None:
+        """Return the position at a share of the play time; None if it has not been read yet."""
+        known = len(self.elapsed)
+        if not known or share > self.progress:
             return None
-        total, part = self.played[known - 1], share / self.share
-        return max(1, bisect_right(self.played, part * total, hi=known) if total else round(part * known))
+        total = self.elapsed[known - 1]
+        part = share / self.progress
+        return max(1, bisect_right(self.elapsed, part * total, hi=known) if total else round(part * known))
 
-    def stripes(self, cells: int) -> list[Mark]:
-        """The marks of so many equal parts of the whole."""
-        known = len(self.played)
+    def marks_per_cell(self, cells: int) -> list[Mark]:
+        """Return the marks in each of `cells` equal parts of the play time."""
+        known = len(self.elapsed)
         if not known:
             return [Mark(0)] * cells
-        if (key := (known, cells, self.complete)) != self._striped[0]:
-            self._striped = key, self._stripes(known, cells)
-        return self._striped[1]
+        if (key := (known, cells, self.complete)) != self._cells_key:
+            self._cells = self._compute_cells(known, cells)
+            self._cells_key = key
+        return self._cells
 
-    def _stripes(self, known: int, cells: int) -> list[Mark]:
-        total, end = self.played[known - 1], self.share
+    def _compute_cells(self, known: int, cells: int) -> list[Mark]:
+        total, end = self.elapsed[known - 1], self.progress
         edges = []
         for cell in range(cells + 1):
             part = min(1.0, cell / cells / end) if end else 1.0
-            edges.append(bisect_left(self.played, part * total, hi=known) if total else round(part * known))
+            edges.append(bisect_left(self.elapsed, part * total, hi=known) if total else round(part * known))
         edges[-1] = known
         marks = self.marks[:known]
         return [Mark(reduce(or_, set(marks[a:b]), 0)) for a, b in pairwise(edges)]

@@ -1,4 +1,7 @@
-"""The lines of a file from any offset on, in bounded memory. No file is kept open: what is replayed may be moved, or still be written."""
+"""Read the lines of a file from any offset in bounded memory.
+
+The file is opened for each read and not kept open: a replayed file may be moved, or still be written.
+"""
 
 from __future__ import annotations
 
@@ -6,85 +9,95 @@ from collections import deque
 from pathlib import Path
 from typing import Any, Final
 
-from agentdash.agents.codex.rollout.kinds import LINE_LIMIT
+from agentdash.model.limits import MAX_LINE_BYTES
 
-_BLOCK: Final = 1 << 17
-_MORSEL: Final = 1 << 10
-"""Bytes unpacked at once: the most hostile of these become 32 MiB."""
+_BLOCK_BYTES: Final = 1 << 17
+"""Bytes per read: enough to amortize opening the file; a restored cursor reads at most so much for its next
+line."""
+_COMPRESSED_READ_BYTES: Final = 1 << 10
+"""Compressed bytes decoded at once: at zstd's maximum ratio these become 32 MiB."""
 
 
-class Lines:
-    """Whole lines, one after the other.
+class LineReader:
+    """Returns complete lines, one per call.
 
     Args:
-        path: plain, or compressed (`.zst`).
-        offset: where a line begins, in bytes of what the file holds unpacked.
+        path: a plain or compressed (`.zst`) file.
+        offset: start of a line, in bytes of the uncompressed content.
     """
 
     def __init__(self, path: Path, offset: int = 0) -> None:
         self.offset = offset
-        """Where the next line begins."""
-        self._blocks = _Packed(path, offset) if path.suffix == ".zst" else _Plain(path, offset)
+        """Start of the next line, in uncompressed bytes."""
+        self._blocks = (
+            _CompressedBlocks(path, offset) if path.suffix == ".zst" else _PlainBlocks(path, offset)
+        )
         self._ready: deque[bytes] = deque()
         self._partial = b""
-        self._cut = 0
-        """Bytes left out of the partial line: more than `LINE_LIMIT` + 1 are not kept."""
+        self._dropped = 0
+        """Bytes dropped from the partial line: at most `MAX_LINE_BYTES` + 1 are kept."""
 
     def next(self) -> bytes | None:
-        """The next line without its newline; None where there is no whole one (yet).
+        """Return the next line without its newline; None if no complete line is available (yet).
 
         Raises:
-            OSError: the file cannot be read, or uncompressed.
+            OSError: the file cannot be read or decompressed.
         """
         while not self._ready:
             if not (block := self._blocks.read()):
-                if self._partial and isinstance(self._blocks, _Packed):  # nobody will write the rest
+                # a compressed file is never appended to: its last line stays incomplete
+                if self._partial and isinstance(self._blocks, _CompressedBlocks):
                     raise OSError("ends in the middle of a line")
                 return None
             *whole, rest = block.split(b"\n")
             if not whole:
-                self._hold(rest)
+                self._append(rest)
                 continue
-            self._hold(whole[0])
-            self.offset, self._cut = self.offset + self._cut, 0
-            whole[0], self._partial = self._partial, rest
+            self._append(whole[0])
+            self.offset += self._dropped
+            self._dropped = 0
+            whole[0] = self._partial
+            self._partial = rest
             self._ready.extend(whole)
         line = self._ready.popleft()
         self.offset += len(line) + 1
         return line
 
-    def _hold(self, more: bytes) -> None:
-        room = LINE_LIMIT + 1 - len(self._partial)
-        self._partial += more[:room]
-        self._cut += max(0, len(more) - room)
+    def _append(self, data: bytes) -> None:
+        room = MAX_LINE_BYTES + 1 - len(self._partial)
+        self._partial += data[:room]
+        self._dropped += max(0, len(data) - room)
 
 
-class _Plain:
+class _PlainBlocks:
     def __init__(self, path: Path, offset: int) -> None:
-        self._path, self._offset = path, offset
+        self._path = path
+        self._offset = offset
 
     def read(self) -> bytes:
         with self._path.open("rb") as file:
             file.seek(self._offset)
-            block = file.read(_BLOCK)
+            block = file.read(_BLOCK_BYTES)
         self._offset += len(block)
         return block
 
 
-class _Packed:
-    """What a compressed file holds. Offsets are reached by unpacking what is in front of them."""
+class _CompressedBlocks:
+    """The content of a compressed file. An offset is reached by decompressing everything before it."""
 
     def __init__(self, path: Path, offset: int) -> None:
-        self._path, self._skip, self._offset = path, offset, 0
+        self._path = path
+        self._skip = offset
+        self._offset = 0
         self._frame: Any = None
 
     def read(self) -> bytes:
-        from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - few files are compressed, and starting is to be fast
+        from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - few files are compressed
 
         plain = bytearray()
         with self._path.open("rb") as file:
             file.seek(self._offset)
-            while len(plain) < _BLOCK and (data := file.read(_MORSEL)):
+            while len(plain) < _BLOCK_BYTES and (data := file.read(_COMPRESSED_READ_BYTES)):
                 self._offset += len(data)
                 while data:
                     if self._frame is None or self._frame.eof:

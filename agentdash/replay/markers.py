@@ -1,4 +1,5 @@
-"""What is worth stopping at: a beat's marks, by what it told and by what the judge makes of it."""
+"""Classify steps, for navigation: by their events, and by the change of states and findings that they
+cause."""
 
 from __future__ import annotations
 
@@ -11,102 +12,108 @@ from agentdash.model import events as e
 from agentdash.model.fleet import Fleet, Thread
 from agentdash.model.states import State
 
-_PLAIN: Final = ("ended", "running", "aborted")
-"""Outcomes that are nobody's failure."""
+_NOT_FAILED: Final = ("ended", "running", "aborted")
+"""Outcomes of a call that are not failures by themselves."""
 _WAITING: Final = (State.WAITING_APPROVAL, State.WAITING_INPUT)
 _FAILED: Final = (State.BLOCKED_SANDBOX, State.FAILED_PERMISSION, State.FAILED_PROVIDER)
 
 
 class Mark(IntFlag):
-    """What a beat is, for those who look for something."""
+    """What a step contains, as a target of navigation."""
 
-    STEP = 1
-    """Something that shows. Token counts, say, do not."""
+    VISIBLE = 1
+    """Something that the screen shows; token counts, for example, are not."""
     TURN = 2
     COMMAND = 4
     POLICY = 8
-    """Another policy is in force."""
+    """The policy in force has changed."""
     ESCALATION = 16
-    """A call wants more than the policy grants."""
+    """A call requests more than the policy grants."""
     FAILURE = 32
-    """A call or a turn failed, or a worker has got stuck."""
+    """A call, a turn or a worker has failed."""
     DENIAL = 64
-    """A sandbox refused something."""
+    """A sandbox denied something."""
     WAIT = 128
-    """A worker begins to wait for somebody."""
+    """A worker begins to wait for input or approval."""
     FINDING = 256
     """A worker has a finding that it did not have before."""
 
 
 class Marker:
-    """Marks beats, one after the other."""
+    """Computes the marks of consecutive steps."""
 
     def __init__(self) -> None:
-        self._memo = WorkerCache()
-        self._known: dict[str, tuple[State, frozenset[str]]] = {}
-        """State and kinds of findings of each worker, as judged last."""
+        self._cache = WorkerCache()
+        self._assessed: dict[str, tuple[State, frozenset[str]]] = {}
+        """State and finding kinds of each worker in the newest assessment."""
 
     def mark(self, before: Fleet, after: Fleet, events: Iterable[e.Event], at: float) -> Mark:
-        """The marks of a beat.
+        """Return the marks of a step.
 
         Args:
-            before: what was known before it.
-            after: what is known with it.
-            events: what it told.
-            at: when.
+            before: the fleet before it.
+            after: the fleet after it.
+            events: its events.
+            at: its time (unix seconds).
         """
-        found, telling = 0, False
+        found, assess = 0, False
         for event in events:
             if isinstance(event, e.ThreadEvent) and (thread := after.threads.get(event.thread)) is not None:
-                was = before.threads.get(event.thread) or Thread(event.thread)
-                found |= _marks(event, was, thread)
-                telling = telling or self._tells(event, was, thread)
+                old = before.threads.get(event.thread) or Thread(event.thread)
+                found |= _marks(event, old, thread)
+                assess = assess or self._may_change_assessment(event, old, thread)
             elif isinstance(event, (e.PaneDrawn, e.PaneGone, e.ScreenRead, e.StatusPushed)):
-                found |= Mark.STEP
-                telling = True
+                found |= Mark.VISIBLE
+                assess = True
             else:
-                telling = telling or isinstance(event, (e.ProcessesCounted, e.FileGone))
-        return Mark(found | self._judge(after, at) if telling else found)
+                assess = assess or isinstance(event, (e.ProcessesCounted, e.FileGone))
+        return Mark(found | self._assess(after, at) if assess else found)
 
-    def _tells(self, event: e.ThreadEvent, was: Thread, now: Thread) -> bool:
-        """Whether it may change a state or a finding. Judging costs more than all the rest, and most beats change neither."""
+    def _may_change_assessment(self, event: e.ThreadEvent, old: Thread, new: Thread) -> bool:
+        """Return whether an event may change a state or a finding.
+
+        Assessing costs more than everything else here, and most events change neither.
+        """
         if isinstance(event, (e.TurnStarted, e.TurnEnded, e.MessageLogged, e.FileSeen, e.FileReset)):
             return True
-        if self._known.get(now.id, (None,))[0] is not State.RUNNING:
+        if self._assessed.get(new.id, (None,))[0] is not State.RUNNING:
             return True
         if isinstance(event, e.CallStarted) and (
             event.escalation or event.kind in ("question", "permission")
         ):
             return True
-        return len(now.observations) != len(was.observations) or now.policies is not was.policies
+        return len(new.observations) != len(old.observations) or new.policies is not old.policies
 
-    def _judge(self, fleet: Fleet, at: float) -> int:
+    def _assess(self, fleet: Fleet, at: float) -> int:
+        """Return the marks of what has changed since the newest assessment."""
         found = 0
-        for worker in build_snapshot(fleet, at, self._memo).workers:
-            state, kinds = worker.state, frozenset(finding.kind for finding in worker.sandbox.findings)
-            old_state, old_kinds = self._known.get(worker.id, (None, frozenset[str]()))
-            self._known[worker.id] = state, kinds
-            if state is not old_state:
-                found |= Mark.WAIT if state in _WAITING else Mark.FAILURE if state in _FAILED else 0
+        for worker in build_snapshot(fleet, at, self._cache).workers:
+            kinds = frozenset(str(finding.kind) for finding in worker.sandbox.findings)
+            old_state, old_kinds = self._assessed.get(worker.id, (None, frozenset[str]()))
+            self._assessed[worker.id] = worker.state, kinds
+            if worker.state is not old_state:
+                found |= Mark.WAIT if worker.state in _WAITING else 0
+                found |= Mark.FAILURE if worker.state in _FAILED else 0
             if kinds - old_kinds:
                 found |= Mark.FINDING
         return found
 
 
-def _marks(event: e.ThreadEvent, was: Thread, now: Thread) -> int:
-    turn = Mark.TURN if now.turns > was.turns else 0
+def _marks(event: e.ThreadEvent, old: Thread, new: Thread) -> int:
     match event:
         case e.ThreadStarted() | e.TurnStarted() | e.MessageLogged() | e.ChildSpawned():
-            return Mark.STEP | turn
+            return Mark.VISIBLE | (Mark.TURN if new.turns > old.turns else 0)
         case e.TurnEnded():
-            return Mark.STEP | (Mark.FAILURE if event.error else 0)
+            return Mark.VISIBLE | (Mark.FAILURE if event.error else 0)
         case e.PolicySet():
-            return Mark.STEP | Mark.POLICY if len(now.policies) > max(1, len(was.policies)) else 0
+            # the first policy of a thread is not a change
+            return Mark.VISIBLE | Mark.POLICY if len(new.policies) > max(1, len(old.policies)) else 0
         case e.CallStarted():
             command = Mark.COMMAND if event.kind == "command" else 0
-            return Mark.STEP | command | (Mark.ESCALATION if event.escalation else 0)
+            return Mark.VISIBLE | command | (Mark.ESCALATION if event.escalation else 0)
         case e.CallEnded():
-            denied = now.calls[-1].denial if now.calls else None
-            failed = event.outcome not in _PLAIN or event.exit_code not in (None, 0)
-            return Mark.STEP | (Mark.FAILURE if failed or denied else 0) | (Mark.DENIAL if denied else 0)
+            denied = new.calls[-1].denial if new.calls else None
+            failed = event.outcome not in _NOT_FAILED or event.exit_code not in (None, 0)
+            failure = Mark.FAILURE if failed or denied else 0
+            return Mark.VISIBLE | failure | (Mark.DENIAL if denied else 0)
     return 0

@@ -1,6 +1,6 @@
-"""To a far place at once: the head of each file and what is right in front of that place, as live skims big files.
+"""Reach a distant time at once by reading only the head of each file and what directly precedes that time.
 
-What lies between is left out, and said to be, until the index has got there.
+The steps in between are skipped, and the cursor is marked inexact, until the index has read that far.
 """
 
 from __future__ import annotations
@@ -9,87 +9,89 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agentdash.agents.codex.rollout.kinds import LINE_LIMIT
 from agentdash.agents.codex.rollout.lineage import line_time
+from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.streams import FileStream, MergedStream
 
-_HEAD: Final = 64
-"""Beats read from the beginning: who it is, what it was asked, what it may do."""
-_NEAR: Final = 1 << 18
-"""Bytes in front of the place that are read."""
-_WORTH: Final = 1 << 20
-"""A smaller gap is read."""
-_BLOCK: Final = 1 << 16
+_HEAD_STEPS: Final = 64
+"""Steps read from the beginning: they hold the metadata, the first prompt and the first policy."""
+_TAIL_BYTES: Final = 1 << 18
+"""Bytes read in front of the target time: the newest turn, as a rule."""
+_MIN_SKIP_BYTES: Final = 1 << 20
+"""A smaller gap is read: that takes a few hundredths of a second."""
+_BISECT_BYTES: Final = 1 << 16
+"""Interval at which the search for a time ends: one read."""
 
 
-def skim(tape: MergedStream, at: float) -> Cursor:
-    """A cursor at a time (unix seconds); exact if nothing was worth leaving out.
+def skim(stream: MergedStream, at: float) -> Cursor:
+    """Return a cursor at a time (unix seconds); it is exact if nothing had to be skipped.
 
     Args:
-        tape: from its beginning.
+        stream: positioned at its beginning.
     """
-    cursor = Cursor(tape)
-    while cursor.number < _HEAD and tape.due is not None and tape.due <= at:
+    cursor = Cursor(stream)
+    while cursor.position < _HEAD_STEPS and stream.due is not None and stream.due <= at:
         cursor.advance()
-    cursor.exact = not [strand for strand in tape.journal_streams if _leap(strand, at)]
-    while tape.due is not None and tape.due <= at:
+    cursor.exact = not [file for file in stream.streams if _skip_ahead(file, at)]
+    while stream.due is not None and stream.due <= at:
         cursor.advance()
     return cursor
 
 
 def time_at(path: Path, offset: int) -> float | None:
-    """The time of the first line that begins behind an offset; None where there is none, or where the file is compressed."""
-    return next((at for _, at in _lines(path, offset)), None)
+    """Return the time of the first line after an offset; None if there is none or the file is compressed."""
+    return next((at for _, at in _timed_lines(path, offset)), None)
 
 
 def last_time(path: Path) -> float | None:
-    """The time of the last line; None as above."""
+    """Return the time of the last line; None if there is none or the file is compressed."""
     if path.suffix == ".zst":
         return None
     try:
-        size, back = path.stat().st_size, _BLOCK
+        size = path.stat().st_size
     except OSError:
         return None
+    back = _BISECT_BYTES
     while True:
-        if (
-            times := [at for _, at in _lines(path, max(0, size - back) if back < size else 0)]
-        ) or back >= min(size, 2 * LINE_LIMIT):
+        times = [at for _, at in _timed_lines(path, max(0, size - back) if back < size else 0)]
+        if times or back >= min(size, 2 * MAX_LINE_BYTES):
             return max(times, default=None)
         back *= 8
 
 
-def _leap(strand: FileStream, at: float) -> bool:
-    """Goes on shortly before a time, if that is far away; whether it was."""
-    if strand.path.suffix == ".zst":
+def _skip_ahead(file: FileStream, at: float) -> bool:
+    """Skip to shortly before a time if that is far ahead; return whether anything was skipped."""
+    if file.path.suffix == ".zst":
         return False
     try:
-        low, high = strand.offset, strand.path.stat().st_size
+        low, high = file.offset, file.path.stat().st_size
     except OSError:
         return False
-    while high - low > _BLOCK:
+    while high - low > _BISECT_BYTES:
         middle = (low + high) // 2
-        start, found = next(_lines(strand.path, middle, high), (high, at))
+        start, found = next(_timed_lines(file.path, middle, high), (high, at))
         if found < at and start < high:
             low = start
         else:
             high = middle
-    near, _ = next(_lines(strand.path, max(strand.offset, low - _NEAR), low), (low, at))
-    if near - strand.offset <= _WORTH:
+    target, _ = next(_timed_lines(file.path, max(file.offset, low - _TAIL_BYTES), low), (low, at))
+    if target - file.offset <= _MIN_SKIP_BYTES:
         return False
-    strand.leap(near)
+    file.skip_to(target)
     return True
 
 
-def _lines(path: Path, offset: int, end: int | None = None) -> Iterator[tuple[int, float]]:
-    """Where the lines behind an offset (or at 0) begin, and when they were written. Lines without a time are left out."""
+def _timed_lines(path: Path, offset: int, end: int | None = None) -> Iterator[tuple[int, float]]:
+    """Yield offset and time of each line that begins after `offset` (or at 0). Lines without a time are
+    left out."""
     if path.suffix == ".zst":
         return
     try:
         with path.open("rb") as file:
             file.seek(offset)
-            offset += len(file.readline(LINE_LIMIT)) if offset else 0
-            while (end is None or offset < end) and (line := file.readline(LINE_LIMIT)):
+            offset += len(file.readline(MAX_LINE_BYTES)) if offset else 0
+            while (end is None or offset < end) and (line := file.readline(MAX_LINE_BYTES)):
                 if (at := line_time(line)) is not None:
                     yield offset, at
                 offset += len(line)

@@ -1,7 +1,7 @@
-"""Files of lines as one stream of beats, in the order of time: what a player plays.
+"""Files of lines as one stream of steps, in the order of time: the input of the player.
 
-asciinema's chain, resumable: a strand turns the lines of one file into beats, a tape merges strands. Both can be pickled at any beat and go
-on from there: that is what checkpoints are made of.
+A `FileStream` turns the lines of one file into steps, a `MergedStream` merges several files. Both can be
+pickled after any step and continue from there: checkpoints are made of that.
 """
 
 from __future__ import annotations
@@ -16,181 +16,190 @@ from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.model.events import Event, FileGapSkipped, FileSeen
 from agentdash.model.sanitize import clean_line
 from agentdash.replay.family import Family
-from agentdash.replay.line_reader import Lines
+from agentdash.replay.line_reader import LineReader
 
 
 class Step(NamedTuple):
-    """What one line told."""
+    """The events of one line."""
 
     at: float
-    """When it is due (unix seconds): its own time, but never before the beat in front of it."""
+    """When it is due (unix seconds): the time of the line, but never before the preceding step."""
     events: Sequence[Event]
 
 
-class Reader(Protocol):
-    """Makes events of lines. What it remembers between two lines can be pickled."""
+class EventReader(Protocol):
+    """Parses lines into events. Its state between two lines can be pickled."""
 
     @property
     def at(self) -> float:
-        """When the newest line was written (unix seconds)."""
+        """Time of the newest line (unix seconds)."""
         ...
 
     def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
-        """The events of these lines, the first of which has this number."""
+        """Parse lines, the first of which has the line number `first`."""
         ...
 
 
 class FileStream:
-    """The beats of one file, as far as it has been written.
+    """The steps of one file, as far as it has been written.
 
     Args:
-        path: a file of lines, plain or compressed (`.zst`).
-        reader: makes events of its lines.
-        opening: what there is to say of the file itself, with its first beat.
-        begun: when that is, should there be no line.
+        path: a plain or compressed (`.zst`) file of lines.
+        reader: parses its lines.
+        opening: events about the file itself, emitted with its first step.
+        begun: time of that step if the file has no line (unix seconds).
     """
 
-    def __init__(self, path: Path, reader: Reader, opening: Sequence[Event] = (), begun: float = 0.0) -> None:
-        self.path, self.reader = path, reader
+    def __init__(
+        self, path: Path, reader: EventReader, opening: Sequence[Event] = (), begun: float = 0.0
+    ) -> None:
+        self.path = path
+        self.reader = reader
         self.offset = 0
-        """Bytes of the (unpacked) file that have become beats."""
+        """Bytes of the (uncompressed) file that were turned into steps."""
         self.line = 1
-        """Number of the next line; 0: not known, for a gap was left before."""
+        """Number of the next line; 0: unknown, because a gap was skipped."""
         self.opening = tuple(opening)
         self._due = begun
-        self._lines: Lines | None = None
-        self._broken = False
+        self._lines: LineReader | None = None
+        self._failed = False
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_lines": None}
 
     def next(self) -> Step | None:
-        """The next beat; None where there is none (yet)."""
-        if self._broken:
+        """Return the next step; None if there is none (yet)."""
+        if self._failed:
             return None
         events: list[Event] = []
         try:
-            while not events and (line := self._line()) is not None:
+            while not events and (line := self._next_line()) is not None:
                 events = self.reader.read((line,), self.line)
                 self.line += self.line > 0
         except OSError as error:
-            return self._break(error)
+            return self._fail(error)
         if not events and not self.opening:
             return None
         if events:
             self._due = self.reader.at if self.opening else max(self._due, self.reader.at)
-        said, self.opening = (*self.opening, *events), ()
-        return Step(self._due, said)
+        return self._step(events)
 
-    def leap(self, offset: int) -> None:
-        """Leaves out everything up to a line that begins at `offset`, and says so with the next beat."""
-        self.offset, self.line, self._lines = offset, 0, None
+    def skip_to(self, offset: int) -> None:
+        """Skip to the line that begins at `offset`; the next step has an event for the gap."""
+        self.offset = offset
+        self.line = 0
+        self._lines = None
         if (thread := thread_id(self.path)) is not None:
             size = self.path.stat().st_size
-            seen = FileSeen(
-                at=self._due,
-                thread=thread,
-                path=clean_line(str(self.path)),
-                size=size,
-                modified=self._due,
-                skimmed=True,
+            self.opening = (
+                self._file_seen(thread, size=size, skimmed=True),
+                FileGapSkipped(at=self._due, thread=thread),
             )
-            self.opening = (seen, FileGapSkipped(at=self._due, thread=thread))
 
-    def _line(self) -> bytes | None:
+    def _next_line(self) -> bytes | None:
         if self._lines is None:
-            self._lines = Lines(self.path, self.offset)
+            self._lines = LineReader(self.path, self.offset)
         if (line := self._lines.next()) is None:
-            self._lines = None  # what is being written is no line yet: it is read again from its beginning
+            self._lines = None  # an incomplete line is read again from its start once it is complete
         else:
             self.offset = self._lines.offset
         return line
 
-    def _break(self, error: OSError) -> Step | None:
-        """Says once what is wrong with the file; nothing comes from it any more."""
-        self._broken = True
+    def _fail(self, error: OSError) -> Step | None:
+        """Return a step with the error; no step follows it."""
+        self._failed = True
         if (thread := thread_id(self.path)) is None:
             return None
-        why = clean_line(error.strerror or str(error))
-        seen = FileSeen(
+        reason = clean_line(error.strerror or str(error))
+        return self._step([self._file_seen(thread, size=0, unreadable=reason)])
+
+    def _step(self, events: Sequence[Event]) -> Step:
+        opening = self.opening
+        self.opening = ()
+        return Step(self._due, (*opening, *events))
+
+    def _file_seen(
+        self, thread: str, *, size: int, skimmed: bool = False, unreadable: str | None = None
+    ) -> FileSeen:
+        return FileSeen(
             at=self._due,
             thread=thread,
             path=clean_line(str(self.path)),
-            size=0,
+            size=size,
             modified=self._due,
-            unreadable=why,
+            skimmed=skimmed,
+            unreadable=unreadable,
         )
-        said, self.opening = (*self.opening, seen), ()
-        return Step(self._due, said)
 
 
 class MergedStream:
-    """Strands as one: what is due first comes first, and of what is due together the older strand's.
+    """Several file streams as one, ordered by due time; at equal times the earlier stream comes first.
 
     Args:
-        strands: older ones first.
+        streams: older ones first.
     """
 
-    def __init__(self, journal_streams: Sequence[FileStream]) -> None:
-        self.journal_streams = tuple(journal_streams)
+    def __init__(self, streams: Sequence[FileStream]) -> None:
+        self.streams = tuple(streams)
         self._heads: list[tuple[float, int, Step]] = []
-        self._waiting = list(range(len(self.journal_streams)))
+        """A heap of the next step of each stream: due time, number of the stream, step."""
+        self._exhausted = list(range(len(self.streams)))
         self._at = 0.0
-        self.wake()
+        self.poll()
 
     @property
     def offset(self) -> int:
         """Bytes read of all files."""
-        return sum(strand.offset for strand in self.journal_streams)
+        return sum(stream.offset for stream in self.streams)
 
     @property
     def due(self) -> float | None:
-        """When the next beat is; None at the end of what has been written."""
+        """Time of the next step (unix seconds); None at the current end of the files."""
         return max(self._at, self._heads[0][0]) if self._heads else None
 
     def next(self) -> Step | None:
-        """The next beat; None at the end of what has been written."""
+        """Return the next step; None at the current end of the files."""
         if not self._heads:
             return None
-        _, number, beat = heapq.heappop(self._heads)
+        _, number, step = heapq.heappop(self._heads)
         self._pull(number)
-        self._at = max(self._at, beat.at)
-        return beat._replace(at=self._at)
+        self._at = max(self._at, step.at)
+        return step._replace(at=self._at)
 
-    def wake(self) -> bool:
-        """Looks whether files that had ended have grown."""
-        waiting, self._waiting = self._waiting, []
-        for number in waiting:
+    def poll(self) -> bool:
+        """Read on in exhausted files; return whether any of them has grown."""
+        exhausted = self._exhausted
+        self._exhausted = []
+        for number in exhausted:
             self._pull(number)
-        return len(self._waiting) < len(waiting)
+        return len(self._exhausted) < len(exhausted)
 
     def _pull(self, number: int) -> None:
-        if (beat := self.journal_streams[number].next()) is None:
-            self._waiting.append(number)
+        if (step := self.streams[number].next()) is None:
+            self._exhausted.append(number)
         else:
-            heapq.heappush(self._heads, (beat.at, number, beat))
+            heapq.heappush(self._heads, (step.at, number, step))
 
 
-def family_stream(family: Family, more: Sequence[FileStream] = ()) -> MergedStream:
-    """The tape of a family's rollouts.
+def family_stream(family: Family, extra: Sequence[FileStream] = ()) -> MergedStream:
+    """Return the merged stream of a family's rollouts.
 
     Args:
-        more: further strands that belong to it, such as what was recorded of its panes.
+        extra: further streams of the same time, such as recordings of its panes.
     """
-    called = {named.thread: named for named in names(family.home)} if family.home else {}
-    return MergedStream(
-        [*(_rollout(path, family.home, called.get(thread_id(path) or "")) for path in family.paths), *more]
-    )
+    named = {event.thread: event for event in names(family.home)} if family.home else {}
+    rollouts = [_rollout_stream(path, family.home, named.get(thread_id(path) or "")) for path in family.paths]
+    return MergedStream([*rollouts, *extra])
 
 
-def _rollout(path: Path, home: CodexHome | None, named: Event | None) -> FileStream:
+def _rollout_stream(path: Path, home: CodexHome | None, named: Event | None) -> FileStream:
     thread = thread_id(path) or clean_line(path.name)
     try:
         stat = path.stat()
         size, modified = stat.st_size, stat.st_mtime
     except OSError:
         size, modified = 0, 0.0
-    seen = FileSeen(
+    file_seen = FileSeen(
         at=modified,
         thread=thread,
         path=clean_line(str(path)),
@@ -201,5 +210,8 @@ def _rollout(path: Path, home: CodexHome | None, named: Event | None) -> FileStr
     )
     begun = begun_at(path)
     return FileStream(
-        path, RolloutReader(thread), (named, seen) if named else (seen,), modified if begun is None else begun
+        path,
+        RolloutReader(thread),
+        opening=(named, file_seen) if named else (file_seen,),
+        begun=modified if begun is None else begun,
     )

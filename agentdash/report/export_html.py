@@ -1,4 +1,4 @@
-"""A story as one HTML file: no script, nothing to load, every foreign character escaped."""
+"""Render a timeline report as one HTML file: no scripts, no external resources, all foreign text escaped."""
 
 from __future__ import annotations
 
@@ -7,117 +7,125 @@ from html import escape
 from importlib.resources import files
 from typing import Final
 
-from agentdash.model.findings import Finding
 from agentdash.model.states import State, bucket
 from agentdash.model.times import lasted, moment, time_of_day
 from agentdash.model.worker import Worker
-from agentdash.report.timeline_report import Member, Row, TimelineReport
+from agentdash.report.timeline_report import DatedFinding, TimelineReport, TimelineRow, WorkerTimeline
 
-_STYLE: Final = files("agentdash.report") / "story.css"
+_STYLE: Final = files("agentdash.report") / "timeline.css"
+_PREFORMATTED: Final = ("prompt", "message", "output", "command", "call")
+"""Kinds of rows whose line breaks are kept."""
+_MIN_DURATION_S: Final = 0.001
+"""Shortest duration assumed for the state bar, which divides by it."""
 
 
-def html(story: TimelineReport, version: str) -> str:
-    """The whole document.
+def html(report: TimelineReport, version: str) -> str:
+    """Return the document.
 
     Args:
-        version: agentdash's own.
+        version: the version of agentdash.
     """
+    style = _STYLE.read_text("utf-8")
     parts = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escape(_title(story))}</title><style>{_STYLE.read_text('utf-8')}</style></head><body>",
-        *_head(story, version),
-        *_states(story),
-        *_findings(story),
-        *_timeline(story),
+        f"<title>{escape(report.title)}</title><style>{style}</style></head><body>",
+        *_head(report, version),
+        *_workers(report),
+        *_findings(report),
+        *_timeline(report),
         "</body></html>\n",
     )
     return "\n".join(parts)
 
 
-def _title(story: TimelineReport) -> str:
-    return next((m.worker.name for m in story.members if m.worker.id == story.thread), story.thread)
-
-
-def _head(story: TimelineReport, version: str) -> Iterator[str]:
-    threads = sum(member.worker.kind == "codex-thread" for member in story.members)
-    versions = sorted({m.worker.agent.version for m in story.members if m.worker.agent.version})
-    took = lasted(story.ended - story.begun)
+def _head(report: TimelineReport, version: str) -> Iterator[str]:
+    threads = sum(timeline.worker.kind == "codex-thread" for timeline in report.workers)
+    agents = [timeline.worker.agent for timeline in report.workers]
     facts = [
-        moment(story.begun),
-        f"took {took}",
+        moment(report.begun),
+        f"took {lasted(report.ended - report.begun)}",
         f"{threads} thread{'s' * (threads != 1)}",
-        *(f"codex {v}" for v in versions),
+        *(f"codex {version}" for version in sorted({agent.version for agent in agents if agent.version})),
     ]
-    yield f"<h1>{escape(_title(story))}</h1>"
+    yield f"<h1>{escape(report.title)}</h1>"
     yield f'<p class="dim">{escape(" · ".join(facts))} · times are UTC</p>'
-    source = f"told by agentdash {escape(version)} from the session's own files"
-    yield f'<p class="dim">thread <code>{escape(story.thread)}</code> · {source}</p>'
-    if story.redacted:
+    source = f"exported by agentdash {escape(version)} from the session's own files"
+    yield f'<p class="dim">thread <code>{escape(report.thread)}</code> · {source}</p>'
+    if report.redacted:
         yield '<p class="dim">Prompts, messages and outputs are left out; commands and paths are not.</p>'
-    for note in story.notes:
+    for note in report.notes:
         yield f'<p class="dim">{escape(note)}</p>'
 
 
-def _states(story: TimelineReport) -> Iterator[str]:
+def _workers(report: TimelineReport) -> Iterator[str]:
     yield "<h2>Workers</h2><table><tr><th>worker<th>in the end<th>sandbox<th>states over time</tr>"
-    for member in story.members:
-        worker = member.worker
-        kind = bucket(worker.state)
+    for timeline in report.workers:
+        worker = timeline.worker
         indent = "&nbsp;&nbsp;" * worker.depth
-        yield f"<tr><td>{indent}{escape(worker.name)}<br><span class=dim>{indent}{escape(_agent(worker))}</span>"
-        yield f'<td><span class="{kind}">{escape(_word(worker.state))}</span><br><span class=dim>{escape(worker.assessment.why)}</span>'
-        yield f'<td class="{escape(worker.sandbox.verdict)}">{escape(_sandbox(worker))}<td>{_bar(member, story)}</tr>'
+        why = escape(worker.assessment.why)
+        yield f"<tr><td>{indent}{escape(worker.name)}<br>"
+        yield f"<span class=dim>{indent}{escape(_agent(worker))}</span>"
+        yield f'<td><span class="{bucket(worker.state)}">{escape(_words(worker.state))}</span><br>'
+        yield f"<span class=dim>{why}</span>"
+        yield f'<td class="{escape(worker.sandbox.verdict)}">{escape(_sandbox(worker))}'
+        yield f"<td>{_state_bar(timeline, report)}</tr>"
     yield "</table>"
 
 
-def _bar(member: Member, story: TimelineReport) -> str:
-    whole = max(story.ended - story.begun, 0.001)
-    ends = [*(period.since for period in member.periods[1:]), story.ended]
-    pieces = (
-        [f'<i style="width:{100 * (member.periods[0].since - story.begun) / whole:.2f}%"></i>']
-        if member.periods
-        else []
-    )
-    for period, end in zip(member.periods, ends, strict=False):
-        said = escape(f"{time_of_day(period.since)} {_word(period.state)}: {period.why}", quote=True)
+def _state_bar(timeline: WorkerTimeline, report: TimelineReport) -> str:
+    duration = max(report.ended - report.begun, _MIN_DURATION_S)
+    ends = [*(change.since for change in timeline.states[1:]), report.ended]
+    pieces = []
+    if timeline.states:
         pieces.append(
-            f'<i class="{bucket(period.state)}" style="width:{100 * (end - period.since) / whole:.2f}%" title="{said}"></i>'
+            f'<i style="width:{100 * (timeline.states[0].since - report.begun) / duration:.2f}%"></i>'
+        )
+    for change, end in zip(timeline.states, ends, strict=False):
+        text = f"{time_of_day(change.since)} {_words(change.state)}: {change.why}"
+        width = f"width:{100 * (end - change.since) / duration:.2f}%"
+        pieces.append(
+            f'<i class="{bucket(change.state)}" style="{width}" title="{escape(text, quote=True)}"></i>'
         )
     return f'<div class="bar">{"".join(pieces)}</div>'
 
 
-def _findings(story: TimelineReport) -> Iterator[str]:
-    found = story.findings
-    yield f"<h2>Findings</h2>{'' if found else '<p>None.</p>'}"
-    for at, worker, finding in found:
-        yield f'<div class="finding"><b>{escape(finding.kind)}</b> <span class=dim>{escape(_about(at, worker, finding))}</span>'
-        yield f"<p>{escape(finding.message)}</p><dl><dt>configured<dd>{escape(finding.configured)}<dt>got<dd>{escape(finding.got)}"
+def _findings(report: TimelineReport) -> Iterator[str]:
+    yield f"<h2>Findings</h2>{'' if report.findings else '<p>None.</p>'}"
+    for dated in report.findings:
+        finding = dated.finding
+        summary = escape(_summary(dated))
+        yield f'<div class="finding"><b>{escape(finding.kind)}</b> <span class=dim>{summary}</span>'
+        yield f"<p>{escape(finding.message)}</p><dl><dt>configured<dd>{escape(finding.configured)}"
+        yield f"<dt>got<dd>{escape(finding.got)}"
         for evidence in finding.evidence:
-            yield f"<dt>{escape(evidence.source)}<dd><time>{time_of_day(evidence.at)}</time> <code>{escape(evidence.text)}</code>"
+            yield f"<dt>{escape(evidence.source)}<dd><time>{time_of_day(evidence.at)}</time>"
+            yield f"<code>{escape(evidence.text)}</code>"
         if finding.remedy:
             yield f"<dt>remedy<dd><code>{escape(finding.remedy)}</code>"
         yield "</dl></div>"
 
 
-def _timeline(story: TimelineReport) -> Iterator[str]:
+def _timeline(report: TimelineReport) -> Iterator[str]:
     yield "<h2>Timeline</h2>"
-    if story.left_out:
-        yield f'<p class="dim">{story.left_out:,} entries in the middle are left out.</p>'
-    for row in story.rows:
+    if report.omitted:
+        yield f'<p class="dim">{report.omitted:,} entries in the middle are left out.</p>'
+    for row in report.rows:
         yield _row(row)
 
 
-def _row(row: Row) -> str:
-    note = f'<span class="{"bad" if row.bad else "dim"}">{escape(_word(row.note))}</span>' if row.note else ""
-    block = row.kind in ("prompt", "message", "output", "command", "call") and row.text
-    text = f"<pre>{escape(row.text)}</pre>" if block else escape(row.text)
+def _row(row: TimelineRow) -> str:
+    css = "bad" if row.highlighted else "dim"
+    note = f'<span class="{css}">{escape(_words(row.note))}</span>' if row.note else ""
+    text = escape(row.text)
+    if row.text and row.kind in _PREFORMATTED:
+        text = f"<pre>{text}</pre>"
     kind = escape(row.kind)
-    head = f"<time>{time_of_day(row.at)}</time><span>{escape(row.who)}</span><span class=dim>{kind}</span>"
+    head = f"<time>{time_of_day(row.at)}</time><span>{escape(row.worker)}</span><span class=dim>{kind}</span>"
     return f'<div class="row {kind}">{head}<div>{note} {text}</div></div>'
 
 
-def _word(text: str | State) -> str:
+def _words(text: str | State) -> str:
     return str(text).replace("-", " ") if isinstance(text, State) else text
 
 
@@ -130,6 +138,7 @@ def _sandbox(worker: Worker) -> str:
     return f"{policy}: {worker.sandbox.verdict}"
 
 
-def _about(at: float, worker: Worker, finding: Finding) -> str:
+def _summary(dated: DatedFinding) -> str:
+    finding = dated.finding
     times = f" · seen {finding.count} times" if finding.count > 1 else ""
-    return f"{worker.name} · {finding.direction} · since {time_of_day(at)}{times}"
+    return f"{dated.worker.name} · {finding.direction} · since {time_of_day(dated.at)}{times}"

@@ -1,4 +1,5 @@
-"""A story as Markdown, for issues: whatever is foreign stands in code, where it means nothing."""
+"""Render a timeline report as Markdown, for issues: all foreign text is in code spans, where markup has no
+effect."""
 
 from __future__ import annotations
 
@@ -7,47 +8,51 @@ from collections.abc import Iterator
 from typing import Final
 
 from agentdash.model.times import lasted, moment, time_of_day
-from agentdash.report.timeline_report import Row, TimelineReport
+from agentdash.report.timeline_report import TimelineReport, TimelineRow
 
-_TICKS: Final = re.compile("`+")
+_BACKTICKS: Final = re.compile("`+")
 
 
-def markdown(story: TimelineReport, version: str) -> str:
-    """The whole document.
+def markdown(report: TimelineReport, version: str) -> str:
+    """Return the document.
 
     Args:
-        version: agentdash's own.
+        version: the version of agentdash.
     """
-    return "\n".join((*_head(story, version), *_workers(story), *_findings(story), *_timeline(story), ""))
+    return "\n".join((*_head(report, version), *_workers(report), *_findings(report), *_timeline(report), ""))
 
 
 def code(text: str) -> str:
-    """A text on one line as a code span, whatever is in it; `|` too is safe in tables."""
+    """Return a text on one line as a code span, whatever it contains; `|` is replaced, which would end a
+    table cell."""
     line = " ".join(text.split()).replace("|", "¦")
-    fence = "`" * (max((len(ticks) for ticks in _TICKS.findall(line)), default=0) + 1)
+    fence = "`" * (_longest_backticks(line) + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{pad}{line}{pad}{fence}" if line else ""
 
 
 def block(text: str) -> list[str]:
-    """A text of many lines as a fenced block, whatever is in it."""
-    fence = "`" * max(3, max((len(ticks) for ticks in _TICKS.findall(text)), default=0) + 1)
+    """Return a text of several lines as a fenced block, whatever it contains."""
+    fence = "`" * max(3, _longest_backticks(text) + 1)
     return [f"{fence}text", text, fence]
 
 
-def _head(story: TimelineReport, version: str) -> Iterator[str]:
-    name = next((m.worker.name for m in story.members if m.worker.id == story.thread), story.thread)
-    yield f"# {code(name)}"
+def _longest_backticks(text: str) -> int:
+    return max((len(ticks) for ticks in _BACKTICKS.findall(text)), default=0)
+
+
+def _head(report: TimelineReport, version: str) -> Iterator[str]:
+    yield f"# {code(report.title)}"
     yield ""
-    yield f"- thread {code(story.thread)}"
-    yield f"- began {moment(story.begun)} UTC, took {lasted(story.ended - story.begun)}"
-    yield f"- told by agentdash {version} from the session's own files"
-    if story.redacted:
+    yield f"- thread {code(report.thread)}"
+    yield f"- began {moment(report.begun)} UTC, took {lasted(report.ended - report.begun)}"
+    yield f"- exported by agentdash {version} from the session's own files"
+    if report.redacted:
         yield "- prompts, messages and outputs are left out; commands and paths are not"
-    yield from (f"- {code(note)}" for note in story.notes)
+    yield from (f"- {code(note)}" for note in report.notes)
 
 
-def _workers(story: TimelineReport) -> Iterator[str]:
+def _workers(report: TimelineReport) -> Iterator[str]:
     yield from (
         "",
         "## Workers",
@@ -55,46 +60,48 @@ def _workers(story: TimelineReport) -> Iterator[str]:
         "| worker | agent | in the end | why | sandbox |",
         "|---|---|---|---|---|",
     )
-    for member in story.members:
-        worker = member.worker
+    for timeline in report.workers:
+        worker = timeline.worker
         policy = worker.sandbox.configured.brief() if worker.sandbox.configured else "not stated"
-        agent = f"{worker.agent.name} {worker.agent.version or ''}"
-        name = "&nbsp;&nbsp;" * worker.depth + code(worker.name)
-        yield f"| {name} | {code(agent)} | **{worker.state}** | {code(worker.assessment.why)} | {policy}: **{worker.sandbox.verdict}** |"
+        cells = (
+            "&nbsp;&nbsp;" * worker.depth + code(worker.name),
+            code(f"{worker.agent.name} {worker.agent.version or ''}"),
+            f"**{worker.state}**",
+            code(worker.assessment.why),
+            f"{policy}: **{worker.sandbox.verdict}**",
+        )
+        yield f"| {' | '.join(cells)} |"
 
 
-def _findings(story: TimelineReport) -> Iterator[str]:
+def _findings(report: TimelineReport) -> Iterator[str]:
     yield from ("", "## Findings", "")
-    found = story.findings
-    if not found:
+    if not report.findings:
         yield "None."
-    for at, worker, finding in found:
+    for at, worker, finding in report.findings:
         yield f"### {finding.kind} ({finding.direction}): {code(worker.name)}, since {time_of_day(at)}"
         yield ""
         yield code(finding.message)
         yield ""
         yield f"- configured: {code(finding.configured)}"
         yield f"- got: {code(finding.got)}"
-        yield from (
-            f"- {evidence.source} {time_of_day(evidence.at)}: {code(evidence.text)}"
-            for evidence in finding.evidence
-        )
+        for evidence in finding.evidence:
+            yield f"- {evidence.source} {time_of_day(evidence.at)}: {code(evidence.text)}"
         if finding.remedy:
             yield f"- remedy: {code(finding.remedy)}"
         yield ""
 
 
-def _timeline(story: TimelineReport) -> Iterator[str]:
+def _timeline(report: TimelineReport) -> Iterator[str]:
     yield from ("", "## Timeline", "")
-    if story.left_out:
-        yield f"{story.left_out:,} entries in the middle are left out."
+    if report.omitted:
+        yield f"{report.omitted:,} entries in the middle are left out."
         yield ""
-    for row in story.rows:
+    for row in report.rows:
         yield from _row(row)
 
 
-def _row(row: Row) -> Iterator[str]:
-    head = f"- {time_of_day(row.at)} {code(row.who)} **{row.kind}** {code(row.note)}".rstrip()
+def _row(row: TimelineRow) -> Iterator[str]:
+    head = f"- {time_of_day(row.at)} {code(row.worker)} **{row.kind}** {code(row.note)}".rstrip()
     if "\n" not in row.text:
         yield f"{head} {code(row.text)}".rstrip()
         return

@@ -42,7 +42,7 @@ def past(version="0.114.0", scenario="spawn-leaked-flags", *, finding=2, options
     player.index.read()
     player.toggle()
     for _ in range(finding):
-        player.find(Mark.FINDING, 1)
+        player.seek_mark(Mark.FINDING, 1)
     snapshot = build_snapshot(player._cursor.fleet, clock.now())
     return Playback(Still(snapshot), clock, player, options=options)
 
@@ -102,7 +102,7 @@ class Stage:
 
     @property
     def place(self):
-        return self.player._cursor.number
+        return self.player._cursor.position
 
     @property
     def message(self):
@@ -139,11 +139,11 @@ async def there_and_back(stage, key, wanted):
     await stage.press("0")
     stage.player.seek(1)
     seen = []
-    while stage.player.find(wanted, -1):
+    while stage.player.seek_mark(wanted, -1):
         seen.append(stage.place)
     assert [n for n in seen if n < start] == behind[::-1]
     await stage.press(back)
-    assert (stage.place == 1) if wanted & Mark.STEP else stage.message.startswith("There is no")
+    assert (stage.place == 1) if wanted & Mark.VISIBLE else stage.message.startswith("There is no")
 
 
 async def check_pause(stage):
@@ -156,7 +156,7 @@ async def check_pause(stage):
 
 
 async def check_event(stage):
-    await there_and_back(stage, "event", Mark.STEP)
+    await there_and_back(stage, "event", Mark.VISIBLE)
 
 
 async def check_turn(stage):

@@ -19,7 +19,8 @@ from agentdash.replay.streams import family_stream
 from agentdash.report.export_html import html
 from agentdash.report.export_markdown import block, code, markdown
 from agentdash.report.redact import Redaction, _our_words
-from agentdash.report.timeline_report import TimelineReport, build_report
+from agentdash.report.timeline_builder import build_report
+from agentdash.report.timeline_report import TimelineReport
 from tests.unit.rollout_files import RECORDINGS, THREAD, event, files, line, response
 
 SPAWN = files("0.114.0", "spawn-leaked-flags")
@@ -29,7 +30,7 @@ VOID = {"meta", "br"}
 def story_of(*paths: Path, redact: bool = False) -> TimelineReport:
     thread = paths[0].stem[-36:]
     return build_report(
-        thread, family_stream(Family(thread, paths)), redact=redact, over=True, progress=lambda _: None
+        thread, family_stream(Family(thread, paths)), redact=redact, ended=True, progress=lambda _: None
     )
 
 
@@ -96,8 +97,8 @@ def session(folder: Path, prompt: str, command: str, output: str, message: str, 
 
 def test_a_story_has_all_members_states_and_findings() -> None:
     story = story_of(*SPAWN)
-    assert len(story.members) == 3
-    assert {member.periods[-1].state for member in story.members} == {"completed"}
+    assert len(story.workers) == 3
+    assert {member.states[-1].state for member in story.workers} == {"completed"}
     assert {finding.kind for _, _, finding in story.findings} == {
         "stale-network-flag",
         "foreign-sandbox-flag",
@@ -108,8 +109,8 @@ def test_a_story_has_all_members_states_and_findings() -> None:
 
 def test_a_finding_shows_when_its_command_prints_it_and_not_before() -> None:
     story = story_of(*SPAWN)
-    for member in story.members:
-        rows = [row for row in story.rows if row.who == member.worker.name]
+    for member in story.workers:
+        rows = [row for row in story.rows if row.worker == member.worker.name]
         first = next(i for i, row in enumerate(rows) if row.kind == "finding")
         assert rows[first - 1].kind == "output"
         assert "flag=1" in rows[first - 1].text
@@ -125,12 +126,12 @@ def test_every_version_can_be_exported(path: Path) -> None:
 
 
 def test_a_long_timeline_keeps_its_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentdash.report.timeline_report._FIRST", 3)
-    monkeypatch.setattr("agentdash.report.timeline_report._LAST", 4)
+    monkeypatch.setattr("agentdash.report.timeline_builder._MAX_FIRST_ROWS", 3)
+    monkeypatch.setattr("agentdash.report.timeline_builder._MAX_LAST_ROWS", 4)
     whole, story = story_of(*SPAWN), story_of(*SPAWN)
     assert len(story.rows) == 7
-    assert story.left_out == whole.left_out > 10
-    assert f"{story.left_out} entries in the middle are left out" in html(story, "1")
+    assert story.omitted == whole.omitted > 10
+    assert f"{story.omitted} entries in the middle are left out" in html(story, "1")
 
 
 # ---------------------------------------------------------------- nothing in it is live
@@ -242,13 +243,13 @@ def test_redaction_leaves_what_explains(tmp_path: Path) -> None:
     assert "denied-filesystem" in text
 
 
-def test_a_word_that_is_cut_off_is_left_out() -> None:
+def test_a_word_that_is_cut_off_is_omitted() -> None:
     redaction = Redaction()
     redaction._learn("hunter2000 and more")
     assert "hunt" not in redaction.text("it printed hunt…")
 
 
-def test_the_owner_of_a_home_is_left_out(tmp_path: Path) -> None:
+def test_the_owner_of_a_home_is_omitted(tmp_path: Path) -> None:
     path = session(tmp_path, "x" * 9, "ls /home/mallory/api/src /Users/mallory /root/x", "nothing", "done")
     out = tmp_path / "r.html"
     assert exported(path, out, "--redact").exception is None
@@ -280,7 +281,7 @@ def test_it_is_written_once(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["no-such-thread", "--export", "x.html"], "no thread"),
+        (["no-such-thread", "--export", "x.html"], "neither a rollout file nor a thread"),
         ([str(SPAWN[0]), "--export", "x.pdf"], "invalid suffix: choose from .html, .md, .cast"),
         ([str(SPAWN[0]), "--export", "/nonexistent/x.html"], "No such file or directory"),
         (["--export", "x.html"], "needs a THREAD or FILE"),
@@ -292,6 +293,7 @@ def test_a_mistake_is_one_line(arguments: list[str], why: str) -> None:
     assert "\n" not in str(done.exception)
 
 
+@pytest.mark.slow
 def test_a_cast_is_one_of_asciinema(tmp_path: Path) -> None:
     out, hidden = tmp_path / "r.cast", tmp_path / "h.cast"
     assert exported(SPAWN[0], out).exception is None

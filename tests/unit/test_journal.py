@@ -300,7 +300,7 @@ async def test_a_player_shows_panes_as_they_were(tmp_path: Path) -> None:
         file.write(line("event_msg", {"type": "agent_message", "message": "done"}, second=30) + b"\n")
     os.utime(path, (BORN + 30, BORN + 30))
     family = Family(THREAD, (path,))
-    player = Player(family, VirtualClock(0), more=journal_streams(tmp_path / "journal", family, NOW + 1e6))
+    player = Player(family, VirtualClock(0), open_extra=journal_streams(tmp_path / "journal", family, NOW + 1e6))
     player.index.read()
     shown = []
     for at in (NOW + 1.5, NOW + 3.5, NOW + 1.5, NOW + 5.5, BORN + 25):

@@ -28,13 +28,13 @@ from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family, find_family
-from agentdash.replay.index import Index
-from agentdash.replay.line_reader import Lines
+from agentdash.replay.index import StreamIndex
+from agentdash.replay.line_reader import LineReader
 from agentdash.replay.markers import Mark
 from agentdash.replay.player import Player
 from agentdash.replay.skim import last_time, skim
 from agentdash.replay.streams import FileStream, family_stream
-from agentdash.replay.time_input import moment
+from agentdash.replay.time_input import parse_time
 from screenshots.make import Diary
 from tests.bench.home import make_home
 from tests.unit.test_recordings import RECORDINGS, scenarios
@@ -48,10 +48,10 @@ def family_of(folder: Path):
     return find_family(NO_HOME, str(min(folder.glob("rollout-*"))))
 
 
-def index_of(family, apart=-1.0) -> Index:
+def index_of(family, apart=-1.0) -> StreamIndex:
     """An index with a checkpoint at every beat, or so many seconds apart."""
-    index = Index(lambda: family_stream(family), 1, 2.0, lambda _: False)
-    index._apart = apart
+    index = StreamIndex(lambda: family_stream(family), 1, 2.0, lambda _: False)
+    index._checkpoint_interval_s = apart
     index.read()
     return index
 
@@ -208,7 +208,7 @@ async def test_it_plays_to_the_end_and_begins_again() -> None:
 
 
 async def test_at_the_highest_speed_every_step_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentdash.replay.player._FRAME", 0.001)
+    monkeypatch.setattr("agentdash.replay.player._FRAME_INTERVAL_S", 0.001)
     player, _ = player_of(RECORDINGS / "0.114.0" / "spawn", speed=inf)
     player.index.read()
     told: list[float] = []
@@ -220,26 +220,28 @@ async def test_at_the_highest_speed_every_step_is_told(monkeypatch: pytest.Monke
             await asyncio.sleep(0)
     running.cancel()
     await asyncio.wait([running])
-    steps = [at for at, mark in zip(player.index.times, player.index.marks, strict=True) if mark & Mark.STEP]
+    steps = [
+        at for at, mark in zip(player.index.times, player.index.marks, strict=True) if mark & Mark.VISIBLE
+    ]
     assert told[1:-1] == steps[1:]
 
 
 async def test_pauses_are_cut_short(tmp_path: Path) -> None:
     """An hour between two commands, one beat a second in between: with no pause at all it takes no time."""
     first, hour = 1_700_000_000.0, 3600
-    events = [MessageLogged(at=first, thread="t", who="user", text="go", line=1)]
+    events = [MessageLogged(at=first, thread="t", role="user", text="go", line=1)]
     events += [TokensCounted(at=first + n, thread="t", total=n, line=2) for n in range(1, hour, 60)]
-    events += [MessageLogged(at=first + hour, thread="t", who="agent", text="done", line=3)]
+    events += [MessageLogged(at=first + hour, thread="t", role="agent", text="done", line=3)]
     (tmp_path / "diary.jsonl").write_bytes(b"".join(encode(event) + b"\n" for event in events))
     clock = VirtualClock(0)
     player = Player(
-        Family("", ()), clock, gap=0.0, more=lambda: [FileStream(tmp_path / "diary.jsonl", Diary())]
+        Family("", ()), clock, gap=0.0, open_extra=lambda: [FileStream(tmp_path / "diary.jsonl", Diary())]
     )
     player.index.read()
     async with Watched(player, clock) as watched:
         await watched.until(lambda s: s.workers and s.workers[0].line == "done")
         assert clock.now() >= first + hour
-    assert list(player.index.played)[-1] == 0.0
+    assert list(player.index.elapsed)[-1] == 0.0
 
 
 async def test_what_is_still_written_ends_live(tmp_path: Path) -> None:
@@ -261,7 +263,7 @@ async def test_what_is_still_written_ends_live(tmp_path: Path) -> None:
             file.write(last[20:])
         await watched.until(lambda s: s.workers[0].state == "completed")
         assert player.live
-        player.find(Mark.STEP, -1)
+        player.seek_mark(Mark.VISIBLE, -1)
         assert (player.live, player.playing) == (False, False)
 
 
@@ -281,11 +283,11 @@ async def test_a_closed_session_that_is_taken_up_again(tmp_path: Path) -> None:
 
 async def test_a_finding_is_gone_to_as_soon_as_it_is_found() -> None:
     player, clock = player_of(RECORDINGS / "0.114.0" / "spawn-leaked-flags")
-    player.find_finding(3)
+    player.seek_finding(3)
     async with Watched(player, clock) as watched:
         snapshot = await watched.until(lambda s: sum(w.mismatch for w in s.workers) == 3)
         assert not player.playing
-        player.find_finding(4)
+        player.seek_finding(4)
         await watched.till(lambda: bool(player.notice))
         assert snapshot.workers == build_snapshot(player._cursor.fleet, 0).workers
 
@@ -305,14 +307,14 @@ def test_what_has_not_been_read_is_skimmed_and_becomes_exact(big: Path) -> None:
     player.seek(0.8)
     assert not player.exact
     assert player.share == pytest.approx(0.8, abs=0.02)
-    assert player._cursor.tape.offset < big.stat().st_size
+    assert player._cursor.stream.offset < big.stat().st_size
     skimmed = build_snapshot(player._cursor.fleet, 0).workers[0]
     assert skimmed.notes[0].startswith("only head and tail")
-    assert not player.find(Mark.TURN, 1)
-    assert player.find(Mark.STEP, 1)
+    assert not player.seek_mark(Mark.TURN, 1)
+    assert player.seek_mark(Mark.VISIBLE, 1)
     at = player._cursor.at
     player.index.read()
-    player._look_up()
+    player._apply_index()
     assert player.exact
     exact = build_snapshot(player._cursor.fleet, 0).workers[0]
     assert player._cursor.at == at
@@ -329,11 +331,11 @@ def test_times_are_found_without_reading(big: Path) -> None:
 
 
 def test_checkpoints_are_bounded(big: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentdash.replay.index._MOST", 10)
+    monkeypatch.setattr("agentdash.replay.index._MAX_CHECKPOINTS", 10)
     index = index_of(find_family(NO_HOME, str(big)), apart=0.001)
     assert 5 <= len(index._checkpoints) <= 11
     cursor, walked = index.cursor(700), Cursor(family_stream(find_family(NO_HOME, str(big))))
-    while walked.number < 700:
+    while walked.position < 700:
         walked.advance()
     assert workers(cursor) == workers(walked)
 
@@ -354,10 +356,10 @@ def test_lines_from_anywhere(
     path = tmp_path_factory.mktemp("lines") / ("x.zst" if packed else "x")
     path.write_bytes(zstandard.compress(text) if packed else text + b"not yet")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agentdash.replay.line_reader._BLOCK", block)
+        patch.setattr("agentdash.replay.line_reader._BLOCK_BYTES", block)
         offset = 0
         for number in range(len(lines) + 1):
-            read = Lines(path, offset)
+            read = LineReader(path, offset)
             assert list(iter(read.next, None)) == lines[number:]
             if number < len(lines):
                 offset += len(lines[number]) + 1
@@ -365,10 +367,10 @@ def test_lines_from_anywhere(
 
 
 def test_a_line_too_long_is_told_and_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentdash.replay.line_reader.LINE_LIMIT", 100)
-    monkeypatch.setattr("agentdash.replay.line_reader._BLOCK", 7)
+    monkeypatch.setattr("agentdash.replay.line_reader.MAX_LINE_BYTES", 100)
+    monkeypatch.setattr("agentdash.replay.line_reader._BLOCK_BYTES", 7)
     (tmp_path / "x").write_bytes(b"a\n" + b"b" * 1000 + b"\nc\n")
-    lines = Lines(tmp_path / "x")
+    lines = LineReader(tmp_path / "x")
     assert [lines.next(), lines.next(), lines.next(), lines.next()] == [b"a", b"b" * 101, b"c", None]
     assert lines.offset == 1005
 
@@ -422,4 +424,4 @@ def test_moments(text: str, at: str | None) -> None:
     begin, end = (
         datetime.fromisoformat(t).timestamp() for t in ("2026-03-11T20:00:00", "2026-03-12T02:00:00")
     )
-    assert moment(text, begin, end) == (datetime.fromisoformat(at).timestamp() if at else None)
+    assert parse_time(text, begin, end) == (datetime.fromisoformat(at).timestamp() if at else None)

@@ -90,9 +90,9 @@ class Playback(AgentDash):
     def action_step(self, stop: str, direction: int) -> None:
         """To the next (1) or previous (-1) stop of this kind."""
         marks, name = STOPS[stop]
-        if not self._player.find(marks, direction):
+        if not self._player.seek_mark(marks, direction):
             where = "after" if direction > 0 else "before"
-            read = self._player.index.share
+            read = self._player.index.progress
             so_far = f" so far: {read:.0%} has been read" if read < 1 else ""
             self.say(f"There is no {name} {where} this{so_far}.")
         self.draw()
@@ -120,6 +120,6 @@ class Playback(AgentDash):
     @on(Transport.Timed)
     def _timed(self, event: Transport.Timed) -> None:
         self.root.fleet.focus()
-        if event.text is not None and not self._player.seek_moment(event.text):
+        if event.text is not None and not self._player.seek_text(event.text):
             self.say("A time is 20:14 or 20:14:07, or a date and a time: 2026-03-11 20:14.")
         self.draw()

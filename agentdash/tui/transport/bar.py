@@ -25,7 +25,7 @@ from agentdash.tui.theme import ASCII, Glyphs, Look
 __all__ = ["STOPS", "Mark", "Player", "Track", "Transport"]
 
 STOPS: Final = {
-    "event": (Mark.STEP, "event"),
+    "event": (Mark.VISIBLE, "event"),
     "turn": (Mark.TURN, "turn"),
     "command": (Mark.COMMAND, "command"),
     "failure": (Mark.FAILURE | Mark.DENIAL, "failure"),
@@ -75,7 +75,7 @@ class TransportState:
         index = player.index
         end = max(player.end, at) if player.live else player.end
         return cls(
-            at, player.begin, end, player.share, index.share, player.exact, state, player.speed, player.gap
+            at, player.begin, end, player.share, index.progress, player.exact, state, player.speed, player.gap
         )
 
 
@@ -154,7 +154,7 @@ class Transport(Horizontal):
             part.set_class(not line, "-empty")
             part.show([line])
         room = 0 if cells < _TINY else cells - 2 if cells < _SHORT else cells - width(left) - width(right)
-        self._track.show([timeline(deck, player.index.stripes(room), look)] if room > 0 else [])
+        self._track.show([timeline(deck, player.index.marks_per_cell(room), look)] if room > 0 else [])
 
     def ask(self) -> None:
         """Lets somebody type a time."""

@@ -1,0 +1,256 @@
+"""Build the timeline report of a family by replaying its stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from agentdash.engine.snapshot import WorkerCache, build_snapshot
+from agentdash.model import events as e
+from agentdash.model.states import State
+from agentdash.model.worker import Snapshot, Worker
+from agentdash.replay.cursor import Cursor
+from agentdash.replay.streams import MergedStream
+from agentdash.report.redact import Redaction
+from agentdash.report.timeline_report import StateChange, TimelineReport, TimelineRow, WorkerTimeline
+
+_MAX_FIRST_ROWS: Final = 1_000
+"""Rows kept from the beginning of a long timeline: how it was set up."""
+_MAX_LAST_ROWS: Final = 4_000
+"""Rows kept from its end: an export is usually made of how a session ended."""
+_MAX_TEXT_CHARS: Final = 4_000
+"""Longer texts are cut: browsers and issue trackers become slow with megabytes."""
+_STATELESS_EVENTS: Final = (e.TokensCounted, e.FileSeen, e.ThreadNamed)
+"""Events that change neither state nor finding: no snapshot is built for them."""
+_PROGRESS_STEPS: Final = 500
+"""Steps between two calls of `progress`."""
+_SUCCESSFUL: Final = ("ended", "running")
+"""Outcomes of a call that are not failures by themselves."""
+
+
+class Frame(NamedTuple):
+    """A step of a replay, and the snapshot after it."""
+
+    at: float
+    """Unix seconds."""
+    events: Sequence[e.Event]
+    """Redacted, if the replay is."""
+    snapshot: Callable[[], Snapshot]
+    """Builds the snapshot, not redacted; only valid until the next frame."""
+
+
+def play_duration_s(stream: MergedStream, gap: float) -> float:
+    """Return the seconds that a stream takes to play.
+
+    Args:
+        gap: seconds; a longer pause counts as this.
+    """
+    duration, before = 0.0, None
+    while (step := stream.next()) is not None:
+        duration += min(gap, step.at - before) if before is not None else 0.0
+        before = step.at
+    return duration
+
+
+def frames(stream: MergedStream, redaction: Redaction | None, *, ended: bool) -> Iterator[Frame]:
+    """Yield the frames of a stream.
+
+    Args:
+        ended: whether no process holds these threads; then a last frame shows which turns were abandoned.
+    """
+    cursor, cache = Cursor(stream), WorkerCache()
+
+    def snapshot() -> Snapshot:
+        return build_snapshot(cursor.fleet, cursor.at, cache)
+
+    while (step := cursor.advance()) is not None:
+        yield Frame(step.at, redaction.events(step.events) if redaction else step.events, snapshot)
+    if ended and cursor.position:
+        cursor.close()
+        yield Frame(cursor.at, (), snapshot)
+
+
+def build_report(
+    thread: str, stream: MergedStream, *, redact: bool, ended: bool, progress: Callable[[int], None]
+) -> TimelineReport:
+    """Replay a stream and return its report.
+
+    Args:
+        thread: id of the requested thread.
+        redact: whether prompts, messages and outputs are left out.
+        ended: whether no process holds these threads.
+        progress: called from time to time with the bytes read so far.
+    """
+    redaction = Redaction() if redact else None
+    builder = _ReportBuilder(redaction)
+    begun = at = 0.0
+    snapshot = Snapshot(0.0)
+    for number, frame in enumerate(frames(stream, redaction, ended=ended)):
+        if not frame.events or not all(isinstance(event, _STATELESS_EVENTS) for event in frame.events):
+            snapshot = frame.snapshot()
+        at = frame.at
+        begun = begun or at
+        builder.add(frame, snapshot)
+        if number % _PROGRESS_STEPS == 0:
+            progress(stream.offset)
+    workers = [builder.workers[worker.id] for worker in snapshot.workers if worker.id in builder.workers]
+    rows, omitted = _without_middle(builder.rows)
+    return TimelineReport(
+        thread=thread,
+        begun=begun,
+        ended=at,
+        workers=workers,
+        rows=rows,
+        omitted=omitted,
+        redacted=redact,
+        notes=_notes(workers, snapshot, redact=redact),
+    )
+
+
+def _without_middle(rows: Sequence[TimelineRow]) -> tuple[list[TimelineRow], int]:
+    """Return the rows in the order of time without their middle, and how many were left out."""
+    # settled states and commands nested in scripts become known after later rows
+    ordered = sorted(rows, key=lambda row: row.at)
+    omitted = max(0, len(ordered) - _MAX_FIRST_ROWS - _MAX_LAST_ROWS)
+    if omitted:
+        ordered = [*ordered[:_MAX_FIRST_ROWS], *ordered[-_MAX_LAST_ROWS:]]
+    return ordered, omitted
+
+
+def _notes(workers: Sequence[WorkerTimeline], snapshot: Snapshot, *, redact: bool) -> list[str]:
+    notes = [f"{timeline.worker.name}: {note}" for timeline in workers for note in timeline.worker.notes]
+    failed = [source for source in snapshot.sources if not source.ok and not redact]
+    return notes + [f"{source.name}: {source.detail}" for source in failed]
+
+
+class _ReportBuilder:
+    """Collects rows, state changes and findings from frames."""
+
+    def __init__(self, redaction: Redaction | None) -> None:
+        self._redaction = redaction
+        self._redacted: dict[str, tuple[Worker, Worker]] = {}
+        """The newest form of each worker, and its redacted form."""
+        self._calls: dict[tuple[str, str], e.CallStarted] = {}
+        """Open calls by thread and call id."""
+        self._policies: dict[str, str] = {}
+        """The newest policy row of each thread."""
+        self.workers: dict[str, WorkerTimeline] = {}
+        self.rows: list[TimelineRow] = []
+
+    def add(self, frame: Frame, snapshot: Snapshot) -> None:
+        """Add one frame."""
+        shown = [(worker, self._redact(worker)) for worker in snapshot.workers]
+        names = {worker.id: worker.name for _, worker in shown}
+        for event in frame.events:
+            if isinstance(event, e.ThreadEvent):
+                self.rows += self._event_rows(event, names.get(event.thread, event.thread[:8]))
+        for original, worker in shown:
+            timeline = self.workers.setdefault(worker.id, WorkerTimeline(worker))
+            timeline.worker = worker
+            self._add_state(timeline, frame.at)
+            self._add_findings(timeline, original, frame.at)
+
+    def _redact(self, worker: Worker) -> Worker:
+        if self._redaction is None:
+            return worker
+        known = self._redacted.get(worker.id)
+        if known is None or known[0] is not worker:
+            self._redacted[worker.id] = known = (worker, self._redaction.worker(worker))
+        return known[1]
+
+    def _add_state(self, timeline: WorkerTimeline, at: float) -> None:
+        worker = timeline.worker
+        if timeline.states and timeline.states[-1].state is worker.state:
+            return
+        since = at
+        if worker.history and worker.history[-1].state == worker.state:
+            since = min(at, worker.history[-1].since)  # a settled state began before this frame
+        if timeline.states:
+            since = max(since, timeline.states[-1].since)
+        why = worker.assessment.why
+        timeline.states.append(StateChange(since, worker.state, why))
+        self.rows.append(
+            TimelineRow(
+                at=since,
+                worker=worker.name,
+                kind="state",
+                text=why,
+                note=worker.state,
+                highlighted=worker.state.needs_you or worker.state is State.EXITED,
+            )
+        )
+
+    def _add_findings(self, timeline: WorkerTimeline, original: Worker, at: float) -> None:
+        """Add the findings of a worker. Redacted messages may be equal: `original` has those to compare
+        by."""
+        worker = timeline.worker
+        for plain, finding in zip(original.sandbox.findings, worker.sandbox.findings, strict=True):
+            cause = (str(plain.kind), plain.message)
+            if cause not in timeline.findings:
+                self.rows.append(
+                    TimelineRow(
+                        at=at,
+                        worker=worker.name,
+                        kind="finding",
+                        text=finding.message,
+                        note=finding.kind,
+                        highlighted=finding.severity != "info",
+                    )
+                )
+            first = timeline.findings[cause][0] if cause in timeline.findings else at
+            timeline.findings[cause] = (first, finding)
+
+    def _event_rows(self, event: e.ThreadEvent, worker: str) -> Iterator[TimelineRow]:
+        match event:
+            case e.MessageLogged():
+                kind = "prompt" if event.role == "user" else "message"
+                yield TimelineRow(event.at, worker, kind=kind, text=event.text[:_MAX_TEXT_CHARS])
+            case e.CallStarted() if event.kind != "poll":
+                self._calls[event.thread, event.call] = event
+                yield _call_row(event, worker)
+            case e.CallEnded():
+                call = self._calls.pop((event.thread, event.call), None)
+                if call is not None and (call.kind == "command" or event.outcome not in _SUCCESSFUL):
+                    yield _output_row(event, worker)
+            case e.PolicySet() if event.policy is not None:
+                policy = event.policy
+                approval = policy.approval or "not stated"
+                text = f"files {policy.filesystem}, network {policy.network}, approval {approval}"
+                if self._policies.get(event.thread) != text:
+                    self._policies[event.thread] = text
+                    yield TimelineRow(event.at, worker, kind="policy", text=text, note=event.origin)
+            case e.TurnEnded():
+                yield TimelineRow(
+                    at=event.at,
+                    worker=worker,
+                    kind="turn",
+                    text=(event.error or event.reason or "")[:_MAX_TEXT_CHARS],
+                    note=event.how,
+                    highlighted=event.error is not None,
+                )
+            case e.LineSkipped():
+                note = f"{event.what} line skipped"
+                yield TimelineRow(event.at, worker, kind="turn", text=event.detail, note=note)
+
+
+def _call_row(event: e.CallStarted, worker: str) -> TimelineRow:
+    escalation = f"asks to leave the sandbox: {event.escalation.reason or ''}" if event.escalation else ""
+    return TimelineRow(
+        at=event.at,
+        worker=worker,
+        kind="command" if event.kind == "command" else "call",
+        text=event.text[:_MAX_TEXT_CHARS],
+        note=escalation if event.kind == "command" else event.tool,
+        highlighted=bool(event.escalation),
+    )
+
+
+def _output_row(event: e.CallEnded, worker: str) -> TimelineRow:
+    return TimelineRow(
+        at=event.at,
+        worker=worker,
+        kind="output",
+        text=event.output[-_MAX_TEXT_CHARS:].strip(),
+        note=f"exit code {event.exit_code}" if event.exit_code is not None else event.outcome,
+        highlighted=bool(event.exit_code) or event.outcome not in _SUCCESSFUL,
+    )
