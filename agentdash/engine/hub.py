@@ -22,11 +22,12 @@ from msgspec.structs import replace
 
 from agentdash.engine.latest import LatestValue
 from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.snapshot import STALLED_AFTER_S, WorkerCache, build_snapshot
+from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model.clock import Clock
 from agentdash.model.engine_failure import EngineFailure, FailedStep
 from agentdash.model.events import Event, ScreenRead, SessionSeen, SourceSeen, StatusPushed, TurnEnded
 from agentdash.model.fleet import Fleet, FleetReplaced, SourceHealth
+from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Source
 from agentdash.model.worker import Snapshot

@@ -1,4 +1,4 @@
-"""A fleet as it is shown: workers in the order of their tree, judged."""
+"""Build the snapshot of a fleet: its workers, judged, in the order of their tree."""
 
 from __future__ import annotations
 
@@ -14,180 +14,251 @@ from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.pane_state import judge_pane
 from agentdash.engine.judge.states.sandboxed_pane import sandbox_of
-from agentdash.engine.judge.states.state_history import settled, startup_grace_until
+from agentdash.engine.judge.states.state_history import settle, startup_grace_until
 from agentdash.engine.judge.states.thread_state import Case, case_of, judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, History, PaneOccupant, StatePeriod, Thread
-from agentdash.model.links import FleetLinks, ThreadPane
+from agentdash.model.limits import STALLED_AFTER_S
+from agentdash.model.links import ThreadPane
 from agentdash.model.pane import Pane
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import NEEDS_YOU, State
 from agentdash.model.worker import Agent, Assessment, Link, Sandbox, Snapshot, Worker
 
-STALLED_AFTER_S: Final = 120.0
-"""Seconds without a sign of life after which one that runs has stalled, unless somebody sets another time."""
-_UNWRITTEN: Final = History()
+_EMPTY_HISTORY: Final = History()
+_MAX_NAME_CHARS: Final = 60
+"""Characters of a prompt that serves as a name: the widest name column."""
+_MAX_LINE_CHARS: Final = 300
+"""Characters of the activity line: the widest terminal in use."""
+_MAX_ARGV_CHARS: Final = 200
+"""Characters of a command line in a link."""
 
 
 class WorkerCache:
-    """Workers as they were judged and shown last, to be used again while nothing that they rest on has changed."""
+    """The workers of the snapshot before, reused while nothing that they are derived from has changed."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[RowInputs, Worker]] = {}
+        self._judged: dict[str, tuple[RowInputs, Worker]] = {}
         self._shown: dict[str, tuple[Worker, Worker]] = {}
 
-    def worker(self, ties: RowInputs, make: Callable[[RowInputs], Worker]) -> Worker:
-        """The worker of these ties: known, or made now."""
-        thread = ties.case.thread.id
-        known = self._known.get(thread)
-        if known is not None and known[0].same(ties):
-            return known[1]
-        worker = make(ties)
-        self._known[thread] = (ties, worker)
+    def worker(self, inputs: RowInputs, make: Callable[[RowInputs], Worker]) -> Worker:
+        """Return the worker of these inputs: the cached one, or else a new one."""
+        thread = inputs.case.thread.id
+        cached = self._judged.get(thread)
+        if cached is not None and cached[0].is_same(inputs):
+            return cached[1]
+        worker = make(inputs)
+        self._judged[thread] = (inputs, worker)
         return worker
 
     def shown(
         self, worker: Worker, assessment: Assessment, history: tuple[StatePeriod, ...], stalled: float | None
     ) -> Worker:
-        """The worker as it is shown: the very same one as last time, if that is alike."""
-        known = self._shown.get(worker.id)
-        if known is not None and (known[0] is worker or known[0] == worker):
-            last = known[1]
-            if (
-                last.history == history
-                and last.stalled == stalled
-                and (last.assessment is assessment or last.assessment == assessment)
-            ):
-                return last
+        """Return the worker as it is shown: the identical object as before, if it is equal."""
+        cached = self._shown.get(worker.id)
+        if cached is not None and (cached[0] is worker or cached[0] == worker):
+            before = cached[1]
+            is_same_state = before.assessment is assessment or before.assessment == assessment
+            if is_same_state and before.history == history and before.stalled == stalled:
+                return before
         shown = replace(worker, assessment=assessment, history=history, stalled=stalled)
         self._shown[worker.id] = (worker, shown)
         return shown
 
 
 class RowInputs(msgspec.Struct, frozen=True):
-    """All that a thread's row is made of."""
+    """Everything that the row of a thread is derived from."""
 
     case: Case
     parent: str | None
-    placed: ThreadPane | None
+    link: ThreadPane | None
     pane: Pane | None
     platform: str | None
     parent_policy: ParentPolicy | None
-    border: tuple[Finding, ...] = ()
-    """What there is to say of its pane's tmux server."""
+    server_findings: tuple[Finding, ...] = ()
+    """Findings about the tmux server of its pane."""
 
-    def same(self, other: RowInputs) -> bool:
-        """Whether judging again would give the same. Facts are frozen, so identity is enough where they are large.
+    def is_same(self, other: RowInputs) -> bool:
+        """Return whether judging again would give the same; large facts are frozen, so identity is enough for them.
 
-        When processes were looked at matters only while the thread's turn is open.
+        The time of the pass over processes matters only while the thread's turn is open.
         """
-        mine, theirs = self.case, other.case
+        case, theirs = self.case, other.case
         return (
-            mine.thread is theirs.thread
+            case.thread is theirs.thread
             and self.pane is other.pane
-            and (self.parent, self.placed, self.platform) == (other.parent, other.placed, other.platform)
-            and (mine.owner, mine.orphaned, mine.commands, mine.trouble)
+            and (self.parent, self.link, self.platform) == (other.parent, other.link, other.platform)
+            and (case.owner, case.orphaned, case.commands, case.trouble)
             == (theirs.owner, theirs.orphaned, theirs.commands, theirs.trouble)
-            and (mine.reading, mine.pushed) == (theirs.reading, theirs.pushed)
-            and (mine.processes_at == theirs.processes_at or _settled(mine.thread))
-            and (self.parent_policy, self.border) == (other.parent_policy, other.border)
+            and (case.reading, case.pushed) == (theirs.reading, theirs.pushed)
+            and (case.processes_at == theirs.processes_at or _is_at_rest(case.thread))
+            and (self.parent_policy, self.server_findings) == (other.parent_policy, other.server_findings)
         )
 
 
 def build_snapshot(
     fleet: Fleet, now: float, cache: WorkerCache | None = None, stalled_after: float = STALLED_AFTER_S
 ) -> Snapshot:
-    """The snapshot of a fleet at a time.
+    """Return the snapshot of a fleet.
 
     Args:
-        memo: what was shown last.
-        stalled_after: seconds without a sign of life after which a worker that runs has stalled.
+        fleet: everything known.
+        now: unix seconds.
+        cache: of the snapshots before.
+        stalled_after: seconds without a sign of life after which a running worker has stalled.
     """
-    links = link_fleet(fleet) if fleet.processes_at is None else fleet.links
-    cache = cache or WorkerCache()
-    platform = fleet.host.platform if fleet.host else None
-    parents = parents_of(fleet.threads.values())
-    workers: dict[str, Worker] = {}
-    dues: list[float] = []
+    builder = _SnapshotBuilder(fleet, now, cache or WorkerCache(), stalled_after)
+    builder.add_threads()
+    builder.add_panes()
+    return builder.build()
 
-    def show(worker: Worker, life: float, *, still: bool) -> None:
-        assessment, history, due = settled(fleet.histories.get(worker.id, _UNWRITTEN), worker.assessment, now)
-        stalled = None
-        if assessment.state is State.RUNNING and 0 < life <= now:
-            stalled = life if still or now - life >= stalled_after else None
-            dues.extend([life + stalled_after] if stalled is None else ())
-        dues.extend([due] if due is not None else ())
-        workers[worker.id] = cache.shown(worker, assessment, history, stalled)
 
-    for thread in fleet.threads.values():
-        if not _shown(thread):
-            continue
-        placed = links.panes.get(thread.id)
-        pane = fleet.panes.get(placed.key) if placed else None
-        case, parent = case_of(fleet, thread, links), parents.get(thread.id)
-        border = inside(pane, links.servers.get(pane.key), fleet.kernel) if pane else ()
-        ties = RowInputs(
-            case, parent, placed, pane, platform, parent_policy(fleet.threads.get(parent or "")), border
+class _SnapshotBuilder:
+    """The workers of one snapshot, and when it will change by itself."""
+
+    def __init__(self, fleet: Fleet, now: float, cache: WorkerCache, stalled_after: float) -> None:
+        self._fleet = fleet
+        self._now = now
+        self._cache = cache
+        self._stalled_after = stalled_after
+        # without passes over processes (replay of bare rollouts) the reducer never links
+        self._links = link_fleet(fleet) if fleet.processes_at is None else fleet.links
+        self._workers: dict[str, Worker] = {}
+        self._dues: list[float] = []
+
+    def add_threads(self) -> None:
+        """Add the workers that are Codex threads."""
+        parents = parents_of(self._fleet.threads.values())
+        for thread in self._fleet.threads.values():
+            if _is_shown(thread):
+                self._add_thread(thread, parents.get(thread.id))
+
+    def add_panes(self) -> None:
+        """Add the workers that are panes, but for those of threads."""
+        linked = {worker.pane.key for worker in self._workers.values() if worker.pane}
+        for key, occupant in self._fleet.occupants.items():
+            pane = self._fleet.panes.get(key)
+            if pane is not None and key not in linked:
+                last_sign = pane_last_sign(self._links.below.get(key, ()), pane, self._fleet.busy)
+                self._add(self._pane_worker(pane, occupant), last_sign, pane)
+
+    def build(self) -> Snapshot:
+        """Return the snapshot."""
+        host = self._fleet.host
+        return Snapshot(
+            at=self._now,
+            workers=tuple(_in_tree_order(self._workers)),
+            sources=tuple(sorted(self._fleet.sources.values(), key=lambda source: source.name)),
+            due=min((due for due in self._dues if due > self._now), default=None),
+            installed=host.installed if host else None,
         )
-        worker = cache.worker(ties, _thread_worker)
-        if (
-            fleet.processes_at is not None
-            and (due := startup_grace_until(thread, worker.assessment, now)) is not None
-        ):
-            dues.append(due)
-            continue
-        # who waits for children is as alive as they are, and they have marks of their own
-        waits = any(call.kind == "wait" for call in thread.open_calls)
-        life = 0.0 if waits else thread_last_sign(thread, case.commands, pane, fleet.busy)
-        show(worker, life, still=is_static(pane, fleet.processes_at))
-    occupied = {worker.pane.key for worker in workers.values() if worker.pane}
-    for key, occupant in fleet.occupants.items():
-        if key in fleet.panes and key not in occupied:
-            pane = fleet.panes[key]
-            life = pane_last_sign(links.below.get(key, ()), pane, fleet.busy)
-            show(_pane_worker(fleet, links, pane, occupant), life, still=is_static(pane, fleet.processes_at))
-    sources = tuple(sorted(fleet.sources.values(), key=lambda s: s.name))
-    due = min((due for due in dues if due > now), default=None)
-    return Snapshot(now, tuple(_in_tree(workers)), sources, due, fleet.host.installed if fleet.host else None)
+
+    def _add_thread(self, thread: Thread, parent: str | None) -> None:
+        inputs = self._inputs(thread, parent)
+        worker = self._cache.worker(inputs, _thread_worker)
+        if self._fleet.processes_at is not None:
+            starting_until = startup_grace_until(thread, worker.assessment, self._now)
+            if starting_until is not None:
+                self._dues.append(starting_until)
+                return
+        # a thread that waits for children is as alive as they are, and they have marks of their own
+        is_waiting = any(call.kind == "wait" for call in thread.open_calls)
+        last_sign = 0.0
+        if not is_waiting:
+            last_sign = thread_last_sign(thread, inputs.case.commands, inputs.pane, self._fleet.busy)
+        self._add(worker, last_sign, inputs.pane)
+
+    def _inputs(self, thread: Thread, parent: str | None) -> RowInputs:
+        fleet, links = self._fleet, self._links
+        link = links.panes.get(thread.id)
+        pane = fleet.panes.get(link.key) if link else None
+        return RowInputs(
+            case=case_of(fleet, thread, links),
+            parent=parent,
+            link=link,
+            pane=pane,
+            platform=fleet.host.platform if fleet.host else None,
+            parent_policy=parent_policy(fleet.threads.get(parent or "")),
+            server_findings=self._server_findings(pane) if pane else (),
+        )
+
+    def _server_findings(self, pane: Pane) -> tuple[Finding, ...]:
+        return inside(pane, self._links.servers.get(pane.key), self._fleet.kernel)
+
+    def _add(self, worker: Worker, last_sign: float, pane: Pane | None) -> None:
+        """Add a worker with its settled state and its history.
+
+        Args:
+            worker: as judged.
+            last_sign: when it last gave a sign of life (unix seconds); 0 where that does not matter.
+            pane: its pane.
+        """
+        history = self._fleet.histories.get(worker.id, _EMPTY_HISTORY)
+        settled = settle(history, worker.assessment, self._now)
+        stalled = None
+        if settled.assessment.state is State.RUNNING and 0 < last_sign <= self._now:
+            stalls_at = last_sign + self._stalled_after
+            if self._now >= stalls_at or is_static(pane, self._fleet.processes_at):
+                stalled = last_sign
+            else:
+                self._dues.append(stalls_at)
+        if settled.due is not None:
+            self._dues.append(settled.due)
+        self._workers[worker.id] = self._cache.shown(worker, settled.assessment, settled.periods, stalled)
+
+    def _pane_worker(self, pane: Pane, occupant: PaneOccupant) -> Worker:
+        fleet = self._fleet
+        main = fleet.processes.get(occupant.key)
+        assessment = judge_pane(fleet, pane, occupant)
+        sandbox = sandbox_of(fleet, pane, occupant, assessment)
+        has_title = bool(pane.title) and occupant.gone_at is None
+        last_line = next((line.strip() for line in reversed(pane.screen) if line.strip()), "")
+        by = f"descends from the pane's first process (pid {pane.pid})"
+        return Worker(
+            id=str(pane.key),
+            kind="pane",
+            name=pane.title if has_title else pane.window or str(pane.key),
+            agent=Agent(occupant.agent),
+            assessment=assessment,
+            sandbox=_add_findings(sandbox, self._server_findings(pane)),
+            pane=pane,
+            pids=tuple(process.pid for process in self._links.below.get(pane.key, ())),
+            cwd=main.cwd if main else None,
+            last_activity=max((at for at in (pane.drawn_at, pane.titled_at) if at is not None), default=None),
+            line=assessment.why if assessment.state.needs_you else last_line,
+            links=(Link(f"pid {occupant.key.pid}", by),),
+        )
 
 
-def _settled(thread: Thread) -> bool:
+def _is_at_rest(thread: Thread) -> bool:
     return thread.turn is not None and thread.turn.ended_at is not None and not thread.open_calls
 
 
-def _shown(thread: Thread) -> bool:
-    """Helper threads are Codex's own business; a thread whose file says nothing yet is not one."""
+def _is_shown(thread: Thread) -> bool:
+    """Return whether a thread is a worker: not one that Codex runs for itself, nor one of which nothing was read."""
     return not thread.helper and (thread.lines > 0 or thread.file is not None)
 
 
-def _thread_worker(ties: RowInputs) -> Worker:
-    case, placed = ties.case, ties.placed
-    thread, owner, commands = case.thread, case.owner, case.commands
+def _thread_worker(inputs: RowInputs) -> Worker:
+    case, thread = inputs.case, inputs.case.thread
     assessment = judge_thread(case)
-    links = [Link(f"pid {owner.pid}", owner.by)] if owner else []
-    if placed:
-        links.append(Link(f"pane {placed.key}", placed.by))
-    links += [
-        Link(f"pid {p.pid}", f"CODEX_THREAD_ID in its environment: {' '.join(p.argv)[:200] or p.name}")
-        for p in commands
-    ]
-    modified = thread.file.modified if thread.file else None
+    sandbox = judge_sandbox(thread, assessment, inputs.platform, inputs.parent_policy)
     return Worker(
         id=thread.id,
         kind="codex-thread",
-        name=thread.name or thread.nickname or clean_line(thread.prompt or "", 60) or thread.id[:8],
+        name=_thread_name(thread),
         agent=Agent("codex", thread.version),
         assessment=assessment,
-        parent=ties.parent,
-        sandbox=_beside(judge_sandbox(thread, assessment, ties.platform, ties.parent_policy), ties.border),
-        pane=ties.pane,
-        pids=tuple(p.pid for p in commands),
+        parent=inputs.parent,
+        sandbox=_add_findings(sandbox, inputs.server_findings),
+        pane=inputs.pane,
+        pids=tuple(process.pid for process in case.commands),
         cwd=thread.cwd,
         tokens=thread.tokens,
-        last_activity=thread.last_at if thread.version or thread.last_at != thread.created_at else modified,
-        line=_line(thread, assessment),
-        links=tuple(links),
+        last_activity=_last_activity(thread),
+        line=_activity_line(thread, assessment),
+        links=tuple(_thread_links(inputs)),
         policies=thread.policies,
         moments=thread.moments,
         calls=(*reversed(thread.open_calls), *reversed(thread.calls)),
@@ -198,44 +269,39 @@ def _thread_worker(ties: RowInputs) -> Worker:
     )
 
 
-def _pane_worker(fleet: Fleet, links: FleetLinks, pane: Pane, occupant: PaneOccupant) -> Worker:
-    processes = links.below.get(pane.key, ())
-    main = fleet.processes.get(occupant.key)
-    assessment = judge_pane(fleet, pane, occupant)
-    seen = [at for at in (pane.drawn_at, pane.titled_at) if at is not None]
-    return Worker(
-        id=str(pane.key),
-        kind="pane",
-        name=pane.title if pane.title and occupant.gone_at is None else pane.window or str(pane.key),
-        agent=Agent(occupant.agent),
-        assessment=assessment,
-        sandbox=_beside(
-            sandbox_of(fleet, pane, occupant, assessment),
-            inside(pane, links.servers.get(pane.key), fleet.kernel),
-        ),
-        pane=pane,
-        pids=tuple(p.pid for p in processes),
-        cwd=main.cwd if main else None,
-        last_activity=max(seen, default=None),
-        line=assessment.why
-        if assessment.state.needs_you
-        else next((x.strip() for x in reversed(pane.screen) if x.strip()), ""),
-        links=(Link(f"pid {occupant.key.pid}", f"descends from the pane's first process (pid {pane.pid})"),),
-    )
+def _thread_name(thread: Thread) -> str:
+    prompt = clean_line(thread.prompt or "", _MAX_NAME_CHARS)
+    return thread.name or thread.nickname or prompt or thread.id[:8]
 
 
-def _beside(sandbox: Sandbox, border: tuple[Finding, ...]) -> Sandbox:
-    """A sandbox with what there is to say of the tmux server around it."""
-    return replace(sandbox, findings=(*sandbox.findings, *border)) if border else sandbox
+def _thread_links(inputs: RowInputs) -> Iterator[Link]:
+    owner = inputs.case.owner
+    if owner:
+        yield Link(f"pid {owner.pid}", owner.by)
+    if inputs.link:
+        yield Link(f"pane {inputs.link.key}", inputs.link.by)
+    for process in inputs.case.commands:
+        command = " ".join(process.argv)[:_MAX_ARGV_CHARS] or process.name
+        yield Link(f"pid {process.pid}", f"CODEX_THREAD_ID in its environment: {command}")
 
 
-def _line(thread: Thread, assessment: Assessment) -> str:
+def _last_activity(thread: Thread) -> float | None:
+    """Return the time of the newest line; of a file of which only a bare header was read, its mtime."""
+    if thread.version or thread.last_at != thread.created_at:
+        return thread.last_at
+    return thread.file.modified if thread.file else None
+
+
+def _activity_line(thread: Thread, assessment: Assessment) -> str:
+    """Return what a thread needs, or does, or last did."""
     if assessment.state.needs_you:
-        return clean_line(assessment.why, 300)
-    if thread.open_calls:
+        text = assessment.why
+    elif thread.open_calls:
         call = thread.open_calls[-1]
-        return clean_line(f"$ {call.text}" if call.kind == "command" else f"{call.tool} {call.text}", 300)
-    return clean_line(thread.last_message or thread.last_prompt or "", 300)
+        text = f"$ {call.text}" if call.kind == "command" else f"{call.tool} {call.text}"
+    else:
+        text = thread.last_message or thread.last_prompt or ""
+    return clean_line(text, _MAX_LINE_CHARS)
 
 
 def _notes(thread: Thread) -> tuple[str, ...]:
@@ -245,43 +311,53 @@ def _notes(thread: Thread) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def _add_findings(sandbox: Sandbox, findings: tuple[Finding, ...]) -> Sandbox:
+    return replace(sandbox, findings=(*sandbox.findings, *findings)) if findings else sandbox
+
+
 # ---------------------------------------------------------------- the tree
 
 
-def _in_tree(workers: dict[str, Worker]) -> Iterator[Worker]:
-    """Families by their newest activity, parents before children, children in the order of their spawning."""
+def _in_tree_order(workers: dict[str, Worker]) -> Iterator[Worker]:
+    """Yield families by their newest activity, parents before their children, children in the order of their spawning."""
     children: dict[str, list[Worker]] = {}
     for worker in workers.values():
         if worker.parent in workers:
             children.setdefault(worker.parent, []).append(worker)
-    roots = [w for w in workers.values() if w.parent not in workers]
-    newest = {w.id: _newest(w, children, set()) for w in roots}
-    seen: set[str] = set()
-    for root in sorted(roots, key=lambda w: newest[w.id], reverse=True):
-        yield from _family(root, children, 0, seen)
-    for worker in workers.values():  # files that name each other as parents
-        if worker.id not in seen:
-            yield from _family(worker, children, 0, seen)
+    roots = [worker for worker in workers.values() if worker.parent not in workers]
+    newest = {root.id: _newest_activity(root, children, set()) for root in roots}
+    visited: set[str] = set()
+    for root in sorted(roots, key=lambda worker: newest[worker.id], reverse=True):
+        yield from _family(root, children, 0, visited)
+    for worker in workers.values():  # files may name each other as parents: such families have no root
+        if worker.id not in visited:
+            yield from _family(worker, children, 0, visited)
 
 
-def _newest(worker: Worker, children: dict[str, list[Worker]], seen: set[str]) -> float:
-    seen.add(worker.id)
-    below = (_newest(c, children, seen) for c in children.get(worker.id, ()) if c.id not in seen)
+def _newest_activity(worker: Worker, children: dict[str, list[Worker]], visited: set[str]) -> float:
+    visited.add(worker.id)
+    below = (
+        _newest_activity(child, children, visited)
+        for child in children.get(worker.id, ())
+        if child.id not in visited
+    )
     return max((worker.last_activity or 0.0, *below))
 
 
 def _family(
-    worker: Worker, children: dict[str, list[Worker]], depth: int, seen: set[str]
+    worker: Worker, children: dict[str, list[Worker]], depth: int, visited: set[str]
 ) -> Iterator[Worker]:
-    seen.add(worker.id)
-    own = [c for c in children.get(worker.id, ()) if c.id not in seen]
-    below = [w for child in own for w in _family(child, children, depth + 1, seen)]
-    children_ids, needs = tuple(c.id for c in own), _needs(below)
-    unchanged = (worker.depth, worker.children, worker.below) == (depth, children_ids, needs)
-    yield worker if unchanged else replace(worker, depth=depth, children=children_ids, below=needs)
+    visited.add(worker.id)
+    own = [child for child in children.get(worker.id, ()) if child.id not in visited]
+    below = [member for child in own for member in _family(child, children, depth + 1, visited)]
+    child_ids, needs = tuple(child.id for child in own), _needs(below)
+    is_unchanged = (worker.depth, worker.children, worker.below) == (depth, child_ids, needs)
+    yield worker if is_unchanged else replace(worker, depth=depth, children=child_ids, below=needs)
     yield from below
 
 
 def _needs(workers: Iterable[Worker]) -> tuple[str, ...]:
-    waiting = [w for w in workers if w.state.needs_you]
-    return tuple(f"{w.state} {w.name}" for w in sorted(waiting, key=lambda w: NEEDS_YOU.index(w.state)))
+    """Return the states below a worker that need somebody, the most urgent first."""
+    waiting = [worker for worker in workers if worker.state.needs_you]
+    waiting.sort(key=lambda worker: NEEDS_YOU.index(worker.state))
+    return tuple(f"{worker.state} {worker.name}" for worker in waiting)

@@ -1,9 +1,10 @@
-"""What the world said: small frozen facts, each with a time and the place it was read.
+"""Events: small frozen facts, each with a time and the source it was read from.
 
-Sensors and the Codex reader make events and decide nothing; `judge.fold` turns them into a `Fleet`. Every event can be written
-as one JSON line and read back (`encode`, `decode`): that is the journal, and the demo.
+Sources emit events and decide nothing; `engine.reduce` turns them into a `Fleet`. Every event can be written as one JSON
+line and read back (`encode`, `decode`): journals and the demo are such lines. The tag of an event and the names of its
+fields on disk never change; a field that was renamed since keeps its name on disk (`msgspec.field(name=...)`).
 
-Times (`at`) are unix seconds, UTC. Texts are already clean: see `facts.text`.
+Times (`at`) are unix seconds, UTC. Texts are clean already: see `model.sanitize`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.state_paths import Installed, PathAccess
 
 CallKind = Literal["command", "poll", "patch", "question", "permission", "spawn", "wait", "other"]
-"""What a tool call is for. `poll` reads from a command that is still running; `wait` waits for child threads."""
+"""The purpose of a tool call. `poll` reads from a command that is still running; `wait` waits for child threads."""
 
 Outcome = Literal[
     "ended",
@@ -32,8 +33,8 @@ Outcome = Literal[
     "timed-out",
     "failed",
 ]
-"""How a call ended. `running`: it returned to the model while its process lives on. `denied`: Codex itself called the failure a
-sandbox denial. `failed`: it could not be carried out at all."""
+"""How a call ended. `running`: it returned to the model while its process lives on. `denied`: Codex itself called the
+failure a sandbox denial. `failed`: it could not be carried out at all."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", omit_defaults=True):
@@ -47,16 +48,16 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", omit_d
 
 
 class ThreadEvent(Event, frozen=True, kw_only=True):
-    """Something that one line of a thread's rollout said."""
+    """A fact about one thread, usually one line of its rollout."""
 
     thread: str
-    """The thread's id (the uuid in the file's name)."""
+    """The thread's id (the uuid in the name of the file)."""
     line: int = 0
-    """Line of the rollout, counted from 1; 0 where no single line says it."""
+    """Line of the rollout, counted from 1; 0 where it comes from no single line."""
 
 
 class ThreadStarted(ThreadEvent, frozen=True, kw_only=True, tag="thread-started"):
-    """The first `session_meta` of a file (or the bare header line of 0.20-like files)."""
+    """The first `session_meta` of a file (or the bare header line of files like those of 0.20)."""
 
     cwd: str | None = None
     version: str | None = None
@@ -98,10 +99,13 @@ class TurnEnded(ThreadEvent, frozen=True, kw_only=True, tag="turn-ended"):
 
 
 class PolicySet(ThreadEvent, frozen=True, kw_only=True, tag="policy-set"):
-    """The policy in force from here on: `turn_context`, `thread_settings_applied`, or `<environment_context>` in old files."""
+    """The policy in force from here on.
+
+    Read from `turn_context`, `thread_settings_applied`, or `<environment_context>` in old files.
+    """
 
     policy: Policy | None = None
-    """None where the line names no policy that can be read (then only the other fields count)."""
+    """None where the line has no policy that can be read (then only the other fields count)."""
     origin: Literal["turn_context", "thread_settings_applied", "environment_context"]
     cwd: str | None = None
     model: str | None = None
@@ -109,7 +113,7 @@ class PolicySet(ThreadEvent, frozen=True, kw_only=True, tag="policy-set"):
 
 
 class Escalation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A call's wish to run outside of the sandbox, or with more than the policy grants."""
+    """The request of a call to run outside of the sandbox, or with more than the policy grants."""
 
     kind: Literal["escalated", "additional"]
     """`with_escalated_permissions` / `require_escalated`, or `with_additional_permissions`."""
@@ -118,7 +122,7 @@ class Escalation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CallStarted(ThreadEvent, frozen=True, kw_only=True, tag="call-started"):
-    """The model called a tool."""
+    """A tool call of the model."""
 
     call: str
     """`call_id`; for a command nested in a code-mode script, its item id."""
@@ -129,11 +133,11 @@ class CallStarted(ThreadEvent, frozen=True, kw_only=True, tag="call-started"):
     cwd: str | None = None
     escalation: Escalation | None = None
     by_user: bool = False
-    """The user's own `!cmd`: runs without a sandbox whatever the policy says."""
+    """The user's own `!cmd`: runs without a sandbox under any policy."""
 
 
 class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
-    """A tool call gave its output."""
+    """The output of a tool call."""
 
     call: str
     outcome: Outcome = "ended"
@@ -144,7 +148,7 @@ class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
 
 
 class ChildSpawned(ThreadEvent, frozen=True, kw_only=True, tag="child-spawned"):
-    """The parent's file names a child thread. May be said several times of one child."""
+    """A child thread, as named in the parent's file; may be repeated for one child."""
 
     child: str
     nickname: str | None = None
@@ -153,7 +157,7 @@ class ChildSpawned(ThreadEvent, frozen=True, kw_only=True, tag="child-spawned"):
 class MessageLogged(ThreadEvent, frozen=True, kw_only=True, tag="said"):
     """A message of the user or of the model."""
 
-    who: Literal["user", "agent"]
+    role: Literal["user", "agent"] = msgspec.field(name="who")
     text: str
 
 
@@ -172,15 +176,15 @@ class TokensCounted(ThreadEvent, frozen=True, kw_only=True, tag="tokens-counted"
 
 
 class ThreadNamed(ThreadEvent, frozen=True, kw_only=True, tag="thread-named"):
-    """`session_index.jsonl` or `thread_name_updated`."""
+    """A thread's name, from `session_index.jsonl` or `thread_name_updated`."""
 
     name: str
 
 
 class ViolationLogged(ThreadEvent, frozen=True, kw_only=True, tag="violation-logged"):
-    """Codex's own note of a denial by its sandbox: `recorded sandbox violation` in `logs_2.sqlite` (0.148+; not of `codex exec`).
+    """A denial by its sandbox that Codex logged itself: `recorded sandbox violation` in `logs_2.sqlite`.
 
-    It rests on a failed command's words, as Codex reads them, and comes up to ten seconds late.
+    Since 0.148, not for `codex exec`. Codex derives it from the output of a failed command, up to ten seconds later.
     """
 
     call: str | None
@@ -189,12 +193,13 @@ class ViolationLogged(ThreadEvent, frozen=True, kw_only=True, tag="violation-log
     """`read_only_file_system`, `operation_not_permitted` ..."""
     path: str | None = None
     host: str | None = None
-    backend: str | None = None
-    """`linux_sandbox`, `seatbelt` ..."""
 
 
 class TroubleLogged(ThreadEvent, frozen=True, kw_only=True, tag="trouble-logged"):
-    """A request to the model that is tried again (target `codex_core::responses_retry` of `logs_2.sqlite`): no rollout tells of it."""
+    """A request to the model that Codex tries again; no rollout contains it.
+
+    Target `codex_core::responses_retry` of `logs_2.sqlite`.
+    """
 
     text: str
 
@@ -204,14 +209,14 @@ class LineSkipped(ThreadEvent, frozen=True, kw_only=True, tag="line-skipped"):
 
     what: Literal["unknown", "malformed", "oversized"]
     detail: str
-    """The unknown type's name, or what is wrong with the line."""
+    """The name of the unknown type, or what is wrong with the line."""
 
 
 # ---------------------------------------------------------------- the files themselves
 
 
 class FileSeen(ThreadEvent, frozen=True, kw_only=True, tag="file-seen"):
-    """A rollout file's whereabouts; repeated when they change (moved to the archive, grown, compressed)."""
+    """The location of a rollout file; repeated when it changes (moved to the archive, grown, compressed)."""
 
     path: str
     size: int
@@ -226,7 +231,7 @@ class FileSeen(ThreadEvent, frozen=True, kw_only=True, tag="file-seen"):
 
 
 class FileGapSkipped(ThreadEvent, frozen=True, kw_only=True, tag="lines-left-out"):
-    """A gap was left in a large file: what was open before it may have ended in it."""
+    """A part of a large file was not read: what was open before it may have ended in it."""
 
 
 class FileReset(ThreadEvent, frozen=True, kw_only=True, tag="file-reset"):
@@ -238,25 +243,25 @@ class FileGone(ThreadEvent, frozen=True, kw_only=True, tag="file-gone"):
 
 
 class LocksSeen(Event, frozen=True, kw_only=True, tag="locks-seen"):
-    """Who holds the flocks on `thread-writer-locks/<thread>.lock` (0.148+): all of them, at this moment."""
+    """All flocks on `thread-writer-locks/<thread>.lock` (0.148+) that are held at this moment."""
 
     holders: dict[str, int]
-    """thread -> pid of the process that has it loaded. A lock file that nobody holds is left out: its owner was killed."""
+    """thread -> pid of the process that has it loaded. A lock file without a holder is left out: its owner was killed."""
     readable: bool
-    """False where this platform does not tell who holds a lock: then an empty answer means nothing."""
+    """False where this platform does not show the holders of locks: then an empty answer means nothing."""
 
 
 # ---------------------------------------------------------------- panes, processes, sources
 
 
 class PaneSeen(Event, frozen=True, kw_only=True, tag="pane-seen"):
-    """A tmux pane as it is now; sent when anything but its screen changed."""
+    """A tmux pane as it is now; emitted when anything but its screen changed."""
 
     pane: Pane
 
 
 class PaneDrawn(Event, frozen=True, kw_only=True, tag="pane-drawn"):
-    """A pane's visible screen; sent when it changed."""
+    """A pane's visible screen; emitted when it changed."""
 
     key: PaneKey
     screen: tuple[str, ...]
@@ -270,18 +275,21 @@ class PaneGone(Event, frozen=True, kw_only=True, tag="pane-gone"):
 
 
 class ScreenRead(Event, frozen=True, kw_only=True, tag="screen-read"):
-    """What the rules of the worker CLI in a pane make of its screen and title (`agents/*.toml`); sent when that changed."""
+    """The reading of a pane's screen and title by the rules of its worker CLI (`agents/*.toml`).
+
+    Emitted when it changed.
+    """
 
     key: PaneKey
     agent: str
     state: str | None
-    """A state's name; None where no rule matched."""
+    """The name of a `State`; None where no rule matched."""
     rule: str | None = None
     """The rule's id, `codex.approval-command`."""
     text: str = ""
     """The words that matched."""
     frozen: bool = False
-    """A pager, a transcript or a picker hides the prompt: what was known before still holds."""
+    """A pager, a transcript or a picker hides the prompt: the reading before this one still holds."""
     partial: bool = False
     """The pane is too small for what is on it: part of a menu may be out of sight."""
 
@@ -296,13 +304,16 @@ class StatusPushed(Event, frozen=True, kw_only=True, tag="status-pushed"):
 
 
 class SessionSeen(Event, frozen=True, kw_only=True, tag="session-seen"):
-    """What a worker CLI says of itself in a file of its own (Claude Code: `~/.claude/sessions/<pid>.json`); sent when that changed."""
+    """The status that a worker CLI writes into a file of its own; emitted when it changed.
+
+    Claude Code: `~/.claude/sessions/<pid>.json`.
+    """
 
     key: ProcessKey
     """The process that wrote it."""
     agent: str
     status: Literal["busy", "idle", "waiting"] | None
-    """None where the file names none (`claude -p`)."""
+    """None where the file has none (`claude -p`)."""
     waiting_for: str | None = None
     """`permission prompt`, for questions as well."""
     since: float
@@ -310,13 +321,16 @@ class SessionSeen(Event, frozen=True, kw_only=True, tag="session-seen"):
 
 
 class ProcessSeen(Event, frozen=True, kw_only=True, tag="process-seen"):
-    """A process that matters here, when first seen and when its facts changed."""
+    """A process of interest, when first seen and when its facts changed."""
 
     process: Process
 
 
 class MountsSeen(Event, frozen=True, kw_only=True, tag="mounts-seen"):
-    """The mounts of a mount namespace other than agentdash's own; told before the first process in it, and when they changed."""
+    """The mounts of a mount namespace other than agentdash's own.
+
+    Emitted before the first process in it, and when they changed.
+    """
 
     namespace: int
     """Its inode: `Kernel.mnt`."""
@@ -325,24 +339,27 @@ class MountsSeen(Event, frozen=True, kw_only=True, tag="mounts-seen"):
 
 
 class StatePathsSeen(Event, frozen=True, kw_only=True, tag="state-paths-seen"):
-    """Whether a worker CLI that lives in a sandbox may write what it keeps its state in; sent when that changed. Empty: it is none now."""
+    """Whether a worker CLI in a sandbox may write the paths of its state; emitted when that changed.
+
+    Empty: it is in no sandbox now.
+    """
 
     key: ProcessKey
     paths: tuple[PathAccess, ...]
 
 
 class ProcessGone(Event, frozen=True, kw_only=True, tag="process-gone"):
-    """The process is not there any more."""
+    """The process has ended."""
 
     key: ProcessKey
 
 
 class ProcessesCounted(Event, frozen=True, kw_only=True, tag="processes-counted"):
-    """A pass over all processes has ended: whoever was not reported by now is not there."""
+    """A pass over all processes has ended: a process that was not reported by now does not exist."""
 
 
 class HostSeen(Event, frozen=True, kw_only=True, tag="host-seen"):
-    """What agentdash itself has: the yardstick for other processes' namespaces."""
+    """agentdash's own facts: the baseline for the namespaces of other processes."""
 
     platform: str
     """`sys.platform`."""
@@ -353,7 +370,7 @@ class HostSeen(Event, frozen=True, kw_only=True, tag="host-seen"):
 
 
 class SourceSeen(Event, frozen=True, kw_only=True, tag="source-seen"):
-    """How a source of facts is doing."""
+    """The health of a source."""
 
     name: str
     """`codex`, `processes`, `tmux`, or `tmux NAME` for a further server."""
@@ -400,14 +417,14 @@ _encoder = msgspec.json.Encoder()
 
 
 def encode(event: Event) -> bytes:
-    """One JSON object, without a newline."""
+    """Return the event as one JSON object, without a newline."""
     return _encoder.encode(event)
 
 
 def decode(line: bytes) -> AnyEvent:
-    """The event that `encode` wrote.
+    """Parse a line that `encode` wrote.
 
     Raises:
-        msgspec.DecodeError: the line is torn, or not of this version.
+        msgspec.DecodeError: the line is torn, or is no event of this version.
     """
     return _decoder.decode(line)

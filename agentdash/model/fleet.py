@@ -194,7 +194,6 @@ class RolloutFile(msgspec.Struct, frozen=True, omit_defaults=True):
     archived: bool = False
     compressed: bool = False
     skimmed: bool = False
-    gone: bool = False
     unreadable: str | None = None
 
 
@@ -209,7 +208,6 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     version: str | None = None
     originator: str | None = None
     source: str | None = None
-    provider: str | None = None
     parent: str | None = None
     forked_from: str | None = None
     nickname: str | None = None
@@ -224,7 +222,6 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     last_prompt: str | None = None
     last_message: str | None = None
     model: str | None = None
-    effort: str | None = None
     policies: tuple[PolicyPeriod, ...] = ()
     turn: Turn | None = None
     turns: int = 0
@@ -251,11 +248,27 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def policy(self) -> Policy | None:
-        """The policy in force now."""
+        """Return the policy in force now."""
         return self.policies[-1].policy if self.policies else None
 
+    def policy_index_at(self, at: float) -> int:
+        """Return the index of the policy in force at a time (unix seconds); -1 before the first.
 
-class Source(msgspec.Struct, frozen=True):
+        A policy that was stated later is no measure of what ran before it, so nothing is in force then.
+        """
+        index = -1
+        for number, period in enumerate(self.policies):
+            if period.since <= at:
+                index = number
+        return index
+
+    def policy_at(self, at: float) -> Policy | None:
+        """Return the policy in force at a time (unix seconds); None before the first."""
+        index = self.policy_index_at(at)
+        return self.policies[index].policy if index >= 0 else None
+
+
+class SourceHealth(msgspec.Struct, frozen=True):
     """Health of one source of facts."""
 
     name: str
@@ -284,7 +297,7 @@ class PaneOccupant(msgspec.Struct, frozen=True):
     """Which of its state paths it might write, likewise."""
 
 
-class Trouble(msgspec.Struct, frozen=True):
+class ProviderTrouble(msgspec.Struct, frozen=True):
     """Trouble with the provider that no file of the worker's own tells of."""
 
     at: float
@@ -324,14 +337,14 @@ class Fleet(msgspec.Struct, frozen=True):
     """What the newest screens that decide anything were read as."""
     pushed: dict[str, StatusPushed] = {}
     """What Codex's own feed said last of a thread."""
-    observed: frozenset[ProcessKey] = frozenset()
-    """Processes whose sandbox has been added to their thread's sightings."""
+    observed: dict[ProcessKey, float] = {}
+    """When the sandbox of a process was added to the observations of its thread (unix seconds)."""
     occupants: dict[PaneKey, PaneOccupant] = {}
     locks: Locks | None = None
     """None where nobody looked."""
     processes_at: float | None = None
     """When processes were last looked at; None where nobody looked (replay of bare files): then a missing process means nothing."""
-    sources: dict[str, Source] = {}
+    sources: dict[str, SourceHealth] = {}
     host: HostSeen | None = None
     mounts: dict[int, tuple[Mount, ...]] = {}
     """Mount tables by the inode of their namespace (`Kernel.mnt`), of those that processes live in and agentdash does not."""
@@ -341,7 +354,7 @@ class Fleet(msgspec.Struct, frozen=True):
     """What belonged together when processes were last looked at."""
     busy: dict[ProcessKey, float] = {}
     """When the CPU or I/O of a process last moved."""
-    troubles: dict[str, Trouble] = {}
+    troubles: dict[str, ProviderTrouble] = {}
     """The newest trouble with its provider that the screen of a worker (thread id or pane) told of."""
     sessions: dict[ProcessKey, SessionSeen] = {}
     """What worker CLIs say of themselves in files of their own."""

@@ -20,3 +20,7 @@ MAX_GAP_S: Final = 2.0
 """Longest pause between two steps of a replay, in recorded seconds, unless configured."""
 REPLAY_SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, math.inf)
 """Recorded seconds per real second; at infinity every step is drawn and no time passes between two."""
+MAX_CALLS: Final = 100
+"""Ended calls kept of a thread: more than a panel shows, and a bound for threads that run for weeks."""
+MAX_MOMENTS: Final = 200
+"""Timeline entries kept of a thread."""

@@ -1,6 +1,8 @@
-"""What belongs together: the result of `judge.kinship`. Each tie says on what it rests."""
+"""Links between threads, processes and panes: the result of `engine.link`. Each names its evidence (`by`)."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import msgspec
 
@@ -9,34 +11,41 @@ from agentdash.model.process import Process, ProcessKey
 
 
 class ThreadOwner(msgspec.Struct, frozen=True):
-    """A thread's owner."""
+    """The process that has a thread loaded."""
 
     pid: int
     by: str
+    """The evidence, in words."""
     key: ProcessKey | None = None
-    """Its process, where that is among the tracked ones."""
+    """Its identity, where it is among the tracked processes."""
 
 
 class ThreadPane(msgspec.Struct, frozen=True):
-    """A thread's pane."""
+    """The pane of a thread."""
 
     key: PaneKey
     by: str
+    """The evidence, in words."""
     own: bool = False
-    """Whether the Codex in the pane is the thread's own: a TUI may only show a thread of a daemon's."""
+    """Whether the Codex in the pane runs the thread itself: a TUI may merely show a thread of a daemon."""
 
 
 class FleetLinks(msgspec.Struct, frozen=True):
-    """All ties of a fleet at one moment."""
+    """All links of a fleet at one moment."""
 
     owners: dict[str, ThreadOwner] = {}
     orphans: dict[str, float] = {}
-    """Threads whose owner was seen to have ended, and when (unix seconds); until somebody else takes one up."""
+    """Threads whose owner was seen to have ended, and when (unix seconds); until they have an owner again."""
     commands: dict[str, tuple[Process, ...]] = {}
     """Live processes that are commands of a thread."""
     panes: dict[str, ThreadPane] = {}
     below: dict[PaneKey, tuple[Process, ...]] = {}
-    """Live processes below each pane, outermost first."""
+    """Live processes below each pane, by pid."""
     parents: dict[str, str] = {}
+    """The parent thread of each child thread."""
     servers: dict[PaneKey, Process] = {}
     """The tmux server of each pane, where it is among the tracked processes."""
+
+    def threads_in(self, pane: PaneKey) -> Iterator[str]:
+        """Yield the threads that are linked to a pane."""
+        return (thread for thread, link in self.panes.items() if link.key == pane)

@@ -28,7 +28,7 @@ class Mount(msgspec.Struct, frozen=True, omit_defaults=True):
     (mode 555) and over what is to be hidden (mode 000): what is seen there is empty, whatever the disk has."""
 
 
-class Access(msgspec.Struct, frozen=True, omit_defaults=True):
+class WriteAccess(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether a process may write a path."""
 
     verdict: Literal["allowed", "read-only-mount", "mode", "policy", "unknown"]

@@ -40,7 +40,6 @@ class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
     """When it was first seen dead (unix seconds); tmux writes of it on the screen now and later."""
     in_mode: bool = False
     """Copy mode or a menu: the program's own screen is not what a human sees there now."""
-    alternate: bool = False
     cursor_visible: bool = True
     server_pid: int | None = None
     screen: tuple[str, ...] = ()

@@ -33,19 +33,19 @@ class Network(StrEnum):
     UNKNOWN = "unknown"
 
 
-Access = Literal["read", "write", "deny"]
+AccessMode = Literal["read", "write", "deny"]
 TMPDIR: Final = "$TMPDIR"
 """Stands for the directory that a command's own `TMPDIR` names."""
 _OWN: Final = ("/dev", "/proc", "/sys")
 """Places of which a sandbox has its own: no policy speaks of them."""
 
 
-class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
+class PolicyRule(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a policy: the most specific that covers a path decides."""
 
     path: str
     """Absolute, or `$TMPDIR`[/...], or, if `glob`, a pattern."""
-    access: Access
+    access: AccessMode
     glob: bool = False
 
 
@@ -54,7 +54,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
 
     filesystem: Filesystem = Filesystem.UNKNOWN
     network: Network = Network.UNKNOWN
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PolicyRule, ...] = ()
     """Empty for unrestricted and unknown policies."""
     approval: str | None = None
     """`never`, `on-request`, `untrusted`, `on-failure`, `granular`."""
@@ -124,7 +124,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
         return name if name == "full" and self.network is Network.ON else name + net
 
 
-def _covers(rule: Rule, path: str, tmpdir: str | None) -> int:
+def _covers(rule: PolicyRule, path: str, tmpdir: str | None) -> int:
     """How specific the rule is for this path (length of the covering root, at least 1); 0: it does not cover it."""
     root = rule.path
     if root.startswith(TMPDIR):

@@ -29,8 +29,6 @@ class Kernel(msgspec.Struct, frozen=True, omit_defaults=True):
     seccomp: int | None = None
     """0 none, 1 strict, 2 filter."""
     no_new_privs: bool | None = None
-    cap_eff: int | None = None
-    """Effective capabilities, a bit set."""
     net: int | None = None
     """Inode of the network namespace; mnt, pid and user likewise."""
     mnt: int | None = None

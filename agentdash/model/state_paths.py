@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from agentdash.model.mounts import Access
+from agentdash.model.mounts import WriteAccess
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "XDG_DATA_HOME": "$HOME/.local/share",
@@ -52,7 +52,7 @@ class PathAccess(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str
     """Absolute."""
     what: str
-    access: Access
+    access: WriteAccess
     needed: bool = False
     """Whether the CLI fails or stalls where it may not write this, as things are on this disk."""
 
@@ -62,7 +62,7 @@ class PathAccess(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.access.verdict in ("read-only-mount", "mode", "policy")
 
 
-def access_of(row: StatePath, path: str, access: Access) -> PathAccess:
+def access_of(row: StatePath, path: str, access: WriteAccess) -> PathAccess:
     """What there is to say of a state path, once it is known where it is and who may write it."""
     return PathAccess(
         path, row.what, access, row.needed == "always" or (row.needed == "at-first" and access.missing)

@@ -61,7 +61,7 @@ class Redaction:
                 self._names[event.child] = event.nickname
             case e.MessageLogged():
                 return replace(
-                    event, text=self._instead("message" if event.who == "agent" else "prompt", event.text)
+                    event, text=self._instead("message" if event.role == "agent" else "prompt", event.text)
                 )
             case e.CallStarted():
                 return self._call(event)

@@ -9,7 +9,7 @@ import msgspec
 from agentdash.model import worker as w
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, Verdict
-from agentdash.model.fleet import Source
+from agentdash.model.fleet import SourceHealth
 from agentdash.model.policy import Policy
 from agentdash.model.times import ago, iso
 
@@ -151,7 +151,7 @@ def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusR
     )
 
 
-def source_report(source: Source) -> SourceReport:
+def source_report(source: SourceHealth) -> SourceReport:
     """A source as a document."""
     return SourceReport(source.name, source.ok, source.detail)
 

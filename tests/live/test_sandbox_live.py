@@ -29,12 +29,12 @@ from agentdash.config import Config
 from agentdash.engine.hub import Hub
 from agentdash.engine.judge.findings.state_paths import denied
 from agentdash.engine.link.linker import link_fleet
-from agentdash.engine.link.process_tree import Tree, is_multiplexer
+from agentdash.engine.link.process_tree import ProcessTree, is_multiplexer
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.events import MountsSeen, ProcessSeen, StatePathsSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.mounts import MountTable
-from agentdash.model.policy import Filesystem, Network, Policy, Rule
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.state_paths import place
 from tests.live.codex import PATIENCE, SetupError, cache, install, npm_install, until
 
@@ -238,7 +238,7 @@ def test_a_worker_in_a_sandbox_its_mounts_and_its_state(box: SandboxInfo) -> Non
         started,
         lambda p: p.cmdline()[:1] == [str(box.workspace / "opencode")] and linux.ns_pid(p.pid) != p.pid,
     )
-    sensor, fleet = ProcessSensor(is_rollout=bool), Fleet()
+    sensor, fleet = ProcessSensor(), Fleet()
     while not any(key.pid == worker for key in fleet.state_paths):
         events = sensor.poll(time.time())
         fleet = reduce(fleet, events)
@@ -286,7 +286,7 @@ def test_opencode_ends_at_the_path_that_is_said_to_be_needed(box: SandboxInfo, f
     if not fresh:
         for path in places:
             Path(path).mkdir(parents=True)
-    policy = Policy(Filesystem.WORKSPACE, Network.OFF, (Rule("/", "read"), Rule(str(box.workspace), "write")))
+    policy = Policy(Filesystem.WORKSPACE, Network.OFF, (PolicyRule("/", "read"), PolicyRule(str(box.workspace), "write")))
     missing = [path for path in places if not Path(path).exists()]
     needed = [path.path for path in denied(policy, rows, env, str(box.workspace), missing) if path.needed]
     assert needed == (places if fresh else places[:1])
@@ -316,7 +316,7 @@ async def test_panes_of_servers_inside_are_found_by_their_inner_numbers(box: San
         from_outside(socket, "new-window", "-d", "sleep 2345")
     panes, sensor, fleet = (
         TmuxSensor(servers((), sockets, default=False)),
-        ProcessSensor(is_rollout=bool),
+        ProcessSensor(),
         Fleet(),
     )
     fleet = reduce(fleet, await panes.poll(time.time()))
@@ -331,7 +331,7 @@ async def test_panes_of_servers_inside_are_found_by_their_inner_numbers(box: San
         sum(p.name == "sleep" and p.argv[1:] in (("1234",), ("2345",)) for p in fleet.processes.values()) < 4
     ):
         fleet = reduce(fleet, sensor.poll(time.time(), pids, server_pids))
-    tree, below = Tree(fleet.processes.values(), fleet.panes), link_fleet(fleet).below
+    tree, below = ProcessTree(fleet.processes.values(), fleet.panes), link_fleet(fleet).below
     for key, pane in fleet.panes.items():
         server, first = tree.server(key), below[key][0]
         assert server is not None

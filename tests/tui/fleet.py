@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from agentdash.model.events import Escalation
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
-from agentdash.model.fleet import Call, Denial, Moment, Source, Tokens
+from agentdash.model.fleet import Call, Denial, Moment, SourceHealth, Tokens
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.policy import Filesystem, Network, Policy, Rule
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.state_paths import Installed, StatePath
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Got, Link, Sandbox, Snapshot, Worker
@@ -26,14 +26,14 @@ FULL = Policy(Filesystem.UNRESTRICTED, Network.ON, approval="never", enforced_by
 WORKSPACE = Policy(
     Filesystem.WORKSPACE,
     Network.OFF,
-    (Rule("/", "read"), Rule("/home/dev/shop", "write"), Rule("/tmp", "write"), Rule("$TMPDIR", "write")),
+    (PolicyRule("/", "read"), PolicyRule("/home/dev/shop", "write"), PolicyRule("/tmp", "write"), PolicyRule("$TMPDIR", "write")),
     approval="on-request",
 )
-READ = Policy(Filesystem.READ_ONLY, Network.OFF, (Rule("/", "read"),), approval="on-request")
+READ = Policy(Filesystem.READ_ONLY, Network.OFF, (PolicyRule("/", "read"),), approval="on-request")
 MEDIATED = Policy(
     Filesystem.CUSTOM,
     Network.MEDIATED,
-    (Rule("/", "read"), Rule("/home/dev/data", "write"), Rule("/home/dev/.ssh", "deny")),
+    (PolicyRule("/", "read"), PolicyRule("/home/dev/data", "write"), PolicyRule("/home/dev/.ssh", "deny")),
     approval="granular",
     may_ask=("sandbox_approval",),
 )
@@ -46,7 +46,7 @@ def frozen() -> VirtualClock:
     return clock
 
 
-class Still:
+class StaticFeed:
     """A feed of these snapshots, one after another; then silence."""
 
     def __init__(self, *snapshots: Snapshot) -> None:
@@ -58,7 +58,7 @@ class Still:
         await asyncio.Event().wait()
 
 
-class Pushed:
+class QueueFeed:
     """A feed that tests push snapshots into; an exception pushed into it is raised, None ends it."""
 
     def __init__(self) -> None:
@@ -261,7 +261,7 @@ MOMENTS = (
 HOSTILE = "[bold red]x[/] [/oops] $(reboot) `id` <script>&amp; \\e]2;gone\\a"
 
 
-def everybody() -> Snapshot:
+def full_fleet() -> Snapshot:
     """A fleet with every state, verdict and direction."""
     main = worker(
         "main",
@@ -514,15 +514,15 @@ def everybody() -> Snapshot:
     return Snapshot(NOW, (main, lagrange, pasteur, younger, *rest), sources(), installed=installed)
 
 
-def sources(**detail: str) -> tuple[Source, ...]:
+def sources(**detail: str) -> tuple[SourceHealth, ...]:
     """Health of the three sources; those named here fail, with this detail."""
     return tuple(
-        Source(name, name not in detail, detail.get(name, ""), NOW - 1)
+        SourceHealth(name, name not in detail, detail.get(name, ""), NOW - 1)
         for name in ("codex", "processes", "tmux")
     )
 
 
-def nobody() -> Snapshot:
+def empty_fleet() -> Snapshot:
     """Nothing there, and every source says why."""
     return Snapshot(
         NOW,
@@ -533,7 +533,7 @@ def nobody() -> Snapshot:
 
 def many(total: int) -> Snapshot:
     """A big fleet: families of five."""
-    template = {w.state: w for w in everybody().workers}
+    template = {w.state: w for w in full_fleet().workers}
     states = list(template)
     workers: list[Worker] = []
     for i in range(total):

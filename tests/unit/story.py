@@ -10,7 +10,7 @@ from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.policy import Filesystem, Network, Policy, Rule
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.worker import Snapshot, Worker
 
@@ -20,7 +20,7 @@ CWD = "/home/dev/project"
 WORKSPACE = Policy(
     Filesystem.WORKSPACE,
     Network.OFF,
-    (Rule("/", "read"), Rule(CWD, "write"), Rule("/tmp", "write")),
+    (PolicyRule("/", "read"), PolicyRule(CWD, "write"), PolicyRule("/tmp", "write")),
     "on-request",
 )
 FULL = Policy(Filesystem.UNRESTRICTED, Network.ON, approval="never", enforced_by="nobody")
@@ -44,7 +44,7 @@ def begun(
         ),  # type: ignore[arg-type]
         e.TurnStarted(thread=thread, at=at, line=2, turn="turn-1"),
         e.PolicySet(thread=thread, at=at, line=3, policy=policy, origin="turn_context", cwd=CWD),
-        e.MessageLogged(thread=thread, at=at, line=4, who="user", text="fix the tests"),
+        e.MessageLogged(thread=thread, at=at, line=4, role="user", text="fix the tests"),
     ]
 
 
@@ -52,7 +52,7 @@ def old(thread: str = T, *, at: float = 100.0, version: str = "0.58.0") -> list[
     """A thread of a Codex that writes no turn marks."""
     return [
         e.ThreadStarted(thread=thread, at=at, line=1, cwd=CWD, version=version),
-        e.MessageLogged(thread=thread, at=at, line=2, who="user", text="fix the tests"),
+        e.MessageLogged(thread=thread, at=at, line=2, role="user", text="fix the tests"),
         asked(thread, at=at, line=3),
     ]
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.codex.log_database import CodexLog, log_file
 from agentdash.collect.clock import SystemClock
-from agentdash.collect.live import CodexLogSource
+from agentdash.collect.sources.codex_log import CodexLogSource
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.model.events import Event, SourceSeen, TroubleLogged, ViolationLogged
 from agentdash.model.fleet import Fleet
@@ -74,7 +74,6 @@ def test_what_is_new_each_once(codex: Writer, tmp_path: Path) -> None:
         call="call_2875",
         resource="filesystem",
         reason="read_only_file_system",
-        backend="linux_sandbox",
     )
     assert isinstance(tried, TroubleLogged)
     assert tried.text.startswith("stream disconnected - retrying sampling request (1/2 in 193ms)... turn_id=")
@@ -94,7 +93,6 @@ def test_what_is_new_each_once(codex: Writer, tmp_path: Path) -> None:
             reason="not_allowed",
             host="api.example.com",
             path="/a b/c",
-            backend="proxy",
         )
     ]
 

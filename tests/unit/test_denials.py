@@ -21,11 +21,11 @@ from agentdash.engine.detect.denials import (
     denial,
 )
 from agentdash.engine.judge.findings.remedies import network, writable_root
-from agentdash.model.policy import Filesystem, Network, Policy, Rule
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 
 CWD = "/home/dev/project"
 WORKSPACE = Policy(
-    Filesystem.WORKSPACE, Network.OFF, (Rule("/", "read"), Rule(CWD, "write"), Rule("/tmp", "write"))
+    Filesystem.WORKSPACE, Network.OFF, (PolicyRule("/", "read"), PolicyRule(CWD, "write"), PolicyRule("/tmp", "write"))
 )
 ONLINE = Policy(Filesystem.WORKSPACE, Network.ON, WORKSPACE.rules)
 FULL = Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody")
@@ -177,9 +177,9 @@ RECORDED = [
 def sandbox(profile: str) -> Policy:
     roots = () if profile == "read-only" else (RUN, "/tmp")
     rules = (
-        Rule("/", "read"),
-        *(Rule(root, "write") for root in roots),
-        *(Rule(f"{root}/.git", "read") for root in roots),
+        PolicyRule("/", "read"),
+        *(PolicyRule(root, "write") for root in roots),
+        *(PolicyRule(f"{root}/.git", "read") for root in roots),
     )
     network = Network.ON if profile.endswith("network") else Network.OFF
     return Policy(Filesystem.WORKSPACE if roots else Filesystem.READ_ONLY, network, rules)

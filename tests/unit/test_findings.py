@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from agentdash.model import events as e
 from agentdash.model.mounts import Mount
-from agentdash.model.policy import Network, Policy, Rule
+from agentdash.model.policy import Network, Policy, PolicyRule
 from agentdash.model.process import Kernel
 from agentdash.model.worker import Worker
 from tests.unit.story import (
@@ -283,7 +283,7 @@ def test_applied_as_configured() -> None:
 def test_applied_is_less_than_configured() -> None:
     """As when a child's split policies are those of its parent before it was given more (Codex 0.114)."""
     assert launched(FULL, *bwrap("--unshare-net"), kernel=Kernel()) == ["network-cut", "filesystem-narrower"]
-    bigger = replace(WORKSPACE, rules=(*WORKSPACE.rules, Rule("/srv", "write")))
+    bigger = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv", "write")))
     assert launched(bigger, *bwrap("--unshare-net")) == ["filesystem-narrower"]
 
 
@@ -347,7 +347,7 @@ def family(parent: Policy, child: Policy, *more: e.Event, **about: object) -> Wo
         (WORKSPACE, FULL, "looser"),
         (WORKSPACE, ONLINE, "looser"),
         (ONLINE, WORKSPACE, "stricter"),
-        (WORKSPACE, replace(WORKSPACE, rules=(*WORKSPACE.rules, Rule("/srv", "write"))), "looser"),
+        (WORKSPACE, replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv", "write"))), "looser"),
         (WORKSPACE, Policy(), None),
     ],
 )
@@ -358,7 +358,7 @@ def test_a_child_inherits_its_parents_policy(parent: Policy, child: Policy, dire
 
 def test_a_child_in_a_directory_of_its_own_is_no_drift() -> None:
     tree = replace(
-        WORKSPACE, rules=(Rule("/", "read"), Rule("/home/dev/tree", "write"), Rule("/tmp", "write"))
+        WORKSPACE, rules=(PolicyRule("/", "read"), PolicyRule("/home/dev/tree", "write"), PolicyRule("/tmp", "write"))
     )
     story = begun(CHILD, at=104.0, policy=tree, parent=T)
     story[0], story[2] = replace(story[0], cwd="/home/dev/tree"), replace(story[2], cwd="/home/dev/tree")  # type: ignore[arg-type]
@@ -461,7 +461,7 @@ def test_mounts_as_the_policy_has_it() -> None:
 
 
 def test_mounts_that_let_less_be_written() -> None:
-    bigger = replace(WORKSPACE, rules=(*WORKSPACE.rules, Rule("/srv/data", "write")))
+    bigger = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv/data", "write")))
     assert mounted(bigger, BOUND) == [("filesystem-narrower", "stricter")]
     assert mounted(bigger, (*BOUND, Mount(5, 1, "/mnt/disk/data"))) == []  # /srv/data may be a link to it
 

@@ -50,7 +50,7 @@ STORY: tuple[e.Event, ...] = (
     e.LocksSeen(at=NOW + 1, holders={"t": 101}, readable=True),
     e.ProcessesCounted(at=NOW + 1),
     drawn(NOW + 2, "a", "b", "changed", "d", "e"),
-    e.MessageLogged(at=NOW + 2, thread="t", who="user", text="never in a journal"),
+    e.MessageLogged(at=NOW + 2, thread="t", role="user", text="never in a journal"),
     drawn(NOW + 3, "a", "b", "changed", "d"),
     e.ScreenRead(at=NOW + 3, key=KEY, agent="codex", state="running", rule="codex.working"),
     e.StatusPushed(at=NOW + 3, thread="t", status="active", flags=("waitingOnApproval",)),

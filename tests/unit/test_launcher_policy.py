@@ -7,8 +7,8 @@ import json
 import pytest
 
 from agentdash.agents.codex.launcher_policy import read_launcher
-from agentdash.engine.link.launchers import applied
-from agentdash.engine.link.process_tree import Tree
+from agentdash.engine.link.launchers import find_launcher
+from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.process import Process, ProcessKey
 
@@ -36,14 +36,14 @@ BWRAP = (
 )
 
 
-def chain(*argvs: tuple[str, ...]) -> tuple[Process, Tree]:
+def chain(*argvs: tuple[str, ...]) -> tuple[Process, ProcessTree]:
     """Codex, the given launchers below it, outermost first, and a command."""
     processes = [Process(ProcessKey(10, 1.0), 1, "codex", argv=("codex",), agent="codex")]
     for argv in (*argvs, ("bash", "-c", "make")):
         last = processes[-1]
         key = ProcessKey(last.pid + 1, 1.0)
         processes.append(Process(key, last.pid, "3", argv=argv, launcher=read_launcher("3", argv)))
-    return processes[-1], Tree(processes, {})
+    return processes[-1], ProcessTree(processes, {})
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def chain(*argvs: tuple[str, ...]) -> tuple[Process, Tree]:
     ],
 )
 def test_policy(argv: tuple[str, ...], by: str, brief: str, roots: tuple[str, ...]) -> None:
-    found = applied(*chain(argv))
+    found = find_launcher(*chain(argv))
     assert found is not None
     assert found.policy is not None
     assert (found.by, found.policy.brief(), found.policy.writable_roots) == (by, brief, roots)
@@ -98,7 +98,7 @@ def test_policy(argv: tuple[str, ...], by: str, brief: str, roots: tuple[str, ..
 def test_of_the_whole_chain_the_helper_speaks() -> None:
     helper = (HELPER, "--sandbox-policy-cwd", CWD, "--permission-profile", PROFILE, "--", "make")
     inner = ("codex-linux-sandbox", *helper[1:-2], "--apply-seccomp-then-exec", "--", "make")
-    found = applied(*chain(helper, BWRAP, inner))
+    found = find_launcher(*chain(helper, BWRAP, inner))
     assert found is not None
     assert found.policy is not None
     assert (found.by, found.policy.filesystem, found.policy.network) == (
@@ -113,20 +113,20 @@ def test_of_the_whole_chain_the_helper_speaks() -> None:
     ["", "{", '{"type":"managed"', "[1]", "null", '{"type":"of-2030"}', '{"type":"managed","file_system":3}'],
 )
 def test_what_cannot_be_read_is_no_policy(profile: str) -> None:
-    found = applied(*chain((HELPER, "--permission-profile", profile, "--", "make")))
+    found = find_launcher(*chain((HELPER, "--permission-profile", profile, "--", "make")))
     assert found is not None
     assert found.policy is None or found.policy.filesystem is Filesystem.UNKNOWN
 
 
 def test_a_command_of_its_own() -> None:
-    found = applied(*chain())
+    found = find_launcher(*chain())
     assert found is not None
     assert (found.by, found.policy) == ("nothing", None)
 
 
 def test_without_a_way_up_nothing_is_known() -> None:
     command, _ = chain()
-    assert applied(command, Tree([command], {})) is None
+    assert find_launcher(command, ProcessTree([command], {})) is None
 
 
 def test_a_launcher_is_known_by_its_arguments() -> None:

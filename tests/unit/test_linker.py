@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agentdash.engine.link.linker import link_fleet
-from agentdash.engine.link.process_tree import Tree
+from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model import events as e
-from agentdash.model.mounts import Access, Mount
+from agentdash.model.mounts import WriteAccess, Mount
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, ProcessKey
 from agentdash.model.state_paths import PathAccess
@@ -181,7 +181,7 @@ def test_panes_of_a_server_inside_are_mapped_over_their_inner_numbers() -> None:
         process(43, 40, name="bash", kernel=sandboxed(43, 9)),
         polled(110),
     )
-    tree = Tree(story.processes.values(), story.panes)
+    tree = ProcessTree(story.processes.values(), story.panes)
     assert [p.pid for p in link_fleet(story).below[PANE]] == [41, 42]
     assert story.occupants[PANE].key.pid == 42
     server = tree.server(PANE)
@@ -201,7 +201,7 @@ def test_two_servers_of_the_same_inner_number_are_told_apart_by_their_sockets() 
         for pid in keys
     ]
     story = fleet(panes, servers, shells, polled(110))
-    tree = Tree(story.processes.values(), story.panes)
+    tree = ProcessTree(story.processes.values(), story.panes)
     assert {pid: server.pid for pid, key in keys.items() if (server := tree.server(key))} == {
         40: 40,
         50: 50,
@@ -226,7 +226,7 @@ def test_mounts_and_state_paths_go_with_the_processes() -> None:
     path = PathAccess(
         "/home/dev/.local/share/opencode",
         "sessions",
-        Access("read-only-mount", Mount(1, 0, "/", read_only=True)),
+        WriteAccess("read-only-mount", Mount(1, 0, "/", read_only=True)),
         needed=True,
     )
     key = ProcessKey(41, 90.0)

@@ -8,7 +8,7 @@ import pytest
 
 from agentdash.agents.codex.policy_formats import from_environment_context, from_turn
 from agentdash.model import events as e
-from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, Rule
+from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 from tests.unit.rollout_files import VERSIONS, events_of, files, only
 
 CWD = "/home/dev/project"
@@ -287,11 +287,11 @@ def test_the_environment_context_in_tags_and_in_plain_text(text: str) -> None:
         Filesystem.WORKSPACE,
         Network.ON,
         (
-            Rule("/", "read"),
-            Rule("/p", "write"),
-            Rule("/data", "write"),
-            Rule("/tmp", "write"),
-            Rule(TMPDIR, "write"),
+            PolicyRule("/", "read"),
+            PolicyRule("/p", "write"),
+            PolicyRule("/data", "write"),
+            PolicyRule("/tmp", "write"),
+            PolicyRule(TMPDIR, "write"),
         ),
         approval="on-request",
     )

@@ -20,12 +20,13 @@ from agentdash.model.events import (
     SourceSeen,
     StatePathsSeen,
 )
-from agentdash.model.mounts import Access, Mount
+from agentdash.model.mounts import WriteAccess, Mount
 from agentdash.model.process import Kernel, Process
 
 BOOT = 1_000.0
 CODEX = "/opt/codex/bin/codex"
 MARK = {"CODEX_THREAD_ID": "t1"}
+ROLLOUT = "/h/rollout-2026-11-20T20-00-00-019aa5a0-0000-7000-8000-000000000001.jsonl"
 
 
 class Running(msgspec.Struct):
@@ -126,7 +127,7 @@ class Looking:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.sensor = ProcessSensor(is_rollout=lambda path: path.endswith(".jsonl"))
+        self.sensor = ProcessSensor()
         self.known: dict[int, Process] = {}
 
     def poll(self, *panes: int, servers: tuple[int, ...] = (), later: float = 0.5) -> list[str]:
@@ -171,20 +172,20 @@ def test_who_matters(machine: Machine) -> None:
 
 
 def test_the_first_look_tells_the_yardstick(machine: Machine) -> None:
-    sensor = ProcessSensor(is_rollout=bool)
+    sensor = ProcessSensor()
     (host,) = [event for event in sensor.poll(2_000.0) if isinstance(event, HostSeen)]
     assert (host.kernel, host.uid, host.at) == (Kernel(seccomp=0, mnt=1), os.getuid(), 2_000.0)
     assert not [event for event in sensor.poll(2_001.0) if isinstance(event, HostSeen)]
 
 
 def test_servers_and_helpers_are_no_workers(machine: Machine) -> None:
-    machine.start(30, 1, CODEX, "app-server", "--listen", "unix://").files = ["/h/a.jsonl", "/h/state.sqlite"]
+    machine.start(30, 1, CODEX, "app-server", "--listen", "unix://").files = [ROLLOUT, "/h/state.sqlite"]
     machine.start(31, 30, "codex-linux-sandbox", "--", "ls")
-    machine.start(32, 1, CODEX, "sandbox", "--", "ls").files = ["/h/b.jsonl"]
+    machine.start(32, 1, CODEX, "sandbox", "--", "ls").files = [ROLLOUT]
     eyes = Looking(machine)
     eyes.poll()
     assert [eyes.known[pid].agent for pid in (30, 31, 32)] == [None, None, None]
-    assert eyes.known[30].rollouts == ("/h/a.jsonl",)
+    assert eyes.known[30].rollouts == (ROLLOUT,)
     assert eyes.known[31].rollouts == ()
 
 
@@ -248,14 +249,14 @@ def test_only_changes_that_matter_are_told(machine: Machine) -> None:
     assert eyes.known[30].cpu == 0.06
     codex.ppid = 1
     assert eyes.poll() == ["+30"]
-    codex.files, codex.cwd = ["/h/a.jsonl"], "/elsewhere"
+    codex.files, codex.cwd = [ROLLOUT], "/elsewhere"
     assert [said for _ in range(4) for said in eyes.poll()] == ["+30"]
-    assert (eyes.known[30].rollouts, eyes.known[30].cwd) == (("/h/a.jsonl",), "/elsewhere")
+    assert (eyes.known[30].rollouts, eyes.known[30].cwd) == ((ROLLOUT,), "/elsewhere")
 
 
 def test_a_zombie_keeps_what_was_known(machine: Machine) -> None:
     codex = machine.start(30, 10, CODEX, "exec", "hi", env=MARK)
-    codex.files = ["/h/a.jsonl"]
+    codex.files = [ROLLOUT]
     eyes = Looking(machine)
     eyes.poll()
     alive = eyes.known[30]
@@ -279,7 +280,7 @@ def test_our_own_calls_of_tmux_are_left_out(machine: Machine) -> None:
 def test_what_cannot_be_read_is_counted(machine: Machine) -> None:
     machine.start(30, 10, CODEX)
     machine.running[30].env = None
-    sensor = ProcessSensor(is_rollout=bool)
+    sensor = ProcessSensor()
     health = sensor.poll(2_000.0)[-1]
     assert isinstance(health, SourceSeen)
     assert (health.name, health.ok, health.detail) == ("processes", True, "3 followed, 1 not readable")
@@ -324,7 +325,7 @@ def test_mounts_that_may_not_be_read(machine: Machine) -> None:
 def test_a_worker_in_a_sandbox_tells_of_its_state_when_that_changes(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = Access("read-only-mount")
+    answer = WriteAccess("read-only-mount")
     asked: list[tuple[int, str]] = []
 
     class Reach:
@@ -332,7 +333,7 @@ def test_a_worker_in_a_sandbox_tells_of_its_state_when_that_changes(
             assert mounts == BUILT
             self.pid = pid
 
-        def may_write(self, path: str) -> Access:
+        def may_write(self, path: str) -> WriteAccess:
             asked.append((self.pid, path))
             return answer
 
@@ -345,7 +346,7 @@ def test_a_worker_in_a_sandbox_tells_of_its_state_when_that_changes(
     assert [said for said in told if said in ("/7", "+30", "!30", "!31")] == ["/7", "+30", "!30"]
     assert (30, "/home/dev/.local/share/opencode") in asked
     assert [said for _ in range(8) for said in eyes.poll()] == []
-    answer = Access("allowed")
+    answer = WriteAccess("allowed")
     assert [said for _ in range(64) for said in eyes.poll()] == ["!30"]
     machine.exec(30, "bash")
     assert eyes.poll() == ["+30", "!30"]  # no worker any more

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.reduce.thread import CALLS, MOMENTS
+from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from tests.unit.story import CHILD, PANE, T, begun, called, done, ended, fleet, held, pane, polled, process
@@ -60,7 +60,7 @@ def test_every_event_can_be_written_and_read_again() -> None:
 def test_a_long_thread_stays_bounded() -> None:
     many = [x for i in range(500) for x in (called(f"c{i}"), ended(f"c{i}"))]
     thread = fleet(begun(), many).threads[T]
-    assert (len(thread.calls), len(thread.moments)) == (CALLS, MOMENTS)
+    assert (len(thread.calls), len(thread.moments)) == (MAX_CALLS, MAX_MOMENTS)
 
 
 def test_a_reset_file_is_read_anew() -> None:

@@ -75,7 +75,7 @@ def test_a_scenario_is_the_same_commands_in_every_version(version: str, scenario
     assert ends[0].exit_code == 0
     assert ends[3].exit_code == 1
     assert "socket.gaierror" in ends[3].output
-    assert [(said.who, said.text) for said in only(e.MessageLogged, events)] == [
+    assert [(said.role, said.text) for said in only(e.MessageLogged, events)] == [
         ("user", "[[probe]] run the recorded scenario"),
         ("agent", "Probe finished."),
     ]
@@ -168,7 +168,7 @@ def test_provider_failures_are_told_since_0_150(version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_model_that_repeats_itself_is_heard_each_time(version: str) -> None:
     said = [
-        event.text for event in only(e.MessageLogged, story(version, "stream-drops")) if event.who == "agent"
+        event.text for event in only(e.MessageLogged, story(version, "stream-drops")) if event.role == "agent"
     ]
     assert said == ["half"] * (0 if version == "0.20.0" else 3)
 
@@ -287,7 +287,7 @@ def test_a_child_with_its_parent_s_history_tells_only_its_own(version: str) -> N
 def test_a_fork_tells_only_what_came_after_it(version: str) -> None:
     _, fork = rollouts(version, "user-shell-and-fork")
     assert only(e.ThreadStarted, fork)[0].forked_from is not None
-    prompts = [said.text for said in only(e.MessageLogged, fork) if said.who == "user"]
+    prompts = [said.text for said in only(e.MessageLogged, fork) if said.role == "user"]
     assert prompts == (["second"] if version == "0.114.0" else ["after the fork [[kid]]"])
     assert Counter(call.text for call in only(e.CallStarted, fork))["echo kid; exit 1"] == 1
     assert only(e.PolicySet, fork)

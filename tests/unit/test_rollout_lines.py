@@ -166,7 +166,7 @@ def test_a_child_of_multi_agent_v2_is_told_its_task_by_letter() -> None:
     reply = response(
         "agent_message", author="/root/kid", recipient="/root", content=[{**task, "text": task["text"] + "3"}]
     )
-    assert [(said.who, said.text) for said in only(e.MessageLogged, read(child, plain, secret, reply))] == [
+    assert [(said.role, said.text) for said in only(e.MessageLogged, read(child, plain, secret, reply))] == [
         ("user", "count to 3")
     ]
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.model import events as e
-from agentdash.model.mounts import Access
+from agentdash.model.mounts import WriteAccess
 from agentdash.model.process import Kernel
 from agentdash.model.state_paths import PathAccess
 from agentdash.model.states import State
@@ -167,7 +167,7 @@ def test_prose_about_denials_in_an_idle_worker_is_no_block() -> None:
     )
 
 
-GEMINI = PathAccess("/home/dev/.gemini", "settings and sessions", Access("read-only-mount"), needed=True)
+GEMINI = PathAccess("/home/dev/.gemini", "settings and sessions", WriteAccess("read-only-mount"), needed=True)
 
 
 def silent(*paths: PathAccess, at: float, kernel: Kernel = ONLINE, status: int | None = None) -> Worker:
@@ -201,7 +201,7 @@ def test_one_that_sits_still_and_may_not_write_what_it_needs() -> None:
 
 
 def test_what_would_help_is_the_folder_that_was_refused_and_not_the_one_above_it() -> None:
-    data = PathAccess("/home/dev/.local/share/opencode", "sessions", Access("read-only-mount"), needed=True)
+    data = PathAccess("/home/dev/.local/share/opencode", "sessions", WriteAccess("read-only-mount"), needed=True)
     found = silent(data, at=130), ran("EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'")
     for each in found:
         assert [f.remedy for f in each.sandbox.findings] == [

@@ -249,7 +249,7 @@ def test_no_output_no_cpu_no_io_for_long_enough() -> None:
         process(77, 50, started=101.5, env=ENV, cpu=1.1),
         process(77, 50, started=101.5, env=ENV, cpu=1.0, io=4096),
         e.FileSeen(thread=T, at=190, path="/x", size=2, modified=190.0),
-        e.MessageLogged(thread=T, at=190, line=8, who="agent", text="still at it"),
+        e.MessageLogged(thread=T, at=190, line=8, role="agent", text="still at it"),
     ],
     ids=["cpu", "io", "file", "line"],
 )

@@ -10,8 +10,8 @@ import pytest
 from agentdash.agents.state_paths import paths_of, state_paths
 from agentdash.collect.processes.env_filter import kept
 from agentdash.engine.judge.findings.state_paths import denied, under_policy
-from agentdash.model.mounts import Access
-from agentdash.model.policy import Filesystem, Network, Policy, Rule
+from agentdash.model.mounts import WriteAccess
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.state_paths import StatePath, place
 
@@ -19,7 +19,7 @@ HOME = {"HOME": "/home/dev"}
 WORKSPACE = Policy(
     Filesystem.WORKSPACE,
     Network.OFF,
-    (Rule("/", "read"), Rule("/home/dev/ws", "write"), Rule("$TMPDIR", "write")),
+    (PolicyRule("/", "read"), PolicyRule("/home/dev/ws", "write"), PolicyRule("$TMPDIR", "write")),
 )
 
 
@@ -60,7 +60,7 @@ def test_every_row_can_be_placed_by_what_is_kept_of_an_environment() -> None:
 def test_what_a_policy_denies_of_opencode() -> None:
     rows, data = state_paths()["opencode"], "/home/dev/.local/share/opencode"
     first, *others = denied(WORKSPACE, rows, HOME, "/home/dev/ws")
-    assert (first.path, first.needed, first.access) == (data, True, Access("policy"))
+    assert (first.path, first.needed, first.access) == (data, True, WriteAccess("policy"))
     assert [path.needed for path in others] == [False] * 3  # each of them must only be there
     fresh = denied(WORKSPACE, rows, HOME, "/home/dev/ws", missing=frozenset(("/home/dev/.cache/opencode",)))
     assert [path.path for path in fresh if path.needed] == [data, "/home/dev/.cache/opencode"]
@@ -87,9 +87,9 @@ def test_a_living_worker_by_its_own_environment(tmp_path: Path) -> None:
     )
     asked: list[str] = []
 
-    def may_write(path: str) -> Access:
+    def may_write(path: str) -> WriteAccess:
         asked.append(path)
-        return Access("mode", missing=path.endswith("/crush"))
+        return WriteAccess("mode", missing=path.endswith("/crush"))
 
     found = paths_of(worker, may_write)
     assert asked == ["/ws/.crush", f"{tmp_path}/crush", "/home/dev/.config/crush"]

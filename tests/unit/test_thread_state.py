@@ -149,7 +149,7 @@ def test_asked_again_and_again() -> None:
 
 
 def test_the_same_half_answer_again_and_again() -> None:
-    half = [e.MessageLogged(thread=T, at=104, line=7, who="agent", text="half")]
+    half = [e.MessageLogged(thread=T, at=104, line=7, role="agent", text="half")]
     assert (
         worker(old(), half, asked(at=105), half, asked(at=106), half, polled(110)).state
         is State.FAILED_PROVIDER
@@ -158,7 +158,7 @@ def test_the_same_half_answer_again_and_again() -> None:
 
 def test_a_last_word_ends_an_old_turn() -> None:
     assert (
-        worker(old(), e.MessageLogged(thread=T, at=104, line=7, who="agent", text="Done."), polled(110)).state
+        worker(old(), e.MessageLogged(thread=T, at=104, line=7, role="agent", text="Done."), polled(110)).state
         is State.COMPLETED
     )
 
@@ -433,7 +433,7 @@ def test_provider_trouble_that_only_the_screen_shows_and_then_the_turn_is_stoppe
     found = worker(in_a_pane(), trouble, aborted, idle)
     assert found.state is State.FAILED_PROVIDER
     assert found.assessment.why == "stopped while its provider failed: words"
-    answered = e.MessageLogged(thread=T, at=140, line=8, who="agent", text="Here it is.")
+    answered = e.MessageLogged(thread=T, at=140, line=8, role="agent", text="Here it is.")
     assert worker(in_a_pane(), trouble, answered, aborted, idle).state is State.INTERRUPTED
     assert worker(in_a_pane(), trouble, read("running", at=120), aborted, idle).state is State.INTERRUPTED
 

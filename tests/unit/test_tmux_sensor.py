@@ -24,7 +24,6 @@ PANE = {
     "pane_active": "1",
     "window_active": "1",
     "pane_in_mode": "0",
-    "alternate_on": "1",
     "cursor_flag": "0",
     "pane_dead": "0",
     "window_activity": "5",
@@ -80,7 +79,6 @@ async def test_a_row_field_by_field(says: Says) -> None:
         80,
         24,
         True,
-        alternate=True,
         cursor_visible=False,
         server_pid=41,
     )

@@ -14,13 +14,16 @@ from agentdash.replay.journal import JournalReader
 
 WRITTEN = Path(__file__).parents[1] / "data" / "written-by-0.1.0"
 LINES = (WRITTEN / "events.jsonl").read_bytes().splitlines()
+REMOVED = {"backend"}
+"""Fields of 0.1.0 that nothing reads any more: ignored in old files, and not written again."""
 
 
 @pytest.mark.parametrize(
     "line", LINES, ids=[f"{n}-{json.loads(line)['event']}" for n, line in enumerate(LINES)]
 )
 def test_event_written_by_0_1_0_is_decoded_and_encoded_alike(line: bytes) -> None:
-    assert json.loads(e.encode(e.decode(line))) == json.loads(line)
+    written = {name: value for name, value in json.loads(line).items() if name not in REMOVED}
+    assert json.loads(e.encode(e.decode(line))) == written
 
 
 def test_every_event_type_of_0_1_0_is_in_the_file() -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.agents.codex.policy_formats import from_profile, from_sandbox_policy
-from agentdash.model.policy import Filesystem, Network, Policy, Rule
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Launcher
 
 _LINUX, _BWRAP, _MACOS = "codex-linux-sandbox", "bwrap", "sandbox-exec"
@@ -70,13 +70,13 @@ def _of_helper(argv: Sequence[str]) -> Policy | None:
 
 
 def _of_bwrap(argv: Sequence[str]) -> Policy:
-    rules: list[Rule] = []
+    rules: list[PolicyRule] = []
     network = Network.ON
     for at, option in enumerate(argv):
         if option == "--":
             break
         if option in ("--bind", "--ro-bind") and at + 2 < len(argv):
-            rules.append(Rule(argv[at + 2], "write" if option == "--bind" else "read"))
+            rules.append(PolicyRule(argv[at + 2], "write" if option == "--bind" else "read"))
         elif option == "--unshare-net":
             network = Network.OFF
     writable = {rule.path for rule in rules if rule.access == "write"}
@@ -93,7 +93,7 @@ def _of_seatbelt(argv: Sequence[str]) -> Policy | None:
     if _ANY_WRITE.search(profile):
         return Policy(Filesystem.UNRESTRICTED, network)
     roots = [match[1] for option in argv if (match := _WRITABLE.fullmatch(option))]
-    rules = (Rule("/", "read"), *(Rule(root, "write") for root in roots))
+    rules = (PolicyRule("/", "read"), *(PolicyRule(root, "write") for root in roots))
     return Policy(Filesystem.WORKSPACE if roots else Filesystem.READ_ONLY, network, rules)
 
 

@@ -160,7 +160,6 @@ def _event(row: _Row) -> Event | None:
         reason=fields.get("reason", ""),
         path=_known(fields.get("path")),
         host=_known(fields.get("host")),
-        backend=_known(fields.get("backend")),
     )
 
 

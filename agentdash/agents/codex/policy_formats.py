@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.model.policy import TMPDIR, Access, Filesystem, Network, Policy, Rule
+from agentdash.model.policy import TMPDIR, AccessMode, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.sanitize import clean_line
 
 _SLASH_TMP: Final = "/tmp"  # noqa: S108 - a name in a policy, nothing is written there
-_ACCESS: Final[dict[str, Access]] = {"read": "read", "write": "write", "deny": "deny", "none": "deny"}
+_ACCESS: Final[dict[str, AccessMode]] = {"read": "read", "write": "write", "deny": "deny", "none": "deny"}
 """`none` until 0.130."""
 _SPECIAL: Final = {"root": "/", "slash_tmp": _SLASH_TMP, "tmpdir": TMPDIR}
 _PROTECTED: Final = (".git", ".agents", ".codex", ".aws")
@@ -110,26 +110,28 @@ def from_profile(profile: Mapping[str, Any], workspaces: Sequence[str]) -> Polic
     return Policy(_classify(rules), network, (*rules, *_protections(rules)))
 
 
-def _protections(rules: Sequence[Rule]) -> Iterator[Rule]:
+def _protections(rules: Sequence[PolicyRule]) -> Iterator[PolicyRule]:
     """The read-only tops of writable roots that no rule names: Codex adds them by itself."""
     roots = [rule.path for rule in rules if rule.access == "write" and not rule.glob and rule.path != "/"]
     named = {rule.path for rule in rules}
     listed = {posixpath.basename(path) for path in named if posixpath.dirname(path) in roots}
     names = _PROTECTED[:-1] if listed >= set(_PROTECTED[:-1]) and _PROTECTED[-1] not in listed else _PROTECTED
     for root in roots:
-        yield from (Rule(path, "read") for name in names if (path := posixpath.join(root, name)) not in named)
+        yield from (
+            PolicyRule(path, "read") for name in names if (path := posixpath.join(root, name)) not in named
+        )
 
 
-def _rules(entry: Any, workspaces: Sequence[str]) -> list[Rule] | None:
+def _rules(entry: Any, workspaces: Sequence[str]) -> list[PolicyRule] | None:
     """The rules of one entry; None where it is not understood. `project_roots` stands for every workspace (paths instead since 0.132)."""
     if not isinstance(entry, Mapping) or not isinstance(path := entry.get("path"), Mapping):
         return None
     if (access := _ACCESS.get(str(entry.get("access")))) is None:
         return None
     if path.get("type") == "glob_pattern":
-        return [Rule(_text(path.get("pattern")) or "", access, glob=True)]
+        return [PolicyRule(_text(path.get("pattern")) or "", access, glob=True)]
     if path.get("type") == "path":
-        return [Rule(_text(path.get("path")) or "", access)]
+        return [PolicyRule(_text(path.get("path")) or "", access)]
     value = path.get("value")
     if not isinstance(value, Mapping):
         return None
@@ -142,10 +144,10 @@ def _rules(entry: Any, workspaces: Sequence[str]) -> list[Rule] | None:
         roots = (_SPECIAL[kind],)
     else:  # `minimal` is a set of system paths to read; a later kind that is not just read could be anything
         return [] if access == "read" else None
-    return [Rule(posixpath.join(root, sub) if sub else root, access) for root in roots]
+    return [PolicyRule(posixpath.join(root, sub) if sub else root, access) for root in roots]
 
 
-def _classify(rules: Sequence[Rule]) -> Filesystem:
+def _classify(rules: Sequence[PolicyRule]) -> Filesystem:
     if any(r.glob or r.access == "deny" for r in rules):
         return Filesystem.CUSTOM
     writable = {r.path for r in rules if r.access == "write"}
@@ -163,7 +165,7 @@ def from_sandbox_policy(policy: Mapping[str, Any], cwd: str) -> Policy:
     if kind == "external-sandbox":
         return Policy(Filesystem.UNRESTRICTED, network, enforced_by="external")
     if kind == "read-only":
-        return Policy(Filesystem.READ_ONLY, network, (Rule("/", "read"),))
+        return Policy(Filesystem.READ_ONLY, network, (PolicyRule("/", "read"),))
     if kind != "workspace-write":
         return Policy()
     roots = [cwd, *_texts(policy.get("writable_roots"))]
@@ -174,7 +176,7 @@ def from_sandbox_policy(policy: Mapping[str, Any], cwd: str) -> Policy:
     return Policy(
         Filesystem.WORKSPACE,
         network,
-        (Rule("/", "read"), *(Rule(r, "write") for r in dict.fromkeys(roots) if r)),
+        (PolicyRule("/", "read"), *(PolicyRule(r, "write") for r in dict.fromkeys(roots) if r)),
     )
 
 

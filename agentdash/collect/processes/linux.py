@@ -118,11 +118,10 @@ def kernel(pid: int) -> Kernel | None:
     """What the kernel enforces on a process (`/proc/PID/status`, `/proc/PID/ns`); None where nothing can be read."""
     if not (told := status(pid)):
         return None
-    seccomp, no_new_privs, cap_eff = told.get(b"Seccomp"), told.get(b"NoNewPrivs"), told.get(b"CapEff")
+    seccomp, no_new_privs = told.get(b"Seccomp"), told.get(b"NoNewPrivs")
     return Kernel(
         seccomp=int(seccomp) if seccomp else None,
         no_new_privs=no_new_privs == b"1" if no_new_privs else None,
-        cap_eff=int(cap_eff, 16) if cap_eff else None,
         net=_namespace(pid, "net"),
         mnt=_namespace(pid, "mnt"),
         pid=_namespace(pid, "pid"),

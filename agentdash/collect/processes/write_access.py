@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.collect.processes import linux
-from agentdash.model.mounts import Access, Mount, MountTable
+from agentdash.model.mounts import WriteAccess, Mount, MountTable
 
 _LINKS: Final = 40
 """Symlinks followed in one path, as the kernel does."""
@@ -61,26 +61,26 @@ class Reach:
         self._table = None if mounts is None else MountTable(mounts)
         self._root, self._credentials = f"/proc/{pid}/root", credentials_of(pid)
 
-    def may_write(self, path: str) -> Access:
+    def may_write(self, path: str) -> WriteAccess:
         """Whether it may write a path; for one that does not exist: whether it may be made, with the directories above it.
 
         Args:
             path: absolute, as the process sees it.
         """
         if self._table is None or self._credentials is None or not path.startswith("/"):
-            return Access("unknown")
+            return WriteAccess("unknown")
         try:
             found = _resolve(self._root, path, self._credentials)
         except (
             OSError
         ):  # of another user, gone, or no path at all; by the mounts alone one would overlook links
-            return Access("unknown")
+            return WriteAccess("unknown")
         mode = found.nearest.st_mode
         on_disk = stat.S_ISDIR(mode) or stat.S_ISREG(mode)  # devices, pipes and sockets: no mount is written
         if on_disk and (denied := _by_mount(self._table, found.real)):
             return replace(denied, missing=found.missing)
         allowed = found.searched and self._credentials.allows(found.nearest, 3 if stat.S_ISDIR(mode) else 2)
-        return Access("allowed" if allowed else "mode", missing=found.missing)
+        return WriteAccess("allowed" if allowed else "mode", missing=found.missing)
 
 
 def credentials_of(pid: int) -> Credentials | None:
@@ -99,12 +99,12 @@ def credentials_of(pid: int) -> Credentials | None:
         return None
 
 
-def _by_mount(table: MountTable, path: str) -> Access | None:
+def _by_mount(table: MountTable, path: str) -> WriteAccess | None:
     """The answer, where mounts give it."""
     mount = table.of(path)
     if mount is None:
-        return Access("unknown")
-    return Access("read-only-mount", mount) if mount.read_only else None
+        return WriteAccess("unknown")
+    return WriteAccess("read-only-mount", mount) if mount.read_only else None
 
 
 class _Found(NamedTuple):

@@ -32,7 +32,6 @@ _FIELDS: Final = (
         "pane_active",
         "window_active",
         "pane_in_mode",
-        "alternate_on",
         "cursor_flag",
     ),
     *("pane_dead", "pane_dead_status", "pane_dead_signal", "window_activity"),
@@ -355,7 +354,6 @@ def _row(server: str, values: list[str]) -> _Row | None:
             dead_status=int(said["pane_dead_status"]) if said["pane_dead_status"] else None,
             dead_signal=_signal(said["pane_dead_signal"]),
             in_mode=said["pane_in_mode"] not in ("", "0"),
-            alternate=said["alternate_on"] == "1",
             cursor_visible=said["cursor_flag"] == "1",
             server_pid=int(said["pid"]),
         )

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentdash.engine.link.process_tree import Tree, is_codex
+from agentdash.engine.link.process_tree import ProcessTree, is_codex
 from agentdash.model.fleet import Applied
 from agentdash.model.process import Process
 
 _HELPER: Final = "codex-linux-sandbox"
-"""States the policy itself; a `bwrap` below it states what the helper made of it."""
+"""Launcher whose arguments contain the policy itself; a `bwrap` below it has what the helper derived from it."""
 
 
-def applied(process: Process, tree: Tree) -> Applied | None:
-    """Return what stands between a command and its Codex; None where the way up to Codex is not known."""
+def find_launcher(process: Process, tree: ProcessTree) -> Applied | None:
+    """Return what stands between a command and its Codex; None where no Codex is found above the command."""
     found: Applied | None = None
     for parent in tree.above(process):
         if is_codex(parent):

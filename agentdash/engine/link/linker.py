@@ -1,203 +1,252 @@
-"""What belongs together: threads, the processes that run them, their commands, panes. Each tie says on what it rests.
+"""Link threads, the processes that run them, their commands, and panes. Each link names its evidence.
 
-- thread and owner: the flock on its writer lock (0.148+), or the rollout that a Codex process holds open (every version);
-- thread and command: `CODEX_THREAD_ID` (0.98+) in the environment of a process; `CODEX_TOOL_CALL_ID` (0.163+) names the call;
-- thread and pane: its owner runs below the pane, or the pane's Codex names it in its arguments, or shows its prompt, or is the only one;
+- thread and owner: the flock on its writer lock (0.148+), or the rollout that a Codex process holds open (all versions);
+- thread and command: `CODEX_THREAD_ID` (0.98+) in the environment of a process; `CODEX_TOOL_CALL_ID` (0.163+) is the call;
+- thread and pane: its owner runs below the pane, or the pane's Codex has its id in the arguments, or shows its prompt, or
+  is the only candidate;
 - pane and process: descent from the pane's first process;
 - thread and parent: the child's rollout, or the parent's spawn call.
 
-Since 0.169 a shared daemon runs the turns of all TUIs of a home: owner and commands are then *not* below the pane, hence the other ways.
+Since 0.169 a shared daemon runs the turns of all TUIs of a home: owner and commands are then *not* below the pane.
 """
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from agentdash.engine.link.process_tree import Tree, is_daemon
-from agentdash.engine.reduce.observations import is_command, thread_of
-from agentdash.model.fleet import Fleet, Thread
+from agentdash.engine.link.commands import is_command, thread_of
+from agentdash.engine.link.process_tree import ProcessTree, is_daemon
+from agentdash.model.fleet import Thread
+from agentdash.model.fleet_draft import FleetView
 from agentdash.model.links import FleetLinks, ThreadOwner, ThreadPane
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
 
-_TUI_ORIGINATORS = ("codex-tui", "codex_cli_rs")
-_LEFT = "its Codex ran in the pane, and has left it"
-_EARLY = 5.0
-"""Seconds by which a thread's stated time may precede its TUI's start: clocks and rounding."""
-_PROMPT = 24
-"""Characters of a prompt that must stand on a screen to count as seen there."""
-_SHORTEST = 6
-"""Shorter prompts (`go`) could stand on any screen."""
+_TUI_ORIGINATORS: Final = ("codex-tui", "codex_cli_rs")
+"""`originator` of threads that a TUI started, before and since 0.98."""
+_LEFT_PANE: Final = "its Codex ran in the pane, and has left it"
+_START_TOLERANCE_S: Final = 5.0
+"""Time by which the stated start of a thread may precede that of its TUI: clocks and rounding."""
+_PROMPT_CHARS: Final = 24
+"""Characters of the start of a prompt that must be on a screen: longer ones wrap."""
+_MIN_PROMPT_CHARS: Final = 6
+"""Shorter prompts (`go`) could be on any screen by chance."""
 
 
-def link_fleet(fleet: Fleet, tree: Tree | None = None) -> FleetLinks:
-    """The ties of a fleet.
+class _Tui(NamedTuple):
+    """A pane with a Codex whose thread is not linked yet."""
+
+    pane: Pane
+    process: Process
+
+
+def link_fleet(fleet: FleetView, tree: ProcessTree | None = None) -> FleetLinks:
+    """Return the links of a fleet.
 
     Args:
-        tree: its processes and panes, where somebody has put them together already.
+        fleet: with the links before, which say what has ended since.
+        tree: its processes and panes, where these have been put together already.
     """
-    tree = tree or Tree(fleet.processes.values(), fleet.panes)
-    below: dict[PaneKey, list[Process]] = {}
-    for process in sorted(fleet.processes.values(), key=lambda p: p.key):
-        if (key := tree.pane(process)) is not None:
-            below.setdefault(key, []).append(process)
-    owners = _owners(fleet, tree)
+    tree = tree or ProcessTree(fleet.processes.values(), fleet.panes)
+    owners = _link_owners(fleet, tree)
     return FleetLinks(
-        owners,
-        _orphans(fleet, owners),
-        _commands(fleet, tree),
-        _panes(fleet, owners, tree),
-        {key: tuple(found) for key, found in below.items()},
-        parents_of(fleet.threads.values()),
-        {key: server for key in fleet.panes if (server := tree.server(key)) is not None},
+        owners=owners,
+        orphans=_find_orphans(fleet, owners),
+        commands=_link_commands(fleet, tree),
+        panes=_link_panes(fleet, owners, tree),
+        below=_group_by_pane(fleet, tree),
+        parents=parents_of(fleet.threads.values()),
+        servers={key: server for key in fleet.panes if (server := tree.server(key)) is not None},
     )
 
 
-def _owners(fleet: Fleet, tree: Tree) -> dict[str, ThreadOwner]:
+def parents_of(threads: Iterable[Thread]) -> dict[str, str]:
+    """Return the parent of each thread that has one; the child's own statement outranks the parent's."""
+    stated: dict[str, str] = {}
+    spawned: dict[str, str] = {}
+    for thread in threads:
+        spawned |= dict.fromkeys(thread.children, thread.id)
+        if thread.parent:
+            stated[thread.id] = thread.parent
+    return spawned | stated
+
+
+# ---------------------------------------------------------------- owners and commands
+
+
+def _link_owners(fleet: FleetView, tree: ProcessTree) -> dict[str, ThreadOwner]:
     owners: dict[str, ThreadOwner] = {}
-    paths = {t.file.path: t.id for t in fleet.threads.values() if t.file}
+    threads_by_path = {thread.file.path: thread.id for thread in fleet.threads.values() if thread.file}
     for process in fleet.processes.values():
         for path in process.rollouts:
-            if (thread := paths.get(path)) and not process.zombie:
-                owners[thread] = ThreadOwner(
-                    process.pid, f"pid {process.pid} holds its rollout open", process.key
-                )
-    if fleet.locks:
-        for thread, pid in fleet.locks.holders.items():
-            owner = tree.get(pid)
-            owners[thread] = ThreadOwner(
-                pid, f"pid {pid} holds its writer lock", owner.key if owner else None
-            )
+            thread = threads_by_path.get(path)
+            if thread and not process.zombie:
+                by = f"pid {process.pid} holds its rollout open"
+                owners[thread] = ThreadOwner(process.pid, by, process.key)
+    holders = fleet.locks.holders if fleet.locks else {}
+    for thread, pid in holders.items():
+        owner = tree.get(pid)
+        owners[thread] = ThreadOwner(pid, f"pid {pid} holds its writer lock", owner.key if owner else None)
     return owners
 
 
-def _orphans(fleet: Fleet, owners: dict[str, ThreadOwner]) -> dict[str, float]:
-    """That an owner has ended is known at once; that there is none takes several looks, for open files are not looked at every time."""
+def _find_orphans(fleet: FleetView, owners: dict[str, ThreadOwner]) -> dict[str, float]:
+    """Return the threads whose owner has ended, and since when.
+
+    The end of an owner is known at once. The absence of one takes several passes, since open files are not read in each.
+    """
     at = fleet.processes_at or 0.0
-    lost = {
+    ended = {
         thread: at
         for thread, owner in fleet.links.owners.items()
         if owner.key is not None and _has_ended(fleet, owner.key)
     }
-    return {thread: since for thread, since in (lost | fleet.links.orphans).items() if thread not in owners}
+    orphans = ended | fleet.links.orphans
+    return {thread: since for thread, since in orphans.items() if thread not in owners}
 
 
-def _has_ended(fleet: Fleet, key: ProcessKey) -> bool:
+def _has_ended(fleet: FleetView, key: ProcessKey) -> bool:
     process = fleet.processes.get(key)
     return process is None or process.zombie
 
 
-def _commands(fleet: Fleet, tree: Tree) -> dict[str, tuple[Process, ...]]:
+def _link_commands(fleet: FleetView, tree: ProcessTree) -> dict[str, tuple[Process, ...]]:
     found: dict[str, list[Process]] = {}
     for process in fleet.processes.values():
         thread = thread_of(process)
-        if thread in fleet.threads and not process.zombie and is_command(process, tree):
+        if thread is None or thread not in fleet.threads or process.zombie:
+            continue
+        if is_command(process, tree):
             found.setdefault(thread, []).append(process)
-    return {thread: tuple(sorted(some, key=lambda p: p.key)) for thread, some in found.items()}
+    return {thread: _sorted(processes) for thread, processes in found.items()}
 
 
-def parents_of(threads: Iterable[Thread]) -> dict[str, str]:
-    """The parent of each thread that has one."""
-    parents = {child: thread.id for thread in threads for child in thread.children}
-    return parents | {t.id: t.parent for t in threads if t.parent}
+def _group_by_pane(fleet: FleetView, tree: ProcessTree) -> dict[PaneKey, tuple[Process, ...]]:
+    found: dict[PaneKey, list[Process]] = {}
+    for process in fleet.processes.values():
+        if (key := tree.pane(process)) is not None:
+            found.setdefault(key, []).append(process)
+    return {key: _sorted(processes) for key, processes in found.items()}
+
+
+def _sorted(processes: Iterable[Process]) -> tuple[Process, ...]:
+    return tuple(sorted(processes, key=lambda process: process.key))
 
 
 # ---------------------------------------------------------------- thread and pane
 
 
-def _panes(fleet: Fleet, owners: dict[str, ThreadOwner], tree: Tree) -> dict[str, ThreadPane]:
-    placed: dict[str, ThreadPane] = {}
-    roots = [t for t in fleet.threads.values() if not t.parent and not t.helper]
-    for thread in roots:
-        owner = tree.get(owners[thread.id].pid) if thread.id in owners else None
-        # a daemon started by a TUI is below that TUI's pane, and serves others as well: its place says nothing
-        if owner and not is_daemon(owner) and (key := tree.pane(owner)):
-            placed[thread.id] = ThreadPane(key, f"its Codex (pid {owner.pid}) runs in the pane", own=True)
-    taken = {p.key for p in placed.values()}
-    placed |= {
-        t.id: left
-        for t in roots
-        if t.id not in placed and (left := _left(fleet, t)) is not None and left.key not in taken
-    }
-    taken |= {p.key for p in placed.values()}
-    tuis = [
-        (fleet.panes[key], process)
-        for key, occupant in fleet.occupants.items()
-        if occupant.agent == "codex" and occupant.gone_at is None and key not in taken and key in fleet.panes
-        if (process := fleet.processes.get(occupant.key))
-    ]
-    free = [t for t in roots if t.id not in placed]
-    for find in (_named, _shown, _only):
-        for pane, process in list(tuis):
-            if hit := find(pane, process, free, tuis):
-                placed[hit[0].id] = ThreadPane(pane.key, hit[1])
-                free.remove(hit[0])
-                tuis.remove((pane, process))
-    return placed
-
-
-def _left(fleet: Fleet, thread: Thread) -> ThreadPane | None:
-    """The pane that its own Codex ran in and has left: what it leaves there is not another worker."""
-    before = fleet.links.panes.get(thread.id)
-    if before is None or not before.own or before.key not in fleet.panes:
-        return None
-    occupant = fleet.occupants.get(before.key)
-    ending = occupant is not None and (
-        occupant.gone_at is not None or (occupant.process is not None and occupant.process.once)
+def _link_panes(fleet: FleetView, owners: dict[str, ThreadOwner], tree: ProcessTree) -> dict[str, ThreadPane]:
+    """Link root threads to panes, by the strongest evidence first; a pane has one thread per kind of evidence."""
+    roots = [thread for thread in fleet.threads.values() if not thread.parent and not thread.helper]
+    linked = _link_by_owner(roots, owners, tree)
+    linked |= _link_by_history(fleet, roots, linked)
+    taken = {link.key for link in linked.values()}
+    return linked | _link_by_candidates(
+        threads=[thread for thread in roots if thread.id not in linked],
+        tuis=_unlinked_tuis(fleet, taken),
     )
-    return replace(before, by=_LEFT) if ending else None
 
 
-def _named(
-    pane: Pane, process: Process, free: list[Thread], tuis: list[tuple[Pane, Process]]
-) -> tuple[Thread, str] | None:
-    del pane, tuis
-    thread = next((t for t in free if t.id in process.argv), None)
-    return (thread, f"the pane's Codex (pid {process.pid}) was started with its id") if thread else None
+def _link_by_owner(
+    threads: Iterable[Thread], owners: dict[str, ThreadOwner], tree: ProcessTree
+) -> dict[str, ThreadPane]:
+    linked: dict[str, ThreadPane] = {}
+    for thread in threads:
+        owner = tree.get(owners[thread.id].pid) if thread.id in owners else None
+        # a daemon is below the pane of the TUI that started it, and serves others as well: its pane is no evidence
+        if owner and not is_daemon(owner) and (key := tree.pane(owner)):
+            linked[thread.id] = ThreadPane(key, f"its Codex (pid {owner.pid}) runs in the pane", own=True)
+    return linked
 
 
-def _shown(
-    pane: Pane, process: Process, free: list[Thread], tuis: list[tuple[Pane, Process]]
-) -> tuple[Thread, str] | None:
-    del tuis
-    screen = " ".join(" ".join(pane.screen).split())
-    hits = [
-        t
-        for t in _candidates(process, free)
-        if t.last_prompt and len(start := _start(t.last_prompt)) >= _SHORTEST and start in screen
-    ]
-    return (hits[0], "the pane shows its prompt") if len(hits) == 1 else None
+def _link_by_history(
+    fleet: FleetView, threads: Iterable[Thread], linked: dict[str, ThreadPane]
+) -> dict[str, ThreadPane]:
+    """Keep the panes that threads' own Codex processes ran in and have left: the rest there is no other worker."""
+    taken = {link.key for link in linked.values()}
+    kept: dict[str, ThreadPane] = {}
+    for thread in threads:
+        before = fleet.links.panes.get(thread.id)
+        if thread.id in linked or before is None or not before.own:
+            continue
+        if before.key in fleet.panes and before.key not in taken and _is_leaving(fleet, before.key):
+            kept[thread.id] = replace(before, by=_LEFT_PANE)
+    return kept
 
 
-def _only(
-    pane: Pane, process: Process, free: list[Thread], tuis: list[tuple[Pane, Process]]
-) -> tuple[Thread, str] | None:
-    del pane
-    rivals = [p for _, p in tuis if p.cwd == process.cwd]
-    candidates = _candidates(process, free)
+def _is_leaving(fleet: FleetView, key: PaneKey) -> bool:
+    """Return whether the occupant of a pane has ended, or ends with its one task (`codex exec`)."""
+    occupant = fleet.occupants.get(key)
+    if occupant is None:
+        return False
+    return occupant.gone_at is not None or (occupant.process is not None and occupant.process.once)
+
+
+def _unlinked_tuis(fleet: FleetView, taken: set[PaneKey]) -> list[_Tui]:
+    tuis: list[_Tui] = []
+    for key, occupant in fleet.occupants.items():
+        if occupant.agent != "codex" or occupant.gone_at is not None or key in taken:
+            continue
+        pane, process = fleet.panes.get(key), fleet.processes.get(occupant.key)
+        if pane is not None and process is not None:
+            tuis.append(_Tui(pane, process))
+    return tuis
+
+
+def _link_by_candidates(threads: list[Thread], tuis: list[_Tui]) -> dict[str, ThreadPane]:
+    """Link the remaining threads to the remaining TUIs, each once."""
+    linked: dict[str, ThreadPane] = {}
+    for find in (_find_by_arguments, _find_by_prompt, _find_only_one):
+        for tui in list(tuis):
+            found = find(tui, threads, tuis)
+            if found is not None:
+                thread, by = found
+                linked[thread.id] = ThreadPane(tui.pane.key, by)
+                threads.remove(thread)
+                tuis.remove(tui)
+    return linked
+
+
+def _find_by_arguments(tui: _Tui, threads: list[Thread], _: list[_Tui]) -> tuple[Thread, str] | None:
+    thread = next((thread for thread in threads if thread.id in tui.process.argv), None)
+    if thread is None:
+        return None
+    return thread, f"the pane's Codex (pid {tui.process.pid}) was started with its id"
+
+
+def _find_by_prompt(tui: _Tui, threads: list[Thread], _: list[_Tui]) -> tuple[Thread, str] | None:
+    screen = " ".join(" ".join(tui.pane.screen).split())
+    shown = []
+    for thread in _candidates(tui.process, threads):
+        start = " ".join((thread.last_prompt or "").split())[:_PROMPT_CHARS]
+        if len(start) >= _MIN_PROMPT_CHARS and start in screen:
+            shown.append(thread)
+    return (shown[0], "the pane shows its prompt") if len(shown) == 1 else None
+
+
+def _find_only_one(tui: _Tui, threads: list[Thread], tuis: list[_Tui]) -> tuple[Thread, str] | None:
+    process = tui.process
+    rivals = [other for other in tuis if other.process.cwd == process.cwd]
+    candidates = _candidates(process, threads)
     if len(rivals) != 1 or not candidates:
         return None
-    newest = max(candidates, key=lambda t: t.last_at or 0.0)
-    return (
-        newest,
-        f"the only Codex in {posixpath.basename(process.cwd or '?')} (pid {process.pid}), and the thread began after it",
-    )
+    folder = posixpath.basename(process.cwd or "?")
+    by = f"the only Codex in {folder} (pid {process.pid}), and the thread began after it"
+    return max(candidates, key=lambda thread: thread.last_at or 0.0), by
 
 
-def _candidates(process: Process, free: list[Thread]) -> list[Thread]:
-    """Threads that this TUI may have begun: of its directory, and not older than it."""
+def _candidates(process: Process, threads: list[Thread]) -> list[Thread]:
+    """Return the threads that this TUI may have started: of its directory, and not older than it."""
     return [
-        t
-        for t in free
-        if t.cwd == process.cwd
-        and (t.originator or "").startswith(_TUI_ORIGINATORS)
-        and t.created_at is not None
-        and t.created_at >= process.key.started - _EARLY
+        thread
+        for thread in threads
+        if thread.cwd == process.cwd
+        and (thread.originator or "").startswith(_TUI_ORIGINATORS)
+        and thread.created_at is not None
+        and thread.created_at >= process.key.started - _START_TOLERANCE_S
     ]
-
-
-def _start(prompt: str) -> str:
-    return " ".join(prompt.split())[:_PROMPT]

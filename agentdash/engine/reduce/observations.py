@@ -1,139 +1,140 @@
-"""Live processes as commands of Codex threads: which of them are, and what sandbox they show."""
+"""Observe the sandbox that live commands of Codex threads have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
 from agentdash.engine.detect.env_output import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.engine.detect.escalation import granted
+from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
 from agentdash.engine.judge.findings.write_access import MountTables, exposed, unwritable
-from agentdash.engine.link.launchers import applied
-from agentdash.engine.link.process_tree import Tree, is_codex, is_daemon, is_multiplexer
-from agentdash.engine.reduce.thread import policy_at, see
-from agentdash.model.events import HostSeen
+from agentdash.engine.link.commands import is_command, thread_of
+from agentdash.engine.link.launchers import find_launcher
+from agentdash.engine.link.process_tree import ProcessTree, is_codex
+from agentdash.engine.reduce.calls import add_observation
 from agentdash.model.fleet import UNSET, Call, SandboxObservation, Thread
+from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.policy import Policy
-from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.process import Kernel, Process
 
-
-def thread_of(process: Process) -> str | None:
-    """The thread that the process's environment names (0.98+)."""
-    return process.env.get("CODEX_THREAD_ID") if process.env else None
-
-
-def is_command(process: Process, tree: Tree) -> bool:
-    """Whether this process is (part of) a command that the thread in its environment ran.
-
-    Agents, sandbox launchers and tmux servers are not, nor is what has merely inherited the variables: panes of a tmux server that a
-    command started, and the servers and hooks of a Codex that was itself started by a command.
-    """
-    if process.agent or is_daemon(process) or process.launcher or is_multiplexer(process):
-        return False
-    for parent in tree.above(process):
-        if is_multiplexer(parent):
-            return False
-        if parent.agent == "codex":
-            return thread_of(parent) != thread_of(process)
-    return True
+_PROXY_FLAG: Final = "CODEX_NETWORK_PROXY_ACTIVE"
+"""`1` in the environment of commands whose network goes through Codex's own proxy."""
 
 
 class ProcessContext(msgspec.Struct, frozen=True):
-    """What a command is seen against."""
+    """What the facts of a command's process are compared with."""
 
-    tree: Tree
+    tree: ProcessTree
     tables: MountTables
-    host: HostSeen | None
+    host: Kernel | None
+    """agentdash's own kernel facts."""
 
 
-def observe_commands(
-    threads: dict[str, Thread], around: ProcessContext, new: Iterable[Process], at: float
-) -> frozenset[ProcessKey]:
-    """Adds what `new` processes have to the sightings of their threads (in `threads`, in place); returns those that were added."""
-    added = set()
-    for process in new:
-        thread = threads.get(thread_of(process) or "")
-        if thread is not None and is_command(process, around.tree):
-            threads[thread.id] = see(thread, _observe(thread, process, around, at))
-            added.add(process.key)
-    return frozenset(added)
+def observe_processes(draft: FleetDraft, tree: ProcessTree, at: float) -> None:
+    """Add what processes show of the sandboxes of their threads: escapes through tmux, and the new commands' own."""
+    for thread in [thread for thread in draft.threads.values() if thread.tmux]:
+        detected = detect_escapes(thread, tree, draft.panes.values(), draft.kernel)
+        if detected is not thread:
+            draft.threads[thread.id] = detected
+    context = ProcessContext(tree=tree, tables=MountTables(draft.mounts), host=draft.kernel)
+    for process in draft.processes.values():
+        if process.key in draft.observed:
+            continue
+        owner = draft.threads.get(thread_of(process) or "")
+        if owner is not None and is_command(process, tree):
+            draft.threads[owner.id] = add_observation(owner, _observe(owner, process, context, at))
+            draft.observed[process.key] = at
 
 
-def _baseline(process: Process, tree: Tree, host: HostSeen | None) -> Kernel:
-    """What a command has unless something restricts it: what its Codex has, or else agentdash."""
-    codex = next((p.kernel for p in tree.above(process) if is_codex(p) and p.kernel), None)
-    return codex or (host.kernel if host else None) or Kernel()
-
-
-def _is_nested(process: Process, tree: Tree) -> bool:
-    """Whether a sandbox launcher stands above the Codex that runs this command."""
-    above = list(tree.above(process))
-    own = next((at for at, parent in enumerate(above) if is_codex(parent)), len(above))
-    return any(parent.launcher is not None for parent in above[own:])
-
-
-def _is_sandboxed(kernel: Kernel | None, own: Kernel) -> bool | None:
-    """Whether a process is restricted where its Codex is not. A container around both restricts both, and is no sandbox of Codex."""
-    if kernel is None:
-        return None
-    if kernel.sandboxed is not None:  # macOS answers for itself
-        return kernel.sandboxed and not own.sandboxed
-    marks = [
-        (kernel.seccomp, own.seccomp),
-        (kernel.no_new_privs, own.no_new_privs),
-        (kernel.user, own.user),
-        (kernel.mnt, own.mnt),
-        (kernel.pid, own.pid),
-    ]
-    known = [ours != theirs for ours, theirs in marks if ours is not None and theirs is not None]
-    return any(known) if known else None
-
-
-def _call(thread: Thread, call: str | None) -> Call | None:
-    """The call that a command belongs to: the one with its id (0.163+), else the only one that is open.
-
-    Commands of a code-mode script have ids of their own, which the file tells when they end: until then they are the script's.
-    """
-    if hit := next((c for c in (*thread.open_calls, *reversed(thread.calls)) if c.id == call), None):
-        return hit
-    running = [c for c in thread.open_calls if c.kind == "command" and (call is None or c.tool == "exec")]
-    return running[0] if len(running) == 1 else None
-
-
-def _observe(thread: Thread, process: Process, around: ProcessContext, at: float) -> SandboxObservation:
-    env, kernel, own = process.env or {}, process.kernel, _baseline(process, around.tree, around.host)
-    call, known = env.get("CODEX_TOOL_CALL_ID"), _call(thread, env.get("CODEX_TOOL_CALL_ID"))
-    in_force = policy_at(thread, process.key.started)
+def _observe(thread: Thread, process: Process, context: ProcessContext, at: float) -> SandboxObservation:
+    env, kernel = process.env or {}, process.kernel
+    baseline = _baseline(process, context)
+    call_id = env.get("CODEX_TOOL_CALL_ID")
+    call = _call_of(thread, call_id)
+    in_force = thread.policy_index_at(process.key.started)
     policy = thread.policies[in_force].policy if in_force >= 0 else Policy()
-    mounts = (
-        kernel.mnt if kernel and kernel.mnt != own.mnt else None
-    )  # those that its Codex has too are no sandbox of its making
+    # mounts that its Codex has, too, were not made for this command
+    mounts = kernel.mnt if kernel and kernel.mnt != baseline.mnt else None
     return SandboxObservation(
         source="environment",
         policy=in_force,
         network_flag=env.get(NETWORK_FLAG) or UNSET,
         sandbox_flag=env.get(SANDBOX_FLAG) or UNSET,
-        granted=granted(thread, known) if known else None,
-        by_user=known is not None and known.by_user,
-        called=known is not None,
+        granted=granted(thread, call) if call else None,
+        by_user=call is not None and call.by_user,
+        called=call is not None,
         seccomp=kernel.seccomp if kernel else None,
         no_new_privs=kernel.no_new_privs if kernel else None,
-        own_network=None
-        if own.net is None or kernel is None or kernel.net is None
-        else kernel.net != own.net,
-        mediated=env.get("CODEX_NETWORK_PROXY_ACTIVE") == "1",
-        sandboxed=_is_sandboxed(kernel, own),
-        nested=_is_nested(process, around.tree),
-        applied=applied(process, around.tree),
-        unwritable=unwritable(policy, around.tables, mounts),
-        exposed=exposed(policy, around.tables, mounts, env.get("HOME"), thread.cwd),
+        own_network=_has_own_network(kernel, baseline),
+        mediated=env.get(_PROXY_FLAG) == "1",
+        sandboxed=_is_sandboxed(kernel, baseline),
+        nested=_is_nested(process, context.tree),
+        applied=find_launcher(process, context.tree),
+        unwritable=unwritable(policy, context.tables, mounts),
+        exposed=exposed(policy, context.tables, mounts, env.get("HOME"), thread.cwd),
         first=at,
         last=at,
-        calls=(call,) if call else (),
+        calls=(call_id,) if call_id else (),
         pids=(process.pid,),
-        quote=" ".join(
-            f"{name}={env[name]}" if env.get(name) else f"{name} unset"
-            for name in (NETWORK_FLAG, SANDBOX_FLAG)
-        ),
+        quote=_quote_flags(env),
+    )
+
+
+def _baseline(process: Process, context: ProcessContext) -> Kernel:
+    """Return what a command has unless something restricts it: the facts of its Codex, or else of agentdash."""
+    codex = next((p.kernel for p in context.tree.above(process) if is_codex(p) and p.kernel), None)
+    return codex or context.host or Kernel()
+
+
+def _call_of(thread: Thread, call_id: str | None) -> Call | None:
+    """Return the call that a command belongs to: the one with its id (0.163+), else the only one that is open.
+
+    Commands of a code-mode script have ids of their own, which the rollout has only once they end: until then they
+    belong to the script's call.
+    """
+    for call in (*thread.open_calls, *reversed(thread.calls)):
+        if call.id == call_id:
+            return call
+    running = [c for c in thread.open_calls if c.kind == "command" and (call_id is None or c.tool == "exec")]
+    return running[0] if len(running) == 1 else None
+
+
+def _has_own_network(kernel: Kernel | None, baseline: Kernel) -> bool | None:
+    if baseline.net is None or kernel is None or kernel.net is None:
+        return None
+    return kernel.net != baseline.net
+
+
+def _is_sandboxed(kernel: Kernel | None, baseline: Kernel) -> bool | None:
+    """Return whether a process is restricted where its Codex is not; None: not known.
+
+    A container around both restricts both, and is no sandbox of Codex.
+    """
+    if kernel is None:
+        return None
+    if kernel.sandboxed is not None:  # macOS has this fact, and no others
+        return kernel.sandboxed and not baseline.sandboxed
+    pairs = [
+        (kernel.seccomp, baseline.seccomp),
+        (kernel.no_new_privs, baseline.no_new_privs),
+        (kernel.user, baseline.user),
+        (kernel.mnt, baseline.mnt),
+        (kernel.pid, baseline.pid),
+    ]
+    differing = [own != other for own, other in pairs if own is not None and other is not None]
+    return any(differing) if differing else None
+
+
+def _is_nested(process: Process, tree: ProcessTree) -> bool:
+    """Return whether a sandbox launcher stands above the Codex that runs this command."""
+    above = list(tree.above(process))
+    codex = next((index for index, parent in enumerate(above) if is_codex(parent)), len(above))
+    return any(parent.launcher is not None for parent in above[codex:])
+
+
+def _quote_flags(env: dict[str, str]) -> str:
+    return " ".join(
+        f"{name}={env[name]}" if env.get(name) else f"{name} unset" for name in (NETWORK_FLAG, SANDBOX_FLAG)
     )

@@ -1,158 +1,112 @@
-"""One thread, one event further: what a rollout's lines add up to."""
+"""Reduce the events of one thread: what the lines of its rollout add up to."""
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
-
 from msgspec.structs import replace
 
-from agentdash.engine.detect.denials import denial
-from agentdash.engine.detect.env_output import flags, platform, restraints
-from agentdash.engine.detect.escalation import granted
-from agentdash.model import events as e
-from agentdash.model.fleet import (
-    Call,
-    Denial,
-    Moment,
-    PolicyPeriod,
-    RolloutFile,
-    SandboxObservation,
-    Thread,
-    Tokens,
-    Turn,
+from agentdash.engine.detect.env_output import platform
+from agentdash.engine.reduce.calls import (
+    abort_open_calls,
+    add_moment,
+    add_violation,
+    end_call,
+    start_call,
 )
-from agentdash.model.policy import Filesystem, Network, Policy, Rule
-
-_SOME_SANDBOX: Final = Policy(Filesystem.READ_ONLY, Network.UNKNOWN, (Rule("/", "read"),))
-"""For files that state no policy, where Codex itself says that its sandbox denied a command (through 0.36)."""
-_READ_ONLY: Final = "read_only_file_system"
-"""The one reason in Codex's log that no plain failure looks like."""
-_T = TypeVar("_T")
-
-CALLS: Final = 100
-"""Ended calls kept of a thread."""
-MOMENTS: Final = 200
-"""Timeline entries kept."""
-MAX_OBSERVATIONS: Final = 64
-"""Distinct sightings kept; equal ones are counted, so few threads have more than five."""
-_TAIL: Final = 1_500
-"""Characters kept of a call's output."""
-VIOLATIONS: Final = 50
-"""Logged violations kept."""
-_NEWEST: Final = 8
-"""Call ids and pids kept of a sighting."""
+from agentdash.model import events as e
+from agentdash.model.fleet import Moment, PolicyPeriod, RolloutFile, Thread, Tokens, Turn
 
 
-def advance(thread: Thread, event: e.ThreadEvent) -> Thread:
-    """`thread` after `event`."""
+def reduce_thread(thread: Thread, event: e.ThreadEvent) -> Thread:
+    """Return `thread` after `event`."""
     match event:
         case e.FileSeen():
-            file = RolloutFile(
-                event.path,
-                event.size,
-                event.modified,
-                event.archived,
-                event.compressed,
-                event.skimmed,
-                unreadable=event.unreadable,
-            )
-            return replace(thread, file=file)
+            return replace(thread, file=_rollout_file(event))
         case e.FileReset():
-            return Thread(
-                thread.id,
-                file=thread.file,
-                name=thread.name,
-                violations=thread.violations,
-                trouble=thread.trouble,
-            )
-        case e.ViolationLogged():
-            return _violated(thread, event)
-        case e.TroubleLogged():
-            return replace(thread, trouble=event)
+            return _reset(thread)
         case e.FileGapSkipped():
-            # files with turn marks say when the turn of the tail ends; until then it is open
-            turn = Turn(thread.last_at or event.at, inferred=thread.turn is not None and thread.turn.inferred)
-            return replace(thread, open_calls=(), turn=turn)
+            return _skip_gap(thread, event)
         case e.ThreadNamed(name=name):
             return replace(thread, name=name)
+        case e.ViolationLogged():
+            return add_violation(thread, event)
+        case e.TroubleLogged():
+            return replace(thread, trouble=event)
         case e.LineSkipped():
-            skipped = dict(thread.skipped)
-            key = f"{event.what} {event.detail}" if event.what == "unknown" else event.what
-            skipped[key] = skipped.get(key, 0) + 1
-            return replace(thread, skipped=tuple(skipped.items()))
-    thread = replace(
-        thread, last_at=max(thread.last_at or 0.0, event.at), lines=max(thread.lines, event.line)
-    )
+            return _count_skipped(thread, event)
+    last_at = max(thread.last_at or 0.0, event.at)
+    return _reduce_line(replace(thread, last_at=last_at, lines=max(thread.lines, event.line)), event)
+
+
+def _reduce_line(thread: Thread, event: e.ThreadEvent) -> Thread:
+    """Apply an event that is a line of the rollout, and so a sign of activity."""
     match event:
         case e.ThreadStarted():
-            return _started(thread, event)
+            return _start(thread, event)
         case e.TurnStarted():
             thread = replace(thread, turn=Turn(event.at, event.turn), turns=thread.turns + 1)
-            return _note(thread, Moment(event.at, "turn", "started"))
+            return add_moment(thread, Moment(event.at, "turn", "started"))
         case e.TurnEnded():
-            return _turn_ended(thread, event)
+            return _end_turn(thread, event)
         case e.PolicySet():
-            return _policy_set(thread, event)
+            return _set_policy(thread, event)
         case e.CallStarted():
-            return _call_started(thread, event)
+            return start_call(thread, event)
         case e.CallEnded():
-            return _call_ended(thread, event)
+            return end_call(thread, event)
         case e.ChildSpawned(child=child):
             return thread if child in thread.children else replace(thread, children=(*thread.children, child))
+        case e.MessageLogged(role="user"):
+            return _add_prompt(thread, event)
         case e.MessageLogged():
-            return _said(thread, event)
+            return _add_message(thread, event)
         case e.TokensCounted():
-            return replace(thread, tokens=_tokens(thread.tokens, event))
+            return replace(thread, tokens=_merge_tokens(thread.tokens, event))
     return thread
 
 
-def policy_at(thread: Thread, at: float) -> int:
-    """Index of the policy in force at a time; -1 before the first."""
-    index = -1
-    for i, period in enumerate(thread.policies):
-        if period.since <= at:
-            index = i
-    return index if index >= 0 or not thread.policies else 0
+# ---------------------------------------------------------------- the file
 
 
-def policy_of(thread: Thread, call: Call) -> Policy | None:
-    """The policy in force when a call was made."""
-    return thread.policies[i].policy if (i := policy_at(thread, call.at)) >= 0 else None
+def _rollout_file(event: e.FileSeen) -> RolloutFile:
+    return RolloutFile(
+        path=event.path,
+        size=event.size,
+        modified=event.modified,
+        archived=event.archived,
+        compressed=event.compressed,
+        skimmed=event.skimmed,
+        unreadable=event.unreadable,
+    )
 
 
-def see(thread: Thread, new: SandboxObservation) -> Thread:
-    """Adds a sighting: one that equals an earlier one is counted there."""
-    for i, old in enumerate(thread.observations):
-        if _same(old, new):
-            merged = replace(
-                old,
-                last=max(old.last, new.last),
-                count=old.count + (not new.pids or new.pids[0] not in old.pids),
-                calls=_newest(old.calls, new.calls),
-                pids=_newest(old.pids, new.pids),
-            )
-            return replace(
-                thread, observations=(*thread.observations[:i], *thread.observations[i + 1 :], merged)
-            )
-    return replace(thread, observations=(*thread.observations, new)[-MAX_OBSERVATIONS:])
+def _reset(thread: Thread) -> Thread:
+    """Forget what the file contained; what other sources added stays."""
+    return Thread(
+        id=thread.id,
+        file=thread.file,
+        name=thread.name,
+        violations=thread.violations,
+        trouble=thread.trouble,
+    )
 
 
-def _same(a: SandboxObservation, b: SandboxObservation) -> bool:
-    def essence(s: SandboxObservation) -> SandboxObservation:
-        return replace(s, first=0.0, last=0.0, count=0, calls=(), pids=(), quote="")
-
-    return essence(a) == essence(b)
-
-
-def _newest(old: tuple[_T, ...], new: tuple[_T, ...]) -> tuple[_T, ...]:
-    return tuple(dict.fromkeys((*old, *new)))[-_NEWEST:]
+def _skip_gap(thread: Thread, event: e.FileGapSkipped) -> Thread:
+    """Open a turn: files with turn marks contain the end of the turn that the tail belongs to."""
+    inferred = thread.turn is not None and thread.turn.inferred
+    return replace(thread, open_calls=(), turn=Turn(thread.last_at or event.at, inferred=inferred))
 
 
-def _note(thread: Thread, moment: Moment) -> Thread:
-    return replace(thread, moments=(*thread.moments, moment)[-MOMENTS:])
+def _count_skipped(thread: Thread, event: e.LineSkipped) -> Thread:
+    reason = f"{event.what} {event.detail}" if event.what == "unknown" else event.what
+    skipped = dict(thread.skipped)
+    skipped[reason] = skipped.get(reason, 0) + 1
+    return replace(thread, skipped=tuple(skipped.items()))
 
 
-def _started(thread: Thread, event: e.ThreadStarted) -> Thread:
+# ---------------------------------------------------------------- its lines
+
+
+def _start(thread: Thread, event: e.ThreadStarted) -> Thread:
     return replace(
         thread,
         created_at=event.at,
@@ -160,7 +114,6 @@ def _started(thread: Thread, event: e.ThreadStarted) -> Thread:
         version=event.version,
         originator=event.originator,
         source=event.source,
-        provider=event.provider,
         parent=event.parent,
         forked_from=event.forked_from,
         nickname=event.nickname,
@@ -171,7 +124,8 @@ def _started(thread: Thread, event: e.ThreadStarted) -> Thread:
     )
 
 
-def _policy_set(thread: Thread, event: e.PolicySet) -> Thread:
+def _set_policy(thread: Thread, event: e.PolicySet) -> Thread:
+    """Begin a policy period where the policy differs; each `turn_context` in an open turn is a request to the model."""
     turn = thread.turn
     if event.origin == "turn_context" and turn is not None and turn.ended_at is None:
         turn = replace(turn, unanswered=turn.unanswered + 1)
@@ -180,146 +134,49 @@ def _policy_set(thread: Thread, event: e.PolicySet) -> Thread:
         turn=turn,
         cwd=event.cwd or thread.cwd,
         model=event.model or thread.model,
-        effort=event.effort or thread.effort,
     )
-    now = thread.policy
-    if event.policy is None or event.policy == now:
+    before = thread.policy
+    if event.policy is None or event.policy == before:
         return thread
-    period = PolicyPeriod(event.at, event.policy, event.line, event.origin, turn.id if turn else None)
-    if now is None:
-        return replace(thread, policies=(period,))
-    text = (
-        f"policy {now.brief()} -> {event.policy.brief()}"
-        if now.brief() != event.policy.brief()
-        else "policy changed in detail"
+    period = PolicyPeriod(
+        since=event.at,
+        policy=event.policy,
+        line=event.line,
+        origin=event.origin,
+        turn=turn.id if turn else None,
     )
-    return _note(replace(thread, policies=(*thread.policies, period)), Moment(event.at, "policy", text))
+    thread = replace(thread, policies=(*thread.policies, period))
+    if before is None:
+        return thread
+    text = "policy changed in detail"
+    if before.brief() != event.policy.brief():
+        text = f"policy {before.brief()} -> {event.policy.brief()}"
+    return add_moment(thread, Moment(event.at, "policy", text))
 
 
-def _said(thread: Thread, event: e.MessageLogged) -> Thread:
-    thread = _note(thread, Moment(event.at, "prompt" if event.who == "user" else "message", event.text))
-    if event.who == "user":
-        turn = thread.turn
-        if (
-            turn is None or turn.inferred or turn.ended_at is not None
-        ):  # no turn marks in this file: the prompt begins one
-            thread = replace(thread, turn=Turn(event.at, inferred=True), turns=thread.turns + 1)
-        return replace(thread, prompt=thread.prompt or event.text, last_prompt=event.text)
-    repeated = thread.turn is not None and thread.turn.message == event.text and thread.turn.unanswered > 0
-    turn = None if thread.turn is None else replace(thread.turn, message=event.text, answered=True)
-    if turn is not None and not repeated:
-        turn = replace(turn, unanswered=0)
+def _add_prompt(thread: Thread, event: e.MessageLogged) -> Thread:
+    """Add a user message; in a file without turn marks (0.98 and older) it starts a turn."""
+    thread = add_moment(thread, Moment(event.at, "prompt", event.text))
+    turn = thread.turn
+    if turn is None or turn.inferred or turn.ended_at is not None:
+        thread = replace(thread, turn=Turn(event.at, inferred=True), turns=thread.turns + 1)
+    return replace(thread, prompt=thread.prompt or event.text, last_prompt=event.text)
+
+
+def _add_message(thread: Thread, event: e.MessageLogged) -> Thread:
+    """Add a message of the model. One that repeats while requests are unanswered is no new answer."""
+    thread = add_moment(thread, Moment(event.at, "message", event.text))
+    turn = thread.turn
+    if turn is not None:
+        is_repeated = turn.message == event.text and turn.unanswered > 0
+        unanswered = turn.unanswered if is_repeated else 0
+        turn = replace(turn, message=event.text, answered=True, unanswered=unanswered)
     return replace(thread, turn=turn, last_message=event.text)
 
 
-def _call_started(thread: Thread, event: e.CallStarted) -> Thread:
-    call = Call(
-        event.call,
-        event.at,
-        event.line,
-        event.kind,
-        event.tool,
-        event.text,
-        event.cwd or thread.cwd,
-        event.escalation,
-        event.by_user,
-    )
-    thread = _answered(replace(thread, open_calls=(*(c for c in thread.open_calls if c.id != call.id), call)))
-    if event.kind == "command" and "tmux" in event.text:
-        thread = replace(thread, tmux=_newest(thread.tmux, (event.call,)))
-    return thread if event.kind == "poll" else _note(thread, Moment(event.at, "call", event.text, event.call))
-
-
-def _answered(thread: Thread) -> Thread:
-    if thread.turn is None or thread.turn.ended_at is not None:
-        return thread
-    return replace(thread, turn=replace(thread.turn, answered=True, unanswered=0, message=None))
-
-
-def _call_ended(thread: Thread, event: e.CallEnded) -> Thread:
-    call = next((c for c in thread.open_calls if c.id == event.call), None)
-    # one that went on in the background ends a second time
-    earlier = next((c for c in reversed(thread.calls) if c.id == event.call), None) if call is None else None
-    known = call or earlier or Call(event.call, event.at, event.line, "other", "", "")
-    ended = replace(
-        known,
-        ended_at=event.at,
-        outcome=event.outcome,
-        exit_code=event.exit_code,
-        tail=event.output[-_TAIL:],
-        session=event.session or known.session,
-        denial=_denial(known, event, policy_of(thread, known)) or _logged(thread.violations, known.id),
-    )
-    thread = replace(
-        thread,
-        open_calls=tuple(c for c in thread.open_calls if c.id != ended.id),
-        calls=(*(thread.calls if earlier is None else (c for c in thread.calls if c is not earlier)), ended)[
-            -CALLS:
-        ],
-    )
-    if thread.platform is None:
-        thread = replace(thread, platform=platform(event.output))
-    return _see_printed(thread, known, event) if known.kind == "command" else thread
-
-
-def _see_printed(thread: Thread, known: Call, event: e.CallEnded) -> Thread:
-    """Adds what the command printed of its own environment and restraints."""
-    found, kernel = flags(known.text, event.output, thread.id), restraints(known.text, event.output)
-    if not found and not kernel:
-        return thread
-    observation = SandboxObservation(
-        source="output",
-        policy=policy_at(thread, known.at),
-        network_flag=found.network,
-        sandbox_flag=found.sandbox,
-        granted=granted(thread, known),
-        by_user=known.by_user,
-        seccomp=kernel.seccomp,
-        no_new_privs=kernel.no_new_privs,
-        sandboxed=kernel.sandboxed,
-        first=event.at,
-        last=event.at,
-        calls=(event.call,),
-        quote="; ".join(filter(None, (found.quote, kernel.quote))),
-    )
-    return see(thread, observation)
-
-
-def _denial(call: Call, event: e.CallEnded, policy: Policy | None) -> Denial | None:
-    if call.kind not in ("command", "patch") or call.by_user:
-        return None
-    if policy is None and event.outcome == "denied":
-        policy = _SOME_SANDBOX
-    return denial(call.text, event.output, policy, call.cwd)
-
-
-def _violated(thread: Thread, event: e.ViolationLogged) -> Thread:
-    """The log comes later than the call's end: a denial that its output did not tell is added then."""
-    if event in thread.violations:
-        return thread
-    violations = (*thread.violations, event)[-VIOLATIONS:]
-    calls = tuple(
-        replace(c, denial=_logged((event,), c.id)) if c.id == event.call and c.denial is None else c
-        for c in thread.calls
-    )
-    return replace(thread, violations=violations, calls=calls)
-
-
-def _logged(violations: tuple[e.ViolationLogged, ...], call: str) -> Denial | None:
-    """The denial of a call that Codex has logged."""
-    if (found := next((v for v in reversed(violations) if v.call == call), None)) is None:
-        return None
-    quote = f"recorded sandbox violation: resource={found.resource} reason={found.reason} path={found.path} host={found.host}"
-    certain = (
-        found.resource == "network" or found.reason == _READ_ONLY
-    )  # of the network its own proxy speaks; of files a command's words
-    return Denial(found.resource, quote, found.path, certain=certain, source="log")
-
-
-def _turn_ended(thread: Thread, event: e.TurnEnded) -> Thread:
-    turn = thread.turn or Turn(event.at, event.turn)
+def _end_turn(thread: Thread, event: e.TurnEnded) -> Thread:
     turn = replace(
-        turn,
+        thread.turn or Turn(event.at, event.turn),
         ended_at=event.at,
         how=event.how,
         message=event.message,
@@ -327,24 +184,19 @@ def _turn_ended(thread: Thread, event: e.TurnEnded) -> Thread:
         error=event.error,
         error_kind=event.error_kind,
     )
-    text = event.how + (f": {event.error or event.reason}" if event.error or event.reason else "")
-    thread = _note(thread, Moment(event.at, "trouble" if event.error else "turn", text))
-    # what the turn left open will not be answered any more; a command in the background keeps its own entry
-    left = tuple(replace(c, ended_at=event.at, outcome="aborted") for c in thread.open_calls)
-    return replace(
-        thread,
-        turn=turn,
-        open_calls=(),
-        calls=(*thread.calls, *left)[-CALLS:],
-        last_message=event.message or thread.last_message,
-    )
+    cause = event.error or event.reason
+    text = f"{event.how}: {cause}" if cause else event.how
+    thread = add_moment(thread, Moment(event.at, "trouble" if event.error else "turn", text))
+    thread = abort_open_calls(thread, event.at)
+    return replace(thread, turn=turn, last_message=event.message or thread.last_message)
 
 
-def _tokens(old: Tokens, event: e.TokensCounted) -> Tokens:
+def _merge_tokens(old: Tokens, event: e.TokensCounted) -> Tokens:
+    """Return the newest known count of each kind."""
     return Tokens(
-        old.total if event.total is None else event.total,
-        old.context if event.context is None else event.context,
-        old.window if event.window is None else event.window,
-        old.limit_used if event.limit_used is None else event.limit_used,
-        old.limit_resets_at if event.limit_resets_at is None else event.limit_resets_at,
+        total=old.total if event.total is None else event.total,
+        context=old.context if event.context is None else event.context,
+        window=old.window if event.window is None else event.window,
+        limit_used=old.limit_used if event.limit_used is None else event.limit_used,
+        limit_resets_at=old.limit_resets_at if event.limit_resets_at is None else event.limit_resets_at,
     )

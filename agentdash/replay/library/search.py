@@ -162,7 +162,7 @@ def _hits(path: Path, events: Iterable[Event], words: Words) -> Iterator[Hit]:
 
 def _texts(event: Event) -> Iterator[tuple[What, str]]:
     match event:
-        case MessageLogged(who="user", text=text):
+        case MessageLogged(role="user", text=text):
             yield "prompt", text
         case MessageLogged(text=text):
             yield "message", text

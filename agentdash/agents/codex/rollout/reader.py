@@ -253,11 +253,11 @@ class RolloutReader:
     def _say_user(self, dialect: str, text: str) -> None:
         if (asked := speech.prompt(text)) and self._told["user"].is_new(dialect, asked):
             self._told["agent"].forget()
-            self._emit(MessageLogged, who="user", text=clean_block(asked))
+            self._emit(MessageLogged, role="user", text=clean_block(asked))
 
     def _say_agent(self, dialect: str, text: str) -> None:
         if text.strip() and self._told["agent"].is_new(dialect, text):
-            self._emit(MessageLogged, who="agent", text=clean_block(text))
+            self._emit(MessageLogged, role="agent", text=clean_block(text))
 
     # ------------------------------------------------------------ tool calls
 

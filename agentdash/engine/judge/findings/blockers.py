@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from agentdash.engine.judge.findings.policy_checks import in_words
 from agentdash.engine.judge.findings.remedies import EXCLUDE_FLAGS, network, writable_root
-from agentdash.engine.reduce.thread import policy_of
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.fleet import UNSET, Call, Denial, SandboxObservation, Thread
@@ -31,7 +30,7 @@ def blocker_findings(thread: Thread, assessment: Assessment) -> Iterator[Finding
 
 
 def _is_full_access(thread: Thread, call: Call) -> bool:
-    policy = policy_of(thread, call)
+    policy = thread.policy_at(call.at)
     return policy is not None and policy.enforced_by == "nobody"
 
 
@@ -70,7 +69,7 @@ def _under_full_access(thread: Thread, calls: list[Call]) -> Finding:
 
 def _blocked(thread: Thread, call: Call, denial: Denial) -> Finding:
     """The denial that a thread did not get past: no difference between the layers, but what stands in the way."""
-    policy = policy_of(thread, call) or thread.policy
+    policy = thread.policy_at(call.at) or thread.policy
     remedy = None
     if denial.what == "filesystem" and denial.path:
         remedy = writable_root(denial.path, policy, denial.quote)
@@ -91,7 +90,7 @@ def _finding(
     """One finding about calls that were denied, the oldest first."""
     times = [c.ended_at or c.at for c in calls]
     last = calls[-1]
-    policy = policy_of(thread, last) or thread.policy
+    policy = thread.policy_at(last.at) or thread.policy
     quotes = [
         Evidence(_source(c), at, kind, f"`{c.text}` -> {c.denial.quote}")
         for c, at in zip(calls, times, strict=True)

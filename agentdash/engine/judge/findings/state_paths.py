@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
-from agentdash.model.mounts import Access
+from agentdash.model.mounts import WriteAccess
 from agentdash.model.policy import Policy
 from agentdash.model.state_paths import Installed, PathAccess, StatePath, access_of, place
 
@@ -33,7 +33,7 @@ def under_policy(
             verdict: Literal["unknown", "allowed", "policy"] = (
                 "unknown" if allowed is None else "allowed" if allowed else "policy"
             )
-            found.append(access_of(row, path, Access(verdict, missing=path in missing)))
+            found.append(access_of(row, path, WriteAccess(verdict, missing=path in missing)))
     return tuple(found)
 
 

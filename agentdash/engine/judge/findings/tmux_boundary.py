@@ -16,8 +16,7 @@ from agentdash.engine.detect.escalation import granted
 from agentdash.engine.detect.shell import statements
 from agentdash.engine.judge.findings.policy_checks import in_words
 from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE
-from agentdash.engine.link.process_tree import Tree
-from agentdash.engine.reduce.thread import policy_of
+from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.fleet import Call, Escape, Thread
@@ -59,7 +58,7 @@ def drives_tmux(command: str) -> tuple[str, str | None] | None:
     return None
 
 
-def detect_escapes(thread: Thread, tree: Tree, panes: Iterable[Pane], host: Kernel | None) -> Thread:
+def detect_escapes(thread: Thread, tree: ProcessTree, panes: Iterable[Pane], host: Kernel | None) -> Thread:
     """The thread with what its calls are now seen to have done through a tmux server outside of its sandbox."""
     if not thread.tmux or host is None:
         return thread
@@ -80,7 +79,7 @@ def escaped(thread: Thread) -> Iterator[Finding]:
         return
     first, last = thread.escapes[0], thread.escapes[-1]
     call = next((c for c in thread.calls if c.id == last.call), None)
-    policy = policy_of(thread, call) if call else thread.policy
+    policy = thread.policy_at(call.at) if call else thread.policy
     yield Finding(
         kind=FindingKind.TMUX_ESCAPE,
         direction="looser",
@@ -133,7 +132,7 @@ def is_apart(kernel: Kernel, host: Kernel) -> bool:
 
 def _is_held(thread: Thread, call: Call) -> bool:
     """Whether the call ran inside of a sandbox, as its policy has it, and was not refused."""
-    policy = policy_of(thread, call) or Policy()
+    policy = thread.policy_at(call.at) or Policy()
     sandboxed = policy.enforced_by == "codex" and policy.filesystem not in (
         Filesystem.UNRESTRICTED,
         Filesystem.UNKNOWN,
@@ -147,7 +146,7 @@ def _is_held(thread: Thread, call: Call) -> bool:
     )
 
 
-def _escape(call: Call, tree: Tree, panes: list[Pane], host: Kernel) -> Escape | None:
+def _escape(call: Call, tree: ProcessTree, panes: list[Pane], host: Kernel) -> Escape | None:
     asked = drives_tmux(call.text)
     if asked is None:
         return None

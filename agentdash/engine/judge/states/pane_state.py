@@ -15,7 +15,8 @@ from agentdash.engine.judge.states.corroboration import (
 from agentdash.engine.judge.states.sandboxed_pane import blocked, cut_off, denied, hindered, sits_still
 from agentdash.model.events import ScreenRead, SessionSeen
 from agentdash.model.evidence import Evidence
-from agentdash.model.fleet import Fleet, PaneOccupant, Trouble
+from agentdash.model.fleet import PaneOccupant, ProviderTrouble
+from agentdash.model.fleet_draft import FleetView
 from agentdash.model.pane import Pane
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment
@@ -39,7 +40,7 @@ _SAYS_MORE: Final = {
 """What a screen may make of that word: it knows questions from permissions, retries from work, and how a turn has ended."""
 
 
-def judge_pane(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
+def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
     """State of a worker CLI that is known by its pane only."""
     source = fleet.sources.get(
         "tmux" if pane.key.server == "default" else f"tmux {pane.key.server.removeprefix('-L ')}"
@@ -61,7 +62,7 @@ def judge_pane(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> Asses
 # ---------------------------------------------------------------- it is gone
 
 
-def _gone(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
+def _gone(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
     at, how, evidence = _ending(pane, occupant)
     finished = pane.dead and pane.dead_status == 0
     reading = fleet.readings.get(pane.key)
@@ -95,7 +96,7 @@ def _ending(pane: Pane, occupant: PaneOccupant | None) -> tuple[float, str, Evid
     return at, text, Evidence("process", at, "worker-gone", text)
 
 
-def _with_status(fleet: Fleet, pane: Pane) -> Pane:
+def _with_status(fleet: FleetView, pane: Pane) -> Pane:
     """A dead pane whose server has not collected its program yet: that is a zombie, and the kernel knows how it ended."""
     if not pane.dead or pane.dead_status is not None or pane.dead_signal is not None:
         return pane
@@ -113,7 +114,7 @@ def _died(pane: Pane) -> str:
 
 
 def _alive(
-    fleet: Fleet,
+    fleet: FleetView,
     pane: Pane,
     occupant: PaneOccupant | None,
     reading: ScreenRead | None,
@@ -156,12 +157,12 @@ def _alive(
     return Assessment(State.UNKNOWN, None, "its process runs; nothing that it shows is understood here")
 
 
-def _over(trouble: Trouble, reading: ScreenRead | None) -> bool:
+def _over(trouble: ProviderTrouble, reading: ScreenRead | None) -> bool:
     """Whether work had gone on before it stopped."""
     return trouble.over is not None and reading is not None and reading.at - trouble.over > LASTING
 
 
-def _session(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> SessionSeen | None:
+def _session(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> SessionSeen | None:
     keys = [p.key for p in fleet.links.below.get(pane.key, ())] + ([occupant.key] if occupant else [])
     return next((fleet.sessions[key] for key in keys if key in fleet.sessions), None)
 

@@ -18,9 +18,10 @@ from agentdash.engine.judge.findings.remedies import NETWORK_ACCESS, writable_ro
 from agentdash.engine.judge.states.activity import pane_last_sign
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, FindingKind
-from agentdash.model.fleet import UNSET, Denial, Fleet, PaneOccupant
+from agentdash.model.fleet import UNSET, Denial, PaneOccupant
+from agentdash.model.fleet_draft import FleetView
 from agentdash.model.pane import Pane
-from agentdash.model.policy import Filesystem, Network, Policy, Rule
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Kernel, Process
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment, Got, Sandbox
@@ -66,13 +67,13 @@ def enclosing_sandbox(process: Process | None, host: Kernel | None) -> SandboxIn
     )
 
 
-def denied(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> tuple[SandboxInfo, Denial] | None:
+def denied(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> tuple[SandboxInfo, Denial] | None:
     """The denial that a sandboxed worker's screen ends with, and the sandbox."""
     box = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
     if box is None:
         return None
     output = _end_of(pane)
-    policy = Policy(Filesystem.READ_ONLY, Network.OFF if box.offline else Network.ON, (Rule("/", "read"),))
+    policy = Policy(Filesystem.READ_ONLY, Network.OFF if box.offline else Network.ON, (PolicyRule("/", "read"),))
     told = [d for line in output.splitlines() if (d := denial("", line, policy, box.process.cwd)) is not None]
     found = next(
         (d for d in reversed(told) if d.path), told[-1] if told else None
@@ -82,7 +83,7 @@ def denied(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> tuple[San
     return (box, found) if found else None
 
 
-def hindered(fleet: Fleet, occupant: PaneOccupant | None) -> tuple[SandboxInfo, Denial] | None:
+def hindered(fleet: FleetView, occupant: PaneOccupant | None) -> tuple[SandboxInfo, Denial] | None:
     """The state path that a sandboxed worker needs and may not write, whether it says so or not."""
     box = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
     path = next((p for p in occupant.paths if p.needed and p.denied), None) if occupant else None
@@ -96,7 +97,7 @@ def hindered(fleet: Fleet, occupant: PaneOccupant | None) -> tuple[SandboxInfo, 
     )
 
 
-def sits_still(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> bool:
+def sits_still(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> bool:
     """Whether a pane's worker has given no sign of life for a while."""
     if fleet.processes_at is None or occupant is None or (pane.moved_at is None and pane.drawn_at is None):
         return False
@@ -120,7 +121,7 @@ def blocked(box: SandboxInfo, found: Denial, at: float, how: str) -> Assessment:
     )
 
 
-def cut_off(fleet: Fleet, occupant: PaneOccupant | None, says: str) -> tuple[SandboxInfo, Denial] | None:
+def cut_off(fleet: FleetView, occupant: PaneOccupant | None, says: str) -> tuple[SandboxInfo, Denial] | None:
     """Trouble with the provider that is the sandbox's doing: without a network no provider can be reached."""
     box = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
     return (
@@ -130,7 +131,7 @@ def cut_off(fleet: Fleet, occupant: PaneOccupant | None, says: str) -> tuple[San
     )
 
 
-def sandbox_of(fleet: Fleet, pane: Pane, occupant: PaneOccupant, assessment: Assessment) -> Sandbox:
+def sandbox_of(fleet: FleetView, pane: Pane, occupant: PaneOccupant, assessment: Assessment) -> Sandbox:
     """What a pane's worker got. What it was configured to have nobody says, so that nothing can be compared."""
     process = occupant.process
     if process is None:
@@ -151,7 +152,7 @@ def sandbox_of(fleet: Fleet, pane: Pane, occupant: PaneOccupant, assessment: Ass
 
 
 def _findings(
-    fleet: Fleet, pane: Pane, occupant: PaneOccupant, assessment: Assessment
+    fleet: FleetView, pane: Pane, occupant: PaneOccupant, assessment: Assessment
 ) -> tuple[Finding, ...]:
     if assessment.state is not State.BLOCKED_SANDBOX:
         return ()

@@ -1,14 +1,14 @@
-"""Which states a worker has been in, and which of them are shown: a function of events and their times, however often anybody looks.
+"""The states that a worker has been in, and which of them are shown: a function of events and their times.
 
-Blockers are shown at once. A worker that seems to rest is shown as running a moment longer: a turn that is followed by the next one has
-not left `running`. And a screen that says nothing, half drawn, changes nothing before it has said nothing for that long. What lasted no
-longer than that moment is not history either.
+States in which a worker needs somebody are shown at once. A worker that seems to rest is shown as running for `SETTLING_S`
+longer, since a turn that is followed by the next one has not left `running`. A screen that shows nothing, half drawn,
+changes nothing within `BLANK_SCREEN_GRACE_S`. States that lasted no longer than that are not part of the history either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -16,23 +16,24 @@ from agentdash.engine.judge.states.pane_state import judge_pane
 from agentdash.engine.judge.states.thread_state import case_of, judge_thread
 from agentdash.model import events as e
 from agentdash.model.evidence import Evidence
-from agentdash.model.fleet import Fleet, History, StatePeriod, Thread
+from agentdash.model.fleet import History, StatePeriod, Thread
+from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment
 
 SETTLING_S: Final = 1.0
-"""Seconds for which a worker must seem to rest before it has left `running`."""
+"""Time for which a worker must seem to rest before it has left `running`: the next turn of a queue starts within it."""
 BLANK_SCREEN_GRACE_S: Final = 2.0
-"""Seconds for which its screen must say nothing before its state is unknown: slow machines draw slowly."""
+"""Time for which a screen must match no rule before the state is unknown: slow machines take as long to draw one."""
 STARTUP_GRACE_S: Final = 3.0
-"""Seconds that a thread may take from its first line to its first turn: until then it is not shown, whether it waits for one or not."""
+"""Time that a thread may take from its first line to its first turn: until then it is not shown, not even as waiting."""
 MAX_STATE_PERIODS: Final = 50
-"""Spells kept of a worker."""
-_RESTS: Final = (State.COMPLETED, State.INTERRUPTED, State.EXITED, State.UNREACHABLE, State.UNKNOWN)
-"""States that are no blockers: nobody is kept waiting while they settle."""
-_LONG_GONE: Final = 10.0
-"""Seconds without a line after which nothing but a new one changes a thread that nobody holds."""
+"""State periods kept of a worker."""
+_IDLE_AFTER_S: Final = 10.0
+"""Time without a line after which a thread that no process has loaded can change only by a new line."""
+_RESTING: Final = (State.COMPLETED, State.INTERRUPTED, State.EXITED, State.UNREACHABLE, State.UNKNOWN)
+"""States in which a worker needs no one, so that they may settle first."""
 _STATE_CHANGING_EVENTS: Final = (
     e.TurnStarted,
     e.TurnEnded,
@@ -49,175 +50,171 @@ _STATE_CHANGING_EVENTS: Final = (
 # ---------------------------------------------------------------- what is shown
 
 
-def settled(
-    history: History, assessment: Assessment, now: float
-) -> tuple[Assessment, tuple[StatePeriod, ...], float | None]:
-    """The state that is shown, the spells up to it, and when it will be another one if nothing happens."""
+class SettledState(NamedTuple):
+    """The state that is shown of a worker."""
+
+    assessment: Assessment
+    periods: tuple[StatePeriod, ...]
+    """Its history, the shown state last."""
+    due: float | None = None
+    """When another state will be shown without any event (unix seconds)."""
+
+
+def settle(history: History, assessment: Assessment, now: float) -> SettledState:
+    """Return the state to show: the assessed one, or the one before it until that has settled.
+
+    Args:
+        history: up to the newest event.
+        assessment: at `now`.
+        now: unix seconds.
+    """
     known = history.periods
     if not known and assessment.since is None:
-        return assessment, (), None
-    periods = _entered(known, assessment, known[-1].since if known else now)
-    last = periods[-1]
-    if (doubt := _doubt(periods)) and now < (due := last.since + doubt):
-        before = replace(periods[-2], until=None)
-        against = tuple(replace(evidence, agrees=False) for evidence in assessment.evidence)
-        evidence = (
-            Evidence("history", before.since, "settling", f"was so until a moment ago: {before.why}"),
-            *against,
-        )
-        return (
-            Assessment(State(before.state), before.since, before.why, evidence),
-            (*periods[:-2], before),
-            due,
-        )
-    return assessment, periods, None
+        return SettledState(assessment, ())
+    periods = _enter(known, assessment, known[-1].since if known else now)
+    settling_time = _settling_time(periods)
+    due = periods[-1].since + settling_time
+    if not settling_time or now >= due:
+        return SettledState(assessment, periods)
+    before = replace(periods[-2], until=None)
+    evidence = Evidence("history", before.since, "settling", f"was so until a moment ago: {before.why}")
+    against = (replace(other, agrees=False) for other in assessment.evidence)
+    shown = Assessment(
+        state=State(before.state), since=before.since, why=before.why, evidence=(evidence, *against)
+    )
+    return SettledState(shown, (*periods[:-2], before), due)
 
 
 def startup_grace_until(thread: Thread, assessment: Assessment, at: float) -> float | None:
-    """Until when it has only just begun, if it has: its header is written before its first turn, of children too, who wait for nobody."""
-    begun = thread.last_at or (thread.file.modified if thread.file else None)
-    if (
-        thread.turn is not None
-        or assessment.state not in (State.UNKNOWN, State.WAITING_INPUT)
-        or begun is None
-    ):
+    """Return until when a thread counts as starting; None where it does not at time `at`.
+
+    The header of a rollout is written before its first turn, also those of child threads, which never wait for input.
+    """
+    if thread.turn is not None or assessment.state not in (State.UNKNOWN, State.WAITING_INPUT):
         return None
-    return begun + STARTUP_GRACE_S if begun <= at < begun + STARTUP_GRACE_S else None
+    started = thread.last_at or (thread.file.modified if thread.file else None)
+    if started is None or not started <= at < started + STARTUP_GRACE_S:
+        return None
+    return started + STARTUP_GRACE_S
 
 
-def _doubt(periods: tuple[StatePeriod, ...]) -> float:
-    """Seconds for which the last of these must have lasted to count: rest after work, an end, and a screen that says nothing."""
+def _settling_time(periods: tuple[StatePeriod, ...]) -> float:
+    """Return the seconds for which the last period must last to count."""
     if len(periods) < 2:
         return 0.0
-    last = periods[-1].state
-    if last == State.UNKNOWN:
+    state, before = periods[-1].state, periods[-2].state
+    if state == State.UNKNOWN:
         return BLANK_SCREEN_GRACE_S
-    return (
-        SETTLING_S if last == State.EXITED or (last in _RESTS and periods[-2].state == State.RUNNING) else 0.0
-    )
+    if state == State.EXITED or (state in _RESTING and before == State.RUNNING):
+        return SETTLING_S
+    return 0.0
 
 
-def _entered(periods: tuple[StatePeriod, ...], assessment: Assessment, at: float) -> tuple[StatePeriod, ...]:
-    """The spells with this state as the last one."""
+def _enter(periods: tuple[StatePeriod, ...], assessment: Assessment, at: float) -> tuple[StatePeriod, ...]:
+    """Return the periods with the assessed state as the last one."""
     last = periods[-1] if periods else None
     if last is not None and last.state == assessment.state:
         return periods
     since = at if assessment.since is None else assessment.since
     if last is None:
         return (StatePeriod(str(assessment.state), since, assessment.why),)
-    since = (
-        since if since >= last.since else max(at, last.since)
-    )  # it is back in a state that began before this one: its turn goes on
-    if since - last.since < _doubt(periods):
+    if since < last.since:
+        since = max(at, last.since)  # back in a state that began before the last one: its turn goes on
+    if since - last.since < _settling_time(periods):
         periods = periods[:-1]
         last = replace(periods[-1], until=None)
         if last.state == assessment.state:
             return (*periods[:-1], last)
-    return (
-        *periods[:-1],
-        replace(last, until=since),
-        StatePeriod(str(assessment.state), since, assessment.why),
-    )[-MAX_STATE_PERIODS:]
+    entered = StatePeriod(str(assessment.state), since, assessment.why)
+    return (*periods[:-1], replace(last, until=since), entered)[-MAX_STATE_PERIODS:]
 
 
-# ---------------------------------------------------------------- what is remembered
+# ---------------------------------------------------------------- what is kept
 
 
 def may_change_state(event: e.Event, threads: Mapping[str, Thread], histories: Mapping[str, History]) -> bool:
-    """Whether an event may change somebody's state. Of most lines of a turn one need not even ask."""
+    """Return whether an event may change the state of a worker: most lines of a running turn cannot."""
     match event:
         case e.CallStarted(kind=kind):
-            return kind in ("question", "permission") or not _runs(histories.get(event.thread))
+            return kind in ("question", "permission") or not _is_running(histories.get(event.thread))
         case e.CallEnded():
-            return not _runs(histories.get(event.thread))
+            return not _is_running(histories.get(event.thread))
         case e.MessageLogged():
-            return (turn := threads[event.thread].turn) is not None and turn.inferred
+            turn = threads[event.thread].turn
+            return turn is not None and turn.inferred
         case _:
             return isinstance(event, _STATE_CHANGING_EVENTS)
 
 
-def update_history(fleet: Fleet, event: e.Event, histories: dict[str, History]) -> None:
-    """Adds to `histories`, in place, what an event has changed.
-
-    Args:
-        fleet: with the event already in it.
-    """
+def update_history(draft: FleetDraft, event: e.Event) -> None:
+    """Add the state changes of an event, which is in the fleet already, to the histories."""
     match event:
         case e.ProcessesCounted():
-            _all(fleet, event.at, histories)
-        case e.FileGone() | e.FileReset():  # what is read again tells its states again
-            histories.pop(event.thread, None)
+            _update_all(draft, event.at)
+        case e.FileGone() | e.FileReset():  # a file that is read again states its history again
+            draft.histories.discard(event.thread)
         case e.PaneGone(key=key):
-            histories.pop(str(key), None)
+            draft.histories.discard(str(key))
         case e.ScreenRead(key=key):
-            _at_pane(fleet, key, event.at, histories)
-        case e.StatusPushed() | e.ThreadEvent() if event.thread in fleet.threads:
-            _thread(fleet, fleet.threads[event.thread], event.at, histories)
+            _update_workers_in(draft, key, event.at)
+        case e.StatusPushed() | e.ThreadEvent() if event.thread in draft.threads:
+            _update_thread(draft, draft.threads[event.thread], event.at)
 
 
-def _runs(history: History | None) -> bool:
+def _is_running(history: History | None) -> bool:
     return history is not None and bool(history.periods) and history.periods[-1].state == State.RUNNING
 
 
-def _all(fleet: Fleet, at: float, histories: dict[str, History]) -> None:
-    """Everybody, but for threads of which nothing new can be said."""
-    for thread in fleet.threads.values():
-        known = histories.get(thread.id)
-        if (
-            not thread.helper
-            and thread.lines
-            and (known is None or known.thread is not thread or not _alone(fleet, thread))
-        ):
-            _thread(fleet, thread, at, histories)
-    occupied = {placed.key for placed in fleet.links.panes.values()}
-    for key in fleet.occupants:
-        if key in occupied:
-            histories.pop(str(key), None)
+def _update_all(draft: FleetDraft, at: float) -> None:
+    """Update every worker, but for threads that cannot have changed."""
+    for thread in list(draft.threads.values()):
+        known = draft.histories.get(thread.id)
+        is_unchanged = known is not None and known.thread is thread and _is_idle(draft, thread)
+        if thread.lines and not is_unchanged:
+            _update_thread(draft, thread, at)
+    linked = {link.key for link in draft.links.panes.values()}
+    for key in draft.occupants:
+        if key in linked:
+            draft.histories.discard(str(key))
         else:
-            _pane(fleet, key, at, histories)
+            _update_pane(draft, key, at)
 
 
-def _at_pane(fleet: Fleet, key: PaneKey, at: float, histories: dict[str, History]) -> None:
-    threads = [
-        thread
-        for thread, placed in fleet.links.panes.items()
-        if placed.key == key and thread in fleet.threads
-    ]
+def _update_workers_in(draft: FleetDraft, key: PaneKey, at: float) -> None:
+    """Update the threads that are linked to a pane, or else the pane's own worker."""
+    threads = [thread for thread in draft.links.threads_in(key) if thread in draft.threads]
     for thread in threads:
-        _thread(fleet, fleet.threads[thread], at, histories)
-    if not threads and key in fleet.occupants:
-        _pane(fleet, key, at, histories)
+        _update_thread(draft, draft.threads[thread], at)
+    if not threads and key in draft.occupants:
+        _update_pane(draft, key, at)
 
 
-def _thread(fleet: Fleet, thread: Thread, at: float, histories: dict[str, History]) -> None:
+def _update_thread(draft: FleetDraft, thread: Thread, at: float) -> None:
     if thread.helper:
         return
-    known = histories.get(thread.id) or History()
-    assessment = judge_thread(case_of(fleet, thread, fleet.links))
+    known = draft.histories.get(thread.id) or History()
+    assessment = judge_thread(case_of(draft, thread, draft.links))
     if not known.periods and startup_grace_until(thread, assessment, at) is not None:
         return
-    periods = _entered(known.periods, assessment, at)
-    sealed = thread if _alone(fleet, thread) else None
-    if periods is not known.periods or sealed is not known.thread:
-        histories[thread.id] = History(periods, sealed)
+    periods = _enter(known.periods, assessment, at)
+    judged = thread if _is_idle(draft, thread) else None
+    if periods is not known.periods or judged is not known.thread:
+        draft.histories[thread.id] = History(periods, judged)
 
 
-def _alone(fleet: Fleet, thread: Thread) -> bool:
-    """Whether only its file speaks of it, and has not for a while."""
-    links, polled = fleet.links, fleet.processes_at
-    spoken_of = (
-        thread.id in links.owners
-        or thread.id in links.commands
-        or thread.id in links.panes
-        or thread.id in fleet.pushed
-    )
-    return not spoken_of and polled is not None and polled - (thread.last_at or 0.0) > _LONG_GONE
-
-
-def _pane(fleet: Fleet, key: PaneKey, at: float, histories: dict[str, History]) -> None:
-    if key not in fleet.panes:
+def _update_pane(draft: FleetDraft, key: PaneKey, at: float) -> None:
+    if key not in draft.panes:
         return
-    known = histories.get(str(key)) or History()
-    periods = _entered(known.periods, judge_pane(fleet, fleet.panes[key], fleet.occupants[key]), at)
+    known = draft.histories.get(str(key)) or History()
+    periods = _enter(known.periods, judge_pane(draft, draft.panes[key], draft.occupants[key]), at)
     if periods is not known.periods:
-        histories[str(key)] = History(periods)
+        draft.histories[str(key)] = History(periods)
+
+
+def _is_idle(draft: FleetDraft, thread: Thread) -> bool:
+    """Return whether a thread's rollout is the only source that knows of it, and has been silent for a while."""
+    links, polled = draft.links, draft.processes_at
+    is_linked = thread.id in links.owners or thread.id in links.commands or thread.id in links.panes
+    if is_linked or thread.id in draft.pushed or polled is None:
+        return False
+    return polled - (thread.last_at or 0.0) > _IDLE_AFTER_S

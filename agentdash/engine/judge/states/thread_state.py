@@ -23,7 +23,8 @@ from agentdash.engine.judge.states.corroboration import (
 from agentdash.engine.judge.states.pane_state import LASTING, half_a_menu, shown
 from agentdash.model.events import ScreenRead, StatusPushed
 from agentdash.model.evidence import Evidence
-from agentdash.model.fleet import Call, Fleet, Thread, Trouble, Turn
+from agentdash.model.fleet import Call, ProviderTrouble, Thread, Turn
+from agentdash.model.fleet_draft import FleetView
 from agentdash.model.links import FleetLinks, ThreadOwner
 from agentdash.model.process import Process
 from agentdash.model.states import State
@@ -57,11 +58,11 @@ class Case(msgspec.Struct, frozen=True):
     """What its pane's screen was read as, where it has a pane."""
     pushed: StatusPushed | None = None
     """What Codex's own feed says, where there is one (0.160+)."""
-    trouble: Trouble | None = None
+    trouble: ProviderTrouble | None = None
     """The newest trouble with the provider that was seen while its turn was open."""
 
 
-def case_of(fleet: Fleet, thread: Thread, links: FleetLinks) -> Case:
+def case_of(fleet: FleetView, thread: Thread, links: FleetLinks) -> Case:
     """All that is known for judging a thread."""
     placed = links.panes.get(thread.id)
     pane, occupant = (
@@ -80,11 +81,11 @@ def case_of(fleet: Fleet, thread: Thread, links: FleetLinks) -> Case:
     )
 
 
-def _troubles(fleet: Fleet, thread: Thread) -> Iterator[Trouble]:
+def _troubles(fleet: FleetView, thread: Thread) -> Iterator[ProviderTrouble]:
     if (shown := fleet.troubles.get(thread.id)) is not None:
         yield shown
     if (logged := thread.trouble) is not None:
-        yield Trouble(logged.at, "log", logged.text)
+        yield ProviderTrouble(logged.at, "log", logged.text)
 
 
 def judge_thread(case: Case) -> Assessment:

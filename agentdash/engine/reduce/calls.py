@@ -1,0 +1,194 @@
+"""Reduce the tool calls of a thread: what ran, how it ended, which denial and which sandbox its output shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
+
+from agentdash.engine.detect.denials import denial
+from agentdash.engine.detect.env_output import flags, platform, restraints
+from agentdash.engine.detect.escalation import granted
+from agentdash.model import events as e
+from agentdash.model.fleet import Call, Denial, Moment, SandboxObservation, Thread
+from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+
+MAX_OBSERVATIONS: Final = 64
+"""Distinct observations kept of a thread; equal ones are counted, so few threads have more than five."""
+_MAX_VIOLATIONS: Final = 50
+"""Logged violations kept of a thread: each is matched with a call, of which no more are of interest at once."""
+_MAX_TAIL_CHARS: Final = 1_500
+"""Characters kept of the end of a call's output: what the worker panel can show."""
+_MAX_RECENT: Final = 8
+"""Call ids and pids kept of an observation, and calls of a thread that drive tmux."""
+_UNSTATED_SANDBOX: Final = Policy(Filesystem.READ_ONLY, Network.UNKNOWN, (PolicyRule("/", "read"),))
+"""Policy assumed for rollouts that state none, where Codex itself reports that its sandbox denied a command (up to 0.36)."""
+_UNAMBIGUOUS_REASON: Final = "read_only_file_system"
+"""The only filesystem `reason` in Codex's log that an ordinary failure cannot cause."""
+_T = TypeVar("_T")
+
+
+def start_call(thread: Thread, event: e.CallStarted) -> Thread:
+    """Add an open call; the model has answered by making it."""
+    call = Call(
+        id=event.call,
+        at=event.at,
+        line=event.line,
+        kind=event.kind,
+        tool=event.tool,
+        text=event.text,
+        cwd=event.cwd or thread.cwd,
+        escalation=event.escalation,
+        by_user=event.by_user,
+    )
+    others = (other for other in thread.open_calls if other.id != call.id)
+    thread = replace(thread, open_calls=(*others, call))
+    if thread.turn is not None and thread.turn.ended_at is None:
+        thread = replace(thread, turn=replace(thread.turn, answered=True, unanswered=0, message=None))
+    if event.kind == "command" and "tmux" in event.text:
+        thread = replace(thread, tmux=_append_recent(thread.tmux, (event.call,)))
+    if event.kind == "poll":
+        return thread
+    return add_moment(thread, Moment(at=event.at, kind="call", text=event.text, call=event.call))
+
+
+def end_call(thread: Thread, event: e.CallEnded) -> Thread:
+    """Move a call to the ended ones, with what its output shows; a background command ends a second time."""
+    call = next((c for c in thread.open_calls if c.id == event.call), None)
+    earlier = None
+    if call is None:
+        earlier = next((c for c in reversed(thread.calls) if c.id == event.call), None)
+    known = call or earlier or _unknown_call(event)
+    ended = replace(
+        known,
+        ended_at=event.at,
+        outcome=event.outcome,
+        exit_code=event.exit_code,
+        tail=event.output[-_MAX_TAIL_CHARS:],
+        session=event.session or known.session,
+        denial=_detect_denial(thread, known, event) or _logged_denial(thread.violations, known.id),
+    )
+    others = thread.calls if earlier is None else (c for c in thread.calls if c is not earlier)
+    thread = replace(
+        thread,
+        open_calls=tuple(c for c in thread.open_calls if c.id != ended.id),
+        calls=_append_calls(others, (ended,)),
+    )
+    if thread.platform is None:
+        thread = replace(thread, platform=platform(event.output))
+    return _observe_output(thread, known, event) if known.kind == "command" else thread
+
+
+def abort_open_calls(thread: Thread, at: float) -> Thread:
+    """End the calls that a turn left open: they get no answer any more. Background commands have ended entries already."""
+    aborted = (replace(call, ended_at=at, outcome="aborted") for call in thread.open_calls)
+    return replace(thread, open_calls=(), calls=_append_calls(thread.calls, aborted))
+
+
+def add_violation(thread: Thread, event: e.ViolationLogged) -> Thread:
+    """Add a logged violation; the log is later than the end of the call, which gets the denial unless it has one."""
+    if event in thread.violations:
+        return thread
+    calls = tuple(
+        replace(call, denial=_logged_denial((event,), call.id))
+        if call.id == event.call and call.denial is None
+        else call
+        for call in thread.calls
+    )
+    return replace(thread, violations=(*thread.violations, event)[-_MAX_VIOLATIONS:], calls=calls)
+
+
+def add_observation(thread: Thread, new: SandboxObservation) -> Thread:
+    """Add an observation; one that equals an earlier one is counted there."""
+    for index, old in enumerate(thread.observations):
+        if _without_occasions(old) == _without_occasions(new):
+            others = (*thread.observations[:index], *thread.observations[index + 1 :])
+            return replace(thread, observations=(*others, _merge_observations(old, new)))
+    return replace(thread, observations=(*thread.observations, new)[-MAX_OBSERVATIONS:])
+
+
+def add_moment(thread: Thread, moment: Moment) -> Thread:
+    """Append an entry to the timeline."""
+    return replace(thread, moments=(*thread.moments, moment)[-MAX_MOMENTS:])
+
+
+def _unknown_call(event: e.CallEnded) -> Call:
+    """Return a placeholder for a call whose start was in a part of the file that was not read."""
+    return Call(id=event.call, at=event.at, line=event.line, kind="other", tool="", text="")
+
+
+def _append_calls(calls: Iterable[Call], more: Iterable[Call]) -> tuple[Call, ...]:
+    return (*calls, *more)[-MAX_CALLS:]
+
+
+def _append_recent(old: tuple[_T, ...], new: tuple[_T, ...]) -> tuple[_T, ...]:
+    return tuple(dict.fromkeys((*old, *new)))[-_MAX_RECENT:]
+
+
+def _detect_denial(thread: Thread, call: Call, event: e.CallEnded) -> Denial | None:
+    if call.kind not in ("command", "patch") or call.by_user:
+        return None
+    policy = thread.policy_at(call.at)
+    if policy is None and event.outcome == "denied":
+        policy = _UNSTATED_SANDBOX
+    return denial(call.text, event.output, policy, call.cwd)
+
+
+def _logged_denial(violations: tuple[e.ViolationLogged, ...], call: str) -> Denial | None:
+    """Return the denial of a call that Codex has logged."""
+    logged = next((violation for violation in reversed(violations) if violation.call == call), None)
+    if logged is None:
+        return None
+    return Denial(
+        what=logged.resource,
+        quote=(
+            f"recorded sandbox violation: resource={logged.resource} reason={logged.reason}"
+            f" path={logged.path} host={logged.host}"
+        ),
+        path=logged.path,
+        # network violations come from Codex's own proxy, those of files from the words of a failed command
+        certain=logged.resource == "network" or logged.reason == _UNAMBIGUOUS_REASON,
+        source="log",
+    )
+
+
+def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
+    """Add what the command printed of its own environment and kernel restraints."""
+    shown = flags(call.text, event.output, thread.id)
+    kernel = restraints(call.text, event.output)
+    if not shown and not kernel:
+        return thread
+    observation = SandboxObservation(
+        source="output",
+        policy=thread.policy_index_at(call.at),
+        network_flag=shown.network,
+        sandbox_flag=shown.sandbox,
+        granted=granted(thread, call),
+        by_user=call.by_user,
+        seccomp=kernel.seccomp,
+        no_new_privs=kernel.no_new_privs,
+        sandboxed=kernel.sandboxed,
+        first=event.at,
+        last=event.at,
+        calls=(event.call,),
+        quote="; ".join(filter(None, (shown.quote, kernel.quote))),
+    )
+    return add_observation(thread, observation)
+
+
+def _without_occasions(observation: SandboxObservation) -> SandboxObservation:
+    """Return what was observed, without when and in which calls and processes."""
+    return replace(observation, first=0.0, last=0.0, count=0, calls=(), pids=(), quote="")
+
+
+def _merge_observations(old: SandboxObservation, new: SandboxObservation) -> SandboxObservation:
+    is_same_process = bool(new.pids) and new.pids[0] in old.pids
+    return replace(
+        old,
+        last=max(old.last, new.last),
+        count=old.count + (not is_same_process),
+        calls=_append_recent(old.calls, new.calls),
+        pids=_append_recent(old.pids, new.pids),
+    )
