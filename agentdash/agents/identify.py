@@ -1,77 +1,42 @@
-"""Which worker CLI a process is, from its argument vector: the `[identify]` tables of `agents/*.toml`.
+"""Identify the worker CLI that a process is, by its argument vector and the `[identify]` tables of `agents/*.toml`.
 
 The first argument decides, not the executable: Codex's sandbox helper is the `codex` binary under another name. Programs run by an
 interpreter (`node .../bin/codex`, `python -m aider`, a shell script) are looked up by their script, or by the npm package it lies in.
 
-One agent can be several processes: the node launcher of Codex and the binary below it, or Gemini and its second self. All of them are
-identified; who needs one takes the outermost.
+One agent can be several processes: the node launcher of Codex and the binary below it, or Gemini and the child that it restarts itself
+as. All of them are identified; callers that need one process take the outermost.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
-from typing import Any, Literal
+from typing import Final
 
 import msgspec
 
-Role = Literal["worker", "server", "aside"]
-"""`worker`: works on a task, or waits for one. `server`: does so for others, in the background (Codex's app-server). `aside`: a command
-of the same program that is no agent (`codex sandbox`, `claude mcp`)."""
-
-
-class Identify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How one worker CLI is told apart from everything else."""
-
-    programs: frozenset[str]
-    """Names of its program, without directory and extension."""
-    packages: frozenset[str] = frozenset()
-    """npm packages whose scripts are this program, whatever the script's name."""
-    places: tuple[str, ...] = ()
-    """Parts of the path of its program or script, where the file's own name says nothing."""
-    working: frozenset[str] = frozenset()
-    """Commands that make it a worker. Needed only to keep their arguments from being taken for one of the following."""
-    serving: frozenset[str] = frozenset()
-    """Commands that make it a server."""
-    aside: frozenset[str] = frozenset()
-    """Commands that make it neither."""
-    once: frozenset[str] = frozenset()
-    """Arguments that give it one task, with which it ends."""
-    keeps_rollouts: bool = False
-    """Whether it holds files open that tell which sessions it runs."""
-
-    def role(self, args: Sequence[str]) -> Role:
-        """What the program is asked to be: the first argument that is one of its commands says so; without any it works."""
-        for arg in args:
-            if arg == "--" or arg in self.working:
-                break
-            if arg in self.serving:
-                return "server"
-            if arg in self.aside:
-                return "aside"
-        return "worker"
+from agentdash.agents.adapter import IdentifyTable, Role
+from agentdash.agents.registry import adapters
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What a process was found to be."""
+    """The worker CLI that a process was identified as."""
 
     agent: str
     """`codex`, `opencode` ...: the name of the TOML file."""
     role: Role
-    keeps_rollouts: bool = False
     once: bool = False
     """Whether it was given one task, with which it ends (`opencode run`)."""
 
 
-class _File(msgspec.Struct, frozen=True):
-    identify: Identify
-
-
 def identify(argv: Sequence[str], exe: str | None = None) -> Identity | None:
-    """The worker CLI that a process is part of, or None. A process without arguments (a zombie, another user's) is nothing."""
+    """Return the worker CLI that a process is part of, or None.
+
+    Args:
+        argv: its argument vector; empty (a zombie, another user's process) identifies nothing.
+        exe: the path of its executable, which counts only as an interpreter's.
+    """
     if not argv:
         return None
     if (agent := _lookup(argv[0])) is not None:
@@ -82,47 +47,26 @@ def identify(argv: Sequence[str], exe: str | None = None) -> Identity | None:
     return _identity(agent, argv[at + 1 :]) if at and (agent := _lookup(argv[at])) is not None else None
 
 
-def programs(agent: str) -> frozenset[str]:
-    """The names of a worker CLI's program."""
-    return _tables()[agent].programs
-
-
 def _identity(agent: str, args: Sequence[str]) -> Identity:
-    rules = _tables()[agent]
-    asked = args[: args.index("--")] if "--" in args else args
-    return Identity(agent, rules.role(args), rules.keeps_rollouts, not rules.once.isdisjoint(asked))
-
-
-@cache
-def agent_files() -> Mapping[str, Mapping[str, Any]]:
-    """What stands in `agents/*.toml`, by the agent's name. Read once: parsing them takes as long as a look at all processes."""
-    folder = files("agentdash") / "agents"
-    return {
-        path.name.removesuffix(".toml"): tomllib.loads(path.read_text("utf-8"))
-        for path in sorted(folder.iterdir(), key=lambda p: p.name)
-        if path.name.endswith(".toml") and path.name != "any.toml"
-    }
-
-
-@cache
-def _tables() -> dict[str, Identify]:
-    return {agent: msgspec.convert(said, _File).identify for agent, said in agent_files().items()}
+    table = adapters()[agent].identify_table
+    options = args[: args.index("--")] if "--" in args else args
+    return Identity(agent, table.role(args), once=not table.once.isdisjoint(options))
 
 
 # ---------------------------------------------------------------- programs and scripts
 
-_EXTENSION = re.compile(r"\.(?:[cm]?[jt]s|py|exe)$")
-_INTERPRETER = re.compile(r"(node|bun|deno|python|pypy|sh|bash|dash|zsh|ksh)(?:js|[\d.]+)?$")
-_SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh"))
-_INLINE = {
+_EXTENSION: Final = re.compile(r"\.(?:[cm]?[jt]s|py|exe)$")
+_INTERPRETER: Final = re.compile(r"(node|bun|deno|python|pypy|sh|bash|dash|zsh|ksh)(?:js|[\d.]+)?$")
+_SHELLS: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh"))
+_INLINE_OPTIONS: Final = {
     "node": frozenset(("-e", "--eval", "-p", "--print", "-pe")),
     "bun": frozenset(("-e", "--eval", "-p", "--print")),
     "deno": frozenset(("eval",)),
     "python": frozenset(("-c",)),
     "pypy": frozenset(("-c",)),
 }
-"""Options after which the program itself follows as text: no script."""
-_VALUED = frozenset(
+"""Options of interpreters after which the program follows as text, so that there is no script."""
+_VALUED_OPTIONS: Final = frozenset(
     (
         "-r",
         "--require",
@@ -143,7 +87,7 @@ _VALUED = frozenset(
 
 
 def _lookup(path: str) -> str | None:
-    """The agent that a program or script of this path belongs to."""
+    """Return the agent that a program or script belongs to, by its path."""
     by_program, by_package, by_place = _index()
     name = _EXTENSION.sub("", path.rpartition("/")[2])
     if agent := by_program.get(name):
@@ -156,11 +100,14 @@ def _lookup(path: str) -> str | None:
 
 @cache
 def _index() -> tuple[dict[str, str], dict[str, str], list[tuple[str, str]]]:
-    tables = _tables().items()
+    """Return the agents by program, by npm package, and by part of a path."""
+    tables: Mapping[str, IdentifyTable] = {name: cli.identify_table for name, cli in adapters().items()}
+    by_program = {program: agent for agent, table in tables.items() for program in table.programs}
+    by_package = {package: agent for agent, table in tables.items() for package in table.packages}
     return (
-        {program: agent for agent, rules in tables for program in rules.programs},
-        {package: agent for agent, rules in tables for package in rules.packages},
-        [(place, agent) for agent, rules in tables for place in rules.places],
+        by_program,
+        by_package,
+        [(place, agent) for agent, table in tables.items() for place in table.places],
     )
 
 
@@ -170,23 +117,23 @@ def _interpreter(path: str) -> str | None:
 
 
 def _script(interpreter: str, argv: Sequence[str]) -> int:
-    """Where in `argv` the script or module stands that the interpreter runs; 0 where it runs none."""
+    """Return the index in `argv` of the script or module that the interpreter runs; 0 where it runs none."""
     at = 1
     while at < len(argv):
         arg = argv[at]
         if arg == "-m" and interpreter in ("python", "pypy"):
             return at + 1 if at + 1 < len(argv) else 0
-        if arg in _INLINE.get(interpreter, ()) or (interpreter in _SHELLS and _runs_text(arg)):
+        if arg in _INLINE_OPTIONS.get(interpreter, ()) or (interpreter in _SHELLS and _reads_text(arg)):
             return 0
         if interpreter in ("bun", "deno") and arg in ("run", "x"):
             at += 1
         elif arg.startswith("-"):
-            at += 2 if arg in _VALUED else 1
+            at += 2 if arg in _VALUED_OPTIONS else 1
         else:
             return at
     return 0
 
 
-def _runs_text(option: str) -> bool:
-    """Whether a shell's option, or one in a cluster like `-lc`, makes it read its script from the next argument or from its input."""
+def _reads_text(option: str) -> bool:
+    """Return whether a shell reads its script from an argument or stdin: `-c`, `-s`, also in a cluster like `-lc`."""
     return option.startswith("-") and not option.startswith("--") and not {"c", "s"}.isdisjoint(option)

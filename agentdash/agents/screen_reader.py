@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.agents.screen_rules import Layout, Region, Rule, Rules, package_rules
+from agentdash.agents.screen_rules import Layout, Region, ScreenRule, ScreenRules, package_rules
 
 _LINES: Final = 200
 """Lines of a screen that are looked at, from the bottom."""
@@ -32,7 +32,7 @@ _DRAWN: Final = re.compile("[\u2500-\u259f\u2800-\u28ff⬝]+|■(?=[■⬝])|(?<
 """What boxes, rules, logos, spinners and bars are drawn with: no words, and other ones ten times a second."""
 
 
-class Reading(msgspec.Struct, frozen=True):
+class ScreenReading(msgspec.Struct, frozen=True):
     """What a screen was read as."""
 
     state: str | None
@@ -47,7 +47,7 @@ class Reading(msgspec.Struct, frozen=True):
     """Half of a menu is out of sight."""
 
 
-NOTHING: Final = Reading(None, None, "")
+NOTHING: Final = ScreenReading(None, None, "")
 
 
 def read_screen(
@@ -58,8 +58,8 @@ def read_screen(
     cursor_visible: bool | None = None,
     width: int = 0,
     height: int = 0,
-    rules: Rules | None = None,
-) -> Reading:
+    rules: ScreenRules | None = None,
+) -> ScreenReading:
     """Read a screen by the rules of an agent. Never raises; an unknown agent has no rules.
 
     Args:
@@ -75,7 +75,7 @@ def read_screen(
     if known is None:
         return NOTHING
     page = Page(screen, title, known.layout, width, height)
-    half: Reading | None = None
+    half: ScreenReading | None = None
     for rule in known.rules:
         if not _admits(rule, page, cursor_visible):
             continue
@@ -91,7 +91,7 @@ def read_screen(
     return half or NOTHING
 
 
-def versions_tested(agent: str, rule: str | None, rules: Rules | None = None) -> tuple[str, ...]:
+def versions_tested(agent: str, rule: str | None, rules: ScreenRules | None = None) -> tuple[str, ...]:
     """The versions on whose real screens a rule was tried; without a rule, those of the agent."""
     known = (package_rules() if rules is None else rules).get(agent)
     if known is None:
@@ -200,7 +200,7 @@ def _last(lines: Sequence[str], count: int) -> Sequence[str]:
     return lines
 
 
-def _admits(rule: Rule, page: Page, cursor_visible: bool | None) -> bool:
+def _admits(rule: ScreenRule, page: Page, cursor_visible: bool | None) -> bool:
     """What a rule asks besides its region."""
     if rule.prompt is not None and rule.prompt is (page.box is None):
         return False
@@ -217,7 +217,7 @@ def _admits(rule: Rule, page: Page, cursor_visible: bool | None) -> bool:
             return True
 
 
-def _searched(rule: Rule, page: Page) -> str | None:
+def _searched(rule: ScreenRule, page: Page) -> str | None:
     """The text that a rule looks into; None where there is none, or where the rule is out of the question."""
     text = page.text(rule.region, rule.lines)
     if (
@@ -229,7 +229,7 @@ def _searched(rule: Rule, page: Page) -> str | None:
     return text
 
 
-def _match(rule: Rule, page: Page) -> Reading | None:
+def _match(rule: ScreenRule, page: Page) -> ScreenReading | None:
     if (text := _searched(rule, page)) is None:
         return None
     found: list[re.Match[str]] = []
@@ -239,10 +239,12 @@ def _match(rule: Rule, page: Page) -> Reading | None:
             return None
         found.append(match)
     words = _quote(found[0], rule) if found else ""
-    return Reading(rule.state, rule.id, words or _clean("\n".join(page.prompt)), frozen=rule.state is None)
+    return ScreenReading(
+        rule.state, rule.id, words or _clean("\n".join(page.prompt)), frozen=rule.state is None
+    )
 
 
-def _menu(rule: Rule, page: Page) -> Reading | None:
+def _menu(rule: ScreenRule, page: Page) -> ScreenReading | None:
     """A menu has a question and options below it; the program may have had no room for both."""
     if (text := _searched(rule, page)) is None:
         return None
@@ -253,13 +255,13 @@ def _menu(rule: Rule, page: Page) -> Reading | None:
     others = [bool(pattern.search(text)) for pattern in rule.options[1:]]
     mark = first if all(others) else None
     if question and mark and question.start() < mark.start():
-        return Reading(rule.state, rule.id, _quote(question, rule), frozen=rule.state is None)
+        return ScreenReading(rule.state, rule.id, _quote(question, rule), frozen=rule.state is None)
     if mark and not question:
-        return Reading(
+        return ScreenReading(
             None, rule.id, f"options without the question: {_clean(_lines_of(mark))}", partial=True
         )
     if question and first is None and not any(others):
-        return Reading(
+        return ScreenReading(
             None, rule.id, f"question without the options: {_clean(_lines_of(question))}", partial=True
         )
     return None
@@ -273,7 +275,7 @@ def _lines_of(match: re.Match[str]) -> str:
     return text[start : end if end >= 0 else len(text)]
 
 
-def _quote(match: re.Match[str], rule: Rule) -> str:
+def _quote(match: re.Match[str], rule: ScreenRule) -> str:
     more = rule.show.search(match.string) if rule.show else None
     parts = (_clean(_lines_of(match)), _clean(more.group(1) or "") if more else "")
     return " · ".join(part for part in parts if part)[:_QUOTE]

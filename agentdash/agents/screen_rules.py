@@ -11,12 +11,12 @@ import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 
+from agentdash.agents.registry import adapters, shared_rules_text
 from agentdash.model.states import State
 
 Region = Literal["title", "top", "tail", "menu", "footer", "turn"]
@@ -98,7 +98,7 @@ class Layout(msgspec.Struct, frozen=True):
     """What stands to the right of the box belongs to a sidebar."""
 
 
-class Rule(msgspec.Struct, frozen=True):
+class ScreenRule(msgspec.Struct, frozen=True):
     """One rule or view, compiled. What is empty or None asks for nothing; everything else must hold."""
 
     id: str
@@ -136,15 +136,15 @@ class AgentRules(msgspec.Struct, frozen=True):
     agent: str
     tested: tuple[str, ...]
     layout: Layout
-    rules: tuple[Rule, ...]
+    rules: tuple[ScreenRule, ...]
     """Rules and views, in the order in which they are tried."""
 
 
-Rules = Mapping[str, AgentRules]
+ScreenRules = Mapping[str, AgentRules]
 
 
 @cache
-def package_rules() -> Rules:
+def package_rules() -> ScreenRules:
     """The rules that ship with agentdash, by agent."""
     return load_rules()
 
@@ -157,12 +157,8 @@ def load_rules(user_dir: Path | None = None) -> dict[str, AgentRules]:
     Raises:
         RulesProblem: a file cannot be read, is not TOML, or holds something that is no rule.
     """
-    package = files("agentdash")
-    sources = {_ANY: [_Source(_ANY, "any.toml", (package / "agents" / "any.toml").read_text("utf-8"))]}
-    for ours in sorted((package / "agents").iterdir(), key=lambda path: path.name):
-        if ours.name.endswith(".toml") and ours.name != "any.toml":
-            agent = ours.name.removesuffix(".toml")
-            sources[agent] = [_Source(agent, ours.name, ours.read_text("utf-8"))]
+    sources = {_ANY: [_Source(_ANY, "any.toml", shared_rules_text())]}
+    sources |= {name: [_Source(name, f"{name}.toml", cli.toml_text)] for name, cli in adapters().items()}
     for path in sorted(user_dir.glob("*.toml")) if user_dir else ():
         try:
             text = path.read_text("utf-8")
@@ -202,7 +198,7 @@ class _Source:
 
 def _agent(agent: str, sources: list[_Source]) -> AgentRules:
     table: dict[str, Any] = {}
-    rules: dict[str, Rule] = {}
+    rules: dict[str, ScreenRule] = {}
     for source in sources:
         where = f"{source.name}: [screen]"
         table |= _convert(source.tables.get("screen", {}), dict[str, Any], where)
@@ -232,7 +228,9 @@ def _layout(screen: _ScreenTable, where: str) -> Layout:
     )
 
 
-def _rule(source: _Source, screen: _ScreenTable, number: int, row: dict[str, Any], *, view: bool) -> Rule:
+def _rule(
+    source: _Source, screen: _ScreenTable, number: int, row: dict[str, Any], *, view: bool
+) -> ScreenRule:
     name = row.get("id", f"number {number}")
     where = source.where(name if isinstance(name, str) else f"number {number}")
     table = _convert(row, _ViewTable if view else _RuleTable, where)
@@ -257,7 +255,7 @@ def _rule(source: _Source, screen: _ScreenTable, number: int, row: dict[str, Any
     show = pattern("show", table.show)
     if show is not None and not show.groups:
         raise RulesProblem(f"{where}: show quotes its first group, and has none")
-    return Rule(
+    return ScreenRule(
         id=f"{source.agent}.{table.id}",
         state=state,
         priority=table.priority,

@@ -7,12 +7,12 @@ import time
 
 
 class SystemClock:
-    """The machine's own time."""
+    """The machine's own clock."""
 
     def now(self) -> float:
-        """Unix seconds, UTC."""
+        """Return the time, unix seconds."""
         return time.time()
 
     async def sleep_until(self, at: float) -> None:
-        """Returns when `now()` has reached `at`."""
+        """Return when `now()` has reached `at`, unix seconds."""
         await asyncio.sleep(max(0.0, at - self.now()))

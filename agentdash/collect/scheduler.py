@@ -1,76 +1,83 @@
-"""How often the live sources look: often while something happens or is about to, seldom while all is quiet."""
+"""The poll intervals of the live sources: short while something happens, long while all is idle."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from pathlib import Path
+from pathlib import PurePath
 from typing import Final
 
 from agentdash.agents.codex.home import thread_id
 from agentdash.model.clock import Clock
 from agentdash.model.fleet import Fleet
 
-_BUSY, QUIET = 0.5, 2.0
-"""Seconds between two looks at panes, processes and locks while something happens, and otherwise."""
-_START, _LOOKS = 0.15, 6
-"""Seconds between two looks while a command begins, and how many: its sandbox has to be built, and who has just forked is told later."""
-_CALM: Final = 10.0
-"""Seconds without news after which it is quiet."""
+BUSY_INTERVAL_S: Final = 0.5
+"""Between two polls of panes, processes and locks while something happens."""
+QUIET_INTERVAL_S: Final = 2.0
+"""Between two polls while nothing happens: keeps the idle cost below 0.5 % of a core."""
+_BURST_INTERVAL_S: Final = 0.15
+"""Between two polls of processes while a command starts: its sandbox has to be built first."""
+_BURST_POLLS: Final = 6
+"""Polls of one burst, about a second: a process that has just forked is reported one poll later."""
+_IDLE_AFTER_S: Final = 10.0
+"""Time without activity after which the long interval applies."""
 
 
 class PollScheduler:
-    """How often it is worth looking: often while something happens, or is about to."""
+    """Sets the pauses between polls by recent activity.
+
+    Args:
+        clock: measures the time since the last activity.
+    """
 
     def __init__(self, clock: Clock) -> None:
-        self._clock, self._stirred = clock, clock.now()
-        self._begun = asyncio.Event()
-        self._hurried = 0.0
-        self._looks = 0
+        self._clock = clock
+        self._active_at = clock.now()
+        self._burst_requested = asyncio.Event()
+        self._burst_at = 0.0
+        self._burst_polls_left = 0
 
     def mark_activity(self) -> None:
-        """Something has happened."""
-        self._stirred = self._clock.now()
+        """Restart the time until the long interval applies."""
+        self._active_at = self._clock.now()
 
     def is_idle(self) -> bool:
-        """Whether nothing has happened for a while."""
-        return self._clock.now() - self._stirred >= _CALM
+        """Return whether there was no activity for a while."""
+        return self._clock.now() - self._active_at >= _IDLE_AFTER_S
 
     def pause(self, fleet: Fleet) -> float:
-        """Seconds until the next look."""
-        return QUIET if self.is_idle() and not _at_work(fleet) else _BUSY
+        """Return the seconds until the next poll."""
+        return QUIET_INTERVAL_S if self.is_idle() and not _has_open_turn(fleet) else BUSY_INTERVAL_S
 
     def burst(self) -> None:
-        """Something has begun to run: its processes are to be seen while they live. Many that begin at once are one reason to hurry."""
-        if self._clock.now() - self._hurried >= QUIET:
-            self._hurried = self._clock.now()
-            self._begun.set()
+        """Request a burst of polls: a command starts, and may end soon. Commands that start together share
+        one burst."""
+        if self._clock.now() - self._burst_at >= QUIET_INTERVAL_S:
+            self._burst_at = self._clock.now()
+            self._burst_requested.set()
 
     async def rest(self, fleet: Fleet) -> None:
-        """Returns when it is worth looking at processes again: after the pause, or a few times in a row while a command begins."""
-        if not self._looks and await _happens(self._begun, self.pause(fleet)):
-            self._begun.clear()
-            self._looks = _LOOKS
-        if self._looks:
-            self._looks -= 1
-            await asyncio.sleep(_START)
+        """Return after the pause until the next poll of processes; after a short one during a burst."""
+        if not self._burst_polls_left and await _is_set_within(self._burst_requested, self.pause(fleet)):
+            self._burst_requested.clear()
+            self._burst_polls_left = _BURST_POLLS
+        if self._burst_polls_left:
+            self._burst_polls_left -= 1
+            await asyncio.sleep(_BURST_INTERVAL_S)
 
 
-async def _happens(event: asyncio.Event, within: float) -> bool:
-    """Whether an event is set before so many seconds are over."""
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
     with suppress(TimeoutError):
-        async with asyncio.timeout(
-            within
-        ):  # not `wait_for`: before Python 3.12 that one may swallow a cancellation
+        # not `wait_for`: before Python 3.12 it may swallow a cancellation
+        async with asyncio.timeout(seconds):
             await event.wait()
     return event.is_set()
 
 
-def _at_work(fleet: Fleet) -> bool:
-    """Whether some process has a thread loaded whose turn is open."""
+def _has_open_turn(fleet: Fleet) -> bool:
+    """Return whether a thread that some process has loaded is in a turn."""
     loaded = set(fleet.locks.holders) if fleet.locks else set()
-    loaded |= {
-        thread for p in fleet.processes.values() for path in p.rollouts if (thread := thread_id(Path(path)))
-    }
+    for process in fleet.processes.values():
+        loaded |= {thread for path in process.rollouts if (thread := thread_id(PurePath(path)))}
     turns = (fleet.threads[thread].turn for thread in loaded if thread in fleet.threads)
     return any(turn is not None and turn.ended_at is None for turn in turns)

@@ -24,7 +24,7 @@ class Looking:
     """Looks until what is waited for has been seen; that it never is, is what the tests' timeout is for."""
 
     def __init__(self) -> None:
-        self.sensor = ProcessSensor(is_rollout=lambda path: "/rollout-" in path)
+        self.sensor = ProcessSensor()
         self.known: dict[int, Process] = {}
         self.gone: list[ProcessKey] = []
         self.host: HostSeen | None = None
@@ -157,7 +157,7 @@ def test_codex_and_the_rollouts_it_holds_open(eyes: Looking, start: Start, tmp_p
     codex = tmp_path / "bin" / "codex"
     codex.parent.mkdir()
     codex.symlink_to(sys.executable)
-    rollout = tmp_path / "rollout-2026-11-20T20-00-00-x.jsonl"
+    rollout = tmp_path / "rollout-2026-11-20T20-00-00-019aa5a0-0000-7000-8000-000000000001.jsonl"
     code = f"input(); f = open({str(rollout)!r}, 'w'); g = open({str(tmp_path / 'other')!r}, 'w'); print('open', flush=True); input()"
     process = start(str(codex), "-IS", "-c", code)
     eyes.until(lambda: process.pid in eyes.known)

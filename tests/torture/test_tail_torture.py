@@ -1,5 +1,5 @@
-"""Files that are written to, cut, replaced, moved, compressed and deleted at random, also while they are read: the tail is never wrong for
-longer than until its next sweep."""
+"""Files that are appended to, truncated, replaced, moved, compressed and deleted at random, also while they
+are read: after each sweep the follower is right."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentdash.collect.tail import log_file as log
 from agentdash.collect.tail.follower import Change, LogFollower
 from tests.unit.replayed import Replayed
 
-LONGEST = 40
+MAX_LINE = 40
 NAMES = st.sampled_from(["one/a.jsonl", "one/deep/er/b.jsonl", "two/a.jsonl", "two/c.jsonl"])
 PIECES = st.lists(
     st.sampled_from([b"\n", b"x", b"{}\n", b"\xff\x00\r", b"y" * 39, b"z" * 60]), min_size=1, max_size=12
@@ -27,26 +27,28 @@ PIECES = st.lists(
 
 
 class Files(RuleBasedStateMachine):
-    """The writer, the tail, and somebody who believes what the tail says."""
+    """A writer, a follower, and a consumer of its changes."""
 
     @initialize(skim=st.sampled_from([None, 0]), batch=st.sampled_from([1, 7, 64, 4096]))
-    def begin(self, skim: int | None, batch: int) -> None:
-        self.small = patch.multiple(log, _HEAD=30, _END=60, _BLOCK=50, _SEAM=64)
-        self.small.start()
-        self.top = Path(tempfile.mkdtemp())
-        self.tail = LogFollower(
-            [self.top / "one", self.top / "two"], skim_above=skim, max_line=LONGEST, batch=batch
+    def start(self, skim: int | None, batch: int) -> None:
+        self.patched = patch.multiple(
+            log, _HEAD_BYTES=30, _TAIL_BYTES=60, READ_BLOCK_BYTES=50, _FINGERPRINT_BYTES=64
         )
-        self.told = Replayed()
+        self.patched.start()
+        self.top = Path(tempfile.mkdtemp())
+        self.follower = LogFollower(
+            [self.top / "one", self.top / "two"], skim_above=skim, max_line=MAX_LINE, batch=batch
+        )
+        self.replayed = Replayed()
         self.pending: list[Iterator[Change]] = []
         self.written = 0
 
     def teardown(self) -> None:
-        self.small.stop()
+        self.patched.stop()
         shutil.rmtree(self.top)
 
     def text(self, pieces: list[bytes]) -> bytes:
-        """Text that was never written before, in no 64 bytes of it."""
+        """Return text of which no 64 bytes were written before: the fingerprint is as long."""
         self.written += len(pieces)
         return b"".join(b"%d:%s" % (self.written - n, piece) for n, piece in enumerate(pieces))
 
@@ -61,7 +63,7 @@ class Files(RuleBasedStateMachine):
             file.write(self.text(pieces))
 
     @rule(name=NAMES, left=st.floats(0, 1), pieces=st.none() | PIECES)
-    def cut(self, name: str, left: float, pieces: list[bytes] | None) -> None:
+    def truncate(self, name: str, left: float, pieces: list[bytes] | None) -> None:
         path = self.top / name
         if path.exists():
             os.truncate(path, int(path.stat().st_size * left))
@@ -92,48 +94,48 @@ class Files(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def unpack(self, name: str) -> None:
-        small = (self.top / name).with_suffix(".jsonl.zst")
-        if small.exists():
+        packed = (self.top / name).with_suffix(".jsonl.zst")
+        if packed.exists():
             self.file(name).write_bytes(
-                zstandard.ZstdDecompressor().decompressobj().decompress(small.read_bytes())
+                zstandard.ZstdDecompressor().decompressobj().decompress(packed.read_bytes())
             )
-            small.unlink()
+            packed.unlink()
 
     @rule(filled=st.booleans())
-    def poll(self, filled: bool) -> None:
-        """Begins to read, without reading much."""
-        if filled and self.told.gaps:
-            self.pending.append(self.tail.fill(min(self.told.gaps)))
+    def begin_reading(self, filled: bool) -> None:
+        """Begin to read."""
+        if filled and self.replayed.gaps:
+            self.pending.append(self.follower.fill(min(self.replayed.gaps)))
         elif not self.pending:
-            self.pending.append(self.tail.sweep())
+            self.pending.append(self.follower.sweep())
 
     @rule(which=st.integers(0, 3), count=st.integers(1, 4))
     def read_on(self, which: int, count: int) -> None:
-        """A few answers of what was begun; in between the writer may write."""
+        """Take a few changes of what was begun; in between the writer may write."""
         for _ in range(count):
             if self.pending and (change := next(self.pending[which % len(self.pending)], None)) is not None:
-                self.told.hear([change])
+                self.replayed.apply([change])
 
     @rule()
     def check(self) -> None:
-        for begun in self.pending:
-            self.told.hear(begun)
+        for changes in self.pending:
+            self.replayed.apply(changes)
         self.pending.clear()
-        self.told.hear(self.tail.sweep())
-        for path in sorted(self.told.gaps):
-            self.told.hear(self.tail.fill(path))
-        assert self.told.files == {
-            path: self.kept(path) for path in self.top.rglob("*.jsonl*") if self.counts(path)
+        self.replayed.apply(self.follower.sweep())
+        for path in sorted(self.replayed.gaps):
+            self.replayed.apply(self.follower.fill(path))
+        assert self.replayed.files == {
+            path: self.kept_lines(path) for path in self.top.rglob("*.jsonl*") if self.is_read(path)
         }
 
-    def counts(self, path: Path) -> bool:
+    def is_read(self, path: Path) -> bool:
         return path.suffix == ".jsonl" or not path.with_suffix("").exists()
 
-    def kept(self, path: Path) -> list[bytes]:
+    def kept_lines(self, path: Path) -> list[bytes]:
         text = path.read_bytes()
         if path.suffix == ".zst":
             text = zstandard.ZstdDecompressor().decompressobj().decompress(text)
-        return [line for line in text.split(b"\n")[:-1] if len(line) <= LONGEST]
+        return [line for line in text.split(b"\n")[:-1] if len(line) <= MAX_LINE]
 
 
 TestFiles = Files.TestCase

@@ -1,4 +1,4 @@
-"""What a tail says, replayed: the lines of each file as far as anybody was told."""
+"""Apply the changes that a log follower reports, and check them against each other."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from agentdash.collect.tail.follower import Change, FileGrown, FileMoved, FileUn
 
 
 class Replayed:
-    """Believes every change, and complains about those that contradict what was said before."""
+    """The files as a consumer of changes knows them; a change that contradicts earlier ones fails."""
 
     def __init__(self) -> None:
         self.files: dict[Path, list[bytes]] = {}
-        self.trouble: dict[Path, str] = {}
+        """Lines by path."""
+        self.failures: dict[Path, str] = {}
         self.gaps: set[Path] = set()
+        """Skimmed files."""
         self.skipped: dict[Path, int] = {}
+        """Oversized lines by path."""
 
-    def hear(self, changes: Iterable[Change]) -> list[Change]:
-        heard = list(changes)
-        for change in heard:
+    def apply(self, changes: Iterable[Change]) -> list[Change]:
+        applied = list(changes)
+        for change in applied:
             match change:
                 case FileGrown():
                     self._grown(change)
@@ -30,24 +33,24 @@ class Replayed:
                 case FileVanished(path=path):
                     del self.files[path], self.skipped[path]
                     self.gaps.discard(path)
-                case FileUnreadable(path=path, why=why):
-                    self.trouble[path] = why
-        return heard
+                case FileUnreadable(path=path, reason=reason):
+                    self.failures[path] = reason
+        return applied
 
     def _grown(self, change: FileGrown) -> None:
         if change.reset:
-            assert change.path in self.files, "nothing was said of it that could be void"
+            assert change.path in self.files, "reset of a file of which nothing was emitted"
             self.gaps.discard(change.path)
         lines = [] if change.reset else self.files.get(change.path, [])
         skipped = change.oversized + (0 if change.reset else self.skipped.get(change.path, 0))
         assert change.first == len(lines) + skipped + 1 or (change.first == 0 and change.skimmed)
         self.skipped[change.path] = skipped
         self.files[change.path] = [*lines, *change.lines]
-        self.trouble.pop(change.path, None)
+        self.failures.pop(change.path, None)
         if change.skimmed:
             self.gaps.add(change.path)
 
 
-def complete(path: Path) -> list[bytes]:
-    """The complete lines that a file has now."""
+def complete_lines(path: Path) -> list[bytes]:
+    """Return the complete lines that a file has now."""
     return path.read_bytes().split(b"\n")[:-1]

@@ -1,4 +1,4 @@
-"""Claude Code's session file: read, checked against reused pids, and heard before its screen."""
+"""Claude Code's session files: reading, reused pids, and precedence over the screen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.agents.claude.session_files import ClaudeSensor
+from agentdash.agents.claude.session_files import ClaudeSessionFiles
 from agentdash.model import events as e
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.states import State
@@ -28,8 +28,8 @@ def home(tmp_path: Path) -> Path:
 
 
 def write(home: Path, **changes: object) -> None:
-    # 2.1.197, as it wrote it
-    said = {
+    # as 2.1.197 wrote it
+    content = {
         "pid": PID,
         "sessionId": "4b0a2719-9f09-4aac-a1b4-90b74a4217b0",
         "cwd": "/home/dev/ws",
@@ -42,43 +42,25 @@ def write(home: Path, **changes: object) -> None:
         "statusUpdatedAt": 1795207888454,
         **changes,
     }
-    text = json.dumps({name: value for name, value in said.items() if value is not None})
+    text = json.dumps({name: value for name, value in content.items() if value is not None})
     (home / ".claude" / "sessions" / f"{PID}.json").write_text(text)
 
 
-def poll(
-    home: Path,
-    sensor: ClaudeSensor | None = None,
-    *,
-    agent: str | None = "claude",
-    started: float = 1795207885.0,
-) -> list[e.Event]:
-    claude = Process(ProcessKey(PID, started), 1, "claude", env={"HOME": str(home)}, agent=agent)
-    return (sensor or ClaudeSensor(proc=home / "proc")).poll(5.0, [claude])
+def read(home: Path, *, proc: str = "proc", started: float = 1795207885.0) -> e.SessionSeen | None:
+    claude = Process(ProcessKey(PID, started), 1, "claude", env={"HOME": str(home)}, agent="claude")
+    return ClaudeSessionFiles(proc=home / proc).read(claude, 5.0)
 
 
-def test_what_it_says(home: Path) -> None:
+def test_session_file_is_read(home: Path) -> None:
     write(home, status="waiting", waitingFor="permission prompt")
-    key = ProcessKey(PID, 1795207885.0)
-    assert poll(home) == [
-        e.SessionSeen(
-            at=5.0,
-            key=key,
-            agent="claude",
-            status="waiting",
-            waiting_for="permission prompt",
-            since=1795207888.454,
-        )
-    ]
-
-
-def test_only_changes_are_told(home: Path) -> None:
-    sensor = ClaudeSensor(proc=home / "proc")
-    write(home)
-    assert len(poll(home, sensor)) == 1
-    assert poll(home, sensor) == []
-    write(home, status="idle")
-    assert len(poll(home, sensor)) == 1
+    assert read(home) == e.SessionSeen(
+        at=5.0,
+        key=ProcessKey(PID, 1795207885.0),
+        agent="claude",
+        status="waiting",
+        waiting_for="permission prompt",
+        since=1795207888.454,
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,34 +68,29 @@ def test_only_changes_are_told(home: Path) -> None:
     [{"procStart": "1"}, {"pid": 7}, {"status": "new-word"}],
     ids=["reused", "other-pid", "unknown-status"],
 )
-def test_what_is_not_of_this_process_or_not_understood_is_left_out(
-    home: Path, changes: dict[str, object]
-) -> None:
+def test_file_of_another_process_or_format_is_ignored(home: Path, changes: dict[str, object]) -> None:
     write(home, **changes)
-    assert poll(home) == []
+    assert read(home) is None
 
 
-def test_without_proc_the_time_of_the_start_must_do(home: Path) -> None:
+def test_start_time_is_compared_without_proc(home: Path) -> None:
     write(home)
-    nowhere = ClaudeSensor(proc=home / "nowhere")
-    assert len(poll(home, nowhere)) == 1
-    assert poll(home, ClaudeSensor(proc=home / "nowhere"), started=1795207999.0) == []
+    assert read(home, proc="missing") is not None
+    assert read(home, proc="missing", started=1795207999.0) is None
 
 
-def test_no_file_a_torn_file_and_other_programs(home: Path) -> None:
-    assert poll(home) == []
+def test_missing_and_torn_files(home: Path) -> None:
+    assert read(home) is None
     (home / ".claude" / "sessions" / f"{PID}.json").write_text('{"pid": 15')
-    assert poll(home) == []
-    write(home)
-    assert poll(home, agent="gemini") == []
+    assert read(home) is None
 
 
-def test_a_pipe_in_its_place_keeps_nobody_waiting(home: Path) -> None:
+def test_fifo_does_not_block(home: Path) -> None:
     os.mkfifo(home / ".claude" / "sessions" / f"{PID}.json")
-    assert poll(home) == []
+    assert read(home) is None
 
 
-# ---------------------------------------------------------------- fusion
+# ---------------------------------------------------------------- session file and screen together
 
 
 def claude(status: str | None, shows: str | None) -> Worker:
@@ -136,32 +113,27 @@ def claude(status: str | None, shows: str | None) -> Worker:
         ("busy", "failed-provider", State.FAILED_PROVIDER),  # it retries
         ("waiting", None, State.WAITING_APPROVAL),
         ("waiting", "running", State.WAITING_APPROVAL),
-        (
-            "waiting",
-            "waiting-input",
-            State.WAITING_INPUT,
-        ),  # of questions the file says the same as of permissions
+        # the file records questions as permission prompts
+        ("waiting", "waiting-input", State.WAITING_INPUT),
         ("idle", "waiting-approval", State.COMPLETED),  # an old dialog above the prompt
         ("idle", "interrupted", State.INTERRUPTED),
         ("idle", "waiting-input", State.WAITING_INPUT),
         (None, "running", State.RUNNING),  # `claude -p`
     ],
 )
-def test_the_file_decides_and_the_screen_says_more(
-    status: str | None, shows: str | None, state: State
-) -> None:
+def test_session_file_decides_and_screen_refines(status: str | None, shows: str | None, state: State) -> None:
     assert claude(status, shows).state is state
 
 
-def test_who_disagrees_is_quoted() -> None:
+def test_contradicting_screen_is_quoted() -> None:
     against = [x for x in claude("busy", "completed").assessment.evidence if not x.agrees]
     assert [(x.source, x.rule) for x in against] == [("screen", "claude.rule")]
     agreeing = claude("busy", "running").assessment.evidence
     assert {(x.source, x.agrees) for x in agreeing} == {("screen", True), ("session file", True)}
 
 
-def test_it_goes_with_its_process() -> None:
+def test_session_ends_with_its_process() -> None:
     story = [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="claude"), *polled(110)]
     key = ProcessKey(11, 85.0)
-    said = e.SessionSeen(at=112, key=key, agent="claude", status="busy", since=111.0)
-    assert worker(story, said, e.ProcessGone(at=120, key=key), polled(121)).state is State.EXITED
+    busy = e.SessionSeen(at=112, key=key, agent="claude", status="busy", since=111.0)
+    assert worker(story, busy, e.ProcessGone(at=120, key=key), polled(121)).state is State.EXITED

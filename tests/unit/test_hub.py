@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentdash.collect.clock import SystemClock
-from agentdash.collect.live import ScreenSource
+from agentdash.collect.sources.screen_readings import ScreenReadingSource
 from agentdash.engine import hub as hub_module
 from agentdash.engine.hub import Hub
 from agentdash.engine.latest import LatestValue
@@ -106,7 +106,7 @@ async def test_a_waiter_wakes_up_for_another_value_only() -> None:
 
 async def test_a_screen_and_its_reading_are_in_one_snapshot(tmp_path: Path) -> None:
     clock, source = SystemClock(), QueueSource()
-    hub = Hub([source, ScreenSource(clock, tmp_path)], clock)
+    hub = Hub([source, ScreenReadingSource(clock, tmp_path)], clock)
     async with running(hub), asyncio.timeout(PATIENCE_S):
         opencode = process(11, 10, started=85.0, agent="opencode")
         drawn = e.PaneDrawn(at=100.0, key=PANE, screen=IDLE)

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from agentdash.agents.screen_reader import NOTHING, Reading, read_screen, versions_tested
+from agentdash.agents.screen_reader import NOTHING, ScreenReading, read_screen, versions_tested
 from agentdash.agents.screen_rules import RulesProblem, load_rules, package_rules
 from agentdash.model.states import State
 from agentdash.report.document import document_json
@@ -35,13 +35,13 @@ def screen(folder: str, name: str) -> list[str]:
     return (PANES / folder / f"{name}.txt").read_text("utf-8").split("\n")
 
 
-def read(folder: str, name: str, agent: str | None = None, **other: Any) -> Reading:
+def read(folder: str, name: str, agent: str | None = None, **other: Any) -> ScreenReading:
     pane = facts(folder)[name]
     known = {"title": pane["title"], "cursor_visible": pane["cursor"], **other}
     return read_screen(agent or pane.get("agent") or folder.partition("-")[0], screen(folder, name), **known)
 
 
-def word(reading: Reading) -> str:
+def word(reading: ScreenReading) -> str:
     """A reading as `golden.toml` writes it."""
     if reading.rule is None:
         return "nothing"
@@ -261,7 +261,7 @@ def test_the_users_rules_go_over_ours(tmp_path: Path) -> None:
     rules = load_rules(tmp_path)
     idle = ["", "› Ask Codex to do anything", "", "  model · ~/src"]
     assert read_screen("codex", idle).state == "waiting-input"
-    assert read_screen("codex", idle, rules=rules) == Reading(
+    assert read_screen("codex", idle, rules=rules) == ScreenReading(
         "completed", "codex.idle", "› Ask Codex to do anything"
     )
     assert read_screen("codex", ["DEPLOYING", *idle], rules=rules).rule == "codex.deploying"
@@ -352,22 +352,22 @@ def test_a_reading_as_a_document() -> None:
     ("reading", "said"),
     [
         (
-            Reading("running", "codex.working", "• Working (3s"),
+            ScreenReading("running", "codex.working", "• Working (3s"),
             ("running", "codex.working", "• Working (3s", "1.2, 1.3"),
         ),
-        (Reading(None, "any.pager", ":", frozen=True), ("a view hides the prompt", "any.pager")),
+        (ScreenReading(None, "any.pager", ":", frozen=True), ("a view hides the prompt", "any.pager")),
         (
-            Reading(None, "codex.approval", "options without the question: x", partial=True),
+            ScreenReading(None, "codex.approval", "options without the question: x", partial=True),
             ("half of a menu", "options without"),
         ),
         (
-            Reading("waiting-approval", "codex.title-action", "x", partial=True),
+            ScreenReading("waiting-approval", "codex.title-action", "x", partial=True),
             ("waiting-approval", "half of a menu"),
         ),
         (NOTHING, ("not decided by this screen", "none matches")),
     ],
 )
-def test_a_reading_for_people(reading: Reading, said: tuple[str, ...]) -> None:
+def test_a_reading_for_people(reading: ScreenReading, said: tuple[str, ...]) -> None:
     console = Console(width=100, record=True)
     print_screen(screen_report(reading, "codex", ["1.2", "1.3"]), console)
     shown = console.export_text()

@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Iterator
 from itertools import groupby
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -90,7 +90,7 @@ def _walk(directory: Path | str, depth: int) -> Iterator[_File]:
     yield from sorted(files, reverse=True)
 
 
-def thread_id(path: Path) -> str | None:
+def thread_id(path: PurePath) -> str | None:
     """The thread's id in a rollout's name; None where it is not the name of a rollout."""
     match = _NAME.fullmatch(path.name)
     return match.group(3) if match else None

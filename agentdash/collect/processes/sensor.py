@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.identify import Identity, identify
+from agentdash.agents.registry import adapters
 from agentdash.agents.state_paths import installed, paths_of
 from agentdash.collect.processes.env_filter import arguments
 from agentdash.collect.processes.linux import Stat
@@ -103,13 +104,9 @@ class ProcessSensor:
     kinship can be walked, and the processes in `pane_pids`. What else runs in panes is nobody's business. Once reported, a process stays
     so until it is gone. With panes come their tmux servers, also those inside of a sandbox, which number processes in their own way. A fork
     that has not called exec yet, or is about to, is held back for one look: it shows its parent's arguments, or none.
-
-    Args:
-        is_rollout: which of the files that a Codex process holds open are rollouts, by their path.
     """
 
-    def __init__(self, *, is_rollout: Callable[[str], bool]) -> None:
-        self._is_rollout = is_rollout
+    def __init__(self) -> None:
         self._seen: dict[int, _Seen] = {}
         self._booted = system.booted()
         self._looks = 0
@@ -326,9 +323,13 @@ class ProcessSensor:
         return [StatePathsSeen(at=at, key=process.key, paths=paths)]
 
     def _rollouts(self, pid: int, seen: _Seen) -> tuple[str, ...]:
-        if seen.agent is None or not seen.agent.keeps_rollouts or seen.stat.zombie:
+        if seen.agent is None or seen.stat.zombie:
             return ()
-        return tuple(sorted({clean_line(path) for path in system.open_files(pid) if self._is_rollout(path)}))
+        adapter = adapters()[seen.agent.agent]
+        if not adapter.keeps_session_logs:
+            return ()
+        logs = {clean_line(path) for path in system.open_files(pid) if adapter.is_session_log(path)}
+        return tuple(sorted(logs))
 
     def _host(self, at: float) -> HostSeen:
         kernel = system.kernel(os.getpid())

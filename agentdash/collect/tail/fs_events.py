@@ -1,4 +1,4 @@
-"""File events, where this machine gives any: hints that something below some directories has changed."""
+"""File events, where the system delivers any: hints that something below some directories has changed."""
 
 from __future__ import annotations
 
@@ -12,107 +12,116 @@ from typing import Final
 from watchfiles import awatch
 from watchfiles._rust_notify import RustNotify
 
-_STEP: Final = 20
-"""Milliseconds of silence after which a change is told: most of the time between an append and its line."""
-_DEBOUNCE: Final = 100
-"""Milliseconds after which it is told at the latest, when the changes do not end."""
-_LIMITS: Final = {
+_QUIET_MS: Final = 20
+"""Silence after which changes are delivered: most of the latency between an append and its line."""
+_MAX_DEBOUNCE_MS: Final = 100
+"""Time after which changes are delivered at the latest, when they do not pause."""
+_REASONS: Final = {
     errno.ENOSPC: "no inotify watches left",
     errno.EMFILE: "no inotify instances left",
     errno.ENFILE: "too many open files",
 }
+_NOT_WATCHING: Final = "polling: nothing to watch yet"
 
 
 class FileWatcher:
-    """Listens below some directories. Directories that come, go or are replaced are noticed by `renew`.
+    """Watches some directories. `renew` finds out when these are created, removed or replaced.
 
-    Hints may be late, doubled or missing altogether (macOS is silent on files that stay open, network file systems on everything), so who
-    uses them looks by himself now and then.
+    Events may be late, doubled or missing altogether (macOS is silent on files that stay open, network file
+    systems on everything), so a caller has to poll as well.
+
+    Args:
+        roots: the directories; they need not exist yet.
     """
 
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = roots
         self._watched: dict[str, tuple[int, int]] = {}
+        """Device and inode of the directories that are watched."""
         self._task: asyncio.Task[None] | None = None
-        self._heard: set[str] = set()
-        self._bell = asyncio.Event()
-        self.state = "polling: nothing to watch yet"
-        """`events`, or `polling` and why."""
+        self._changed: set[str] = set()
+        self._has_changed = asyncio.Event()
+        self.state = _NOT_WATCHING
+        """`events`, or `polling: ` and the reason."""
 
     @property
     def begun(self) -> bool:
-        """Whether any of the directories is there."""
+        """Whether any of the directories exists."""
         return bool(self._watched)
 
     @property
     def complete(self) -> bool:
-        """Whether it listens below all of the directories."""
+        """Whether all of the directories are watched."""
         return self.state == "events" and len(self._watched) == len(self._roots)
 
     async def renew(self) -> bool:
-        """Watches what there is now; whether that is something else than before."""
-        found = {
-            root: (stat.st_dev, stat.st_ino) for root in self._roots if (stat := _stat(root)) is not None
-        }
+        """Watch the directories that exist now; return whether these are others than before."""
+        found = {root: key for root in self._roots if (key := _identity(root)) is not None}
         if found == self._watched:
             return False
         await self.close()
         self._watched = found
         if found:
             self.state = "events"
-            self._task = asyncio.create_task(self._listen(list(found)))
+            self._task = asyncio.create_task(self._watch(list(found)))
         return True
 
     async def wait(self, seconds: float) -> set[str]:
-        """Paths that something happened to, as soon as there are any; none after so many seconds of silence."""
+        """Return paths that changed, as soon as there are any; an empty set after so many seconds of
+        silence."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, seconds)):
-                await self._bell.wait()
-        self._bell.clear()
-        heard, self._heard = self._heard, set()
-        return heard
+                await self._has_changed.wait()
+        self._has_changed.clear()
+        changed, self._changed = self._changed, set()
+        return changed
 
     async def close(self) -> None:
-        """Stops listening."""
+        """Stop watching."""
         if self._task is not None:
             self._task.cancel()
-            await asyncio.wait([self._task])  # unlike awaiting it, this tells its cancellation from our own
+            # unlike awaiting the task, this does not mistake its cancellation for that of the caller
+            await asyncio.wait([self._task])
             self._task = None
-        self.state = "polling: nothing to watch yet"
+        self.state = _NOT_WATCHING
 
-    async def _listen(self, roots: list[str]) -> None:
+    async def _watch(self, roots: list[str]) -> None:
         try:
             async for changes in awatch(
-                *roots, watch_filter=None, debounce=_DEBOUNCE, step=_STEP, ignore_permission_denied=True
+                *roots,
+                watch_filter=None,
+                debounce=_MAX_DEBOUNCE_MS,
+                step=_QUIET_MS,
+                ignore_permission_denied=True,
             ):
-                self._heard |= {path for _, path in changes}
-                self._bell.set()
-        except Exception as error:  # whatever keeps events away: polling goes on
+                self._changed |= {path for _, path in changes}
+                self._has_changed.set()
+        except Exception as error:  # whatever the backend raises: polling goes on
             number = error.errno if isinstance(error, OSError) else None
-            self.state = f"polling: {_LIMITS.get(number or 0) or _why(error)}"
+            self.state = f"polling: {_REASONS.get(number or 0) or _reason(error)}"
 
 
 def refusal(roots: Sequence[str]) -> str | None:
-    """Why this machine gives no events of what happens below some directories; None where it does."""
+    """Return why this system delivers no events of changes below some directories; None where it does."""
+    debug, force_polling, poll_delay_ms, recursive, ignore_permission_denied = False, False, 0, True, True
     try:
         RustNotify(
-            list(roots), False, False, 0, True, True
-        ).close()  # debug, polling, its delay, recursive, ignore what is forbidden
-    except Exception as error:  # as in `_listen`
-        return _why(error)
+            list(roots), debug, force_polling, poll_delay_ms, recursive, ignore_permission_denied
+        ).close()
+    except Exception as error:  # as in `_watch`
+        return _reason(error)
     return None
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     text = str(error)
-    return next(
-        (words for words in _LIMITS.values() if words in text),
-        text.partition("\n")[0] or type(error).__name__,
-    )
+    known = next((words for words in _REASONS.values() if words in text), None)
+    return known or text.partition("\n")[0] or type(error).__name__
 
 
-def _stat(path: str) -> os.stat_result | None:
+def _identity(path: str) -> tuple[int, int] | None:
     try:
-        return os.stat(path)  # noqa: PTH116 - paths are strings in the tail
+        stat = os.stat(path)  # noqa: PTH116 - paths are strings here
     except OSError:
         return None
+    return stat.st_dev, stat.st_ino

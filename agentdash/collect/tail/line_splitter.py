@@ -1,4 +1,4 @@
-"""Bytes that come in pieces, as numbered whole lines, in bounded memory."""
+"""Split a growing text into numbered whole lines, in bounded memory."""
 
 from __future__ import annotations
 
@@ -6,56 +6,60 @@ from collections.abc import Iterator
 
 
 class LineSplitter:
-    """Cuts a growing text into lines.
+    """Splits data that arrives in pieces.
 
     Args:
-        longest: bytes of the longest line that is kept; longer ones are skipped, and counted.
-        number: of the first line to come; 0 if nobody knows, and then of all others as well.
-        inside: whether the text begins in the middle of a line that is to be skipped.
+        max_line: bytes of the longest line that is kept; longer ones are skipped, and counted.
+        number: of the first line to come; 0 if it is not known, and then for all lines.
+        inside: whether the data begins in the middle of a line, which is skipped.
     """
 
-    def __init__(self, longest: int, number: int = 1, *, inside: bool = False) -> None:
+    def __init__(self, max_line: int, number: int = 1, *, inside: bool = False) -> None:
         self.number = number
-        self._longest = longest
+        self._max_line = max_line
         self._partial = b""
         self._skipping = inside
 
     @property
     def complete(self) -> bool:
-        """Whether the text so far ends with a whole line."""
+        """Whether the data so far ends with a whole line."""
         return not (self._partial or self._skipping)
 
     def add(self, data: bytes) -> Iterator[tuple[int, int, tuple[bytes, ...]]]:
-        """The lines that `data` completes, without their newlines.
+        """Yield the lines that `data` completes, without their newlines.
 
         Yields:
-            How many lines too long were skipped, the number of the first line after these, and the lines from there on.
+            How many oversized lines were skipped, the number of the first line after these, and the lines
+            from there on.
         """
         skipped = 0
         if self._skipping:
             end = data.find(b"\n")
             if end < 0:
                 return
-            data, self._skipping, skipped = data[end + 1 :], False, 1
+            data = data[end + 1 :]
+            self._skipping = False
+            skipped = 1
         whole, newline, rest = data.rpartition(b"\n")
         if newline:
             lines = whole.split(b"\n")
             lines[0] = self._partial + lines[0]
             self._partial = rest
-            for group in self._groups(lines):
+            for group in self._without_oversized(lines):
                 yield self._numbered(skipped, group)
                 skipped = 1
         else:
             self._partial += rest
             if skipped:
                 yield self._numbered(skipped, [])
-        if len(self._partial) > self._longest:
-            self._partial, self._skipping = b"", True
+        if len(self._partial) > self._max_line:
+            self._partial = b""
+            self._skipping = True
 
-    def _groups(self, lines: list[bytes]) -> Iterator[list[bytes]]:
-        """`lines`, cut where one of them is too long and left out."""
+    def _without_oversized(self, lines: list[bytes]) -> Iterator[list[bytes]]:
+        """Yield the groups of lines between the oversized ones."""
         start = 0
-        for at in [at for at, line in enumerate(lines) if len(line) > self._longest]:
+        for at in [at for at, line in enumerate(lines) if len(line) > self._max_line]:
             yield lines[start:at]
             start = at + 1
         yield lines[start:]

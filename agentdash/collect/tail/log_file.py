@@ -1,6 +1,8 @@
-"""One log file: reads what is new in it, however it came to be there."""
+"""One log file: the offset up to which it was read, and reading what was appended, replaced or compressed
+since."""
 
-# Paths are strings here, and files plain descriptors: this runs for thousands of files, several times a minute.
+# Paths are strings here, and files plain descriptors: this runs for thousands of files, several times a
+# minute.
 # ruff: noqa: PTH123
 
 from __future__ import annotations
@@ -16,90 +18,98 @@ from typing import BinaryIO, Final
 import msgspec
 
 from agentdash.collect.tail.line_splitter import LineSplitter
+from agentdash.model.limits import READ_BLOCK_BYTES
 from agentdash.model.sanitize import clean_line
 
-_HEAD: Final = 48 << 10
-_END: Final = 48 << 10
-"""Bytes that are read of a skimmed file's beginning and end, or more where these hold no whole line."""
-_BLOCK: Final = 1 << 20
-_SEAM: Final = 256
-"""Bytes before the offset that are compared before reading on: a file may have been cut, and have grown again since."""
-_MORSEL: Final = 1 << 10
-"""Bytes unpacked at once: the most hostile of these become 32 MiB."""
-_RACY: Final = 50_000_000
-"""Nanoseconds for which a time stamp is not trusted to change with the next write."""
+_HEAD_BYTES: Final = 48 << 10
+_TAIL_BYTES: Final = 48 << 10
+"""Read of a skimmed file's beginning and end; more where these hold no whole line."""
+_FINGERPRINT_BYTES: Final = 256
+"""Before the offset, compared before reading on: the file may have been truncated, and have grown again
+since."""
+_UNPACK_STEP_BYTES: Final = 1 << 10
+"""Decompressed at once: the most hostile input of this size becomes 32 MiB."""
+_MTIME_RESOLUTION_NS: Final = 50_000_000
+"""A file changed more recently than this may change again without a new time stamp."""
 
 
 class FileGrown(msgspec.Struct, frozen=True):
-    """What is new in a file. Also sent without lines: for a new file, and when only size or time changed."""
+    """Lines that were appended to a file. Also emitted without lines: for a new file, and when only size or
+    time changed."""
 
     path: Path
     lines: tuple[bytes, ...]
     """Complete lines without their newlines; consecutive."""
     first: int
-    """Number of the first of them, from 1; 0: not known, for a gap was left before."""
+    """Number of the first line, from 1; 0: not known, since a gap was left before it."""
     size: int
     """Bytes on disk."""
     modified: float
-    """mtime, unix seconds."""
+    """Time of change, unix seconds."""
     reset: bool = False
-    """Whether everything read from this file before is void."""
+    """Whether everything read from this file before is invalid."""
     skimmed: bool = False
-    """Whether a gap was left in this file; `Tail.fill` reads it whole."""
+    """Whether a gap was left in this file; `LogFollower.fill` reads it whole."""
     oversized: int = 0
-    """Lines too long to be kept, skipped just before the first of these."""
+    """Lines that were too long and were skipped, just before the first line."""
 
 
 class FileUnreadable(msgspec.Struct, frozen=True):
-    """A file or directory cannot be read; said once for each reason, and tried again at every sweep. A `Grown` takes it back."""
+    """A file or directory cannot be read. Emitted once per reason, and retried at every sweep; a `FileGrown`
+    revokes it."""
 
     path: Path
-    why: str
+    reason: str
     """One clean line."""
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """How much is read; all in bytes."""
+class ReadLimits(msgspec.Struct, frozen=True):
+    """How much of a file is read; all in bytes."""
 
     skim_above: int | None
-    """Of larger files only head and tail are read."""
+    """Size above which only head and tail are read; None: files are read whole."""
     max_line: int
     """Length of the longest line that is kept."""
     batch: int
-    """What is read at once."""
+    """Read at once."""
 
 
-State = tuple[int, int, int, int]
-"""Device, inode, size and time of change."""
+FileState = tuple[int, int, int, int]
+"""Device, inode, size in bytes, and time of change in nanoseconds."""
 
 
 class LogFile:
-    """A file that grows, as far as it has been read.
+    """A growing file, and the state of reading it.
 
-    Each batch opens the file anew, makes sure that it is still the one that was read before, reads on and closes it; what it finds is
-    told in the order of the file, to whoever asks next. So reading can be left anywhere and taken up by anybody.
+    Each batch opens the file, checks that it is still the one that was read before, reads on and closes it.
+    What it finds is queued in the order of the file, so that an iterator may be abandoned, and the next one
+    continues.
     """
 
-    def __init__(self, path: str, limits: Limits) -> None:
+    def __init__(self, path: str, limits: ReadLimits) -> None:
         self.path = path
-        """Where it is; who finds that it has moved says so here."""
+        """Where the file is; set by the follower when it moves."""
         self.skimmed = False
-        """Whether a gap was left in it."""
+        """Whether a gap was left in the file."""
         self._limits = limits
         self._id: tuple[int, int] | None = None
-        self._seen: State | None = None
-        self._found: tuple[int, int] | None = None
-        """Size and time as found last."""
-        self._untold: deque[FileGrown] = deque()
-        """What was found and nobody has asked for yet."""
-        self.told = False
-        """Whether anybody has heard of it."""
-        self._trouble: str | None = None
-        self._whole = False
-        self._void = False
-        """Whether what was told does not hold any more, and nobody knows yet."""
-        self._era = self._offset = 0
-        self._seam = b""
+        self._read_state: FileState | None = None
+        self._size_and_mtime: tuple[int, int] | None = None
+        """As found last: bytes, nanoseconds."""
+        self._pending: deque[FileGrown] = deque()
+        """Found, and not yet emitted."""
+        self.emitted = False
+        """Whether anything was emitted of this file."""
+        self._failure: str | None = None
+        self._never_skim = False
+        """Whether the file is to be read whole."""
+        self._pending_reset = False
+        """Whether the next `FileGrown` invalidates what was emitted before."""
+        self._generation = 0
+        """Number of restarts: shows an iterator that another one began anew."""
+        self._offset = 0
+        self._fingerprint = b""
+        """The bytes before the offset."""
         self._lines = LineSplitter(limits.max_line)
 
     @property
@@ -108,47 +118,49 @@ class LogFile:
         return self._id
 
     @property
-    def seen(self) -> State | None:
-        """The state in which there is nothing to read; None: read on in any case."""
-        return None if self._untold else self._seen
+    def read_state(self) -> FileState | None:
+        """The state in which there is nothing to read; None: try to read in any case."""
+        return None if self._pending else self._read_state
 
     @property
     def modified(self) -> int:
-        """Its time of change as found last, in nanoseconds."""
-        return self._found[1] if self._found else 0
+        """Time of change as found last, in nanoseconds."""
+        return self._size_and_mtime[1] if self._size_and_mtime else 0
 
     def postpone(self, stat: os.stat_result) -> None:
-        """Leaves it unread until it changes."""
-        self._id, self._seen = identity(stat), state(stat)
+        """Leave the file unread until it changes."""
+        self._id = file_identity(stat)
+        self._read_state = file_state(stat)
 
     def restart(self, *, whole: bool = False) -> None:
-        """Forgets what was read. With `whole`, no gap is left any more."""
-        self._whole = self._whole or whole
+        """Discard what was read; with `whole`, do not skim any more."""
+        self._never_skim = self._never_skim or whole
         self._restart()
 
-    def same(self, path: str, stat: os.stat_result) -> bool:
-        """Whether a file found elsewhere, with this one's inode, is this one: inodes of deleted files are used again at once."""
+    def is_same_file(self, path: str, stat: os.stat_result) -> bool:
+        """Return whether a file found elsewhere with this file's inode is this file: inodes of deleted files
+        are reused at once."""
         if not self._offset:
-            return (self._found or (self._seen or ())[2:]) == (stat.st_size, stat.st_mtime_ns)
+            return (self._size_and_mtime or (self._read_state or ())[2:]) == (stat.st_size, stat.st_mtime_ns)
+        if stat.st_size < self._offset:
+            return False
         try:
             with _opened(path) as fd:
-                return (
-                    stat.st_size >= self._offset and _before(fd, self._offset, len(self._seam)) == self._seam
-                )
+                return self._fingerprint_matches(fd)
         except OSError:
             return False
 
     def emit_grown(self) -> Iterator[FileGrown]:
-        """What was found and is not told yet."""
-        while self._untold:
-            self.told = True
-            yield self._untold.popleft()
+        """Yield what was found and not yet emitted."""
+        while self._pending:
+            self.emitted = True
+            yield self._pending.popleft()
 
     def read(self) -> Iterator[FileGrown | FileUnreadable]:
-        """Everything that is new.
+        """Yield everything that is new.
 
         Raises:
-            FileNotFoundError: there is no such file any more.
+            FileNotFoundError: the file does not exist any more.
         """
         yield from self.emit_grown()
         try:
@@ -156,155 +168,175 @@ class LogFile:
         except FileNotFoundError:
             raise
         except OSError as error:
-            yield from self._troubled(error)
+            yield from self._report_failure(error)
 
     # ------------------------------------------------------------ plain files
 
     def _read_on(self) -> Iterator[FileGrown]:
-        goal, going = 0, True
+        # what is appended meanwhile is left to the next call: a busy writer must not keep this loop running
+        goal = 0
+        going = True
         while going:
             going, size = self._batch()
             yield from self.emit_grown()
-            goal = (
-                goal or size
-            )  # what is appended while we read is for the next time: a busy writer must not hold us
+            goal = goal or size
             going = going and self._offset < goal
 
     def _batch(self) -> tuple[bool, int]:
-        """Reads the next batch; returns whether there was anything to read, and the file's size."""
+        """Read the next batch; return whether there was anything to read, and the file's size in bytes."""
         with _opened(self.path) as fd:
             stat = os.fstat(fd)
-            cut = stat.st_size < self._offset or _before(fd, self._offset, len(self._seam)) != self._seam
-            if cut or self._id != identity(stat):
+            truncated = stat.st_size < self._offset or not self._fingerprint_matches(fd)
+            if truncated or self._id != file_identity(stat):
                 self._restart()
-                self._id = identity(stat)
+                self._id = file_identity(stat)
             if not self._offset and self._skim(fd, stat):
                 return True, stat.st_size
             data = os.pread(fd, min(self._limits.batch, stat.st_size - self._offset), self._offset)
         self._offset += len(data)
-        self._seam = (self._seam + data)[-_SEAM:]
+        self._fingerprint = (self._fingerprint + data)[-_FINGERPRINT_BYTES:]
         self._add(stat, data)
-        self._seen = state(stat) if self._offset == stat.st_size and _settled(stat) else None
+        self._read_state = file_state(stat) if self._offset == stat.st_size and _is_settled(stat) else None
         return bool(data), stat.st_size
 
+    def _fingerprint_matches(self, fd: int) -> bool:
+        return _bytes_before(fd, self._offset, len(self._fingerprint)) == self._fingerprint
+
     def _skim(self, fd: int, stat: os.stat_result) -> bool:
-        """Reads the head of a large file and goes on at its tail, unless that is not wanted, or would leave no gap."""
+        """Read the head of a large file and continue at its tail; return whether that was done and left a
+        gap."""
+        skim_above = self._limits.skim_above
         if (
-            self._limits.skim_above is None
-            or self._whole
-            or stat.st_size <= max(self._limits.skim_above, _HEAD + _END)
+            skim_above is None
+            or self._never_skim
+            or stat.st_size <= max(skim_above, _HEAD_BYTES + _TAIL_BYTES)
         ):
             return False
-        head = os.pread(fd, _HEAD, 0)
+        head = os.pread(fd, _HEAD_BYTES, 0)
         while b"\n" not in head and len(head) < min(self._limits.max_line, stat.st_size):
-            head += os.pread(fd, _BLOCK, len(head))
-        head = head[: max(head.rfind(b"\n", 0, _HEAD), head.find(b"\n")) + 1]
+            head += os.pread(fd, READ_BLOCK_BYTES, len(head))
+        head = head[: max(head.rfind(b"\n", 0, _HEAD_BYTES), head.find(b"\n")) + 1]
         start = self._tail_start(fd, stat.st_size, len(head))
         if not head or start <= len(head):
             return False
         self.skimmed = True
         self._add(stat, head)
-        self._offset, self._seam = start, _before(fd, start, _SEAM)
-        self._lines = LineSplitter(self._limits.max_line, 0, inside=not self._seam.endswith(b"\n"))
+        self._offset = start
+        self._fingerprint = _bytes_before(fd, start, _FINGERPRINT_BYTES)
+        self._lines = LineSplitter(self._limits.max_line, 0, inside=not self._fingerprint.endswith(b"\n"))
         return True
 
     def _tail_start(self, fd: int, size: int, floor: int) -> int:
-        """Where the last lines begin: at the first of those that begin within the last 48 KiB, if one of them is complete; else at the
-        last complete line, unless that is too long to be kept."""
-        block = _before(fd, size, _END)
+        """Return the offset of the tail: the first line that begins within the last 48 KiB, if one of them is
+        complete; else the last complete line, unless that is too long to be kept."""
+        block = _bytes_before(fd, size, _TAIL_BYTES)
         first = block.find(b"\n")
         if block.count(b"\n") > 1:
-            return size - _END + first + 1
-        start, lowest = size - _END, max(floor, size - _END - self._limits.max_line)
+            return size - _TAIL_BYTES + first + 1
+        start = size - _TAIL_BYTES
+        lowest = max(floor, start - self._limits.max_line)
         while start > lowest:
-            low = max(lowest, start - _BLOCK)
-            if (newline := _before(fd, start, start - low).rfind(b"\n")) >= 0:
+            low = max(lowest, start - READ_BLOCK_BYTES)
+            if (newline := _bytes_before(fd, start, start - low).rfind(b"\n")) >= 0:
                 return low + newline + 1
             start = low
-        return floor if lowest == floor else size if first < 0 else size - _END + first + 1
+        if lowest == floor:
+            return floor
+        return size if first < 0 else size - _TAIL_BYTES + first + 1
 
     # ------------------------------------------------------------ compressed files
 
     def _unpack(self) -> Iterator[FileGrown | FileUnreadable]:
-        """Compressed logs are written once and whole, so one that has changed is another one."""
+        """Read the whole file unless it is unchanged: compressed logs are written at once, so a changed one
+        is another one."""
         with open(self.path, "rb") as packed:
             stat = os.fstat(packed.fileno())
-            unpacked = (
-                self._offset
-                and self._id == identity(stat)
-                and self._found == (stat.st_size, stat.st_mtime_ns)
-            )
-            if not unpacked:
+            size_and_mtime = (stat.st_size, stat.st_mtime_ns)
+            unchanged = self._id == file_identity(stat) and self._size_and_mtime == size_and_mtime
+            if not (self._offset and unchanged):
                 self._restart()
-                self._id, self._offset, self._seam = (
-                    identity(stat),
-                    stat.st_size,
-                    _before(packed.fileno(), stat.st_size, _SEAM),
-                )
-                era, whole = self._era, False
+                self._id = file_identity(stat)
+                self._offset = stat.st_size
+                self._fingerprint = _bytes_before(packed.fileno(), stat.st_size, _FINGERPRINT_BYTES)
+                generation = self._generation
+                complete = False
                 try:
-                    for data in _plain(packed, self._limits.batch):
-                        if self._era != era:  # somebody else has begun anew meanwhile
+                    for data in _unpacked(packed, self._limits.batch):
+                        if self._generation != generation:  # another iterator began anew meanwhile
                             return
                         self._add(stat, data)
                         yield from self.emit_grown()
                     if not self._lines.complete:
-                        yield from self._troubled(ValueError("ends in the middle of a line"))
-                    whole = True
+                        yield from self._report_failure(ValueError("ends in the middle of a line"))
+                    complete = True
                 except ValueError as error:
-                    yield from self._troubled(error)
-                    whole = True
+                    yield from self._report_failure(error)
+                    complete = True
                 finally:
-                    if not whole and self._era == era:  # left before the end: the next one begins again
+                    if (
+                        not complete and self._generation == generation
+                    ):  # abandoned: the next iterator begins anew
                         self._restart()
-            self._seen = state(stat) if _settled(stat) else None
+            self._read_state = file_state(stat) if _is_settled(stat) else None
 
-    # ------------------------------------------------------------ telling
+    # ------------------------------------------------------------ results
 
     def _restart(self) -> None:
-        self._void = self.told
-        self._untold.clear()
-        self._era += 1
+        self._pending_reset = self.emitted
+        self._pending.clear()
+        self._generation += 1
         self._offset = 0
-        self._seam = b""
+        self._fingerprint = b""
         self._lines = LineSplitter(self._limits.max_line)
         self.skimmed = False
-        self._seen = None
+        self._read_state = None
 
     def _add(self, stat: os.stat_result, data: bytes) -> None:
-        """Puts down what `data` adds, and what else there is to tell."""
+        """Queue the lines that `data` completes, or a change without lines."""
         groups = list(self._lines.add(data))
         now = (stat.st_size, stat.st_mtime_ns)
-        if not groups and (now != self._found or self._void or self._trouble):
+        if not groups and (now != self._size_and_mtime or self._pending_reset or self._failure):
             groups = [(0, self._lines.number, ())]
         for skipped, first, lines in groups:
             grown = FileGrown(
-                Path(self.path), lines, first, stat.st_size, stat.st_mtime, self._void, self.skimmed, skipped
+                path=Path(self.path),
+                lines=lines,
+                first=first,
+                size=stat.st_size,
+                modified=stat.st_mtime,
+                reset=self._pending_reset,
+                skimmed=self.skimmed,
+                oversized=skipped,
             )
-            self._untold.append(grown)
-            self._found, self._void, self._trouble = now, False, None
+            self._pending.append(grown)
+            self._size_and_mtime = now
+            self._pending_reset = False
+            self._failure = None
 
-    def _troubled(self, error: Exception) -> Iterator[FileUnreadable]:
-        if self._trouble != (why := reason(error)):
-            self._trouble = why
-            yield FileUnreadable(Path(self.path), why)
+    def _report_failure(self, error: Exception) -> Iterator[FileUnreadable]:
+        reason = failure_reason(error)
+        if self._failure != reason:
+            self._failure = reason
+            yield FileUnreadable(Path(self.path), reason)
 
 
-def _plain(packed: BinaryIO, size: int) -> Iterator[bytes]:
-    """What a compressed file holds, in pieces of about `size` bytes, the last of which may be empty.
+def _unpacked(packed: BinaryIO, size: int) -> Iterator[bytes]:
+    """Yield the content of a compressed file in pieces of about `size` bytes, the last of which may be empty.
 
     Raises:
-        ValueError: it is damaged, or ends too early.
+        ValueError: the file is damaged, or ends too early.
     """
-    from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - few have compressed logs
+    from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - compressed logs are rare
 
-    frame, begun = ZstdDecompressor().decompressobj(), False
+    frame = ZstdDecompressor().decompressobj()
+    begun = False
     plain = bytearray()
     try:
-        while data := packed.read(_MORSEL):
+        while data := packed.read(_UNPACK_STEP_BYTES):
             while data:
                 plain += frame.decompress(data)
-                data, begun = frame.unused_data, not frame.eof
+                data = frame.unused_data
+                begun = not frame.eof
                 if frame.eof:
                     frame = ZstdDecompressor().decompressobj()
             if len(plain) >= size:
@@ -318,37 +350,36 @@ def _plain(packed: BinaryIO, size: int) -> Iterator[bytes]:
         raise ValueError("compressed data that is not complete")
 
 
-def identity(stat: os.stat_result) -> tuple[int, int]:
-    """What stays the same when a file is renamed."""
+def file_identity(stat: os.stat_result) -> tuple[int, int]:
+    """Return device and inode: what stays the same when a file is renamed."""
     return stat.st_dev, stat.st_ino
 
 
-def state(stat: os.stat_result) -> State:
-    """What changes when a file does."""
+def file_state(stat: os.stat_result) -> FileState:
+    """Return what differs after a file has changed."""
     return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def reason(error: Exception) -> str:
-    """Why something cannot be read, in one clean line."""
+def failure_reason(error: Exception) -> str:
+    """Return why something cannot be read, in one clean line."""
     return clean_line((error.strerror if isinstance(error, OSError) else None) or str(error))
 
 
-def _settled(stat: os.stat_result) -> bool:
-    """Whether the next write is sure to change size or time."""
-    return time.time_ns() - stat.st_mtime_ns > _RACY
+def _is_settled(stat: os.stat_result) -> bool:
+    """Return whether the next write is certain to change size or time."""
+    return time.time_ns() - stat.st_mtime_ns > _MTIME_RESOLUTION_NS
 
 
 @contextmanager
 def _opened(path: str) -> Iterator[int]:
-    fd = os.open(
-        path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-    )  # what has become a pipe meanwhile must not hold us
+    # not blocking: the file may have been replaced by a pipe
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         yield fd
     finally:
         os.close(fd)
 
 
-def _before(fd: int, end: int, length: int) -> bytes:
-    """The bytes before `end`, as far as there are so many."""
+def _bytes_before(fd: int, end: int, length: int) -> bytes:
+    """Return the bytes before an offset, at most `length`."""
     return os.pread(fd, min(length, end), max(0, end - length))

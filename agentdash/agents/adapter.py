@@ -1,0 +1,108 @@
+"""The adapter of one worker CLI: what its TOML file declares, and what a subclass reads beyond that.
+
+`agents/NAME.toml` is enough for a CLI that is known by its processes and its screen. A CLI that also keeps session files has a
+folder `agents/NAME/` with a module `adapter.py`, whose `ADAPTER` is a subclass of `Adapter`; `registry.adapters` finds it by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Protocol
+
+import msgspec
+
+from agentdash.model.events import SessionSeen
+from agentdash.model.process import Process
+from agentdash.model.state_paths import StatePath
+
+Role = Literal["worker", "server", "aside"]
+"""`worker`: works on a task, or waits for one. `server`: does so for clients, in the background (Codex's app-server). `aside`: a
+subcommand of the same program that is no agent (`codex sandbox`, `claude mcp`)."""
+
+
+class IdentifyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The `[identify]` table: how processes of one worker CLI are recognized."""
+
+    programs: frozenset[str]
+    """Names of its program, without directory and extension."""
+    packages: frozenset[str] = frozenset()
+    """npm packages whose scripts are this program, whatever the script's name."""
+    places: tuple[str, ...] = ()
+    """Substrings of the path of its program or script, for installations where the file's own name is a version or `index.js`."""
+    working: frozenset[str] = frozenset()
+    """Subcommands that make it a worker. Listed only to keep their arguments from being taken for one of the following."""
+    serving: frozenset[str] = frozenset()
+    """Subcommands that make it a server."""
+    aside: frozenset[str] = frozenset()
+    """Subcommands that make it neither."""
+    once: frozenset[str] = frozenset()
+    """Arguments that give it one task, with which it ends."""
+
+    def role(self, args: Sequence[str]) -> Role:
+        """Return the role that the first known subcommand among the arguments sets; without any it is a worker."""
+        for arg in args:
+            if arg == "--" or arg in self.working:
+                break
+            if arg in self.serving:
+                return "server"
+            if arg in self.aside:
+                return "aside"
+        return "worker"
+
+
+class StateTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The `[state]` table: the files that one worker CLI keeps its state in."""
+
+    paths: tuple[StatePath, ...]
+    tested: tuple[str, ...] = ()
+    """Versions that were observed to write these paths; empty: from what others have published."""
+
+
+class SessionFiles(Protocol):
+    """The session files of one worker CLI: one per process, in which it records its own status."""
+
+    def read(self, process: Process, at: float) -> SessionSeen | None:
+        """Return what a worker's session file contains; None where there is none, or it is of another process. Never raises.
+
+        Args:
+            process: a running worker of this CLI.
+            at: now, unix seconds; the time of the event, and of the status where the file has none.
+        """
+        ...
+
+
+class Adapter:
+    """One worker CLI, by its TOML tables alone. Subclasses add what has to be read by code.
+
+    Args:
+        name: `codex`, `opencode` ...: the name of the TOML file.
+        toml_text: the text of the TOML file.
+        tables: the same text, parsed.
+    """
+
+    session_files: ClassVar[SessionFiles | None] = None
+    """The reader of its session files; None: it keeps none that are known."""
+    keeps_session_logs: ClassVar[bool] = False
+    """Whether its processes hold the logs of their sessions open, so that open files show which sessions they run."""
+
+    def __init__(self, name: str, toml_text: str, tables: Mapping[str, Any]) -> None:
+        self.name = name
+        self.toml_text = toml_text
+        self.tables = tables
+
+    @cached_property
+    def identify_table(self) -> IdentifyTable:
+        """The `[identify]` table."""
+        return msgspec.convert(self.tables["identify"], IdentifyTable)
+
+    @cached_property
+    def state_paths(self) -> tuple[StatePath, ...]:
+        """The rows of the `[state]` table; empty without one."""
+        table = self.tables.get("state")
+        return () if table is None else msgspec.convert(table, StateTable).paths
+
+    def is_session_log(self, path: str) -> bool:
+        """Return whether an open file of one of its processes is the log of a session."""
+        del path
+        return False

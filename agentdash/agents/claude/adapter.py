@@ -1,0 +1,15 @@
+"""The adapter of Claude Code: its processes record their status in session files."""
+
+from __future__ import annotations
+
+from agentdash.agents.adapter import Adapter
+from agentdash.agents.claude.session_files import ClaudeSessionFiles
+
+
+class ClaudeAdapter(Adapter):
+    """Claude Code."""
+
+    session_files = ClaudeSessionFiles()
+
+
+ADAPTER = ClaudeAdapter

@@ -1,0 +1,1 @@
+"""The live sources, one class a file: each turns what it reads into events."""

@@ -1,0 +1,52 @@
+"""Codex's log database: what it records of known threads beyond their rollouts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from agentdash.agents.codex.home import CodexHome
+from agentdash.agents.codex.log_database import CodexLog
+from agentdash.collect.scheduler import PollScheduler
+from agentdash.collect.sources.polling import poll_repeatedly
+from agentdash.model.clock import Clock
+from agentdash.model.events import Event, ThreadEvent
+from agentdash.model.fleet import Fleet
+from agentdash.model.source import Emit, FleetChannel
+
+_MAX_DEFERRED_EVENTS: Final = 200
+"""Kept of threads that are not known yet; most of these become known within a poll or never."""
+
+
+class CodexLogSource:
+    """Polls the log database of a Codex home.
+
+    Args:
+        home: the Codex home.
+        clock: the time of the polls.
+        scheduler: sets the pauses between polls.
+    """
+
+    name = "codex log"
+
+    def __init__(self, home: CodexHome, clock: Clock, scheduler: PollScheduler) -> None:
+        self._log = CodexLog(home.root)
+        self._clock = clock
+        self._scheduler = scheduler
+        self._deferred: list[ThreadEvent] = []
+        """Of threads whose rollout has not been read: yet, or never, since Codex's internal threads have
+        none."""
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return the new records of known threads. Runs in a thread: Codex may hold the database."""
+        events = [*self._deferred, *await asyncio.to_thread(self._log.poll, self._clock.now())]
+        deferred = [
+            event for event in events if isinstance(event, ThreadEvent) and event.thread not in fleet.threads
+        ]
+        self._deferred = deferred[-_MAX_DEFERRED_EVENTS:]
+        return [event for event in events if event not in deferred]
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit recent records, and new ones as they are polled."""
+        await poll_repeatedly(self, emit, channel, self._scheduler)

@@ -1,0 +1,178 @@
+"""Codex's rollouts: found, followed as they grow and move, and read by `RolloutReader`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from agentdash.agents.codex.home import CodexHome, names, problem, thread_id
+from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.collect.scheduler import QUIET_INTERVAL_S, PollScheduler
+from agentdash.collect.tail.follower import Change, FileMoved, FileVanished, LogFollower
+from agentdash.collect.tail.log_file import FileGrown, FileUnreadable
+from agentdash.model.clock import Clock
+from agentdash.model.events import (
+    CallStarted,
+    Event,
+    FileGapSkipped,
+    FileGone,
+    FileReset,
+    FileSeen,
+    LineSkipped,
+    SourceSeen,
+    ThreadNamed,
+)
+from agentdash.model.fleet import Fleet
+from agentdash.model.limits import SKIM_ABOVE_BYTES
+from agentdash.model.sanitize import clean_line
+from agentdash.model.source import Emit, FleetChannel
+
+_BATCH_BYTES: Final = 1 << 18
+"""Read and reduced at once: small, so that the screen is drawn in between."""
+_RECENT_S: Final = 86_400.0
+"""Sessions changed within a day are read at first even beyond the configured number."""
+_NAMES_INTERVAL_S: Final = 10.0
+"""Between two readings of the session index: names change seldom, and by hand."""
+
+
+class RolloutSource:
+    """Reads rollouts as they are found, grow, move and vanish.
+
+    Args:
+        home: the Codex home to follow.
+        newest: how many of the newest sessions are read at first; None: all.
+        clock: the time of the events.
+        scheduler: notified of activity, and of commands that start.
+    """
+
+    name = "codex"
+
+    def __init__(self, home: CodexHome, newest: int | None, clock: Clock, scheduler: PollScheduler) -> None:
+        self._home = home
+        self._clock = clock
+        self._scheduler = scheduler
+        self._follower = LogFollower(
+            [home.sessions, home.archived],
+            skim_above=SKIM_ABOVE_BYTES,
+            newest=newest,
+            since=clock.now() - _RECENT_S,
+            batch=_BATCH_BYTES,
+        )
+        self._readers: dict[str, RolloutReader] = {}
+        self._skimmed: dict[str, Path] = {}
+        """Files of which only head and tail were read, by thread; still to be read whole."""
+        self._names: dict[str, ThreadNamed] = {}
+        self._unreadable: str | None = None
+        """Why a directory cannot be read."""
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return the events of every session that changed, large ones by head and tail."""
+        del fleet
+        self._names = {named.thread: named for named in names(self._home)}
+        events = [event for change in self._follower.sweep() for event in self._events(change)]
+        return [*events, self._health()]
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit the newest sessions, then changes as they happen; read the large sessions whole meanwhile."""
+        del channel
+        emit([self._health()])
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow(emit))
+            group.create_task(self._fill_gaps(emit))
+            group.create_task(self._follow_names(emit))
+
+    async def _follow(self, emit: Emit) -> None:
+        async for changes in self._follower.follow():
+            self._scheduler.mark_activity()
+            events = [event for change in changes for event in self._events(change)]
+            if any(isinstance(event, CallStarted) and event.kind == "command" for event in events):
+                self._scheduler.burst()
+            emit([*events, self._health()])
+
+    async def _fill_gaps(self, emit: Emit) -> None:
+        while True:
+            await asyncio.sleep(QUIET_INTERVAL_S)
+            while self._skimmed:
+                newest = self._skimmed.pop(next(reversed(self._skimmed)))
+                for change in self._follower.fill(newest):
+                    emit(self._events(change))
+                    await asyncio.sleep(0)
+
+    async def _follow_names(self, emit: Emit) -> None:
+        while True:
+            changed = {n.thread: n for n in names(self._home) if self._names.get(n.thread) != n}
+            self._names |= changed
+            emit([*(n for n in changed.values() if n.thread in self._readers), self._health()])
+            await asyncio.sleep(_NAMES_INTERVAL_S)
+
+    def _events(self, change: Change) -> list[Event]:
+        now = self._clock.now()
+        path = change.new if isinstance(change, FileMoved) else change.path
+        thread = thread_id(path)
+        if isinstance(change, FileUnreadable) and thread is None:
+            self._unreadable = clean_line(f"{path}: {change.reason}")
+            return [self._health()]
+        if thread is None:
+            return []
+        match change:
+            case FileGrown():
+                return self._grown(change, thread, now)
+            case FileVanished():
+                self._readers.pop(thread, None)
+                self._skimmed.pop(thread, None)
+                return [FileGone(at=now, thread=thread)]
+            case FileUnreadable():
+                return [self._file_seen(path, thread, now, unreadable=change.reason)]
+            case FileMoved():
+                return [self._file_seen(path, thread, now)]
+
+    def _grown(self, change: FileGrown, thread: str, now: float) -> list[Event]:
+        events: list[Event] = []
+        if change.reset or thread not in self._readers:
+            events += [FileReset(at=now, thread=thread)] if thread in self._readers else []
+            self._readers[thread] = RolloutReader(thread)
+            events += [self._names[thread]] if thread in self._names else []
+        events.append(self._file_seen(change.path, thread, now, change))
+        if change.skimmed and change.first == 0 and thread not in self._skimmed:
+            self._skimmed[thread] = change.path
+            events.append(FileGapSkipped(at=now, thread=thread))
+        oversized = LineSkipped(at=now, thread=thread, what="oversized", detail="longer than is read")
+        events += [oversized] * change.oversized
+        return [*events, *self._readers[thread].read(change.lines, change.first)]
+
+    def _file_seen(
+        self,
+        path: Path,
+        thread: str,
+        now: float,
+        grown: FileGrown | None = None,
+        unreadable: str | None = None,
+    ) -> FileSeen:
+        size, modified = (grown.size, grown.modified) if grown else _size_and_mtime(path, now)
+        return FileSeen(
+            at=now,
+            thread=thread,
+            path=clean_line(str(path)),
+            size=size,
+            modified=modified,
+            archived=path.is_relative_to(self._home.archived),
+            compressed=path.suffix == ".zst",
+            skimmed=grown is not None and grown.skimmed,
+            unreadable=unreadable,
+        )
+
+    def _health(self) -> SourceSeen:
+        trouble = problem(self._home) or self._unreadable
+        detail = trouble or f"{len(self._readers)} sessions of {clean_line(str(self._home.root))}"
+        return SourceSeen(at=self._clock.now(), name=self.name, ok=trouble is None, detail=detail)
+
+
+def _size_and_mtime(path: Path, now: float) -> tuple[int, float]:
+    """Return a file's size in bytes and its time of change; 0 and now where it is gone."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return 0, now
+    return stat.st_size, stat.st_mtime

@@ -1,0 +1,93 @@
+"""Readings of worker CLIs' screens, by the screen rules: derived from the fleet, not from files or
+processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from agentdash.agents.screen_reader import ScreenReading, read_screen
+from agentdash.agents.screen_rules import RulesProblem, ScreenRules, load_rules, package_rules
+from agentdash.model.clock import Clock
+from agentdash.model.events import Event, ScreenRead, SourceSeen
+from agentdash.model.fleet import Fleet
+from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.source import Emit, FleetChannel
+
+
+class _Last(NamedTuple):
+    """The newest reading of a pane, and what it was made of."""
+
+    pane: Pane
+    agent: str
+    reading: ScreenReading
+
+
+class ScreenReadingSource:
+    """Reads a screen as soon as the screen, the title or the occupant of its pane changes.
+
+    Args:
+        clock: the time of the events.
+        rules_folder: the user's own rules, `<cli>.toml` each.
+    """
+
+    name = "screens"
+
+    def __init__(self, clock: Clock, rules_folder: Path) -> None:
+        self._clock = clock
+        self._rules_folder = rules_folder
+        self._rules: ScreenRules | None = None
+        self._last: dict[PaneKey, _Last] = {}
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return the readings that changed."""
+        if not fleet.occupants:
+            return []
+        now = self._clock.now()
+        events: list[Event] = []
+        if self._rules is None:
+            self._rules, failures = self._load(now)
+            events += failures
+        self._last = {key: last for key, last in self._last.items() if key in fleet.panes}
+        for key, occupant in fleet.occupants.items():
+            pane, last = fleet.panes.get(key), self._last.get(key)
+            if pane is None or occupant.gone_at is not None:
+                continue
+            if last is not None and last.pane is pane and last.agent == occupant.agent:
+                continue
+            reading = _read(pane, occupant.agent, self._rules)
+            self._last[key] = _Last(pane, occupant.agent, reading)
+            if last is None or (last.agent, last.reading) != (occupant.agent, reading):
+                fields = msgspec.structs.asdict(reading)
+                events.append(ScreenRead(at=now, key=key, agent=occupant.agent, **fields))
+        return events
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit readings as they change."""
+        fleet = channel.value
+        while True:
+            emit(await self.poll(fleet))
+            fleet = await channel.wait_for_change(fleet)
+
+    def _load(self, now: float) -> tuple[ScreenRules, list[SourceSeen]]:
+        """Return the rules. Where the user's own are invalid, those of the package, with the error as the
+        source's health."""
+        try:
+            return load_rules(self._rules_folder), []
+        except RulesProblem as problem:
+            return package_rules(), [SourceSeen(at=now, name=self.name, ok=False, detail=str(problem))]
+
+
+def _read(pane: Pane, agent: str, rules: ScreenRules) -> ScreenReading:
+    return read_screen(
+        agent,
+        pane.screen,
+        title=pane.title,
+        cursor_visible=pane.cursor_visible,
+        width=pane.width,
+        height=pane.height,
+        rules=rules,
+    )
