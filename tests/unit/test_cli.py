@@ -13,6 +13,8 @@ import pytest
 
 from agentdash import __version__
 
+pytestmark = pytest.mark.slow  # each test starts processes
+
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 BLANK = {
     "TMUX": "",

@@ -115,6 +115,7 @@ def test_keys_can_be_swapped() -> None:
     }
 
 
+@pytest.mark.slow
 def test_config_commands(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text('theme = "pink"\nfrob = 1\n')

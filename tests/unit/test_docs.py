@@ -98,11 +98,13 @@ def test_themes() -> None:
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda p: p.name)
+@pytest.mark.slow
 def test_pictures_are_current(picture: Picture) -> None:
     """Run `python -m screenshots.make` when a screen has changed on purpose."""
     assert (ROOT / "screenshots" / f"{picture.name}.svg").read_text("utf-8") == asyncio.run(draw(picture))
 
 
+@pytest.mark.slow
 def test_moving_picture_is_current() -> None:
     drawn = asyncio.run(draw_moving())
     assert (ROOT / "screenshots" / "moving.svg").read_text("utf-8") == drawn

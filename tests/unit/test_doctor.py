@@ -32,6 +32,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_document(home: Path) -> None:
     done = agentdash("doctor", "--json", "--codex-home", str(home), "--no-tmux")
     document = json.loads(done.stdout)

@@ -55,6 +55,7 @@ def test_no_progress_without_a_terminal_or_for_fast_operations() -> None:
     assert shown(Terminal(), [0.1, 0.2]) == ""
 
 
+@pytest.mark.slow
 def test_check_in_several_processes_reports_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     alone = check(RECORDINGS)
@@ -64,6 +65,7 @@ def test_check_in_several_processes_reports_the_same(monkeypatch: pytest.MonkeyP
     assert done == RECORDINGS
 
 
+@pytest.mark.slow
 def test_interrupt_of_check(tmp_path: Path) -> None:
     """Ctrl-c ends all worker processes, with exit code 130 and no output."""
     big = max(RECORDINGS, key=lambda path: path.stat().st_size)

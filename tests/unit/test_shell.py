@@ -68,6 +68,7 @@ def complete(*words: str, shell: str = "bash", **env: str) -> list[str]:
     return agentdash(**request).stdout.split()
 
 
+@pytest.mark.slow
 def test_complete_commands_and_options() -> None:
     assert complete("sta") == ["plain,status"]
     assert complete("status", "--w") == ["plain,--watch"]
@@ -75,6 +76,7 @@ def test_complete_commands_and_options() -> None:
     assert complete("demo", "--theme", "colour") == ["plain,colour-blind"]
 
 
+@pytest.mark.slow
 async def test_complete_published_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     hub, clock = demo_hub(at=60)
@@ -91,6 +93,7 @@ async def test_complete_published_workers(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(complete("status", "", XDG_STATE_HOME=str(tmp_path))) == len(snapshot.workers)
 
 
+@pytest.mark.slow
 def test_complete_threads(tmp_path: Path) -> None:
     day = tmp_path / "sessions" / "2026" / "11" / "20"
     day.mkdir(parents=True)
@@ -100,6 +103,7 @@ def test_complete_threads(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_bash_evaluates_the_script(tmp_path: Path) -> None:
     (tmp_path / "agentdash").write_text(f'#!/bin/sh\nexec {sys.executable} -m agentdash "$@"\n')
     (tmp_path / "agentdash").chmod(0o755)
@@ -111,5 +115,6 @@ def test_bash_evaluates_the_script(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.slow
 def test_completion_script(shell: str) -> None:
     assert "_AGENTDASH_COMPLETE" in agentdash("completion", shell).stdout
