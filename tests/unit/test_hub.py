@@ -295,7 +295,10 @@ async def test_a_slow_reader_gets_the_newest_snapshot_and_misses_those_between()
         await until(snapshots, lambda s: s.workers)
         for number in range(3):
             source.queue.put_nowait([called(f"c{number}", f"step {number}")])
-            await until(hub.snapshots(), lambda s, n=number: s.workers[0].calls[0].text == f"step {n}")
+            await until(
+                hub.snapshots(),
+                lambda s, n=number: s.workers[0].calls and s.workers[0].calls[0].text == f"step {n}",
+            )
         assert (await anext(snapshots)).workers[0].calls[0].text == "step 2"
 
 
