@@ -17,6 +17,11 @@ class PaneKey(msgspec.Struct, frozen=True, order=True):
         return self.id if self.server == "default" else f"{self.server} {self.id}"
 
 
+def tmux_source(server: str) -> str:
+    """Return the name of the source that reads a tmux server (`PaneKey.server`): `tmux`, or `tmux NAME`."""
+    return "tmux" if server == "default" else f"tmux {server.removeprefix('-L ')}"
+
+
 class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
     """What `list-panes` says of one pane, and the screen last captured."""
 

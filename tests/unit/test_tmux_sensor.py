@@ -1,4 +1,4 @@
-"""The tmux sensor over a program that only says what tmux could say, in some version, on some system."""
+"""The tmux sensor over a scripted `tmux`: rows, screens and errors of several versions and systems."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ PANE = {
     "pane_current_command": "node",
     "pane_title": "t",
 }
-SAYS = """#!{python} -IS
+FAKE_TMUX = """#!{python} -IS
 import re, sys
-panes, screen, complaint = {panes!r}, {screen!r}, {complaint!r}
-if complaint:
-    sys.exit(complaint)
+panes, screen, error = {panes!r}, {screen!r}, {error!r}
+if error:
+    sys.exit(error)
 if "list-panes" in sys.argv:
     for pane in panes:
         print(re.sub(r"#\\{{(\\w+)\\}}", lambda m: pane.get(m[1], ""), sys.argv[-1]))
@@ -48,17 +48,17 @@ for at, arg in enumerate(sys.argv):
         print(sys.argv[at + 2])
 """
 
-Says = Callable[..., TmuxSensor]
+FakeTmux = Callable[..., TmuxSensor]
 
 
 @pytest.fixture
-def says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Says:
-    """Makes a `tmux` that says so, and a sensor that asks it."""
+def fake_tmux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTmux:
+    """Return a function that puts a scripted `tmux` on the PATH, and returns a sensor that calls it."""
 
-    def make(*panes: dict[str, str], screen: str = "", complaint: str = "") -> TmuxSensor:
+    def make(*panes: dict[str, str], screen: str = "", error: str = "") -> TmuxSensor:
         program = tmp_path / "tmux"
         program.write_text(
-            SAYS.format(python=sys.executable, panes=panes, screen=screen, complaint=complaint), "utf-8"
+            FAKE_TMUX.format(python=sys.executable, panes=panes, screen=screen, error=error), "utf-8"
         )
         program.chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path))
@@ -67,18 +67,18 @@ def says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Says:
     return make
 
 
-async def test_a_row_field_by_field(says: Says) -> None:
-    seen, drawn, health = await says(PANE, screen="one \ntwo").poll(7.0)
+async def test_row_is_parsed(fake_tmux: FakeTmux) -> None:
+    seen, drawn, health = await fake_tmux(PANE, screen="one \ntwo").poll(7.0)
     pane = Pane(
-        PaneKey("default", "%1"),
-        "s",
-        "2:api",
-        42,
-        "node",
-        "t",
-        80,
-        24,
-        True,
+        key=PaneKey("default", "%1"),
+        session="s",
+        window="2:api",
+        pid=42,
+        command="node",
+        title="t",
+        width=80,
+        height=24,
+        active=True,
         cursor_visible=False,
         server_pid=41,
     )
@@ -87,27 +87,26 @@ async def test_a_row_field_by_field(says: Says) -> None:
     assert health == SourceSeen(at=7.0, name="tmux", ok=True, detail="1 pane")
 
 
-async def test_where_there_was_no_server_and_is_no_socket_tmux_is_not_even_started(
-    says: Says, tmp_path: Path
-) -> None:
-    sensor = says(complaint="no server running")
-    nobody = [SourceSeen(at=7.0, name="tmux", ok=False, detail="no server running")]
-    assert await sensor.poll(7.0) == nobody
-    says(PANE)  # from now on tmux would tell of a pane
-    assert await sensor.poll(7.0) == nobody
+async def test_tmux_is_not_started_without_a_socket(fake_tmux: FakeTmux, tmp_path: Path) -> None:
+    sensor = fake_tmux(error="no server running")
+    absent = [SourceSeen(at=7.0, name="tmux", ok=False, detail="no server running")]
+    assert await sensor.poll(7.0) == absent
+    fake_tmux(PANE)  # from now on tmux would list a pane
+    assert await sensor.poll(7.0) == absent
     (tmp_path / "socket").touch()
     assert (await sensor.poll(7.0))[-1] == SourceSeen(at=7.0, name="tmux", ok=True, detail="1 pane")
 
 
-async def test_a_malformed_row_loses_only_itself(says: Says) -> None:
-    odd = [
+async def test_malformed_rows_are_skipped(fake_tmux: FakeTmux) -> None:
+    malformed = [
         {"pane_id": "nonsense"},
         {"pane_pid": ""},
         {"pane_width": "8O"},
         {"window_activity": "-"},
         {"pane_dead_status": "x"},
     ]
-    sensor = says(*(PANE | {"pane_id": f"%{n}"} | change for n, change in enumerate(odd, 10)), PANE)
+    panes = [PANE | {"pane_id": f"%{n}"} | change for n, change in enumerate(malformed, 10)]
+    sensor = fake_tmux(*panes, PANE)
     events = await sensor.poll(7.0)
     assert [event.pane.key.id for event in events if isinstance(event, PaneSeen)] == ["%1"]
     assert events[-1] == SourceSeen(at=7.0, name="tmux", ok=True, detail="1 pane, 5 not understood")
@@ -124,10 +123,10 @@ async def test_a_malformed_row_loses_only_itself(says: Says) -> None:
         ("", "what", (None, None)),
     ],
 )
-async def test_how_a_pane_died(
-    says: Says, status: str, killed_by: str, expected: tuple[int | None, int | None]
+async def test_exit_status_and_signal_of_a_dead_pane(
+    fake_tmux: FakeTmux, status: str, killed_by: str, expected: tuple[int | None, int | None]
 ) -> None:
-    events = await says(
+    events = await fake_tmux(
         PANE | {"pane_dead": "1", "pane_dead_status": status, "pane_dead_signal": killed_by}
     ).poll(7.0)
     (pane,) = [event.pane for event in events if isinstance(event, PaneSeen)]
@@ -138,23 +137,26 @@ async def test_how_a_pane_died(
     ("raw", "lines"),
     [
         ("\x1b[1;38;2;1;2;3mbold\x1b[39m  \x1b[0m", ("bold",)),
+        # a run continues over colours and lines
+        # a run continues over colours and lines
         (
             "\x0elqk\x0f lqk\n\x0ex\x1b[31mx\n\x1b[39mx\x0f x",
             ("┌─┐ lqk", "││", "│ x"),
-        ),  # a run goes on over colours and lines
+        ),
         ("\x0emqj", ("└─┘",)),
         ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\ \x9b31m\u202ebidi\u200b\x07", ("link bidi",)),
         ("  kept  ▌ ✳ 日本\n\n", ("  kept  ▌ ✳ 日本", "", "")),
     ],
     ids=["colours", "line-drawing", "unended", "escapes", "blanks"],
 )
-async def test_screens_are_clean(says: Says, raw: str, lines: tuple[str, ...]) -> None:
-    (drawn,) = [event for event in await says(PANE, screen=raw).poll(7.0) if isinstance(event, PaneDrawn)]
+async def test_screens_are_clean(fake_tmux: FakeTmux, raw: str, lines: tuple[str, ...]) -> None:
+    events = await fake_tmux(PANE, screen=raw).poll(7.0)
+    (drawn,) = [event for event in events if isinstance(event, PaneDrawn)]
     assert drawn.screen == lines
 
 
 @pytest.mark.parametrize(
-    ("complaint", "detail"),
+    ("error", "detail"),
     [
         ("no server running on /tmp/tmux-0/default", "no server running"),
         ("error connecting to /tmp/tmux-0/x (No such file or directory)", "no server running"),
@@ -168,14 +170,14 @@ async def test_screens_are_clean(says: Says, raw: str, lines: tuple[str, ...]) -
         ("\x1b[31mwhat\tis\x07 this\nand more", "what    is this"),
     ],
 )
-async def test_no_answer_is_told_in_one_clean_line(says: Says, complaint: str, detail: str) -> None:
-    assert await says(complaint=complaint).poll(7.0) == [
+async def test_error_is_one_clean_line(fake_tmux: FakeTmux, error: str, detail: str) -> None:
+    assert await fake_tmux(error=error).poll(7.0) == [
         SourceSeen(at=7.0, name="tmux", ok=False, detail=detail)
     ]
 
 
-async def test_without_tmux(says: Says, tmp_path: Path) -> None:
-    sensor = says()
+async def test_without_tmux(fake_tmux: FakeTmux, tmp_path: Path) -> None:
+    sensor = fake_tmux()
     (tmp_path / "tmux").unlink()
     assert await sensor.poll(7.0) == [
         SourceSeen(at=7.0, name="tmux", ok=False, detail="tmux is not installed")
@@ -183,7 +185,7 @@ async def test_without_tmux(says: Says, tmp_path: Path) -> None:
     assert tmux_version() is None
 
 
-# ---------------------------------------------------------------- which servers
+# ---------------------------------------------------------------- servers
 
 
 def test_servers_each_once_under_one_label(tmp_path: Path) -> None:
@@ -209,30 +211,28 @@ def test_servers_each_once_under_one_label(tmp_path: Path) -> None:
         {"TMUX": "/tmp/x,1,0", "TMUX_PANE": "%1; kill-server"},
     ],
 )
-def test_outside_of_tmux(env: dict[str, str]) -> None:
+def test_current_pane_outside_of_tmux(env: dict[str, str]) -> None:
     assert current_pane(env) is None
 
 
-def test_a_socket_with_commas_in_its_path() -> None:
+def test_socket_path_with_commas() -> None:
     assert current_pane({"TMUX": "/tmp/a,b/sock,12,0", "TMUX_PANE": "%1"}) == PaneKey(
         str(Path("/tmp").resolve() / "a,b/sock"), "%1"
     )
 
 
-async def test_a_call_that_nobody_waits_for_any_more_comes_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Killed just as it ends, its status would be taken from the loop, which then complains of an unknown child."""
-    monkeypatch.setattr(tmux, "_LAST", 20.0)
+async def test_cancelled_call_ends_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed just as it ends, it would be reaped twice, and asyncio logs an unknown child."""
+    monkeypatch.setattr(tmux, "_CANCELLED_CALL_S", 20.0)
     begun, ended = tmp_path / "begun", tmp_path / "ended"
     os.mkfifo(begun)
     program = tmp_path / "tmux"
     program.write_text(f"#!/bin/sh\n: >{begun}\n/bin/sleep 0.1\n: >{ended}\n", "utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    looking = asyncio.create_task(TmuxSensor([TmuxServer("default", (), Path("default"))]).poll(7.0))
-    await asyncio.to_thread(begun.read_bytes)  # waits for its writer
-    looking.cancel()
+    polling = asyncio.create_task(TmuxSensor([TmuxServer("default", (), Path("default"))]).poll(7.0))
+    await asyncio.to_thread(begun.read_bytes)  # blocks until the program has started
+    polling.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await looking
+        await polling
     assert ended.exists()

@@ -17,7 +17,7 @@ from agentdash.model.events import ScreenRead, SessionSeen
 from agentdash.model.evidence import Evidence
 from agentdash.model.fleet import PaneOccupant, ProviderTrouble
 from agentdash.model.fleet_draft import FleetView
-from agentdash.model.pane import Pane
+from agentdash.model.pane import Pane, tmux_source
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment
 
@@ -42,9 +42,7 @@ _SAYS_MORE: Final = {
 
 def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
     """State of a worker CLI that is known by its pane only."""
-    source = fleet.sources.get(
-        "tmux" if pane.key.server == "default" else f"tmux {pane.key.server.removeprefix('-L ')}"
-    )
+    source = fleet.sources.get(tmux_source(pane.key.server))
     if source is not None and not source.ok:
         text = f"its tmux server cannot be asked: {source.detail}"
         return Assessment(
