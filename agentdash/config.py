@@ -77,7 +77,7 @@ class Config(msgspec.Struct, frozen=True):
             examples=["~/agentdash-journal"],
         ),
     ] = None
-    """None: nowhere."""
+    """None: no recording."""
     sessions: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(description="How many of the newest sessions to read at first, besides the last day's; 0: all."),
@@ -102,9 +102,6 @@ class Config(msgspec.Struct, frozen=True):
             description="Seconds without output, CPU and I/O after which a running worker counts as stalled.",
         ),
     ] = 120.0
-    notices: Annotated[
-        NotificationSettings, Meta(description="Notifications when a worker enters a state; none by default.")
-    ] = NotificationSettings()
     debug_log: Annotated[
         Path | None,
         Meta(
@@ -112,7 +109,10 @@ class Config(msgspec.Struct, frozen=True):
             examples=["~/.local/state/agentdash/debug.log"],
         ),
     ] = None
-    """None: nowhere."""
+    """None: no debug log."""
+    notices: Annotated[
+        NotificationSettings, Meta(description="Notifications when a worker enters a state; none by default.")
+    ] = NotificationSettings()
     keys: Annotated[
         dict[str, str], Meta(description="Keys of an action by its id, separated by commas.")
     ] = {}

@@ -12,7 +12,14 @@ import click
 
 from agentdash import __version__
 from agentdash.cli import debug_log
-from agentdash.cli.options import FLEET, LIVE, LOOK, config_of, given_flags, options
+from agentdash.cli.options import (
+    APPEARANCE_OPTIONS,
+    FLEET_OPTIONS,
+    RECORDING_OPTIONS,
+    config_of,
+    given_flags,
+    options,
+)
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
 
@@ -67,7 +74,7 @@ class _Commands(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@options(FLEET, LOOK, LIVE)
+@options(FLEET_OPTIONS, APPEARANCE_OPTIONS, RECORDING_OPTIONS)
 @click.option(
     "--close-with",
     metavar="PANE",
@@ -97,11 +104,11 @@ app.params.append(debug_log.OPTION)
 
 
 def main() -> None:
-    """Run a command: every problem is one line on stderr and exit code 2."""
+    """Run the command line; print an error as one line on stderr and exit with 2."""
     try:
         sys.exit(app.main(standalone_mode=False, prog_name="agentdash"))
     except click.ClickException as problem:
-        _fail(f"{problem.format_message().rstrip('.')} (agentdash --help shows what there is)")
+        _fail(f"{problem.format_message().rstrip('.')} (see agentdash --help)")
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except OSError as problem:

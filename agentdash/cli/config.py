@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from agentdash.cli.options import FLEET, LIVE, LOOK, options, settings_of
+from agentdash.cli.options import APPEARANCE_OPTIONS, FLEET_OPTIONS, RECORDING_OPTIONS, options, settings_of
 from agentdash.config import Config, ConfigError, config_file, default_text, line_of, read
 from agentdash.model.sanitize import clean_line
 
@@ -61,7 +61,7 @@ def check(file: Path | None) -> int:
 
 
 @config.command()
-@options(FLEET, LOOK, LIVE)
+@options(FLEET_OPTIONS, APPEARANCE_OPTIONS, RECORDING_OPTIONS)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.config/1.")
 def show(as_json: bool, **given: Any) -> None:
     """Print every option in force, and its source: flag, environment, file or default.

@@ -1,4 +1,4 @@
-"""What opens a screen: the dashboard (without a command) and `demo`."""
+"""`agentdash` and `agentdash demo`: the dashboard over live sources, and over recorded ones."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import click
 from agentdash import __version__
 from agentdash.agents.codex.home import default_home
 from agentdash.cli import debug_log
-from agentdash.cli.options import LOOK, config_of, options
+from agentdash.cli.options import APPEARANCE_OPTIONS, config_of, options
 from agentdash.collect.clock import SystemClock
 from agentdash.config import Config, NotificationSettings
 from agentdash.engine.hub import Hub
 from agentdash.engine.runner import Service, running
 from agentdash.model.clock import Clock
-from agentdash.model.pane import PaneKey
+from agentdash.model.pane import PaneKey, tmux_source
 
 if TYPE_CHECKING:
     from agentdash.store.recorder import Recorder
@@ -33,16 +33,16 @@ _PANE_POLL_INTERVAL_S: Final = 0.5
 
 
 @click.command()
-@options(LOOK)
+@options(APPEARANCE_OPTIONS)
 @click.option(
     "--speed",
     type=click.FloatRange(0.1, 100),
     default=1.0,
     show_default=True,
-    help="How fast the day goes by.",
+    help="Factor of real time.",
 )
 def demo(speed: float, **given: Any) -> None:
-    """The dashboard over sessions that ship with agentdash, moving. Needs neither tmux nor Codex.
+    """Show the dashboard over recorded sessions. Needs neither tmux nor Codex.
 
     \b
     agentdash demo --speed 4
@@ -55,7 +55,12 @@ def demo(speed: float, **given: Any) -> None:
 
 
 def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
-    """The live dashboard, which tells those inside of sandboxes what it sees; it closes together with a pane, if asked."""
+    """Show the live dashboard; write the status file and record, where the configuration says so.
+
+    Args:
+        config: the configuration in force.
+        close_with: exit when this pane closes.
+    """
     from agentdash.collect.live import live_sources
     from agentdash.store.status_file import Publisher
 
@@ -97,10 +102,13 @@ def show(
     """Open the screen over a hub and run both, with the services, until the screen is closed.
 
     Args:
+        hub: the hub to watch.
+        clock: the clock of the ages shown.
+        config: the configuration in force.
         banner: a word in front of the header.
         on_snapshot: called with each snapshot that is shown.
-        services: what runs beside the hub.
-        close_with: a pane with which the screen closes.
+        services: coroutines to run beside the hub.
+        close_with: exit when this pane closes.
     """
     from agentdash.cli.config import checked_keys
     from agentdash.tui.app import AgentDash
@@ -130,7 +138,7 @@ def run(hub: Hub, screen: Callable[[], Awaitable[None]], *services: Service) -> 
 
 
 def _notifier(settings: NotificationSettings) -> Notifier:
-    """One that writes to the terminal itself: a sequence in one piece does not get in the way of what a screen draws."""
+    """Return a notifier that writes to the terminal; one write per sequence never splits Textual's."""
     from agentdash.tui.notifier import Notifier
 
     def write(text: str) -> None:
@@ -141,8 +149,8 @@ def _notifier(settings: NotificationSettings) -> Notifier:
 
 
 async def _close_with(app: AgentDash, hub: Hub, pane: PaneKey) -> None:
-    """Ends the app when a pane is not there any more."""
-    name = "tmux" if pane.server == "default" else f"tmux {pane.server.removeprefix('-L ')}"
+    """Exit the app when the pane has closed."""
+    name = tmux_source(pane.server)
     while True:
         await asyncio.sleep(_PANE_POLL_INTERVAL_S)
         server = hub.fleet.sources.get(name)
@@ -151,7 +159,7 @@ async def _close_with(app: AgentDash, hub: Hub, pane: PaneKey) -> None:
 
 
 async def _go_to_pane(key: PaneKey) -> str | None:
-    """Goes to a pane; says why not, where that cannot be."""
+    """Select a pane in tmux; return the error message if tmux refuses."""
     from agentdash.collect.tmux.actions import TmuxRefusedError, go_to_pane
 
     try:

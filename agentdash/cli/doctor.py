@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from agentdash.cli.options import FLEET, options, settings_of
+from agentdash.cli.options import FLEET_OPTIONS, options, settings_of
 from agentdash.cli.output import console
 from agentdash.report.diagnose import diagnose
 from agentdash.report.doctor import print_doctor
@@ -14,7 +14,7 @@ from agentdash.report.document import document_json
 
 
 @click.command()
-@options(FLEET)
+@options(FLEET_OPTIONS)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.doctor/1.")
 def doctor(as_json: bool, **given: Any) -> int:
     """Check what agentdash depends on: Codex, tmux, processes, sandboxes, file events, the terminal.

@@ -8,8 +8,8 @@ import click
 
 from agentdash.agents.screen_reader import read_screen, versions_tested
 from agentdash.agents.screen_rules import RulesProblem, load_rules
-from agentdash.cli.fleet_access import exit_code, fleet_seen, via_report
-from agentdash.cli.options import FLEET, config_of, options
+from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
+from agentdash.cli.options import FLEET_OPTIONS, config_of, options
 from agentdash.cli.output import console
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.report.document import document_json
@@ -18,7 +18,7 @@ from agentdash.report.screen_reading import print_screen, screen_report
 
 
 @click.command()
-@options(FLEET)
+@options(FLEET_OPTIONS)
 @click.argument("target", required=False)
 @click.option(
     "--screen",
@@ -52,7 +52,7 @@ def explain(
         return 0
     if target is None:
         raise click.UsageError("missing TARGET (a thread id or its prefix, a pane, or a name) or --screen")
-    snapshot, via = fleet_seen(config_of(given), target)
+    snapshot, via = read_fleet(config_of(given), target)
     if as_json:
         click.echo(document_json(explain_report(snapshot, via_report(via))))
         return exit_code(snapshot)

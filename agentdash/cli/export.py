@@ -95,11 +95,11 @@ async def _cast(
     def shown(see: Callable[[], Snapshot]) -> Callable[[], Snapshot]:
         return (lambda: redaction.snapshot(see())) if redaction else see
 
-    def fleet_seen(stream: MergedStream) -> Iterator[tuple[float, Callable[[], Snapshot]]]:
+    def snapshots(stream: MergedStream) -> Iterator[tuple[float, Callable[[], Snapshot]]]:
         for frame in frames(stream, redaction, ended=ended):
             progress.reach(stream.offset)
             yield frame.at, shown(frame.snapshot)
 
     options = Options(config.ascii, config.theme or "dark", banner="REPLAY")
     speed = max(1.0, play_duration_s(make(), gap) / _MAX_CAST_S)
-    return b"".join([line async for line in cast(fleet_seen(make()), options, gap, speed)])
+    return b"".join([line async for line in cast(snapshots(make()), options, gap, speed)])

@@ -1,4 +1,7 @@
-"""The fleet as a headless command sees it: directly, or from inside of a sandbox through the status file of an agentdash outside."""
+"""Snapshots for the headless commands: from the live sources, or inside a sandbox from the status file.
+
+The status file is written outside of the sandbox, by a dashboard or by `agentdash publish`.
+"""
 
 from __future__ import annotations
 
@@ -25,49 +28,51 @@ if TYPE_CHECKING:
     from agentdash.report.status import ViaReport
     from agentdash.store.status_file import Published
 
-_GLANCE: Final = 0.25
-"""Seconds between two looks at the status file."""
+_FILE_POLL_INTERVAL_S: Final = 0.25
+"""Between two reads of the status file; a writer pauses for a second after each write."""
 _SOURCE: Final = "status file"
+_MIN_PREFIX_CHARS: Final = 4
+"""Shorter prefixes of a thread id match too many threads, as ids begin with the time."""
 
 
-class Via(NamedTuple):
-    """The status file that a fleet was read from, where it was not looked at directly."""
+class StatusFileInfo(NamedTuple):
+    """The status file that a snapshot was read from."""
 
     file: str
     age: float | None
-    """Seconds since it was written; None where there is none."""
+    """Seconds since it was written; None if there is no file."""
     pid: int | None
-    """Who wrote it, as the host counts."""
+    """Process that wrote it, in the pid namespace of the host."""
     problem: str | None
-    """Why it is of no use, where it is not."""
+    """Why it cannot be used; None if it can."""
 
 
-class Seen(NamedTuple):
-    """The fleet, and how it was seen."""
+class FleetView(NamedTuple):
+    """A snapshot, and the status file that it was read from; None: from live sources."""
 
     snapshot: Snapshot
-    via: Via | None = None
+    via: StatusFileInfo | None = None
 
 
-def fleet_seen(config: Config, target: str | None) -> Seen:
-    """Return the whole fleet, or the workers that match `target`: a thread id or its prefix, a pane, or a name.
+def read_fleet(config: Config, target: str | None) -> FleetView:
+    """Return the fleet, or the workers that match `target`: a thread id or its prefix, a pane, or a name.
 
-    Inside a sandbox it is read from the status file; that, and an engine failure, is said on stderr.
+    Inside a sandbox it is read from the status file; that, and an engine failure, is reported on stderr.
 
     Raises:
         click.UsageError: no worker matches.
     """
     now = _poll(config)
     warn_if_indirect(now.via)
-    found = chosen(now.snapshot, target)
+    found = select_workers(now.snapshot, target)
     if found is None and config.sessions is not None and now.via is None:
         # it may be older than the sessions that are read at first
-        found = chosen(_poll(replace(config, sessions=None)).snapshot, target)
+        found = select_workers(_poll(replace(config, sessions=None)).snapshot, target)
     if found is None:
         raise click.UsageError(no_such_worker(target, now.via))
     if found.failure is not None:
         click.echo(f"agentdash: engine: {found.failure.text} ({debug_log.hint()})", err=True)
-    return Seen(found, now.via)
+    return FleetView(found, now.via)
 
 
 def exit_code(snapshot: Snapshot) -> int:
@@ -75,11 +80,11 @@ def exit_code(snapshot: Snapshot) -> int:
     return 0 if snapshot.failure is None else 2
 
 
-async def follow(config: Config) -> AsyncGenerator[Seen, None]:
-    """The fleet, and the fleet again whenever it has changed. The first is complete.
+async def follow_fleet(config: Config) -> AsyncGenerator[FleetView, None]:
+    """Yield the fleet, and again whenever it changes. The first snapshot is complete.
 
     Raises:
-        click.UsageError: inside of a sandbox, and there is no status file to follow.
+        click.UsageError: inside a sandbox, without a current status file.
     """
     if (why := _confinement(config)) is not None:
         async for each in _follow_file(config, why):
@@ -87,35 +92,35 @@ async def follow(config: Config) -> AsyncGenerator[Seen, None]:
         return
     clock = SystemClock()
     hub = Hub(live_sources(config, clock), clock, stalled_after=config.stalled_after)
-    yield Seen(sound(await hub.once()))
+    yield FleetView(sound(await hub.once()))
     async with running(hub):
         async for snapshot in sound_snapshots(hub):
-            yield Seen(snapshot)
+            yield FleetView(snapshot)
 
 
-def chosen(snapshot: Snapshot, target: str | None) -> Snapshot | None:
-    """The snapshot of the workers that are meant; None where there are none."""
+def select_workers(snapshot: Snapshot, target: str | None) -> Snapshot | None:
+    """Return the snapshot with the workers that match `target` only; None if there are none."""
     if target is None:
         return snapshot
     workers = snapshot.workers
     for match in (
         [w for w in workers if w.is_called(target)],
-        [w for w in workers if len(target) >= 4 and w.id.startswith(target)],
+        [w for w in workers if len(target) >= _MIN_PREFIX_CHARS and w.id.startswith(target)],
     ):
         if match:
             return replace(snapshot, workers=tuple(match))
     return None
 
 
-def no_such_worker(target: str | None, via: Via | None = None) -> str:
-    """That nobody is called so, in one line."""
+def no_such_worker(target: str | None, via: StatusFileInfo | None = None) -> str:
+    """Return the message that no worker matches `target`."""
     if via is not None and via.problem is not None:
-        return f"{clean_line(target or '')!r} cannot be seen from inside of this sandbox: {via.problem}"
-    return f"no worker is called {clean_line(target or '')!r}; `agentdash status` lists them all"
+        return f"{clean_line(target or '')!r} cannot be observed inside this sandbox: {via.problem}"
+    return f"no worker matches {clean_line(target or '')!r}: see `agentdash status`"
 
 
-def via_report(via: Via | None) -> ViaReport | None:
-    """How a fleet was seen, as a document."""
+def via_report(via: StatusFileInfo | None) -> ViaReport | None:
+    """Return the `via` object of a document."""
     if via is None:
         return None
     from agentdash.report.status import ViaReport
@@ -123,22 +128,22 @@ def via_report(via: Via | None) -> ViaReport | None:
     return ViaReport(via.file, None if via.age is None else round(via.age, 1), via.pid, via.problem)
 
 
-def warn_if_indirect(via: Via | None) -> None:
-    """Says on stderr that a fleet was not looked at directly."""
+def warn_if_indirect(via: StatusFileInfo | None) -> None:
+    """Report on stderr that a snapshot comes from the status file."""
     if via is not None:
-        how = via.problem or f"told by {via.file}, {via.age:.0f} s old"
-        click.echo(f"agentdash: inside of a sandbox: {how}", err=True)
+        how = via.problem or f"read from {via.file}, {via.age:.0f} s old"
+        click.echo(f"agentdash: inside a sandbox: {how}", err=True)
 
 
-# ---------------------------------------------------------------- directly
+# ---------------------------------------------------------------- from live sources
 
 
-def _poll(config: Config) -> Seen:
+def _poll(config: Config) -> FleetView:
     why = _confinement(config)
-    return Seen(_directly(config)) if why is None else _from_file(config, why)
+    return FleetView(_directly(config)) if why is None else _from_file(config, why)
 
 
-def _directly(config: Config, *, files_alone: bool = False) -> Snapshot:
+def _directly(config: Config, *, only_files: bool = False) -> Snapshot:
     """Poll the sources once.
 
     Raises:
@@ -146,8 +151,9 @@ def _directly(config: Config, *, files_alone: bool = False) -> Snapshot:
     """
     clock = SystemClock()
     sources = live_sources(config, clock)
-    # Codex's seccomp filter forbids `send`, also on a socket pair: there asyncio never learns of threads and subprocesses that have ended
-    hub = Hub(sources[:1] if files_alone else sources, clock, stalled_after=config.stalled_after)
+    # Codex's seccomp filter forbids `send`, also on asyncio's own socket pair: inside its sandbox no thread
+    # or subprocess ever wakes the event loop, and only the first source, Codex's files, needs neither
+    hub = Hub(sources[:1] if only_files else sources, clock, stalled_after=config.stalled_after)
     found: list[Snapshot] = []
 
     async def poll() -> None:
@@ -161,17 +167,17 @@ def _directly(config: Config, *, files_alone: bool = False) -> Snapshot:
 
 
 def _confinement(config: Config) -> str | None:
-    """The sandbox that we are in; None where there is none."""
+    """Return the sandbox that this process runs in; None if there is none."""
     from agentdash.collect.processes.confinement import confinement
     from agentdash.collect.tmux.sensor import own_socket
 
     return confinement(own_socket() if config.tmux else None)
 
 
-# ---------------------------------------------------------------- by the status file
+# ---------------------------------------------------------------- from the status file
 
 
-def _from_file(config: Config, why: str) -> Seen:
+def _from_file(config: Config, why: str) -> FleetView:
     from agentdash.store.status_file import UnpublishedError, outdated, read_published, status_file
 
     now = SystemClock().now()
@@ -179,28 +185,31 @@ def _from_file(config: Config, why: str) -> Seen:
     try:
         published = read_published(path)
     except UnpublishedError as problem:
-        return _without(
-            _directly(config, files_alone=True), Via(clean_line(str(path)), None, None, str(problem)), why
+        return _unreachable_workers(
+            _directly(config, only_files=True),
+            StatusFileInfo(clean_line(str(path)), None, None, str(problem)),
+            why,
         )
-    via = Via(clean_line(str(path)), published.age(now), published.pid, outdated(published, now))
+    via = StatusFileInfo(clean_line(str(path)), published.age(now), published.pid, outdated(published, now))
     if via.problem is not None:
-        return _without(published.snapshot, via, why)
-    return _told(published, via, why)
+        return _unreachable_workers(published.snapshot, via, why)
+    return _from_published(published, via, why)
 
 
-def _told(published: Published, via: Via, why: str) -> Seen:
-    said = f"inside of a sandbox ({why}): told by agentdash {published.version}, pid {published.pid}, {via.age:.0f} s ago"
-    return Seen(_with_source(replace(published.snapshot, at=published.written_at), True, said), via)
+def _from_published(published: Published, via: StatusFileInfo, why: str) -> FleetView:
+    writer = f"written by agentdash {published.version}, pid {published.pid}, {via.age:.0f} s ago"
+    detail = f"inside a sandbox ({why}): {writer}"
+    return FleetView(_with_source(replace(published.snapshot, at=published.written_at), True, detail), via)
 
 
-def _without(snapshot: Snapshot, via: Via, why: str) -> Seen:
-    """What files tell, or what was told long ago: who is there, but not what becomes of them."""
+def _unreachable_workers(snapshot: Snapshot, via: StatusFileInfo, why: str) -> FleetView:
+    """Return the workers of rollout files, or of an outdated status file, with the state `unreachable`."""
     from agentdash.store.status_file import unreachable
 
     problem = via.problem or ""
     workers = tuple(unreachable(worker, problem, snapshot.at) for worker in snapshot.workers)
-    return Seen(
-        _with_source(replace(snapshot, workers=workers), False, f"inside of a sandbox ({why}): {problem}"),
+    return FleetView(
+        _with_source(replace(snapshot, workers=workers), False, f"inside a sandbox ({why}): {problem}"),
         via,
     )
 
@@ -209,8 +218,11 @@ def _with_source(snapshot: Snapshot, ok: bool, detail: str) -> Snapshot:
     return replace(snapshot, sources=(*snapshot.sources, SourceHealth(_SOURCE, ok, detail, snapshot.at)))
 
 
-async def _follow_file(config: Config, why: str) -> AsyncGenerator[Seen, None]:
-    """The fleet whenever the file has been replaced. A writer that is started anew is given as long as a file stays news."""
+async def _follow_file(config: Config, why: str) -> AsyncGenerator[FleetView, None]:
+    """Yield the fleet whenever the file is replaced.
+
+    While the file is missing, as when its writer restarts, its last content counts until it is outdated.
+    """
     from agentdash.store.status_file import UnpublishedError, outdated, read_published, status_file
 
     path = status_file(config.codex_home or default_home())
@@ -219,14 +231,14 @@ async def _follow_file(config: Config, why: str) -> AsyncGenerator[Seen, None]:
         now = SystemClock().now()
         try:
             published = read_published(path)
-        except UnpublishedError as trouble:
+        except UnpublishedError as error:
             if last is None or outdated(last, now) is not None:
-                raise click.UsageError(f"inside of a sandbox: {trouble}") from trouble
+                raise click.UsageError(f"inside a sandbox: {error}") from error
             published = last
         if (problem := outdated(published, now)) is not None:
-            raise click.UsageError(f"inside of a sandbox: {problem}")
+            raise click.UsageError(f"inside a sandbox: {problem}")
         if last is None or published.written_at != last.written_at:
-            via = Via(clean_line(str(path)), published.age(now), published.pid, None)
-            yield _told(published, via, why)
+            via = StatusFileInfo(clean_line(str(path)), published.age(now), published.pid, None)
+            yield _from_published(published, via, why)
         last = published
-        await asyncio.sleep(_GLANCE)
+        await asyncio.sleep(_FILE_POLL_INTERVAL_S)

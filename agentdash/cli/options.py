@@ -14,7 +14,7 @@ from agentdash.model.sanitize import clean_line
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
-FLEET = (
+FLEET_OPTIONS = (
     click.option(
         "--codex-home",
         type=PATH,
@@ -45,7 +45,7 @@ FLEET = (
         help="Read all sessions at the start, not only the newest 50 and the last day's.",
     ),
 )
-LIVE = (
+RECORDING_OPTIONS = (
     click.option(
         "--record",
         is_flag=False,
@@ -55,7 +55,7 @@ LIVE = (
         "Recordings contain the text of screens.",
     ),
 )
-LOOK = (
+APPEARANCE_OPTIONS = (
     click.option("--ascii", is_flag=True, default=None, help="Draw with plain ASCII characters."),
     click.option("--theme", type=click.Choice(THEMES), metavar="NAME", help=f"Colours: {', '.join(THEMES)}."),
 )
@@ -102,17 +102,17 @@ def settings_of(given: dict[str, Any]) -> tuple[Config, list[Setting]]:
     """
     context = click.get_current_context()
     flags = {**(context.find_object(dict) or {}), **given_flags(given)}
-    chosen = {
+    values = {
         name: flags[name]
         for name in ("codex_home", "socket_names", "socket_paths", "ascii", "theme")
         if name in flags
     }
-    chosen |= {"tmux": False} if flags.get("no_tmux") else {}
-    chosen |= {"sessions": None} if flags.get("everything") else {}
-    chosen |= {"record": _folder(flags["record"])} if "record" in flags else {}
-    chosen |= debug_log.given(context)
+    values |= {"tmux": False} if flags.get("no_tmux") else {}
+    values |= {"sessions": None} if flags.get("everything") else {}
+    values |= {"record": _folder(flags["record"])} if "record" in flags else {}
+    values |= debug_log.given(context)
     try:
-        config, settings = load(chosen)
+        config, settings = load(values)
     except ConfigError as problem:
         raise click.UsageError(problem.lines[0]) from problem
     if config.debug_log is not None:

@@ -25,7 +25,7 @@ def console(*, soft_wrap: bool = False) -> Console:
     return _Console(width=None if sys.stdout.isatty() else 200, highlight=False, soft_wrap=soft_wrap)
 
 
-async def until_unheard(work: Coroutine[Any, Any, _T]) -> _T | None:
+async def until_pipe_closes(work: Coroutine[Any, Any, _T]) -> _T | None:
     """Return the result of `work`; cancel it and return None if the reader of stdout's pipe closes it."""
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""`agentdash publish`: keeps the status file for those inside of sandboxes."""
+"""`agentdash publish`: write the status file that sandboxed agents read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from agentdash.agents.codex.home import default_home
-from agentdash.cli.options import FLEET, config_of, options
+from agentdash.cli.options import FLEET_OPTIONS, config_of, options
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
@@ -22,11 +22,11 @@ from agentdash.store.status_file import Publisher
 
 
 @click.command()
-@options(FLEET)
+@options(FLEET_OPTIONS)
 def publish(**given: Any) -> None:
-    """Watch without a screen, and keep the file that `status` and `wait` read inside of a sandbox.
+    """Watch without a screen, and write the file that `status` and `wait` read inside a sandbox.
 
-    The dashboard keeps it, too, while it is open. Ends with ctrl-c.
+    An open dashboard writes it as well. Ends with ctrl-c.
 
     \b
     agentdash publish &
@@ -45,7 +45,7 @@ async def _publish(config: Config) -> None:
     first = sound(await hub.once())
     if (other := publisher.keeper()) is not None:
         click.echo(
-            f"agentdash: pid {other} keeps {clean_line(str(publisher.path))} already; standing by", err=True
+            f"agentdash: pid {other} already writes {clean_line(str(publisher.path))}; standing by", err=True
         )
     else:
         try:
@@ -54,7 +54,7 @@ async def _publish(config: Config) -> None:
             raise click.UsageError(
                 f"{clean_line(str(publisher.path))} cannot be written: {error.strerror or error}"
             ) from error
-        click.echo(f"agentdash: keeping {clean_line(str(publisher.path))}; ctrl-c ends it", err=True)
+        click.echo(f"agentdash: writing {clean_line(str(publisher.path))} until ctrl-c", err=True)
     async with running(hub, ("status file", lambda: publisher.keep(hub))):
         async for snapshot in hub.snapshots():
             if snapshot.failure is not None and not snapshot.failure.goes_on:

@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from agentdash.cli import debug_log
-from agentdash.cli.options import LOOK, PATH, config_of, options
+from agentdash.cli.options import APPEARANCE_OPTIONS, PATH, config_of, options
 from agentdash.config import Config, journal_folder
 
 _SPEEDS = ("0.25", "0.5", "1", "2", "4", "8", "16", "32", "64", "max")
 
 
 @click.command()
-@options(LOOK)
+@options(APPEARANCE_OPTIONS)
 @click.option("--codex-home", type=PATH, metavar="DIR", help="Codex home to find threads in.")
 @click.argument("target", required=False, metavar="[THREAD|FILE]")
 @click.option("--at", metavar="TIME", help="Start there: 20:14, 20:14:07, or a date and a time.")

@@ -11,7 +11,14 @@ from typing import Any, Literal
 import click
 import msgspec
 
-from agentdash.cli.options import FLEET, LIVE, LOOK, config_of, flags_of, options
+from agentdash.cli.options import (
+    APPEARANCE_OPTIONS,
+    FLEET_OPTIONS,
+    RECORDING_OPTIONS,
+    config_of,
+    flags_of,
+    options,
+)
 from agentdash.config import state_folder
 
 
@@ -29,7 +36,7 @@ def _size(_: click.Context, __: click.Parameter, value: str | None) -> str | Non
 
 
 @click.command()
-@options(FLEET, LOOK, LIVE)
+@options(FLEET_OPTIONS, APPEARANCE_OPTIONS, RECORDING_OPTIONS)
 @click.option(
     "--right/--below",
     "right",

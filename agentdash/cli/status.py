@@ -1,4 +1,4 @@
-"""`agentdash status` and `agentdash sessions`: what there is now, and what there was."""
+"""`agentdash status` and `agentdash sessions`: current workers, and all sessions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentdash.cli.options import FLEET, config_of, options, target_argument
+from agentdash.cli.options import FLEET_OPTIONS, config_of, options, target_argument
 
 if TYPE_CHECKING:
     from agentdash.config import Config
@@ -15,29 +15,31 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@options(FLEET)
+@options(FLEET_OPTIONS)
 @target_argument(required=False)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.status/1.")
 @click.option(
-    "--watch", is_flag=True, help="Go on: one line of JSON for every change, schema agentdash.change/1."
+    "--watch",
+    is_flag=True,
+    help="Keep watching: one line of JSON for each change, schema agentdash.change/1.",
 )
 def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> int:
-    """One look at the whole fleet, or at TARGET: a thread id or its beginning, a pane (%4), or a name.
+    """Show all workers, or TARGET: a thread id or its prefix, a pane (%4), or a name.
 
     \b
-    agentdash status                     all workers, for people
-    agentdash status %4 --json           one of them, for programs
-    agentdash status --watch | jq .      what changes, as it changes
+    agentdash status                     all workers, as a table
+    agentdash status %4 --json           one of them, as JSON
+    agentdash status --watch | jq .      changes, as they happen
     """
     config = config_of(given)
     if watch:
-        from agentdash.cli.output import until_unheard
+        from agentdash.cli.output import until_pipe_closes
 
-        asyncio.run(until_unheard(_watch(config, target)))
+        asyncio.run(until_pipe_closes(_watch(config, target)))
         return 0
-    from agentdash.cli.fleet_access import exit_code, fleet_seen, via_report
+    from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
 
-    snapshot, via = fleet_seen(config, target)
+    snapshot, via = read_fleet(config, target)
     if as_json:
         from agentdash.report.document import document_json
         from agentdash.report.status import status_report
@@ -54,31 +56,31 @@ def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> int:
 async def _watch(config: Config, target: str | None) -> None:
     import msgspec
 
-    from agentdash.cli.fleet_access import chosen, follow, warn_if_indirect
+    from agentdash.cli.fleet_access import follow_fleet, select_workers, warn_if_indirect
     from agentdash.report.wait import changes
 
     last: Snapshot | None = None
-    async for snapshot, via in follow(config):
+    async for snapshot, via in follow_fleet(config):
         if last is None:
             warn_if_indirect(via)
-        now = chosen(snapshot, target) or msgspec.structs.replace(snapshot, workers=())
+        now = select_workers(snapshot, target) or msgspec.structs.replace(snapshot, workers=())
         for change in changes(last, now):
             click.echo(msgspec.json.encode(change))
         last = now
 
 
 @click.command()
-@options(FLEET)
+@options(FLEET_OPTIONS)
 @click.option(
     "--limit",
     type=click.IntRange(0),
     default=50,
     show_default=True,
-    help="How many, newest first; 0 for all.",
+    help="Number of sessions, newest first; 0 for all.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.sessions/1.")
 def sessions(limit: int, as_json: bool, **given: Any) -> None:
-    """The sessions of a Codex home, newest first: live, past, archived and compressed ones.
+    """List the sessions of a Codex home, newest first, with archived and compressed ones.
 
     \b
     agentdash sessions --limit 10
@@ -88,8 +90,8 @@ def sessions(limit: int, as_json: bool, **given: Any) -> None:
     from agentdash.report.document import document_json
     from agentdash.report.sessions import print_sessions, read_sessions
 
-    found = read_sessions(config_of(given).codex_home, limit or None)
+    listed = read_sessions(config_of(given).codex_home, limit or None)
     if as_json:
-        click.echo(document_json(found))
+        click.echo(document_json(listed))
         return
-    print_sessions(found, console())
+    print_sessions(listed, console())

@@ -1,4 +1,4 @@
-"""`agentdash wait`: returns when a worker gets where it is wanted."""
+"""`agentdash wait`: wait until a worker is in one of some states."""
 
 from __future__ import annotations
 
@@ -10,23 +10,30 @@ from typing import Any, Final
 
 import click
 
-from agentdash.cli.fleet_access import Via, chosen, follow, no_such_worker, via_report, warn_if_indirect
-from agentdash.cli.options import FLEET, config_of, options, target_argument
-from agentdash.cli.output import until_unheard
+from agentdash.cli.fleet_access import (
+    StatusFileInfo,
+    follow_fleet,
+    no_such_worker,
+    select_workers,
+    via_report,
+    warn_if_indirect,
+)
+from agentdash.cli.options import FLEET_OPTIONS, config_of, options, target_argument
+from agentdash.cli.output import until_pipe_closes
 from agentdash.config import Config
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from agentdash.report.document import document_json
 from agentdash.report.wait import Outcome, WaitReport, wait_line, wait_report
 
-_ARRIVAL: Final = 10.0
-"""Seconds that a worker that has just been started has to show up, and one that is not listed to show up again."""
-_AT_WORK: Final = (State.RUNNING, State.UNKNOWN)
+_APPEARANCE_TIMEOUT_S: Final = 10.0
+"""For a worker that is not listed: one that was just started needs some seconds to write its first line."""
+_WORKING_STATES: Final = (State.RUNNING, State.UNKNOWN)
 
 
 # generic since click 8.3 only
 class _States(click.ParamType):  # type: ignore[type-arg]
-    """`blocked-sandbox,completed`."""
+    """State names separated by commas: `blocked-sandbox,completed`."""
 
     name = "states"
 
@@ -38,67 +45,67 @@ class _States(click.ParamType):  # type: ignore[type-arg]
         names = [name.strip() for name in str(value).split(",") if name.strip()]
         known = [str(state) for state in State]
         if wrong := [name for name in names if name not in known] or ([""] if not names else []):
-            self.fail(f"{wrong[0]!r} is no state; there are {', '.join(known)}", param, ctx)
+            self.fail(f"invalid state {wrong[0]!r}: choose from {', '.join(known)}", param, ctx)
         return tuple(State(name) for name in names)
 
 
 @click.command()
-@options(FLEET)
+@options(FLEET_OPTIONS)
 @target_argument(required=True)
 @click.option(
     "--until",
     type=_States(),
     metavar="STATE[,STATE...]",
-    help="The states to wait for.  [default: all but running and unknown]",
+    help="States to wait for.  [default: all but running and unknown]",
 )
 @click.option(
     "--timeout",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="How long to wait at most.  [default: for ever]",
+    help="Longest time to wait.  [default: no limit]",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.wait/1.")
 def wait(
     target: str, until: tuple[State, ...] | None, timeout: float | None, as_json: bool, **given: Any
 ) -> int:
-    """Wait until TARGET is in one of some states, and print where it is.
+    """Wait until TARGET is in one of some states, and print its state.
 
-    Exit code 0: it is. 1: the time was up, or the worker has gone. 2: nobody is called so, or nothing can be seen.
+    Exit code 0: it is. 1: timed out, or the worker is gone. 2: no worker matches, or it cannot be observed.
 
     \b
     agentdash wait %4 --until completed,blocked-sandbox --timeout 600
-    agentdash wait %4 --json       until it is not running any more
+    agentdash wait %4 --json       until it is no longer running
     """
-    wanted = until or tuple(state for state in State if state not in _AT_WORK)
-    report = asyncio.run(until_unheard(_wait(config_of(given), target, wanted, timeout)))
+    wanted = until or tuple(state for state in State if state not in _WORKING_STATES)
+    report = asyncio.run(until_pipe_closes(_wait(config_of(given), target, wanted, timeout)))
     if report is None:
         return 1
     click.echo(document_json(report) if as_json else wait_line(report))
     return 0 if report.outcome == "reached" else 1
 
 
-async def _wait(config: Config, target: str, wanted: tuple[State, ...], patience: float | None) -> WaitReport:
-    """How it went. The first look is always waited for, so that no patience at all means one look."""
+async def _wait(config: Config, target: str, wanted: tuple[State, ...], limit: float | None) -> WaitReport:
+    """Return the outcome. The first snapshot does not count as waiting: limit 0 checks once."""
     loop = asyncio.get_running_loop()
     start = loop.time()
-    end = start + (math.inf if patience is None else patience)
+    end = start + (math.inf if limit is None else limit)
     worker: Worker | None = None
-    via: Via | None = None
+    via: StatusFileInfo | None = None
     outcome: Outcome = "timed-out"
     try:
-        async with asyncio.timeout(None) as limit, aclosing(follow(config)) as fleets:
+        async with asyncio.timeout(None) as deadline, aclosing(follow_fleet(config)) as fleets:
             async for snapshot, via in fleets:
-                if limit.when() is None:
+                if deadline.when() is None:
                     warn_if_indirect(via)
-                found = chosen(snapshot, target)
+                found = select_workers(snapshot, target)
                 if found is not None:
-                    worker = _one(found.workers, target)
-                    limit.reschedule(end)
+                    worker = _single(found.workers, target)
+                    deadline.reschedule(end)
                     if worker.state in wanted:
                         outcome = "reached"
                         break
                 elif outcome != "gone":
-                    limit.reschedule(min(end, loop.time() + _ARRIVAL))
+                    deadline.reschedule(min(end, loop.time() + _APPEARANCE_TIMEOUT_S))
                 outcome = "timed-out" if found is not None else "gone"
     except TimeoutError:
         if worker is None:
@@ -106,16 +113,15 @@ async def _wait(config: Config, target: str, wanted: tuple[State, ...], patience
     return wait_report(target, wanted, outcome, loop.time() - start, worker, via_report(via))
 
 
-def _one(workers: Sequence[Worker], target: str) -> Worker:
-    """The one that is meant: of several in one pane the one that was active last.
+def _single(workers: Sequence[Worker], target: str) -> Worker:
+    """Return the only worker; of several in the named pane, the one that was active last.
 
     Raises:
-        click.UsageError: several others are called so.
+        click.UsageError: several workers match, and not by their pane.
     """
     if len(workers) > 1 and any(
         worker.pane is None or target not in (worker.pane.key.id, str(worker.pane.key)) for worker in workers
     ):
-        raise click.UsageError(
-            f"{len(workers)} workers are called {target!r}: {', '.join(worker.id for worker in workers[:3])} ..."
-        )
+        ids = ", ".join(worker.id for worker in workers[:3])
+        raise click.UsageError(f"ambiguous target {target!r}: {len(workers)} workers match: {ids} ...")
     return max(workers, key=lambda worker: worker.last_activity or 0)

@@ -219,11 +219,11 @@ def test_missing_tmux_is_reported(home: Path) -> None:
     [
         (["frobnicate"], "No such command 'frobnicate'"),
         (["status", "--frob"], "No such option '--frob'"),
-        (["wait", "nobody", "--timeout", "0"], "no worker is called 'nobody'"),
-        (["wait", "%1", "--until", "asleep"], "'asleep' is no state; there are running,"),
-        (["wait", "%1", "--until", ","], "'' is no state"),
+        (["wait", "nobody", "--timeout", "0"], "no worker matches 'nobody'"),
+        (["wait", "%1", "--until", "asleep"], "invalid state 'asleep': choose from running,"),
+        (["wait", "%1", "--until", ","], "invalid state ''"),
         (["schema", "nosuch"], "'nosuch' is not one of"),
-        (["status", "nobody"], "no worker is called 'nobody'"),
+        (["status", "nobody"], "no worker matches 'nobody'"),
         (["explain", "--screen", "/nonexistent", "--agent", "codex"], "No such file"),
         (
             ["explain", "--screen", "/dev/null", "--agent", "nobody"],
