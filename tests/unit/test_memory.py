@@ -1,0 +1,117 @@
+"""The memory file: observations and pane occupants that outlive their processes."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from agentdash.model.fleet import Escape, SandboxObservation
+from agentdash.model.memory import PastWorker, ThreadMemory
+from agentdash.model.pane import PaneKey
+from agentdash.model.states import State
+from agentdash.store.memory import NAME, Memory, MemoryFileError
+
+DAY = 86_400.0
+NOW = 1_795_204_800.0
+SEEN = SandboxObservation("environment", 2, network_flag="1", seccomp=0, first=NOW, last=NOW + 1, pids=(7,))
+ESCAPE = Escape(at=NOW, call="c1", pane="%9", pid=77, quote="tmux new-window")
+PAST = PastWorker(PaneKey("default", "%4"), "t1", "codex", seen=NOW, server_pid=11, state=State.COMPLETED)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return Memory(tmp_path / "state", tmp_path / "home")
+
+
+def test_nothing_is_remembered_before_the_first_write(memory: Memory) -> None:
+    assert (memory.threads(), memory.past_workers()) == ([], [])
+    assert not memory.path.exists()
+
+
+def test_what_was_saved_is_read_again(memory: Memory) -> None:
+    memory.save([ThreadMemory("t1", (SEEN,), (ESCAPE,))], [PAST], NOW)
+    (found,) = memory.threads()
+    assert found.observations == (replace(SEEN, policy=-1, pids=()),)
+    assert found.escapes == (ESCAPE,)
+    assert memory.past_workers() == [PAST]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (memory.path, memory.path.parent)] == [0o600, 0o700]
+
+
+def test_equal_observations_are_one_row_with_the_widest_time(memory: Memory) -> None:
+    memory.save([ThreadMemory("t1", (SEEN,))], [], NOW)
+    memory.save([ThreadMemory("t1", (replace(SEEN, first=NOW - 5, last=NOW, policy=0, count=9),))], [], NOW)
+    (found,) = memory.threads(["t1"])
+    assert [(each.first, each.last) for each in found.observations] == [(NOW - 5, NOW + 1)]
+
+
+def test_homes_and_threads_are_apart(memory: Memory, tmp_path: Path) -> None:
+    memory.save([ThreadMemory("t1", (SEEN,)), ThreadMemory("t2", (SEEN,))], [], NOW)
+    assert [found.thread for found in memory.threads(["t2"])] == ["t2"]
+    assert Memory(memory.path.parent, tmp_path / "other").threads() == []
+
+
+def test_an_older_fact_of_a_pane_does_not_replace_a_newer_one(memory: Memory) -> None:
+    memory.save([], [PAST], NOW)
+    memory.save([], [replace(PAST, seen=NOW - 1, state=State.RUNNING)], NOW)
+    assert memory.past_workers() == [PAST]
+    memory.save([], [replace(PAST, seen=NOW + 1, state=State.EXITED)], NOW)
+    assert [past.state for past in memory.past_workers()] == [State.EXITED]
+
+
+def test_rows_older_than_30_days_are_dropped(memory: Memory) -> None:
+    memory.save([ThreadMemory("t1", (SEEN,))], [PAST], NOW)
+    memory.save([], [], NOW + 31 * DAY)
+    assert (memory.threads(), memory.past_workers()) == ([], [])
+
+
+def test_the_oldest_rows_are_dropped_when_there_are_too_many(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentdash.store.memory._MAX_ROWS", 10)
+    many = [replace(PAST, pane=PaneKey("default", f"%{number}"), seen=NOW + number) for number in range(25)]
+    memory.save([], many, NOW)
+    assert [past.pane.id for past in memory.past_workers()] == [f"%{number}" for number in range(15, 25)]
+
+
+def test_facts_of_another_version_are_left_out(memory: Memory) -> None:
+    memory.save([ThreadMemory("t1", (SEEN,))], [PAST], NOW)
+    with sqlite3.connect(memory.path) as database:
+        database.execute("UPDATE observation SET fact = '{\"source\": 3}'")
+        database.execute("UPDATE pane SET fact = x'ff00'")
+    assert (memory.threads(), memory.past_workers()) == ([], [])
+
+
+@pytest.mark.parametrize("kind", ["fifo", "text", "directory", "version", "symlink"])
+def test_a_file_that_cannot_be_used_is_an_error_in_one_line(memory: Memory, kind: str) -> None:
+    path = memory.path
+    path.parent.mkdir()
+    match kind:
+        case "fifo":
+            os.mkfifo(path)
+        case "text":
+            path.write_text("no database" * 100)
+        case "directory":
+            path.mkdir()
+        case "version":
+            with sqlite3.connect(path) as database:
+                database.execute("PRAGMA user_version = 99")
+        case "symlink":
+            (path.parent / "target").write_text("")
+            path.symlink_to(path.parent / "target")
+    with pytest.raises(MemoryFileError) as failure:
+        memory.save([], [PAST], NOW)
+    assert "\n" not in str(failure.value)
+    assert path.name == NAME
+
+
+def test_two_writers_lose_nothing(memory: Memory) -> None:
+    other = Memory(memory.path.parent, Path(memory._home))
+    for number in range(20):
+        writer = (memory, other)[number % 2]
+        writer.save([ThreadMemory(f"t{number}", (SEEN,))], [], NOW)
+    assert len(memory.threads()) == 20
