@@ -16,7 +16,7 @@ from agentdash.agents.codex.home import CodexHome
 from agentdash.collect.clock import SystemClock
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query
-from agentdash.replay.library.search import Hit, Searched, search
+from agentdash.replay.library.search import Hit, SearchProgress, search
 from agentdash.tui.library.model import LibraryModel
 from tests.bench.figures import AGENTDASH, spread
 from tests.bench.home import make_home
@@ -36,7 +36,7 @@ def measure(home: Path) -> None:
     entries = list(library.entries())
     print(f"listed {len(entries):,} in {time.perf_counter() - began:.2f} s")
     began = time.perf_counter()
-    begun = [library.begin(entry) for entry in entries]
+    begun = [library.read_header(entry) for entry in entries]
     print(f"first lines, and so the families: {time.perf_counter() - began:.2f} s")
     began = time.perf_counter()
     for entry in begun[:1_000]:
@@ -55,7 +55,7 @@ def measure(home: Path) -> None:
             if isinstance(step, Hit):
                 hits += 1
                 first = first or time.perf_counter() - began
-            elif isinstance(step, Searched):
+            elif isinstance(step, SearchProgress):
                 size += step.size
         taken = time.perf_counter() - began
         soon = f", the first after {first * 1000:.0f} ms" if first else ""

@@ -103,7 +103,7 @@ class Shelves:
     def entries(self) -> Iterator[Entry]:
         return (Entry(e.id, e.path, e.begun) for e in self.past)
 
-    def again(self, entry: Entry) -> Entry:
+    def refresh(self, entry: Entry) -> Entry:
         return entry
 
     def fill(self, entries: Sequence[Entry], wanted: Callable[[], Iterable[str]]) -> Iterator[Entry]:

@@ -1,4 +1,4 @@
-"""Past sessions: what a row says, which belong together, what is found in them."""
+"""The library of past sessions: entries, families, filter, full-text search."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from agentdash.agents.codex.home import CodexHome
 from agentdash.model.events import CallEnded, MessageLogged
 from agentdash.model.states import State
 from agentdash.replay.clock import VirtualClock
-from agentdash.replay.library.families import gather
+from agentdash.replay.library.families import group_families
 from agentdash.replay.library.library import Entry, Library
-from agentdash.replay.library.query import Query, period
-from agentdash.replay.library.search import Hit, Searched, search
+from agentdash.replay.library.query import Query, parse_period
+from agentdash.replay.library.search import Hit, SearchProgress, search
 from agentdash.report.check import check
 from tests.unit.rollout_files import (
     BORN,
@@ -39,7 +39,7 @@ DAY = 86_400.0
 
 
 def home_of(folder: Path, *paths: Path) -> CodexHome:
-    """A home with copies of these rollouts."""
+    """Return a Codex home with copies of these rollouts."""
     home = CodexHome(folder)
     for path in paths:
         day = home.sessions / path.name[8:18].replace("-", "/")
@@ -88,23 +88,23 @@ PRINTED = response(
 
 
 @pytest.mark.parametrize("version", ["0.20.0", "0.58.0", "0.114.0", "0.169.0"])
-def test_a_row_says_what_check_says(tmp_path: Path, version: str) -> None:
+def test_entry_equals_check(tmp_path: Path, version: str) -> None:
     paths = sorted(RECORDINGS.glob(f"{version}/*/*.jsonl"))
     home = home_of(tmp_path, *paths)
-    told = {t.id: t for t in check(list(home.rollouts())).threads if t.problem is None}
+    expected = {t.id: t for t in check(list(home.rollouts())).threads if t.problem is None}
     rows = {entry.id: entry for entry in filled(library_of(home)) if not entry.helper}
-    assert rows.keys() == told.keys()
+    assert rows.keys() == expected.keys()
     for thread, entry in rows.items():
         assert (str(entry.state), entry.verdict, entry.version) == (
-            told[thread].state,
-            told[thread].verdict,
-            told[thread].cli_version,
+            expected[thread].state,
+            expected[thread].verdict,
+            expected[thread].cli_version,
         )
         assert entry.depth == "read"
-        assert set(entry.findings) == {f.kind for f in told[thread].findings}
+        assert set(entry.findings) == {f.kind for f in expected[thread].findings}
 
 
-def test_names_alone_give_time_and_id_newest_first(tmp_path: Path) -> None:
+def test_listing_opens_no_file(tmp_path: Path) -> None:
     home = home_of(tmp_path, *CHILDREN)
     for path in home.rollouts():
         path.chmod(0)
@@ -113,31 +113,31 @@ def test_names_alone_give_time_and_id_newest_first(tmp_path: Path) -> None:
     assert {e.depth for e in entries} == {"listed"}
 
 
-def test_who_is_looked_at_is_read_first(tmp_path: Path) -> None:
+def test_wanted_entries_are_read_first(tmp_path: Path) -> None:
     library = library_of(home_of(tmp_path, *sorted(RECORDINGS.glob("0.169.0/*/*.jsonl"))))
     entries = list(library.entries())
     first = next(iter(library.fill(entries, lambda: (entries[-1].key,))))
     assert (first.key, first.state is not None) == (entries[-1].key, True)
 
 
-def test_a_family_is_one(tmp_path: Path) -> None:
+def test_children_are_grouped_with_their_parent(tmp_path: Path) -> None:
     entries = filled(library_of(home_of(tmp_path, *CHILDREN)))
-    (links,) = gather(entries)
-    assert [member.depth for member in links.members] == [0, 1, 1]
-    assert [member.last for member in links.members] == [True, False, True]
-    assert links.verdict == "mismatch"
+    (family,) = group_families(entries)
+    assert [member.depth for member in family.members] == [0, 1, 1]
+    assert [member.last for member in family.members] == [True, False, True]
+    assert family.verdict == "mismatch"
 
 
-def test_files_that_name_each_other_as_parents_stand_for_themselves() -> None:
+def test_cyclic_parents_become_separate_families() -> None:
     a = Entry("a", Path("a"), 1.0, parent="b")
     b = Entry("b", Path("b"), 2.0, parent="a")
-    assert [[m.entry.id for m in links.members] for links in gather([b, a])] == [["b"], ["a"]]
+    assert [[m.entry.id for m in family.members] for family in group_families([b, a])] == [["b"], ["a"]]
 
 
-def test_a_chain_of_forks_may_be_long() -> None:
+def test_long_chain_of_forks() -> None:
     chain = [Entry(str(n), Path(str(n)), float(n), parent=str(n - 1)) for n in range(3_000)]
-    (links,) = gather(chain[::-1])
-    assert links.members[-1].depth == 2_999
+    (family,) = group_families(chain[::-1])
+    assert family.members[-1].depth == 2_999
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_chain_of_forks_may_be_long() -> None:
     [(b"", "empty"), (b"not json\n", "no rollout: it has no header"), (b"\xff" * 500, "no rollout")],
     ids=["empty", "text", "bytes"],
 )
-def test_a_bad_file_is_a_row_with_a_reason(tmp_path: Path, content: bytes, why: str) -> None:
+def test_invalid_file_has_a_problem(tmp_path: Path, content: bytes, why: str) -> None:
     home = CodexHome(tmp_path)
     write(home).write_bytes(content)
     (entry,) = filled(library_of(home))
@@ -154,7 +154,7 @@ def test_a_bad_file_is_a_row_with_a_reason(tmp_path: Path, content: bytes, why: 
     assert entry.state is None
 
 
-def test_a_compressed_file_that_is_torn_is_a_row_with_a_reason(tmp_path: Path) -> None:
+def test_truncated_compressed_file_has_a_problem(tmp_path: Path) -> None:
     home = CodexHome(tmp_path)
     path = write(home, META, ASKED, name=".jsonl.zst")
     path.write_bytes(path.read_bytes()[:-9])
@@ -162,14 +162,14 @@ def test_a_compressed_file_that_is_torn_is_a_row_with_a_reason(tmp_path: Path) -
     assert entry.problem
 
 
-def test_a_file_that_has_gone_meanwhile_says_so(tmp_path: Path) -> None:
+def test_deleted_file_has_a_problem(tmp_path: Path) -> None:
     library = library_of(home_of(tmp_path, CHILDREN[0]))
     entries = list(library.entries())
     entries[0].path.unlink()
     assert [entry.problem for entry in library.fill(entries, tuple)] == ["No such file or directory"] * 2
 
 
-def test_what_was_written_just_now_is_not_called_left(tmp_path: Path) -> None:
+def test_recent_file_without_owner_is_not_exited(tmp_path: Path) -> None:
     home = CodexHome(tmp_path)
     path = write(home, META, event("task_started", turn_id="t"), ASKED)
     assert [entry.state for entry in filled(library_of(home))] == [State.EXITED]
@@ -177,15 +177,15 @@ def test_what_was_written_just_now_is_not_called_left(tmp_path: Path) -> None:
     assert [entry.state for entry in filled(library_of(home))] == [State.RUNNING]
 
 
-def test_what_has_changed_is_read_again(tmp_path: Path) -> None:
+def test_changed_file_is_read_again(tmp_path: Path) -> None:
     home = CodexHome(tmp_path)
     path = write(home, META, event("task_started", turn_id="t"), ASKED)
     library = library_of(home)
     (entry,) = filled(library)
-    assert library.again(entry) is entry
+    assert library.refresh(entry) is entry
     with path.open("ab") as file:
         file.write(event("task_complete", turn_id="t", last_agent_message="done") + b"\n")
-    (entry,) = library.fill([library.begin(library.again(entry))], tuple)
+    (entry,) = library.fill([library.read_header(library.refresh(entry))], tuple)
     assert entry.state is State.COMPLETED
 
 
@@ -227,8 +227,8 @@ ENTRY = Entry(
         "since:whenever",
     ],
 )
-def test_a_query_that_lets_it_through(text: str) -> None:
-    assert Query.parse(text, ENTRY.begun + DAY).lets(ENTRY)
+def test_query_matches(text: str) -> None:
+    assert Query.parse(text, ENTRY.begun + DAY).matches(ENTRY)
 
 
 @pytest.mark.parametrize(
@@ -248,16 +248,16 @@ def test_a_query_that_lets_it_through(text: str) -> None:
         "no:such login",
     ],
 )
-def test_a_query_that_holds_it_back(text: str) -> None:
-    assert not Query.parse(text, ENTRY.begun + 2 * DAY).lets(ENTRY)
+def test_query_does_not_match(text: str) -> None:
+    assert not Query.parse(text, ENTRY.begun + 2 * DAY).matches(ENTRY)
 
 
-def test_a_term_that_is_not_understood_is_told() -> None:
-    assert "is no date" in (Query.parse("login since:whenever", NOW).problem or "")
+def test_invalid_query_term_has_a_problem() -> None:
+    assert "invalid date" in (Query.parse("login since:whenever", NOW).problem or "")
 
 
-def test_periods() -> None:
-    start, end = period("2026-11", NOW)
+def test_parse_period() -> None:
+    start, end = parse_period("2026-11", NOW)
     assert time.localtime(start)[:3] == (2026, 11, 1)
     assert time.localtime(end)[:3] == (2026, 12, 1)
 
@@ -266,7 +266,7 @@ def test_periods() -> None:
 
 
 def hits(home: CodexHome, text: str) -> list[Hit]:
-    return [step for step in search(home.rollouts(), text) if isinstance(step, Hit)]
+    return [found for found in search(home.rollouts(), text) if isinstance(found, Hit)]
 
 
 @pytest.mark.parametrize("name", [".jsonl", ".jsonl.zst"])
@@ -284,15 +284,13 @@ def hits(home: CodexHome, text: str) -> list[Hit]:
         ("fix needle", []),
     ],
 )
-def test_what_was_said_run_and_printed_is_found(
-    tmp_path: Path, name: str, text: str, found: list[tuple[str, int]]
-) -> None:
+def test_search_kinds_and_lines(tmp_path: Path, name: str, text: str, found: list[tuple[str, int]]) -> None:
     home = CodexHome(tmp_path)
     write(home, META, ASKED, RAN, PRINTED, name=name)
     assert [(hit.what, hit.line) for hit in hits(home, text)] == found
 
 
-def test_a_hit_shows_its_words(tmp_path: Path) -> None:
+def test_hit_marks_its_words(tmp_path: Path) -> None:
     home = CodexHome(tmp_path)
     write(home, META, ASKED, RAN, PRINTED)
     (hit,) = hits(home, "needles alle")
@@ -300,44 +298,46 @@ def test_a_hit_shows_its_words(tmp_path: Path) -> None:
     assert (hit.thread, hit.at) == (THREAD, BORN + 1)
 
 
-def test_copied_history_is_not_found_twice(tmp_path: Path) -> None:
+def test_copied_history_is_not_searched(tmp_path: Path) -> None:
     home = home_of(
         tmp_path,
         *files("0.169.0", "full-history-child", ROLLOUTS),
         *files("0.169.0", "user-shell-and-fork", ROLLOUTS),
     )
-    told = {
+    expected = {
         (e.thread, e.line)
         for p in home.rollouts()
         for e in events_of(p)
         if isinstance(e, MessageLogged) and "the" in e.text.casefold()
     }
     found = [(hit.thread, hit.line) for hit in hits(home, "the") if hit.what in ("prompt", "message")]
-    assert sorted(found) == sorted(told)
+    assert sorted(found) == sorted(expected)
 
 
-def test_every_recording_is_searched_as_it_is_read(tmp_path: Path) -> None:
-    """What a whole reading tells of outputs with these words, the search finds, and nothing else."""
-    for path in all_files():
-        told = [
+def test_search_finds_what_parsing_finds(tmp_path: Path) -> None:
+    """Search finds exactly the outputs that contain the words after parsing the whole file."""
+    paths = all_files()
+    assert paths
+    for path in paths:
+        expected = [
             e.line
             for e in events_of(path)
             if isinstance(e, CallEnded) and "codex_sandbox" in e.output.casefold()
         ]
         found = [s.line for s in search([path], "codex_sandbox") if isinstance(s, Hit) and s.what == "output"]
-        assert set(found) == set(told), path
+        assert set(found) == set(expected), path
 
 
-def test_what_cannot_be_searched_is_told(tmp_path: Path) -> None:
+def test_unreadable_file_reports_a_problem(tmp_path: Path) -> None:
     home = CodexHome(tmp_path)
     path = write(home, META, ASKED, name=".jsonl.zst")
     path.write_bytes(b"no zstd")
     (step,) = search([path], "login")
-    assert isinstance(step, Searched)
+    assert isinstance(step, SearchProgress)
     assert step.problem
 
 
-def test_a_line_over_many_blocks_is_searched(tmp_path: Path) -> None:
+def test_line_longer_than_a_block_is_searched(tmp_path: Path) -> None:
     home = CodexHome(tmp_path)
     long = response(
         "function_call_output", call_id="c1", output="x" * 3_000_000 + " needle " + "y" * 3_000_000

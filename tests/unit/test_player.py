@@ -1,4 +1,4 @@
-"""The past, wherever in it one goes: stepped through or sought, it is the same, and its end is what `status` says."""
+"""Replay: stepping and seeking reach the same fleet, and the end is what `status` reports."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ from tests.unit.test_recordings import RECORDINGS, scenarios
 
 NO_HOME = CodexHome(Path("/nonexistent"))
 DATA = RECORDINGS.parent
-EVERYTHING = sorted({path.parent for path in DATA.glob("r*/*/*/rollout-*.jsonl*")})
+ALL_FOLDERS = sorted({path.parent for path in DATA.glob("r*/*/*/rollout-*.jsonl*")})
+
+
+assert ALL_FOLDERS
 
 
 def family_of(folder: Path):
@@ -49,7 +52,7 @@ def family_of(folder: Path):
 
 
 def index_of(family, apart=-1.0) -> StreamIndex:
-    """An index with a checkpoint at every beat, or so many seconds apart."""
+    """Return an index with a checkpoint at every step, or every `apart` seconds."""
     index = StreamIndex(lambda: family_stream(family), 1, 2.0, lambda _: False)
     index._checkpoint_interval_s = apart
     index.read()
@@ -60,10 +63,10 @@ def workers(cursor: Cursor):
     return build_snapshot(cursor.fleet, cursor.at).workers
 
 
-@pytest.mark.parametrize("folder", EVERYTHING, ids=lambda p: f"{p.parent.name}/{p.name}")
+@pytest.mark.parametrize("folder", ALL_FOLDERS, ids=lambda p: f"{p.parent.name}/{p.name}")
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
-def test_stepping_and_seeking_meet(folder: Path, data: st.DataObject) -> None:
+def test_seek_equals_stepping(folder: Path, data: st.DataObject) -> None:
     family = family_of(folder)
     index = index_of(family)
     stepped, seen = Cursor(family_stream(family)), []
@@ -79,7 +82,7 @@ def test_stepping_and_seeking_meet(folder: Path, data: st.DataObject) -> None:
 
 
 def closed(family) -> Snapshot:
-    """The picture at the very end."""
+    """Return the snapshot at the end."""
     player = Player(family, VirtualClock(0))
     player.index.read()
     player.seek(1)
@@ -87,7 +90,7 @@ def closed(family) -> Snapshot:
 
 
 def by_id(snapshot: Snapshot) -> dict[str, Worker]:
-    """All workers. Siblings come in the order in which their files were read."""
+    """Return all workers by id; siblings sorted, since their order is that in which files were read."""
     return {
         w.id: replace(w, children=tuple(sorted(w.children)), below=tuple(sorted(w.below)))
         for w in snapshot.workers
@@ -95,7 +98,7 @@ def by_id(snapshot: Snapshot) -> dict[str, Worker]:
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios())
-async def test_the_end_is_what_status_says(version: str, scenario: str, tmp_path: Path) -> None:
+async def test_end_equals_status(version: str, scenario: str, tmp_path: Path) -> None:
     day = tmp_path / "sessions" / "2026" / "11" / "20"
     shutil.copytree(RECORDINGS / version / scenario, day)
     clock = SystemClock()
@@ -107,7 +110,7 @@ async def test_the_end_is_what_status_says(version: str, scenario: str, tmp_path
 
 
 @pytest.mark.parametrize("scenario", ["spawn", "killed-mid-command", "kanban-board"])
-async def test_compressed_and_archived_as_well(scenario: str, tmp_path: Path) -> None:
+async def test_end_equals_status_of_compressed_archive(scenario: str, tmp_path: Path) -> None:
     archive = tmp_path / "archived_sessions"
     archive.mkdir()
     for path in (RECORDINGS / "0.169.0" / scenario).iterdir():
@@ -127,20 +130,21 @@ async def test_compressed_and_archived_as_well(scenario: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios())
-def test_nobody_is_called_gone_before_the_end(version: str, scenario: str) -> None:
-    """Also of a session that was killed: then nobody could know it yet."""
+def test_no_worker_is_exited_before_the_end(version: str, scenario: str) -> None:
+    """Not even in a session that was killed: a replayed process is known to be gone only at the end."""
     cursor = Cursor(family_stream(family_of(RECORDINGS / version / scenario)))
     while cursor.advance():
         assert all(worker.state != "exited" for worker in workers(cursor))
+    assert workers(cursor)
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios("spawn-leaked-flags"))
-def test_a_mismatch_shows_when_the_flags_are_printed_and_not_before(version: str, scenario: str) -> None:
-    """Case 1: parent and children, all full access, and inherited flags."""
+def test_mismatch_appears_when_flags_are_printed(version: str, scenario: str) -> None:
+    """Parent and children have full access and inherited flags."""
     cursor = Cursor(family_stream(family_of(RECORDINGS / version / scenario)))
     printed: set[str] = set()
-    while beat := cursor.advance():
-        for event in beat.events:
+    while step := cursor.advance():
+        for event in step.events:
             if isinstance(event, CallEnded) and "CODEX_SANDBOX=seatbelt" in event.output.replace(
                 "sandbox=", "CODEX_SANDBOX="
             ):
@@ -149,7 +153,7 @@ def test_a_mismatch_shows_when_the_flags_are_printed_and_not_before(version: str
     assert len(printed) >= 2
 
 
-def test_children_are_not_there_before_they_are_spawned() -> None:
+def test_children_appear_when_spawned() -> None:
     cursor = Cursor(family_stream(family_of(RECORDINGS / "0.114.0" / "spawn")))
     depths = []
     while cursor.advance():
@@ -160,14 +164,14 @@ def test_children_are_not_there_before_they_are_spawned() -> None:
 # ---------------------------------------------------------------- the player
 
 
-class Watched:
-    """A player that runs, and what it says."""
+class RunningPlayer:
+    """A player in a running hub."""
 
     def __init__(self, player: Player, clock: VirtualClock) -> None:
         self.player, self.clock = player, clock
         self.hub = Hub([player], clock)
 
-    async def __aenter__(self) -> Watched:
+    async def __aenter__(self) -> RunningPlayer:
         self._running = asyncio.create_task(self.hub.run())
         return self
 
@@ -175,14 +179,14 @@ class Watched:
         self._running.cancel()
         await asyncio.wait([self._running])
 
-    async def until(self, wanted) -> Snapshot:
+    async def snapshot_with(self, wanted) -> Snapshot:
         async for snapshot in self.hub.snapshots():
             if wanted(snapshot):
                 return snapshot
         raise AssertionError
 
-    async def till(self, wanted) -> None:
-        while not wanted():  # noqa: ASYNC110 - it is asked rather than told
+    async def wait_for(self, wanted) -> None:
+        while not wanted():  # noqa: ASYNC110 - the player has no event for this
             await asyncio.sleep(0)
 
 
@@ -191,43 +195,43 @@ def player_of(folder: Path, **more) -> tuple[Player, VirtualClock]:
     return Player(family_of(folder), clock, **more), clock
 
 
-async def test_it_plays_to_the_end_and_begins_again() -> None:
+async def test_play_to_end_and_restart() -> None:
     player, clock = player_of(RECORDINGS / "0.114.0" / "spawn", speed=64.0)
-    async with Watched(player, clock) as watched:
-        end = await watched.until(
+    async with RunningPlayer(player, clock) as running:
+        end = await running.snapshot_with(
             lambda s: len(s.workers) == 3 and all(w.state == "completed" for w in s.workers)
         )
-        await watched.till(lambda: not player.playing)
+        await running.wait_for(lambda: not player.playing)
         assert player.share == 1
         assert clock.now() > player.end
         player.toggle()
         player.toggle()
-        await watched.until(lambda s: len(s.workers) == 1)
+        await running.snapshot_with(lambda s: len(s.workers) == 1)
         player.seek(1)
-        assert (await watched.until(lambda s: len(s.workers) == 3)).workers == end.workers
+        assert (await running.snapshot_with(lambda s: len(s.workers) == 3)).workers == end.workers
 
 
-async def test_at_the_highest_speed_every_step_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_highest_speed_emits_every_visible_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentdash.replay.player._FRAME_INTERVAL_S", 0.001)
     player, _ = player_of(RECORDINGS / "0.114.0" / "spawn", speed=inf)
     player.index.read()
-    told: list[float] = []
+    emitted: list[float] = []
     running = asyncio.create_task(
-        player.stream(lambda events: told.extend(e.at for e in events), LatestValue(Fleet()))
+        player.stream(lambda events: emitted.extend(e.at for e in events), LatestValue(Fleet()))
     )
     async with asyncio.timeout(20):
-        while player.playing:  # noqa: ASYNC110 - it is asked rather than told
+        while player.playing:  # noqa: ASYNC110 - the player has no event for this
             await asyncio.sleep(0)
     running.cancel()
     await asyncio.wait([running])
     steps = [
         at for at, mark in zip(player.index.times, player.index.marks, strict=True) if mark & Mark.VISIBLE
     ]
-    assert told[1:-1] == steps[1:]
+    assert emitted[1:-1] == steps[1:]
 
 
-async def test_pauses_are_cut_short(tmp_path: Path) -> None:
-    """An hour between two commands, one beat a second in between: with no pause at all it takes no time."""
+async def test_long_pauses_are_shortened(tmp_path: Path) -> None:
+    """An hour between two messages, with invisible steps in between: with a gap of 0 it takes no time."""
     first, hour = 1_700_000_000.0, 3600
     events = [MessageLogged(at=first, thread="t", role="user", text="go", line=1)]
     events += [TokensCounted(at=first + n, thread="t", total=n, line=2) for n in range(1, hour, 60)]
@@ -238,13 +242,13 @@ async def test_pauses_are_cut_short(tmp_path: Path) -> None:
         Family("", ()), clock, gap=0.0, open_extra=lambda: [FileStream(tmp_path / "diary.jsonl", Diary())]
     )
     player.index.read()
-    async with Watched(player, clock) as watched:
-        await watched.until(lambda s: s.workers and s.workers[0].line == "done")
+    async with RunningPlayer(player, clock) as running:
+        await running.snapshot_with(lambda s: s.workers and s.workers[0].line == "done")
         assert clock.now() >= first + hour
     assert list(player.index.elapsed)[-1] == 0.0
 
 
-async def test_what_is_still_written_ends_live(tmp_path: Path) -> None:
+async def test_growing_session_goes_live(tmp_path: Path) -> None:
     source = next((RECORDINGS / "0.169.0" / "full-access").iterdir())
     *lines, last = source.read_bytes().splitlines(keepends=True)
     growing = tmp_path / source.name
@@ -252,43 +256,43 @@ async def test_what_is_still_written_ends_live(tmp_path: Path) -> None:
     clock = VirtualClock(0)
     player = Player(find_family(NO_HOME, str(growing)), clock, speed=64.0)
     player.index._is_open = lambda at: True
-    async with Watched(player, clock) as watched:
-        await watched.till(lambda: player.live)
+    async with RunningPlayer(player, clock) as running:
+        await running.wait_for(lambda: player.live)
         assert clock.now() == pytest.approx(time.time(), abs=60)
-        assert watched.hub.snapshot
-        assert watched.hub.snapshot.workers[0].state == "running"
+        assert running.hub.snapshot
+        assert running.hub.snapshot.workers[0].state == "running"
         with growing.open("ab") as file:
             file.write(last[:20])
             file.flush()
             file.write(last[20:])
-        await watched.until(lambda s: s.workers[0].state == "completed")
+        await running.snapshot_with(lambda s: s.workers[0].state == "completed")
         assert player.live
         player.seek_mark(Mark.VISIBLE, -1)
         assert (player.live, player.playing) == (False, False)
 
 
-async def test_a_closed_session_that_is_taken_up_again(tmp_path: Path) -> None:
+async def test_closed_session_is_resumed(tmp_path: Path) -> None:
     source = next((RECORDINGS / "0.169.0" / "killed-mid-command").iterdir())
     lines = source.read_bytes().splitlines(keepends=True)
     growing = tmp_path / source.name
     growing.write_bytes(b"".join(lines[:-1]))
     clock = VirtualClock(0)
     player = Player(find_family(NO_HOME, str(growing)), clock, speed=64.0)
-    async with Watched(player, clock) as watched:
-        await watched.until(lambda s: bool(s.workers) and s.workers[0].state == "exited")
+    async with RunningPlayer(player, clock) as running:
+        await running.snapshot_with(lambda s: bool(s.workers) and s.workers[0].state == "exited")
         with growing.open("ab") as file:
             file.write(lines[-1])
-        await watched.until(lambda s: s.workers[0].state == "running")
+        await running.snapshot_with(lambda s: s.workers[0].state == "running")
 
 
-async def test_a_finding_is_gone_to_as_soon_as_it_is_found() -> None:
+async def test_seek_finding() -> None:
     player, clock = player_of(RECORDINGS / "0.114.0" / "spawn-leaked-flags")
     player.seek_finding(3)
-    async with Watched(player, clock) as watched:
-        snapshot = await watched.until(lambda s: sum(w.mismatch for w in s.workers) == 3)
+    async with RunningPlayer(player, clock) as running:
+        snapshot = await running.snapshot_with(lambda s: sum(w.mismatch for w in s.workers) == 3)
         assert not player.playing
         player.seek_finding(4)
-        await watched.till(lambda: bool(player.notice))
+        await running.wait_for(lambda: bool(player.notice))
         assert snapshot.workers == build_snapshot(player._cursor.fleet, 0).workers
 
 
@@ -302,7 +306,7 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.rglob("rollout-*.jsonl"))
 
 
-def test_what_has_not_been_read_is_skimmed_and_becomes_exact(big: Path) -> None:
+def test_unindexed_position_is_skimmed_then_exact(big: Path) -> None:
     player = Player(find_family(NO_HOME, str(big)), VirtualClock(0))
     player.seek(0.8)
     assert not player.exact
@@ -322,7 +326,7 @@ def test_what_has_not_been_read_is_skimmed_and_becomes_exact(big: Path) -> None:
     assert [call.text for call in exact.calls[:5]] == [call.text for call in skimmed.calls[:5]]
 
 
-def test_times_are_found_without_reading(big: Path) -> None:
+def test_skim_and_last_time_of_a_big_file(big: Path) -> None:
     index = index_of(find_family(NO_HOME, str(big)), apart=0.001)
     assert index.times[-1] <= last_time(big) <= index.times[-1] + 1
     for number in (1, len(index.times) // 3, len(index.times) - 5):
@@ -340,7 +344,7 @@ def test_checkpoints_are_bounded(big: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert workers(cursor) == workers(walked)
 
 
-# ---------------------------------------------------------------- lines, strands, families
+# ---------------------------------------------------------------- lines, families, times
 
 
 @given(
@@ -349,7 +353,7 @@ def test_checkpoints_are_bounded(big: Path, monkeypatch: pytest.MonkeyPatch) -> 
     st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
-def test_lines_from_anywhere(
+def test_line_reader_from_any_offset(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], block: int, packed: bool
 ) -> None:
     text = b"".join(line + b"\n" for line in lines)
@@ -366,7 +370,7 @@ def test_lines_from_anywhere(
                 assert read.offset == len(text)
 
 
-def test_a_line_too_long_is_told_and_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_reader_cuts_oversized_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentdash.replay.line_reader.MAX_LINE_BYTES", 100)
     monkeypatch.setattr("agentdash.replay.line_reader._BLOCK_BYTES", 7)
     (tmp_path / "x").write_bytes(b"a\n" + b"b" * 1000 + b"\nc\n")
@@ -376,7 +380,7 @@ def test_a_line_too_long_is_told_and_passed(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("damage", ["cut", "garbage", "gone"])
-def test_damage_is_seen(tmp_path: Path, damage: str) -> None:
+def test_damaged_file_is_unreachable(tmp_path: Path, damage: str) -> None:
     source = next((RECORDINGS / "0.169.0" / "full-access").iterdir())
     path = tmp_path / f"{source.name}.zst"
     packed = zstandard.compress(source.read_bytes())
@@ -388,15 +392,15 @@ def test_damage_is_seen(tmp_path: Path, damage: str) -> None:
     assert worker.state == "unreachable"
 
 
-@pytest.mark.parametrize("folder", EVERYTHING, ids=lambda p: f"{p.parent.name}/{p.name}")
-def test_families_are_found_from_any_member(folder: Path) -> None:
+@pytest.mark.parametrize("folder", ALL_FOLDERS, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_family_is_the_same_from_any_member(folder: Path) -> None:
     found = {find_family(NO_HOME, str(path)).paths for path in folder.iterdir()}
     if folder.parent.parent == RECORDINGS:
         assert found == {tuple(sorted(folder.iterdir()))}
     assert all(set(paths) <= set(folder.iterdir()) for paths in found)
 
 
-def test_targets_that_mean_nothing(tmp_path: Path) -> None:
+def test_invalid_targets(tmp_path: Path) -> None:
     (tmp_path / "sessions").mkdir()
     (tmp_path / "notes.txt").touch()
     for target in ("", "abc", "0" * 36, str(tmp_path), str(tmp_path / "notes.txt"), "a\x1b[31m\nb"):
@@ -420,7 +424,7 @@ def test_targets_that_mean_nothing(tmp_path: Path) -> None:
         ("99999999999", None),
     ],
 )
-def test_moments(text: str, at: str | None) -> None:
+def test_parse_time(text: str, at: str | None) -> None:
     begin, end = (
         datetime.fromisoformat(t).timestamp() for t in ("2026-03-11T20:00:00", "2026-03-12T02:00:00")
     )

@@ -1,1 +1,1 @@
-"""The library of past sessions: families, query, search."""
+"""The past sessions of a Codex home: listed, read, grouped, filtered, searched."""

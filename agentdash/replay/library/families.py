@@ -1,73 +1,80 @@
-"""Which entries of the library belong together: parents, their children, and forks. Pure."""
+"""Group library entries into families: parents, their children, and forks. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from agentdash.model.findings import Verdict
 from agentdash.replay.library.library import Entry
 
+_WORST_FIRST: Final[tuple[Verdict, ...]] = ("mismatch", "match", "unverified")
+"""Which verdict stands for a family: any observation is worth more than none."""
 
-class Member(NamedTuple):
+
+class FamilyMember(NamedTuple):
     """An entry's place in its family."""
 
     entry: Entry
     depth: int
     """0 for the head of the family."""
     last: bool
-    """Whether no sibling stands below it."""
+    """Whether it is the last among its siblings."""
 
 
 class SessionFamily(NamedTuple):
-    """A thread that nobody spawned, and everything that came of it."""
+    """A thread without a parent, and all its descendants."""
 
-    members: tuple[Member, ...]
-    """Parents before their children, siblings in the order in which they began."""
+    members: tuple[FamilyMember, ...]
+    """Parents before their children, siblings in the order of their start."""
 
     @property
     def head(self) -> Entry:
-        """The one that the others come from, as far as it is there."""
+        """The common ancestor, as far as its file exists."""
         return self.members[0].entry
 
     @property
     def verdict(self) -> Verdict | None:
         """The worst of all verdicts."""
         known = {member.entry.verdict for member in self.members}
-        ranks: tuple[Verdict, ...] = ("mismatch", "match", "unverified")
-        return next((verdict for verdict in ranks if verdict in known), None)
+        return next((verdict for verdict in _WORST_FIRST if verdict in known), None)
 
 
-def gather(entries: Sequence[Entry]) -> list[SessionFamily]:
-    """The entries as families, the one with the newest member first."""
+def group_families(entries: Sequence[Entry]) -> list[SessionFamily]:
+    """Return the families of these entries, the one with the newest member first."""
     by_id = {entry.id: entry for entry in reversed(entries)}
-    spawned = {child: entry.id for entry in entries for child in entry.children if child != entry.id}
-    below: dict[str, list[Entry]] = {}
+    spawned_by = {child: entry.id for entry in entries for child in entry.children if child != entry.id}
+    children: dict[str, list[Entry]] = {}
     heads: list[Entry] = []
     for entry in entries:
-        parent = entry.parent if entry.parent in by_id else spawned.get(entry.id)
+        parent = entry.parent if entry.parent in by_id else spawned_by.get(entry.id)
         if parent is None or parent == entry.id or by_id[entry.id] is not entry:
             heads.append(entry)
         else:
-            below.setdefault(parent, []).append(entry)
+            children.setdefault(parent, []).append(entry)
     seen: set[str] = set()
-    found = [SessionFamily(tuple(_members(head, below, seen))) for head in heads]
-    # files that name each other as parents have no head: each stands for itself
-    found += [SessionFamily((Member(entry, 0, True),)) for entry in entries if entry.key not in seen]
-    return sorted(found, key=_newest, reverse=True)
+    families = [SessionFamily(tuple(_members(head, children, seen))) for head in heads]
+    # files that name each other as parents have no head: each becomes a family
+    families += [
+        SessionFamily((FamilyMember(entry, 0, last=True),)) for entry in entries if entry.key not in seen
+    ]
+    return sorted(families, key=_newest, reverse=True)
 
 
-def _members(head: Entry, below: dict[str, list[Entry]], seen: set[str]) -> Iterator[Member]:
-    waiting = [Member(head, 0, True)]
-    while waiting:
-        member = waiting.pop()
+def _members(head: Entry, children: dict[str, list[Entry]], seen: set[str]) -> Iterator[FamilyMember]:
+    """Yield the members of a family depth first; without recursion, since a chain of forks may be long."""
+    stack = [FamilyMember(head, 0, last=True)]
+    while stack:
+        member = stack.pop()
         if member.entry.key in seen:
             continue
         seen.add(member.entry.key)
         yield member
-        own = sorted(below.get(member.entry.id, ()), key=lambda child: child.begun or 0.0)
-        waiting += [Member(child, member.depth + 1, child is own[-1]) for child in reversed(own)]
+        siblings = sorted(children.get(member.entry.id, ()), key=lambda child: child.begun or 0.0)
+        stack += [
+            FamilyMember(child, member.depth + 1, last=child is siblings[-1]) for child in reversed(siblings)
+        ]
 
 
-def _newest(links: SessionFamily) -> float:
-    return max(member.entry.begun or 0.0 for member in links.members)
+def _newest(family: SessionFamily) -> float:
+    return max(member.entry.begun or 0.0 for member in family.members)

@@ -1,6 +1,8 @@
-"""All threads of a Codex home, newest first: listed by their file names, then completed as the files are read.
+"""All threads of a Codex home, newest first: listed by their file names, then completed as the files are
+read.
 
-Independent of any screen: `Library.fill` yields entries as more of their files is read, those that the screen wants first.
+Independent of any screen: `Library.fill` yields entries as more of their files is read, those that the
+screen wants first.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ Depth = Literal["listed", "header", "skimmed", "read"]
 _MAX_WHOLE_BYTES: Final = 4 << 20
 """Largest file that is read whole without being opened: that takes about a hundredth of a second."""
 _OWNER_UNCERTAIN_S: Final = 600.0
-"""Seconds after its last change for which a file without a known owner may still have one: Codex before 0.148 takes no lock."""
+"""Seconds after its last change for which a file without a known owner may still have one: Codex before
+0.148 takes no lock."""
 _MAX_TITLE_CHARS: Final = 200
 """More than any column shows."""
 
@@ -110,7 +113,8 @@ class Library:
             )
 
     def refresh(self, entry: Entry) -> Entry:
-        """Return an entry of an earlier listing, to be read again if its file has changed or it was active."""
+        """Return an entry of an earlier listing, to be read again if its file has changed or it was
+        active."""
         try:
             unchanged = entry.path.stat().st_size == entry.size
         except OSError:
@@ -218,9 +222,7 @@ class Library:
 def _events(entry: Entry, grown: FileGrown, reader: RolloutReader) -> list[Event]:
     at = grown.modified
     events: list[Event] = [
-        FileSeen(
-            at=at, thread=entry.id, path=entry.key, size=grown.size, modified=at, skimmed=grown.skimmed
-        )
+        FileSeen(at=at, thread=entry.id, path=entry.key, size=grown.size, modified=at, skimmed=grown.skimmed)
     ]
     if grown.skimmed and grown.first == 0:
         events.append(FileGapSkipped(at=at, thread=entry.id))

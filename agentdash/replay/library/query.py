@@ -1,4 +1,5 @@
-"""What is typed to find sessions: words in any column, and `state:failed verdict:mismatch dir:api since:2026-11-01`. Pure."""
+"""The filter language of the library: words in any column, and `state:failed verdict:mismatch dir:api
+since:2026-11-01`. Pure."""
 
 from __future__ import annotations
 
@@ -11,57 +12,61 @@ from agentdash.replay.library.families import SessionFamily
 from agentdash.replay.library.library import Entry
 
 _AGO: Final = re.compile(r"(\d{1,6})([mhdw])")
-_UNITS: Final = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_DAY: Final = 86_400
-_FORMATS: Final = (("%Y-%m-%d", _DAY), ("%Y-%m", 31 * _DAY), ("%Y", 366 * _DAY), ("%Y-%m-%dT%H:%M", 60))
-"""How a date may be written, and the seconds that it lasts at most."""
+_UNITS_S: Final = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_DAY_S: Final = 86_400
+_DATE_FORMATS: Final = (
+    ("%Y-%m-%d", _DAY_S),
+    ("%Y-%m", 31 * _DAY_S),
+    ("%Y", 366 * _DAY_S),
+    ("%Y-%m-%dT%H:%M", 60),
+)
+"""Accepted formats of a date, and the longest period in seconds that each denotes."""
 
-Test = Callable[[Entry], bool]
+Predicate = Callable[[Entry], bool]
 
 
 class Query(NamedTuple):
-    """What is looked for: every term has to hold."""
+    """A parsed filter. An entry matches if all terms do."""
 
     text: str = ""
-    tests: tuple[Test, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
     problem: str | None = None
-    """A term that cannot be understood; it holds nothing back."""
+    """Message for an invalid term; such a term is ignored."""
 
     @classmethod
     def parse(cls, text: str, now: float) -> Query:
-        """The query that was typed so far.
+        """Parse a filter.
 
         Args:
-            now: what `today` and `7d` are counted from (unix seconds).
+            now: reference of `today` and `7d` (unix seconds).
         """
-        tests: list[Test] = []
+        predicates: list[Predicate] = []
         problem = None
         for term in text.casefold().split():
-            bare = term.removeprefix("!")
             try:
-                test = _test(bare, now)
+                predicate = _predicate(term.removeprefix("!"), now)
             except ValueError as error:
                 problem = str(error)
                 continue
-            if test is not None:
-                tests.append(_not(test) if term.startswith("!") else test)
-        return cls(text, tuple(tests), problem)
+            if predicate is not None:
+                predicates.append(_negate(predicate) if term.startswith("!") else predicate)
+        return cls(text, tuple(predicates), problem)
 
-    def lets(self, entry: Entry) -> bool:
-        """Whether this entry is wanted."""
-        return all(test(entry) for test in self.tests)
+    def matches(self, entry: Entry) -> bool:
+        """Return whether an entry matches."""
+        return all(predicate(entry) for predicate in self.predicates)
 
-    def lets_family(self, family: SessionFamily) -> bool:
-        """Whether any of them is."""
-        return not self.tests or any(self.lets(member.entry) for member in family.members)
+    def matches_family(self, family: SessionFamily) -> bool:
+        """Return whether any member of a family matches."""
+        return not self.predicates or any(self.matches(member.entry) for member in family.members)
 
 
-def haystack(entry: Entry) -> str:
-    """Everything that a row can show, as one case-folded text."""
+def searchable_text(entry: Entry) -> str:
+    """Return everything that a row can show, as one case-folded text."""
     state = entry.state.value if entry.state else ""
     parts = (
         entry.id,
-        day(entry.begun),
+        format_start(entry.begun),
         state,
         state.replace("-", " "),
         entry.verdict or "",
@@ -77,58 +82,64 @@ def haystack(entry: Entry) -> str:
     return "\n".join(parts).casefold()
 
 
-def day(at: float | None) -> str:
-    """Local date and time, `2026-11-20 19:59`; empty where it is not known."""
+def format_start(at: float | None) -> str:
+    """Return the local date and time, `2026-11-20 19:59`; empty if unknown."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at is not None else ""
 
 
-def _test(term: str, now: float) -> Test | None:
+def parse_period(text: str, now: float) -> tuple[float, float]:
+    """Return start and end (unix seconds) of the period of `today`, `7d` (ago), `2026-11-01`, `2026-11`.
+
+    Raises:
+        ValueError: the date is invalid; the message has the accepted formats.
+    """
+    midnight = time.mktime((*time.localtime(now)[:3], 0, 0, 0, 0, 0, -1))
+    if text in ("today", "yesterday"):
+        start = midnight if text == "today" else midnight - _DAY_S
+        return start, start + _DAY_S
+    if ago := _AGO.fullmatch(text):
+        at = now - int(ago[1]) * _UNITS_S[ago[2]]
+        return at, at
+    for form, longest in _DATE_FORMATS:
+        try:
+            start = time.mktime(time.strptime(text.upper(), form))
+        except (ValueError, OverflowError):
+            continue
+        end = start + longest
+        if form in (
+            "%Y-%m",
+            "%Y",
+        ):  # months and years differ in length: truncate to the start of the next one
+            after = time.localtime(end)
+            month = after.tm_mon if form == "%Y-%m" else 1
+            end = time.mktime((after.tm_year, month, 1, 0, 0, 0, 0, 0, -1))
+        return start, end
+    raise ValueError(f"invalid date {text!r}: use 2026-11-01, 2026-11, today or 7d")
+
+
+def _predicate(term: str, now: float) -> Predicate | None:
     name, colon, value = term.partition(":")
     if colon and name in ("since", "until"):
-        return _dated(name, value, now) if value else None
+        return _date_predicate(name, value, now) if value else None
     if colon and name in _COLUMNS:
         column = _COLUMNS[name]
         return (lambda entry: column(entry, value)) if value else None
-    return (lambda entry: term in haystack(entry)) if term else None
+    return (lambda entry: term in searchable_text(entry)) if term else None
 
 
-def _not(test: Test) -> Test:
-    return lambda entry: not test(entry)
+def _negate(predicate: Predicate) -> Predicate:
+    return lambda entry: not predicate(entry)
 
 
-def _dated(name: str, value: str, now: float) -> Test:
-    start, end = period(value, now)
+def _date_predicate(name: str, value: str, now: float) -> Predicate:
+    start, end = parse_period(value, now)
     if name == "since":
         return lambda entry: entry.begun is not None and entry.begun >= start
     return lambda entry: entry.begun is not None and entry.begun < end
 
 
-def period(text: str, now: float) -> tuple[float, float]:
-    """The time that `today`, `7d` (ago), `2026-11-01`, `2026-11` mean: from and to, unix seconds.
-
-    Raises:
-        ValueError: it is no date; says which are.
-    """
-    midnight = time.mktime((*time.localtime(now)[:3], 0, 0, 0, 0, 0, -1))
-    if text in ("today", "yesterday"):
-        start = midnight if text == "today" else midnight - _DAY
-        return start, start + _DAY
-    if ago := _AGO.fullmatch(text):
-        at = now - int(ago[1]) * _UNITS[ago[2]]
-        return at, at
-    for form, lasts in _FORMATS:
-        try:
-            start = time.mktime(time.strptime(text.upper(), form))
-        except (ValueError, OverflowError):
-            continue
-        end = start + lasts
-        if form in ("%Y-%m", "%Y"):  # the first moment of the month or year that follows
-            then = time.localtime(end)
-            end = time.mktime((then.tm_year, then.tm_mon if form == "%Y-%m" else 1, 1, 0, 0, 0, 0, 0, -1))
-        return start, end
-    raise ValueError(f"{text} is no date: 2026-11-01, 2026-11, today, 7d")
-
-
+_FLAGS: Final = ("archived", "compressed", "fork", "helper")
+"""Values of `is:`; each is a field of `Entry`."""
 _COLUMNS: Final[dict[str, Callable[[Entry, str], bool]]] = {
     "state": lambda entry, value: entry.state is not None and value in entry.state.value,
     "verdict": lambda entry, value: entry.verdict is not None and entry.verdict.startswith(value),
@@ -136,10 +147,6 @@ _COLUMNS: Final[dict[str, Callable[[Entry, str], bool]]] = {
     "dir": lambda entry, value: value in (entry.cwd or "").casefold(),
     "version": lambda entry, value: (entry.version or "").startswith(value),
     "model": lambda entry, value: value in (entry.model or "").casefold(),
-    "is": lambda entry, value: (
-        getattr(entry, value, False) is True
-        if value in ("archived", "compressed", "fork", "helper")
-        else False
-    ),
+    "is": lambda entry, value: value in _FLAGS and getattr(entry, value) is True,
 }
-"""What may stand before a colon, and what holds then. Any other colon is part of a word."""
+"""What may precede a colon, and how the value is compared. Any other colon is part of a word."""

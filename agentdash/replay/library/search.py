@@ -1,7 +1,7 @@
 """Full-text search over rollouts: prompts, messages, commands and their outputs, newest session first.
 
-Most of a file is passed over as bytes: only lines that hold all the words somewhere are decoded, and only what was really said or printed
-there counts.
+Most of a file is skipped as bytes: a line is decoded only if it contains all the words somewhere, and a hit
+counts only if they are in a prompt, message, command, output or error.
 """
 
 from __future__ import annotations
@@ -13,154 +13,160 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from agentdash.agents.codex.home import blocks, thread_id
-from agentdash.agents.codex.rollout.kinds import LINE_LIMIT
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.model.events import CallEnded, CallStarted, Event, MessageLogged, TurnEnded
+from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.sanitize import clean_line
 
-What = Literal["prompt", "message", "command", "output", "error"]
+HitKind = Literal["prompt", "message", "command", "output", "error"]
 
-_AROUND: Final = 24
-"""Characters shown before the first word."""
-_SHOWN: Final = 400
-_PER_FILE: Final = 200
-"""Hits told of one file; the others are counted."""
-_PLAIN: Final = re.compile(r'[^"\\\x00-\x1f]+')
-"""What JSON writes as it is."""
-_HEADER: Final = 2
-"""Lines at the beginning that tell which of the others are copied from a parent."""
+_CONTEXT_CHARS: Final = 24
+"""Characters of an excerpt before the first word."""
+_MAX_EXCERPT_CHARS: Final = 400
+"""More than a row shows, even on a wide screen."""
+_MAX_HITS_PER_FILE: Final = 200
+"""Further hits of a file are only counted, so that one file does not bury the others."""
+_UNESCAPED: Final = re.compile(r'[^"\\\x00-\x1f]+')
+"""Text that JSON contains literally."""
+_HEADER_LINES: Final = 2
+"""First lines of a rollout: they tell which of the others are copied from a parent."""
 
 
 class Hit(NamedTuple):
-    """A place where all the words are."""
+    """A text that contains all the words."""
 
     path: Path
     thread: str
     line: int
     """Line of the rollout, from 1."""
     at: float
-    what: What
+    """Unix seconds."""
+    what: HitKind
     text: str
-    """The words and what stands around them, on one line."""
+    """An excerpt around the first word, on one line."""
     marks: tuple[tuple[int, int], ...]
-    """Where the words are in `text`: from and to."""
+    """Start and end of each word in `text`."""
 
 
-class Searched(NamedTuple):
-    """How far the search has come."""
+class SearchProgress(NamedTuple):
+    """A part of a file was searched."""
 
     path: Path
     size: int
-    """Bytes of this file that were searched, uncompressed."""
-    left_out: int = 0
-    """Further hits in it."""
+    """Bytes searched since the previous progress, uncompressed."""
+    omitted: int = 0
+    """Further hits in the file."""
     problem: str | None = None
     """Why it could not be searched to its end."""
 
 
-class Words:
-    """What is searched for: words that must all be in one text, in any case and order."""
+class SearchTerms:
+    """Words that must all be in one text, in any case and order."""
 
     def __init__(self, text: str) -> None:
         self.words = tuple(dict.fromkeys(text.casefold().split()))
-        parts = [part for word in self.words for part in _PLAIN.findall(word)]
-        self._plain = [part.encode() for part in parts if part.isascii()]
-        self._others = [part for part in parts if not part.isascii()]
-        self._pattern = re.compile(
-            "|".join(re.escape(word) for word in sorted(self.words, key=len, reverse=True)), re.IGNORECASE
-        )
+        parts = [part for word in self.words for part in _UNESCAPED.findall(word)]
+        self._ascii = [part.encode() for part in parts if part.isascii()]
+        self._non_ascii = [part for part in parts if not part.isascii()]
+        longest_first = sorted(self.words, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
 
-    def may_be_in(self, raw: bytes) -> bool:
-        """Whether this JSON may hold them. False is certain, true is not."""
-        reduced = raw.lower()
-        if not all(part in reduced for part in self._plain):
+    def may_match(self, raw: bytes) -> bool:
+        """Return whether a text within this JSON may match; false is certain, true is not."""
+        lowered = raw.lower()
+        if not all(part in lowered for part in self._ascii):
             return False
-        if not self._others or b"\\u" in raw:  # some write these letters escaped
+        if not self._non_ascii or b"\\u" in raw:  # some JSON encoders escape non-ASCII letters
             return True
         text = raw.decode("utf-8", "replace").casefold()
-        return all(part in text for part in self._others)
+        return all(part in text for part in self._non_ascii)
 
-    def are_in(self, text: str) -> bool:
-        """Whether this text holds them."""
-        reduced = text.casefold()
-        return all(word in reduced for word in self.words)
+    def matches(self, text: str) -> bool:
+        """Return whether a text contains all words."""
+        folded = text.casefold()
+        return all(word in folded for word in self.words)
 
     def excerpt(self, text: str) -> tuple[str, tuple[tuple[int, int], ...]]:
-        """The text around the first of them on one line, and where they are in it."""
+        """Return the text around the first word on one line, and the words' positions in it."""
         first = self._pattern.search(text)
-        start = max(0, (first.start() if first else 0) - _AROUND)
-        shown = clean_line(("…" if start else "") + text[start : start + _SHOWN])
+        start = max(0, (first.start() if first else 0) - _CONTEXT_CHARS)
+        shown = clean_line(("…" if start else "") + text[start : start + _MAX_EXCERPT_CHARS])
         return shown, tuple(match.span() for match in self._pattern.finditer(shown))
 
 
-def search(paths: Iterable[Path], text: str) -> Iterator[Hit | Searched]:
-    """Looks for words in these rollouts, in their order; after the hits of each, and after each MiB without any, a `Searched`."""
-    words = Words(text)
-    if not words.words:
+def search(paths: Iterable[Path], text: str) -> Iterator[Hit | SearchProgress]:
+    """Search rollouts in the given order.
+
+    Yields a `SearchProgress` after the hits of each block of about 1 MiB, and for errors.
+    """
+    terms = SearchTerms(text)
+    if not terms.words:
         return
     for path in paths:
-        thread = thread_id(path)
-        if thread is None:
-            continue
-        found = 0
-        try:
-            for step in _file(path, thread, words):
-                found += isinstance(step, Hit)
-                if isinstance(step, Searched) or found <= _PER_FILE:
-                    yield step
-        except OSError as error:
-            yield Searched(path, 0, problem=clean_line(error.strerror or str(error)))
-        if found > _PER_FILE:
-            yield Searched(path, 0, found - _PER_FILE)
+        if (thread := thread_id(path)) is not None:
+            yield from _search_file(path, thread, terms)
 
 
-def _file(path: Path, thread: str, words: Words) -> Iterator[Hit | Searched]:
+def _search_file(path: Path, thread: str, terms: SearchTerms) -> Iterator[Hit | SearchProgress]:
+    hits = 0
+    try:
+        for found in _search_blocks(path, thread, terms):
+            hits += isinstance(found, Hit)
+            if isinstance(found, SearchProgress) or hits <= _MAX_HITS_PER_FILE:
+                yield found
+    except OSError as error:
+        yield SearchProgress(path, 0, problem=clean_line(error.strerror or str(error)))
+    if hits > _MAX_HITS_PER_FILE:
+        yield SearchProgress(path, 0, omitted=hits - _MAX_HITS_PER_FILE)
+
+
+def _search_blocks(path: Path, thread: str, terms: SearchTerms) -> Iterator[Hit | SearchProgress]:
     reader = RolloutReader(thread)
     header: list[bytes] = []
-    for number, chunk in _chunks(path):
-        if len(header) < _HEADER:
-            header += chunk.split(b"\n", _HEADER)[: _HEADER - len(header)]
+    for first, block in _line_blocks(path):
+        if len(header) < _HEADER_LINES:
+            header += block.split(b"\n", _HEADER_LINES)[: _HEADER_LINES - len(header)]
             reader.read(header)
-        if words.may_be_in(chunk):
-            lines = ((number + i, line) for i, line in enumerate(chunk.split(b"\n")))
-            for at, line in lines:
-                if words.may_be_in(line):
-                    yield from _hits(path, reader.read((line,), at), words)
-        yield Searched(path, len(chunk))
+        if terms.may_match(block):
+            for number, line in enumerate(block.split(b"\n"), first):
+                if terms.may_match(line):
+                    yield from _hits(path, reader.read((line,), number), terms)
+        yield SearchProgress(path, len(block))
 
 
-def _chunks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Whole lines, about a MiB at a time, with the number of the first. What a line has beyond the limit of all reading is left out."""
-    number, held = 1, b""
-    for block in chain(blocks(path), (b"",)):
-        whole, newline, rest = block.rpartition(b"\n")
-        if newline or not block:
-            chunk = held + whole if newline else held
-            if chunk:
-                yield number, chunk
-            number += chunk.count(b"\n") + 1
-            held = rest
+def _line_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield complete lines, about 1 MiB at a time, with the number of the first. Lines are cut at
+    `MAX_LINE_BYTES`."""
+    number, partial = 1, b""
+    for data in chain(blocks(path), (b"",)):
+        whole, newline, rest = data.rpartition(b"\n")
+        if newline or not data:
+            lines = partial + whole if newline else partial
+            if lines:
+                yield number, lines
+            number += lines.count(b"\n") + 1
+            partial = rest
         else:
-            held = (held + block)[: LINE_LIMIT + 1]
+            partial = (partial + data)[: MAX_LINE_BYTES + 1]
 
 
-def _hits(path: Path, events: Iterable[Event], words: Words) -> Iterator[Hit]:
+def _hits(path: Path, events: Iterable[Event], terms: SearchTerms) -> Iterator[Hit]:
     for event in events:
         for what, text in _texts(event):
-            if words.are_in(text):
-                shown, marks = words.excerpt(text)
+            if terms.matches(text):
+                shown, marks = terms.excerpt(text)
                 yield Hit(
-                    path,
-                    getattr(event, "thread", ""),
-                    getattr(event, "line", 0),
-                    event.at,
-                    what,
-                    shown,
-                    marks,
+                    path=path,
+                    thread=getattr(event, "thread", ""),
+                    line=getattr(event, "line", 0),
+                    at=event.at,
+                    what=what,
+                    text=shown,
+                    marks=marks,
                 )
 
 
-def _texts(event: Event) -> Iterator[tuple[What, str]]:
+def _texts(event: Event) -> Iterator[tuple[HitKind, str]]:
     match event:
         case MessageLogged(role="user", text=text):
             yield "prompt", text

@@ -119,7 +119,7 @@ class LibraryApp(BaseApp[Picked | None]):
         listed = list(self._library.entries())
         self.post_message(self.Listed(listed))
         known = {
-            key: self._library.again(entry)
+            key: self._library.refresh(entry)
             for key, entry in self.shelf.entries.items()
             if entry.depth != "listed"
         }
@@ -130,7 +130,7 @@ class LibraryApp(BaseApp[Picked | None]):
             [known.get(entry.key, entry) for entry in listed], lambda: self._in_sight
         ):
             portion.append(entry)
-            read += entry.depth != "begun"
+            read += entry.depth != "header"
             now = time.monotonic()
             if now - told > _MOMENT:
                 self.post_message(self.Filled(portion, read / (now - began)))

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from textual.message import Message
 
 from agentdash.model.findings import Verdict
-from agentdash.replay.library.families import Member, SessionFamily
+from agentdash.replay.library.families import FamilyMember, SessionFamily
 from agentdash.replay.library.library import Entry
 from agentdash.tui.format import count, duration, elide_middle, pad
 from agentdash.tui.primitives.choices import Choices
@@ -25,7 +25,7 @@ class LibraryRow(NamedTuple):
 
     key: str
     family: SessionFamily
-    member: Member
+    member: FamilyMember
     unfolded: bool = False
     """Whether the family's other members stand below it."""
 

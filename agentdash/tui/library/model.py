@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agentdash.replay.library.families import SessionFamily, gather
+from agentdash.replay.library.families import SessionFamily, group_families
 from agentdash.replay.library.library import Entry
 from agentdash.replay.library.query import Query
 from agentdash.tui.library.list import LibraryRow
@@ -53,9 +53,9 @@ class LibraryModel:
     def arrange(self) -> None:
         """Puts families together and the rows in order."""
         if self.stale:
-            self._families = gather(list(self.entries.values()))
+            self._families = group_families(list(self.entries.values()))
             self.stale = False
-        self.matching = [family for family in self._families if self.query.lets_family(family)]
+        self.matching = [family for family in self._families if self.query.matches_family(family)]
         self.places = tuple(place for family in self.matching for place in self._places(family))
         if self.picked is not None and all(place.key != self.picked for place in self.places):
             heads = (f.head.key for f in self.matching if any(m.entry.key == self.picked for m in f.members))

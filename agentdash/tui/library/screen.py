@@ -117,7 +117,7 @@ class LibraryScreen(Screen[None]):
         if hunt is not None:
             self.hits.show_hits(hunt.hits, shelf.entries, look)
         self.filter.tell(
-            bool(shelf.query.tests) or shelf.query.problem is not None, filtering(shelf, shelf.families)
+            bool(shelf.query.predicates) or shelf.query.problem is not None, filtering(shelf, shelf.families)
         )
         self.search.tell(hunt is not None, hunting(hunt, look) if hunt else BLANK)
         self._show_detail(shelf, hunt, look)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from agentdash.replay.library.library import Entry
-from agentdash.replay.library.search import Hit, Searched, search
+from agentdash.replay.library.search import Hit, SearchProgress, search
 
 _MOMENT: Final = 0.1
 """Seconds of searching between two looks at what it has found."""
@@ -39,9 +39,9 @@ class SearchJob:
         for found in search(self._paths, self.words):
             if found.path != current:
                 current, self.files = found.path, self.files + 1
-            if isinstance(found, Searched):
+            if isinstance(found, SearchProgress):
                 self.bytes += found.size
-                self.left_out += found.left_out
+                self.left_out += found.omitted
                 self.problems += found.problem is not None
             elif len(self.hits) < _MOST:
                 self.hits.append(found)
