@@ -23,8 +23,10 @@ E_ = TypeVar("E_", bound=Event)
 
 
 def files(version: str, scenario: str, base: Path = RECORDINGS) -> list[Path]:
-    """The rollouts of a scenario, oldest thread first."""
-    return sorted((base / version / scenario).glob("*.jsonl"))
+    """Return the rollouts of a scenario, oldest thread first."""
+    found = sorted((base / version / scenario).glob("*.jsonl"))
+    assert found
+    return found
 
 
 def all_files() -> list[Path]:

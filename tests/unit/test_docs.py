@@ -112,5 +112,7 @@ def test_moving_picture_is_current() -> None:
 
 
 def test_linked_files_exist() -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", README):
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
+    assert targets
+    for target in targets:
         assert (ROOT / target).exists(), target

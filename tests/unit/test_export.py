@@ -109,6 +109,7 @@ def test_a_story_has_all_members_states_and_findings() -> None:
 
 def test_a_finding_shows_when_its_command_prints_it_and_not_before() -> None:
     story = story_of(*SPAWN)
+    assert story.workers
     for member in story.workers:
         rows = [row for row in story.rows if row.worker == member.worker.name]
         first = next(i for i, row in enumerate(rows) if row.kind == "finding")

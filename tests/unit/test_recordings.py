@@ -42,19 +42,17 @@ def scenarios(*names: str) -> list[tuple[str, str]]:
     return sorted(((p.parent.name, p.name) for p in folders), key=lambda x: (int(x[0].split(".")[1]), x[1]))
 
 
-def told(version: str, scenario: str) -> Snapshot:
-    """The picture of a recording, long after: processes were looked at and nobody holds a file."""
+def snapshot_of(version: str, scenario: str) -> Snapshot:
+    """Return the snapshot of a recording at a later time, when no process holds its files."""
     events: list[e.Event] = []
     for path in sorted((RECORDINGS / version / scenario).glob("*.jsonl")):
         thread = re.search(r"([0-9a-f]{8}-[0-9a-f-]{27})\.jsonl$", path.name)
         assert thread
         events += RolloutReader(thread[1]).read(path.read_bytes().splitlines())
-    return build_snapshot(
-        reduce(
-            Fleet(), [*events, e.LocksSeen(at=LATER, holders={}, readable=True), e.ProcessesCounted(at=LATER)]
-        ),
-        LATER,
-    )
+    events += [e.LocksSeen(at=LATER, holders={}, readable=True), e.ProcessesCounted(at=LATER)]
+    snapshot = build_snapshot(reduce(Fleet(), events), LATER)
+    assert snapshot.workers
+    return snapshot
 
 
 def test_all_are_there() -> None:
@@ -64,7 +62,7 @@ def test_all_are_there() -> None:
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios())
 def test_nothing_is_left_out(version: str, scenario: str) -> None:
-    for worker in told(version, scenario).workers:
+    for worker in snapshot_of(version, scenario).workers:
         assert worker.notes == ()
         assert worker.agent.version == version or version == "0.20.0"
         if version != "0.20.0" and scenario in POLICIES:
@@ -74,7 +72,7 @@ def test_nothing_is_left_out(version: str, scenario: str) -> None:
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios(*CLEAN))
 def test_clean(version: str, scenario: str) -> None:
-    for worker in told(version, scenario).workers:
+    for worker in snapshot_of(version, scenario).workers:
         assert worker.sandbox.findings == ()
         assert worker.sandbox.verdict == ("unverified" if version == "0.20.0" else "match")
         if scenario != "spawn":
@@ -83,7 +81,7 @@ def test_clean(version: str, scenario: str) -> None:
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios(*LEAKED))
 def test_leaked_flags(version: str, scenario: str) -> None:
-    for worker in told(version, scenario).workers:
+    for worker in snapshot_of(version, scenario).workers:
         assert worker.sandbox.verdict == "mismatch"
         kinds = {f.kind for f in worker.sandbox.findings}
         # bare files state no policy: only the flag that Linux never has can be told to be foreign
@@ -97,7 +95,7 @@ def test_leaked_flags(version: str, scenario: str) -> None:
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios("spawn", "spawn-leaked-flags"))
 def test_families(version: str, scenario: str) -> None:
-    parent, *children = told(version, scenario).workers
+    parent, *children = snapshot_of(version, scenario).workers
     assert (parent.depth, [c.depth for c in children]) == (0, [1, 1])
     assert set(parent.children) == {c.id for c in children}
     assert {c.parent for c in children} == {parent.id}
@@ -112,7 +110,7 @@ def test_families(version: str, scenario: str) -> None:
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios("kanban-board"))
 def test_blocked_at_the_hand_off(version: str, scenario: str) -> None:
-    (worker,) = told(version, scenario).workers
+    (worker,) = snapshot_of(version, scenario).workers
     assert worker.state == "blocked-sandbox"
     channel = "~/board" if version == "0.20.0" else "/home/dev/board"
     assert [f.remedy for f in worker.sandbox.findings] == [
@@ -122,18 +120,18 @@ def test_blocked_at_the_hand_off(version: str, scenario: str) -> None:
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios("escalation-refused"))
 def test_refused_is_not_blocked(version: str, scenario: str) -> None:
-    (worker,) = told(version, scenario).workers
+    (worker,) = snapshot_of(version, scenario).workers
     # before 0.58 the request was not refused: the command ran inside of the sandbox
     assert worker.state == ("completed" if version in ("0.20.0", "0.36.0") else "failed-permission")
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios(*PROVIDER))
 def test_provider_failures(version: str, scenario: str) -> None:
-    (worker,) = told(version, scenario).workers
+    (worker,) = snapshot_of(version, scenario).workers
     assert worker.state == ("exited" if (version, scenario) in NOTHING_TO_GO_BY else "failed-provider")
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios("killed-mid-command"))
 def test_killed(version: str, scenario: str) -> None:
-    (worker,) = told(version, scenario).workers
+    (worker,) = snapshot_of(version, scenario).workers
     assert worker.state == "exited"

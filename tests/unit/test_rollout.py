@@ -81,8 +81,10 @@ def test_a_scenario_is_the_same_commands_in_every_version(version: str, scenario
     ]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("scenario", POLICIES)
+@pytest.mark.parametrize(
+    ("version", "scenario"),
+    [(v, s) for v in VERSIONS for s in POLICIES if v in SPAWNING or not s.startswith("spawn")],
+)
 def test_the_policy_is_what_codex_was_started_with(version: str, scenario: str) -> None:
     for path in files(version, scenario):
         policies = [event.policy for event in only(e.PolicySet, events_of(path))]
@@ -95,11 +97,14 @@ def test_the_policy_is_what_codex_was_started_with(version: str, scenario: str) 
 @pytest.mark.parametrize("version", [v for v in VERSIONS if MINOR[v] < 98])
 def test_the_environment_context_and_the_turn_context_of_2025_agree(version: str) -> None:
     for scenario in PROBES:
-        first, *rest = only(e.PolicySet, story(version, scenario)) or [None]
-        if first is not None:
-            assert first.origin == "environment_context"
-            assert {event.origin for event in rest} == {"turn_context"}
-            assert {event.policy for event in rest} == {first.policy}
+        policies = only(e.PolicySet, story(version, scenario))
+        if version == "0.20.0":  # its `codex exec` wrote no policy at all
+            assert policies == []
+            continue
+        first, *rest = policies
+        assert first.origin == "environment_context"
+        assert {event.origin for event in rest} == {"turn_context"}
+        assert {event.policy for event in rest} == {first.policy}
 
 
 @pytest.mark.parametrize("version", VERSIONS)

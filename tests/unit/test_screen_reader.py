@@ -28,6 +28,7 @@ NEEDS_YOU = ("waiting-", "failed-", "blocked-")
 
 def facts(folder: str) -> dict[str, dict[str, Any]]:
     known: dict[str, dict[str, Any]] = json.loads((PANES / folder / "panes.json").read_text("utf-8"))
+    assert known
     return known
 
 

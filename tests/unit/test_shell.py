@@ -29,7 +29,9 @@ def test_manual_page_is_current() -> None:
 
 def test_manual_page_lists_every_command_and_option() -> None:
     text = page().replace("\\-", "-")
-    for name, command in _commands(app, click.Context(app)):
+    commands = dict(_commands(app, click.Context(app)))
+    assert commands
+    for name, command in commands.items():
         assert f".SS {name}" in text
         for parameter in command.params:
             shown = (
@@ -54,7 +56,9 @@ def test_manual_page_lists_every_command_and_option() -> None:
 
 
 def test_every_command_has_an_example() -> None:
-    for name, command in _commands(app, click.Context(app)):
+    commands = dict(_commands(app, click.Context(app)))
+    assert commands
+    for name, command in commands.items():
         assert f"agentdash {name}" in (command.help or "").partition("\b")[2], name
 
 
