@@ -23,7 +23,7 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.collect.processes import linux
 from agentdash.collect.processes.sensor import ProcessSensor
-from agentdash.collect.processes.write_access import Reach
+from agentdash.collect.processes.write_access import WriteAccessChecker
 from agentdash.collect.tmux.sensor import TmuxSensor, servers
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
@@ -207,7 +207,7 @@ def test_what_is_answered_is_what_a_process_can_do(box: SandboxInfo) -> None:
             "/sys/x",
         )
     ]
-    said, done, reach = {}, {}, Reach(pid)
+    said, done, reach = {}, {}, WriteAccessChecker(pid)
     for path in map(str, (*ours, *others, *homes, *systems)):
         said[path] = reach.may_write(path).verdict == "allowed"
         writing.stdin.write(json.dumps(path) + "\n")

@@ -1,4 +1,4 @@
-"""What /proc says of real processes, and what is kept of it."""
+"""Facts of real processes read from /proc, and their filtering."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentdash.collect.processes import linux, portable
-from agentdash.collect.processes.env_filter import arguments, kept
+from agentdash.collect.processes.env_filter import clean_arguments, filter_environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
 
@@ -21,7 +21,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a process and waits for its first line; ends all of them afterwards."""
+    """Return a function that starts a process and waits for its first line; all are ended afterwards."""
     running: list[subprocess.Popen[str]] = []
 
     def begin(*argv: str, **options: object) -> subprocess.Popen[str]:
@@ -42,7 +42,7 @@ def python(code: str) -> tuple[str, ...]:
     return (sys.executable, "-IS", "-c", f"{code}; print('ready', flush=True); input()")
 
 
-def test_vital_signs_under_a_hostile_name(start: Start, tmp_path: Path) -> None:
+def test_stat_of_a_hostile_name(start: Start, tmp_path: Path) -> None:
     program = tmp_path / "we) (i\nrd"
     shutil.copy(shutil.which("sh") or "", program)
     pid = start(str(program), "-c", "echo ready; read x", "an argument", "").pid
@@ -55,22 +55,20 @@ def test_vital_signs_under_a_hostile_name(start: Start, tmp_path: Path) -> None:
     assert linux.exe(pid) == str(program)
 
 
-def test_what_the_kernel_enforces(start: Start) -> None:
-    free, bound = (
-        start(*python("pass")).pid,
-        start(*python("import ctypes; ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)")).pid,
-    )
-    got, held = linux.kernel(free), linux.kernel(bound)
-    assert got is not None
-    assert held is not None
-    assert (got.no_new_privs, held.no_new_privs) == (False, True)
-    assert got.net == Path(f"/proc/{free}/ns/net").stat().st_ino
-    assert got.ns_pids[0] == free
-    assert got.seccomp == held.seccomp
-    assert got.seccomp is not None
+def test_kernel_facts(start: Start) -> None:
+    pid = start(*python("pass")).pid
+    free = linux.kernel(pid)
+    restricted = linux.kernel(start(*python("import ctypes; ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)")).pid)
+    assert free is not None
+    assert restricted is not None
+    assert (free.no_new_privs, restricted.no_new_privs) == (False, True)
+    assert free.net == Path(f"/proc/{pid}/ns/net").stat().st_ino
+    assert free.ns_pids[0] == pid
+    assert free.seccomp == restricted.seccomp
+    assert free.seccomp is not None
 
 
-def test_what_is_kept_of_an_environment(start: Start) -> None:
+def test_environment_is_filtered(start: Start) -> None:
     env = {
         "CODEX_THREAD_ID": "0199",
         "CODEX_SANDBOX": "seat\x1b[31mbelt\n",
@@ -93,19 +91,14 @@ def test_what_is_kept_of_an_environment(start: Start) -> None:
     }
     assert linux.environment(pid) == expected
     assert portable.environment(pid) == expected
-    assert kept([("HOME", "/home/dev"), ("TMUX", "/tmp/tmux-0/default,1,0"), ("HOMEBREW", "x")]).keys() == {
-        "HOME",
-        "TMUX",
-    }
+    variables = [("HOME", "/home/dev"), ("TMUX", "/tmp/tmux-0/default,1,0"), ("HOMEBREW", "x")]
+    assert filter_environment(variables).keys() == {"HOME", "TMUX"}
 
 
-def test_open_files_also_deleted_ones(start: Start, tmp_path: Path) -> None:
+def test_open_files_include_deleted_ones(start: Start, tmp_path: Path) -> None:
     (tmp_path / "kept.jsonl").touch()
-    pid = start(
-        *python(
-            f"a = open({str(tmp_path / 'kept.jsonl')!r}); b = open({str(tmp_path / 'gone.jsonl')!r}, 'w')"
-        )
-    ).pid
+    code = f"a = open({str(tmp_path / 'kept.jsonl')!r}); b = open({str(tmp_path / 'gone.jsonl')!r}, 'w')"
+    pid = start(*python(code)).pid
     (tmp_path / "gone.jsonl").unlink()
     assert {Path(path).name for path in linux.open_files(pid) if path.startswith(str(tmp_path))} == {
         "kept.jsonl",
@@ -114,16 +107,15 @@ def test_open_files_also_deleted_ones(start: Start, tmp_path: Path) -> None:
     assert str(tmp_path / "kept.jsonl") in portable.open_files(pid)
 
 
-def test_a_process_that_is_gone_has_nothing(start: Start) -> None:
+def test_ended_process_has_no_facts(start: Start) -> None:
     process = start(*python("pass"))
     process.kill()
     process.wait()
     for system in (linux, portable):
         assert system.stat(process.pid) is None
         assert (system.argv(process.pid), system.open_files(process.pid)) == ([], [])
-        assert [ask(process.pid) for ask in (system.environment, system.exe, system.cwd, system.kernel)] == [
-            None
-        ] * 4
+        readers = (system.environment, system.exe, system.cwd, system.kernel)
+        assert [read(process.pid) for read in readers] == [None] * 4
 
 
 def test_zombies(start: Start) -> None:
@@ -137,19 +129,19 @@ def test_zombies(start: Start) -> None:
         assert system.argv(process.pid) == []
 
 
-def test_both_systems_answer_alike(start: Start, tmp_path: Path) -> None:
+def test_linux_and_portable_agree(start: Start, tmp_path: Path) -> None:
     pid = start(*python("pass"), cwd=tmp_path).pid
-    there, here = linux.stat(pid), portable.stat(pid)
-    assert there is not None
-    assert here is not None
-    assert (here.name, here.ppid, here.zombie) == (there.name, there.ppid, there.zombie)
-    assert here.started == pytest.approx(there.started, abs=1)
+    expected, found = linux.stat(pid), portable.stat(pid)
+    assert expected is not None
+    assert found is not None
+    assert (found.name, found.ppid, found.zombie) == (expected.name, expected.ppid, expected.zombie)
+    assert found.started == pytest.approx(expected.started, abs=1)
     assert portable.argv(pid) == linux.argv(pid)
     assert portable.exe(pid) == linux.exe(pid)
     assert portable.cwd(pid) == linux.cwd(pid) == str(tmp_path)
 
 
-def test_arguments_are_clean_capped_and_keep_no_secret() -> None:
+def test_arguments_are_sanitized_capped_and_masked() -> None:
     given = [
         "aider",
         "--openai-api-key",
@@ -160,14 +152,14 @@ def test_arguments_are_clean_capped_and_keep_no_secret() -> None:
         "--dangerously-bypass-approvals-and-sandbox",
         "hi\x1b[2J\nthere",
     ]
-    assert arguments(given) == (
+    assert clean_arguments(given) == (
         *("aider", "--openai-api-key", "…", "--api-key=…", "--max-tokens", "5"),
         *("--dangerously-bypass-approvals-and-sandbox", "hi there"),
     )
-    assert arguments(
+    assert clean_arguments(
         ["bash", "-c", "X_TOKEN=t curl -H 'Authorization: Bearer b' http://u:p@h/; monkey=1"]
     ) == (*("bash", "-c", "X_TOKEN=… curl -H 'Authorization: Bearer …' http://u:…@h/; monkey=1"),)
-    long = arguments(["x" * 100_000] * 5_000)
+    long = clean_arguments(["x" * 100_000] * 5_000)
     assert (len(long), len(long[0])) == (1_000, 16_000)
 
 

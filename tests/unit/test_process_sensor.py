@@ -1,4 +1,4 @@
-"""The process sensor over a made-up machine, where forks, execs and reused pids happen when they are told to."""
+"""The process sensor over a fake machine, where forks, execs and reused pids happen on demand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentdash.model.events import (
     SourceSeen,
     StatePathsSeen,
 )
-from agentdash.model.mounts import WriteAccess, Mount
+from agentdash.model.mounts import Mount, WriteAccess
 from agentdash.model.process import Kernel, Process
 
 BOOT = 1_000.0
@@ -30,7 +30,7 @@ ROLLOUT = "/h/rollout-2026-11-20T20-00-00-019aa5a0-0000-7000-8000-000000000001.j
 
 
 class Running(msgspec.Struct):
-    """A process of the made-up machine."""
+    """A process of the fake machine."""
 
     ppid: int
     argv: list[str]
@@ -45,7 +45,7 @@ class Running(msgspec.Struct):
 
 
 class Machine:
-    """Stands in for `linux`."""
+    """Substitute for the module `linux`."""
 
     def __init__(self) -> None:
         self.running: dict[int, Running] = {}
@@ -75,7 +75,7 @@ class Machine:
     def pids(self) -> list[int]:
         return list(self.running)
 
-    def booted(self) -> float:
+    def boot_time(self) -> float:
         return BOOT
 
     def stat(self, pid: int) -> Stat | None:
@@ -122,8 +122,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     return made
 
 
-class Looking:
-    """A sensor, and what it has said so far."""
+class Watcher:
+    """A sensor, and the processes known from its events."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -131,13 +131,13 @@ class Looking:
         self.known: dict[int, Process] = {}
 
     def poll(self, *panes: int, servers: tuple[int, ...] = (), later: float = 0.5) -> list[str]:
-        """What is told, in short: `+pid` seen, `-pid` gone, `/namespace` mounts, `!pid` state paths."""
+        """Return the events in short: `+pid` seen, `-pid` gone, `/namespace` mounts, `!pid` state paths."""
         self.machine.now += later
         events = self.sensor.poll(BOOT + self.machine.now, panes, servers)
         assert [type(event) for event in events[-2:]] == [ProcessesCounted, SourceSeen]
-        return [said for event in events if (said := self.hear(event))]
+        return [short for event in events if (short := self.apply(event))]
 
-    def hear(self, event: Event) -> str:
+    def apply(self, event: Event) -> str:
         match event:
             case ProcessSeen(process=process):
                 self.known[process.pid] = process
@@ -152,7 +152,7 @@ class Looking:
         return ""
 
 
-def test_who_matters(machine: Machine) -> None:
+def test_followed_processes(machine: Machine) -> None:
     machine.start(20, 10, "cc1")
     machine.start(30, 10, "node", "/usr/bin/codex")
     machine.start(31, 30, CODEX)
@@ -161,123 +161,123 @@ def test_who_matters(machine: Machine) -> None:
     machine.start(40, 1, "sh", env=MARK)
     machine.start(50, 1, "zsh", env={"CODEX_HOME": "/x", "TMUX_TMPDIR": "/y"})  # exported in a profile
     machine.start(60, 1, "fish")
-    eyes = Looking(machine)
-    assert set(eyes.poll(60)) == {"+1", "+10", "+30", "+31", "+32", "+33", "+40", "+60"}
-    assert {pid: p.agent for pid, p in eyes.known.items() if p.agent} == {30: "codex", 31: "codex"}
-    assert eyes.poll(60) == []
-    assert set(eyes.poll(60, 20)) == {"+20"}
+    watcher = Watcher(machine)
+    assert set(watcher.poll(60)) == {"+1", "+10", "+30", "+31", "+32", "+33", "+40", "+60"}
+    assert {pid: p.agent for pid, p in watcher.known.items() if p.agent} == {30: "codex", 31: "codex"}
+    assert watcher.poll(60) == []
+    assert set(watcher.poll(60, 20)) == {"+20"}
     machine.start(21, 20, "as")
-    assert set(eyes.poll()) == set()  # no pane's any more; but who was told stays
-    assert 20 in eyes.known
+    assert set(watcher.poll()) == set()  # of no pane any more, but reported before
+    assert 20 in watcher.known
 
 
-def test_the_first_look_tells_the_yardstick(machine: Machine) -> None:
+def test_first_poll_reports_the_host(machine: Machine) -> None:
     sensor = ProcessSensor()
     (host,) = [event for event in sensor.poll(2_000.0) if isinstance(event, HostSeen)]
     assert (host.kernel, host.uid, host.at) == (Kernel(seccomp=0, mnt=1), os.getuid(), 2_000.0)
     assert not [event for event in sensor.poll(2_001.0) if isinstance(event, HostSeen)]
 
 
-def test_servers_and_helpers_are_no_workers(machine: Machine) -> None:
+def test_servers_and_helpers_are_not_workers(machine: Machine) -> None:
     machine.start(30, 1, CODEX, "app-server", "--listen", "unix://").files = [ROLLOUT, "/h/state.sqlite"]
     machine.start(31, 30, "codex-linux-sandbox", "--", "ls")
     machine.start(32, 1, CODEX, "sandbox", "--", "ls").files = [ROLLOUT]
-    eyes = Looking(machine)
-    eyes.poll()
-    assert [eyes.known[pid].agent for pid in (30, 31, 32)] == [None, None, None]
-    assert eyes.known[30].rollouts == (ROLLOUT,)
-    assert eyes.known[31].rollouts == ()
+    watcher = Watcher(machine)
+    watcher.poll()
+    assert [watcher.known[pid].agent for pid in (30, 31, 32)] == [None, None, None]
+    assert watcher.known[30].rollouts == (ROLLOUT,)
+    assert watcher.known[31].rollouts == ()
 
 
-def test_a_fork_is_told_after_its_exec(machine: Machine) -> None:
+def test_fork_is_reported_after_its_exec(machine: Machine) -> None:
     machine.start(30, 10, CODEX)
-    eyes = Looking(machine)
-    eyes.poll()
+    watcher = Watcher(machine)
+    watcher.poll()
     machine.fork(31, 30)
-    assert eyes.poll() == []  # it still looks like Codex
+    assert watcher.poll() == []  # it still looks like Codex
     machine.exec(31, "bash", "-c", "true", env=MARK)
-    assert eyes.poll() == ["+31"]
-    assert (eyes.known[31].agent, eyes.known[31].env) == (None, MARK)
+    assert watcher.poll() == ["+31"]
+    assert (watcher.known[31].agent, watcher.known[31].env) == (None, MARK)
     machine.fork(32, 31)
-    assert eyes.poll() == []
-    assert eyes.poll() == ["+32"]  # it stays what it is
+    assert watcher.poll() == []
+    assert watcher.poll() == ["+32"]  # without an exec it is reported one poll later
 
 
-def test_an_exec_is_noticed_whenever_it_comes(machine: Machine) -> None:
-    eyes = Looking(machine)
+def test_exec_is_noticed(machine: Machine) -> None:
+    watcher = Watcher(machine)
     for pid in range(100, 160):
         machine.start(pid, 10, "bash", "-i")
-    assert eyes.poll() == []
+    assert watcher.poll() == []
     for _ in range(3):
-        assert eyes.poll(later=60) == []
-    machine.exec(150, "codex")  # `exec codex` in a shell of old
-    told = [said for _ in range(4) for said in eyes.poll(later=60)]
-    assert sorted(told) == ["+1", "+10", "+150"]
+        assert watcher.poll(later=60) == []
+    machine.exec(150, "codex")  # `exec codex` in a long-running shell
+    events = [event for _ in range(4) for event in watcher.poll(later=60)]
+    assert sorted(events) == ["+1", "+10", "+150"]
     machine.exec(150, "bash", "-c", "rest")
-    assert eyes.poll() == ["+150"]
-    assert eyes.known[150].agent is None
+    assert watcher.poll() == ["+150"]
+    assert watcher.known[150].agent is None
     machine.exec(150, "bash", "-c", "rest")
-    assert eyes.poll() == []  # the same again
+    assert watcher.poll() == []  # the same program again
     machine.exec(150)
-    assert eyes.poll() == []  # in the midst of an exec there are no arguments
+    assert watcher.poll() == []  # in the middle of an exec there are no arguments
     machine.exec(150, "codex")
-    assert eyes.poll() == ["+150"]
+    assert watcher.poll() == ["+150"]
     machine.exec(150)
-    assert [*eyes.poll(), *eyes.poll()] == ["+150"]  # some wipe theirs out
+    assert [*watcher.poll(), *watcher.poll()] == ["+150"]  # some programs clear their arguments
 
 
-def test_a_pid_used_again_is_another_process(machine: Machine) -> None:
+def test_reused_pid_is_another_process(machine: Machine) -> None:
     machine.start(30, 10, CODEX)
-    eyes = Looking(machine)
-    eyes.poll()
-    first = eyes.known[30].key
+    watcher = Watcher(machine)
+    watcher.poll()
+    first = watcher.known[30].key
     machine.start(30, 10, CODEX)
-    assert eyes.poll() == ["-30", "+30"]
-    assert eyes.known[30].key != first
+    assert watcher.poll() == ["-30", "+30"]
+    assert watcher.known[30].key != first
     del machine.running[30]
-    assert eyes.poll() == ["-30"]
+    assert watcher.poll() == ["-30"]
 
 
-def test_only_changes_that_matter_are_told(machine: Machine) -> None:
+def test_small_changes_are_not_reported(machine: Machine) -> None:
     codex = machine.start(30, 10, CODEX)
-    eyes = Looking(machine)
-    eyes.poll()
+    watcher = Watcher(machine)
+    watcher.poll()
     codex.cpu = 0.04
-    assert eyes.poll() == []
+    assert watcher.poll() == []
     codex.cpu = 0.06
-    assert eyes.poll() == ["+30"]
-    assert eyes.known[30].cpu == 0.06
+    assert watcher.poll() == ["+30"]
+    assert watcher.known[30].cpu == 0.06
     codex.ppid = 1
-    assert eyes.poll() == ["+30"]
+    assert watcher.poll() == ["+30"]
     codex.files, codex.cwd = [ROLLOUT], "/elsewhere"
-    assert [said for _ in range(4) for said in eyes.poll()] == ["+30"]
-    assert (eyes.known[30].rollouts, eyes.known[30].cwd) == ((ROLLOUT,), "/elsewhere")
+    assert [event for _ in range(4) for event in watcher.poll()] == ["+30"]
+    assert (watcher.known[30].rollouts, watcher.known[30].cwd) == ((ROLLOUT,), "/elsewhere")
 
 
-def test_a_zombie_keeps_what_was_known(machine: Machine) -> None:
+def test_zombie_keeps_its_facts(machine: Machine) -> None:
     codex = machine.start(30, 10, CODEX, "exec", "hi", env=MARK)
     codex.files = [ROLLOUT]
-    eyes = Looking(machine)
-    eyes.poll()
-    alive = eyes.known[30]
+    watcher = Watcher(machine)
+    watcher.poll()
+    alive = watcher.known[30]
     codex.zombie, codex.argv, codex.files = True, [CODEX], []
-    assert eyes.poll() == ["+30"]
-    assert eyes.known[30] == msgspec.structs.replace(alive, zombie=True, rollouts=())
+    assert watcher.poll() == ["+30"]
+    assert watcher.known[30] == msgspec.structs.replace(alive, zombie=True, rollouts=())
     machine.start(31, 30, "?").zombie = True
-    eyes.poll()
-    assert (eyes.known[31].argv, eyes.known[31].agent) == ((), None)
+    watcher.poll()
+    assert (watcher.known[31].argv, watcher.known[31].agent) == ((), None)
 
 
-def test_our_own_calls_of_tmux_are_left_out(machine: Machine) -> None:
+def test_own_tmux_calls_are_not_reported(machine: Machine) -> None:
     machine.start(os.getpid(), 10, "python", "-m", "agentdash", env={"CODEX_THREAD_ID": "x"})
     machine.start(901, os.getpid(), "tmux", "-u", "list-panes", env={"CODEX_THREAD_ID": "x"})
-    eyes = Looking(machine)
-    eyes.poll()
-    assert os.getpid() in eyes.known
-    assert 901 not in eyes.known
+    watcher = Watcher(machine)
+    watcher.poll()
+    assert os.getpid() in watcher.known
+    assert 901 not in watcher.known
 
 
-def test_what_cannot_be_read_is_counted(machine: Machine) -> None:
+def test_unreadable_processes_are_counted(machine: Machine) -> None:
     machine.start(30, 10, CODEX)
     machine.running[30].env = None
     sensor = ProcessSensor()
@@ -292,73 +292,71 @@ SANDBOXED = Kernel(seccomp=2, mnt=7)
 BARE, BUILT = (Mount(1, 0, "/"),), (Mount(1, 0, "/"), Mount(2, 1, "/ws"))
 
 
-def test_mounts_are_told_once_for_a_namespace_and_before_who_lives_there(machine: Machine) -> None:
+def test_mounts_are_reported_once_per_namespace(machine: Machine) -> None:
     machine.tables[7] = BARE
     machine.start(30, 10, CODEX)
     machine.start(31, 30, "codex-linux-sandbox", "--", "make").kernel = SANDBOXED
     machine.start(32, 31, "make").kernel = SANDBOXED
     machine.start(33, 30, "make")
-    eyes = Looking(machine)
-    assert [said for said in eyes.poll() if said in ("/1", "/7", "+31", "+32")] == ["/7", "+31", "+32"]
-    assert machine.tables_read == 1  # agentdash's own are nobody's news
+    watcher = Watcher(machine)
+    assert [event for event in watcher.poll() if event in ("/1", "/7", "+31", "+32")] == ["/7", "+31", "+32"]
+    assert machine.tables_read == 1  # agentdash's own are not read
     machine.start(34, 32, "cc").kernel = SANDBOXED
-    assert eyes.poll() == ["+34"]
-    machine.tables[7] = BUILT  # a sandbox that was still being built
+    assert watcher.poll() == ["+34"]
+    machine.tables[7] = BUILT  # the sandbox was still being built
     machine.exec(31, "bash")
-    assert eyes.poll() == ["/7", "+31"]
+    assert watcher.poll() == ["/7", "+31"]
     for pid in (31, 32, 34):
         del machine.running[pid]
-    while "-34" not in eyes.poll():
+    while "-34" not in watcher.poll():
         pass
     for _ in range(8):
-        eyes.poll()
-    machine.start(35, 30, "make").kernel = SANDBOXED  # the number is used again
-    assert eyes.poll() == ["/7", "+35"]
+        watcher.poll()
+    machine.start(35, 30, "make").kernel = SANDBOXED  # the inode is reused
+    assert watcher.poll() == ["/7", "+35"]
 
 
-def test_mounts_that_may_not_be_read(machine: Machine) -> None:
+def test_unreadable_mounts(machine: Machine) -> None:
     machine.start(30, 10, CODEX).kernel = SANDBOXED
-    assert "+30" in (told := Looking(machine).poll())
-    assert not [said for said in told if said.startswith("/")]
+    assert "+30" in (events := Watcher(machine).poll())
+    assert not [event for event in events if event.startswith("/")]
 
 
-def test_a_worker_in_a_sandbox_tells_of_its_state_when_that_changes(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer = WriteAccess("read-only-mount")
-    asked: list[tuple[int, str]] = []
+def test_state_paths_of_a_sandboxed_worker(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    access = WriteAccess("read-only-mount")
+    checked: list[tuple[int, str]] = []
 
-    class Reach:
+    class FakeChecker:
         def __init__(self, pid: int, mounts: object) -> None:
             assert mounts == BUILT
             self.pid = pid
 
         def may_write(self, path: str) -> WriteAccess:
-            asked.append((self.pid, path))
-            return answer
+            checked.append((self.pid, path))
+            return access
 
-    monkeypatch.setattr(processes, "Reach", Reach)
+    monkeypatch.setattr(processes, "WriteAccessChecker", FakeChecker)
     machine.tables[7] = BUILT
     machine.start(30, 10, "opencode", env={"HOME": "/home/dev"}).kernel = SANDBOXED
     machine.start(31, 10, "opencode", env={"HOME": "/home/dev"})
-    eyes = Looking(machine)
-    told = eyes.poll()
-    assert [said for said in told if said in ("/7", "+30", "!30", "!31")] == ["/7", "+30", "!30"]
-    assert (30, "/home/dev/.local/share/opencode") in asked
-    assert [said for _ in range(8) for said in eyes.poll()] == []
-    answer = WriteAccess("allowed")
-    assert [said for _ in range(64) for said in eyes.poll()] == ["!30"]
+    watcher = Watcher(machine)
+    events = watcher.poll()
+    assert [event for event in events if event in ("/7", "+30", "!30", "!31")] == ["/7", "+30", "!30"]
+    assert (30, "/home/dev/.local/share/opencode") in checked
+    assert [event for _ in range(8) for event in watcher.poll()] == []
+    access = WriteAccess("allowed")
+    assert [event for _ in range(64) for event in watcher.poll()] == ["!30"]
     machine.exec(30, "bash")
-    assert eyes.poll() == ["+30", "!30"]  # no worker any more
+    assert watcher.poll() == ["+30", "!30"]  # not a worker any more
 
 
-def test_panes_of_a_server_in_a_sandbox_have_inner_numbers(machine: Machine) -> None:
+def test_panes_of_a_tmux_server_in_a_pid_namespace(machine: Machine) -> None:
     machine.start(2, 0, "kthreadd")
-    machine.start(8, 2, "kworker")  # has by chance the number that the pane has inside
+    machine.start(8, 2, "kworker")  # happens to have the inner pid of the pane
     machine.start(40, 1, "tmux: server").kernel = Kernel(seccomp=2, ns_pids=(40, 5))
     machine.start(41, 40, "opencode-shell").kernel = Kernel(seccomp=2, ns_pids=(41, 8))
     machine.start(42, 40, "fish").kernel = Kernel(seccomp=2, ns_pids=(42, 9))
     machine.start(50, 1, "tmux: server")
     machine.start(51, 50, "zsh")
-    eyes = Looking(machine)
-    assert set(eyes.poll(8, 51, servers=(5, 50))) == {"+1", "+40", "+41", "+50", "+51"}
+    watcher = Watcher(machine)
+    assert set(watcher.poll(8, 51, servers=(5, 50))) == {"+1", "+40", "+41", "+50", "+51"}

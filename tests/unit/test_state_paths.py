@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentdash.agents.state_paths import paths_of, state_paths
-from agentdash.collect.processes.env_filter import kept
+from agentdash.collect.processes.env_filter import filter_environment
 from agentdash.engine.judge.findings.state_paths import denied, under_policy
 from agentdash.model.mounts import WriteAccess
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
@@ -46,7 +46,7 @@ def test_places(path: str, env: dict[str, str], placed: str | None) -> None:
 
 def test_every_row_can_be_placed_by_what_is_kept_of_an_environment() -> None:
     assert {"opencode", "claude", "gemini", "qwen", "aider", "codex"} <= state_paths().keys()
-    env = kept(
+    env = filter_environment(
         (*HOME.items(), ("XDG_DATA_HOME", "/data"), ("XDG_CURRENT_DESKTOP", "x"), ("XDG_SESSION_COOKIE", "x"))
     )
     assert env == HOME | {"XDG_DATA_HOME": "/data"}

@@ -1,4 +1,4 @@
-"""What is kept of what a process was given: the variables that matter here, its arguments, and nothing that looks like a secret."""
+"""Filter what is kept of processes: variables from an allow-list, arguments without secrets."""
 
 from __future__ import annotations
 
@@ -10,30 +10,33 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import SECRET_WORDS, mask_secrets
 from agentdash.model.state_paths import DEFAULTS
 
-_KEPT: Final = ("CODEX_", "TMUX")
-_KEPT_WHOLE: Final = frozenset(("PWD", "HOME", *DEFAULTS))
-"""Directories: where a worker keeps its state is read from these."""
-_SECRET_NAME = re.compile(r"KEY|SECRET|TOKEN|PASSW|AUTH|CREDENTIAL")
-_SECRET_OPTION = re.compile(rf"--?(?:[\w-]*[-_])?(?:{SECRET_WORDS})", re.IGNORECASE)
-_ARGUMENT: Final = 16_000
-"""Characters kept of an argument: sandbox policies stand in one (`--permission-profile`, `sandbox-exec -p`), and are read from there."""
-_ARGUMENTS: Final = 1_000
-"""Arguments kept of a process: bwrap has hundreds."""
+_KEPT_PREFIXES: Final = ("CODEX_", "TMUX")
+_KEPT_NAMES: Final = frozenset(("PWD", "HOME", *DEFAULTS))
+"""Directories that place the state paths of a worker."""
+_SECRET_NAME: Final = re.compile(r"KEY|SECRET|TOKEN|PASSW|AUTH|CREDENTIAL")
+_SECRET_OPTION: Final = re.compile(rf"--?(?:[\w-]*[-_])?(?:{SECRET_WORDS})", re.IGNORECASE)
+_MAX_ARGUMENT_CHARS: Final = 16_000
+"""A sandbox policy is one argument (`--permission-profile`, `sandbox-exec -p`), and is parsed later."""
+_MAX_ARGUMENTS: Final = 1_000
+"""bwrap has hundreds."""
 
 
-def kept(variables: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The variables that agentdash may know: `CODEX_*`, `TMUX*` and directories, without any whose name speaks of a secret."""
+def filter_environment(variables: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the variables that may be kept: `CODEX_*`, `TMUX*` and directories, unless the name suggests a
+    secret."""
     return {
         clean_line(name): clean_line(mask_secrets(value))
         for name, value in variables
-        if (name.startswith(_KEPT) or name in _KEPT_WHOLE) and not _SECRET_NAME.search(name.upper())
+        if (name.startswith(_KEPT_PREFIXES) or name in _KEPT_NAMES) and not _SECRET_NAME.search(name.upper())
     }
 
 
-def arguments(argv: Sequence[str]) -> tuple[str, ...]:
-    """An argument vector, cleaned and capped, with the values of options and variables that name a secret replaced by `…`."""
-    shown: list[str] = []
-    for arg in argv[:_ARGUMENTS]:
-        secret = bool(shown) and _SECRET_OPTION.fullmatch(shown[-1]) is not None and not arg.startswith("-")
-        shown.append("…" if secret else clean_line(mask_secrets(arg), _ARGUMENT))
-    return tuple(shown)
+def clean_arguments(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return an argument vector, sanitized and capped, with the values of secret options and variables masked
+    by `…`."""
+    cleaned: list[str] = []
+    for arg in argv[:_MAX_ARGUMENTS]:
+        after_option = bool(cleaned) and _SECRET_OPTION.fullmatch(cleaned[-1]) is not None
+        secret = after_option and not arg.startswith("-")
+        cleaned.append("…" if secret else clean_line(mask_secrets(arg), _MAX_ARGUMENT_CHARS))
+    return tuple(cleaned)

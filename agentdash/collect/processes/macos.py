@@ -1,7 +1,8 @@
-"""What macOS says of a process's sandbox: that it has one, or has none, and no more.
+"""Whether a macOS process is in a sandbox; macOS does not show more.
 
-`sandbox_check(pid, NULL, SANDBOX_FILTER_NONE)` of libSystem, a function that Apple's own programs use and no header declares. Where it is
-missing, or answers as it should not, nothing is known. Which profile it is stands in the arguments of a `sandbox-exec` above the process.
+`sandbox_check(pid, NULL, SANDBOX_FILTER_NONE)` of libSystem is used by Apple's own programs, but declared in
+no header. Where it is missing or returns another value, the result is unknown. The profile is found in the
+arguments of a `sandbox-exec` ancestor.
 """
 
 from __future__ import annotations
@@ -13,23 +14,24 @@ from typing import Final, Protocol, cast
 
 _LIBRARY: Final = "/usr/lib/libSystem.B.dylib"
 _NO_FILTER: Final = 0
+"""`SANDBOX_FILTER_NONE`: any sandbox."""
 
 
 class Library(Protocol):
-    """libSystem, or what stands in for it."""
+    """libSystem, or a substitute."""
 
     @property
     def sandbox_check(self) -> Callable[[int, None, int], int]:
-        """1 sandboxed, 0 not, -1 where there is no such process, or one that may not be asked about."""
+        """Return 1 if sandboxed, 0 if not, -1 where there is no such process, or it may not be queried."""
         ...
 
 
 def sandboxed(pid: int, library: Library | None = None) -> bool | None:
-    """Whether a process is in a sandbox; None where that cannot be known.
+    """Return whether a process is in a sandbox; None where that is unknown.
 
     Args:
-        pid: of the process.
-        library: what to ask; by default the system's own.
+        pid: the process.
+        library: the library to call; by default that of the system.
     """
     library = _system() if library is None else library
     try:

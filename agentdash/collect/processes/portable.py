@@ -1,4 +1,5 @@
-"""What psutil says of a process, for systems that have no /proc. The same questions as in `linux`, answered the same way."""
+"""Facts of processes from psutil, for systems without /proc: the functions of `linux`, with the same
+results."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import TypeVar
 
 import psutil
 
-from agentdash.collect.processes.env_filter import kept
+from agentdash.collect.processes.env_filter import filter_environment
 from agentdash.collect.processes.linux import Stat
 from agentdash.collect.processes.macos import sandboxed
 from agentdash.model.mounts import Mount
@@ -17,85 +18,84 @@ _T = TypeVar("_T")
 
 
 def pids() -> list[int]:
-    """Everybody there is."""
+    """Return the pids of all processes."""
     return psutil.pids()
 
 
-def booted() -> float:
-    """When this machine was started (unix seconds)."""
+def boot_time() -> float:
+    """Return when this machine was started (unix seconds)."""
     return psutil.boot_time()
 
 
 def stat(pid: int) -> Stat | None:
-    """Its vital signs; None when there is no such process. An exec shows in the name only."""
+    """Return the fields that change; None where there is no such process. An exec shows in the name only."""
 
-    def signs(process: psutil.Process) -> Stat:
-        cpu = _ask(pid, lambda p: p.cpu_times())
-        zombie = _ask(pid, lambda p: p.status()) == psutil.STATUS_ZOMBIE
-        name = _ask(pid, lambda p: p.name()) or ""
+    def read_stat(process: psutil.Process) -> Stat:
+        cpu = _query(pid, lambda p: p.cpu_times())
         return Stat(
-            name,
-            zombie,
-            process.ppid(),
-            process.create_time() - psutil.boot_time(),
-            cpu.user + cpu.system if cpu else 0.0,
+            name=_query(pid, lambda p: p.name()) or "",
+            zombie=_query(pid, lambda p: p.status()) == psutil.STATUS_ZOMBIE,
+            ppid=process.ppid(),
+            started=process.create_time() - psutil.boot_time(),
+            cpu=cpu.user + cpu.system if cpu else 0.0,
         )
 
-    return _ask(pid, signs)
+    return _query(pid, read_stat)
 
 
 def argv(pid: int) -> list[str]:
-    """Its argument vector."""
-    return _ask(pid, lambda p: p.cmdline()) or []
+    """Return the argument vector."""
+    return _query(pid, lambda p: p.cmdline()) or []
 
 
 def environment(pid: int) -> dict[str, str] | None:
-    """The kept part of its environment. macOS tells that of one's own process at most."""
-    variables = _ask(pid, lambda p: p.environ())
-    return kept(variables.items()) if variables else None
+    """Return the filtered environment. macOS shows that of the own process at most."""
+    variables = _query(pid, lambda p: p.environ())
+    return filter_environment(variables.items()) if variables else None
 
 
 def exe(pid: int) -> str | None:
-    """The path of the program that runs."""
-    return _ask(pid, lambda p: p.exe()) or None
+    """Return the path of the running program."""
+    return _query(pid, lambda p: p.exe()) or None
 
 
 def cwd(pid: int) -> str | None:
-    """The directory it is in now."""
-    return _ask(pid, lambda p: p.cwd()) or None
+    """Return the current directory."""
+    return _query(pid, lambda p: p.cwd()) or None
 
 
 def open_files(pid: int) -> list[str]:
-    """Paths of the files that a process has open."""
-    return [file.path for file in _ask(pid, lambda p: p.open_files()) or []]
+    """Return the paths of open files."""
+    return [file.path for file in _query(pid, lambda p: p.open_files()) or []]
 
 
 def io(pid: int) -> int:
-    """Not told here."""
+    """Return 0: not available here."""
     del pid
     return 0
 
 
 def kernel(pid: int) -> Kernel | None:
-    """Whether it is in a sandbox, where macOS tells; no other system tells a stranger what it enforces on a process."""
-    known = sandboxed(pid)
-    return None if known is None else Kernel(sandboxed=known)
+    """Return whether it is in a sandbox, on macOS; other systems do not show what they enforce on a
+    process."""
+    state = sandboxed(pid)
+    return None if state is None else Kernel(sandboxed=state)
 
 
 def mounts(pid: int) -> tuple[Mount, ...] | None:
-    """Nothing: there are no mount namespaces."""
+    """Return None: there are no mount namespaces."""
     del pid
     return None
 
 
 def ns_pid(pid: int) -> int:
-    """The same number: there are no pid namespaces."""
+    """Return the pid: there are no pid namespaces."""
     return pid
 
 
-def _ask(pid: int, question: Callable[[psutil.Process], _T]) -> _T | None:
-    """The answer; None where it may not be known, or the process is gone."""
+def _query(pid: int, query: Callable[[psutil.Process], _T]) -> _T | None:
+    """Return the result of a query; None where access is denied or the process is gone."""
     try:
-        return question(psutil.Process(pid))
+        return query(psutil.Process(pid))
     except (psutil.Error, OSError):
         return None

@@ -1,7 +1,7 @@
-"""Processes that matter: agents, what carries the marks of Codex, and everything below or above these.
+"""Follow processes of interest: agents, processes marked by Codex, and everything below or above these.
 
-One pass per look. Who is new is a difference of pid sets; who is known gives only its vital signs (`/proc/PID/stat` on Linux), and is read
-in full again after an exec.
+One pass per poll. New processes are the difference of two sets of pids; of known ones only `stat` is read
+(`/proc/PID/stat` on Linux), and everything again after an exec.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.identify import Identity, identify
 from agentdash.agents.registry import adapters
 from agentdash.agents.state_paths import installed, paths_of
-from agentdash.collect.processes.env_filter import arguments
+from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.collect.processes.linux import Stat
-from agentdash.collect.processes.write_access import Reach
+from agentdash.collect.processes.write_access import WriteAccessChecker
 from agentdash.model.events import (
     Event,
     HostSeen,
@@ -41,26 +41,26 @@ if sys.platform == "linux":
 else:
     from agentdash.collect.processes import portable as system
 
-_CPU: Final = 0.05
-"""Seconds of CPU time that are worth an event."""
-_IO: Final = 4_096
-"""Bytes read and written that are."""
-_SLOWLY: Final = 4
-"""Looks between two readings of what shows in no vital sign: open rollouts, working directories, I/O."""
-_SELDOM: Final = 64
-"""Looks between two readings of whether a worker may write its state."""
-_YOUNG: Final = 3.0
-"""Seconds for which a process that does not matter is looked at each time: it may yet exec something that does."""
-_SLICE: Final = 16
-"""Older processes that do not matter looked at again in each look, in turn: for a late exec, and for pids used again."""
-_EVERYWHERE: Final = frozenset(("CODEX_HOME", "CODEX_SQLITE_HOME"))
-"""Variables that people export in their profiles: no mark of anything."""
+_MIN_CPU_CHANGE_S: Final = 0.05
+"""CPU time used since the last event that is worth another one."""
+_MIN_IO_CHANGE_BYTES: Final = 4_096
+"""Bytes read and written since the last event that are."""
+_SLOW_FACTS_EVERY_POLLS: Final = 4
+"""Open rollouts, working directories and I/O are read every fourth time: they show in no field of `stat`."""
+_WRITE_ACCESS_EVERY_POLLS: Final = 64
+"""How often it is determined anew whether a worker may write its state."""
+_YOUNG_S: Final = 3.0
+"""A process that is not followed is read in every poll for so long: it may yet exec something of interest."""
+_UNFOLLOWED_PER_POLL: Final = 16
+"""Older processes that are not followed, read in turn: finds a late exec, and reused pids."""
+_COMMON_VARIABLES: Final = frozenset(("CODEX_HOME", "CODEX_SQLITE_HOME"))
+"""Variables that users export in their profiles: no sign of Codex."""
 
 
-class _Seen:
-    """One process of this machine, whether it matters or not."""
+class _TrackedProcess:
+    """One process of this machine, whether followed or not."""
 
-    __slots__ = ("agent", "argv", "env", "exe", "followed", "held", "process", "reread", "stat", "state")
+    __slots__ = ("agent", "argv", "deferred", "env", "exe", "followed", "process", "reread", "stat", "state")
 
     def __init__(self, stat: Stat) -> None:
         self.stat = stat
@@ -69,227 +69,240 @@ class _Seen:
         self.env: dict[str, str] | None = None
         self.agent: Identity | None = None
         self.process: Process | None = None
-        """As it was told last."""
+        """As emitted last."""
         self.followed = False
-        """Whether it matters."""
-        self.held = False
-        """Whether telling of it waits for the next look."""
+        """Whether it is reported."""
+        self.deferred = False
+        """Whether its next event waits for the next poll."""
         self.reread = False
-        """Whether it has become another program since it was told."""
+        """Whether it has become another program since it was emitted."""
         self.state: tuple[PathAccess, ...] = ()
-        """What was told last of its state paths."""
+        """Its state paths as emitted last."""
 
     def read(self, pid: int) -> None:
-        """Reads what an exec changes."""
-        self.argv, self.exe, self.env = system.argv(pid), system.exe(pid), system.environment(pid)
+        """Read what an exec changes."""
+        self.argv = system.argv(pid)
+        self.exe = system.exe(pid)
+        self.env = system.environment(pid)
         self.agent = identify(self.argv, self.exe)
         self.reread = True
 
     def runs(self, program: str) -> bool:
-        """Whether this is that program, by the first argument."""
+        """Return whether the first argument is a program of this name."""
         return bool(self.argv) and self.argv[0].rpartition("/")[2] == program
 
     @property
-    def marked(self) -> bool:
-        """Whether it matters by itself."""
-        return self.agent is not None or bool(
-            self.env and any(n.startswith("CODEX_") for n in self.env.keys() - _EVERYWHERE)
-        )
+    def is_of_interest(self) -> bool:
+        """Whether it is followed for its own sake: a known agent, or marked by `CODEX_*` variables."""
+        names = self.env.keys() - _COMMON_VARIABLES if self.env else ()
+        return self.agent is not None or any(name.startswith("CODEX_") for name in names)
 
 
 class ProcessSensor:
-    """Reports processes as they come, change and go.
+    """Reports processes as they start, change and end.
 
-    Reported are: known agents, processes that carry `CODEX_*` in their environment, all descendants of these, their ancestors, so that
-    kinship can be walked, and the processes in `pane_pids`. What else runs in panes is nobody's business. Once reported, a process stays
-    so until it is gone. With panes come their tmux servers, also those inside of a sandbox, which number processes in their own way. A fork
-    that has not called exec yet, or is about to, is held back for one look: it shows its parent's arguments, or none.
+    Followed are: known agents, processes with `CODEX_*` in their environment, all descendants of these, their
+    ancestors (so that the process tree can be linked), the processes in `pane_pids`, and the tmux servers of
+    panes, also inside sandboxes with their own numbering of processes. Other processes are not reported. Once
+    reported, a process stays so until it ends.
+
+    A fork that has not called exec yet, or is in the middle of it, is deferred for one poll: it shows its
+    parent's arguments, or none.
     """
 
     def __init__(self) -> None:
-        self._seen: dict[int, _Seen] = {}
-        self._booted = system.booted()
-        self._looks = 0
-        self._turn = 0
+        self._tracked: dict[int, _TrackedProcess] = {}
+        self._boot_time = system.boot_time()
+        self._polls = 0
+        self._next_unfollowed = 0
         self._panes: frozenset[int] = frozenset()
         self._servers: frozenset[int] = frozenset()
         self._own = Kernel()
         self._mounts: dict[int, tuple[Mount, ...]] = {}
-        """The foreign mount tables, by namespace, as they were told last."""
-        self._moved = False
-        """Whether somebody came, changed parents, or became another program in this look."""
+        """Mount tables of other namespaces, as emitted last, by namespace."""
+        self._tree_changed = False
+        """Whether a process started, changed its parent, or became another program in this poll."""
 
     def poll(
         self, at: float, pane_pids: Collection[int] = (), server_pids: Collection[int] = ()
     ) -> list[Event]:
-        """What has changed since the last look.
+        """Return what has changed since the last poll.
 
-        The first answer begins with `HostSeen`. Each ends with `ProcessesCounted` and `SourceSeen`: somebody looked. A change of CPU time
-        alone is told once it has come to 0.05 s.
+        The first poll begins with `HostSeen`. Each ends with `ProcessesCounted` and `SourceSeen`: the pass is
+        complete. A change of CPU time alone is reported once it has reached 0.05 s.
 
         Args:
             at: now, unix seconds; the time of all events.
             pane_pids: first processes of tmux panes, as their servers number them.
-            server_pids: these servers, likewise.
+            server_pids: the tmux servers, likewise.
         """
-        events: list[Event] = [] if self._looks else [self._host(at)]
+        events: list[Event] = [] if self._polls else [self._host_seen(at)]
         pids = frozenset(system.pids())
         roots = (frozenset(pane_pids), frozenset(server_pids))
-        self._moved = (self._panes, self._servers) != roots
-        self._panes, self._servers = roots
-        lost = [self._drop(pid) for pid in self._seen.keys() - pids]
-        lost += [
-            self._look_at(pid) for pid in sorted((pids - self._seen.keys()) | self._due(at - self._booted))
-        ]
+        self._tree_changed = (self._panes, self._servers) != roots
+        self._panes = roots[0]
+        self._servers = roots[1]
+        lost = [self._untrack(pid) for pid in self._tracked.keys() - pids]
+        due = (pids - self._tracked.keys()) | self._due_pids(at - self._boot_time)
+        lost += [self._update(pid) for pid in sorted(due)]
         events += [ProcessGone(at=at, key=key) for key in lost if key is not None]
-        if self._moved:
-            self._follow()
-        slowly = self._looks % _SLOWLY == 0
-        self._looks += 1
+        if self._tree_changed:
+            self._mark_followed()
+        slow_due = self._polls % _SLOW_FACTS_EVERY_POLLS == 0
+        self._polls += 1
         fresh: set[int] = set()
-        for pid, seen in self._seen.items():
-            if not seen.followed:
+        for pid, tracked in self._tracked.items():
+            if not tracked.followed:
                 continue
-            read = seen.reread or seen.process is None
-            if (process := self._changed(pid, seen, slowly)) is not None:
-                seen.process = process
+            read = tracked.reread or tracked.process is None
+            if (process := self._changed_process(pid, tracked, slow_due)) is not None:
+                tracked.process = process
                 if read:
-                    events += self._mounted(process, fresh, at)
+                    events += self._new_mounts(process, fresh, at)
                 events.append(ProcessSeen(at=at, process=process))
-            if seen.process is not None and (read or (self._looks + pid) % _SELDOM == 0):
-                events += self._state(seen, seen.process, at)
-        if self._mounts and slowly:
-            self._forget()
+            if tracked.process is not None and (read or (self._polls + pid) % _WRITE_ACCESS_EVERY_POLLS == 0):
+                events += self._state_paths(tracked, tracked.process, at)
+        if self._mounts and slow_due:
+            self._forget_mounts()
         return [*events, ProcessesCounted(at=at), self._health(at)]
 
-    def _due(self, now: float) -> set[int]:
-        """Known pids whose vital signs are to be read: all that matter, the young, and a few of the others."""
-        others = [pid for pid, seen in self._seen.items() if not seen.followed]
-        start, self._turn = self._turn, (self._turn + _SLICE) % max(len(others), 1)
-        young = {pid for pid in others if now - self._seen[pid].stat.started < _YOUNG}
-        return (
-            {pid for pid, seen in self._seen.items() if seen.followed}
-            | young
-            | set(others[start : start + _SLICE])
-        )
+    def _due_pids(self, now: float) -> set[int]:
+        """Return the tracked pids to read in this poll: all that are followed, the young, and some of the
+        others in turn."""
+        followed = {pid for pid, tracked in self._tracked.items() if tracked.followed}
+        others = [pid for pid, tracked in self._tracked.items() if not tracked.followed]
+        young = {pid for pid in others if now - self._tracked[pid].stat.started < _YOUNG_S}
+        start = self._next_unfollowed
+        self._next_unfollowed = (start + _UNFOLLOWED_PER_POLL) % max(len(others), 1)
+        return followed | young | set(others[start : start + _UNFOLLOWED_PER_POLL])
 
-    def _look_at(self, pid: int) -> ProcessKey | None:
-        """Reads a process's vital signs; returns the key of another one that had this pid before, or of this one if it is gone."""
-        stat, seen = system.stat(pid), self._seen.get(pid)
-        if stat is None or seen is None or stat.started != seen.stat.started:
-            lost = self._drop(pid)
+    def _update(self, pid: int) -> ProcessKey | None:
+        """Read the `stat` of a process.
+
+        Returns:
+            The key of the reported process that had this pid and has ended; None where there is none.
+        """
+        stat, tracked = system.stat(pid), self._tracked.get(pid)
+        if stat is None or tracked is None or stat.started != tracked.stat.started:
+            lost = self._untrack(pid)
             if stat is not None:
-                self._meet(pid, stat)
+                self._track(pid, stat)
             return lost
-        was, seen.stat = seen.stat, stat
-        if not stat.zombie and (
-            stat.image != was.image or stat.name != was.name or (stat.image and not seen.argv)
-        ):
-            before = seen.argv
-            seen.read(pid)
-            seen.held = bool(before) and not seen.argv  # in the midst of an exec
-            self._moved = True
-        self._moved |= stat.ppid != was.ppid
+        last, tracked.stat = tracked.stat, stat
+        renamed = stat.image != last.image or stat.name != last.name
+        if not stat.zombie and (renamed or (stat.image and not tracked.argv)):
+            before = tracked.argv
+            tracked.read(pid)
+            tracked.deferred = bool(before) and not tracked.argv  # in the middle of an exec
+            self._tree_changed = True
+        self._tree_changed |= stat.ppid != last.ppid
         return None
 
-    def _meet(self, pid: int, stat: Stat) -> None:
-        self._seen[pid] = seen = _Seen(stat)
-        self._moved = True
+    def _track(self, pid: int, stat: Stat) -> None:
+        self._tracked[pid] = tracked = _TrackedProcess(stat)
+        self._tree_changed = True
         if not stat.zombie:
-            seen.read(pid)
-        parent = self._seen.get(stat.ppid)
+            tracked.read(pid)
+        parent = self._tracked.get(stat.ppid)
         forked = parent is not None and stat.image == parent.stat.image != 0
-        seen.held = forked or not (seen.argv or stat.zombie)
+        tracked.deferred = forked or not (tracked.argv or stat.zombie)
 
-    def _drop(self, pid: int) -> ProcessKey | None:
-        seen = self._seen.pop(pid, None)
-        return seen.process.key if seen is not None and seen.process is not None else None
+    def _untrack(self, pid: int) -> ProcessKey | None:
+        tracked = self._tracked.pop(pid, None)
+        return tracked.process.key if tracked is not None and tracked.process is not None else None
 
-    def _follow(self) -> None:
-        """Marks everybody who matters."""
+    def _mark_followed(self) -> None:
+        """Mark the processes to follow: those of interest, their descendants and ancestors, and those of
+        panes."""
         children: dict[int, list[int]] = {}
-        for pid, seen in self._seen.items():
-            children.setdefault(seen.stat.ppid, []).append(pid)
-        matter: set[int] = set()
-        below = [pid for pid, seen in self._seen.items() if seen.marked]
-        while below:
-            if (pid := below.pop()) not in matter:
-                matter.add(pid)
-                below += children.get(pid, ())
-        matter |= self._in_panes(children)
-        for pid in list(matter):
-            above = self._seen[pid].stat.ppid
-            while above in self._seen and above not in matter:
-                matter.add(above)
-                above = self._seen[above].stat.ppid
-        for pid in matter:
-            seen = self._seen[pid]
-            seen.followed = seen.followed or not (
-                seen.stat.ppid == os.getpid() and seen.runs("tmux")
-            )  # our own calls of tmux
+        for pid, tracked in self._tracked.items():
+            children.setdefault(tracked.stat.ppid, []).append(pid)
+        followed: set[int] = set()
+        pending = [pid for pid, tracked in self._tracked.items() if tracked.is_of_interest]
+        while pending:
+            if (pid := pending.pop()) not in followed:
+                followed.add(pid)
+                pending += children.get(pid, ())
+        followed |= self._pane_pids(children)
+        for pid in list(followed):
+            ancestor = self._tracked[pid].stat.ppid
+            while ancestor in self._tracked and ancestor not in followed:
+                followed.add(ancestor)
+                ancestor = self._tracked[ancestor].stat.ppid
+        for pid in followed:
+            tracked = self._tracked[pid]
+            own_tmux_call = tracked.stat.ppid == os.getpid() and tracked.runs("tmux")
+            tracked.followed = tracked.followed or not own_tmux_call
 
-    def _in_panes(self, children: dict[int, list[int]]) -> set[int]:
-        """The first processes of panes, and their tmux servers. (No pane's: kernel threads, which have the small numbers.)"""
-        found = {pid for pid in self._panes & self._seen.keys() if 2 not in (pid, self._seen[pid].stat.ppid)}
-        for pid, seen in self._seen.items():
-            if seen.stat.name.startswith("tmux") and (number := system.ns_pid(pid)) in self._servers:
+    def _pane_pids(self, children: dict[int, list[int]]) -> set[int]:
+        """Return the first processes of panes, and their tmux servers."""
+        # the pids of servers in other namespaces are small numbers, which here are kernel threads (children
+        # of 2)
+        found = {
+            pid for pid in self._panes & self._tracked.keys() if 2 not in (pid, self._tracked[pid].stat.ppid)
+        }
+        for pid, tracked in self._tracked.items():
+            if tracked.stat.name.startswith("tmux") and (number := system.ns_pid(pid)) in self._servers:
                 found.add(pid)
                 if number != pid:
                     found |= {child for child in children.get(pid, ()) if system.ns_pid(child) in self._panes}
         return found
 
-    def _changed(self, pid: int, seen: _Seen, slowly: bool) -> Process | None:
-        """The process as it is now, where that is worth telling."""
-        if seen.held:
-            seen.held = False
+    def _changed_process(self, pid: int, tracked: _TrackedProcess, slow_due: bool) -> Process | None:
+        """Return the process as it is now, where it has changed enough to be reported."""
+        if tracked.deferred:
+            tracked.deferred = False
             return None
-        stat, old = seen.stat, seen.process
-        if old is None or seen.reread:
-            seen.reread = False
-            new = self._read(pid, seen)
+        stat, old = tracked.stat, tracked.process
+        if old is None or tracked.reread:
+            tracked.reread = False
+            new = self._read_process(pid, tracked)
             return None if old is not None and replace(new, cpu=old.cpu) == old else new
-        changed = stat.ppid != old.ppid or stat.zombie != old.zombie or stat.cpu - old.cpu >= _CPU
-        if not (changed or slowly):
+        changed = stat.ppid != old.ppid or stat.zombie != old.zombie
+        changed |= stat.cpu - old.cpu >= _MIN_CPU_CHANGE_S
+        if not (changed or slow_due):
             return None
-        cwd, rollouts = _clean(system.cwd(pid)) or old.cwd, self._rollouts(pid, seen)
-        io = system.io(pid) if slowly and seen.agent is None else old.io
-        changed |= cwd != old.cwd or rollouts != old.rollouts or io - old.io >= _IO
-        return (
-            replace(
-                old,
-                ppid=stat.ppid,
-                zombie=stat.zombie,
-                exit_code=_code(stat),
-                cpu=stat.cpu,
-                io=io,
-                cwd=cwd,
-                rollouts=rollouts,
-            )
-            if changed
-            else None
+        cwd = _clean_path(system.cwd(pid)) or old.cwd
+        rollouts = self._rollouts(pid, tracked)
+        io = system.io(pid) if slow_due and tracked.agent is None else old.io
+        changed |= cwd != old.cwd or rollouts != old.rollouts or io - old.io >= _MIN_IO_CHANGE_BYTES
+        if not changed:
+            return None
+        return replace(
+            old,
+            ppid=stat.ppid,
+            zombie=stat.zombie,
+            exit_code=_exit_code(stat),
+            cpu=stat.cpu,
+            io=io,
+            cwd=cwd,
+            rollouts=rollouts,
         )
 
-    def _read(self, pid: int, seen: _Seen) -> Process:
-        stat, agent = seen.stat, seen.agent
+    def _read_process(self, pid: int, tracked: _TrackedProcess) -> Process:
+        stat = tracked.stat
+        agent = tracked.agent
+        argv = clean_arguments(tracked.argv)
         return Process(
-            key=ProcessKey(pid, self._booted + stat.started),
+            key=ProcessKey(pid, self._boot_time + stat.started),
             ppid=stat.ppid,
             name=clean_line(stat.name),
-            argv=(argv := arguments(seen.argv)),
+            argv=argv,
             launcher=read_launcher(stat.name, argv),
-            exe=_clean(seen.exe),
-            cwd=_clean(system.cwd(pid)),
-            env=seen.env,
+            exe=_clean_path(tracked.exe),
+            cwd=_clean_path(system.cwd(pid)),
+            env=tracked.env,
             kernel=system.kernel(pid),
             agent=agent.agent if agent is not None and agent.role == "worker" else None,
             once=agent is not None and agent.once,
-            rollouts=self._rollouts(pid, seen),
+            rollouts=self._rollouts(pid, tracked),
             zombie=stat.zombie,
             cpu=stat.cpu,
         )
 
-    def _mounted(self, process: Process, fresh: set[int], at: float) -> list[Event]:
-        """The mounts of the namespace that a process lives in, where they are news: while a sandbox is built, more come."""
+    def _new_mounts(self, process: Process, fresh: set[int], at: float) -> list[Event]:
+        """Return the mounts of a process's namespace where they changed: while a sandbox is built, more are
+        added."""
         namespace = process.kernel.mnt if process.kernel else None
         if namespace is None or namespace == self._own.mnt or namespace in fresh:
             return []
@@ -301,37 +314,39 @@ class ProcessSensor:
         self._mounts[namespace] = mounts
         return [MountsSeen(at=at, namespace=namespace, mounts=mounts)]
 
-    def _forget(self) -> None:
-        """Drops the mounts of namespaces that nobody lives in any more."""
+    def _forget_mounts(self) -> None:
+        """Drop the mounts of namespaces without processes."""
         occupied = {
-            s.process.kernel.mnt for s in self._seen.values() if s.process is not None and s.process.kernel
+            s.process.kernel.mnt for s in self._tracked.values() if s.process is not None and s.process.kernel
         }
         self._mounts = {
             namespace: mounts for namespace, mounts in self._mounts.items() if namespace in occupied
         }
 
-    def _state(self, seen: _Seen, process: Process, at: float) -> list[Event]:
-        """Whether a worker in a sandbox may write its state, where that is news."""
-        kernel, paths = process.kernel or Kernel(), seen.state
+    def _state_paths(self, tracked: _TrackedProcess, process: Process, at: float) -> list[Event]:
+        """Return whether a worker in a sandbox may write its state paths, where that changed."""
+        kernel = process.kernel or Kernel()
+        paths = tracked.state
         if process.agent is None or not (kernel.seccomp or "mnt" in kernel.apart_from(self._own)):
             paths = ()
         elif not process.zombie:
-            paths = paths_of(process, Reach(process.pid, self._mounts.get(kernel.mnt or 0)).may_write)
-        if paths == seen.state:
+            checker = WriteAccessChecker(process.pid, self._mounts.get(kernel.mnt or 0))
+            paths = paths_of(process, checker.may_write)
+        if paths == tracked.state:
             return []
-        seen.state = paths
+        tracked.state = paths
         return [StatePathsSeen(at=at, key=process.key, paths=paths)]
 
-    def _rollouts(self, pid: int, seen: _Seen) -> tuple[str, ...]:
-        if seen.agent is None or seen.stat.zombie:
+    def _rollouts(self, pid: int, tracked: _TrackedProcess) -> tuple[str, ...]:
+        if tracked.agent is None or tracked.stat.zombie:
             return ()
-        adapter = adapters()[seen.agent.agent]
+        adapter = adapters()[tracked.agent.agent]
         if not adapter.keeps_session_logs:
             return ()
         logs = {clean_line(path) for path in system.open_files(pid) if adapter.is_session_log(path)}
         return tuple(sorted(logs))
 
-    def _host(self, at: float) -> HostSeen:
+    def _host_seen(self, at: float) -> HostSeen:
         kernel = system.kernel(os.getpid())
         self._own = kernel or Kernel()
         home = clean_line(str(Path.home()))
@@ -340,16 +355,16 @@ class ProcessSensor:
         )
 
     def _health(self, at: float) -> SourceSeen:
-        followed = [seen.process for seen in self._seen.values() if seen.process is not None]
+        followed = [tracked.process for tracked in self._tracked.values() if tracked.process is not None]
         hidden = sum(process.env is None and not process.zombie for process in followed)
         detail = f"{len(followed)} followed" + (f", {hidden} not readable" if hidden else "")
         return SourceSeen(at=at, name="processes", ok=True, detail=detail)
 
 
-def _code(stat: Stat) -> int | None:
-    """How a zombie ended, where it was not by a signal."""
+def _exit_code(stat: Stat) -> int | None:
+    """Return the exit code of a zombie that was not ended by a signal."""
     return None if stat.status is None or stat.status & 0x7F else stat.status >> 8
 
 
-def _clean(path: str | None) -> str | None:
+def _clean_path(path: str | None) -> str | None:
     return clean_line(path) if path else None

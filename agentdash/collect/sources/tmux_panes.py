@@ -39,7 +39,7 @@ class TmuxPaneSource:
         polled = await self._sensor.poll(self._clock.now())
         events = [event for event in polled if not self._is_optional_absence(event)]
         if any(isinstance(event, PaneSeen) and event.pane.key not in fleet.panes for event in events):
-            self._scheduler.burst()  # some CLIs end within a second: look for the new pane's processes at once
+            self._scheduler.burst()  # some CLIs end within a second
         return events
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
