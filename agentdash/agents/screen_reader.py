@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from agentdash.agents.screen_rules import Layout, Region, ScreenRule, ScreenRules, package_rules
+from agentdash.model.evidence import EvidenceSource
 
 _LINES: Final = 200
 """Lines of a screen that are looked at, from the bottom."""
@@ -45,6 +46,8 @@ class ScreenReading(msgspec.Struct, frozen=True):
     """A view hides the prompt: what was known before still holds."""
     partial: bool = False
     """Half of a menu is out of sight."""
+    source: EvidenceSource = EvidenceSource.SCREEN
+    """Where the words stand: `screen` or `title`."""
 
 
 NOTHING: Final = ScreenReading(None, None, "")
@@ -240,7 +243,11 @@ def _match(rule: ScreenRule, page: Page) -> ScreenReading | None:
         found.append(match)
     words = _quote(found[0], rule) if found else ""
     return ScreenReading(
-        rule.state, rule.id, words or _clean("\n".join(page.prompt)), frozen=rule.state is None
+        state=rule.state,
+        rule=rule.id,
+        text=words or _clean("\n".join(page.prompt)),
+        frozen=rule.state is None,
+        source=EvidenceSource.TITLE if rule.region == "title" else EvidenceSource.SCREEN,
     )
 
 

@@ -9,13 +9,14 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, parent_policy
-from agentdash.engine.judge.findings.tmux_boundary import inside
+from agentdash.engine.judge.findings.pane_sandbox import judge_pane_sandbox
+from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
 from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.pane_state import judge_pane
-from agentdash.engine.judge.states.sandboxed_pane import sandbox_of
 from agentdash.engine.judge.states.state_history import settle, startup_grace_until
-from agentdash.engine.judge.states.thread_state import Case, case_of, judge_thread
+from agentdash.engine.judge.states.thread_facts import ThreadFacts, thread_facts
+from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, History, PaneOccupant, StatePeriod, Thread
@@ -23,6 +24,7 @@ from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.links import ThreadPane
 from agentdash.model.pane import Pane
 from agentdash.model.sanitize import clean_line
+from agentdash.model.state_paths import Installed
 from agentdash.model.states import NEEDS_YOU, State
 from agentdash.model.worker import Agent, Assessment, Link, Sandbox, Snapshot, Worker
 
@@ -70,7 +72,7 @@ class WorkerCache:
 class RowInputs(msgspec.Struct, frozen=True):
     """Everything that the row of a thread is derived from."""
 
-    case: Case
+    case: ThreadFacts
     parent: str | None
     link: ThreadPane | None
     pane: Pane | None
@@ -78,6 +80,8 @@ class RowInputs(msgspec.Struct, frozen=True):
     parent_policy: ParentPolicy | None
     server_findings: tuple[Finding, ...] = ()
     """Findings about the tmux server of its pane."""
+    installed: Installed | None = None
+    """The worker CLIs that could be started on this machine."""
 
     def is_same(self, other: RowInputs) -> bool:
         """Return whether judging again would give the same; large facts are frozen, so identity is enough for them.
@@ -94,6 +98,7 @@ class RowInputs(msgspec.Struct, frozen=True):
             and (case.reading, case.pushed) == (theirs.reading, theirs.pushed)
             and (case.processes_at == theirs.processes_at or _is_at_rest(case.thread))
             and (self.parent_policy, self.server_findings) == (other.parent_policy, other.server_findings)
+            and self.installed is other.installed
         )
 
 
@@ -174,17 +179,18 @@ class _SnapshotBuilder:
         link = links.panes.get(thread.id)
         pane = fleet.panes.get(link.key) if link else None
         return RowInputs(
-            case=case_of(fleet, thread, links),
+            case=thread_facts(fleet, thread, links),
             parent=parent,
             link=link,
             pane=pane,
             platform=fleet.host.platform if fleet.host else None,
             parent_policy=parent_policy(fleet.threads.get(parent or "")),
             server_findings=self._server_findings(pane) if pane else (),
+            installed=fleet.host.installed if fleet.host else None,
         )
 
     def _server_findings(self, pane: Pane) -> tuple[Finding, ...]:
-        return inside(pane, self._links.servers.get(pane.key), self._fleet.kernel)
+        return sandboxed_server_finding(pane, self._links.servers.get(pane.key), self._fleet.kernel)
 
     def _add(self, worker: Worker, last_sign: float, pane: Pane | None) -> None:
         """Add a worker with its settled state and its history.
@@ -211,7 +217,7 @@ class _SnapshotBuilder:
         fleet = self._fleet
         main = fleet.processes.get(occupant.key)
         assessment = judge_pane(fleet, pane, occupant)
-        sandbox = sandbox_of(fleet, pane, occupant, assessment)
+        sandbox = judge_pane_sandbox(fleet, pane, occupant, assessment)
         has_title = bool(pane.title) and occupant.gone_at is None
         last_line = next((line.strip() for line in reversed(pane.screen) if line.strip()), "")
         by = f"descends from the pane's first process (pid {pane.pid})"
@@ -243,7 +249,13 @@ def _is_shown(thread: Thread) -> bool:
 def _thread_worker(inputs: RowInputs) -> Worker:
     case, thread = inputs.case, inputs.case.thread
     assessment = judge_thread(case)
-    sandbox = judge_sandbox(thread, assessment, inputs.platform, inputs.parent_policy)
+    sandbox = judge_sandbox(
+        thread,
+        assessment,
+        platform=inputs.platform,
+        parent_policy=inputs.parent_policy,
+        installed=inputs.installed,
+    )
     return Worker(
         id=thread.id,
         kind="codex-thread",

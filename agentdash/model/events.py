@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from agentdash.model.evidence import EvidenceSource
 from agentdash.model.mounts import Mount
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
@@ -292,6 +293,8 @@ class ScreenRead(Event, frozen=True, kw_only=True, tag="screen-read"):
     """A pager, a transcript or a picker hides the prompt: the reading before this one still holds."""
     partial: bool = False
     """The pane is too small for what is on it: part of a menu may be out of sight."""
+    source: EvidenceSource = EvidenceSource.SCREEN
+    """Where the words stand: `screen`, or `title` where the rule reads the pane's title."""
 
 
 class StatusPushed(Event, frozen=True, kw_only=True, tag="status-pushed"):

@@ -1,21 +1,30 @@
-"""Findings: differences between the layers of a sandbox."""
+"""Findings: differences between the layers of a sandbox, and denials that stopped a worker."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
 from agentdash.model.evidence import Evidence
+from agentdash.model.layers import DifferingField
 
 Verdict = Literal["match", "mismatch", "unverified"]
 Direction = Literal["stricter", "looser", "label"]
 Severity = Literal["info", "warning", "danger"]
 
+SEVERITIES: Final[tuple[Severity, ...]] = ("danger", "warning", "info")
+"""The severities, worst first. `info` makes no mismatch."""
+DIRECTION_MEANINGS: Final[dict[Direction, str]] = {
+    "stricter": "stricter: work will fail",
+    "looser": "looser: more than was granted",
+    "label": "label only",
+}
+
 
 class FindingKind(StrEnum):
-    """Every kind of finding, once."""
+    """Every kind of finding; `FINDING_KINDS` has what each means."""
 
     NETWORK_CUT = "network-cut"
     NETWORK_OPEN = "network-open"
@@ -27,20 +36,141 @@ class FindingKind(StrEnum):
     ESCALATED_NOT_HOST = "escalated-not-host"
     ESCALATED_FLAG_LEFT = "escalated-flag-left"
     NESTED_SANDBOX = "nested-sandbox"
-    CHILD_POLICY_DRIFT = "child-policy-drift"
-    CHILD_GOT_LESS = "child-got-less"
-    REVIEWER_DRIFT = "reviewer-drift"
-    POLICY_CHANGED = "policy-changed"
     TMUX_ESCAPE = "tmux-escape"
     SANDBOXED_TMUX_SERVER = "sandboxed-tmux-server"
+    CHILD_GOT_LESS = "child-got-less"
+    CHILD_POLICY_DRIFT = "child-policy-drift"
+    POLICY_CHANGED = "policy-changed"
+    REVIEWER_DRIFT = "reviewer-drift"
+    DENIED_UNDER_FULL_ACCESS = "denied-under-full-access"
     SANDBOX_CANNOT_START = "sandbox-cannot-start"
     DENIED_FILESYSTEM = "denied-filesystem"
     DENIED_NETWORK = "denied-network"
-    DENIED_UNDER_FULL_ACCESS = "denied-under-full-access"
+
+
+class KindInfo(NamedTuple):
+    """What is the same for all findings of one kind."""
+
+    severity: Severity
+    """The usual one. `network-open` and `filesystem-wider` are `info` where an allowed retry would look the same;
+    `child-policy-drift` is `danger` where the child may do more than its parent."""
+    directions: tuple[Direction, ...]
+    """The possible ones, the usual one first."""
+    meaning: str
+    """One line, as in the table of the README."""
+
+
+FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
+    FindingKind.NETWORK_CUT: KindInfo(
+        "danger",
+        ("stricter",),
+        "the policy grants the network, and the command has none: it runs in a network namespace of its own, or"
+        " its launcher turned the network off",
+    ),
+    FindingKind.NETWORK_OPEN: KindInfo(
+        "danger",
+        ("looser",),
+        "the policy turns the network off, and the kernel shows the command in the host's",
+    ),
+    FindingKind.STALE_NETWORK_FLAG: KindInfo(
+        "warning",
+        ("stricter", "label"),
+        "the policy grants the network, and `CODEX_SANDBOX_NETWORK_DISABLED=1` marks it as off; the kernel, where"
+        " observed, decides",
+    ),
+    FindingKind.MISSING_NETWORK_FLAG: KindInfo(
+        "warning",
+        ("looser",),
+        "the policy turns the network off, the command does not carry the flag, and kernel facts are not available",
+    ),
+    FindingKind.FOREIGN_SANDBOX_FLAG: KindInfo(
+        "warning",
+        ("stricter", "label"),
+        "`CODEX_SANDBOX` where Codex would not set it: inherited from elsewhere",
+    ),
+    FindingKind.FILESYSTEM_NARROWER: KindInfo(
+        "danger",
+        ("stricter",),
+        "the command's launcher or mounts deny writing to what the policy makes writable",
+    ),
+    FindingKind.FILESYSTEM_WIDER: KindInfo(
+        "danger",
+        ("looser",),
+        "no sandbox around a command that should have one, or one in which more can be written than under the policy",
+    ),
+    FindingKind.ESCALATED_NOT_HOST: KindInfo(
+        "warning", ("stricter",), "a command that was allowed to leave the sandbox is still inside"
+    ),
+    FindingKind.ESCALATED_FLAG_LEFT: KindInfo(
+        "warning",
+        ("label",),
+        "a command has left the sandbox as allowed, and still carries the flag that marks the network as off",
+    ),
+    FindingKind.NESTED_SANDBOX: KindInfo(
+        "warning",
+        ("stricter",),
+        "a sandbox around Codex itself, or around a command of full access: no policy gets past it",
+    ),
+    FindingKind.TMUX_ESCAPE: KindInfo(
+        "danger",
+        ("looser",),
+        "a sandboxed command had a tmux server outside open a pane, type keys or run a shell: what runs there is in"
+        " no sandbox",
+    ),
+    FindingKind.SANDBOXED_TMUX_SERVER: KindInfo(
+        "warning",
+        ("stricter",),
+        "the tmux server of a pane was started inside of a sandbox: so are all its panes",
+    ),
+    FindingKind.CHILD_GOT_LESS: KindInfo(
+        "warning",
+        ("stricter",),
+        "parent and child were granted the network; the parent's commands have it, the child's do not, or are"
+        " marked as if they did not",
+    ),
+    FindingKind.CHILD_POLICY_DRIFT: KindInfo(
+        "warning",
+        ("stricter", "looser"),
+        "a child's policy grants less, or more, than its parent's at that time",
+    ),
+    FindingKind.POLICY_CHANGED: KindInfo("info", ("stricter", "looser"), "the policy is another than before"),
+    FindingKind.REVIEWER_DRIFT: KindInfo(
+        "info", ("label",), "approvals are answered by another reviewer than before, or than the parent's"
+    ),
+    FindingKind.DENIED_UNDER_FULL_ACCESS: KindInfo(
+        "warning",
+        ("stricter",),
+        "something was refused that only a sandbox refuses, and commands carry marks of one",
+    ),
+    FindingKind.SANDBOX_CANNOT_START: KindInfo(
+        "warning", ("stricter",), "the sandbox itself failed to start: every command that needs it will"
+    ),
+    FindingKind.DENIED_FILESYSTEM: KindInfo(
+        "warning", ("stricter",), "a denied write that the worker did not get past, with the narrowest remedy"
+    ),
+    FindingKind.DENIED_NETWORK: KindInfo(
+        "warning",
+        ("stricter",),
+        "a denied connection that the worker did not get past, with the narrowest remedy",
+    ),
+}
+"""Severity, directions and meaning of every kind, in the order of the README."""
+
+
+def findings_table() -> str:
+    """Return the table of the README (Markdown): kind, direction, meaning."""
+    rows = [f"| `{kind}` | {_directions(info)} | {info.meaning} |" for kind, info in FINDING_KINDS.items()]
+    return "\n".join(["| finding | direction | means |", "|---|---|---|", *rows])
+
+
+def _directions(info: KindInfo) -> str:
+    if info.severity == "info":
+        return "for your information"
+    return ", or ".join("label only" if each == "label" else each for each in info.directions)
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A difference between what was configured and what was got: one per cause, however many commands show it."""
+    """A difference between layers, or a denial: one per cause, however many commands show it."""
 
     kind: FindingKind
     direction: Direction
@@ -48,14 +178,17 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     configured: str
     """The configured side, quoted, with where it was read."""
     got: str
-    """The other side, likewise."""
+    """The observed side, likewise."""
     message: str
-    """One or two sentences for a human."""
+    """One or two sentences for people."""
     since: float
     last: float
     count: int
+    """Observations that show it."""
     evidence: tuple[Evidence, ...] = ()
     remedy: str | None = None
     """The narrowest change that would help, as text to copy."""
     calls: tuple[str, ...] = ()
     pids: tuple[int, ...] = ()
+    fields: tuple[DifferingField, ...] = ()
+    """The cells of the layers that differ; empty for a denial, which is no difference between layers."""

@@ -21,6 +21,7 @@ from agentdash.model.events import (
     TroubleLogged,
     ViolationLogged,
 )
+from agentdash.model.evidence import EvidenceSource
 from agentdash.model.links import FleetLinks
 from agentdash.model.mounts import Mount
 from agentdash.model.pane import Pane, PaneKey
@@ -53,7 +54,7 @@ class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
     """The path that was refused, where the output or the command names it; may start with `~`."""
     certain: bool = True
     """False for words that a plain failure would use as well (`Could not resolve host`)."""
-    source: Literal["output", "log", "kernel"] = "output"
+    source: EvidenceSource = EvidenceSource.OUTPUT
     """Where it was read: in what was printed, in Codex's own log, or in what the kernel lets the process do."""
 
 
@@ -114,7 +115,7 @@ class Applied(msgspec.Struct, frozen=True, omit_defaults=True):
 class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
     """What commands of a thread were seen to have, under one policy. Equal sightings are one, counted."""
 
-    source: Literal["output", "environment"]
+    source: EvidenceSource
     """`output`: a command printed it. `environment`: read from a live process."""
     policy: int
     """Index into the thread's policies; -1 before the first."""
@@ -301,8 +302,8 @@ class ProviderTrouble(msgspec.Struct, frozen=True):
     """Trouble with the provider that no file of the worker's own tells of."""
 
     at: float
-    source: str
-    """`screen` or `log`."""
+    source: EvidenceSource
+    """`screen`, `title` or `log`."""
     text: str
     over: float | None = None
     """Since when the screen shows work again; it may be a frame between two attempts."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from agentdash.model.evidence import EvidenceSource
 from agentdash.model.pane import PaneKey
 from agentdash.model.process import Process, ProcessKey
 
@@ -16,6 +17,8 @@ class ThreadOwner(msgspec.Struct, frozen=True):
     pid: int
     by: str
     """The evidence, in words."""
+    source: EvidenceSource
+    """`lock`: it holds the writer lock (Codex 0.148+). `process`: it holds the rollout open."""
     key: ProcessKey | None = None
     """Its identity, where it is among the tracked processes."""
 

@@ -68,6 +68,22 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     """`active_permission_profile.id`, e.g. `:workspace` (0.151+)."""
 
     @property
+    def has_agent_sandbox(self) -> bool:
+        """Whether the agent is to build a sandbox for its commands."""
+        return self.enforced_by == "codex"
+
+    @property
+    def is_full_access(self) -> bool:
+        """Whether no sandbox at all is to be built."""
+        return self.enforced_by == "nobody"
+
+    @property
+    def restricts_files(self) -> bool:
+        """Whether the agent's sandbox is to keep files from being written."""
+        open_or_unknown = (Filesystem.UNRESTRICTED, Filesystem.UNKNOWN)
+        return self.has_agent_sandbox and self.filesystem not in open_or_unknown
+
+    @property
     def writable_roots(self) -> tuple[str, ...]:
         """The paths at whose top writing starts to be allowed; `/` alone when everything is."""
         if self.filesystem is Filesystem.UNRESTRICTED:

@@ -10,12 +10,13 @@ from typing import Literal
 import msgspec
 
 from agentdash.model.engine_failure import EngineFailure
-from agentdash.model.evidence import Evidence
+from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, Verdict
 from agentdash.model.fleet import Call, Moment, PolicyPeriod, SourceHealth, StatePeriod, Tokens
+from agentdash.model.layers import DifferingField
 from agentdash.model.pane import Pane
 from agentdash.model.policy import Policy
-from agentdash.model.state_paths import Installed
+from agentdash.model.state_paths import Installed, PathAccess
 from agentdash.model.states import State, bucket
 
 
@@ -36,10 +37,12 @@ class Got(msgspec.Struct, frozen=True, omit_defaults=True):
     seccomp: int | None = None
     network_namespace: Literal["host", "own"] | None = None
     at: float | None = None
-    source: str | None = None
+    source: EvidenceSource | None = None
     no_new_privs: bool | None = None
     sandboxed: bool | None = None
     """Whether the kernel restricts it more than its Codex."""
+    under_earlier_policy: bool = False
+    """Whether it was observed under an earlier policy than the one configured now: they must not be compared."""
 
 
 class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -56,7 +59,16 @@ class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
     evidence: tuple[Evidence, ...] = ()
     """What the verdict rests on, also what speaks against it."""
     unread: tuple[str, ...] = ()
-    """What would have told more, and could not be read."""
+    """What could not be observed, and limits the verdict."""
+    predicted_denials: dict[str, tuple[PathAccess, ...]] = {}
+    """By installed worker CLI: its state paths that the configured policy would deny if it were started under it."""
+
+    @property
+    def differing_fields(self) -> tuple[DifferingField, ...]:
+        """The cells of the layers that differ: those of all findings that are more than information."""
+        return tuple(
+            field for finding in self.findings if finding.severity != "info" for field in finding.fields
+        )
 
 
 class Agent(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.tail.fs_events import refusal
 from agentdash.collect.tmux.sensor import TmuxSensor, own_socket, servers, tmux_version
 from agentdash.config import Config, config_file, state_folder
-from agentdash.engine.judge.findings.tmux_boundary import is_apart
+from agentdash.engine.judge.findings.tmux_boundary import is_sandboxed
 from agentdash.model.events import HostSeen, PaneSeen, ProcessSeen, SourceSeen, ThreadStarted
 from agentdash.model.process import Kernel, Process
 from agentdash.model.sanitize import clean_line
@@ -236,7 +236,7 @@ def _tmux(config: Config, sandboxed: str | None, world: _World) -> Iterator[Chec
 
 def _server(server: str, process: Process, own: Kernel | None) -> Iterator[CheckReport]:
     restart = "what is started in its panes stays so, whatever is approved: restart it outside"
-    if process.kernel is not None and own is not None and is_apart(process.kernel, own):
+    if process.kernel is not None and own is not None and is_sandboxed(process.kernel, own):
         yield CheckReport(
             f"tmux {server}",
             "fail",

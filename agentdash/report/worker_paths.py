@@ -15,7 +15,7 @@ from rich.text import Text
 from agentdash.agents.codex.home import CodexHome, thread_id
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.engine.judge.findings.remedies import network, writable_root
-from agentdash.engine.judge.findings.state_paths import under_policy
+from agentdash.engine.judge.findings.state_paths import paths_under_policy
 from agentdash.model.policy import Network, Policy
 from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, place
 from agentdash.report.check import read_rollout
@@ -102,7 +102,7 @@ def worker_paths_report(
         policy_of=origin,
         network=reached,
         network_remedy=network(policy, "") if reached is False else None,
-        paths=[_path(access, policy) for access in under_policy(policy, rows, env, str(cwd), missing)],
+        paths=[_path(access, policy) for access in paths_under_policy(policy, rows, env, str(cwd), missing)],
     )
 
 

@@ -23,7 +23,7 @@ from agentdash import __version__
 from agentdash.config import state_folder
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen
-from agentdash.model.evidence import Evidence
+from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fleet import Fleet
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Emit
@@ -117,7 +117,7 @@ def outdated(published: Published, now: float) -> str | None:
 
 def unreachable(worker: Worker, why: str, at: float) -> Worker:
     """A worker of which nothing can be known from here."""
-    evidence = Evidence("status-file", at, "no-status-file", why, agrees=True)
+    evidence = Evidence(EvidenceSource.STATUS_FILE, at, "no-status-file", why, agrees=True)
     return replace(worker, assessment=Assessment(State.UNREACHABLE, None, why, (evidence,)))
 
 

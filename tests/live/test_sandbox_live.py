@@ -27,7 +27,7 @@ from agentdash.collect.processes.write_access import WriteAccessChecker
 from agentdash.collect.tmux.sensor import TmuxSensor, servers
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
-from agentdash.engine.judge.findings.state_paths import denied
+from agentdash.engine.judge.findings.state_paths import denied_paths
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import ProcessTree, is_multiplexer
 from agentdash.engine.reduce.fleet import reduce
@@ -224,8 +224,8 @@ def test_what_is_answered_is_what_a_process_can_do(box: SandboxInfo) -> None:
         said[str(p)] for p in (box.home / ".local/share/opencode/opencode.db", box.workspace / ".codex/x")
     } == {False}
     denied = reach.may_write(str(box.home / "x"))
-    assert denied.mount is not None
-    assert denied.mount.point == "/"
+    assert denied_paths.mount is not None
+    assert denied_paths.mount.point == "/"
 
 
 def test_a_worker_in_a_sandbox_its_mounts_and_its_state(box: SandboxInfo) -> None:
@@ -286,9 +286,13 @@ def test_opencode_ends_at_the_path_that_is_said_to_be_needed(box: SandboxInfo, f
     if not fresh:
         for path in places:
             Path(path).mkdir(parents=True)
-    policy = Policy(Filesystem.WORKSPACE, Network.OFF, (PolicyRule("/", "read"), PolicyRule(str(box.workspace), "write")))
+    policy = Policy(
+        Filesystem.WORKSPACE, Network.OFF, (PolicyRule("/", "read"), PolicyRule(str(box.workspace), "write"))
+    )
     missing = [path for path in places if not Path(path).exists()]
-    needed = [path.path for path in denied(policy, rows, env, str(box.workspace), missing) if path.needed]
+    needed = [
+        path.path for path in denied_paths(policy, rows, env, str(box.workspace), missing) if path.needed
+    ]
     assert needed == (places if fresh else places[:1])
     ended = box.run(str(opencode), "run", "-m", "no/model", "hello", errors_too=True)
     said = ended.communicate()[0]

@@ -9,7 +9,7 @@ import pytest
 
 from agentdash.agents.state_paths import paths_of, state_paths
 from agentdash.collect.processes.env_filter import filter_environment
-from agentdash.engine.judge.findings.state_paths import denied, under_policy
+from agentdash.engine.judge.findings.state_paths import denied_paths, paths_under_policy
 from agentdash.model.mounts import WriteAccess
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process, ProcessKey
@@ -59,21 +59,23 @@ def test_every_row_can_be_placed_by_what_is_kept_of_an_environment() -> None:
 
 def test_what_a_policy_denies_of_opencode() -> None:
     rows, data = state_paths()["opencode"], "/home/dev/.local/share/opencode"
-    first, *others = denied(WORKSPACE, rows, HOME, "/home/dev/ws")
+    first, *others = denied_paths(WORKSPACE, rows, HOME, "/home/dev/ws")
     assert (first.path, first.needed, first.access) == (data, True, WriteAccess("policy"))
     assert [path.needed for path in others] == [False] * 3  # each of them must only be there
-    fresh = denied(WORKSPACE, rows, HOME, "/home/dev/ws", missing=frozenset(("/home/dev/.cache/opencode",)))
+    fresh = denied_paths(
+        WORKSPACE, rows, HOME, "/home/dev/ws", missing=frozenset(("/home/dev/.cache/opencode",))
+    )
     assert [path.path for path in fresh if path.needed] == [data, "/home/dev/.cache/opencode"]
     inside = {"HOME": "/home/dev/ws/.home"}
-    assert denied(WORKSPACE, rows, inside, "/home/dev/ws") == ()
-    assert denied(Policy(Filesystem.UNRESTRICTED, Network.ON), rows, HOME, None) == ()
-    assert {path.access.verdict for path in under_policy(Policy(), rows, HOME, None)} == {"unknown"}
+    assert denied_paths(WORKSPACE, rows, inside, "/home/dev/ws") == ()
+    assert denied_paths(Policy(Filesystem.UNRESTRICTED, Network.ON), rows, HOME, None) == ()
+    assert {path.access.verdict for path in paths_under_policy(Policy(), rows, HOME, None)} == {"unknown"}
 
 
 def test_tmpdir_is_the_commands_own() -> None:
     row = (StatePath("$TMPDIR/x", "scratch"),)
-    assert denied(WORKSPACE, row, {"TMPDIR": "/var/tmp"}, None) == ()
-    assert [path.path for path in denied(WORKSPACE, row, {}, None)] == ["/tmp/x"]
+    assert denied_paths(WORKSPACE, row, {"TMPDIR": "/var/tmp"}, None) == ()
+    assert [path.path for path in denied_paths(WORKSPACE, row, {}, None)] == ["/tmp/x"]
 
 
 def test_a_living_worker_by_its_own_environment(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agentdash.engine.judge.findings.tmux_boundary import drives_tmux
+from agentdash.engine.judge.findings.tmux_boundary import parse_tmux_request
 from agentdash.model import events as e
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Network, Policy
@@ -44,7 +44,7 @@ ONLINE = replace(WORKSPACE, network=Network.ON)
     ],
 )
 def test_what_a_command_asks_of_tmux(command: str, asked: tuple[str, str | None] | None) -> None:
-    assert drives_tmux(command) == asked
+    assert parse_tmux_request(command) == asked
 
 
 def opened(

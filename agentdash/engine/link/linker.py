@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.link.commands import is_command, thread_of
 from agentdash.engine.link.process_tree import ProcessTree, is_daemon
+from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import Thread
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.links import FleetLinks, ThreadOwner, ThreadPane
@@ -86,11 +87,18 @@ def _link_owners(fleet: FleetView, tree: ProcessTree) -> dict[str, ThreadOwner]:
             thread = threads_by_path.get(path)
             if thread and not process.zombie:
                 by = f"pid {process.pid} holds its rollout open"
-                owners[thread] = ThreadOwner(process.pid, by, process.key)
+                owners[thread] = ThreadOwner(
+                    pid=process.pid, by=by, source=EvidenceSource.PROCESS, key=process.key
+                )
     holders = fleet.locks.holders if fleet.locks else {}
     for thread, pid in holders.items():
         owner = tree.get(pid)
-        owners[thread] = ThreadOwner(pid, f"pid {pid} holds its writer lock", owner.key if owner else None)
+        owners[thread] = ThreadOwner(
+            pid=pid,
+            by=f"pid {pid} holds its writer lock",
+            source=EvidenceSource.LOCK,
+            key=owner.key if owner else None,
+        )
     return owners
 
 

@@ -11,6 +11,7 @@ from agentdash.engine.detect.denials import denial
 from agentdash.engine.detect.env_output import flags, platform, restraints
 from agentdash.engine.detect.escalation import granted
 from agentdash.model import events as e
+from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import Call, Denial, Moment, SandboxObservation, Thread
 from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
@@ -150,7 +151,7 @@ def _logged_denial(violations: tuple[e.ViolationLogged, ...], call: str) -> Deni
         path=logged.path,
         # network violations come from Codex's own proxy, those of files from the words of a failed command
         certain=logged.resource == "network" or logged.reason == _UNAMBIGUOUS_REASON,
-        source="log",
+        source=EvidenceSource.CODEX_LOG,
     )
 
 
@@ -161,7 +162,7 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
     if not shown and not kernel:
         return thread
     observation = SandboxObservation(
-        source="output",
+        source=EvidenceSource.OUTPUT,
         policy=thread.policy_index_at(call.at),
         network_flag=shown.network,
         sandbox_flag=shown.sandbox,

@@ -9,11 +9,12 @@ import msgspec
 from agentdash.engine.detect.env_output import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.engine.detect.escalation import granted
 from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
-from agentdash.engine.judge.findings.write_access import MountTables, exposed, unwritable
+from agentdash.engine.judge.findings.write_access import MountTables, exposed_paths, unwritable_roots
 from agentdash.engine.link.commands import is_command, thread_of
 from agentdash.engine.link.launchers import find_launcher
 from agentdash.engine.link.process_tree import ProcessTree, is_codex
 from agentdash.engine.reduce.calls import add_observation
+from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import UNSET, Call, SandboxObservation, Thread
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.policy import Policy
@@ -58,7 +59,7 @@ def _observe(thread: Thread, process: Process, context: ProcessContext, at: floa
     # mounts that its Codex has, too, were not made for this command
     mounts = kernel.mnt if kernel and kernel.mnt != baseline.mnt else None
     return SandboxObservation(
-        source="environment",
+        source=EvidenceSource.ENVIRONMENT,
         policy=in_force,
         network_flag=env.get(NETWORK_FLAG) or UNSET,
         sandbox_flag=env.get(SANDBOX_FLAG) or UNSET,
@@ -72,8 +73,8 @@ def _observe(thread: Thread, process: Process, context: ProcessContext, at: floa
         sandboxed=_is_sandboxed(kernel, baseline),
         nested=_is_nested(process, context.tree),
         applied=find_launcher(process, context.tree),
-        unwritable=unwritable(policy, context.tables, mounts),
-        exposed=exposed(policy, context.tables, mounts, env.get("HOME"), thread.cwd),
+        unwritable=unwritable_roots(policy, context.tables, mounts),
+        exposed=exposed_paths(policy, context.tables, mounts, env.get("HOME"), thread.cwd),
         first=at,
         last=at,
         calls=(call_id,) if call_id else (),

@@ -76,6 +76,6 @@ def _update_trouble(draft: FleetDraft, worker: str, reading: e.ScreenRead) -> No
     """Keep trouble that only a screen shows; when it shows work or an answer again, the trouble may be over."""
     known = draft.troubles.get(worker)
     if reading.state == State.FAILED_PROVIDER:
-        draft.troubles[worker] = ProviderTrouble(reading.at, "screen", reading.text)
+        draft.troubles[worker] = ProviderTrouble(reading.at, reading.source, reading.text)
     elif known is not None and known.over is None and reading.state in _PROVIDER_ANSWERS:
         draft.troubles[worker] = replace(known, over=reading.at)

@@ -1,27 +1,30 @@
-"""What changed in a thread's policy, and what a child has beside its parent.
+"""Checks of a policy against the one before it and against the parent thread's.
 
-A child inherits its parent's policy of the turn that spawns it (0.107+); a role may set its own. Approval may differ without a finding:
-0.1xx gave children `never`, whoever their parent asked.
+A child inherits its parent's policy of the turn that spawns it (0.107+); a role may set its own. Approval policies may
+differ without a finding: 0.1xx gave children `never`, whatever the parent's was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final, Literal
 
 import msgspec
 
-from agentdash.engine.judge.findings.policy_checks import in_words
-from agentdash.model.evidence import Evidence
-from agentdash.model.findings import Direction, Finding, FindingKind, Severity
-from agentdash.model.fleet import PolicyPeriod, SandboxObservation, Thread
+from agentdash.engine.judge.findings.wording import period_in_words, policy_in_words
+from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind, Severity
+from agentdash.model.fleet import UNSET, PolicyPeriod, SandboxObservation, Thread
+from agentdash.model.layers import HOST_NETWORK, OWN_NETWORK, DifferingField, LayerField
 from agentdash.model.policy import Filesystem, Network, Policy
 
-_FREEDOM = (Network.OFF, Network.MEDIATED, Network.ON)
-_CUT_FLAG = "1"
+_NETWORKS_BY_FREEDOM: Final = (Network.OFF, Network.MEDIATED, Network.ON)
+_CUT_FLAG: Final = "1"
+_Earlier = Literal["parent", "before"]
 
 
 class ParentPolicy(msgspec.Struct, frozen=True):
-    """What a parent was told and what its commands were seen to have."""
+    """What a child is compared with: its parent's policies and the observations of its parent's commands."""
 
     id: str
     policies: tuple[PolicyPeriod, ...]
@@ -29,183 +32,254 @@ class ParentPolicy(msgspec.Struct, frozen=True):
     cwd: str | None = None
 
     def policy_at(self, at: float) -> PolicyPeriod | None:
-        """The parent's policy in force at a time; its first where that began later."""
+        """Return the parent's policy in force at a time (unix seconds); its first where that began later."""
         before = [period for period in self.policies if period.since <= at]
         return before[-1] if before else self.policies[0] if self.policies else None
 
 
 def parent_policy(parent: Thread | None) -> ParentPolicy | None:
-    """What a child may be compared with."""
-    return (
-        ParentPolicy(parent.id, parent.policies, parent.observations, parent.cwd)
-        if parent and parent.policies
-        else None
+    """Return what a child of this thread is compared with; None without a parent, or without a stated policy."""
+    if parent is None or not parent.policies:
+        return None
+    return ParentPolicy(
+        id=parent.id, policies=parent.policies, observations=parent.observations, cwd=parent.cwd
     )
 
 
-def inherited(thread: Thread, parent: ParentPolicy) -> Iterator[Finding]:
-    """How a child differs from its parent: in what it was told, and in what it got."""
+def inheritance_findings(thread: Thread, parent: ParentPolicy) -> Iterator[Finding]:
+    """Yield how a child differs from its parent: in its policies, and in the network of its commands."""
     for period in thread.policies:
         above = parent.policy_at(period.since)
         if above is None:
             continue
         if direction := _drift(above.policy, period.policy, parent.cwd, thread.cwd):
-            yield _drifted(period, above, direction, thread.role)
-        if (
-            period.policy.reviewer
-            and above.policy.reviewer
-            and period.policy.reviewer != above.policy.reviewer
-        ):
-            yield _reviewers(period, above, "its parent's")
-    yield from _got_less(thread, parent)
+            yield _policy_drift(period, above, direction, thread.role)
+        if _reviewer_differs(above.policy, period.policy):
+            yield _reviewer_drift(period, above, "parent")
+    yield from _network_less_than_parent(thread, parent)
 
 
 def policy_changes(thread: Thread) -> Iterator[Finding]:
-    """Changes of a thread's own policy, told once with the newest, and of who reviews its approvals."""
+    """Yield one finding for all changes of a thread's own policy, and one for each change of its reviewer."""
     pairs = list(zip(thread.policies, thread.policies[1:], strict=False))
     changes = [(was, now) for was, now in pairs if _essence(was.policy) != _essence(now.policy)]
     if changes:
-        yield _changed(changes)
+        yield _policy_changed(changes)
     for was, now in pairs:
-        if was.policy.reviewer and now.policy.reviewer and was.policy.reviewer != now.policy.reviewer:
-            yield _reviewers(now, was, "before")
+        if _reviewer_differs(was.policy, now.policy):
+            yield _reviewer_drift(now, was, "before")
 
 
-# ---------------------------------------------------------------- comparing
+# ---------------------------------------------------------------- comparing policies
 
 
 def _essence(policy: Policy) -> Policy:
     return msgspec.structs.replace(policy, reviewer=None, profile=None)
 
 
+def _reviewer_differs(was: Policy, now: Policy) -> bool:
+    return bool(was.reviewer and now.reviewer and was.reviewer != now.reviewer)
+
+
 def _drift(parent: Policy, child: Policy, parent_cwd: str | None, child_cwd: str | None) -> Direction | None:
-    """Whether a child may less or more than its parent. Each has its own directory to work in, if these differ."""
-    if Filesystem.UNKNOWN in (parent.filesystem, child.filesystem) or Network.UNKNOWN in (
-        parent.network,
-        child.network,
-    ):
+    """Return whether a child may do less or more than its parent, apart from their own working directories."""
+    if Filesystem.UNKNOWN in (parent.filesystem, child.filesystem):
+        return None
+    if Network.UNKNOWN in (parent.network, child.network):
         return None
     own = {child_cwd} if child_cwd != parent_cwd else set()
     gained = set(parent.grants_less_than(child)) - own
     lost = set(child.grants_less_than(parent)) - ({parent_cwd} if own else set())
-    if gained or _FREEDOM.index(child.network) > _FREEDOM.index(parent.network):
+    freedom = _NETWORKS_BY_FREEDOM.index
+    if gained or freedom(child.network) > freedom(parent.network):
         return "looser"
     return "stricter" if lost or child.network is not parent.network else None
 
 
-def _drifted(period: PolicyPeriod, above: PolicyPeriod, direction: Direction, role: str | None) -> Finding:
-    more = "more" if direction == "looser" else "less"
+def _policy_drift(
+    period: PolicyPeriod, above: PolicyPeriod, direction: Direction, role: str | None
+) -> Finding:
+    extent = "more" if direction == "looser" else "less"
     reason = f" Its role, {role}, may set a policy of its own." if role else ""
-    return _between(
-        period,
-        above,
-        kind=FindingKind.CHILD_POLICY_DRIFT,
+    return _finding(
+        FindingKind.CHILD_POLICY_DRIFT,
+        f"Children inherit their parent's policy; this one grants {extent} than its parent's.{reason}",
+        now=period,
+        was=above,
+        reference="parent",
         direction=direction,
-        severity="danger" if direction == "looser" else "warning",
-        message=f"Children inherit their parent's policy; this one was told {more} than its parent.{reason}",
+        severity="danger" if direction == "looser" else None,
     )
 
 
-def _reviewers(now: PolicyPeriod, was: PolicyPeriod, whose: str) -> Finding:
-    return _between(
-        now,
-        was,
-        kind=FindingKind.REVIEWER_DRIFT,
-        direction="label",
-        severity="info",
-        message=f"Approvals are answered by {now.policy.reviewer}, {whose} were by {was.policy.reviewer}.",
+def _reviewer_drift(now: PolicyPeriod, was: PolicyPeriod, reference: _Earlier) -> Finding:
+    earlier = "its parent's" if reference == "parent" else "before"
+    finding = _finding(
+        FindingKind.REVIEWER_DRIFT,
+        f"Approvals are answered by {now.policy.reviewer}, {earlier} were by {was.policy.reviewer}.",
+        now=now,
+        was=was,
+        reference=reference,
+    )
+    field = _field(
+        LayerField.REVIEWER,
+        now=now,
+        was=was,
+        values=(was.policy.reviewer or "", now.policy.reviewer or ""),
+        reference=reference,
+    )
+    return msgspec.structs.replace(
+        finding,
+        configured=f"reviewer {was.policy.reviewer}",
+        got=f"reviewer {now.policy.reviewer}",
+        fields=(field,),
     )
 
 
-def _changed(changes: list[tuple[PolicyPeriod, PolicyPeriod]]) -> Finding:
+def _policy_changed(changes: list[tuple[PolicyPeriod, PolicyPeriod]]) -> Finding:
     was, now = changes[-1]
-    looser = (
-        bool(was.policy.grants_less_than(now.policy))
-        or now.policy.network is Network.ON is not was.policy.network
-    )
-    finding = _between(
-        now,
-        was,
-        kind=FindingKind.POLICY_CHANGED,
-        direction="looser" if looser else "stricter",
-        severity="info",
-        message=f"Its policy changed from {was.policy.brief()} to {now.policy.brief()}: commands are held against the one in force then.",
+    gained = was.policy.grants_less_than(now.policy)
+    online = now.policy.network is Network.ON and was.policy.network is not Network.ON
+    finding = _finding(
+        FindingKind.POLICY_CHANGED,
+        f"Its policy changed from {was.policy.brief()} to {now.policy.brief()}: commands are held against the one"
+        " in force then.",
+        now=now,
+        was=was,
+        reference="before",
+        direction="looser" if gained or online else "stricter",
     )
     return msgspec.structs.replace(finding, since=changes[0][1].since, count=len(changes))
 
 
-def _got_less(thread: Thread, parent: ParentPolicy) -> Iterator[Finding]:
-    """A child whose commands lack the network that its parent's have, though both were granted it."""
-    period = thread.policies[-1] if thread.policies else None
-    above = parent.policy_at(period.since) if period else None
-    if (
-        period is None
-        or above is None
-        or Network.ON is not period.policy.network
-        or above.policy.network is not Network.ON
-    ):
-        return
-    parents = [s for s in parent.observations if not s.by_user]
-    free = next((s for s in parents if not _is_cut(s)), None)
-    if free is None or any(_is_cut(s) for s in parents):
-        return
-    if cut := [s for s in thread.observations if _is_cut(s) and not s.by_user]:
-        first = min(cut, key=lambda s: s.first)
-        quotes = (
-            Evidence(free.source, free.first, "parent-got", free.quote),
-            Evidence(first.source, first.first, "child-got", first.quote),
-        )
-        yield Finding(
-            kind=FindingKind.CHILD_GOT_LESS,
-            direction="stricter",
-            severity="warning",
-            configured=in_words(period.policy),
-            got=f"{first.quote}; its parent: {free.quote}",
-            message="Parent and child were granted the network: the parent's commands have it, the child's are told that they have not.",
-            since=first.first,
-            last=max(s.last for s in cut),
-            count=sum(s.count for s in cut),
-            evidence=quotes,
-            calls=first.calls,
-            pids=first.pids,
-        )
-
-
-def _is_cut(observation: SandboxObservation) -> bool:
-    """By the kernel; where it was not asked, by the flag."""
-    return (
-        observation.network_flag == _CUT_FLAG if observation.own_network is None else observation.own_network
-    )
-
-
-def _between(
+def _finding(
+    kind: FindingKind,
+    message: str,
+    *,
     now: PolicyPeriod,
     was: PolicyPeriod,
-    *,
-    kind: FindingKind,
-    direction: Direction,
-    severity: Severity,
-    message: str,
+    reference: _Earlier,
+    direction: Direction | None = None,
+    severity: Severity | None = None,
 ) -> Finding:
-    """A finding about two policies."""
+    """Return a finding about two policies."""
+    info = FINDING_KINDS[kind]
     evidence = tuple(
         Evidence(
-            "rollout",
-            period.since,
-            "policy-in-force",
-            f"{period.origin}, line {period.line}: {in_words(period.policy)}",
+            source=EvidenceSource.ROLLOUT,
+            at=period.since,
+            rule="policy-in-force",
+            text=period_in_words(period),
         )
         for period in (was, now)
     )
     return Finding(
         kind=kind,
-        direction=direction,
-        severity=severity,
-        configured=in_words(was.policy),
-        got=in_words(now.policy),
+        direction=direction or info.directions[0],
+        severity=severity or info.severity,
+        configured=policy_in_words(was.policy),
+        got=policy_in_words(now.policy),
         message=message,
         since=now.since,
         last=now.since,
         count=1,
         evidence=evidence,
+        fields=tuple(_policy_fields(now, was, reference)),
     )
+
+
+def _policy_fields(now: PolicyPeriod, was: PolicyPeriod, reference: _Earlier) -> Iterator[DifferingField]:
+    """Yield the configured cells in which two policies differ."""
+    before, after = was.policy, now.policy
+    lost, gained = after.grants_less_than(before), before.grants_less_than(after)
+    if before.filesystem is not after.filesystem:
+        files = (before.filesystem.value, after.filesystem.value)
+        yield _field(LayerField.FILES, now=now, was=was, values=files, reference=reference)
+    elif lost or gained:
+        difference = f"not {lost[0]}" if lost else f"also {gained[0]}"
+        files = (before.filesystem.value, f"{after.filesystem.value}, {difference}")
+        yield _field(LayerField.FILES, now=now, was=was, values=files, reference=reference)
+    if before.network is not after.network:
+        networks = (before.network.value, after.network.value)
+        yield _field(LayerField.NETWORK, now=now, was=was, values=networks, reference=reference)
+    if reference == "before" and before.approval != after.approval:
+        approvals = (before.approval or "not stated", after.approval or "not stated")
+        yield _field(LayerField.APPROVAL, now=now, was=was, values=approvals, reference=reference)
+
+
+def _field(
+    name: LayerField,
+    *,
+    now: PolicyPeriod,
+    was: PolicyPeriod,
+    values: tuple[str, str],
+    reference: _Earlier,
+) -> DifferingField:
+    return DifferingField(
+        name=name,
+        expected=values[0],
+        actual=values[1],
+        layer="configured",
+        reference=reference,
+        expected_at=was.since,
+        actual_at=now.since,
+    )
+
+
+# ---------------------------------------------------------------- comparing observations
+
+
+def _network_less_than_parent(thread: Thread, parent: ParentPolicy) -> Iterator[Finding]:
+    """Yield a finding where a child's commands lack the network that its parent's have, though both were granted it."""
+    period = thread.policies[-1] if thread.policies else None
+    above = parent.policy_at(period.since) if period else None
+    if period is None or above is None:
+        return
+    if period.policy.network is not Network.ON or above.policy.network is not Network.ON:
+        return
+    parents = [s for s in parent.observations if not s.by_user]
+    cut = [s for s in thread.observations if not s.by_user and _is_cut(s)]
+    if not parents or not cut or any(map(_is_cut, parents)):
+        return
+    free, first = parents[0], min(cut, key=lambda s: s.first)
+    info = FINDING_KINDS[FindingKind.CHILD_GOT_LESS]
+    yield Finding(
+        kind=FindingKind.CHILD_GOT_LESS,
+        direction=info.directions[0],
+        severity=info.severity,
+        configured=policy_in_words(period.policy),
+        got=f"{first.quote}; its parent: {free.quote}",
+        message="Parent and child were granted the network: the parent's commands have it, the child's are told"
+        " that they have not.",
+        since=first.first,
+        last=max(s.last for s in cut),
+        count=sum(s.count for s in cut),
+        evidence=(
+            Evidence(source=free.source, at=free.first, rule="parent-got", text=free.quote),
+            Evidence(source=first.source, at=first.first, rule="child-got", text=first.quote),
+        ),
+        calls=first.calls,
+        pids=first.pids,
+        fields=(_network_field(first, free),),
+    )
+
+
+def _network_field(child: SandboxObservation, parent: SandboxObservation) -> DifferingField:
+    """Return the cell that shows the cut: the kernel's, or without kernel facts the flag."""
+    by_kernel = child.own_network is not None
+    flag = parent.network_flag or UNSET
+    return DifferingField(
+        name=LayerField.NETWORK if by_kernel else LayerField.NETWORK_FLAG,
+        expected=HOST_NETWORK if by_kernel else flag,
+        actual=OWN_NETWORK if by_kernel else child.network_flag or UNSET,
+        reference="parent",
+        expected_at=parent.last,
+        actual_at=child.last,
+    )
+
+
+def _is_cut(observation: SandboxObservation) -> bool:
+    """Return whether a command has no network, by the kernel; by the flag where kernel facts are not known."""
+    if observation.own_network is None:
+        return observation.network_flag == _CUT_FLAG
+    return observation.own_network

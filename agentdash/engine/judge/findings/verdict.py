@@ -1,7 +1,7 @@
-"""The three layers of a thread, compared: its verdict and its findings, one for each cause.
+"""The verdict on a thread's sandbox: its layers compared, and one finding per cause.
 
-`checks` compares what commands were seen to have with the policy, `inheritance` a policy with the one before and with the parent's,
-`border` tells what got out through tmux, `obstacles` reads what stood in the way.
+`policy_checks` compares observations with the policy, `inheritance` a policy with the one before and with the parent's,
+`tmux_boundary` reports what left the sandbox through tmux, `blockers` the denials that stopped the thread.
 """
 
 from __future__ import annotations
@@ -11,132 +11,175 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from agentdash.engine.judge.findings.blockers import blocker_findings
-from agentdash.engine.judge.findings.inheritance import ParentPolicy, inherited, policy_changes
-from agentdash.engine.judge.findings.policy_checks import Seen, compare, in_words, kernel_words
-from agentdash.engine.judge.findings.tmux_boundary import escaped
-from agentdash.model.evidence import Evidence
+from agentdash.engine.judge.findings.comparison import Comparison
+from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
+from agentdash.engine.judge.findings.policy_checks import check_observation
+from agentdash.engine.judge.findings.state_paths import predicted_denials
+from agentdash.engine.judge.findings.tmux_boundary import escape_findings
+from agentdash.engine.judge.findings.wording import kernel_in_words, launcher_in_words
+from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, Verdict
-from agentdash.model.fleet import Applied, SandboxObservation, Thread
+from agentdash.model.fleet import SandboxObservation, Thread
+from agentdash.model.layers import DifferingField
 from agentdash.model.policy import Policy
+from agentdash.model.state_paths import Installed
 from agentdash.model.worker import Assessment, Got, Sandbox
 
 
 def judge_sandbox(
-    thread: Thread, assessment: Assessment, platform: str | None, parent_policy: ParentPolicy | None = None
+    thread: Thread,
+    assessment: Assessment,
+    *,
+    platform: str | None,
+    parent_policy: ParentPolicy | None = None,
+    installed: Installed | None = None,
 ) -> Sandbox:
-    """The three layers of a thread, compared.
+    """Return the layers of a thread's sandbox, compared.
 
     Args:
         thread: the thread.
-        judged: its state; a denial that stopped it is a finding, one that it got past is not.
-        platform: `sys.platform` of the machine its live processes were seen on.
-        heritage: what its parent was told and what it got, where it has one.
+        assessment: its state; a denial that stopped it is a finding, one that it got past is not.
+        platform: `sys.platform` of the machine on which its live processes were seen.
+        parent_policy: the policies and observations of its parent, where it has one.
+        installed: the worker CLIs that it could start.
     """
     policy = thread.policy
     if thread.helper:
         return Sandbox("unverified", policy)
-    own = [s for s in thread.observations if not s.by_user]
-    compared = [(s, compare(_beside(s, thread, platform))) for s in own]
-    different = [f for _, found in compared for f in found]
-    different += inherited(thread, parent_policy) if parent_policy else []
-    different += escaped(thread)
-    differences = _merged(different)
-    mismatch = any(f.severity != "info" for f in differences)
-    verdict: Verdict = "mismatch" if mismatch else "match" if own and policy is not None else "unverified"
-    findings = (*differences, *policy_changes(thread), *blocker_findings(thread, assessment))
+    own = [observation for observation in thread.observations if not observation.by_user]
+    checked = [(s, check_observation(_compare(s, thread, platform))) for s in own]
+    different = [finding for _, found in checked for finding in found]
+    different += inheritance_findings(thread, parent_policy) if parent_policy else []
+    different += escape_findings(thread)
+    differences = _merge(different)
+    mismatch = _is_mismatch(differences)
     return Sandbox(
-        verdict=verdict,
+        verdict=_verdict(mismatch=mismatch, comparable=bool(own) and policy is not None),
         configured=policy,
         applied=_applied(thread),
         applied_policy=_applied_policy(own),
-        got=_got(own),
-        findings=findings,
+        got=_observed(own, thread),
+        findings=(*differences, *policy_changes(thread), *blocker_findings(thread, assessment)),
         evidence=tuple(
-            _evidence(s, agrees=mismatch is any(f.severity != "info" for f in found)) for s, found in compared
+            _evidence(observation, agrees=mismatch is _is_mismatch(found)) for observation, found in checked
         ),
-        unread=tuple(_unread(thread, own)),
+        unread=tuple(_not_observed(thread, own)),
+        predicted_denials=predicted_denials(policy, installed, thread.cwd),
     )
+
+
+def _is_mismatch(findings: Iterable[Finding]) -> bool:
+    return any(finding.severity != "info" for finding in findings)
+
+
+def _verdict(*, mismatch: bool, comparable: bool) -> Verdict:
+    if mismatch:
+        return "mismatch"
+    return "match" if comparable else "unverified"
+
+
+def _compare(observation: SandboxObservation, thread: Thread, platform: str | None) -> Comparison:
+    period = thread.policies[observation.policy] if observation.policy >= 0 else None
+    live = observation.source is EvidenceSource.ENVIRONMENT
+    return Comparison(observation, period, platform if live and platform else thread.platform)
+
+
+# ---------------------------------------------------------------- one finding per cause
+
+
+def _merge(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return one finding per cause (kind and configured side), counted, the oldest first."""
+    by_cause: dict[tuple[str, str], Finding] = {}
+    for finding in found:
+        cause = (finding.kind, finding.configured)
+        known = by_cause.get(cause)
+        by_cause[cause] = finding if known is None else _merge_two(known, finding)
+    return tuple(sorted(by_cause.values(), key=lambda finding: finding.since))
+
+
+def _merge_two(known: Finding, finding: Finding) -> Finding:
+    """Return two findings of one cause as one: that of the first, unless the kernel has settled it as a label since."""
+    first, latest = (known, finding) if known.since <= finding.since else (finding, known)
+    base = latest if latest.direction == "label" else first
+    return msgspec.structs.replace(
+        base,
+        since=first.since,
+        last=max(known.last, finding.last),
+        count=known.count + finding.count,
+        evidence=tuple(dict.fromkeys((*known.evidence, *finding.evidence))),
+        calls=tuple(dict.fromkeys((*known.calls, *finding.calls))),
+        pids=tuple(dict.fromkeys((*known.pids, *finding.pids))),
+        fields=_merge_fields(first.fields, latest.fields),
+    )
+
+
+def _merge_fields(
+    first: tuple[DifferingField, ...], latest: tuple[DifferingField, ...]
+) -> tuple[DifferingField, ...]:
+    """Return each cell once, with its latest values."""
+    cells = {(field.name, field.layer, field.reference): field for field in (*first, *latest)}
+    return tuple(cells.values())
+
+
+# ---------------------------------------------------------------- what was observed
 
 
 def _evidence(observation: SandboxObservation, *, agrees: bool) -> Evidence:
-    """A sighting as a piece of evidence; `agrees`: with the verdict."""
-    applied = observation.applied
-    words = [observation.quote, *kernel_words(observation)]
-    words += [_handed(applied)] if applied else []
-    words += ["allowed to leave the sandbox"] if observation.granted == "outside" else []
+    """Return an observation as evidence for the verdict, or against it."""
+    facts = [observation.quote, *kernel_in_words(observation)]
+    facts += [launcher_in_words(observation.applied)] if observation.applied else []
+    facts += ["allowed to leave the sandbox"] if observation.granted == "outside" else []
     times = f"{observation.count}x: " if observation.count > 1 else ""
     return Evidence(
-        observation.source, observation.first, "command-seen", times + "; ".join(filter(None, words)), agrees
+        source=observation.source,
+        at=observation.first,
+        rule="command-seen",
+        text=times + "; ".join(filter(None, facts)),
+        agrees=agrees,
     )
 
 
-def _unread(thread: Thread, own: list[SandboxObservation]) -> Iterator[str]:
-    """What would have told more."""
-    live = [s for s in own if s.source == "environment"]
+def _not_observed(thread: Thread, own: list[SandboxObservation]) -> Iterator[str]:
+    """Yield what could not be observed, and limits the verdict."""
+    live = [s for s in own if s.source is EvidenceSource.ENVIRONMENT]
     if not own:
         yield "no command of it was seen alive, and none printed its flags"
     elif not live:
-        yield "no command of it was seen alive: only what commands printed is known, and the kernel was not asked"
+        yield "no command of it was seen alive: only printed output is known, and no kernel facts"
     if any(s.sandboxed is None for s in live):
         yield "the kernel's facts of some of its processes could not be read (macOS, or another user's)"
-    if any(s.sandboxed and s.own_network is False and s.applied and s.applied.by == "nothing" for s in live):
-        yield "Landlock (Codex through 0.114) leaves no mark that can be read: what it lets be written is taken from the policy"
+    if any(map(_may_be_landlock, live)):
+        yield (
+            "Landlock (Codex through 0.114) leaves no mark that can be read: what it lets be written is taken"
+            " from the policy"
+        )
     if users := len(thread.observations) - len(own):
         yield f"{users} kind{'s' * (users > 1)} of commands were left out: the user's own run in no sandbox"
 
 
-def _beside(observation: SandboxObservation, thread: Thread, platform: str | None) -> Seen:
-    period = thread.policies[observation.policy] if observation.policy >= 0 else None
-    return Seen(
-        observation, period, platform if observation.source == "environment" and platform else thread.platform
-    )
+def _may_be_landlock(observation: SandboxObservation) -> bool:
+    applied = observation.applied
+    without_launcher = applied is not None and applied.by == "nothing"
+    return bool(observation.sandboxed) and observation.own_network is False and without_launcher
 
 
-def _merged(found: Iterable[Finding]) -> tuple[Finding, ...]:
-    """One finding per cause: what several sightings show is said once, and counted."""
-    by_cause: dict[tuple[str, str], Finding] = {}
-    for finding in found:
-        cause = (finding.kind, finding.configured)
-        if (known := by_cause.get(cause)) is None:
-            by_cause[cause] = finding
-            continue
-        first, latest = (known, finding) if known.since <= finding.since else (finding, known)
-        stronger = latest if latest.direction == "label" else first
-        by_cause[cause] = msgspec.structs.replace(
-            stronger,
-            since=first.since,
-            last=max(known.last, finding.last),
-            count=known.count + finding.count,
-            evidence=tuple(dict.fromkeys((*known.evidence, *finding.evidence))),
-            calls=tuple(dict.fromkeys((*known.calls, *finding.calls))),
-            pids=tuple(dict.fromkeys((*known.pids, *finding.pids))),
-        )
-    return tuple(sorted(by_cause.values(), key=lambda f: f.since))
-
-
-def _got(own: list[SandboxObservation]) -> Got:
-    """What the newest commands were seen to have, each fact from the newest sighting that has it."""
-    newest = sorted(own, key=lambda s: s.last, reverse=True)
+def _observed(own: list[SandboxObservation], thread: Thread) -> Got:
+    """Return what the newest commands had, each fact from the newest observation that has it."""
+    newest = sorted(own, key=lambda observation: observation.last, reverse=True)
     if not newest:
         return Got()
-    apart = next((s.own_network for s in newest if s.own_network is not None), None)
+    own_network = next((s.own_network for s in newest if s.own_network is not None), None)
     return Got(
         network_flag=next((s.network_flag for s in newest if s.network_flag is not None), None),
         sandbox_flag=next((s.sandbox_flag for s in newest if s.sandbox_flag is not None), None),
         seccomp=next((s.seccomp for s in newest if s.seccomp is not None), None),
         no_new_privs=next((s.no_new_privs for s in newest if s.no_new_privs is not None), None),
-        network_namespace=None if apart is None else "own" if apart else "host",
+        network_namespace=None if own_network is None else "own" if own_network else "host",
         sandboxed=next((s.sandboxed for s in newest if s.sandboxed is not None), None),
         at=newest[0].last,
         source=newest[0].source,
+        under_earlier_policy=newest[0].policy < len(thread.policies) - 1,
     )
-
-
-def _handed(applied: Applied) -> str:
-    """What stands above a command, in words."""
-    if applied.by == "nothing":
-        return "no sandbox launcher above it"
-    return f"{applied.by}: {in_words(applied.policy)}" if applied.policy else applied.by
 
 
 def _applied_policy(own: list[SandboxObservation]) -> Policy | None:
@@ -145,15 +188,15 @@ def _applied_policy(own: list[SandboxObservation]) -> Policy | None:
 
 
 def _applied(thread: Thread) -> str | None:
-    """What Codex handed to its sandbox for the newest command, and what came of the newest wish for more than the policy grants."""
-    said = []
+    """Return the launcher of the newest command, and the outcome of the newest escalation, in words."""
+    parts = []
     newest = max((s for s in thread.observations if s.applied), key=lambda s: s.last, default=None)
     if newest and newest.applied:
-        said.append(_handed(newest.applied))
-    call = next((c for c in (*reversed(thread.open_calls), *reversed(thread.calls)) if c.escalation), None)
+        parts.append(launcher_in_words(newest.applied))
+    calls = (*reversed(thread.open_calls), *reversed(thread.calls))
+    call = next((call for call in calls if call.escalation), None)
     if call and call.escalation:
-        wish = (
-            "outside of the sandbox" if call.escalation.kind == "escalated" else "with additional permissions"
-        )
-        said.append(f"asked to run {wish}: {call.outcome or 'open'}")
-    return "; ".join(said) or None
+        escalated = call.escalation.kind == "escalated"
+        extent = "outside of the sandbox" if escalated else "with additional permissions"
+        parts.append(f"asked to run {extent}: {call.outcome or 'open'}")
+    return "; ".join(parts) or None

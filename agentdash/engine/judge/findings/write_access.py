@@ -1,4 +1,4 @@
-"""What a command's mounts let it write, beside what its policy lets it write."""
+"""What a command's mounts make writable, against what its policy makes writable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentdash.model.policy import Filesystem, Policy
 
 
 class MountTables:
-    """The mount tables of a fleet, made ready when somebody asks.
+    """The mount tables of a fleet, parsed on first use.
 
     Args:
         mounts: by the inode of their namespace.
@@ -18,42 +18,42 @@ class MountTables:
 
     def __init__(self, mounts: Mapping[int, tuple[Mount, ...]]) -> None:
         self._mounts = mounts
-        self._ready: dict[int, MountTable] = {}
+        self._tables: dict[int, MountTable] = {}
 
     def of(self, namespace: int | None) -> MountTable | None:
-        """The table of a namespace; None where it is agentdash's own, or has not been read."""
+        """Return the table of a namespace; None where it is agentdash's own, or has not been read."""
         if namespace is None or namespace not in self._mounts:
             return None
-        if namespace not in self._ready:
-            self._ready[namespace] = MountTable(self._mounts[namespace])
-        return self._ready[namespace]
+        if namespace not in self._tables:
+            self._tables[namespace] = MountTable(self._mounts[namespace])
+        return self._tables[namespace]
 
     def writable_points(self, namespace: int) -> tuple[str, ...]:
-        """Where something is mounted that may be written."""
+        """Return the mount points that may be written."""
         return tuple(mount.point for mount in self._mounts[namespace] if not mount.read_only)
 
 
-def unwritable(policy: Policy, tables: MountTables, namespace: int | None) -> tuple[str, ...]:
-    """Roots that the policy lets be written and the mounts do not.
+def unwritable_roots(policy: Policy, tables: MountTables, namespace: int | None) -> tuple[str, ...]:
+    """Return roots that are writable under the policy, and not by the mounts.
 
-    A root may be a symlink, which a mount table does not tell: one with a writable mount of the same last name is given the benefit.
+    A root may be a symlink, which a mount table does not show: a root is left out where a writable mount has the same
+    last name.
     """
     table = tables.of(namespace)
     if table is None or namespace is None:
         return ()
-    twins = {posixpath.basename(point) for point in tables.writable_points(namespace)}
+    possible_targets = {posixpath.basename(point) for point in tables.writable_points(namespace)}
     roots = [root for root in policy.writable_roots if table.may_write(root) is False]
-    return tuple(root for root in roots if root == "/" or posixpath.basename(root) not in twins)
+    return tuple(root for root in roots if root == "/" or posixpath.basename(root) not in possible_targets)
 
 
-def exposed(
+def exposed_paths(
     policy: Policy, tables: MountTables, namespace: int | None, home: str | None, cwd: str | None
 ) -> tuple[str, ...]:
-    """Of the root, the home directory and the one above the workspace: those that the policy protects and the mounts do not."""
+    """Return which of `/`, the home directory and the parent of the workspace are writable by the mounts alone."""
     table = tables.of(namespace)
     if table is None or policy.filesystem is Filesystem.UNKNOWN:
         return ()
     probes = ("/", home, posixpath.dirname(cwd) if cwd else None)
-    return tuple(
-        dict.fromkeys(p for p in probes if p and policy.may_write(p) is False and table.may_write(p))
-    )
+    exposed = (p for p in probes if p and policy.may_write(p) is False and table.may_write(p))
+    return tuple(dict.fromkeys(exposed))

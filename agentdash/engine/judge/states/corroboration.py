@@ -1,4 +1,4 @@
-"""What the other sources say of a state that has been concluded: the same, or something else. Both are kept, neither changes it."""
+"""Corroboration: what other sources report while a state is concluded. It agrees or disagrees, and never decides."""
 
 from __future__ import annotations
 
@@ -7,121 +7,139 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from agentdash.engine.judge.states.assessments import screen_evidence
 from agentdash.model.events import ScreenRead, SessionSeen, StatusPushed
-from agentdash.model.evidence import Evidence
+from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fleet import Thread
 from agentdash.model.process import Process
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment
 
-Looks = frozenset[str]
-_WORKS, _ASKS, _RESTS = "works", "asks", "rests"
-_LOOKS: Final[dict[State, Looks]] = {
+Appearances = frozenset[str]
+"""What a worker may look like to a source that knows less than the authority: it works, waits for an answer, or rests."""
+_WORKS, _WAITS, _RESTS = "works", "waits", "rests"
+_APPEARANCES: Final[dict[State, Appearances]] = {
     State.RUNNING: frozenset((_WORKS,)),
-    State.WAITING_APPROVAL: frozenset((_ASKS,)),
-    State.WAITING_INPUT: frozenset((_ASKS, _RESTS)),
+    State.WAITING_APPROVAL: frozenset((_WAITS,)),
+    State.WAITING_INPUT: frozenset((_WAITS, _RESTS)),
     State.BLOCKED_SANDBOX: frozenset((_WORKS, _RESTS)),
     State.FAILED_PERMISSION: frozenset((_RESTS,)),
     State.FAILED_PROVIDER: frozenset((_WORKS, _RESTS)),
     State.COMPLETED: frozenset((_RESTS,)),
     State.INTERRUPTED: frozenset((_RESTS,)),
 }
-"""What a state looks like to those who see less than its authority: two that have no look in common contradict each other."""
-_WORD: Final = {
+"""How each state may appear. Two states without a common appearance contradict each other."""
+_STATUS_APPEARANCES: Final = {
     "active": frozenset((_WORKS,)),
     "busy": frozenset((_WORKS,)),
-    "waiting": frozenset((_ASKS,)),
+    "waiting": frozenset((_WAITS,)),
     "idle": frozenset((_RESTS,)),
     "system-error": frozenset((_RESTS,)),
 }
-"""Likewise the words of Codex's feed and of Claude Code's session file."""
-_NEVER: Final[Looks] = frozenset()
+"""How a status may appear, of `StatusPushed` and of `SessionSeen`."""
+_CONTRADICTION: Final[Appearances] = frozenset()
+"""For an observation that contradicts every state."""
 
 
 class Corroboration(NamedTuple):
-    """What one source says."""
+    """The observation of one source."""
 
-    looks: Looks
-    """What the worker looks like to it; empty for what always speaks against the conclusion."""
+    appearances: Appearances
+    """How the worker appears to it; empty for an observation that contradicts any conclusion."""
     evidence: Evidence
 
 
-def attach_corroboration(assessment: Assessment, claims: Iterable[Corroboration]) -> Assessment:
-    """The conclusion with everybody else's word beside it."""
-    mine = _LOOKS.get(assessment.state)
-    if mine is None:
+def attach_corroboration(assessment: Assessment, observations: Iterable[Corroboration]) -> Assessment:
+    """Return the assessment with the observations of other sources as evidence for or against it.
+
+    Observations that agree are left out where the assessment already has evidence of their source.
+    """
+    expected = _APPEARANCES.get(assessment.state)
+    if expected is None:
         return assessment
-    known = {(e.source, e.rule, e.at) for e in assessment.evidence}
+    present = {(e.source, e.rule, e.at) for e in assessment.evidence}
     sources = {e.source for e in assessment.evidence}
-    more = [replace(claim.evidence, agrees=not mine.isdisjoint(claim.looks)) for claim in claims]
+    more = [replace(o.evidence, agrees=not expected.isdisjoint(o.appearances)) for o in observations]
     more = [
-        e for e in more if (e.source, e.rule, e.at) not in known and not (e.agrees and e.source in sources)
+        e for e in more if (e.source, e.rule, e.at) not in present and not (e.agrees and e.source in sources)
     ]
     return replace(assessment, evidence=(*assessment.evidence, *more)) if more else assessment
 
 
-def screen_says(reading: ScreenRead | None) -> Iterator[Corroboration]:
-    """The rules for its screen, and that not all of it is in sight."""
-    if reading is not None and (looks := _LOOKS.get(State(reading.state or "unknown"))) is not None:
-        yield Corroboration(
-            looks,
-            Evidence(shown_in(reading), reading.at, reading.rule or "", f"{reading.state}: {reading.text}"),
-        )
-    if reading is not None and reading.partial:
-        yield Corroboration(
-            _NEVER,
-            Evidence(
-                "screen", reading.at, reading.rule or "", f"part of a menu is out of sight: {reading.text}"
-            ),
-        )
+def screen_corroborates(reading: ScreenRead | None) -> Iterator[Corroboration]:
+    """Yield the reading of its screen; a menu of which a part is out of sight contradicts any conclusion."""
+    if reading is None:
+        return
+    appearances = _APPEARANCES.get(State(reading.state or State.UNKNOWN))
+    if appearances is not None:
+        yield Corroboration(appearances, screen_evidence(reading, f"{reading.state}: {reading.text}"))
+    if reading.partial:
+        text = f"part of a menu is out of sight: {reading.text}"
+        yield Corroboration(_CONTRADICTION, screen_evidence(reading, text))
 
 
-def feed_says(pushed: StatusPushed | None) -> Iterator[Corroboration]:
-    """Codex's own feed."""
-    if pushed is not None and (looks := _WORD.get(pushed.status)) is not None:
-        said = f"thread/status/changed {' '.join((pushed.status, *pushed.flags))}"
-        yield Corroboration(
-            frozenset((_ASKS,)) if pushed.flags else looks,
-            Evidence("codex feed", pushed.at, "status-pushed", said),
-        )
+def feed_corroborates(pushed: StatusPushed | None) -> Iterator[Corroboration]:
+    """Yield the newest status in Codex's feed."""
+    if pushed is None or pushed.status not in _STATUS_APPEARANCES:
+        return
+    yield Corroboration(
+        frozenset((_WAITS,)) if pushed.flags else _STATUS_APPEARANCES[pushed.status],
+        Evidence(
+            source=EvidenceSource.CODEX_FEED,
+            at=pushed.at,
+            rule="status-pushed",
+            text=f"thread/status/changed {' '.join((pushed.status, *pushed.flags))}",
+        ),
+    )
 
 
-def session_says(session: SessionSeen | None) -> Iterator[Corroboration]:
-    """Claude Code's own file."""
-    if session is not None and session.status is not None:
-        said = f"status {session.status}" + (
-            f", waiting for {session.waiting_for}" if session.waiting_for else ""
-        )
-        yield Corroboration(
-            _WORD[session.status], Evidence("session file", session.since, "session-status", said)
-        )
+def session_corroborates(session: SessionSeen | None) -> Iterator[Corroboration]:
+    """Yield the status in the worker CLI's own session file."""
+    if session is None or session.status is None:
+        return
+    waiting_for = f", waiting for {session.waiting_for}" if session.waiting_for else ""
+    yield Corroboration(
+        _STATUS_APPEARANCES[session.status],
+        Evidence(
+            source=EvidenceSource.SESSION_FILE,
+            at=session.since,
+            rule="session-status",
+            text=f"status {session.status}{waiting_for}",
+        ),
+    )
 
 
-def commands_say(commands: tuple[Process, ...]) -> Iterator[Corroboration]:
-    """Live processes of its commands: a background terminal outlives its turn."""
-    if commands:
-        process = commands[-1]
-        what = f"pid {process.pid} of its commands runs: {' '.join(process.argv)[:200] or process.name}"
-        yield Corroboration(
-            frozenset((_WORKS, _ASKS)), Evidence("process", process.key.started, "command-alive", what)
-        )
+def commands_corroborate(commands: tuple[Process, ...]) -> Iterator[Corroboration]:
+    """Yield the newest live process of its commands; a background terminal outlives its turn."""
+    if not commands:
+        return
+    process = commands[-1]
+    argv = " ".join(process.argv)[:200] or process.name
+    yield Corroboration(
+        frozenset((_WORKS, _WAITS)),
+        Evidence(
+            source=EvidenceSource.PROCESS,
+            at=process.key.started,
+            rule="command-alive",
+            text=f"pid {process.pid} of its commands runs: {argv}",
+        ),
+    )
 
 
-def output_says(thread: Thread) -> Iterator[Corroboration]:
-    """A denial in a turn that has ended, also one inside of a command that went on and exited with 0."""
+def output_corroborates(thread: Thread) -> Iterator[Corroboration]:
+    """Yield the newest denial in a turn that has ended, also one inside of a command that exited with 0."""
     turn = thread.turn
     if turn is None or (turn.ended_at is None and not turn.inferred):
         return
-    call = next(
-        (c for c in reversed(thread.calls) if c.denial and c.denial.certain and c.at >= turn.since), None
-    )
+    calls = (call for call in reversed(thread.calls) if call.denial and call.denial.certain)
+    call = next((call for call in calls if call.at >= turn.since), None)
     if call is not None and call.denial is not None:
-        text = f"`{call.text}` -> {call.denial.quote}"
         yield Corroboration(
-            _NEVER, Evidence("output", call.ended_at or call.at, f"denied-{call.denial.what}", text)
+            _CONTRADICTION,
+            Evidence(
+                source=call.denial.source,
+                at=call.ended_at or call.at,
+                rule=f"denied-{call.denial.what}",
+                text=f"`{call.text}` -> {call.denial.quote}",
+            ),
         )
-
-
-def shown_in(reading: ScreenRead) -> str:
-    """Where a reading's words stood: `title` or `screen`."""
-    return "title" if reading.rule and ".title" in reading.rule else "screen"

@@ -13,9 +13,10 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from agentdash.engine.judge.states.pane_state import judge_pane
-from agentdash.engine.judge.states.thread_state import case_of, judge_thread
+from agentdash.engine.judge.states.thread_facts import thread_facts
+from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.model import events as e
-from agentdash.model.evidence import Evidence
+from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fleet import History, StatePeriod, Thread
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.pane import PaneKey
@@ -77,7 +78,9 @@ def settle(history: History, assessment: Assessment, now: float) -> SettledState
     if not settling_time or now >= due:
         return SettledState(assessment, periods)
     before = replace(periods[-2], until=None)
-    evidence = Evidence("history", before.since, "settling", f"was so until a moment ago: {before.why}")
+    evidence = Evidence(
+        EvidenceSource.HISTORY, before.since, "settling", f"was so until a moment ago: {before.why}"
+    )
     against = (replace(other, agrees=False) for other in assessment.evidence)
     shown = Assessment(
         state=State(before.state), since=before.since, why=before.why, evidence=(evidence, *against)
@@ -193,7 +196,7 @@ def _update_thread(draft: FleetDraft, thread: Thread, at: float) -> None:
     if thread.helper:
         return
     known = draft.histories.get(thread.id) or History()
-    assessment = judge_thread(case_of(draft, thread, draft.links))
+    assessment = judge_thread(thread_facts(draft, thread, draft.links))
     if not known.periods and startup_grace_until(thread, assessment, at) is not None:
         return
     periods = _enter(known.periods, assessment, at)

@@ -1,0 +1,106 @@
+"""The sandbox of a worker CLI that is known by its pane: what it has, and what its sandbox denied it.
+
+What it was configured to have is not stated anywhere, so the verdict is always `unverified`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Literal
+
+from agentdash.engine.detect.env_output import NETWORK_FLAG, SANDBOX_FLAG
+from agentdash.engine.judge.findings.blockers import DENIAL_KINDS
+from agentdash.engine.judge.findings.remedies import NETWORK_ACCESS, writable_root
+from agentdash.engine.judge.states.sandboxed_pane import (
+    enclosing_sandbox,
+    network_cut_denial,
+    screen_denial,
+    state_path_denial,
+)
+from agentdash.model.evidence import EvidenceSource
+from agentdash.model.findings import FINDING_KINDS, Finding
+from agentdash.model.fleet import UNSET, Denial, PaneOccupant
+from agentdash.model.fleet_draft import FleetView
+from agentdash.model.pane import Pane
+from agentdash.model.process import Kernel, Process
+from agentdash.model.states import State
+from agentdash.model.worker import Assessment, Got, Sandbox
+
+
+def judge_pane_sandbox(
+    fleet: FleetView, pane: Pane, occupant: PaneOccupant, assessment: Assessment
+) -> Sandbox:
+    """Return the observed layer of a pane's worker, and the denial that stopped it."""
+    if occupant.process is None:
+        return Sandbox()
+    findings = _findings(fleet, pane, occupant, assessment)
+    return Sandbox(got=_observed(occupant.process, fleet.kernel), findings=findings)
+
+
+def _observed(process: Process, host: Kernel | None) -> Got:
+    kernel = process.kernel or Kernel()
+    return Got(
+        network_flag=_flag(process, NETWORK_FLAG),
+        sandbox_flag=_flag(process, SANDBOX_FLAG),
+        seccomp=kernel.seccomp,
+        network_namespace=_network_namespace(kernel, host),
+        no_new_privs=kernel.no_new_privs,
+        sandboxed=None if process.kernel is None else enclosing_sandbox(process, host) is not None,
+        at=process.key.started,
+        source=EvidenceSource.KERNEL if process.kernel else EvidenceSource.ENVIRONMENT,
+    )
+
+
+def _flag(process: Process, name: str) -> str | None:
+    return None if process.env is None else process.env.get(name) or UNSET
+
+
+def _network_namespace(kernel: Kernel, host: Kernel | None) -> Literal["host", "own"] | None:
+    if kernel.net is None or host is None or host.net is None:
+        return None
+    return "own" if kernel.net != host.net else "host"
+
+
+def _findings(
+    fleet: FleetView, pane: Pane, occupant: PaneOccupant, assessment: Assessment
+) -> tuple[Finding, ...]:
+    """Return the finding about the denial that the assessment rests on."""
+    if assessment.state is not State.BLOCKED_SANDBOX:
+        return ()
+    found = (
+        screen_denial(fleet, pane, occupant)
+        or network_cut_denial(fleet, occupant, assessment.evidence[0].text)
+        or state_path_denial(fleet, occupant)
+    )
+    if found is None:
+        return ()
+    denial, process = found.denial, found.sandbox.process
+    kind = DENIAL_KINDS[denial.what]
+    at = assessment.since or process.key.started
+    target = f": {denial.path} may not be written" if denial.path else ""
+    finding = Finding(
+        kind=kind,
+        direction=FINDING_KINDS[kind].directions[0],
+        severity=FINDING_KINDS[kind].severity,
+        configured="not stated",
+        got=f"pid {process.pid}: {found.sandbox.text}",
+        message=f"The worker runs inside of a sandbox that stopped it{target}.",
+        since=at,
+        last=at,
+        count=1,
+        evidence=assessment.evidence,
+        remedy=_remedy(denial),
+        pids=(process.pid,),
+    )
+    return (finding,)
+
+
+def _remedy(denial: Denial) -> str | None:
+    if denial.what == "network":
+        return NETWORK_ACCESS
+    return _writable_root(denial, denial.path) if denial.path else None
+
+
+def _writable_root(denial: Denial, path: str) -> str | None:
+    is_directory = denial.source is EvidenceSource.KERNEL and not posixpath.splitext(path)[1]
+    return writable_root(path, None, f"mkdir {path}" if is_directory else denial.quote)

@@ -1,0 +1,52 @@
+"""Policies and kernel facts as short phrases, for messages and evidence."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentdash.model.fleet import Applied, PolicyPeriod, SandboxObservation
+from agentdash.model.policy import Policy
+
+_SECCOMP_MODES: Final = {0: "no seccomp", 1: "seccomp strict", 2: "seccomp filter"}
+_LISTED_PATHS: Final = 3
+"""Paths named in a message; further ones are counted."""
+
+
+def policy_in_words(policy: Policy | None) -> str:
+    """Return a policy on one line."""
+    if policy is None:
+        return "not stated"
+    return f"files {policy.filesystem}, network {policy.network}, approval {policy.approval or 'not stated'}"
+
+
+def period_in_words(period: PolicyPeriod) -> str:
+    """Return a policy with the line of the rollout that states it."""
+    return f"{period.origin}, line {period.line}: {policy_in_words(period.policy)}"
+
+
+def launcher_in_words(applied: Applied) -> str:
+    """Return the launcher above a command, with the policy in its arguments."""
+    if applied.by == "nothing":
+        return "no sandbox launcher above it"
+    return f"{applied.by}: {policy_in_words(applied.policy)}" if applied.policy else applied.by
+
+
+def kernel_in_words(observation: SandboxObservation) -> list[str]:
+    """Return the kernel facts of a command; empty where none are known."""
+    facts: list[str] = []
+    if observation.sandboxed is not None:
+        facts.append("sandboxed" if observation.sandboxed else "not sandboxed")
+    if observation.seccomp in _SECCOMP_MODES:
+        facts.append(_SECCOMP_MODES[observation.seccomp])
+    if observation.own_network is not None:
+        facts.append("network namespace of its own" if observation.own_network else "the host's network")
+    if observation.mediated:
+        facts.append("Codex's proxy")
+    return facts
+
+
+def paths_in_words(paths: tuple[str, ...]) -> str:
+    """Return the first paths, and how many more there are."""
+    shown = ", ".join(paths[:_LISTED_PATHS])
+    more = len(paths) - _LISTED_PATHS
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,59 @@
+"""Assessments that rest on one piece of evidence: a line, a process, or the reading of a screen."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentdash.model.events import ScreenRead
+from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.states import State
+from agentdash.model.worker import Assessment
+
+RECOVERY_S: Final = 3.0
+"""Time for which a screen must show work before its trouble with the provider counts as over: between two retries
+some CLIs draw a working screen for a moment."""
+
+
+def conclude(
+    state: State,
+    *,
+    since: float | None,
+    why: str,
+    source: EvidenceSource,
+    rule: str,
+    text: str | None = None,
+) -> Assessment:
+    """Return a state that rests on one piece of evidence; without a text of its own, that quotes the reason."""
+    return Assessment(
+        state=state,
+        since=since,
+        why=why,
+        evidence=(Evidence(source=source, at=since or 0.0, rule=rule, text=text or why),),
+    )
+
+
+def assess_screen(reading: ScreenRead) -> Assessment:
+    """Return the state that the screen rules of the worker CLI have read."""
+    part = " (part of it is out of sight)" if reading.partial else ""
+    hidden = " (behind a view that hides its prompt)" if reading.frozen else ""
+    return Assessment(
+        state=State(reading.state or State.UNKNOWN),
+        since=reading.at,
+        why=f"its screen shows {reading.text}{part}{hidden}",
+        evidence=(screen_evidence(reading, reading.text),),
+    )
+
+
+def assess_half_menu(reading: ScreenRead, where: str) -> Assessment:
+    """Return `unknown`: it may be waiting, but half of the menu does not fit into the pane."""
+    return Assessment(
+        state=State.UNKNOWN,
+        since=reading.at,
+        why=f"may be waiting: part of a menu is out of sight in {where}: {reading.text}",
+        evidence=(screen_evidence(reading, reading.text),),
+    )
+
+
+def screen_evidence(reading: ScreenRead, text: str) -> Evidence:
+    """Return a screen reading as evidence."""
+    return Evidence(source=reading.source, at=reading.at, rule=reading.rule or "", text=text)

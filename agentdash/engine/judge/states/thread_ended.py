@@ -1,0 +1,238 @@
+"""Rules for threads whose turn has ended, or that have had none: how it ended."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentdash.engine.judge.states.assessments import RECOVERY_S, conclude
+from agentdash.engine.judge.states.thread_facts import ThreadFacts
+from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.fleet import Call, Denial, Thread, Turn
+from agentdash.model.liveness import Liveness
+from agentdash.model.states import State
+from agentdash.model.worker import Assessment
+
+_SLOW_ANSWER_S: Final = 10.0
+"""Time without a first answer from which the reason of an aborted turn mentions it."""
+_ERRORS_RECORDED_SINCE: Final = (0, 145)
+"""First Codex whose rollout schema has `error` in `task_complete`; seen in files from 0.150."""
+_REFUSERS: Final[dict[str, str]] = {
+    "refused-by-user": "the user",
+    "refused-by-policy": "a rule",
+    "refused-by-approval": "the approval policy",
+}
+
+
+def stopped_while_failing(facts: ThreadFacts) -> Assessment | None:
+    """Return `failed-provider` for a turn that was aborted while its requests failed, however idle its prompt looks."""
+    turn, trouble = facts.thread.turn, facts.trouble
+    if turn is None or turn.how != "aborted" or turn.error or trouble is None or trouble.at < turn.since:
+        return None
+    if any(m.at > trouble.at for m in facts.thread.moments if m.kind in ("message", "call")):
+        return None  # the model had answered after that
+    if trouble.over is not None and (turn.ended_at or 0.0) - trouble.over > RECOVERY_S:
+        return None
+    evidence = (
+        Evidence(
+            source=EvidenceSource.ROLLOUT,
+            at=turn.ended_at or trouble.at,
+            rule="turn-aborted",
+            text=turn.reason or "turn_aborted",
+        ),
+        Evidence(source=trouble.source, at=trouble.at, rule="request-failed", text=trouble.text),
+    )
+    return Assessment(
+        state=State.FAILED_PROVIDER,
+        since=turn.ended_at,
+        why=f"stopped while its provider failed: {trouble.text}",
+        evidence=evidence,
+    )
+
+
+def turn_aborted(facts: ThreadFacts) -> Assessment | None:
+    """Return `interrupted`, or the failure that the abort records (0.160+)."""
+    turn = facts.thread.turn
+    if turn is None or turn.how != "aborted":
+        return None
+    if turn.error:
+        return _failure(turn)
+    by = f" ({turn.reason})" if turn.reason and turn.reason != "interrupted" else ""
+    waited = (turn.ended_at or turn.since) - turn.since
+    slow = not turn.answered and waited >= _SLOW_ANSWER_S
+    silent = f"; the model had not answered for {waited:.0f} s" if slow else ""
+    return conclude(
+        State.INTERRUPTED,
+        since=turn.ended_at,
+        why=f"its turn was interrupted{by}{silent}",
+        source=EvidenceSource.ROLLOUT,
+        rule="turn-aborted",
+        text=turn.reason or "turn_aborted",
+    )
+
+
+def turn_failed(facts: ThreadFacts) -> Assessment | None:
+    """Return the failure that a completed turn records (0.145+)."""
+    turn = facts.thread.turn
+    return _failure(turn) if turn and turn.how == "completed" and turn.error else None
+
+
+def _failure(turn: Turn) -> Assessment:
+    """Return the state of `codex_error_info` (0.145+): all but two of its kinds concern the model or its provider."""
+    kind, text = turn.error_kind or "other", turn.error or "error"
+    if kind == "sandbox_error":
+        state, why = State.BLOCKED_SANDBOX, f"the sandbox failed: {text}"
+        rule, quote = "turn-sandbox-error", text
+    elif kind == "too_many_denials":
+        state, why = State.FAILED_PERMISSION, f"stopped after too many denials: {text}"
+        rule, quote = "turn-denials", text
+    else:
+        state, why = State.FAILED_PROVIDER, text
+        rule, quote = "turn-error", f"{kind}: {text}"
+    return conclude(state, since=turn.ended_at, why=why, source=EvidenceSource.ROLLOUT, rule=rule, text=quote)
+
+
+def requests_without_answer(facts: ThreadFacts) -> Assessment | None:
+    """Return `failed-provider` for requests without an answer, in files that record no errors (through 0.142)."""
+    turn, thread = facts.thread.turn, facts.thread
+    if turn is None or thread.open_calls or turn.error:
+        return None
+    silent = turn.how == "completed" and turn.message is None and thread.last_prompt
+    if silent and not _records_errors(thread):
+        missing = "no final answer" if turn.answered else "no answer"
+        return conclude(
+            State.FAILED_PROVIDER,
+            since=turn.ended_at,
+            why=f"the turn ended with {missing}; this Codex writes no errors into its file",
+            source=EvidenceSource.ROLLOUT,
+            rule="turn-without-answer",
+            text="task_complete, last_agent_message null",
+        )
+    if turn.inferred and turn.unanswered >= 2 and facts.liveness is not Liveness.ALIVE:
+        return conclude(
+            State.FAILED_PROVIDER,
+            since=thread.last_at,
+            why=f"the model was asked {turn.unanswered} times and gave nothing new; then the file stops",
+            source=EvidenceSource.ROLLOUT,
+            rule="requests-without-answer",
+        )
+    return None
+
+
+def _records_errors(thread: Thread) -> bool:
+    """Return whether this version of Codex writes a failed turn's error into its rollout."""
+    parts = (thread.version or "").split(".")
+    try:
+        return (int(parts[0]), int(parts[1])) >= _ERRORS_RECORDED_SINCE
+    except (IndexError, ValueError):
+        return False
+
+
+def last_attempt_denied(facts: ThreadFacts) -> Assessment | None:
+    """Return the denial or refusal of the last attempt, which nothing that succeeded came after."""
+    turn = facts.thread.turn
+    if turn is None or (turn.ended_at is None and not turn.inferred):
+        return None
+    call = _last_attempt(facts.thread, turn)
+    if call is None:
+        return None
+    if call.denial and call.denial.certain and call.exit_code != 0:
+        return _denied(call, call.denial)
+    by = _REFUSERS.get(call.outcome or "")
+    return _refused(call, by) if by else None
+
+
+def _last_attempt(thread: Thread, turn: Turn) -> Call | None:
+    """Return the newest command or patch of the model in this turn."""
+    attempts = (
+        call for call in reversed(thread.calls) if call.kind in ("command", "patch") and not call.by_user
+    )
+    return next((call for call in attempts if call.at >= turn.since), None)
+
+
+def _denied(call: Call, denial: Denial) -> Assessment:
+    where = f" {denial.path}" if denial.path else ""
+    return conclude(
+        State.BLOCKED_SANDBOX,
+        since=call.ended_at or call.at,
+        why=f"its last command was denied{where}: {denial.quote}",
+        source=denial.source,
+        rule=f"denied-{denial.what}",
+        text=f"`{call.text}` -> {denial.quote}",
+    )
+
+
+def _refused(call: Call, by: str) -> Assessment:
+    return conclude(
+        State.FAILED_PERMISSION,
+        since=call.ended_at or call.at,
+        why=f"its last command was refused by {by}",
+        source=EvidenceSource.ROLLOUT,
+        rule=call.outcome or "refused",
+        text=f"`{call.text}` -> {call.tail.strip()[:300]}",
+    )
+
+
+def turn_complete(facts: ThreadFacts) -> Assessment | None:
+    """Return `completed` for a turn that was completed without an error."""
+    turn = facts.thread.turn
+    if turn is None or turn.how != "completed":
+        return None
+    background = [call for call in facts.thread.calls if call.outcome == "running" and call.ended_at]
+    note = f"; `{background[-1].text}` goes on in the background" if background and facts.commands else ""
+    return conclude(
+        State.COMPLETED,
+        since=turn.ended_at,
+        why=f"its turn is complete{note}",
+        source=EvidenceSource.ROLLOUT,
+        rule="turn-complete",
+        text=turn.message or "task_complete",
+    )
+
+
+def last_message(facts: ThreadFacts) -> Assessment | None:
+    """Return the state of files without turn marks (through 0.98): a message that no call follows ends a turn."""
+    turn = facts.thread.turn
+    if turn is None or not turn.inferred or facts.thread.open_calls:
+        return None
+    if turn.message:
+        return conclude(
+            State.COMPLETED,
+            since=facts.thread.last_at,
+            why="the model has given its answer",
+            source=EvidenceSource.ROLLOUT,
+            rule="last-message",
+            text=turn.message,
+        )
+    if facts.liveness is not Liveness.GONE:
+        return None
+    return conclude(
+        State.EXITED,
+        since=facts.ownerless_since,
+        why="its Codex is gone before the model answered",
+        source=EvidenceSource.PROCESS,
+        rule="no-owner",
+        text="the file ends without an answer, and no process holds it",
+    )
+
+
+def no_turn_yet(facts: ThreadFacts) -> Assessment | None:
+    """Return the state of a thread without a turn, as far as its liveness is known."""
+    if facts.thread.turn is not None:
+        return None
+    if facts.liveness is Liveness.ALIVE:
+        return conclude(
+            State.WAITING_INPUT,
+            since=facts.thread.created_at,
+            why="has not been given anything yet",
+            source=EvidenceSource.ROLLOUT,
+            rule="no-turn",
+        )
+    if facts.liveness is Liveness.GONE:
+        return conclude(
+            State.EXITED,
+            since=facts.ownerless_since,
+            why="its Codex is gone; nothing was asked of it",
+            source=EvidenceSource.PROCESS,
+            rule="no-owner",
+        )
+    return None

@@ -1,0 +1,104 @@
+"""The facts that a Codex thread's state is judged by, and the questions that several rules have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from agentdash.model.events import CallKind, ScreenRead, StatusPushed
+from agentdash.model.evidence import EvidenceSource
+from agentdash.model.fleet import Call, ProviderTrouble, Thread, Turn
+from agentdash.model.fleet_draft import FleetView
+from agentdash.model.links import FleetLinks, ThreadOwner
+from agentdash.model.liveness import Liveness
+from agentdash.model.process import Process
+
+_OWNERLESS_AFTER_S: Final = 3.0
+"""Age of the newest line from which a thread without an owner counts as left: open files are scanned only every few passes."""
+
+
+class ThreadFacts(msgspec.Struct, frozen=True):
+    """Everything that the state of one thread depends on."""
+
+    thread: Thread
+    owner: ThreadOwner | None = None
+    orphaned: float | None = None
+    """When its owner was seen to have ended (unix seconds)."""
+    commands: tuple[Process, ...] = ()
+    """Live processes of its commands."""
+    processes_at: float | None = None
+    """Time of the newest process scan; None where processes were never scanned."""
+    reading: ScreenRead | None = None
+    """The reading of its pane's screen; None without a pane."""
+    pushed: StatusPushed | None = None
+    """The newest status in Codex's feed (0.160+)."""
+    trouble: ProviderTrouble | None = None
+    """The newest trouble with the provider, seen while its turn was open."""
+
+    @property
+    def open_turn(self) -> Turn | None:
+        """The newest turn, while it has not ended."""
+        turn = self.thread.turn
+        return turn if turn is not None and turn.ended_at is None else None
+
+    @property
+    def newest_open_call(self) -> Call | None:
+        """The call that was opened last and has not ended."""
+        return self.thread.open_calls[-1] if self.thread.open_calls else None
+
+    @property
+    def liveness(self) -> Liveness:
+        """Whether a process has the thread loaded."""
+        if self.owner or self.commands:
+            return Liveness.ALIVE
+        if self.processes_at is None:
+            return Liveness.UNKNOWN
+        newest_line = self.thread.last_at or 0.0
+        ended = self.orphaned is not None and self.orphaned >= newest_line
+        silent = self.processes_at - newest_line >= _OWNERLESS_AFTER_S
+        return Liveness.GONE if ended or silent else Liveness.UNKNOWN
+
+    @property
+    def ownerless_since(self) -> float | None:
+        """When its owner ended; the time of its newest line where that was not observed, or where the line is later."""
+        return max((at for at in (self.orphaned, self.thread.last_at) if at is not None), default=None)
+
+    def open_call(self, kind: CallKind) -> Call | None:
+        """Return the oldest open call of a kind."""
+        return next((call for call in self.thread.open_calls if call.kind == kind), None)
+
+    def process_of(self, call: Call) -> Process | None:
+        """Return the live process of a call, by the call id in its environment (`CODEX_TOOL_CALL_ID`, 0.163+)."""
+        return next((p for p in self.commands if (p.env or {}).get("CODEX_TOOL_CALL_ID") == call.id), None)
+
+    def is_answered_since(self, at: float) -> bool:
+        """Return whether Codex's feed has reported since `at` that the thread works and waits for nothing."""
+        pushed = self.pushed
+        return pushed is not None and pushed.status == "active" and not pushed.flags and pushed.at >= at
+
+
+def thread_facts(fleet: FleetView, thread: Thread, links: FleetLinks) -> ThreadFacts:
+    """Collect the facts about a thread from the fleet."""
+    placed = links.panes.get(thread.id)
+    pane = fleet.panes.get(placed.key) if placed else None
+    occupant = fleet.occupants.get(placed.key) if placed else None
+    left = (pane is not None and pane.dead) or (occupant is not None and occupant.gone_at is not None)
+    return ThreadFacts(
+        thread=thread,
+        owner=links.owners.get(thread.id),
+        orphaned=links.orphans.get(thread.id),
+        commands=links.commands.get(thread.id, ()),
+        processes_at=fleet.processes_at,
+        reading=fleet.readings.get(placed.key) if placed and not left else None,
+        pushed=fleet.pushed.get(thread.id),
+        trouble=max(_troubles(fleet, thread), key=lambda trouble: trouble.at, default=None),
+    )
+
+
+def _troubles(fleet: FleetView, thread: Thread) -> Iterator[ProviderTrouble]:
+    if (on_screen := fleet.troubles.get(thread.id)) is not None:
+        yield on_screen
+    if (logged := thread.trouble) is not None:
+        yield ProviderTrouble(logged.at, EvidenceSource.CODEX_LOG, logged.text)

@@ -1,0 +1,226 @@
+"""Rules for threads whose turn is open: what stops them or makes them wait, and what goes on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentdash.engine.judge.states.assessments import assess_half_menu, assess_screen, conclude
+from agentdash.engine.judge.states.thread_facts import ThreadFacts
+from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.fleet import Call
+from agentdash.model.liveness import Liveness
+from agentdash.model.states import State
+from agentdash.model.worker import Assessment
+
+_PROCESS_START_GRACE_S: Final = 1.0
+"""Time that a call's process may take to appear before its absence counts: a scan of all processes and a fork."""
+_STATES_FROM_SCREEN: Final = (State.WAITING_APPROVAL, State.FAILED_PROVIDER)
+"""States that a screen may add while a turn is open. Questions are in the rollout; an idle prompt is a screen that lags."""
+_LOGGED_FAILURE_VALID_S: Final = 60.0
+"""Age up to which a failed request in Codex's log describes the present: a retry would have failed again within it."""
+
+
+def unreadable_rollout(facts: ThreadFacts) -> Assessment | None:
+    """Return `unreachable` where the rollout cannot be opened."""
+    file = facts.thread.file
+    if file is None or not file.unreadable:
+        return None
+    return conclude(
+        State.UNREACHABLE,
+        since=file.modified,
+        why=f"its rollout cannot be read: {file.unreadable}",
+        source=EvidenceSource.ROLLOUT,
+        rule="rollout-unreadable",
+    )
+
+
+def waiting_by_feed(facts: ThreadFacts) -> Assessment | None:
+    """Return what Codex's own feed reports as waited for: the authority where there is a feed."""
+    if facts.pushed is None or facts.pushed.status != "active" or not facts.pushed.flags:
+        return None
+    call = facts.newest_open_call
+    object_ = f": {call.text}" if call else ""
+    approval = "waitingOnApproval" in facts.pushed.flags
+    return conclude(
+        State.WAITING_APPROVAL if approval else State.WAITING_INPUT,
+        since=facts.pushed.at,
+        why=f"waits for an approval{object_}" if approval else f"asks{object_}",
+        source=EvidenceSource.CODEX_FEED,
+        rule="status-pushed",
+        text=f"thread/status/changed {', '.join(facts.pushed.flags)}",
+    )
+
+
+def prompt_or_trouble_on_screen(facts: ThreadFacts) -> Assessment | None:
+    """Return what only the screen shows: prompts that write nothing to the rollout, and trouble with the provider."""
+    turn, reading = facts.open_turn, facts.reading
+    if turn is None or reading is None or reading.state not in _STATES_FROM_SCREEN or reading.at < turn.since:
+        return None
+    if reading.state == State.WAITING_APPROVAL and facts.is_answered_since(reading.at):
+        return None  # the menu has not been removed from the screen yet
+    return assess_screen(reading)
+
+
+def request_failures_in_log(facts: ThreadFacts) -> Assessment | None:
+    """Return trouble with the provider by Codex's log, where no screen shows it.
+
+    Failed requests leave no line in the rollout; a newer line in it means that a request has succeeded since.
+    """
+    turn, trouble = facts.open_turn, facts.trouble
+    if turn is None or trouble is None or trouble.source is not EvidenceSource.CODEX_LOG:
+        return None
+    if facts.reading is not None and facts.reading.state is not None:
+        return None
+    outdated = facts.processes_at is not None and facts.processes_at - trouble.at > _LOGGED_FAILURE_VALID_S
+    superseded = trouble.at < turn.since or trouble.at < (facts.thread.last_at or 0.0)
+    if outdated or superseded or facts.liveness is Liveness.GONE:
+        return None
+    return conclude(
+        State.FAILED_PROVIDER,
+        since=trouble.at,
+        why=f"its provider fails, it tries again: {trouble.text}",
+        source=EvidenceSource.CODEX_LOG,
+        rule="request-failed",
+        text=trouble.text,
+    )
+
+
+def half_visible_menu(facts: ThreadFacts) -> Assessment | None:
+    """Return `unknown` where the pane has no room for a whole menu and no other source knows of it."""
+    turn, reading = facts.open_turn, facts.reading
+    if turn is None or reading is None or reading.state is not None or not reading.partial:
+        return None
+    known_otherwise = facts.pushed is not None or any(map(facts.process_of, facts.thread.open_calls))
+    return None if known_otherwise or reading.at < turn.since else assess_half_menu(reading, "its pane")
+
+
+def open_question_or_permission(facts: ThreadFacts) -> Assessment | None:
+    """Return what an open question tool or permission tool waits for."""
+    if facts.liveness is Liveness.GONE:
+        return None
+    if call := facts.open_call("question"):
+        return conclude(
+            State.WAITING_INPUT,
+            since=call.at,
+            why=f"asks: {call.text}",
+            source=EvidenceSource.ROLLOUT,
+            rule="open-question",
+        )
+    if call := facts.open_call("permission"):
+        return conclude(
+            State.WAITING_APPROVAL,
+            since=call.at,
+            why=f"asks for permissions: {call.text}",
+            source=EvidenceSource.ROLLOUT,
+            rule="open-permission-request",
+        )
+    return None
+
+
+def escalation_without_process(facts: ThreadFacts) -> Assessment | None:
+    """Return `waiting-approval` for an escalated command that has no process although its Codex lives."""
+    calls = (call for call in facts.thread.open_calls if call.escalation and not facts.process_of(call))
+    call = next(calls, None)
+    if call is None or facts.liveness is not Liveness.ALIVE or facts.is_answered_since(call.at):
+        return None
+    if facts.processes_at is None or facts.processes_at - call.at < _PROCESS_START_GRACE_S:
+        return None
+    reason = f" ({call.escalation.reason})" if call.escalation and call.escalation.reason else ""
+    evidence = (
+        Evidence(
+            source=EvidenceSource.ROLLOUT,
+            at=call.at,
+            rule="open-escalation",
+            text=f"asked to run outside of the sandbox{reason}: {call.text}",
+        ),
+        Evidence(
+            source=EvidenceSource.PROCESS,
+            at=call.at,
+            rule="no-process-for-call",
+            text=f"no process carries CODEX_TOOL_CALL_ID={call.id}",
+        ),
+    )
+    return Assessment(
+        state=State.WAITING_APPROVAL,
+        since=call.at,
+        why=f"wants to run outside of the sandbox: {call.text}",
+        evidence=evidence,
+    )
+
+
+def owner_gone(facts: ThreadFacts) -> Assessment | None:
+    """Return `exited` where the turn is open and no process holds the thread any more."""
+    turn = facts.open_turn
+    if turn is None or facts.liveness is not Liveness.GONE:
+        return None
+    if turn.inferred and not facts.thread.open_calls:
+        return None  # files without turn marks: an answer may have been the end
+    call = facts.newest_open_call
+    during = f" while `{call.text}` ran" if call else ""
+    evidence = (
+        Evidence(
+            source=EvidenceSource.ROLLOUT,
+            at=turn.since,
+            rule="turn-open",
+            text="the turn has no end in the file",
+        ),
+        Evidence(
+            source=EvidenceSource.PROCESS,
+            at=facts.thread.last_at or turn.since,
+            rule="no-owner",
+            text="no process holds its writer lock or its rollout",
+        ),
+    )
+    return Assessment(
+        state=State.EXITED,
+        since=facts.ownerless_since,
+        why=f"its Codex is gone{during}; the turn was never ended",
+        evidence=evidence,
+    )
+
+
+def turn_open(facts: ThreadFacts) -> Assessment | None:
+    """Return `running` while the turn is open."""
+    turn, call = facts.open_turn, facts.newest_open_call
+    if turn is None:
+        return None
+    if turn.inferred and call is None and (turn.message or facts.liveness is Liveness.GONE):
+        return None  # files without turn marks: the last message, or the end
+    evidence = [
+        Evidence(
+            source=EvidenceSource.ROLLOUT,
+            at=turn.since,
+            rule="turn-open",
+            text="the turn has begun and not ended",
+        )
+    ]
+    why = "turn open, waiting for the model"
+    if call is not None:
+        why = f"{_open_call_in_words(call)} since the turn's last call"
+        evidence.append(
+            Evidence(
+                source=EvidenceSource.ROLLOUT, at=call.at, rule="call-open", text=f"{call.tool}: {call.text}"
+            )
+        )
+        newest_first = reversed(facts.thread.open_calls)
+        if running := next((p for each in newest_first if (p := facts.process_of(each))), None):
+            why = f"`{call.text}` is running (pid {running.pid})"
+            evidence.append(
+                Evidence(
+                    source=EvidenceSource.PROCESS,
+                    at=running.key.started,
+                    rule="process-of-call",
+                    text=f"pid {running.pid} carries the call's id",
+                )
+            )
+    if facts.owner:
+        evidence.append(
+            Evidence(source=facts.owner.source, at=turn.since, rule="owner-alive", text=facts.owner.by)
+        )
+    return Assessment(state=State.RUNNING, since=turn.since, why=why, evidence=tuple(evidence))
+
+
+def _open_call_in_words(call: Call) -> str:
+    if call.kind == "wait":
+        return "waiting for its children"
+    return f"`{call.text}` is open" if call.text else f"{call.tool} is open"

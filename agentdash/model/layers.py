@@ -1,0 +1,59 @@
+"""The cells of a sandbox's layers that differ from what they are compared with."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, Literal
+
+import msgspec
+
+OWN_NETWORK: Final = "own namespace"
+HOST_NETWORK: Final = "host's"
+IN_SANDBOX: Final = "in a sandbox"
+NO_SANDBOX: Final = "no sandbox"
+"""Observed values of `network` and `files`, as the layers table shows them."""
+SECCOMP_MODES: Final = {0: "none", 1: "strict", 2: "filter"}
+"""Values of `Seccomp:` in `/proc/PID/status`, likewise."""
+
+
+class LayerField(StrEnum):
+    """A fact that layers state: a row of the layers table."""
+
+    FILES = "files"
+    """Which files may be written, or whether there is a sandbox at all."""
+    NETWORK = "network"
+    NETWORK_FLAG = "network_flag"
+    """`CODEX_SANDBOX_NETWORK_DISABLED` in the environment of a command."""
+    SANDBOX_FLAG = "sandbox_flag"
+    """`CODEX_SANDBOX` in the environment of a command."""
+    SECCOMP = "seccomp"
+    APPROVAL = "approval"
+    REVIEWER = "reviewer"
+    """What answers approval requests (`approvals_reviewer`, 0.145+)."""
+    TMUX = "tmux"
+    """Where what a tmux server runs for a command ends up."""
+
+
+Layer = Literal["configured", "applied", "observed"]
+"""A column of the layers table."""
+
+Reference = Literal["configured", "allowed", "parent", "before"]
+"""What a cell is compared with: the policy in force, an escalation that was allowed, the parent thread, or the policy before."""
+
+
+class DifferingField(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One cell that differs, with both values and their times."""
+
+    name: LayerField
+    expected: str
+    """The value that it is compared with: `on`, `unset`, `workspace`."""
+    actual: str
+    """The value that was found: `own namespace`, `1`, `in a sandbox`."""
+    layer: Layer = "observed"
+    """The layer in which the actual value was found."""
+    reference: Reference = "configured"
+    """Where the expected value comes from."""
+    expected_at: float | None = None
+    """Since when the expected value was in force (unix seconds); None where the file states no time."""
+    actual_at: float | None = None
+    """When the actual value was found (unix seconds)."""
