@@ -68,7 +68,7 @@ def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
     recorder = _recorder(config.record, clock) if config.record else None
     sources = [*live_sources(config, clock), *([recorder] if recorder else [])]
     hub = Hub(
-        sources, clock, stalled_after=config.stalled_after, observer=recorder.take if recorder else None
+        sources, clock, stalled_after=config.stalled_after, observer=recorder.record if recorder else None
     )
     services: list[Service] = []
     if config.publish:
@@ -78,7 +78,7 @@ def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
         hub,
         clock,
         config,
-        on_snapshot=_notifier(config.notices).see if config.notices.wanted else None,
+        on_snapshot=_notifier(config.notices).on_snapshot if config.notices.wanted else None,
         services=services,
         close_with=close_with,
     )

@@ -84,7 +84,8 @@ class RowInputs(msgspec.Struct, frozen=True):
     """The worker CLIs that could be started on this machine."""
 
     def is_same(self, other: RowInputs) -> bool:
-        """Return whether judging again would give the same; large facts are frozen, so identity is enough for them.
+        """Return whether judging again would give the same; large facts are frozen, so identity is enough for
+        them.
 
         The time of the pass over processes matters only while the thread's turn is open.
         """
@@ -242,7 +243,8 @@ def _is_at_rest(thread: Thread) -> bool:
 
 
 def _is_shown(thread: Thread) -> bool:
-    """Return whether a thread is a worker: not one that Codex runs for itself, nor one of which nothing was read."""
+    """Return whether a thread is a worker: not one that Codex runs for itself, nor one of which nothing was
+    read."""
     return not thread.helper and (thread.lines > 0 or thread.file is not None)
 
 
@@ -331,7 +333,8 @@ def _add_findings(sandbox: Sandbox, findings: tuple[Finding, ...]) -> Sandbox:
 
 
 def _in_tree_order(workers: dict[str, Worker]) -> Iterator[Worker]:
-    """Yield families by their newest activity, parents before their children, children in the order of their spawning."""
+    """Yield families by their newest activity, parents before their children, children in the order of their
+    spawning."""
     children: dict[str, list[Worker]] = {}
     for worker in workers.values():
         if worker.parent in workers:

@@ -1,8 +1,9 @@
 """Events: small frozen facts, each with a time and the source it was read from.
 
-Sources emit events and decide nothing; `engine.reduce` turns them into a `Fleet`. Every event can be written as one JSON
-line and read back (`encode`, `decode`): journals and the demo are such lines. The tag of an event and the names of its
-fields on disk never change; a field that was renamed since keeps its name on disk (`msgspec.field(name=...)`).
+Sources emit events and decide nothing; `engine.reduce` turns them into a `Fleet`. Every event can be written
+as one JSON line and read back (`encode`, `decode`): journals and the demo are such lines. The tag of an event
+and the names of its fields on disk never change; a field that was renamed since keeps its name on disk
+(`msgspec.field(name=...)`).
 
 Times (`at`) are unix seconds, UTC. Texts are clean already: see `model.sanitize`.
 """
@@ -21,7 +22,8 @@ from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.state_paths import Installed, PathAccess
 
 CallKind = Literal["command", "poll", "patch", "question", "permission", "spawn", "wait", "other"]
-"""The purpose of a tool call. `poll` reads from a command that is still running; `wait` waits for child threads."""
+"""The purpose of a tool call. `poll` reads from a command that is still running; `wait` waits for child
+threads."""
 
 Outcome = Literal[
     "ended",
@@ -34,8 +36,8 @@ Outcome = Literal[
     "timed-out",
     "failed",
 ]
-"""How a call ended. `running`: it returned to the model while its process lives on. `denied`: Codex itself called the
-failure a sandbox denial. `failed`: it could not be carried out at all."""
+"""How a call ended. `running`: it returned to the model while its process lives on. `denied`: Codex itself
+called the failure a sandbox denial. `failed`: it could not be carried out at all."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", omit_defaults=True):
@@ -185,7 +187,8 @@ class ThreadNamed(ThreadEvent, frozen=True, kw_only=True, tag="thread-named"):
 class ViolationLogged(ThreadEvent, frozen=True, kw_only=True, tag="violation-logged"):
     """A denial by its sandbox that Codex logged itself: `recorded sandbox violation` in `logs_2.sqlite`.
 
-    Since 0.148, not for `codex exec`. Codex derives it from the output of a failed command, up to ten seconds later.
+    Since 0.148, not for `codex exec`. Codex derives it from the output of a failed command, up to ten seconds
+    later.
     """
 
     call: str | None
@@ -247,7 +250,8 @@ class LocksSeen(Event, frozen=True, kw_only=True, tag="locks-seen"):
     """All flocks on `thread-writer-locks/<thread>.lock` (0.148+) that are held at this moment."""
 
     holders: dict[str, int]
-    """thread -> pid of the process that has it loaded. A lock file without a holder is left out: its owner was killed."""
+    """thread -> pid of the process that has it loaded. A lock file without a holder is left out: its owner
+    was killed."""
     readable: bool
     """False where this platform does not show the holders of locks: then an empty answer means nothing."""
 

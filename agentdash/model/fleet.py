@@ -1,6 +1,7 @@
 """Everything known at one moment: the result of folding events, the input of judging.
 
-All structs are frozen. The mappings of a `Fleet` are never changed in place either: `judge.fold` makes new ones.
+All structs are frozen. The mappings of a `Fleet` are never changed in place either: `judge.fold` makes new
+ones.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The newest turn of a thread. Files of 0.98 and older have no turn marks: there it is inferred from prompts."""
+    """The newest turn of a thread. Files of 0.98 and older have no turn marks: there it is inferred from
+    prompts."""
 
     since: float
     id: str | None = None
@@ -100,7 +102,8 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Granted = Literal["outside", "more"]
-"""What a command was allowed beyond the policy: to run outside of the sandbox, or inside with additional permissions."""
+"""What a command was allowed beyond the policy: to run outside of the sandbox, or inside with additional
+permissions."""
 
 
 class Applied(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -126,15 +129,18 @@ class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
     granted: Granted | None = None
     by_user: bool = False
     called: bool = True
-    """Whether the call that started it is known: without one it may be the user's own command, which no sandbox holds."""
+    """Whether the call that started it is known: without one it may be the user's own command, which no
+    sandbox holds."""
     seccomp: int | None = None
     no_new_privs: bool | None = None
     own_network: bool | None = None
     """Whether the process is in another network namespace than its Codex; None: not known."""
     mediated: bool = False
-    """Whether it was given Codex's proxy (`CODEX_NETWORK_PROXY_ACTIVE`), which answers for the network in its namespace."""
+    """Whether it was given Codex's proxy (`CODEX_NETWORK_PROXY_ACTIVE`), which answers for the network in its
+    namespace."""
     sandboxed: bool | None = None
-    """Whether the kernel restricts it more than its Codex (seccomp, no_new_privs, namespaces); None: not known."""
+    """Whether the kernel restricts it more than its Codex (seccomp, no_new_privs, namespaces); None: not
+    known."""
     nested: bool = False
     """Whether its Codex itself runs inside of a sandbox that a launcher above it built."""
     applied: Applied | None = None
@@ -216,7 +222,8 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str | None = None
     helper: bool = False
     platform: Literal["linux", "darwin"] | None = None
-    """Where its commands ran, by the custom of the home directories in its paths; None where they do not tell."""
+    """Where its commands ran, by the custom of the home directories in its paths; None where they do not
+    tell."""
     name: str | None = None
     prompt: str | None = None
     """The first thing the user said."""
@@ -325,7 +332,8 @@ class History(msgspec.Struct, frozen=True, omit_defaults=True):
 
     periods: tuple[StatePeriod, ...] = ()
     thread: Thread | None = None
-    """The thread as it was judged last, if nothing but its file says anything of it: until that changes, nothing does."""
+    """The thread as it was judged last, if nothing but its file says anything of it: until that changes,
+    nothing does."""
 
 
 class Fleet(msgspec.Struct, frozen=True):
@@ -344,11 +352,13 @@ class Fleet(msgspec.Struct, frozen=True):
     locks: Locks | None = None
     """None where nobody looked."""
     processes_at: float | None = None
-    """When processes were last looked at; None where nobody looked (replay of bare files): then a missing process means nothing."""
+    """When processes were last looked at; None where nobody looked (replay of bare files): then a missing
+    process means nothing."""
     sources: dict[str, SourceHealth] = {}
     host: HostSeen | None = None
     mounts: dict[int, tuple[Mount, ...]] = {}
-    """Mount tables by the inode of their namespace (`Kernel.mnt`), of those that processes live in and agentdash does not."""
+    """Mount tables by the inode of their namespace (`Kernel.mnt`), of those that processes live in and
+    agentdash does not."""
     state_paths: dict[ProcessKey, tuple[PathAccess, ...]] = {}
     """Which of its state paths a worker CLI in a sandbox may write."""
     links: FleetLinks = FleetLinks()
@@ -369,6 +379,32 @@ class Fleet(msgspec.Struct, frozen=True):
 
 
 class FleetReplaced(Event, frozen=True, kw_only=True, tag="known"):
-    """All that is known, at once: what a source says that can go to any time. It takes the place of everything said before."""
+    """Everything known, at once: emitted by a source that can seek. It replaces everything that was known
+    before."""
 
     fleet: Fleet
+
+
+class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):
+    """Everything known that no rollout contains, as a journal repeats it: it adds to what is known.
+
+    Its fields are those of `Fleet` whose origin is the journal (`model.registry`), with items in place of
+    mappings, since JSON has no structs as keys.
+    """
+
+    panes: tuple[tuple[PaneKey, Pane], ...] = ()
+    processes: tuple[tuple[ProcessKey, Process], ...] = ()
+    readings: tuple[tuple[PaneKey, ScreenRead], ...] = ()
+    pushed: tuple[tuple[str, StatusPushed], ...] = ()
+    occupants: tuple[tuple[PaneKey, PaneOccupant], ...] = ()
+    locks: Locks | None = None
+    processes_at: float | None = None
+    sources: tuple[tuple[str, SourceHealth], ...] = ()
+    host: HostSeen | None = None
+    mounts: tuple[tuple[int, tuple[Mount, ...]], ...] = ()
+    state_paths: tuple[tuple[ProcessKey, tuple[PathAccess, ...]], ...] = ()
+    busy: tuple[tuple[ProcessKey, float], ...] = ()
+    troubles: tuple[tuple[str, ProviderTrouble], ...] = ()
+    sessions: tuple[tuple[ProcessKey, SessionSeen], ...] = ()
+    logged: tuple[ViolationLogged | TroubleLogged, ...] = ()
+    """What Codex logged of threads."""

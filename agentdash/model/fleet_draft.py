@@ -18,7 +18,8 @@ D = TypeVar("D")
 class CopyOnWrite(MutableMapping[K, V]):
     """A mapping that shares its dict until it is first changed; the shared dict itself never changes.
 
-    Reading costs what a dict costs. The first change after `__init__` or `freeze` copies the dict, the following ones do
+    Reading costs what a dict costs. The first change after `__init__` or `freeze` copies the dict, the
+    following ones do
     not: whoever needs changes of constant cost replaces this class, and nothing else.
     """
 
@@ -91,7 +92,8 @@ class CopyOnWrite(MutableMapping[K, V]):
 
 
 class FleetDraft:
-    """The fields of a `Fleet`, changeable; neither the fleet it starts from nor any fleet it froze changes with it.
+    """The fields of a `Fleet`, changeable; neither the fleet it starts from nor any fleet it froze changes
+    with it.
 
     Args:
         fleet: what is known before the changes.

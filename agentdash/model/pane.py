@@ -53,4 +53,5 @@ class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
     titled_at: float | None = None
     """When the title last changed."""
     moved_at: float | None = None
-    """When the screen last changed in more than clocks and spinners: a worker that waits for ever still counts its seconds."""
+    """When the screen last changed in more than clocks and spinners: a worker that waits for ever still
+    counts its seconds."""

@@ -92,11 +92,13 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def has_deny(self) -> bool:
-        """Whether paths are hidden from reading: then even an approved escalation stays in a sandbox (openai/codex#29141)."""
+        """Whether paths are hidden from reading: then even an approved escalation stays in a sandbox
+        (openai/codex#29141)."""
         return any(r.access == "deny" for r in self.rules)
 
     def may_write(self, path: str, tmpdir: str | None = None) -> bool | None:
-        """May this absolute path be written under this policy? None: the policy does not say (unknown tags, relative paths, `/dev`).
+        """May this absolute path be written under this policy? None: the policy does not say (unknown tags,
+        relative paths, `/dev`).
 
         Args:
             path: absolute and normalised by the caller as far as symlinks go.
@@ -124,7 +126,8 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
         return best is not None and best[1]
 
     def grants_less_than(self, other: Policy) -> tuple[str, ...]:
-        """Roots that may be written under `other` and not under this policy; `$TMPDIR` is left out, nobody knows where it is."""
+        """Roots that may be written under `other` and not under this policy; `$TMPDIR` is left out, nobody
+        knows where it is."""
         return tuple(root for root in other.writable_roots if self.may_write(root) is False)
 
     def brief(self) -> str:
@@ -141,7 +144,8 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def _covers(rule: PolicyRule, path: str, tmpdir: str | None) -> int:
-    """How specific the rule is for this path (length of the covering root, at least 1); 0: it does not cover it."""
+    """How specific the rule is for this path (length of the covering root, at least 1); 0: it does not cover
+    it."""
     root = rule.path
     if root.startswith(TMPDIR):
         if tmpdir is None:

@@ -24,7 +24,8 @@ class ProcessKey(msgspec.Struct, frozen=True, order=True):
 
 
 class Kernel(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the kernel says of a process. Linux: `/proc/PID/status` and `/proc/PID/ns/*`. macOS: `sandboxed` alone. None: not known."""
+    """What the kernel says of a process. Linux: `/proc/PID/status` and `/proc/PID/ns/*`. macOS: `sandboxed`
+    alone. None: not known."""
 
     seccomp: int | None = None
     """0 none, 1 strict, 2 filter."""
@@ -38,7 +39,8 @@ class Kernel(msgspec.Struct, frozen=True, omit_defaults=True):
     """`NSpid`: the process's number in each nested pid namespace, outermost first."""
 
     sandboxed: bool | None = None
-    """Of macOS: whether it is in a sandbox at all. Linux has no such fact: there it is what the others come to."""
+    """Of macOS: whether it is in a sandbox at all. Linux has no such fact: there it is what the others come
+    to."""
 
     def apart_from(self, other: Kernel) -> tuple[Namespace, ...]:
         """The namespaces that it is known not to share with another process (agentdash, a tmux server)."""
@@ -73,20 +75,24 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
     """The kept part of the environment at exec time; None where it cannot be read (other users, macOS)."""
     kernel: Kernel | None = None
     agent: str | None = None
-    """The worker CLI this process is the main process of: `codex`, `opencode`, `claude` ... (rules: `agents/*.toml`)."""
+    """The worker CLI this process is the main process of: `codex`, `opencode`, `claude` ... (rules:
+    `agents/*.toml`)."""
     once: bool = False
     """Whether that worker was given one task, with which it ends (`opencode run`, `claude -p`)."""
     launcher: Launcher | None = None
     """Set where this process is a sandbox launcher of a worker CLI."""
     rollouts: tuple[str, ...] = ()
-    """Rollout files that it holds open (agents only): it writes these threads, in every version. Linux and macOS, own processes."""
+    """Rollout files that it holds open (agents only): it writes these threads, in every version. Linux and
+    macOS, own processes."""
     zombie: bool = False
     exit_code: int | None = None
-    """Of a zombie that ended by itself: tmux 3.3 leaves some of a pane's programs so, and knows nothing of how they ended."""
+    """Of a zombie that ended by itself: tmux 3.3 leaves some of a pane's programs so, and knows nothing of
+    how they ended."""
     cpu: float = 0.0
     """CPU seconds used so far; refreshed with the process's other facts, so compare over time only."""
     io: int = 0
-    """Bytes that it has read and written so far (`/proc/PID/io`, `rchar` and `wchar`: sockets and pipes count too); 0 where not told."""
+    """Bytes that it has read and written so far (`/proc/PID/io`, `rchar` and `wchar`: sockets and pipes count
+    too); 0 where not told."""
 
     @property
     def pid(self) -> int:
@@ -95,5 +101,6 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def inner_pid(self) -> int:
-        """Its number as it knows it itself, and as its tmux server tells it: another one where it lives in a pid namespace of its own."""
+        """Its number as it knows it itself, and as its tmux server tells it: another one where it lives in a
+        pid namespace of its own."""
         return self.kernel.ns_pids[-1] if self.kernel and self.kernel.ns_pids else self.pid

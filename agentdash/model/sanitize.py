@@ -1,6 +1,7 @@
 """Cleaning of foreign text. Done once, where it enters; nothing downstream needs to be afraid of a string.
 
-Terminal escapes are removed whole, other control and direction characters are dropped, tabs become spaces, lengths are capped.
+Terminal escapes are removed whole, other control and direction characters are dropped, tabs become spaces,
+lengths are capped.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import Final
 LINE_CAP: Final = 2_000
 """Characters kept of a one-line text (a command, a title, a path)."""
 BLOCK_CAP: Final = 64_000
-"""Characters kept of a text of many lines (output, a message); of longer ones the first and last half are kept."""
+"""Characters kept of a text of many lines (output, a message); of longer ones the first and last half are
+kept."""
 
 _DIRTY = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"

@@ -1,4 +1,5 @@
-"""Where worker CLIs keep what they need to live: sessions, databases, locks. A sandbox that forbids these stops them early."""
+"""Where worker CLIs keep what they need to live: sessions, databases, locks. A sandbox that forbids these
+stops them early."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class StatePath(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     what: str
     """What it keeps there, in a few words."""
     needed: Literal["always", "at-first", "no"] = "no"
-    """Whether the CLI fails or stalls where it may not write it. `at-first`: only where it is not there yet and has to be made."""
+    """Whether the CLI fails or stalls where it may not write it. `at-first`: only where it is not there yet
+    and has to be made."""
 
 
 class Installed(msgspec.Struct, frozen=True):
@@ -70,7 +72,8 @@ def access_of(row: StatePath, path: str, access: WriteAccess) -> PathAccess:
 
 
 def place(path: str, env: Mapping[str, str], cwd: str | None = None) -> str | None:
-    """A state path as an absolute one; None where a variable that it needs is not known, or what comes of it is relative.
+    """A state path as an absolute one; None where a variable that it needs is not known, or what comes of it
+    is relative.
 
     Args:
         path: as in the table.

@@ -51,7 +51,8 @@ class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
     verdict: Verdict = "unverified"
     configured: Policy | None = None
     applied: str | None = None
-    """What Codex handed to its sandbox for the newest command, and what came of a wish for more, in words. None: not observed."""
+    """What Codex handed to its sandbox for the newest command, and what came of a wish for more, in words.
+    None: not observed."""
     got: Got = Got()
     findings: tuple[Finding, ...] = ()
     applied_policy: Policy | None = None
@@ -122,8 +123,8 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     history: tuple[StatePeriod, ...] = ()
     """The states it has been in, oldest first, the present one last."""
     stalled: float | None = None
-    """Of one that runs: since when it has given no sign of life, neither output nor CPU nor I/O; None: it gives some, or has not been
-    silent for long enough."""
+    """Of one that runs: since when it has given no sign of life, neither output nor CPU nor I/O; None: it
+    gives some, or has not been silent for long enough."""
 
     @property
     def state(self) -> State:
@@ -143,13 +144,15 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """The fleet at one moment, in the order of its tree: parents before their children, newest families first."""
+    """The fleet at one moment, in the order of its tree: parents before their children, newest families
+    first."""
 
     at: float
     workers: tuple[Worker, ...] = ()
     sources: tuple[SourceHealth, ...] = ()
     due: float | None = None
-    """When it will be another one even if nothing happens: something settles, or has been silent for too long."""
+    """When it will be another one even if nothing happens: something settles, or has been silent for too
+    long."""
     installed: Installed | None = None
     """Which worker CLIs could be started here; None where nobody looked."""
 
@@ -163,7 +166,8 @@ class Snapshot(msgspec.Struct, frozen=True):
         return (self.workers, self.sources, self.failure) != (other.workers, other.sources, other.failure)
 
     def counts(self) -> dict[str, int]:
-        """Workers by bucket: `needs-you`, `running`, `ready`, `gone`, `unknown`, and, beside these, `mismatch`."""
+        """Workers by bucket: `needs-you`, `running`, `ready`, `gone`, `unknown`, and, beside these,
+        `mismatch`."""
         out = {"needs-you": 0, "running": 0, "ready": 0, "gone": 0, "unknown": 0, "mismatch": 0}
         for worker in self.workers:
             out[bucket(worker.state)] += 1

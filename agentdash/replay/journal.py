@@ -1,4 +1,4 @@
-"""Read journals: recordings of what rollouts do not hold, as streams of events."""
+"""Read journals: recordings of what rollouts do not contain, as streams of events."""
 
 from __future__ import annotations
 
@@ -19,121 +19,144 @@ from agentdash.agents.codex.home import begun_at
 from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet
+from agentdash.model.fleet import Fleet, FleetKnown
+from agentdash.model.known import known_of
+from agentdash.model.limits import READ_BLOCK_BYTES
 from agentdash.model.pane import PaneKey
-from agentdash.model.process import Process, ProcessKey
+from agentdash.model.process import ProcessKey
+from agentdash.model.registry import EVENT_ORIGINS, Origin
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.replay.family import Family
 from agentdash.replay.streams import FileStream
-from agentdash.store.journal import HEADER, LINE, NAME, RECORDED, ProcessWorked, ScreenChanged, known
+from agentdash.store.journal import HEADER_DECODER, LINE_DECODER, PART_NAME, JournalUnpacker
 
-_STEERS: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[bfrtu]")
-"""Escapes that are in no text of ours: all that enters agentdash is cleaned, so a line with these was written by somebody else."""
-_BLOCK: Final = 1 << 20
-_LIVELY: Final = 30.0
-"""Seconds after which a journal that is not written to counts as ended."""
-_AFTERWARDS: Final = 5.0
-"""Seconds behind the last line of a family's rollouts for which it is still looked at."""
-_TALLEST: Final = 10_000
-"""Lines of the tallest screen that is believed."""
-SOURCE: Final = "journal"
-"""The source's name in what a journal is read as."""
-
-
-# ---------------------------------------------------------------- reading
+JOURNAL_SOURCE: Final = "journal"
+"""The name of the source under which the health of a journal is shown."""
+_CONTROL_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[bfrtu]")
+"""JSON escapes of control characters. Recorded texts are clean, so a line with one was not written by
+agentdash."""
+_MAX_HEADER_BYTES: Final = 1 << 20
+"""Longest header that is read."""
+_MAX_WRITE_PAUSE_S: Final = 30.0
+"""Time without a write after which a journal, or a rollout, counts as ended."""
+_OVERHANG_S: Final = 5.0
+"""Time after the last line of a family's rollouts up to which its journals are read: its processes end after
+it."""
 
 
-class Part(NamedTuple):
+# ---------------------------------------------------------------- parts
+
+
+class JournalPart(NamedTuple):
     """A journal file."""
 
     path: Path
     recording: str
+    """The name that all parts of a recording share."""
     number: int
+    """From 1."""
     begun: float
+    """When it was begun (unix seconds)."""
     until: float
-    """When it was written to last; as `begun` in unix seconds."""
+    """When it was last written to (unix seconds)."""
 
 
-def parts(folder: Path) -> Iterator[Part]:
-    """The journals in a folder, oldest recording first. What cannot be read is left out."""
+def find_parts(folder: Path) -> Iterator[JournalPart]:
+    """Yield the journal files in a folder, the oldest recording first. Files that cannot be read are left
+    out."""
     try:
-        found = sorted(
-            (m[1], int(m[3]), m[2], path) for path in folder.iterdir() if (m := NAME.fullmatch(path.name))
-        )
+        names = [(match, path) for path in folder.iterdir() if (match := PART_NAME.fullmatch(path.name))]
     except OSError:
         return
-    for recording, number, stamp, path in found:
+    for match, path in sorted(names, key=lambda name: (name[0][1], int(name[0][3]))):
         try:
             until = path.stat().st_mtime
-            with path.open("rb") as file:
-                begun = HEADER.decode(file.readline(_BLOCK)).at
+            begun = _read_begin(path)
         except OSError:
             continue
-        except (msgspec.DecodeError, UnicodeDecodeError):  # its reader will say so
-            begun = min(until, timegm(time.strptime(stamp, "%Y%m%dT%H%M%SZ")))
-        yield Part(path, recording, number, begun, until)
+        if begun is None:  # the header is damaged, which its reader reports
+            begun = min(until, float(timegm(time.strptime(match[2], "%Y%m%dT%H%M%SZ"))))
+        yield JournalPart(path=path, recording=match[1], number=int(match[3]), begun=begun, until=until)
 
 
-def overlapping(folder: Path, since: float, until: float, now: float) -> list[tuple[Path, JournalReader]]:
-    """The journals of a time, in its order, each with what reads it.
+def _read_begin(path: Path) -> float | None:
+    """Return the time in a part's header; None where it is damaged."""
+    with path.open("rb") as file:
+        header = file.readline(_MAX_HEADER_BYTES)
+    try:
+        return HEADER_DECODER.decode(header).at
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
-    Where two agentdashes recorded at once, the one that began first is taken for as long as it went on.
+
+def find_overlapping(
+    folder: Path, since: float, until: float, now: float
+) -> list[tuple[Path, JournalReader]]:
+    """Return the journals of a time span in their order, each with its reader.
+
+    Of two recordings at the same time the one that began first is read for as long as it went on.
 
     Args:
-        since: what was known before is told at this time (unix seconds).
-        until: nothing is told of what came later.
-        now: a journal that was written to lately may still be.
+        folder: of the journals.
+        since: start of the span (unix seconds): what was known before is restored then.
+        until: end of the span; later events are left out.
+        now: unix seconds; a journal that was written to lately may still be growing.
     """
     chosen: list[tuple[Path, JournalReader]] = []
-    for _, group in groupby(parts(folder), key=lambda part: part.recording):
+    for _, group in groupby(find_parts(folder), key=lambda part: part.recording):
         recording = list(group)
         end = max(part.until for part in recording)
         if end < since or recording[0].begun > until:
             continue
-        wanted = [part for part in recording if part.until >= since and part.begun <= until]
-        for part in wanted:
-            ends = part is recording[-1] and now - end > _LIVELY
-            before = part.number - 1 if part is not wanted[0] else None
-            follows = any(other.number == before for other in wanted)
-            lines, torn = _measure(part.path) if ends else (None, False)
-            chosen.append(
-                (part.path, JournalReader(since, until, follows=follows, last_line=lines, torn=torn))
-            )
+        overlapping = [part for part in recording if part.until >= since and part.begun <= until]
+        numbers = {part.number for part in overlapping}
+        for index, part in enumerate(overlapping):
+            is_last = part is recording[-1] and now - end > _MAX_WRITE_PAUSE_S
+            last_line, is_torn = _count_lines(part.path) if is_last else (None, False)
+            follows = index > 0 and part.number - 1 in numbers
+            reader = JournalReader(since, until, follows=follows, last_line=last_line, torn=is_torn)
+            chosen.append((part.path, reader))
         since = max(since, end)
     return chosen
 
 
 def journal_streams(folder: Path, family: Family, now: float) -> Callable[[], list[FileStream]]:
-    """Makes what was recorded while a family was at work, as strands of its tape.
+    """Return a factory of streams of what was recorded while a family was working.
 
     Args:
-        folder: where the journals are; it need not exist.
-        now: unix seconds; a family that was written to lately may still be at work.
+        folder: of the journals; it need not exist.
+        family: whose rollouts define the time span.
+        now: unix seconds; a family that was written to lately may still be working.
     """
     written = max((path.stat().st_mtime for path in family.paths if path.exists()), default=0.0)
     begun = min(filter(None, map(begun_at, family.paths)), default=0.0)
-    chosen = overlapping(folder, begun, inf if now - written < _LIVELY else written + _AFTERWARDS, now)
+    until = inf if now - written < _MAX_WRITE_PAUSE_S else written + _OVERHANG_S
+    chosen = find_overlapping(folder, begun, until, now)
     return lambda: [FileStream(path, deepcopy(reader), begun=begun) for path, reader in chosen]
 
 
-def _measure(path: Path) -> tuple[int, bool]:
-    """How many whole lines a file has, and whether anything comes behind these."""
-    lines, last = 0, b"\n"
+def _count_lines(path: Path) -> tuple[int, bool]:
+    """Return the number of complete lines, and whether an incomplete one follows."""
+    lines, block_end = 0, b"\n"
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            lines, last = lines + block.count(b"\n"), block
-    return lines, not last.endswith(b"\n")
+        while block := file.read(READ_BLOCK_BYTES):
+            lines += block.count(b"\n")
+            block_end = block[-1:]
+    return lines, block_end != b"\n"
+
+
+# ---------------------------------------------------------------- lines
 
 
 class JournalReader:
-    """Turns the lines of one part into events. It can be pickled between any two lines.
+    """Parses the lines of one part into events. Its state between two lines can be pickled.
 
     Args:
-        since: what was told before this time is summed up, and told then.
-        until: what comes later is not told.
-        follows: whether the part before it is read as well: then what was known is no news.
+        since: events before this time (unix seconds) are summed up in one `FleetKnown`.
+        until: events after this time are left out.
+        follows: whether the part before it is read as well: then what it repeats is left out.
         last_line: number of the line with which the recording ends; None where it goes on.
-        torn: whether something that is no whole line comes behind that.
+        torn: whether an incomplete line follows that one.
     """
 
     def __init__(
@@ -145,123 +168,128 @@ class JournalReader:
         last_line: int | None = None,
         torn: bool = False,
     ) -> None:
-        self._since, self._until, self._follows = since, until, follows
-        self._last_line, self._torn = last_line, torn
+        self._since = since
+        self._until = until
+        self._follows = follows
+        self._last_line = last_line
+        self._torn = torn
         self._before: Fleet | None = None if follows else Fleet()
-        """All that is known at `since`, until that has come."""
-        self._known = 0
-        """The line up to which a part repeats what was known."""
-        self._screens: dict[PaneKey, tuple[str, ...]] = {}
-        self._processes: dict[ProcessKey, Process] = {}
-        self._there: dict[PaneKey | ProcessKey | str, None] = {}
-        """Panes, processes and sources that are there."""
-        self._foreign = 0
-        """Lines that were not understood."""
+        """Everything known at `since`, as long as no event after that has been read."""
+        self._known_line = 0
+        """Number of the last line that repeats what was known."""
+        self._unpacker = JournalUnpacker()
+        self._present: dict[PaneKey | ProcessKey | str, None] = {}
+        """Panes, processes and sources that exist."""
+        self._damaged = 0
+        """Number of lines that could not be parsed."""
         self.at = 0.0
         """The time of the newest event (unix seconds)."""
 
     def read(self, lines: Iterable[bytes], first: int = 1) -> list[e.Event]:
-        """The events of these lines, the first of which has this number. Nothing raises."""
+        """Parse lines, the first of which has the line number `first`. Damaged lines are counted, and raise
+        nothing."""
         events: list[e.Event] = []
         for number, line in enumerate(lines, first):
-            if (event := self._decode(line, number)) is not None:
+            event = self._parse(line, number)
+            if event is not None:
                 self.at = max(self.at, event.at)
-                self._note(event)
-                events += self._told(event, number)
+                self._update_present(event)
+                events += self._emit(event, number)
             if number == self._last_line:
-                events += self._told_all(self._ending())
+                events += self._emit_with_known(self._end_of_recording())
         return events
 
-    def _decode(self, line: bytes, number: int) -> e.Event | None:
+    def _parse(self, line: bytes, number: int) -> e.Event | None:
         try:
             if number == 1:
-                header = HEADER.decode(line)
-                self._known, self.at = 1 + header.known, header.at
-                detail = clean_line(f"recorded by agentdash {header.agentdash} on {header.host}", 200)
-                return e.SourceSeen(at=header.at, name=SOURCE, ok=True, detail=detail)
-            if _STEERS.search(text := line.decode()) or clean_block(text, len(text)) != text:
+                return self._parse_header(line)
+            text = line.decode()
+            if _CONTROL_ESCAPE.search(text) or clean_block(text, len(text)) != text:
                 raise msgspec.DecodeError("not clean")
-            event = LINE.decode(line)
+            event = LINE_DECODER.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            self._foreign += 1
-            return e.SourceSeen(at=self.at, name=SOURCE, ok=False, detail=self._not_understood())
-        if isinstance(event, ScreenChanged):
-            screen = list(self._screens.get(event.key, ()))[: max(0, event.height)]
-            screen += [""] * (min(event.height, _TALLEST) - len(screen))
-            for y, text in event.rows.items():
-                if 0 <= y < len(screen):
-                    screen[y] = text
-            return e.PaneDrawn(at=event.at, key=event.key, screen=tuple(screen))
-        if isinstance(event, ProcessWorked):
-            process = self._processes.get(event.key)
-            return (
-                e.ProcessSeen(at=event.at, process=replace(process, cpu=event.cpu, io=event.io))
-                if process
-                else None
-            )
-        if (
-            isinstance(event, e.ProcessSeen) and event.process.launcher is None
-        ):  # 0.1.0 recorded arguments alone
-            launcher = read_launcher(event.process.name, event.process.argv)
-            return replace(event, process=replace(event.process, launcher=launcher)) if launcher else event
-        return event if isinstance(event, RECORDED) else None
+            self._damaged += 1
+            return self._health(self._damage(), ok=False)
+        if EVENT_ORIGINS.get(type(event)) is Origin.ROLLOUT:
+            return None
+        unpacked = self._unpacker.unpack(event)
+        return _add_launcher(unpacked) if isinstance(unpacked, e.ProcessSeen) else unpacked
 
-    def _note(self, event: e.Event) -> None:
+    def _parse_header(self, line: bytes) -> e.SourceSeen:
+        header = HEADER_DECODER.decode(line)
+        self._known_line = 1 + header.known
+        self.at = header.at
+        detail = f"recorded by agentdash {header.agentdash} on {header.host}"
+        return self._health(clean_line(detail, 200), ok=True)
+
+    def _update_present(self, event: e.Event) -> None:
         match event:
-            case e.PaneDrawn():
-                self._screens[event.key] = event.screen
+            case FleetKnown():
+                for items in (event.panes, event.processes, event.sources):
+                    self._present |= dict.fromkeys(key for key, _ in items)
             case e.PaneSeen():
-                self._there[event.pane.key] = None
+                self._present[event.pane.key] = None
             case e.ProcessSeen():
-                self._processes[event.process.key] = event.process
-                self._there[event.process.key] = None
-            case e.PaneGone(key=pane):
-                self._there.pop(pane, None)
-                self._screens.pop(pane, None)
-            case e.ProcessGone(key=process):
-                self._there.pop(process, None)
-                self._processes.pop(process, None)
+                self._present[event.process.key] = None
             case e.SourceSeen():
-                self._there[event.name] = None
+                self._present[event.name] = None
+            case e.PaneGone() | e.ProcessGone():
+                self._present.pop(event.key, None)
 
-    def _told(self, event: e.Event, number: int) -> list[e.Event]:
-        if self._follows and number <= self._known:
+    def _emit(self, event: e.Event, number: int) -> list[e.Event]:
+        """Return the event where it is new, later than `since`, and not later than `until`."""
+        is_repeated = number <= self._known_line
+        if self._follows and is_repeated:
             return []
-        if self._before is not None and (event.at < self._since or number <= self._known):
+        if self._before is not None and (event.at < self._since or is_repeated):
             self._before = reduce(self._before, (event,))
             return []
-        return self._told_all([event])
+        return self._emit_with_known([event])
 
-    def _told_all(self, events: list[e.Event]) -> list[e.Event]:
+    def _emit_with_known(self, events: list[e.Event]) -> list[e.Event]:
+        """Return events, the first time behind one that restores what was known before."""
         if self._before is not None:
-            before, self._before = self._before, None
-            events = [*known(before), *events]
+            known = known_of(self._before, self._before.processes_at or self._since)
+            self._before = None
+            events = [known, *events]
         return [event for event in events if event.at <= self._until]
 
-    def _ending(self) -> list[e.Event]:
-        """From here on nobody knows of panes and processes any more."""
-        at, why = self.at, "the recording ends here"
+    def _end_of_recording(self) -> list[e.Event]:
+        """Return events that remove everything: nothing is known of panes and processes from here on."""
+        at = self.at
+        removed: list[e.Event] = []
+        for key in self._present:
+            if isinstance(key, PaneKey):
+                removed.append(e.PaneGone(at=at, key=key))
+            elif isinstance(key, ProcessKey):
+                removed.append(e.ProcessGone(at=at, key=key))
+            elif key != JOURNAL_SOURCE:
+                removed.append(e.SourceSeen(at=at, name=key, ok=False, detail="not recorded any more"))
+        reasons = []
+        if self._damaged:
+            reasons.append(self._damage())
         if self._torn:
-            why = "its last record is torn; " + why
-        if self._foreign:
-            why = f"{self._not_understood()}; {why}"
-        ended: list[e.Event] = []
-        for there in self._there:
-            if isinstance(there, PaneKey):
-                ended.append(e.PaneGone(at=at, key=there))
-            elif isinstance(there, ProcessKey):
-                ended.append(e.ProcessGone(at=at, key=there))
-            elif there != SOURCE:
-                ended.append(e.SourceSeen(at=at, name=there, ok=False, detail="not recorded any more"))
+            reasons.append("its last record is torn")
+        reasons.append("the recording ends here")
         return [
-            *ended,
+            *removed,
             e.LocksSeen(at=at, holders={}, readable=False),
-            e.SourceSeen(at=at, name=SOURCE, ok=False, detail=why),
+            self._health("; ".join(reasons), ok=False),
         ]
 
-    def _not_understood(self) -> str:
-        return (
-            f"{self._foreign} lines of it are not understood"
-            if self._foreign != 1
-            else "a line of it is not understood"
-        )
+    def _health(self, detail: str, *, ok: bool) -> e.SourceSeen:
+        return e.SourceSeen(at=self.at, name=JOURNAL_SOURCE, ok=ok, detail=detail)
+
+    def _damage(self) -> str:
+        if self._damaged == 1:
+            return "a line of it is not understood"
+        return f"{self._damaged} lines of it are not understood"
+
+
+def _add_launcher(event: e.ProcessSeen) -> e.ProcessSeen:
+    """Add what 0.1.0 did not record: it recorded the arguments of launchers, not what they mean."""
+    process = event.process
+    if process.launcher is not None:
+        return event
+    launcher = read_launcher(process.name, process.argv)
+    return replace(event, process=replace(process, launcher=launcher)) if launcher else event

@@ -9,7 +9,7 @@ from typing import Final
 
 from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.fleet import Fleet, FleetKnown, Thread
 from agentdash.model.states import State
 
 _NOT_FAILED: Final = ("ended", "running", "aborted")
@@ -62,7 +62,7 @@ class Marker:
                 old = before.threads.get(event.thread) or Thread(event.thread)
                 found |= _marks(event, old, thread)
                 assess = assess or self._may_change_assessment(event, old, thread)
-            elif isinstance(event, (e.PaneDrawn, e.PaneGone, e.ScreenRead, e.StatusPushed)):
+            elif isinstance(event, (e.PaneDrawn, e.PaneGone, e.ScreenRead, e.StatusPushed, FleetKnown)):
                 found |= Mark.VISIBLE
                 assess = True
             else:

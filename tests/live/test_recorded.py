@@ -74,7 +74,7 @@ async def test_a_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) 
     clock = SystemClock()
     recorder = Recorder(tmp_path, clock, version="test", host="here")
     config = Config(codex_home=lab.home, socket_paths=(lab.tmux,))
-    hub = Hub([*live_sources(config, clock), recorder], clock, observer=recorder.take)
+    hub = Hub([*live_sources(config, clock), recorder], clock, observer=recorder.record)
     seen: list[Snapshot] = []
     running = asyncio.create_task(hub.run())
     try:

@@ -131,7 +131,7 @@ async def full(folder: Path) -> str:
     """What a hub says of its recording when the disk is full, and whether it goes on."""
     clock = SystemClock()
     recorder = Recorder(folder, clock, version="1", host="box")
-    hub = Hub([Busy(), recorder], clock, observer=recorder.take)
+    hub = Hub([Busy(), recorder], clock, observer=recorder.record)
     running = asyncio.create_task(hub.run())
     try:
         async with asyncio.timeout(60):

@@ -14,8 +14,9 @@ def thread_of(process: Process) -> str | None:
 def is_command(process: Process, tree: ProcessTree) -> bool:
     """Return whether this process is (part of) a command that the thread in its environment ran.
 
-    Agents, sandbox launchers and tmux servers are not, nor are processes that merely inherited the variables: panes of a
-    tmux server that a command started, and the servers and hooks of a Codex that was itself started by a command.
+    Agents, sandbox launchers and tmux servers are not, nor are processes that merely inherited the variables:
+    panes of a tmux server that a command started, and the servers and hooks of a Codex that was itself
+    started by a command.
     """
     if process.agent or is_daemon(process) or process.launcher or is_multiplexer(process):
         return False

@@ -9,7 +9,8 @@ from agentdash.model.fleet import Applied
 from agentdash.model.process import Process
 
 _HELPER: Final = "codex-linux-sandbox"
-"""Launcher whose arguments contain the policy itself; a `bwrap` below it has what the helper derived from it."""
+"""Launcher whose arguments contain the policy itself; a `bwrap` below it has what the helper derived from
+it."""
 
 
 def find_launcher(process: Process, tree: ProcessTree) -> Applied | None:

@@ -1,13 +1,16 @@
 """Link threads, the processes that run them, their commands, and panes. Each link names its evidence.
 
-- thread and owner: the flock on its writer lock (0.148+), or the rollout that a Codex process holds open (all versions);
-- thread and command: `CODEX_THREAD_ID` (0.98+) in the environment of a process; `CODEX_TOOL_CALL_ID` (0.163+) is the call;
-- thread and pane: its owner runs below the pane, or the pane's Codex has its id in the arguments, or shows its prompt, or
-  is the only candidate;
+- thread and owner: the flock on its writer lock (0.148+), or the rollout that a Codex process holds open (all
+  versions);
+- thread and command: `CODEX_THREAD_ID` (0.98+) in the environment of a process; `CODEX_TOOL_CALL_ID` (0.163+)
+  is the call;
+- thread and pane: its owner runs below the pane, or the pane's Codex has its id in the arguments, or shows
+  its prompt, or is the only candidate;
 - pane and process: descent from the pane's first process;
 - thread and parent: the child's rollout, or the parent's spawn call.
 
-Since 0.169 a shared daemon runs the turns of all TUIs of a home: owner and commands are then *not* below the pane.
+Since 0.169 a shared daemon runs the turns of all TUIs of a home: owner and commands are then *not* below the
+pane.
 """
 
 from __future__ import annotations
@@ -105,7 +108,8 @@ def _link_owners(fleet: FleetView, tree: ProcessTree) -> dict[str, ThreadOwner]:
 def _find_orphans(fleet: FleetView, owners: dict[str, ThreadOwner]) -> dict[str, float]:
     """Return the threads whose owner has ended, and since when.
 
-    The end of an owner is known at once. The absence of one takes several passes, since open files are not read in each.
+    The end of an owner is known at once. The absence of one takes several passes, since open files are not
+    read in each.
     """
     at = fleet.processes_at or 0.0
     ended = {
@@ -149,7 +153,8 @@ def _sorted(processes: Iterable[Process]) -> tuple[Process, ...]:
 
 
 def _link_panes(fleet: FleetView, owners: dict[str, ThreadOwner], tree: ProcessTree) -> dict[str, ThreadPane]:
-    """Link root threads to panes, by the strongest evidence first; a pane has one thread per kind of evidence."""
+    """Link root threads to panes, by the strongest evidence first; a pane has one thread per kind of
+    evidence."""
     roots = [thread for thread in fleet.threads.values() if not thread.parent and not thread.helper]
     linked = _link_by_owner(roots, owners, tree)
     linked |= _link_by_history(fleet, roots, linked)
@@ -166,7 +171,8 @@ def _link_by_owner(
     linked: dict[str, ThreadPane] = {}
     for thread in threads:
         owner = tree.get(owners[thread.id].pid) if thread.id in owners else None
-        # a daemon is below the pane of the TUI that started it, and serves others as well: its pane is no evidence
+        # a daemon is below the pane of the TUI that started it, and serves others as well: its pane is no
+        # evidence
         if owner and not is_daemon(owner) and (key := tree.pane(owner)):
             linked[thread.id] = ThreadPane(key, f"its Codex (pid {owner.pid}) runs in the pane", own=True)
     return linked
@@ -175,7 +181,8 @@ def _link_by_owner(
 def _link_by_history(
     fleet: FleetView, threads: Iterable[Thread], linked: dict[str, ThreadPane]
 ) -> dict[str, ThreadPane]:
-    """Keep the panes that threads' own Codex processes ran in and have left: the rest there is no other worker."""
+    """Keep the panes that threads' own Codex processes ran in and have left: the rest there is no other
+    worker."""
     taken = {link.key for link in linked.values()}
     kept: dict[str, ThreadPane] = {}
     for thread in threads:

@@ -11,8 +11,10 @@ from agentdash.model.process import Process
 class ProcessTree:
     """The tracked processes by pid, for walking upwards, and the panes that they live in.
 
-    A tmux server numbers processes as its own pid namespace does. Where it was started inside a sandbox, these are inner
-    numbers: the first processes of its panes are found among its children by their innermost number (`NSpid`).
+    A tmux server numbers processes as its own pid namespace does. Where it was started inside a sandbox,
+    these are inner
+    numbers: the first processes of its panes are found among its children by their innermost number
+    (`NSpid`).
 
     Args:
         processes: all tracked processes.
@@ -80,7 +82,8 @@ class ProcessTree:
 def _find_servers(processes: Iterable[Process], panes: Iterable[Pane]) -> dict[str, Process]:
     """Return the process of each tmux server, by its label.
 
-    Inner numbers repeat between pid namespaces: of several servers with the same one, a child names the socket.
+    Inner numbers repeat between pid namespaces: of several servers with the same one, a child names the
+    socket.
     """
     numbers = {pane.key.server: pane.server_pid for pane in panes if pane.server_pid is not None}
     by_number: dict[int, list[Process]] = {}
@@ -104,7 +107,8 @@ def _is_on(process: Process, label: str) -> bool:
 
 
 def is_multiplexer(process: Process) -> bool:
-    """Return whether this is a tmux server: its children belong to panes, not to the thread in their environment."""
+    """Return whether this is a tmux server: its children belong to panes, not to the thread in their
+    environment."""
     return process.name.startswith("tmux")
 
 
@@ -114,5 +118,6 @@ def is_codex(process: Process) -> bool:
 
 
 def is_daemon(process: Process) -> bool:
-    """Return whether this is Codex's shared background server (0.160+) rather than the Codex of one terminal."""
+    """Return whether this is Codex's shared background server (0.160+) rather than the Codex of one
+    terminal."""
     return "app-server" in process.argv[:4]

@@ -1,4 +1,5 @@
-"""Reduce the tool calls of a thread: what ran, how it ended, which denial and which sandbox its output shows."""
+"""Reduce the tool calls of a thread: what ran, how it ended, which denial and which sandbox its output
+shows."""
 
 from __future__ import annotations
 
@@ -19,13 +20,15 @@ from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 MAX_OBSERVATIONS: Final = 64
 """Distinct observations kept of a thread; equal ones are counted, so few threads have more than five."""
 _MAX_VIOLATIONS: Final = 50
-"""Logged violations kept of a thread: each is matched with a call, of which no more are of interest at once."""
+"""Logged violations kept of a thread: each is matched with a call, of which no more are of interest at
+once."""
 _MAX_TAIL_CHARS: Final = 1_500
 """Characters kept of the end of a call's output: what the worker panel can show."""
 _MAX_RECENT: Final = 8
 """Call ids and pids kept of an observation, and calls of a thread that drive tmux."""
 _UNSTATED_SANDBOX: Final = Policy(Filesystem.READ_ONLY, Network.UNKNOWN, (PolicyRule("/", "read"),))
-"""Policy assumed for rollouts that state none, where Codex itself reports that its sandbox denied a command (up to 0.36)."""
+"""Policy assumed for rollouts that state none, where Codex itself reports that its sandbox denied a command
+(up to 0.36)."""
 _UNAMBIGUOUS_REASON: Final = "read_only_file_system"
 """The only filesystem `reason` in Codex's log that an ordinary failure cannot cause."""
 _T = TypeVar("_T")
@@ -83,13 +86,15 @@ def end_call(thread: Thread, event: e.CallEnded) -> Thread:
 
 
 def abort_open_calls(thread: Thread, at: float) -> Thread:
-    """End the calls that a turn left open: they get no answer any more. Background commands have ended entries already."""
+    """End the calls that a turn left open: they get no answer any more. Background commands have ended
+    entries already."""
     aborted = (replace(call, ended_at=at, outcome="aborted") for call in thread.open_calls)
     return replace(thread, open_calls=(), calls=_append_calls(thread.calls, aborted))
 
 
 def add_violation(thread: Thread, event: e.ViolationLogged) -> Thread:
-    """Add a logged violation; the log is later than the end of the call, which gets the denial unless it has one."""
+    """Add a logged violation; the log is later than the end of the call, which gets the denial unless it has
+    one."""
     if event in thread.violations:
         return thread
     calls = tuple(

@@ -1,8 +1,8 @@
 """Reduce events into a fleet: pure, in any batch size, live and replayed alike.
 
-`reduce(fleet, a + b) == reduce(reduce(fleet, a), b)` wherever a stream of events is cut, and a fleet that was returned
-never changes. Each event passes the same stages: reduce, link (which processes, panes and threads belong together),
-detect (which sandbox the processes show), and the history of states.
+`reduce(fleet, a + b) == reduce(reduce(fleet, a), b)` wherever a stream of events is cut, and a fleet that was
+returned never changes. Each event passes the same stages: reduce, link (which processes, panes and threads
+belong together), detect (which sandbox the processes show), and the history of states.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.engine.reduce import panes, processes
 from agentdash.engine.reduce.observations import observe_processes
+from agentdash.engine.reduce.restore import restore_known
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, Locks, SourceHealth, Thread
+from agentdash.model.fleet import Fleet, FleetKnown, Locks, SourceHealth, Thread
 from agentdash.model.fleet_draft import FleetDraft
 
 _STARTUP_TOLERANCE_S: Final = 5.0
-"""Age of a thread's first line, before the newest pass over processes, up to which the thread counts as just started:
-clocks of the file and of the pass differ, and lines arrive late."""
+"""Age of a thread's first line, before the newest pass over processes, up to which the thread counts as just
+started: clocks of the file and of the pass differ, and lines arrive late."""
 STATUS_FEED: Final = "codex feed"
 """Name of the source that emits `StatusPushed`."""
 
@@ -31,7 +32,7 @@ def reduce(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
     """Return `fleet` after `events`, in their order.
 
     Raises:
-        TypeError: an event that is none of `AnyEvent`.
+        TypeError: an event that is neither one of `AnyEvent` nor `FleetKnown`.
     """
     draft = FleetDraft(fleet)
     for event in events:
@@ -78,13 +79,16 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
             draft.host = event
         case e.SourceSeen():
             _reduce_source(draft, event)
+        case FleetKnown():
+            restore_known(draft, event)
         case _:
             raise TypeError(f"not an event that can be reduced: {event!r}")
 
 
 def _reduce_source(draft: FleetDraft, event: e.SourceSeen) -> None:
     if event.name == STATUS_FEED and not event.ok:
-        # Codex's server ends with its last client, which is no failure; the statuses that it pushed hold no longer
+        # Codex's server ends with its last client, which is no failure; the statuses that it pushed hold no
+        # longer
         draft.pushed.clear()
         draft.sources.discard(STATUS_FEED)
         return
@@ -92,8 +96,9 @@ def _reduce_source(draft: FleetDraft, event: e.SourceSeen) -> None:
 
 
 def _link_and_detect(draft: FleetDraft, event: e.Event) -> None:
-    """Link after each pass over processes, and at once when a thread starts; detect sandboxes after each pass."""
-    if isinstance(event, e.ProcessesCounted):
+    """Link after each pass over processes, and at once when a thread starts; detect sandboxes after each
+    pass."""
+    if isinstance(event, e.ProcessesCounted | FleetKnown) and draft.processes_at is not None:
         tree = ProcessTree(draft.processes.values(), draft.panes)
         processes.drop_unused_mounts(draft)
         processes.update_occupants(draft, tree)

@@ -34,7 +34,8 @@ class ProcessContext(msgspec.Struct, frozen=True):
 
 
 def observe_processes(draft: FleetDraft, tree: ProcessTree, at: float) -> None:
-    """Add what processes show of the sandboxes of their threads: escapes through tmux, and the new commands' own."""
+    """Add what processes show of the sandboxes of their threads: escapes through tmux, and the new commands'
+    own."""
     for thread in [thread for thread in draft.threads.values() if thread.tmux]:
         detected = detect_escapes(thread, tree, draft.panes.values(), draft.kernel)
         if detected is not thread:
@@ -84,16 +85,18 @@ def _observe(thread: Thread, process: Process, context: ProcessContext, at: floa
 
 
 def _baseline(process: Process, context: ProcessContext) -> Kernel:
-    """Return what a command has unless something restricts it: the facts of its Codex, or else of agentdash."""
+    """Return what a command has unless something restricts it: the facts of its Codex, or else of
+    agentdash."""
     codex = next((p.kernel for p in context.tree.above(process) if is_codex(p) and p.kernel), None)
     return codex or context.host or Kernel()
 
 
 def _call_of(thread: Thread, call_id: str | None) -> Call | None:
-    """Return the call that a command belongs to: the one with its id (0.163+), else the only one that is open.
+    """Return the call that a command belongs to: the one with its id (0.163+), else the only one that is
+    open.
 
-    Commands of a code-mode script have ids of their own, which the rollout has only once they end: until then they
-    belong to the script's call.
+    Commands of a code-mode script have ids of their own, which the rollout has only once they end: until then
+    they belong to the script's call.
     """
     for call in (*thread.open_calls, *reversed(thread.calls)):
         if call.id == call_id:

@@ -36,7 +36,8 @@ def reduce_pane(draft: FleetDraft, event: e.PaneSeen) -> None:
 
 
 def reduce_screen(draft: FleetDraft, event: e.PaneDrawn) -> None:
-    """Update the screen of a known pane, and, of a pane with a worker, whether more than a clock moved on it."""
+    """Update the screen of a known pane, and, of a pane with a worker, whether more than a clock moved on
+    it."""
     pane = draft.panes.get(event.key)
     if pane is None:
         return
@@ -57,14 +58,16 @@ def remove_pane(draft: FleetDraft, event: e.PaneGone) -> None:
 
 
 def reduce_reading(draft: FleetDraft, event: e.ScreenRead) -> None:
-    """Update the reading of a screen, and the provider trouble that it shows for the pane and the threads in it."""
+    """Update the reading of a screen, and the provider trouble that it shows for the pane and the threads in
+    it."""
     draft.readings[event.key] = _merge_readings(draft.readings.get(event.key), event)
     for worker in (str(event.key), *draft.links.threads_in(event.key)):
         _update_trouble(draft, worker, event)
 
 
 def _merge_readings(old: e.ScreenRead | None, new: e.ScreenRead) -> e.ScreenRead:
-    """A pager or a picker hides the prompt: the reading before it still holds. An unchanged state keeps its time."""
+    """A pager or a picker hides the prompt: the reading before it still holds. An unchanged state keeps its
+    time."""
     if old is None or old.agent != new.agent:
         return new
     if new.frozen:
@@ -73,7 +76,8 @@ def _merge_readings(old: e.ScreenRead | None, new: e.ScreenRead) -> e.ScreenRead
 
 
 def _update_trouble(draft: FleetDraft, worker: str, reading: e.ScreenRead) -> None:
-    """Keep trouble that only a screen shows; when it shows work or an answer again, the trouble may be over."""
+    """Keep trouble that only a screen shows; when it shows work or an answer again, the trouble may be
+    over."""
     known = draft.troubles.get(worker)
     if reading.state == State.FAILED_PROVIDER:
         draft.troubles[worker] = ProviderTrouble(reading.at, reading.source, reading.text)

@@ -1,4 +1,5 @@
-"""Reduce events of processes: which live, which worker CLI occupies which pane, which mounts are still needed."""
+"""Reduce events of processes: which live, which worker CLI occupies which pane, which mounts are still
+needed."""
 
 from __future__ import annotations
 

@@ -125,7 +125,8 @@ def _start(thread: Thread, event: e.ThreadStarted) -> Thread:
 
 
 def _set_policy(thread: Thread, event: e.PolicySet) -> Thread:
-    """Begin a policy period where the policy differs; each `turn_context` in an open turn is a request to the model."""
+    """Begin a policy period where the policy differs; each `turn_context` in an open turn is a request to the
+    model."""
     turn = thread.turn
     if event.origin == "turn_context" and turn is not None and turn.ended_at is None:
         turn = replace(turn, unanswered=turn.unanswered + 1)

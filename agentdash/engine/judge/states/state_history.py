@@ -1,8 +1,9 @@
 """The states that a worker has been in, and which of them are shown: a function of events and their times.
 
-States in which a worker needs somebody are shown at once. A worker that seems to rest is shown as running for `SETTLING_S`
-longer, since a turn that is followed by the next one has not left `running`. A screen that shows nothing, half drawn,
-changes nothing within `BLANK_SCREEN_GRACE_S`. States that lasted no longer than that are not part of the history either.
+States in which a worker needs somebody are shown at once. A worker that seems to rest is shown as running for
+`SETTLING_S` longer, since a turn that is followed by the next one has not left `running`. A screen that shows
+nothing, half drawn, changes nothing within `BLANK_SCREEN_GRACE_S`. States that lasted no longer than that are
+not part of the history either.
 """
 
 from __future__ import annotations
@@ -17,18 +18,21 @@ from agentdash.engine.judge.states.thread_facts import thread_facts
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.model import events as e
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.fleet import History, StatePeriod, Thread
+from agentdash.model.fleet import FleetKnown, History, StatePeriod, Thread
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment
 
 SETTLING_S: Final = 1.0
-"""Time for which a worker must seem to rest before it has left `running`: the next turn of a queue starts within it."""
+"""Time for which a worker must seem to rest before it has left `running`: the next turn of a queue starts
+within it."""
 BLANK_SCREEN_GRACE_S: Final = 2.0
-"""Time for which a screen must match no rule before the state is unknown: slow machines take as long to draw one."""
+"""Time for which a screen must match no rule before the state is unknown: slow machines take as long to draw
+one."""
 STARTUP_GRACE_S: Final = 3.0
-"""Time that a thread may take from its first line to its first turn: until then it is not shown, not even as waiting."""
+"""Time that a thread may take from its first line to its first turn: until then it is not shown, not even as
+waiting."""
 MAX_STATE_PERIODS: Final = 50
 """State periods kept of a worker."""
 _IDLE_AFTER_S: Final = 10.0
@@ -45,6 +49,7 @@ _STATE_CHANGING_EVENTS: Final = (
     e.FileReset,
     e.FileGone,
     e.PaneGone,
+    FleetKnown,
 )
 
 
@@ -91,7 +96,8 @@ def settle(history: History, assessment: Assessment, now: float) -> SettledState
 def startup_grace_until(thread: Thread, assessment: Assessment, at: float) -> float | None:
     """Return until when a thread counts as starting; None where it does not at time `at`.
 
-    The header of a rollout is written before its first turn, also those of child threads, which never wait for input.
+    The header of a rollout is written before its first turn, also those of child threads, which never wait
+    for input.
     """
     if thread.turn is not None or assessment.state not in (State.UNKNOWN, State.WAITING_INPUT):
         return None
@@ -152,7 +158,7 @@ def may_change_state(event: e.Event, threads: Mapping[str, Thread], histories: M
 def update_history(draft: FleetDraft, event: e.Event) -> None:
     """Add the state changes of an event, which is in the fleet already, to the histories."""
     match event:
-        case e.ProcessesCounted():
+        case e.ProcessesCounted() | FleetKnown():
             _update_all(draft, event.at)
         case e.FileGone() | e.FileReset():  # a file that is read again states its history again
             draft.histories.discard(event.thread)
@@ -215,7 +221,8 @@ def _update_pane(draft: FleetDraft, key: PaneKey, at: float) -> None:
 
 
 def _is_idle(draft: FleetDraft, thread: Thread) -> bool:
-    """Return whether a thread's rollout is the only source that knows of it, and has been silent for a while."""
+    """Return whether a thread's rollout is the only source that knows of it, and has been silent for a
+    while."""
     links, polled = draft.links, draft.processes_at
     is_linked = thread.id in links.owners or thread.id in links.commands or thread.id in links.panes
     if is_linked or thread.id in draft.pushed or polled is None:

@@ -1,0 +1,22 @@
+"""Restore what a journal repeats of a fleet."""
+
+from __future__ import annotations
+
+from agentdash.engine.reduce.thread import reduce_thread
+from agentdash.model.fleet import FleetKnown, Thread
+from agentdash.model.fleet_draft import CopyOnWrite, FleetDraft
+from agentdash.model.registry import RESTORED_FIELDS
+
+
+def restore_known(draft: FleetDraft, event: FleetKnown) -> None:
+    """Add the facts that `model.known.known_of` saved to the draft."""
+    for name in RESTORED_FIELDS:
+        value, current = getattr(event, name), getattr(draft, name)
+        if isinstance(current, CopyOnWrite):
+            if value:
+                current.update(value)
+        elif value is not None:
+            setattr(draft, name, value)
+    for logged in event.logged:
+        thread = draft.threads.get(logged.thread) or Thread(logged.thread)
+        draft.threads[logged.thread] = reduce_thread(thread, logged)

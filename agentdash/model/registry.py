@@ -1,0 +1,234 @@
+"""The registry of facts: where each can be read again, and which of their texts reports may show.
+
+A field of `Fleet`, an event type, or a text field that is missing here fails a test
+(`tests/unit/test_registry.py`). The journal and the redaction of reports take their lists from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from agentdash.model import events as e
+from agentdash.model.fleet import FleetKnown, Locks, PaneOccupant, ProviderTrouble, SourceHealth
+from agentdash.model.mounts import Mount, WriteAccess
+from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.policy import Policy, PolicyRule
+from agentdash.model.process import Launcher, Process
+from agentdash.model.state_paths import Installed, PathAccess, StatePath
+
+
+class Origin(StrEnum):
+    """Where a fact can be read again after agentdash has ended."""
+
+    ROLLOUT = "rollout"
+    """In the files of Codex."""
+    JOURNAL = "journal"
+    """In agentdash's own journal: no other file contains it."""
+    DERIVED = "derived"
+    """Nowhere: it follows from the others."""
+
+
+FLEET_FIELDS: Final[Mapping[str, Origin]] = {
+    "threads": Origin.ROLLOUT,  # but for what Codex logged of them: `FleetKnown.logged`
+    "panes": Origin.JOURNAL,
+    "processes": Origin.JOURNAL,
+    "readings": Origin.JOURNAL,
+    "pushed": Origin.JOURNAL,
+    "observed": Origin.DERIVED,
+    "occupants": Origin.JOURNAL,
+    "locks": Origin.JOURNAL,
+    "processes_at": Origin.JOURNAL,
+    "sources": Origin.JOURNAL,
+    "host": Origin.JOURNAL,
+    "mounts": Origin.JOURNAL,
+    "state_paths": Origin.JOURNAL,
+    "links": Origin.DERIVED,
+    "busy": Origin.JOURNAL,
+    "troubles": Origin.JOURNAL,
+    "sessions": Origin.JOURNAL,
+    "histories": Origin.DERIVED,
+}
+"""The fields of a `Fleet`. Those of the journal are the fields of `FleetKnown`."""
+
+RESTORED_FIELDS: Final = tuple(name for name, origin in FLEET_FIELDS.items() if origin is Origin.JOURNAL)
+"""The fields of a `Fleet` that a journal restores."""
+
+EVENT_ORIGINS: Final[Mapping[type[e.Event], Origin]] = {
+    e.ThreadStarted: Origin.ROLLOUT,
+    e.TurnStarted: Origin.ROLLOUT,
+    e.TurnEnded: Origin.ROLLOUT,
+    e.PolicySet: Origin.ROLLOUT,
+    e.CallStarted: Origin.ROLLOUT,
+    e.CallEnded: Origin.ROLLOUT,
+    e.ChildSpawned: Origin.ROLLOUT,
+    e.MessageLogged: Origin.ROLLOUT,
+    e.TokensCounted: Origin.ROLLOUT,
+    e.ThreadNamed: Origin.ROLLOUT,
+    e.LineSkipped: Origin.ROLLOUT,
+    e.FileSeen: Origin.ROLLOUT,
+    e.FileGapSkipped: Origin.ROLLOUT,
+    e.FileReset: Origin.ROLLOUT,
+    e.FileGone: Origin.ROLLOUT,
+    e.ViolationLogged: Origin.JOURNAL,
+    e.TroubleLogged: Origin.JOURNAL,
+    e.LocksSeen: Origin.JOURNAL,
+    e.PaneSeen: Origin.JOURNAL,
+    e.PaneDrawn: Origin.JOURNAL,
+    e.PaneGone: Origin.JOURNAL,
+    e.ScreenRead: Origin.JOURNAL,
+    e.StatusPushed: Origin.JOURNAL,
+    e.MountsSeen: Origin.JOURNAL,
+    e.SessionSeen: Origin.JOURNAL,
+    e.ProcessSeen: Origin.JOURNAL,
+    e.StatePathsSeen: Origin.JOURNAL,
+    e.ProcessGone: Origin.JOURNAL,
+    e.ProcessesCounted: Origin.JOURNAL,
+    e.HostSeen: Origin.JOURNAL,
+    e.SourceSeen: Origin.JOURNAL,
+}
+"""The event types of `AnyEvent`."""
+
+RECORDED: Final = tuple(event for event, origin in EVENT_ORIGINS.items() if origin is Origin.JOURNAL)
+"""The event types that a journal contains."""
+
+
+class TextUse(StrEnum):
+    """What redaction does with a text field."""
+
+    PLAIN = "plain"
+    """Keep it: identifiers, kinds, versions, paths, command lines of processes."""
+    CONTEXT = "context"
+    """Keep it, and its words wherever they occur: commands and directories, which explain the rest."""
+    QUOTED = "quoted"
+    """Replace it by its length, and remove its words wherever they are quoted: prompts, messages, outputs,
+    errors."""
+    SCREEN = "screen"
+    """Keep it, since no report shows it, but remove its words wherever they are quoted: screens and
+    titles."""
+    NAME = "name"
+    """Replace it by the thread's pseudonym, and remove its words wherever they are quoted: names are cut from
+    prompts."""
+    DROPPED = "dropped"
+    """Empty it."""
+
+
+TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
+    e.ThreadStarted: {
+        "thread": TextUse.PLAIN,
+        "cwd": TextUse.CONTEXT,
+        "version": TextUse.PLAIN,
+        "originator": TextUse.PLAIN,
+        "source": TextUse.PLAIN,
+        "provider": TextUse.PLAIN,
+        "parent": TextUse.PLAIN,
+        "forked_from": TextUse.PLAIN,
+        "nickname": TextUse.PLAIN,
+        "role": TextUse.PLAIN,
+        "path": TextUse.PLAIN,
+    },
+    e.TurnStarted: {"thread": TextUse.PLAIN, "turn": TextUse.PLAIN},
+    e.TurnEnded: {
+        "thread": TextUse.PLAIN,
+        "turn": TextUse.PLAIN,
+        "message": TextUse.QUOTED,
+        "reason": TextUse.PLAIN,
+        "error": TextUse.QUOTED,
+        "error_kind": TextUse.PLAIN,
+    },
+    e.PolicySet: {
+        "thread": TextUse.PLAIN,
+        "cwd": TextUse.PLAIN,
+        "model": TextUse.PLAIN,
+        "effort": TextUse.PLAIN,
+    },
+    e.Escalation: {"reason": TextUse.QUOTED, "prefix_rule": TextUse.PLAIN},
+    e.CallStarted: {
+        "thread": TextUse.PLAIN,
+        "call": TextUse.PLAIN,
+        "tool": TextUse.PLAIN,
+        "text": TextUse.QUOTED,  # but for commands, which are context
+        "cwd": TextUse.PLAIN,
+    },
+    e.CallEnded: {
+        "thread": TextUse.PLAIN,
+        "call": TextUse.PLAIN,
+        "output": TextUse.QUOTED,
+        "session": TextUse.PLAIN,
+    },
+    e.ChildSpawned: {"thread": TextUse.PLAIN, "child": TextUse.PLAIN, "nickname": TextUse.PLAIN},
+    e.MessageLogged: {"thread": TextUse.PLAIN, "text": TextUse.QUOTED},
+    e.TokensCounted: {"thread": TextUse.PLAIN},
+    e.ThreadNamed: {"thread": TextUse.PLAIN, "name": TextUse.NAME},
+    e.ViolationLogged: {
+        "thread": TextUse.PLAIN,
+        "call": TextUse.PLAIN,
+        "reason": TextUse.PLAIN,
+        "path": TextUse.PLAIN,
+        "host": TextUse.PLAIN,
+    },
+    e.TroubleLogged: {"thread": TextUse.PLAIN, "text": TextUse.QUOTED},
+    e.LineSkipped: {"thread": TextUse.PLAIN, "detail": TextUse.DROPPED},
+    e.FileSeen: {"thread": TextUse.PLAIN, "path": TextUse.PLAIN, "unreadable": TextUse.PLAIN},
+    e.FileGapSkipped: {"thread": TextUse.PLAIN},
+    e.FileReset: {"thread": TextUse.PLAIN},
+    e.FileGone: {"thread": TextUse.PLAIN},
+    e.LocksSeen: {"holders": TextUse.PLAIN},
+    e.PaneSeen: {},
+    e.PaneDrawn: {"screen": TextUse.SCREEN},
+    e.PaneGone: {},
+    e.ScreenRead: {
+        "agent": TextUse.PLAIN,
+        "state": TextUse.PLAIN,
+        "rule": TextUse.PLAIN,
+        "text": TextUse.SCREEN,
+    },
+    e.StatusPushed: {"thread": TextUse.PLAIN, "flags": TextUse.PLAIN},
+    e.SessionSeen: {"agent": TextUse.PLAIN, "waiting_for": TextUse.PLAIN},
+    e.ProcessSeen: {},
+    e.MountsSeen: {},
+    e.StatePathsSeen: {},
+    e.ProcessGone: {},
+    e.ProcessesCounted: {},
+    e.HostSeen: {"platform": TextUse.PLAIN, "home": TextUse.PLAIN},
+    e.SourceSeen: {"name": TextUse.PLAIN, "detail": TextUse.PLAIN},
+    FleetKnown: {"pushed": TextUse.PLAIN, "sources": TextUse.PLAIN, "troubles": TextUse.PLAIN},  # their keys
+    Installed: {"workers": TextUse.PLAIN, "env": TextUse.PLAIN},
+    Launcher: {"name": TextUse.PLAIN},
+    Locks: {"holders": TextUse.PLAIN},
+    Mount: {"point": TextUse.PLAIN, "fstype": TextUse.PLAIN, "root": TextUse.PLAIN},
+    Pane: {
+        "session": TextUse.PLAIN,
+        "window": TextUse.PLAIN,
+        "command": TextUse.PLAIN,
+        "title": TextUse.SCREEN,
+        "screen": TextUse.SCREEN,
+    },
+    PaneKey: {"server": TextUse.PLAIN, "id": TextUse.PLAIN},
+    PaneOccupant: {"agent": TextUse.PLAIN},
+    PathAccess: {"path": TextUse.PLAIN, "what": TextUse.PLAIN},
+    Policy: {
+        "approval": TextUse.PLAIN,
+        "may_ask": TextUse.PLAIN,
+        "reviewer": TextUse.PLAIN,
+        "profile": TextUse.PLAIN,
+    },
+    PolicyRule: {"path": TextUse.CONTEXT},
+    Process: {
+        "name": TextUse.PLAIN,
+        "argv": TextUse.PLAIN,
+        "exe": TextUse.PLAIN,
+        "cwd": TextUse.PLAIN,
+        "env": TextUse.PLAIN,
+        "agent": TextUse.PLAIN,
+        "rollouts": TextUse.PLAIN,
+    },
+    ProviderTrouble: {"source": TextUse.PLAIN, "text": TextUse.SCREEN},
+    SourceHealth: {"name": TextUse.PLAIN, "detail": TextUse.PLAIN},
+    StatePath: {"path": TextUse.PLAIN, "what": TextUse.PLAIN},
+    WriteAccess: {},
+}
+"""The text fields of every struct that an event can contain. Enumerations and literals are no texts."""

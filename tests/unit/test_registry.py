@@ -1,0 +1,333 @@
+"""The registry names every fact, and what it promises of journals and redaction holds for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec import inspect
+from msgspec.structs import replace
+
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.model import events as e
+from agentdash.model.fleet import Fleet, FleetKnown, RolloutFile
+from agentdash.model.fleet_draft import FleetDraft
+from agentdash.model.known import known_of
+from agentdash.model.mounts import Mount, WriteAccess
+from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.registry import EVENT_ORIGINS, FLEET_FIELDS, RECORDED, RESTORED_FIELDS, TEXTS, Origin
+from agentdash.model.state_paths import PathAccess
+from agentdash.store.journal import LINE_DECODER, JournalPacker, JournalUnpacker
+
+EVENT_TYPES = get_args(e.AnyEvent)
+
+
+# ---------------------------------------------------------------- the lists are complete
+
+
+def test_every_fleet_field_has_an_origin() -> None:
+    assert set(FLEET_FIELDS) == set(Fleet.__struct_fields__)
+
+
+def test_every_event_type_has_an_origin() -> None:
+    assert set(EVENT_ORIGINS) == set(EVENT_TYPES)
+    assert Origin.DERIVED not in EVENT_ORIGINS.values()
+
+
+def test_known_fleet_has_every_field_of_the_journal() -> None:
+    assert set(FleetKnown.__struct_fields__) == {"at", "logged", *RESTORED_FIELDS}
+
+
+def text_fields(struct: type[msgspec.Struct]) -> set[str]:
+    """Return the fields of a struct that hold text themselves, not in a struct below."""
+    info = inspect.type_info(struct)
+    assert isinstance(info, inspect.StructType)
+    return {
+        field.name for field in info.fields if any(isinstance(t, inspect.StrType) for t in leaves(field.type))
+    }
+
+
+def leaves(found: inspect.Type) -> Iterator[inspect.Type]:
+    match found:
+        case inspect.UnionType(types=types) | inspect.TupleType(item_types=types):
+            for item in types:
+                yield from leaves(item)
+        case inspect.VarTupleType(item_type=item):
+            yield from leaves(item)
+        case inspect.DictType(key_type=key, value_type=value):
+            yield from (*leaves(key), *leaves(value))
+        case _:
+            yield found
+
+
+def reachable_structs() -> set[type[msgspec.Struct]]:
+    """Return every struct that an event can contain, and the events."""
+    found: set[type[msgspec.Struct]] = set()
+    waiting: list[type[msgspec.Struct]] = [*EVENT_TYPES, FleetKnown]
+    while waiting:
+        struct = waiting.pop()
+        if struct in found:
+            continue
+        found.add(struct)
+        info = inspect.type_info(struct)
+        assert isinstance(info, inspect.StructType)
+        below = (leaf for field in info.fields for leaf in leaves(field.type))
+        waiting += [leaf.cls for leaf in below if isinstance(leaf, inspect.StructType)]
+    return found
+
+
+def test_every_text_field_has_a_use() -> None:
+    expected = {struct: text_fields(struct) for struct in reachable_structs()}
+    assert len(expected) > 40
+    assert {struct: set(TEXTS.get(struct, {})) for struct in expected} == expected
+    assert set(TEXTS) <= set(expected)
+
+
+# ---------------------------------------------------------------- what a journal restores
+
+THREADS = ("t1", "t2")
+PANES = (PaneKey("default", "%1"), PaneKey("-L x", "%1"))
+PROCESSES = tuple(ProcessKey(pid, float(pid)) for pid in (10, 11, 20))
+LINES = st.lists(st.sampled_from(("", "⠋ 3s", "⠙ 4s", "done", "Grüße")), max_size=4).map(tuple)
+KERNELS = st.sampled_from((None, Kernel(seccomp=2, mnt=5), Kernel(mnt=1)))
+STATES = st.sampled_from((None, "running", "completed", "waiting-approval", "failed-provider"))
+
+
+@st.composite
+def processes(draw: st.DrawFn) -> Process:
+    key = draw(st.sampled_from(PROCESSES))
+    return Process(
+        key=key,
+        ppid={10: 1, 11: 10, 20: 11}[key.pid],
+        name="x",
+        argv=draw(st.sampled_from(((), ("codex", "resume", "t1")))),
+        env=draw(st.sampled_from((None, {"CODEX_THREAD_ID": "t1"}))),
+        kernel=draw(KERNELS),
+        agent=draw(st.sampled_from((None, "codex", "opencode"))),
+        once=draw(st.booleans()),
+        zombie=draw(st.booleans()),
+        rollouts=draw(st.sampled_from(((), ("/t1",)))),
+        cpu=draw(st.sampled_from((0.0, 1.0, 2.0))),
+        io=draw(st.sampled_from((0, 5))),
+    )
+
+
+@st.composite
+def panes(draw: st.DrawFn) -> Pane:
+    return Pane(
+        key=draw(st.sampled_from(PANES)),
+        session="s",
+        window="1:w",
+        pid=draw(st.sampled_from((10, 20))),
+        command="node",
+        title=draw(st.sampled_from(("", "a title", "⠋ x"))),
+        dead=draw(st.booleans()),
+        server_pid=draw(st.sampled_from((None, 5))),
+    )
+
+
+AT = st.integers(1, 50).map(float)
+PANE_KEYS, PROCESS_KEYS = st.sampled_from(PANES), st.sampled_from(PROCESSES)
+PATHS = st.sampled_from(((), (PathAccess("/p", "db", WriteAccess("policy"), needed=True),)))
+RECORDED_EVENTS: dict[type[e.Event], st.SearchStrategy[Any]] = {
+    e.LocksSeen: st.builds(
+        e.LocksSeen, at=AT, holders=st.sampled_from(({}, {"t1": 10})), readable=st.booleans()
+    ),
+    e.PaneSeen: st.builds(e.PaneSeen, at=AT, pane=panes()),
+    e.PaneDrawn: st.builds(e.PaneDrawn, at=AT, key=PANE_KEYS, screen=LINES),
+    e.PaneGone: st.builds(e.PaneGone, at=AT, key=PANE_KEYS),
+    e.ScreenRead: st.builds(
+        e.ScreenRead,
+        at=AT,
+        key=PANE_KEYS,
+        agent=st.sampled_from(("codex", "opencode")),
+        state=STATES,
+        rule=st.sampled_from((None, "r")),
+        text=st.sampled_from(("", "quota")),
+        frozen=st.booleans(),
+    ),
+    e.StatusPushed: st.builds(
+        e.StatusPushed,
+        at=AT,
+        thread=st.sampled_from(THREADS),
+        status=st.sampled_from(("active", "idle")),
+        flags=st.sampled_from(((), ("waitingOnApproval",))),
+    ),
+    e.MountsSeen: st.builds(
+        e.MountsSeen, at=AT, namespace=st.sampled_from((5, 6)), mounts=st.just((Mount(1, 0, "/"),))
+    ),
+    e.SessionSeen: st.builds(
+        e.SessionSeen, at=AT, key=PROCESS_KEYS, agent=st.just("claude"), status=st.just("idle"), since=AT
+    ),
+    e.ProcessSeen: st.builds(e.ProcessSeen, at=AT, process=processes()),
+    e.StatePathsSeen: st.builds(e.StatePathsSeen, at=AT, key=PROCESS_KEYS, paths=PATHS),
+    e.ProcessGone: st.builds(e.ProcessGone, at=AT, key=PROCESS_KEYS),
+    e.ProcessesCounted: st.builds(e.ProcessesCounted, at=AT),
+    e.HostSeen: st.builds(e.HostSeen, at=AT, platform=st.just("linux"), kernel=KERNELS),
+    e.SourceSeen: st.builds(
+        e.SourceSeen,
+        at=AT,
+        name=st.sampled_from(("tmux", "codex feed")),
+        ok=st.booleans(),
+        detail=st.just("d"),
+    ),
+    e.ViolationLogged: st.builds(
+        e.ViolationLogged,
+        at=AT,
+        thread=st.sampled_from(THREADS),
+        call=st.just("c"),
+        resource=st.just("network"),
+        reason=st.just("r"),
+        host=st.sampled_from((None, "h")),
+    ),
+    e.TroubleLogged: st.builds(
+        e.TroubleLogged, at=AT, thread=st.sampled_from(THREADS), text=st.just("retry")
+    ),
+}
+CODEX = Process(PROCESSES[1], 10, "codex", agent="codex", kernel=Kernel(mnt=5))
+BEGINNING: list[e.Event] = [
+    e.PaneSeen(at=1.0, pane=Pane(PANES[0], "s", "1:w", 10, "node")),
+    e.MountsSeen(at=1.0, namespace=5, mounts=(Mount(1, 0, "/"),)),
+    e.ProcessSeen(at=1.0, process=Process(PROCESSES[0], 1, "sh")),
+    e.ProcessSeen(at=1.0, process=CODEX),
+    e.ProcessesCounted(at=2.0),
+    e.ProcessSeen(at=3.0, process=replace(CODEX, cpu=1.0)),
+    e.ScreenRead(at=3.0, key=PANES[0], agent="codex", state="failed-provider", text="quota"),
+]
+"""A worker in a pane, which random events rarely add up to."""
+RANDOM_EVENTS = st.lists(
+    st.sampled_from(list(RECORDED_EVENTS)).flatmap(RECORDED_EVENTS.__getitem__), max_size=25
+)
+STORIES = st.builds(lambda begin, events: [*begin, *events], st.sampled_from(([], BEGINNING)), RANDOM_EVENTS)
+SLOW = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, derandomize=True)
+
+
+def restorable(fleet: Fleet) -> dict[str, object]:
+    found = {name: getattr(fleet, name) for name in RESTORED_FIELDS}
+    logged = {t.id: (t.violations, t.trouble) for t in fleet.threads.values() if t.violations or t.trouble}
+    return found | {"logged": logged}
+
+
+def test_stories_have_every_recorded_event() -> None:
+    assert set(RECORDED_EVENTS) == set(RECORDED)
+
+
+def test_a_story_reaches_every_restored_field() -> None:
+    """The property below is empty for fields that no story fills."""
+    filled: set[str] = set()
+
+    @SLOW
+    @given(STORIES)
+    def collect(story: list[e.Event]) -> None:
+        fleet = reduce(Fleet(), story)
+        filled.update(name for name in RESTORED_FIELDS if getattr(fleet, name))
+
+    collect()
+    assert filled == set(RESTORED_FIELDS)
+
+
+@SLOW
+@given(STORIES, AT)
+def test_known_fleet_is_restored_through_a_journal_line(story: list[e.Event], at: float) -> None:
+    fleet = reduce(Fleet(), [*story, e.ProcessesCounted(at=51.0)])
+    line = e.encode(known_of(fleet, at))
+    assert restorable(reduce(Fleet(), [LINE_DECODER.decode(line)])) == restorable(fleet)
+
+
+@SLOW
+@given(STORIES, st.integers(0, 25))
+def test_packed_events_are_unpacked(story: list[e.Event], cut: int) -> None:
+    """A part begins with what is known, and the events after that are packed against it."""
+    before, after = story[:cut], story[cut:]
+    fleet = reduce(Fleet(), before)
+    packer, unpacker = JournalPacker(), JournalUnpacker()
+    packed = [packer.pack(event) for event in (known_of(fleet, 1.0), *after)]
+    lines = [e.encode(event) for event in packed if event is not None]
+    unpacked = [unpacker.unpack(LINE_DECODER.decode(line)) for line in lines]
+    expected = [event for event in after if not isinstance(event, e.LocksSeen)]
+    assert [event for event in unpacked[1:] if not isinstance(event, e.LocksSeen)] == expected
+
+
+@SLOW
+@given(STORIES)
+def test_every_recorded_event_is_encoded_and_decoded(story: list[e.Event]) -> None:
+    assert [e.decode(e.encode(event)) for event in story] == story
+
+
+# ---------------------------------------------------------------- the draft of a fleet
+
+
+def filled_fleet() -> Fleet:
+    """Return a fleet of which no field has its default; the values are those of no real fleet."""
+    fields: dict[str, Any] = {}
+    for name in Fleet.__struct_fields__:
+        default = getattr(Fleet(), name)
+        fields[name] = {name: name} if isinstance(default, dict) else name
+    return Fleet(**fields)
+
+
+def test_draft_freezes_every_field() -> None:
+    fleet = filled_fleet()
+    assert all(getattr(fleet, name) != getattr(Fleet(), name) for name in Fleet.__struct_fields__)
+    assert FleetDraft(fleet).freeze() == fleet
+
+
+def test_draft_shares_what_does_not_change() -> None:
+    fleet = filled_fleet()
+    draft = FleetDraft(fleet)
+    draft.panes["another"] = "pane"  # type: ignore[index,assignment]
+    frozen = draft.freeze()
+    assert frozen.panes == {"panes": "panes", "another": "pane"}
+    assert fleet.panes == {"panes": "panes"}
+    assert all(getattr(frozen, name) is getattr(fleet, name) for name in FLEET_FIELDS if name != "panes")
+
+
+def test_frozen_fleet_does_not_change_with_its_draft() -> None:
+    draft = FleetDraft(Fleet())
+    draft.pushed["t"] = status = e.StatusPushed(at=1.0, thread="t", status="idle")
+    first = draft.freeze()
+    draft.pushed.clear()
+    second = draft.freeze()
+    draft.pushed["u"] = status
+    assert (first.pushed, second.pushed) == ({"t": status}, {})
+
+
+REQUIRED: dict[str, Any] = {
+    "pane": Pane(PANES[0], "s", "w", 1, "sh"),
+    "process": Process(PROCESSES[0], 1, "sh"),
+    "key": PANES[0],
+    "how": "completed",
+    "origin": "turn_context",
+    "kind": "command",
+    "role": "user",
+    "since": 1.0,
+    "modified": 1.0,
+}
+"""Values of required fields that are more than a text."""
+
+
+@pytest.mark.parametrize("event_type", EVENT_TYPES, ids=lambda event: event.__name__)
+def test_every_event_type_is_reduced(event_type: type[e.Event]) -> None:
+    info = inspect.type_info(event_type)
+    assert isinstance(info, inspect.StructType)
+    required = [field.name for field in info.fields if field.required and field.name != "at"]
+    event = event_type(at=1.0, **{name: REQUIRED.get(name, "x") for name in required})
+    reduce(Fleet(), [event])
+
+
+def test_unknown_event_is_refused() -> None:
+    with pytest.raises(TypeError, match="not an event"):
+        reduce(Fleet(), [e.Event(at=1.0)])
+
+
+def test_file_of_a_thread_is_not_restored() -> None:
+    """Rollouts are read again themselves."""
+    seen = e.FileSeen(at=1.0, thread="t", path="/t", size=1, modified=1.0)
+    fleet = reduce(Fleet(), [seen])
+    assert fleet.threads["t"].file == RolloutFile(path="/t", size=1, modified=1.0)
+    assert reduce(Fleet(), [known_of(fleet, 1.0)]).threads == {}
