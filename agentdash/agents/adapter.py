@@ -1,7 +1,8 @@
 """The adapter of one worker CLI: what its TOML file declares, and what a subclass reads beyond that.
 
-`agents/NAME.toml` is enough for a CLI that is known by its processes and its screen. A CLI that also keeps session files has a
-folder `agents/NAME/` with a module `adapter.py`, whose `ADAPTER` is a subclass of `Adapter`; `registry.adapters` finds it by its name.
+`agents/NAME.toml` is enough for a CLI that is known by its processes and its screen. A CLI that also keeps
+session files has a folder `agents/NAME/` with a module `adapter.py`, whose `ADAPTER` is a subclass of
+`Adapter`; `registry.adapters` finds it by its name.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from agentdash.model.process import Process
 from agentdash.model.state_paths import StatePath
 
 Role = Literal["worker", "server", "aside"]
-"""`worker`: works on a task, or waits for one. `server`: does so for clients, in the background (Codex's app-server). `aside`: a
-subcommand of the same program that is no agent (`codex sandbox`, `claude mcp`)."""
+"""`worker`: works on a task, or waits for one. `server`: does so for clients, in the background (Codex's
+app-server). `aside`: a subcommand of the same program that is no agent (`codex sandbox`, `claude mcp`)."""
 
 
 class IdentifyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,9 +30,11 @@ class IdentifyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     packages: frozenset[str] = frozenset()
     """npm packages whose scripts are this program, whatever the script's name."""
     places: tuple[str, ...] = ()
-    """Substrings of the path of its program or script, for installations where the file's own name is a version or `index.js`."""
+    """Substrings of the path of its program or script, for installations where the file's own name is a
+    version or `index.js`."""
     working: frozenset[str] = frozenset()
-    """Subcommands that make it a worker. Listed only to keep their arguments from being taken for one of the following."""
+    """Subcommands that make it a worker. Listed only to keep their arguments from being taken for one of the
+    following."""
     serving: frozenset[str] = frozenset()
     """Subcommands that make it a server."""
     aside: frozenset[str] = frozenset()
@@ -40,7 +43,8 @@ class IdentifyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments that give it one task, with which it ends."""
 
     def role(self, args: Sequence[str]) -> Role:
-        """Return the role that the first known subcommand among the arguments sets; without any it is a worker."""
+        """Return the role that the first known subcommand among the arguments sets; without any it is a
+        worker."""
         for arg in args:
             if arg == "--" or arg in self.working:
                 break
@@ -63,7 +67,8 @@ class SessionFiles(Protocol):
     """The session files of one worker CLI: one per process, in which it records its own status."""
 
     def read(self, process: Process, at: float) -> SessionSeen | None:
-        """Return what a worker's session file contains; None where there is none, or it is of another process. Never raises.
+        """Return what a worker's session file contains; None where there is none, or it is of another
+        process. Never raises.
 
         Args:
             process: a running worker of this CLI.
@@ -84,7 +89,8 @@ class Adapter:
     session_files: ClassVar[SessionFiles | None] = None
     """The reader of its session files; None: it keeps none that are known."""
     keeps_session_logs: ClassVar[bool] = False
-    """Whether its processes hold the logs of their sessions open, so that open files show which sessions they run."""
+    """Whether its processes hold the logs of their sessions open, so that open files show which sessions they
+    run."""
 
     def __init__(self, name: str, toml_text: str, tables: Mapping[str, Any]) -> None:
         self.name = name

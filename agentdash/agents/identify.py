@@ -1,10 +1,13 @@
-"""Identify the worker CLI that a process is, by its argument vector and the `[identify]` tables of `agents/*.toml`.
+"""Identify the worker CLI that a process is, by its argument vector and the `[identify]` tables of
+`agents/*.toml`.
 
-The first argument decides, not the executable: Codex's sandbox helper is the `codex` binary under another name. Programs run by an
-interpreter (`node .../bin/codex`, `python -m aider`, a shell script) are looked up by their script, or by the npm package it lies in.
+The first argument decides, not the executable: Codex's sandbox helper is the `codex` binary under another
+name. Programs run by an interpreter (`node .../bin/codex`, `python -m aider`, a shell script) are looked up
+by their script, or by the npm package it lies in.
 
-One agent can be several processes: the node launcher of Codex and the binary below it, or Gemini and the child that it restarts itself
-as. All of them are identified; callers that need one process take the outermost.
+One agent can be several processes: the node launcher of Codex and the binary below it, or Gemini and the
+child that it restarts itself as. All of them are identified; callers that need one process take the
+outermost.
 """
 
 from __future__ import annotations
@@ -135,5 +138,6 @@ def _script(interpreter: str, argv: Sequence[str]) -> int:
 
 
 def _reads_text(option: str) -> bool:
-    """Return whether a shell reads its script from an argument or stdin: `-c`, `-s`, also in a cluster like `-lc`."""
+    """Return whether a shell reads its script from an argument or stdin: `-c`, `-s`, also in a cluster like
+    `-lc`."""
     return option.startswith("-") and not option.startswith("--") and not {"c", "s"}.isdisjoint(option)

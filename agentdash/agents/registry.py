@@ -1,4 +1,5 @@
-"""The adapters of all worker CLIs, discovered from the files of this package: `NAME.toml`, and `NAME/adapter.py` where there is code."""
+"""The adapters of all worker CLIs, discovered from the files of this package: `NAME.toml`, and
+`NAME/adapter.py` where there is code."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _SHARED = "any.toml"
 
 @cache
 def adapters() -> Mapping[str, Adapter]:
-    """Return the adapters by name. Cached: parsing all TOML files takes as long as one poll of all processes."""
+    """Return the adapters by name. Cached: parsing all TOML files takes as long as one poll of all
+    processes."""
     folder = files(_PACKAGE)
     return {
         path.name.removesuffix(".toml"): _load(path.name.removesuffix(".toml"), path.read_text("utf-8"))

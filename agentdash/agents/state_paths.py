@@ -1,4 +1,5 @@
-"""The state paths of worker CLIs: the `[state]` tables of `agents/*.toml`, and whether a running worker may write them."""
+"""The state paths of worker CLIs: the `[state]` tables of `agents/*.toml`, and whether a running worker may
+write them."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def installed() -> Installed:
 
 
 def paths_of(process: Process, may_write: Callable[[str], WriteAccess]) -> tuple[PathAccess, ...]:
-    """Return a worker's state paths, placed by its own environment, with whether it may write each of them."""
+    """Return a worker's state paths, placed by its own environment, with whether it may write each of
+    them."""
     rows = state_paths().get(process.agent or "", ())
     env = process.env or {}
     placed = ((row, place(row.path, env, process.cwd)) for row in rows)

@@ -1,8 +1,9 @@
 """Claude Code's session files: `~/.claude/sessions/PID.json` (since 2.1.197), more reliable than its screen.
 
-`status` is `busy`, `idle` or `waiting` (with `waitingFor`, which is "permission prompt" for questions as well); `claude -p` writes a file
-without a status. The file is removed when the program ends, but not when it is killed. `procStart` (field 22 of `/proc/PID/stat`) shows
-whether the process with that pid is still the one that wrote the file; without /proc, the start time is compared instead.
+`status` is `busy`, `idle` or `waiting` (with `waitingFor`, which is "permission prompt" for questions as
+well); `claude -p` writes a file without a status. The file is removed when the program ends, but not when it
+is killed. `procStart` (field 22 of `/proc/PID/stat`) shows whether the process with that pid is still the one
+that wrote the file; without /proc, the start time is compared instead.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class ClaudeSessionFiles:
         self._proc = proc
 
     def read(self, process: Process, at: float) -> SessionSeen | None:
-        """Return the content of a worker's session file; None where it is missing, malformed, or of another process."""
+        """Return the content of a worker's session file; None where it is missing, malformed, or of another
+        process."""
         home = (process.env or {}).get("HOME") or str(Path.home())
         try:
             content = _decoder.decode(_read_regular(Path(home, ".claude", "sessions", f"{process.pid}.json")))

@@ -9,7 +9,8 @@ from agentdash.agents.codex.home import thread_id
 
 
 class CodexAdapter(Adapter):
-    """Codex. Its sessions are threads, whose rollouts, locks, log database and status feed have sources of their own."""
+    """Codex. Its sessions are threads, whose rollouts, locks, log database and status feed have sources of
+    their own."""
 
     keeps_session_logs = True
 
