@@ -1,4 +1,7 @@
-"""Draws the README's pictures from the demo and the recordings: `python -m screenshots.make [FOLDER]`. They are the same each time."""
+"""Draw the README's pictures from the demo and the recordings: `python -m screenshots.make [FOLDER]`.
+
+The files are reproducible: a test compares them.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,14 @@ from agentdash.replay.streams import FileStream
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.library.app import LibraryApp
 from agentdash.tui.library.model import LibraryModel
-from agentdash.tui.transport.app import Playback
+from agentdash.tui.transport.app import ReplayApp
 from screenshots.moving import moving
 
 RECORDINGS: Final = Path(__file__).parents[1] / "tests" / "data" / "recordings"
 
 
 class Picture(NamedTuple):
-    """One picture: which moment of the demo, how large, and what was pressed before."""
+    """A picture: size, seconds into the demo, and the keys to press."""
 
     name: str
     size: tuple[int, int]
@@ -62,20 +65,20 @@ FRAMES = (
     (Picture("moving", (120, 36), 44, ("!", "w")), 6),
     (Picture("moving", (120, 36), 44, ("!",)), 3),
 )
-"""The picture that moves: its frames, and for how many seconds each is shown."""
+"""The frames of the animation, and for how many seconds each is shown."""
 
 
 async def draw(picture: Picture) -> str:
-    """The picture as SVG."""
+    """Return a picture as SVG."""
     with SCENES[picture.scene](picture.at) as (hub, app):
         async with app.run_test(size=picture.size) as pilot:
             running = asyncio.create_task(hub.run())
             if isinstance(app, LibraryApp):
                 await app.workers.wait_for_complete()
                 await pilot.pause()
-                app.settle()
+                app.rearrange_if_stale()
             else:
-                while app.snapshot is None or app.snapshot is not hub.snapshot:  # slow machines draw later
+                while app.snapshot is None or app.snapshot is not hub.snapshot:  # a slow machine takes longer
                     await pilot.pause(0.01)
             await pilot.pause()
             for key in picture.keys:
@@ -83,20 +86,20 @@ async def draw(picture: Picture) -> str:
             await pilot.pause()
             running.cancel()
             svg = app.export_screenshot(title="agentdash")
-    # Rich makes names unique per run; here the same picture shall be the same file
+    # Rich makes class names unique per run; the same picture is to be the same file
     return re.sub(r"terminal-\d+", f"agentdash-{picture.name}", svg)
 
 
 @contextmanager
 def today(at: float) -> Iterator[tuple[Hub, AgentDash]]:
-    """The scripted day, at a moment."""
+    """Provide the demo at a time (seconds)."""
     hub, clock = demo_hub(at=at)
     clock.set(paused=True)
     yield hub, AgentDash(hub, clock, options=Options(theme="dark"))
 
 
-class Diary:
-    """Reads events that were written down, one a line."""
+class EventLineReader:
+    """Reader of a file with one encoded event a line."""
 
     at = 0.0
 
@@ -109,23 +112,25 @@ class Diary:
 
 @contextmanager
 def past(at: float) -> Iterator[tuple[Hub, AgentDash]]:
-    """The same day, written down and played again up to a moment."""
+    """Provide a replay of the demo at a time (seconds)."""
     start, events = demo_events()
     clock = VirtualClock(0)
-    with tempfile.NamedTemporaryFile(suffix=".jsonl") as diary:
-        diary.write(b"".join(encode(event) + b"\n" for event in sorted(events, key=lambda event: event.at)))
-        diary.flush()
-        player = Player(Family("", ()), clock, open_extra=lambda: [FileStream(Path(diary.name), Diary())])
+    with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
+        file.write(b"".join(encode(event) + b"\n" for event in sorted(events, key=lambda event: event.at)))
+        file.flush()
+        player = Player(
+            Family("", ()), clock, open_extra=lambda: [FileStream(Path(file.name), EventLineReader())]
+        )
         player.index.read()
         player.toggle()
         player.seek_time(start + at)
         hub = Hub([player], clock)
-        yield hub, Playback(hub, clock, player, options=Options(theme="dark"))
+        yield hub, ReplayApp(hub, clock, player, options=Options(theme="dark"))
 
 
 @contextmanager
 def library(_: float) -> Iterator[tuple[Hub, LibraryApp]]:
-    """The library over the recordings, as if they lay in somebody's home."""
+    """Provide the library over the recordings, copied into a Codex home."""
     clock = VirtualClock(0)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         home = Path("~/.codex")
@@ -148,12 +153,12 @@ SCENES: Final[dict[str, Callable[[float], AbstractContextManager[tuple[Hub, Agen
 
 
 async def draw_moving() -> str:
-    """The picture that moves, as SVG."""
+    """Return the animation as SVG."""
     return moving([await draw(picture) for picture, _ in FRAMES], [seconds for _, seconds in FRAMES])
 
 
 def main(folder: Path) -> None:
-    """Draws all of them into `folder`."""
+    """Draw all pictures into `folder`."""
     for picture in PICTURES:
         (folder / f"{picture.name}.svg").write_text(asyncio.run(draw(picture)), "utf-8")
     (folder / "moving.svg").write_text(asyncio.run(draw_moving()), "utf-8")

@@ -1,7 +1,7 @@
-"""Several pictures of the same size as one that moves by itself: SVG with CSS alone, as pages show it that run no scripts.
+"""An animation of several pictures of equal size: one SVG with CSS only: it runs where scripts do not.
 
-What several frames have in common is drawn once: it takes the room of three frames, not of nine. Where nothing moves, or nothing shall, the
-last frame is seen.
+Elements that several frames share are stored once. Where animation is off (`prefers-reduced-motion`), the
+last frame is shown.
 """
 
 from __future__ import annotations
@@ -16,49 +16,50 @@ _CLASS: Final = re.compile(r'(?<=class=")[^" ]+-r\d+(?=")')
 _BODY: Final = re.compile(
     r"(?s)(<g transform=\"translate\(9, 41\)\".*?>)(.*?)<g class=\"(\S+-matrix)\">(.*?)</g>"
 )
+"""The groups: opening tag, background, class of the text, text."""
 
 
 def moving(frames: Sequence[str], seconds: Sequence[float]) -> str:
-    """One SVG of several.
+    """Return one SVG of several.
 
     Args:
-        frames: as Textual exports them, of one size and with one prefix of names.
-        seconds: how long each is shown.
+        frames: as Textual exports them, of equal size and with one prefix of class names.
+        seconds: how long each frame is shown.
     """
     styles: dict[str, str] = {}
-    behind: dict[str, set[int]] = {}
-    before: dict[str, set[int]] = {}
+    background: dict[str, set[int]] = {}
+    text: dict[str, set[int]] = {}
     for number, frame in enumerate(frames):
         own = dict(_STYLE.findall(frame))
         body = _BODY.search(frame)
         assert body is not None, "not as Textual exports it"
-        for part, shown in ((body[2], behind), (body[4], before)):
+        for part, shown in ((body[2], background), (body[4], text)):
             for element in _ELEMENT.findall(_renamed(part, own, styles)):
                 shown.setdefault(element, set()).add(number)
-    spans = sorted({tuple(sorted(span)) for shown in (behind, before) for span in shown.values()})
+    spans = sorted({tuple(sorted(span)) for shown in (background, text) for span in shown.values()})
     rules = [f".{name} {{ {style} }}" for style, name in styles.items()]
     rules += [
         rule
         for number, span in enumerate(spans)
         if len(span) < len(frames)
-        for rule in _shown(number, span, seconds)
+        for rule in _animation(number, span, seconds)
     ]
     rules += ["@media (prefers-reduced-motion) { g { animation: none !important } }"]
     head = _STYLE.sub("", frames[-1]).replace("</style>", "\n".join((*rules, "</style>")), 1)
     return _BODY.sub(
-        lambda body: f'{body[1]}{_drawn(behind, spans)}<g class="{body[3]}">{_drawn(before, spans)}</g>',
+        lambda body: f'{body[1]}{_groups(background, spans)}<g class="{body[3]}">{_groups(text, spans)}</g>',
         head.replace("\n\n", "\n"),
         count=1,
     )
 
 
 def _renamed(part: str, own: dict[str, str], styles: dict[str, str]) -> str:
-    """With names that mean the same in all frames: each frame counts its colours (`own`) by itself."""
+    """Return elements with the same class names in all frames: each frame numbers its own styles."""
     return _CLASS.sub(lambda name: styles.setdefault(own[name[0]], f"c{len(styles)}"), part)
 
 
-def _shown(number: int, span: Iterable[int], seconds: Sequence[float]) -> Iterable[str]:
-    """When the elements of a group are to be seen."""
+def _animation(number: int, span: Iterable[int], seconds: Sequence[float]) -> Iterable[str]:
+    """Yield the CSS rules that show a group in the frames of `span`."""
     whole, last = sum(seconds), len(seconds) - 1
     steps = [
         f"{sum(seconds[:frame]) / whole:.2%} {{ visibility: {'visible' if frame in span else 'hidden'} }}"
@@ -69,8 +70,8 @@ def _shown(number: int, span: Iterable[int], seconds: Sequence[float]) -> Iterab
     yield f"@keyframes f{number} {{ {' '.join(steps)} }}"
 
 
-def _drawn(shown: dict[str, set[int]], spans: Sequence[tuple[int, ...]]) -> str:
-    """The elements in groups that come and go together."""
+def _groups(shown: dict[str, set[int]], spans: Sequence[tuple[int, ...]]) -> str:
+    """Return the elements in groups that are shown in the same frames."""
     groups: dict[int, list[str]] = {}
     for element, span in shown.items():
         groups.setdefault(spans.index(tuple(sorted(span))), []).append(element)

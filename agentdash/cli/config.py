@@ -32,7 +32,7 @@ def default() -> None:
     """
     from agentdash.tui.keys import KEYS
 
-    click.echo(default_text({key.id: key.keys for key in KEYS if key.free}), nl=False)
+    click.echo(default_text({key.id: key.keys for key in KEYS if key.remappable}), nl=False)
 
 
 @config.command()
@@ -98,11 +98,11 @@ def checked_keys(config: Config) -> dict[str, str]:
 def _check_keys(config: Config, path: Path, text: str) -> None:
     if not config.keys:
         return
-    from agentdash.tui.keys import KeysProblem, remapped
+    from agentdash.tui.keys import KeymapError, remapped
 
     try:
         remapped(config.keys)
-    except KeysProblem as problem:
+    except KeymapError as problem:
         raise ConfigError(
             f"{clean_line(str(path))}:{line_of(text, 'keys', problem.action)}: {clean_line(str(problem))}"
         ) from problem

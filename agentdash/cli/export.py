@@ -87,7 +87,7 @@ async def _cast(
 ) -> bytes:
     from agentdash.report.redact import Redaction
     from agentdash.report.timeline_builder import frames, play_duration_s
-    from agentdash.tui.cast import cast
+    from agentdash.tui.asciicast import asciicast
     from agentdash.tui.options import Options
 
     redaction = Redaction() if redact else None
@@ -102,4 +102,4 @@ async def _cast(
 
     options = Options(config.ascii, config.theme or "dark", banner="REPLAY")
     speed = max(1.0, play_duration_s(make(), gap) / _MAX_CAST_S)
-    return b"".join([line async for line in cast(snapshots(make()), options, gap, speed)])
+    return b"".join([line async for line in asciicast(snapshots(make()), options, gap, speed)])

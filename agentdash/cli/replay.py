@@ -150,11 +150,11 @@ def play(
     hub = Hub([player], clock)
 
     from agentdash.tui.options import Options
-    from agentdash.tui.transport.app import Playback
+    from agentdash.tui.transport.app import ReplayApp
 
     run(
         hub,
-        Playback(
+        ReplayApp(
             hub,
             clock,
             player,

@@ -1,1 +1,1 @@
-"""The screens. The only place that knows Textual."""
+"""The screens. The only package that imports Textual."""

@@ -1,8 +1,9 @@
-"""The app: what every key does."""
+"""The dashboard as an app: the action of every key."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from textual import on
 from textual.command import CommandPalette
@@ -17,7 +18,7 @@ from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.help import HelpScreen
 from agentdash.tui.keys import bindings, ids
 from agentdash.tui.options import Feed, GoToPane, OnSnapshot, Options
-from agentdash.tui.palette import Actions, Workers
+from agentdash.tui.palette import ActionProvider, WorkerProvider
 from agentdash.tui.snapshot_app import SnapshotApp
 from agentdash.tui.worker.findings import remedies
 from agentdash.tui.worker.panel import WorkerPanel
@@ -26,7 +27,7 @@ from agentdash.tui.worker.why import WhyScreen
 
 __all__ = ["AgentDash", "Feed", "GoToPane", "OnSnapshot", "Options"]
 
-_USUAL = Options()
+_DEFAULT_OPTIONS: Final = Options()
 
 
 class AgentDash(SnapshotApp):
@@ -34,21 +35,22 @@ class AgentDash(SnapshotApp):
 
     Args:
         feed: where snapshots come from.
-        clock: what ages are counted by.
-        jump: goes to a pane; None where there is no way to.
-        tell: is shown every snapshot; None where nobody is to be told of anything.
+        clock: for ages.
+        options: how the app looks, and which worker is selected first.
+        go_to_pane: makes a tmux client show a pane; None where there is no client.
+        on_snapshot: called with every snapshot, for notifications.
     """
 
     TITLE = "agentdash"
     BINDINGS = bindings(*ids("app"))
-    COMMANDS = {Actions, Workers}  # noqa: RUF012 - Textual declares it as a plain set
+    COMMANDS = {ActionProvider, WorkerProvider}  # noqa: RUF012 - Textual declares it as a plain set
 
     def __init__(
         self,
         feed: Feed,
         clock: Clock,
         *,
-        options: Options = _USUAL,
+        options: Options = _DEFAULT_OPTIONS,
         go_to_pane: GoToPane | None = None,
         on_snapshot: OnSnapshot | None = None,
     ) -> None:
@@ -56,61 +58,61 @@ class AgentDash(SnapshotApp):
         self._go_to_pane = go_to_pane
         self._copied = 0
 
-    # ---------------------------------------------------------------- finding
+    # ---------------------------------------------------------------- find
 
-    def _seek(self, wanted: Callable[[Worker], bool], nobody: str, step: int = 1) -> None:
-        ring = self.root.ring(self.picked, step)
-        found = next((worker for worker in ring if wanted(self._by_id[worker])), None)
+    def _select_next(self, wanted: Callable[[Worker], bool], not_found: str, step: int = 1) -> None:
+        others = self.root.cycle_from(self.selected_id, step)
+        found = next((worker for worker in others if wanted(self._by_id[worker])), None)
         if found is None:
-            self.say(nobody)
+            self.show_message(not_found)
         else:
-            self.pick(found)
+            self.select_worker(found)
 
     def action_attention(self) -> None:
-        """To the next worker that needs somebody."""
-        self._seek(lambda worker: worker.state.needs_you, "Nobody here needs you.")
+        """Select the next worker that needs the user."""
+        self._select_next(lambda worker: worker.state.needs_you, "No worker here needs you.")
 
     def action_mismatch(self) -> None:
-        """To the next mismatch."""
-        self._seek(lambda worker: worker.mismatch, "No mismatch here.")
+        """Select the next worker with a mismatch."""
+        self._select_next(lambda worker: worker.mismatch, "No mismatch here.")
 
     def action_match(self, step: int) -> None:
-        """To the next (1) or previous (-1) worker that the last filter fits."""
+        """Select the next (1) or previous (-1) worker that matches the last filter."""
         text = self.root.last_text
         if text:
-            self._seek(lambda worker: matches(worker, text), f'Nothing here fits "{text}".', step)
+            self._select_next(lambda worker: matches(worker, text), f'No worker here matches "{text}".', step)
         else:
-            self.say("Nothing to look for yet: / takes words.")
+            self.show_message("No filter to repeat yet: / opens it.")
 
     def action_filter(self) -> None:
-        """Lets somebody type a filter."""
+        """Edit the filter."""
         self._to_root()
         self.root.bar.edit(self.root.filter.text)
 
     def action_bucket(self) -> None:
-        """The next bucket."""
+        """Show the next bucket."""
         self._to_root()
-        self.root.narrow(self.root.filter.cycled())
+        self.root.apply_filter(self.root.filter.cycled())
 
     def action_only(self, bucket: str) -> None:
-        """One bucket alone; once more: all again."""
+        """Show one bucket; if it is shown already, show all."""
         chosen = self.root.filter
-        self.root.narrow(chosen._replace(bucket="all" if chosen.bucket == bucket else bucket))
+        self.root.apply_filter(chosen._replace(bucket="all" if chosen.bucket == bucket else bucket))
 
-    # ---------------------------------------------------------------- looking
+    # ---------------------------------------------------------------- look
 
     def action_why(self) -> None:
-        """All evidence."""
+        """Open the evidence of the selected worker."""
         if self.worker:
             self.push_screen(WhyScreen(self.glyphs))
 
     def action_help(self) -> None:
-        """Keys and signs."""
+        """Open the help."""
         self.push_screen(HelpScreen(self.glyphs))
 
     @on(FleetList.Opened)
     def action_open(self) -> None:
-        """The worker in detail: in the panel, or on the whole screen."""
+        """Focus the worker panel; if it has the focus or is hidden, open the worker's screen."""
         panel = self.root.panel
         if self.screen is not self.root or self.worker is None:
             return
@@ -120,17 +122,17 @@ class AgentDash(SnapshotApp):
             self.push_screen(WorkerScreen(self.glyphs))
 
     def action_tab(self, step: int) -> None:
-        """The panel's next (1) or previous (-1) tab."""
+        """Open the next (1) or previous (-1) tab of the panel."""
         for panel in self.screen.query(WorkerPanel):
-            panel.turn(step)
+            panel.switch_tab(step)
 
     def action_tab_named(self, name: str) -> None:
-        """This tab of the panel."""
+        """Open this tab of the panel."""
         for panel in self.screen.query(WorkerPanel):
-            panel.choose(name)
+            panel.show_tab(name)
 
     def action_command_palette(self) -> None:
-        """All actions, all workers."""
+        """Open the command palette."""
         self.push_screen(
             CommandPalette(placeholder="An action, or the name of a worker", id="--command-palette")
         )
@@ -140,17 +142,17 @@ class AgentDash(SnapshotApp):
         self.screen.query_one(Input).cursor_blink = False
 
     async def action_back(self) -> None:
-        """One step back: off this screen, to the list, out of the filter."""
+        """Close this screen, else focus the list, else clear the filter."""
         if self.screen is not self.root:
             self.pop_screen()
             self.draw()
         elif self.focused is not self.root.fleet:
             self.root.fleet.focus()
         elif self.root.filter.active:
-            self.root.narrow(Filter())
+            self.root.apply_filter(Filter())
 
     async def action_leave(self) -> None:
-        """Back, and from the root: out."""
+        """Close this screen; on the root screen, quit."""
         if self.screen is self.root:
             self.exit()
         else:
@@ -160,39 +162,41 @@ class AgentDash(SnapshotApp):
         while self.screen is not self.root:
             self.pop_screen()
 
-    # ---------------------------------------------------------------- taking along
+    # ---------------------------------------------------------------- copy, go to pane
 
     def action_copy_id(self) -> None:
-        """The worker's id, to the clipboard (OSC 52)."""
+        """Copy the id of the selected worker to the clipboard (OSC 52)."""
         if self.worker:
             self.copy_to_clipboard(self.worker.id)
-            self.say(f"Copied {self.worker.id}")
+            self.show_message(f"Copied {self.worker.id}")
 
     def action_copy_remedy(self) -> None:
-        """A remedy, to the clipboard; another one each time."""
+        """Copy a remedy of the selected worker to the clipboard; the next one each time."""
         found = remedies(self.worker) if self.worker else []
         if not found:
-            self.say("It has no finding with a remedy.")
+            self.show_message("This worker has no finding with a remedy.")
             return
         number = self._copied % len(found)
         self._copied += 1
         self.copy_to_clipboard(found[number])
-        self.say(f"Copied {number + 1} of {len(found)}: {found[number]}")
+        self.show_message(f"Copied {number + 1} of {len(found)}: {found[number]}")
 
-    def action_jump(self) -> None:
-        """To the worker's pane."""
+    def action_go_to_pane(self) -> None:
+        """Go to the tmux pane of the selected worker."""
         if (worker := self.worker) is None:
             return
         if worker.pane is None:
-            self.say(f"No tmux pane is known to be {worker.name}'s.")
+            self.show_message(f"No tmux pane is linked to {worker.name}.")
         elif self._go_to_pane is None:
-            self.say(f"Cannot go to {worker.pane.key}: there is no tmux client here to take along.")
+            self.show_message(f"Cannot go to {worker.pane.key}: its tmux server is not available here.")
         else:
-            self.run_worker(self._go(self._go_to_pane, worker.pane.key), group="jump", exclusive=True)
+            self.run_worker(
+                self._switch_pane(self._go_to_pane, worker.pane.key), group="go-to-pane", exclusive=True
+            )
 
-    async def _go(self, go_to_pane: GoToPane, pane: PaneKey) -> None:
+    async def _switch_pane(self, go_to_pane: GoToPane, pane: PaneKey) -> None:
         try:
             problem = await go_to_pane(pane)
         except OSError as error:
             problem = clean_line(str(error))
-        self.say(problem or f"Went to {pane}.")
+        self.show_message(problem or f"Went to {pane}.")

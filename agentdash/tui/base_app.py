@@ -1,4 +1,4 @@
-"""How every app of ours looks: themes, signs, the sizes at which its layout changes, and a line to say things in."""
+"""The base of all apps: themes, glyphs, layout breakpoints, remapped keys, messages in the footer."""
 
 from __future__ import annotations
 
@@ -17,10 +17,16 @@ Result = TypeVar("Result")
 
 
 class BaseApp(App[Result]):
-    """An app with our looks."""
+    """An app in the looks of agentdash."""
 
     CSS_PATH = Path(__file__).with_name("agentdash.tcss")
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (30, "-narrow"), (60, "-medium"), (100, "-wide"), (160, "-roomy")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as Textual declares them
+        (0, "-tiny"),
+        (30, "-narrow"),
+        (60, "-medium"),
+        (100, "-wide"),
+        (160, "-roomy"),
+    ]
     VERTICAL_BREAKPOINTS = [(0, "-strip"), (14, "-short"), (30, "-tall")]  # noqa: RUF012 - as Textual declares them
 
     def __init__(self, options: Options) -> None:
@@ -28,22 +34,22 @@ class BaseApp(App[Result]):
         self.animation_level = "none"
         for theme in THEMES:
             self.register_theme(theme)
-        own = constants.DEFAULT_THEME if constants.DEFAULT_THEME != "textual-dark" else THEMES[0].name
-        self.theme = options.theme or own
+        default = constants.DEFAULT_THEME if constants.DEFAULT_THEME != "textual-dark" else THEMES[0].name
+        self.theme = options.theme or default
         self.set_class(options.ascii, "-ascii")
         self.options = options
         self.keys = remapped(options.keys)
-        """The table of keys, by id, as its user has it."""
+        """The key table by id, with the user's keys."""
         self.set_keymap(keymap(options.keys))
         self.glyphs = ASCII if options.ascii else UNICODE
 
-    def say(self, message: str) -> None:
-        """Tells the person in front of the screen something, in the footer."""
+    def show_message(self, message: str) -> None:
+        """Show a message in the footer for a few seconds."""
         for footer in self.screen.query(Footer):
-            footer.say(message)
+            footer.show_message(message)
 
     def action_theme(self) -> None:
-        """The next theme."""
+        """Switch to the next theme."""
         names = [theme.name for theme in THEMES]
         self.theme = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
-        self.say(f"Theme: {self.theme}")
+        self.show_message(f"Theme: {self.theme}")

@@ -1,4 +1,4 @@
-"""How numbers, times and long texts are written in little space. Widths are terminal cells, not characters."""
+"""Short forms of numbers, times and long texts. Widths are terminal cells, not characters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m"))
 
 
 def age(seconds: float | None) -> str:
-    """`2s`, `14s`, `3m`, `2h`, `5d`, `2y`: at most four cells. Empty where it is not known; what lies in the future is `0s`."""
+    """Return `2s`, `14s`, `3m`, `2h`, `5d`, `2y` in at most four cells; empty for None, `0s` if negative."""
     if seconds is None:
         return ""
     for size, unit in _UNITS:
@@ -20,12 +20,12 @@ def age(seconds: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """How long something took: `0.2s`, `14s`, then as `age`."""
+    """Return a duration: `0.2s`, `14s`, then as `age`."""
     return f"{max(0.0, seconds):.1f}s" if seconds < 10 else age(seconds)
 
 
 def count(number: int | None) -> str:
-    """`980`, `12.4k`, `272k`, `1.2M`: at most five cells. Empty where it is not known."""
+    """Return `980`, `12.4k`, `272k`, `1.2M` in at most five cells; empty for None."""
     if number is None:
         return ""
     value, unit = float(number), ""
@@ -37,17 +37,17 @@ def count(number: int | None) -> str:
 
 
 def clock(at: float) -> str:
-    """Local time of day, `20:14:07`."""
+    """Return the local time of day, `20:14:07`."""
     return time.strftime("%H:%M:%S", time.localtime(at))
 
 
 def date(at: float) -> str:
-    """Local date, `2026-03-11`."""
+    """Return the local date, `2026-03-11`."""
     return time.strftime("%Y-%m-%d", time.localtime(at))
 
 
 def stamp(at: float, now: float) -> str:
-    """When it was, in eight cells: the time if that was today, else the day (`11 Mar`) or the month (`Mar 2025`)."""
+    """Return a time in eight cells: time of day if it is today, else day (`11 Mar`) or month (`Mar 2025`)."""
     then, today = time.localtime(at), time.localtime(now)
     if then[:3] == today[:3]:
         return clock(at)
@@ -57,14 +57,14 @@ def stamp(at: float, now: float) -> str:
 
 
 def pad(text: str, width: int, mark: str = "", *, right: bool = False) -> str:
-    """`text` in exactly `width` cells: filled with spaces, or cut (and marked). `right` aligns it to the right."""
+    """Return `text` in exactly `width` cells: filled with spaces, or cut and ended with `mark`."""
     text = elide(text, width, mark)
     fill = " " * (width - cell_len(text))
     return fill + text if right else text + fill
 
 
 def elide(text: str, width: int, mark: str) -> str:
-    """`text` in at most `width` cells, its end cut off and marked."""
+    """Return `text` in at most `width` cells; where its end is cut off, it ends with `mark`."""
     if cell_len(text) <= width:
         return text
     room = width - cell_len(mark)
@@ -72,7 +72,7 @@ def elide(text: str, width: int, mark: str) -> str:
 
 
 def elide_middle(text: str, width: int, mark: str) -> str:
-    """`text` in at most `width` cells, its middle cut out and marked: of paths and ids both ends matter."""
+    """Return `text` in at most `width` cells, cut in the middle: of paths and ids both ends matter."""
     if cell_len(text) <= width:
         return text
     room = width - cell_len(mark)
@@ -83,7 +83,7 @@ def elide_middle(text: str, width: int, mark: str) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """`text` in lines of at most `width` cells, broken at spaces where there are any. Line breaks in it are kept."""
+    """Return `text` in lines of at most `width` cells, broken at line breaks and spaces."""
     return [line for block in text.split("\n") for line in _wrapped(block, max(1, width))] if text else []
 
 

@@ -1,4 +1,4 @@
-"""All keys, and what the signs mean."""
+"""The help of the dashboard: all keys, and the meaning of the signs."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from agentdash.model.findings import Direction, Verdict
 from agentdash.model.states import State
 from agentdash.tui.format import pad
 from agentdash.tui.keys import BY_ID, GROUPS, Key
-from agentdash.tui.primitives.modal import Reading
+from agentdash.tui.primitives.modal import TextModal
 from agentdash.tui.primitives.spans import BLANK, Line, Span, paragraph
-from agentdash.tui.theme import STATE_WIDTH, TONES_OF_STATES, Glyphs, word
+from agentdash.tui.theme import STATE_WIDTH, TONES_OF_STATES, Glyphs, state_name
 from agentdash.tui.transport.bar import legend
 from agentdash.tui.view import View
 
 _STATES = {
-    State.RUNNING: "A turn or task is open and there are signs of life.",
-    State.WAITING_INPUT: "Asks a question, or sits at its prompt with nothing given to it yet.",
+    State.RUNNING: "A turn or task is open and there is activity.",
+    State.WAITING_INPUT: "It asks a question, or is at its prompt without a task.",
     State.WAITING_APPROVAL: "A permission prompt is open.",
     State.BLOCKED_SANDBOX: "Its last attempts were denied by a sandbox, and it has not got past them.",
     State.FAILED_PERMISSION: "Ended because the host, a policy or the user refused.",
@@ -25,7 +25,7 @@ _STATES = {
     State.INTERRUPTED: "Stopped by its user or its parent.",
     State.EXITED: "Its process is gone without having finished.",
     State.UNREACHABLE: "It should be there and cannot be observed.",
-    State.UNKNOWN: "Seen, but the evidence does not decide.",
+    State.UNKNOWN: "Observed, but the evidence does not decide.",
 }
 _VERDICTS: tuple[tuple[Verdict, str], ...] = (
     ("match", "What was observed agrees with what was configured."),
@@ -33,14 +33,14 @@ _VERDICTS: tuple[tuple[Verdict, str], ...] = (
     ("unverified", "Nothing was observed that could be compared."),
 )
 _DIRECTIONS: tuple[tuple[Direction, str], ...] = (
-    ("stricter", "It got less than it was told: work will fail."),
-    ("looser", "It got more than it was told: danger."),
-    ("label", "The flag says one thing and the kernel another."),
+    ("stricter", "It got less than was configured: work will fail."),
+    ("looser", "It got more than was configured: danger."),
+    ("label", "A flag and the kernel disagree."),
 )
 
 
 def keys(cells: int, table: Mapping[str, Key] = BY_ID) -> list[Line]:
-    """The table of keys, by group."""
+    """Return the key table, by group."""
     lines: list[Line] = []
     for group in GROUPS:
         lines += [(Span(group, "title"),)]
@@ -53,18 +53,19 @@ def keys(cells: int, table: Mapping[str, Key] = BY_ID) -> list[Line]:
 
 
 def signs(cells: int, glyphs: Glyphs) -> list[Line]:
-    """Every sign, its word, and what it means."""
+    """Return every sign with its name and its meaning."""
     lines: list[Line] = [(Span("States", "title"),)]
     for state, text in _STATES.items():
         head = (
             Span(
-                "  " + pad(f"{glyphs.states[state]} {word(state)}", STATE_WIDTH + 1), TONES_OF_STATES[state]
+                "  " + pad(f"{glyphs.states[state]} {state_name(state)}", STATE_WIDTH + 1),
+                TONES_OF_STATES[state],
             ),
         )
         lines += paragraph(text, cells, head=head)
     stalled = (Span("  " + pad(f"{glyphs.stalled} running, stalled", STATE_WIDTH + 1), "stuck"),)
     lines += paragraph(
-        "Runs, and has given no sign of life for a while: no output, no CPU, no I/O.", cells, head=stalled
+        "Running without activity for a while: no output, no CPU, no I/O.", cells, head=stalled
     )
     lines += [BLANK, (Span("Sandbox", "title"),)]
     for verdict, text in _VERDICTS:
@@ -72,7 +73,7 @@ def signs(cells: int, glyphs: Glyphs) -> list[Line]:
     lines += [BLANK, (Span("Findings", "title"),)]
     for direction, text in _DIRECTIONS:
         lines += paragraph(text, cells, head=_sign(glyphs.directions[direction], direction))
-    lines += [BLANK, (Span("Timeline of the past", "title"),)]
+    lines += [BLANK, (Span("Timeline of a replay", "title"),)]
     for sign, tone, text in legend(glyphs):
         lines += paragraph(text, cells, head=(Span("  " + pad(sign, STATE_WIDTH + 1), tone),))
     return lines
@@ -82,15 +83,14 @@ def _sign(glyph: str, name: str) -> Line:
     return (Span("  " + pad(f"{pad(glyph, 2)} {name}", STATE_WIDTH + 1)),)
 
 
-class HelpScreen(Reading):
-    """The keys and the signs."""
+class HelpScreen(TextModal):
+    """The help of the dashboard."""
 
     def lines(self, _: View, cells: int, /) -> list[Line]:
-        """Keys first."""
+        """Return the keys and the signs."""
+        intro = "agentdash is read-only: no key acts on a worker."
         return [
-            *paragraph(
-                "agentdash watches and changes nothing: no key does anything outside of it.", cells, "muted"
-            ),
+            *paragraph(intro, cells, "muted"),
             BLANK,
             *keys(cells, getattr(self.app, "keys", BY_ID)),
             *signs(cells, self.glyphs),

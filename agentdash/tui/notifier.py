@@ -1,6 +1,6 @@
-"""Tells somebody away from the screen that a worker needs him: by the terminal's bell, by the terminal itself, by the desktop.
+"""Notifications for a user away from the screen: terminal bell, terminal sequence, desktop.
 
-Only the live dashboard is given one of these. Nothing is said unless the configuration asks for it (`config.Notices`).
+Only the live dashboard sends them, as configured (`config.NotificationSettings`); by default, none.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from agentdash.engine.notifications import Notification, NotificationState, next
 from agentdash.model.worker import Snapshot
 
 _ICON: Final = "utilities-terminal"
-_SPECIAL: Final = re.compile(r"[;\x00-\x1f\x7f-\x9f]")
-"""What would end or divide an OSC sequence."""
+_OSC_DELIMITERS: Final = re.compile(r"[;\x00-\x1f\x7f-\x9f]")
+"""Characters that end or divide an OSC sequence."""
 
 
 class Notifier:
-    """Watches snapshots for what deserves a notice, and gives it.
+    """Sends a notification for each change of state that is configured.
 
     Args:
-        settings: which states, and how.
-        write: sends text to the terminal.
-        environ: where it is looked up whether that terminal is a tmux.
-        run: starts a program and does not wait for it.
+        settings: which states, and by which means.
+        write: writes to the terminal.
+        environ: where `TMUX` shows that the terminal is a tmux pane.
+        run: starts a program without waiting for it.
     """
 
     def __init__(
@@ -39,53 +39,62 @@ class Notifier:
         environ: Mapping[str, str] = os.environ,
         run: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
-        self._settings, self._write, self._run = settings, write, run or start
+        self._settings = settings
+        self._write = write
+        self._run = run or spawn
         self._in_tmux = bool(environ.get("TMUX"))
-        self._told = NotificationState()
+        self._state = NotificationState()
 
-    def see(self, snapshot: Snapshot) -> None:
-        """Says what is new in this snapshot."""
+    def on_snapshot(self, snapshot: Snapshot) -> None:
+        """Send notifications for what is new in this snapshot."""
         settings = self._settings
         wanted = {*settings.bell, *settings.terminal, *settings.desktop}
-        self._told, found = next_notifications(self._told, snapshot, wanted, settings.pause)
-        if any(notice.state in settings.bell for notice in found):
+        self._state, found = next_notifications(self._state, snapshot, wanted, settings.pause)
+        if any(notification.state in settings.bell for notification in found):
             self._write("\a")
-        if (notice := together(x for x in found if x.state in settings.terminal)) is not None:
-            self._write("".join(through_tmux(each) if self._in_tmux else each for each in sequences(notice)))
-        if (notice := together(x for x in found if x.state in settings.desktop)) is not None and (
-            command := desktop(notice)
+        if (merged := together(each for each in found if each.state in settings.terminal)) is not None:
+            sequences = osc_sequences(merged)
+            self._write("".join(tmux_passthrough(each) if self._in_tmux else each for each in sequences))
+        if (merged := together(each for each in found if each.state in settings.desktop)) is not None and (
+            command := desktop_command(merged)
         ):
             self._run(command)
 
 
-def sequences(notice: Notification) -> tuple[str, str]:
-    """OSC 9 (iTerm2, Ghostty, WezTerm, Windows Terminal) and OSC 777 (rxvt, foot, VTE): each terminal heeds one, and ignores the other."""
-    title, text = _SPECIAL.sub(" ", notice.title), _SPECIAL.sub(" ", notice.text)
+def osc_sequences(notification: Notification) -> tuple[str, str]:
+    """Return the notification as OSC 9 and as OSC 777; a terminal supports one and ignores the other.
+
+    OSC 9: iTerm2, Ghostty, WezTerm, Windows Terminal. OSC 777: rxvt, foot, VTE.
+    """
+    title, text = (_OSC_DELIMITERS.sub(" ", part) for part in (notification.title, notification.text))
     return f"\x1b]9;{title}: {text}\x1b\\", f"\x1b]777;notify;{title};{text}\x1b\\"
 
 
-def through_tmux(sequence: str) -> str:
-    """Wrapped so that tmux hands it on to the terminal it runs in (3.3+: where `allow-passthrough` is on)."""
+def tmux_passthrough(sequence: str) -> str:
+    """Return a sequence wrapped for the terminal outside of tmux (3.3+: only with `allow-passthrough on`)."""
     escaped = sequence.replace("\x1b", "\x1b\x1b")
     return f"\x1bPtmux;{escaped}\x1b\\"
 
 
-def desktop(
-    notice: Notification, platform: str = sys.platform, which: Callable[[str], str | None] = shutil.which
+def desktop_command(
+    notification: Notification,
+    platform: str = sys.platform,
+    which: Callable[[str], str | None] = shutil.which,
 ) -> list[str] | None:
-    """The command that makes a desktop notification; None where there is no such program."""
+    """Return the command for a desktop notification; None where there is no program for it."""
+    title, text = notification.title, notification.text
     if platform == "darwin":
         script = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run"
-        return ["osascript", "-e", script, "--", notice.title, notice.text] if which("osascript") else None
+        return ["osascript", "-e", script, "--", title, text] if which("osascript") else None
     if which("notify-send") is None:
         return None
-    return ["notify-send", "--app-name=agentdash", f"--icon={_ICON}", "--", notice.title, notice.text]
+    return ["notify-send", "--app-name=agentdash", f"--icon={_ICON}", "--", title, text]
 
 
-def start(command: Sequence[str]) -> None:
-    """Starts a program, away from this terminal. One that cannot be started is no reason to disturb anybody."""
-    quiet = subprocess.DEVNULL
+def spawn(command: Sequence[str]) -> None:
+    """Start a program, detached from this terminal; ignore errors, which the user could not act on."""
+    null = subprocess.DEVNULL
     try:
-        subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+        subprocess.Popen(command, stdin=null, stdout=null, stderr=null, start_new_session=True)
     except OSError:
         return

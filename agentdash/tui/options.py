@@ -1,4 +1,4 @@
-"""What the app is given: where snapshots come from, how it is to look, how it gets to a pane."""
+"""What the apps are given: the feed of snapshots, options, and callbacks."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from agentdash.model.pane import PaneKey
 from agentdash.model.worker import Snapshot
 
 OnSnapshot = Callable[[Snapshot], None]
-"""Is shown every snapshot, and tells somebody away from the screen what is new in it."""
+"""Called with every snapshot, to notify a user away from the screen."""
 GoToPane = Callable[[PaneKey], Awaitable[str | None]]
-"""Goes to a pane; returns None, or on one line what was in the way."""
+"""Makes the tmux client show a pane; returns None, or on one line why it could not."""
 
 
 class Feed(Protocol):
     """Where snapshots come from."""
 
     def snapshots(self) -> AsyncIterator[Snapshot]:
-        """The newest snapshot whenever there is a new one, at most 10 a second. Whoever is slow misses some."""
+        """Yield the newest snapshot when it has changed, at most 10 a second; a slow consumer skips some."""
         ...
 
 
 @dataclass(frozen=True)
 class Options:
-    """How it is to look."""
+    """Appearance, keys, and the first selection."""
 
     ascii: bool = False
-    """No sign outside of ASCII."""
+    """Use ASCII glyphs only."""
     theme: str | None = None
-    """A name out of `theme.THEMES`, or of Textual's own; None: `TEXTUAL_THEME`, else `dark`."""
+    """A name of `theme.THEMES` or of a theme of Textual; None: `TEXTUAL_THEME`, else `dark`."""
     banner: str | None = None
-    """A word in the header, `DEMO`."""
+    """A word in the header: `DEMO`."""
     select: str | None = None
-    """The worker to start on: a name, a pane id, an id or its beginning."""
+    """The worker to select first: its name, pane id, id or the beginning of its id."""
     keys: Mapping[str, str] = field(default_factory=dict)
-    """Other keys for an action, by its id: see `keys.remapped`."""
+    """Keys by the id of their action: see `keys.remapped`."""
     debug_log_hint: str = "--debug-log FILE writes the traceback"
     """Where the traceback of an engine failure is, or how to get it."""

@@ -1,52 +1,51 @@
-"""What the command palette offers: every action of the key table, and every worker by name."""
+"""Providers of the command palette: every action of the key table, and every worker by name."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.types import IgnoreReturnCallbackType
 
 from agentdash.tui.keys import KEYS, Key
-from agentdash.tui.theme import word
+from agentdash.tui.theme import state_name
 
 if TYPE_CHECKING:
     from agentdash.tui.app import AgentDash
 
-_OFFERED = tuple(
+_ACTION_KEYS: Final = tuple(
     key.id for key in KEYS if key.on in ("app", "player") and key.id != "palette" and "{" not in key.action
 )
 
 
 def _help(key: Key) -> str:
-    return cast(
-        "str", Content(f"{'  '.join(key.shown)}  {key.help}")
-    )  # a str would be read as markup, and keys may be brackets
+    # `Content`, since a str would be parsed as markup, and keys may be brackets
+    return cast("str", Content(f"{'  '.join(key.shown)}  {key.help}"))
 
 
-class Actions(Provider):
-    """The keys of the app, by what they do."""
+class ActionProvider(Provider):
+    """The actions of the app's keys."""
 
     async def discover(self) -> Hits:
-        """All of them."""
-        for key in self._offered():
+        """Yield all actions."""
+        for key in self._keys():
             yield DiscoveryHit(Content(key.label), self._run(key), help=_help(key))
 
     async def search(self, query: str) -> Hits:
-        """Those whose label or help fits."""
+        """Yield the actions whose label or help matches."""
         matcher = self.matcher(query)
-        for key in self._offered():
+        for key in self._keys():
             if (score := max(matcher.match(key.label), matcher.match(key.help) / 2)) > 0:
                 yield Hit(score, Content(key.label), self._run(key), help=_help(key))
 
-    def _offered(self) -> list[Key]:
-        """What this app answers."""
+    def _keys(self) -> list[Key]:
+        """Return the keys that this app has an action for."""
         app: AgentDash = self.app  # type: ignore[assignment]
         return [
             key
-            for key in map(app.keys.__getitem__, _OFFERED)
+            for key in map(app.keys.__getitem__, _ACTION_KEYS)
             if hasattr(app, "action_" + key.action.partition("(")[0])
         ]
 
@@ -54,20 +53,22 @@ class Actions(Provider):
         return partial(self.app.run_action, f"app.{key.action}")
 
 
-class Workers(Provider):
-    """The workers: choosing one puts the cursor on it."""
+class WorkerProvider(Provider):
+    """The workers; running one selects it."""
 
     async def search(self, query: str) -> Hits:
-        """Those whose name or id fits."""
+        """Yield the workers whose name or id matches."""
         app: AgentDash = self.app  # type: ignore[assignment]
         matcher = self.matcher(query)
         for worker in app.snapshot.workers if app.snapshot else ():
             if (score := max(matcher.match(worker.name), matcher.match(worker.id) / 2)) > 0:
-                name = Content(f"{worker.name}  {worker.agent.name}")  # foreign: `Content` reads no markup
+                name = Content(
+                    f"{worker.name}  {worker.agent.name}"
+                )  # foreign text: `Content` is not parsed as markup
                 yield Hit(
                     score,
                     name,
-                    partial(app.pick, worker.id),
+                    partial(app.select_worker, worker.id),
                     text=worker.name,
-                    help=f"go to it: {word(worker.state)}",
+                    help=f"go to it: {state_name(worker.state)}",
                 )

@@ -1,7 +1,7 @@
-"""How a state looks: its glyph, its word, its tone; and the colours of the five themes.
+"""Glyphs, names and tones of states and verdicts, and the colours of the five themes.
 
-Glyphs in columns are one cell wide in every terminal, with two exceptions that East Asian terminals may draw two wide: `≠`, the sign
-this program is about, and the box-drawing lines of the tree. Whoever has such a terminal runs with `--ascii`.
+Glyphs in columns are one cell wide in every terminal, with two exceptions that East Asian terminals may draw
+two cells wide: `≠`, and the box-drawing lines of the tree. `--ascii` avoids both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from textual.theme import BUILTIN_THEMES, Theme
 
-from agentdash.model.findings import Direction, Verdict
+from agentdash.model.findings import Direction, Severity, Verdict
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from agentdash.tui.primitives.spans import Span, Tone
@@ -19,7 +19,7 @@ from agentdash.tui.primitives.spans import Span, Tone
 
 @dataclass(frozen=True)
 class Glyphs:
-    """One set of signs."""
+    """A set of glyphs."""
 
     states: dict[State, str]
     verdicts: dict[Verdict, str]
@@ -28,7 +28,7 @@ class Glyphs:
     tree: tuple[str, str, str]
     """A child with siblings below it, the last child, and the line past a child."""
     folds: tuple[str, str]
-    """A family that is folded, and one that is not."""
+    """A folded family, and an unfolded one."""
     cursor: str
     agrees: tuple[str, str]
     """Evidence against, evidence for."""
@@ -36,7 +36,7 @@ class Glyphs:
     dot: str
     rule: str
     stalled: str
-    """In the place of the sign of `running`."""
+    """Of a worker that runs without activity, in place of the glyph of `running`."""
 
 
 UNICODE: Final = Glyphs(
@@ -95,10 +95,10 @@ ASCII: Final = Glyphs(
 
 
 class Look(NamedTuple):
-    """What drawing depends on beside the thing drawn and the room for it."""
+    """What drawing depends on beside the data and the width."""
 
     now: float
-    """Unix seconds; ages are counted from here."""
+    """Unix seconds, for ages."""
     glyphs: Glyphs
 
 
@@ -123,19 +123,21 @@ BUCKET_TONES: Final[dict[str, Tone]] = {
     "unknown": "gone",
     "mismatch": "mismatch",
 }
+SEVERITY_TONES: Final[dict[Severity, Tone]] = {"danger": "stuck", "warning": "mismatch", "info": "muted"}
 VERDICT_TONES: Final[dict[Verdict, Tone]] = {"match": "muted", "mismatch": "mismatch", "unverified": "muted"}
 STATE_WIDTH: Final = 19
-"""Cells of the longest sign and word: `x failed permission`."""
+"""Cells of the widest state: `x failed permission`."""
 
 
-def word(state: State) -> str:
-    """The state's name as people read it."""
+def state_name(state: State) -> str:
+    """Return the displayed name of a state."""
     return state.value.replace("-", " ")
 
 
 def sign(worker: Worker, glyphs: Glyphs) -> Span:
-    """Glyph and word of a worker's state, with the exit status where one is known: `x exited 137`."""
-    state, pane, text = worker.state, worker.pane, word(worker.state)
+    """Return glyph and name of a worker's state, with the exit status where it is known: `x exited 137`."""
+    state, pane = worker.state, worker.pane
+    text = state_name(state)
     if worker.stalled is not None:
         return Span(f"{glyphs.stalled} {text}, stalled", "stuck")
     if state is State.EXITED and pane is not None and pane.dead:
@@ -147,7 +149,7 @@ def sign(worker: Worker, glyphs: Glyphs) -> Span:
 
 
 def verdict(worker: Worker, glyphs: Glyphs) -> Span:
-    """The mark of comparing configured and got."""
+    """Return the glyph of a worker's verdict."""
     found = worker.sandbox.verdict
     return Span(glyphs.verdicts[found], VERDICT_TONES[found])
 
@@ -202,7 +204,7 @@ THEMES: Final = (
             "text-muted": "#d8d8d8",
         },
     ),
-    Theme(  # Okabe and Ito's colours: told apart with every common kind of colour vision
+    Theme(  # Okabe and Ito's colours: distinguishable with every common kind of colour vision
         name="colour-blind",
         primary="#56b4e9",
         secondary="#999999",
@@ -216,7 +218,7 @@ THEMES: Final = (
         panel="#22262b",
         variables={"border-blurred": "#3a3f46", "border": "#56b4e9", "block-cursor-background": "#2f3841"},
     ),
-    replace(  # the terminal's own sixteen colours, on its own background, be it dark or light
+    replace(  # the terminal's own sixteen colours, on its own dark or light background
         BUILTIN_THEMES["ansi-dark"],
         name="terminal",
         accent="ansi_magenta",

@@ -1,4 +1,4 @@
-"""What the screens draw: one snapshot, and what the person in front of it chose."""
+"""What the screens draw: one snapshot and the selected worker."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from agentdash.tui.theme import Look
 
 @dataclass(frozen=True)
 class View:
-    """Everything that a screen is a function of, its size aside."""
+    """Everything that a screen is a function of, except its size."""
 
     look: Look
     snapshot: Snapshot | None = None
     """None until the first one arrives."""
     by_id: dict[str, Worker] = field(default_factory=dict)
-    picked: str | None = None
-    """Id of the worker that the cursor is on."""
+    selected_id: str | None = None
     banner: str | None = None
-    trouble: str | None = None
-    """What is wrong with the feed."""
+    feed_error: str | None = None
+    """Why the snapshot may be out of date."""
 
     @property
     def worker(self) -> Worker | None:
-        """The worker that the cursor is on."""
-        return self.by_id.get(self.picked or "")
+        """The selected worker."""
+        return self.by_id.get(self.selected_id or "")
 
     @property
     def parent(self) -> str | None:
-        """The name of its parent."""
+        """The name of the selected worker's parent; its id where the parent is not in the snapshot."""
         if (worker := self.worker) is None or worker.parent is None:
             return None
         parent = self.by_id.get(worker.parent)
@@ -39,7 +38,7 @@ class View:
 
     @property
     def family(self) -> tuple[Worker, ...]:
-        """The picked worker with all its ancestors, and all that descend from the eldest of these, in the order of the tree."""
+        """The selected worker's root ancestor and all descendants of it, in the order of the tree."""
         worker, seen = self.worker, set[str]()
         while worker and worker.parent in self.by_id and worker.id not in seen:
             seen.add(worker.id)
@@ -55,14 +54,14 @@ class View:
 
 
 @runtime_checkable
-class Drawn(Protocol):
+class ViewScreen(Protocol):
     """A screen that is a function of a view."""
 
     def draw(self, view: View) -> None:
-        """Shows what the view says."""
+        """Draw the view."""
 
 
-def find(snapshot: Snapshot, wanted: str) -> Worker | None:
-    """The worker of this name, pane or id; else the first whose id begins so."""
+def find_worker(snapshot: Snapshot, wanted: str) -> Worker | None:
+    """Return the worker of this name, pane or id; else the first one whose id begins with `wanted`."""
     exact = (w for w in snapshot.workers if w.is_called(wanted))
     return next(exact, next((w for w in snapshot.workers if w.id.startswith(wanted)), None))

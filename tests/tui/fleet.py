@@ -26,7 +26,12 @@ FULL = Policy(Filesystem.UNRESTRICTED, Network.ON, approval="never", enforced_by
 WORKSPACE = Policy(
     Filesystem.WORKSPACE,
     Network.OFF,
-    (PolicyRule("/", "read"), PolicyRule("/home/dev/shop", "write"), PolicyRule("/tmp", "write"), PolicyRule("$TMPDIR", "write")),
+    (
+        PolicyRule("/", "read"),
+        PolicyRule("/home/dev/shop", "write"),
+        PolicyRule("/tmp", "write"),
+        PolicyRule("$TMPDIR", "write"),
+    ),
     approval="on-request",
 )
 READ = Policy(Filesystem.READ_ONLY, Network.OFF, (PolicyRule("/", "read"),), approval="on-request")

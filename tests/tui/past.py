@@ -91,7 +91,7 @@ PAST = (
 )
 
 
-class Shelves:
+class StaticLibrary:
     """A library without files: everything is known as soon as it is asked for."""
 
     home = HOME
@@ -112,5 +112,5 @@ class Shelves:
         yield from self.past
 
 
-def library(shelves: object = None, shelf: LibraryModel | None = None, **options: object) -> LibraryApp:
-    return LibraryApp(shelves or Shelves(), shelf or LibraryModel(), fleet.frozen(), Options(**options))
+def library(shelves: object = None, model: LibraryModel | None = None, **options: object) -> LibraryApp:
+    return LibraryApp(shelves or StaticLibrary(), model or LibraryModel(), fleet.frozen(), Options(**options))

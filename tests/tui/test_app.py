@@ -18,13 +18,13 @@ def screen_text(app):
 
 
 def make(*snapshots, clock=None, **options):
-    return AgentDash(fleet.Still(*snapshots), clock or fleet.frozen(), options=Options(**options))
+    return AgentDash(fleet.StaticFeed(*snapshots), clock or fleet.frozen(), options=Options(**options))
 
 
 @pytest.fixture
 async def pushed():
     """An app whose snapshots the test pushes: app, pilot, and `push`, which returns when it has been taken."""
-    feed = fleet.Pushed()
+    feed = fleet.QueueFeed()
     clock = fleet.frozen()
     app = AgentDash(feed, clock)
     async with app.run_test(size=(120, 36)) as pilot:
@@ -58,16 +58,16 @@ def painted(monkeypatch):
 async def test_before_the_first_snapshot_it_says_that_it_is_looking(pushed):
     app, _, push, _ = pushed
     assert "Looking for workers." in screen_text(app)
-    await push(fleet.everybody())
+    await push(fleet.full_fleet())
     assert "Looking" not in screen_text(app)
     assert "api-worker" in screen_text(app)
 
 
 async def test_an_equal_snapshot_paints_nothing(pushed, painted):
     app, pilot, push, _ = pushed
-    await push(fleet.everybody())
+    await push(fleet.full_fleet())
     painted.clear()
-    await push(replace(fleet.everybody(), at=fleet.NOW + 5))
+    await push(replace(fleet.full_fleet(), at=fleet.NOW + 5))
     app.draw()
     await pilot.pause()
     assert painted == []
@@ -75,7 +75,7 @@ async def test_an_equal_snapshot_paints_nothing(pushed, painted):
 
 async def test_a_second_paints_only_what_it_changed(pushed, painted):
     app, pilot, push, clock = pushed
-    await push(fleet.everybody())
+    await push(fleet.full_fleet())
     painted.clear()
     clock.set(now=fleet.NOW + 3_600.0)
     app.draw()
@@ -90,7 +90,7 @@ async def test_a_second_paints_only_what_it_changed(pushed, painted):
 
 async def test_a_changed_row_is_painted_alone(pushed, painted):
     _, _, push, _ = pushed
-    snapshot = fleet.everybody()
+    snapshot = fleet.full_fleet()
     await push(snapshot)
     workers = list(snapshot.workers)
     workers[4] = replace(workers[4], last_activity=fleet.NOW - 2_000)
@@ -102,7 +102,7 @@ async def test_a_changed_row_is_painted_alone(pushed, painted):
 
 async def test_the_cursor_stays_on_its_worker_when_rows_move(pushed):
     app, pilot, push, _ = pushed
-    snapshot = fleet.everybody()
+    snapshot = fleet.full_fleet()
     await push(snapshot)
     await pilot.press("a", "a", "a", "a")
     assert app.worker.name == "fix tests"
@@ -128,20 +128,20 @@ async def test_the_chosen_row_is_scrolled_into_sight(pushed):
     await pilot.press("G")
     list_ = app.root.fleet
     assert list_.scroll_offset.y == 2_000 - list_.size.height
-    picked = app.picked
+    selected_id = app.selected_id
     moved = fleet.many(2_000)
     last_first = (
-        *(w for w in moved.workers if w.id == picked),
-        *(replace(w, parent=None) for w in moved.workers if w.id != picked),
+        *(w for w in moved.workers if w.id == selected_id),
+        *(replace(w, parent=None) for w in moved.workers if w.id != selected_id),
     )
     await push(replace(moved, workers=last_first))
-    assert app.picked == picked
+    assert app.selected_id == selected_id
     assert list_.scroll_offset.y <= list_.cursor < list_.scroll_offset.y + list_.size.height
 
 
 async def test_a_worker_that_goes_while_it_is_open_is_not_exchanged_for_another(pushed):
     app, pilot, push, _ = pushed
-    snapshot = fleet.everybody()
+    snapshot = fleet.full_fleet()
     await push(snapshot)
     await pilot.press("enter", "enter")
     await push(replace(snapshot, workers=snapshot.workers[4:]))
@@ -159,7 +159,7 @@ async def test_a_worker_that_goes_while_it_is_open_is_not_exchanged_for_another(
 )
 async def test_a_feed_that_stops_says_so_and_what_was_seen_stays(pushed, item, says):
     app, _, push, _ = pushed
-    await push(fleet.everybody())
+    await push(fleet.full_fleet())
     await push(item)
     assert says in screen_text(app)
     assert "api-worker" in screen_text(app)
@@ -168,15 +168,15 @@ async def test_a_feed_that_stops_says_so_and_what_was_seen_stays(pushed, item, s
 
 @pytest.mark.parametrize("wanted", ["fix tests", "%7"])
 async def test_it_starts_on_the_worker_asked_for(wanted):
-    app = make(fleet.everybody(), select=wanted)
+    app = make(fleet.full_fleet(), select=wanted)
     async with app.run_test() as pilot:
         await pilot.pause()
         assert app.worker.name == "fix tests"
 
 
 async def test_it_starts_on_the_worker_whose_id_begins_so():
-    spike = next(w for w in fleet.everybody().workers if w.name == "spike")
-    app = make(fleet.everybody(), select=spike.id[:12])
+    spike = next(w for w in fleet.full_fleet().workers if w.name == "spike")
+    app = make(fleet.full_fleet(), select=spike.id[:12])
     async with app.run_test() as pilot:
         await pilot.pause()
         assert app.worker == spike
@@ -184,7 +184,7 @@ async def test_it_starts_on_the_worker_whose_id_begins_so():
 
 async def test_ages_grow_with_the_clock(pushed):
     app, _, push, clock = pushed
-    await push(fleet.everybody())
+    await push(fleet.full_fleet())
     clock.set(now=fleet.NOW + 120)
     app.draw()
     row = next(i for i, row in enumerate(app.root.rows) if app._by_id[row.id].name == "api-worker")
@@ -196,7 +196,7 @@ async def test_ages_grow_with_the_clock(pushed):
 
 async def test_a_click_chooses_a_row_and_a_second_one_opens_it(pushed):
     app, pilot, push, _ = pushed
-    await push(fleet.everybody())
+    await push(fleet.full_fleet())
     await pilot.click("#fleet", offset=(30, 6))
     assert app.worker.name == "fix tests"
     assert app.focused.id == "fleet"
@@ -207,7 +207,7 @@ async def test_a_click_chooses_a_row_and_a_second_one_opens_it(pushed):
 
 async def test_counts_tabs_and_hints_can_be_clicked(pushed):
     app, pilot, push, _ = pushed
-    await push(fleet.everybody())
+    await push(fleet.full_fleet())
     await pilot.click("#header", offset=(4, 0))
     assert app.root.filter.bucket == "needs-you"
     await pilot.click("#header", offset=(4, 0))
@@ -223,7 +223,7 @@ async def test_counts_tabs_and_hints_can_be_clicked(pushed):
 
 async def test_a_finding_leads_to_its_worker(pushed):
     app, pilot, push, _ = pushed
-    await push(fleet.everybody())
+    await push(fleet.full_fleet())
     await pilot.press("shift+tab", "j", "j", "enter")
     assert app.worker.name == "fix tests"
     assert app.focused.id == "fleet"
@@ -238,7 +238,7 @@ def parts(app):
 
 
 @pytest.mark.parametrize(
-    ("size", "shown", "tall"),
+    ("size", "shown", "item_height"),
     [
         ((45, 50), {"fleet", "footer"}, 2),
         ((150, 8), {"fleet"}, 1),
@@ -250,9 +250,9 @@ def parts(app):
         ((45, 7), {"fleet"}, 1),
     ],
 )
-async def test_what_is_shown_at_which_size_also_after_a_live_resize(size, shown, tall):
+async def test_what_is_shown_at_which_size_also_after_a_live_resize(size, shown, item_height):
     for start in (size, (120, 36), (45, 50)):
-        app = make(fleet.everybody())
+        app = make(fleet.full_fleet())
         async with app.run_test(size=start) as pilot:
             await pilot.pause()
             await pilot.resize_terminal(*size)
@@ -260,12 +260,12 @@ async def test_what_is_shown_at_which_size_also_after_a_live_resize(size, shown,
             assert parts(app) == shown
             assert "! 6" in screen_text(app)
             if "fleet" in shown:
-                assert app.root.fleet.tall == tall
+                assert app.root.fleet.item_height == item_height
 
 
 async def test_a_strip_and_a_narrow_list_are_flat_and_worst_first():
     for size in ((150, 8), (45, 50)):
-        app = make(fleet.everybody())
+        app = make(fleet.full_fleet())
         async with app.run_test(size=size) as pilot:
             await pilot.pause()
             assert [app._by_id[row.id].state for row in app.root.rows][:2] == [
@@ -277,7 +277,7 @@ async def test_a_strip_and_a_narrow_list_are_flat_and_worst_first():
 
 async def test_focus_comes_back_to_the_list_when_what_had_it_is_hidden(pushed):
     app, pilot, push, _ = pushed
-    await push(fleet.everybody())
+    await push(fleet.full_fleet())
     await pilot.press("enter")
     await pilot.resize_terminal(45, 50)
     await pilot.pause()
@@ -285,7 +285,7 @@ async def test_focus_comes_back_to_the_list_when_what_had_it_is_hidden(pushed):
 
 
 async def test_a_message_shows_even_where_there_is_no_footer():
-    app = make(fleet.everybody())
+    app = make(fleet.full_fleet())
     async with app.run_test(size=(150, 8)) as pilot:
         await pilot.pause()
         await pilot.press("y")
@@ -295,8 +295,8 @@ async def test_a_message_shows_even_where_there_is_no_footer():
 
 async def test_a_pane_in_full_is_seen_from_its_last_line():
     screen = "\n".join(f"line {i}" for i in range(200))
-    worker = replace(fleet.everybody().workers[5], pane=fleet.pane(7, screen), moments=())
-    app = make(replace(fleet.everybody(), workers=(worker,)))
+    worker = replace(fleet.full_fleet().workers[5], pane=fleet.pane(7, screen), moments=())
+    app = make(replace(fleet.full_fleet(), workers=(worker,)))
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
         assert "line 199" in screen_text(app)
@@ -311,7 +311,7 @@ async def test_a_pane_in_full_is_seen_from_its_last_line():
 
 
 async def test_in_ascii_every_sign_is_ascii():
-    snapshot = fleet.everybody()
+    snapshot = fleet.full_fleet()
     workers = tuple(replace(w, notes=()) for w in snapshot.workers if w.name.isascii() and w.name != "claude")
     app = make(replace(snapshot, workers=workers), ascii=True)
     async with app.run_test(size=(120, 36)) as pilot:
@@ -337,7 +337,7 @@ async def test_in_ascii_every_sign_is_ascii():
 
 @pytest.mark.parametrize("theme", ["dark", "light", "high-contrast", "colour-blind", "terminal", "nord"])
 async def test_every_theme_draws(theme):
-    app = make(fleet.everybody(), theme=theme)
+    app = make(fleet.full_fleet(), theme=theme)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
         assert app.theme == theme
@@ -352,9 +352,9 @@ async def test_the_users_own_textual_theme_is_respected(monkeypatch):
 
 async def test_whoever_tells_people_is_shown_every_snapshot():
     told = []
-    snapshots = (fleet.nobody(), fleet.everybody())
+    snapshots = (fleet.empty_fleet(), fleet.full_fleet())
     async with AgentDash(
-        fleet.Still(*snapshots), fleet.frozen(), on_snapshot=told.append
+        fleet.StaticFeed(*snapshots), fleet.frozen(), on_snapshot=told.append
     ).run_test() as pilot:
         await pilot.pause()
         assert told == list(snapshots)

@@ -10,7 +10,7 @@ from agentdash.tui.fleet.rows import flat, same_places, tree, urgency
 from . import fleet
 
 GLYPHS = ("├ ", "└ ", "│ ")
-WORKERS = fleet.everybody().workers
+WORKERS = fleet.full_fleet().workers
 BY_NAME = {worker.name: worker for worker in WORKERS}
 
 
@@ -20,8 +20,9 @@ def names(rows):
 
 
 def test_every_state_can_be_filtered_for():
+    assert WORKERS
     for worker in WORKERS:
-        shown_in = {name for name in BUCKETS if Filter(name).lets(worker)} - {"all", "mismatch"}
+        shown_in = {name for name in BUCKETS if Filter(name).accepts(worker)} - {"all", "mismatch"}
         assert shown_in == ({bucket(worker.state)} if worker.state is not State.UNKNOWN else set())
 
 
@@ -97,7 +98,7 @@ def test_threads_that_name_each_other_as_parents_do_not_hang_it():
 
 
 def test_only_changes_that_move_rows_ask_for_a_new_order():
-    snapshot = fleet.everybody()
+    snapshot = fleet.full_fleet()
     assert same_places(snapshot.workers, fleet.changed(snapshot, 1, "busy").workers)
     first = snapshot.workers[0]
     for change in (

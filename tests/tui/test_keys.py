@@ -17,7 +17,7 @@ from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.theme import THEMES
-from agentdash.tui.transport.app import Playback
+from agentdash.tui.transport.app import ReplayApp
 from agentdash.tui.worker.screen import WorkerScreen
 from agentdash.tui.worker.why import WhyScreen
 
@@ -57,7 +57,7 @@ class Stage:
 
 @pytest.fixture
 async def stage(request):
-    app = AgentDash(fleet.Still(fleet.everybody()), fleet.frozen())
+    app = AgentDash(fleet.StaticFeed(fleet.full_fleet()), fleet.frozen())
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
         yield Stage(app, pilot)
@@ -73,6 +73,7 @@ def test_no_two_entries_share_a_key_or_an_id():
 
 def test_every_entry_is_documented_and_in_the_help():
     helped = "\n".join(plain(line) for line in help_keys(200))
+    assert KEYS
     for key in KEYS:
         assert key.label
         assert key.help.endswith(".")
@@ -96,11 +97,12 @@ async def test_every_binding_that_is_active_is_in_the_table(stage):
 
 
 async def test_every_binding_has_an_action_that_exists(stage):
+    assert KEYS
     for key in KEYS:
         name = key.action.partition("(")[0]
         owners = {
             "app": stage.app,
-            "player": Playback,
+            "player": ReplayApp,
             "library": LibraryApp,
             "lines": stage.app.root.fleet,
             "textual": stage.app,
@@ -178,7 +180,7 @@ async def check_filter(stage):
 
 async def check_next_match(stage):
     await stage.press("n")
-    assert "Nothing to look for" in stage.message
+    assert "No filter to repeat" in stage.message
     await stage.press("/", *"waiting", "escape", "g")
     found = []
     for _ in range(4):
@@ -257,7 +259,7 @@ async def check_tab_left(stage):
 
 async def check_jump(stage):
     await stage.press("j", "o")
-    assert "No tmux pane is known to be Lagrange's" in stage.message
+    assert "No tmux pane is linked to Lagrange" in stage.message
     await stage.press("g", "o")
     assert "Cannot go to %1" in stage.message
 
@@ -397,7 +399,7 @@ async def test_what_comes_when_it_has_ended_is_drawn_on_nothing(stage):
 
 async def test_picking_a_worker_that_a_filter_hides_lifts_the_filter(stage):
     await stage.press("f")
-    stage.app.pick(fleet.everybody().workers[-1].id)
+    stage.app.select_worker(fleet.full_fleet().workers[-1].id)
     await stage.pilot.pause()
     assert (stage.name, len(stage.shown)) == ("old-run", 15)
 
@@ -407,7 +409,7 @@ async def test_picking_a_worker_that_a_filter_hides_lifts_the_filter(stage):
 
 async def test_keys_can_be_given_to_other_actions():
     app = AgentDash(
-        fleet.Still(fleet.everybody()),
+        fleet.StaticFeed(fleet.full_fleet()),
         fleet.frozen(),
         options=Options(keys={"down": "k", "up": "j", "why": "!", "mismatch": "f2"}),
     )

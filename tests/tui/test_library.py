@@ -10,14 +10,14 @@ from rich.cells import cell_len
 
 from agentdash.agents.codex.home import CodexHome
 from agentdash.replay.library.library import Library
-from agentdash.tui.library.app import Picked
+from agentdash.tui.library.app import SelectedSession
 from agentdash.tui.library.help import LibraryHelp
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.primitives.spans import plain
 
 from ..unit.rollout_files import RECORDINGS
 from . import fleet
-from .past import PARENT, PAST, Shelves, library
+from .past import PARENT, PAST, StaticLibrary, library
 from .test_screens import SIZES
 
 VIEWS = {
@@ -35,7 +35,7 @@ async def settled(pilot):
     """Returns when everything has been read and drawn."""
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
-    pilot.app.settle()
+    pilot.app.rearrange_if_stale()
     await pilot.pause()
 
 
@@ -55,8 +55,8 @@ def rows(app):
 
 
 def chosen(app):
-    place = app.root.sessions.chosen
-    return app.shelf.entries[place.key].title if place else None
+    place = app.root.sessions.selected
+    return app.model.entries[place.key].title if place else None
 
 
 @every_size
@@ -92,42 +92,42 @@ async def test_a_family_unfolds_and_folds(stage):
     app, pilot = stage
     await pilot.press("j", "j")
     assert chosen(app) == PARENT.title
-    before = len(app.shelf.places)
+    before = len(app.model.rows)
     await pilot.press("x")
-    assert len(app.shelf.places) == before + 3
+    assert len(app.model.rows) == before + 3
     assert chosen(app) == PARENT.title
     await pilot.press("j", "j", "left")
-    assert (chosen(app), len(app.shelf.places)) == (PARENT.title, before)
+    assert (chosen(app), len(app.model.rows)) == (PARENT.title, before)
     await pilot.press("right", "right")
-    assert len(app.shelf.places) == before + 3
+    assert len(app.model.rows) == before + 3
 
 
 async def test_a_folded_family_shows_its_worst_verdict(stage):
     app, _ = stage
-    place = next(p for p in app.shelf.places if p.key == PARENT.key)
+    place = next(p for p in app.model.rows if p.key == PARENT.key)
     assert (place.family.verdict, PARENT.verdict) == ("mismatch", "match")
 
 
 async def test_the_cursor_stays_on_its_session_when_families_come_together():
-    app = library(Shelves([]))
+    app = library(StaticLibrary([]))
     async with app.run_test(size=(120, 36)) as pilot:
         await settled(pilot)
-        app.shelf.put([e for e in PAST if e is not PARENT])
+        app.model.put([e for e in PAST if e is not PARENT])
         app._arrange()
         await pilot.press("j", "j", "j", "j")
         assert chosen(app) == "Ship the checkout, but with the new client"
-        app.shelf.put([PARENT])
+        app.model.put([PARENT])
         app._arrange()
         assert chosen(app) == PARENT.title
         await pilot.press("j")
         below = chosen(app)
-        app.shelf.put([PAST[0]])
+        app.model.put([PAST[0]])
         app._arrange()
         assert chosen(app) == below
 
 
 async def test_a_home_without_sessions_says_why():
-    app = library(Shelves((), problem="/home/dev/.codex has no sessions yet"))
+    app = library(StaticLibrary((), problem="/home/dev/.codex has no sessions yet"))
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         assert any("has no sessions yet" in row for row in rows(app))
@@ -139,11 +139,11 @@ async def test_a_home_without_sessions_says_why():
 async def test_it_filters_while_one_types(stage):
     app, pilot = stage
     await pilot.press("/", *"verdict:mis")
-    assert [p.family.head.title for p in app.shelf.places] == [PARENT.title]
+    assert [p.family.head.title for p in app.model.rows] == [PARENT.title]
     await pilot.press("enter")
     assert any('"verdict:mis"' in row and "1 of " in row for row in rows(app))
     await pilot.press("escape")
-    assert app.shelf.query.text == ""
+    assert app.model.query.text == ""
 
 
 async def test_a_term_that_is_not_understood_is_told(stage):
@@ -158,7 +158,7 @@ async def test_a_term_that_is_not_understood_is_told(stage):
 async def test_enter_returns_the_session(stage):
     app, pilot = stage
     await pilot.press("j", "enter")
-    assert app.return_value == Picked(PAST[1].id, PAST[1].path)
+    assert app.return_value == SelectedSession(PAST[1].id, PAST[1].path)
 
 
 async def test_what_cannot_be_played_says_why_and_stays(stage):
@@ -176,16 +176,16 @@ async def test_a_double_click_opens(stage):
 
 
 async def test_who_comes_back_finds_it_as_it_was_left():
-    shelf = LibraryModel()
+    model = LibraryModel()
     for _ in range(2):
-        app = library(shelf=shelf)
+        app = library(model=model)
         async with app.run_test(size=(120, 36)) as pilot:
             await settled(pilot)
-            if not shelf.query.text:
+            if not model.query.text:
                 await pilot.press("/", *"nightly", "enter", "j", "j")
             assert chosen(app) == "Nightly run 2"
             await pilot.press("enter")
-    assert shelf.query.text == "nightly"
+    assert model.query.text == "nightly"
 
 
 async def test_the_id_is_copied(stage):
@@ -231,25 +231,25 @@ async def found(pilot):
 
 async def test_a_search_streams_its_hits_and_opens_one(recorded):
     app, pilot = recorded
-    assert len(app.shelf.entries) > 10
+    assert len(app.model.entries) > 10
     await pilot.press("s", *"codex_sandbox", "enter")
     await found(pilot)
-    assert app.hunt is not None
-    assert app.hunt.over
-    assert app.hunt.files == app.hunt.total
+    assert app.search_job is not None
+    assert app.search_job.over
+    assert app.search_job.files == app.search_job.total
     text = "\n".join(rows(app))
-    assert f"{len(app.hunt.hits)} hits" in text
+    assert f"{len(app.search_job.hits)} hits" in text
     assert "CODEX_SANDBOX" in text
     await pilot.press("j", "enter")
-    hit = app.hunt.hits[1]
-    assert app.return_value == Picked(hit.thread, hit.path, hit.at)
+    hit = app.search_job.hits[1]
+    assert app.return_value == SelectedSession(hit.thread, hit.path, hit.at)
 
 
 async def test_a_search_goes_through_what_the_filter_lets_through(recorded):
     app, pilot = recorded
     await pilot.press("/", *"version:0.169", "enter", "s", *"the", "enter")
     await found(pilot)
-    versions = {app.shelf.entries[str(hit.path)].version for hit in app.hunt.hits}
+    versions = {app.model.entries[str(hit.path)].version for hit in app.search_job.hits}
     assert versions == {"0.169.0"}
 
 
@@ -257,23 +257,23 @@ async def test_esc_stops_a_search_then_closes_it(recorded, monkeypatch):
     app, pilot = recorded
     held, loop = asyncio.Event(), asyncio.get_running_loop()
 
-    def endless(hunt, cancelled):
+    def endless(search_job, cancelled):
         loop.call_soon_threadsafe(held.set)
         while not cancelled():
             threading.Event().wait(0.01)
-        hunt.over = True
+        search_job.over = True
         yield
 
     monkeypatch.setattr("agentdash.tui.library.search_job.SearchJob.steps", endless)
     await pilot.press("s", *"the", "enter")
     await held.wait()
-    assert not app.hunt.over
+    assert not app.search_job.over
     assert any("esc stops" in row for row in rows(app))
     await pilot.press("escape")
     await found(pilot)
-    assert app.hunt.over
+    assert app.search_job.over
     await pilot.press("escape")
-    assert app.hunt is None
+    assert app.search_job is None
 
 
 async def test_the_words_are_marked(recorded):

@@ -12,25 +12,27 @@ from agentdash.model.fleet import Moment, StatePeriod, Tokens
 from agentdash.model.state_paths import Installed, StatePath
 from agentdash.model.states import State
 from agentdash.model.worker import Got, Sandbox
+from agentdash.tui.fleet.findings import group_findings
+from agentdash.tui.fleet.findings import one_line as finding_line
 from agentdash.tui.fleet.header import header, sources
-from agentdash.tui.fleet.list import Columns, card, nobody, note, one_line, titles, used
+from agentdash.tui.fleet.list import COLUMNS, card, empty_state, note, token_usage
 from agentdash.tui.fleet.rows import flat, tree
 from agentdash.tui.primitives.footer import hints
 from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.theme import ASCII, STATE_WIDTH, UNICODE, Look, sign
-from agentdash.tui.worker.evidence import known, why
-from agentdash.tui.worker.findings import in_full, remedies, shared
-from agentdash.tui.worker.findings import one_line as finding_line
+from agentdash.tui.worker.evidence import evidence_tab
+from agentdash.tui.worker.findings import finding_details, remedies
 from agentdash.tui.worker.inheritance import inheritance
 from agentdash.tui.worker.layers import layers
 from agentdash.tui.worker.pane_view import pane_view
 from agentdash.tui.worker.panel import summary
 from agentdash.tui.worker.timeline import calls, timeline
+from agentdash.tui.worker.why import why
 
 from . import fleet
 
 LOOK, PLAIN = Look(fleet.NOW, UNICODE), Look(fleet.NOW, ASCII)
-SNAPSHOT = fleet.everybody()
+SNAPSHOT = fleet.full_fleet()
 BY_ID = {worker.id: worker for worker in SNAPSHOT.workers}
 BY_NAME = {worker.name: worker for worker in SNAPSHOT.workers}
 
@@ -145,7 +147,8 @@ def test_a_child_keeps_its_name_where_the_path_is_too_long():
     younger = BY_NAME["Pasteur the Younger"]
     row = next(row for row in flat(SNAPSHOT.workers, SNAPSHOT.workers) if row.id == younger.id)
     shown = [
-        plain(card(row, younger, cells, LOOK)[0])[STATE_WIDTH + 1 : -4].rstrip() for cells in (60, 50, 44, 38)
+        plain(card((row, younger), cells, LOOK)[0])[STATE_WIDTH + 1 : -4].rstrip()
+        for cells in (60, 50, 44, 38)
     ]
     assert shown == [
         "main/Pasteur/Pasteur the Younger",
@@ -158,19 +161,19 @@ def test_a_child_keeps_its_name_where_the_path_is_too_long():
 @pytest.mark.parametrize("cells", [24, 30, 43, 58, 62, 79, 99, 110, 148, 300])
 @pytest.mark.parametrize("look", [LOOK, PLAIN], ids=["unicode", "ascii"])
 def test_rows_of_every_width_fill_their_columns_exactly(cells, look):
-    columns = Columns.of(cells, len(look.glyphs.verdicts["mismatch"]))
+    columns = COLUMNS.layout(cells, look.glyphs)
     rows = tree(SNAPSHOT.workers, SNAPSHOT.workers, look.glyphs.tree)
     for row in rows:
-        line = one_line(row, BY_ID[row.id], columns, look)
-        assert cells - columns.line <= width(line) <= cells
-    assert width(titles(columns)) == cells + 1  # the gutter
+        line = columns.line((row, BY_ID[row.id]), look)
+        assert cells - columns.rest_cells <= width(line) <= cells
+    assert width(columns.titles()) == cells + 1  # the gutter
 
 
 def test_a_row_of_a_wide_list():
-    columns = Columns.of(148)
+    columns = COLUMNS.layout(148, UNICODE)
     rows = {row.id: row for row in tree(SNAPSHOT.workers, SNAPSHOT.workers, UNICODE.tree)}
     shown = [
-        plain(one_line(rows[BY_NAME[n].id], BY_NAME[n], columns, LOOK)).rstrip()
+        plain(columns.line((rows[BY_NAME[n].id], BY_NAME[n]), LOOK)).rstrip()
         for n in ("Pasteur", "api-worker")
     ]
     assert shown == [
@@ -184,7 +187,7 @@ def test_a_row_of_a_wide_list():
 def test_cards_of_a_narrow_list():
     rows = {row.id: row for row in flat(SNAPSHOT.workers, SNAPSHOT.workers)}
     shown = [
-        text(card(rows[BY_NAME[n].id], BY_NAME[n], 42, PLAIN))
+        text(card((rows[BY_NAME[n].id], BY_NAME[n]), 42, PLAIN))
         for n in ("Pasteur", "claude", "データベース移行の調査")
     ]
     assert shown == [
@@ -203,17 +206,17 @@ def test_cards_of_a_narrow_list():
     ],
 )
 def test_used(tokens, shown):
-    assert used(tokens) == shown
+    assert token_usage(tokens) == shown
 
 
 def test_nobody_there_says_where_it_looked_and_what_is_missing():
-    shown = text(nobody(fleet.nobody(), False, 60, LOOK))
+    shown = text(empty_state(fleet.empty_fleet(), False, 60, LOOK))
     assert "No workers yet." in shown
     assert "✗ codex      no Codex home at /home/dev/.codex" in shown
     assert "✗ tmux       no tmux server on /tmp/tmux-1000/default" in shown
     assert "✓ processes" in shown
-    assert "filter" in text(nobody(SNAPSHOT, True, 60, LOOK))
-    assert "Looking" in text(nobody(None, False, 60, LOOK))
+    assert "filter" in text(empty_state(SNAPSHOT, True, 60, LOOK))
+    assert "Looking" in text(empty_state(None, False, 60, LOOK))
 
 
 # ---------------------------------------------------------------- header and footer
@@ -301,7 +304,9 @@ def test_what_was_applied_stands_between():
 def test_a_family_and_its_sandboxes():
     pasteur = BY_NAME["Pasteur"]
     shown = text(
-        inheritance(pasteur, [w for w in fleet.everybody().workers if w.depth or w.children], None, 100, LOOK)
+        inheritance(
+            pasteur, [w for w in fleet.full_fleet().workers if w.depth or w.children], None, 100, LOOK
+        )
     ).splitlines()
     names = [line.split()[0] for line in shown[1:5]]
     assert names == ["main", "Lagrange", "Pasteur", "Pasteur"]
@@ -346,7 +351,7 @@ def test_a_mediated_network_promises_no_flag():
 
 
 def test_a_finding_in_full_quotes_both_sides_and_names_the_remedy():
-    shown = text(in_full((fleet.DENIED,), 100, LOOK))
+    shown = text(finding_details((fleet.DENIED,), 100, LOOK))
     for part in (
         fleet.DENIED.message,
         fleet.DENIED.configured,
@@ -359,7 +364,7 @@ def test_a_finding_in_full_quotes_both_sides_and_names_the_remedy():
 
 
 def test_findings_of_the_fleet_are_grouped_and_newest_first():
-    found = shared(SNAPSHOT.workers)
+    found = group_findings(SNAPSHOT.workers)
     assert [(each.finding.kind, [w.name for w in each.workers], each.times) for each in found] == [
         ("stale-network-flag", ["Lagrange", "Pasteur"], 18),
         ("foreign-sandbox-flag", ["Pasteur"], 9),
@@ -394,7 +399,7 @@ def test_the_timeline_shows_outcomes_newest_first():
 
 def test_calls_tell_what_was_asked_for_and_what_was_denied():
     shown = text(calls(BY_NAME["api-worker"], 90, LOOK))
-    assert "asked for more (escalated): the tests download a fixture" in shown
+    assert "requested escalation (escalated): the tests download a fixture" in shown
     assert "denied: curl: (6) Could not resolve host" in shown
 
 
@@ -404,7 +409,7 @@ def test_a_pane_is_shown_from_the_bottom():
     assert shown[-1] == "  > _"
     assert len(shown) == 20
     assert "No tmux pane" in text(pane_view(None, 20, LOOK))
-    assert "shows nothing" in text(pane_view(fleet.pane(1, "\n\n"), 20, LOOK))
+    assert "is empty" in text(pane_view(fleet.pane(1, "\n\n"), 20, LOOK))
 
 
 def test_why_shows_what_disagrees_too():
@@ -417,7 +422,7 @@ def test_why_shows_what_disagrees_too():
 
 
 def test_the_evidence_tab_says_where_to_read_on():
-    shown = text(known(BY_NAME["Pasteur"], 100, LOOK))
+    shown = text(evidence_tab(BY_NAME["Pasteur"], 100, LOOK))
     for part in (
         BY_NAME["Pasteur"].id,
         BY_NAME["Pasteur"].file,
@@ -436,6 +441,7 @@ def test_somebody_below_who_needs_somebody_is_named():
 
 @pytest.mark.parametrize("cells", [20, 42, 55, 88, 198])
 def test_nothing_in_the_panel_is_wider_than_the_panel(cells):
+    assert SNAPSHOT.workers
     for worker in SNAPSHOT.workers:
         for part in (
             summary(worker, "main", cells, LOOK),
@@ -443,4 +449,6 @@ def test_nothing_in_the_panel_is_wider_than_the_panel(cells):
             calls(worker, cells, LOOK),
             why(worker, cells, LOOK),
         ):
-            assert all(width(line) <= max(cells, 44) for line in part)
+            lines = list(part)
+            assert lines
+            assert all(width(line) <= max(cells, 44) for line in lines)

@@ -18,10 +18,10 @@ from agentdash.tui.keys import BY_ID, KEYS
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
-from agentdash.tui.transport.app import HINTS, Playback
+from agentdash.tui.transport.app import HINTS, ReplayApp
 from agentdash.tui.transport.bar import Track, Transport
 
-from .fleet import Still
+from .fleet import StaticFeed
 from .test_screens import SIZES
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
@@ -44,7 +44,7 @@ def past(version="0.114.0", scenario="spawn-leaked-flags", *, finding=2, options
     for _ in range(finding):
         player.seek_mark(Mark.FINDING, 1)
     snapshot = build_snapshot(player._cursor.fleet, clock.now())
-    return Playback(Still(snapshot), clock, player, options=options)
+    return ReplayApp(StaticFeed(snapshot), clock, player, options=options)
 
 
 def show(view):
@@ -113,7 +113,7 @@ class Stage:
         bar = self.app.screen.query_one(Transport)
         return "".join(
             plain(bar.query_one(f"#{name}", Lines).line_at(0))
-            for name in ("deck-left", "track", "deck-right")
+            for name in ("transport-left", "track", "transport-right")
         )
 
 
@@ -143,7 +143,7 @@ async def there_and_back(stage, key, wanted):
         seen.append(stage.place)
     assert [n for n in seen if n < start] == behind[::-1]
     await stage.press(back)
-    assert (stage.place == 1) if wanted & Mark.VISIBLE else stage.message.startswith("There is no")
+    assert (stage.place == 1) if wanted & Mark.VISIBLE else stage.message.startswith("No earlier")
 
 
 async def check_pause(stage):
@@ -206,7 +206,7 @@ async def check_last(stage):
 
 async def check_go_to_time(stage):
     await stage.press("S", *"nonsense", "enter")
-    assert stage.message.startswith("A time is")
+    assert stage.message.startswith("Invalid time")
     await stage.press("S")
     assert isinstance(stage.app.focused, Input)
     await stage.press("escape")

@@ -11,14 +11,14 @@ from . import fleet
 
 SIZES = ((45, 50), (150, 8), (80, 24), (120, 36), (200, 50))
 VIEWS = {
-    "fleet": (fleet.everybody, Options(), ()),
-    "empty": (fleet.nobody, Options(), ()),
-    "worker": (fleet.everybody, Options(select="Pasteur"), ("enter", "enter")),
-    "sandbox": (fleet.everybody, Options(select="Pasteur"), ("enter", "enter", "right", "right", "right")),
-    "why": (fleet.everybody, Options(select="fix tests"), ("w",)),
-    "help": (fleet.everybody, Options(), ("question_mark",)),
-    "ascii": (fleet.everybody, Options(ascii=True, select="Pasteur", banner="DEMO"), ()),
-    "monochrome": (fleet.everybody, Options(select="Pasteur"), ()),
+    "fleet": (fleet.full_fleet, Options(), ()),
+    "empty": (fleet.empty_fleet, Options(), ()),
+    "worker": (fleet.full_fleet, Options(select="Pasteur"), ("enter", "enter")),
+    "sandbox": (fleet.full_fleet, Options(select="Pasteur"), ("enter", "enter", "right", "right", "right")),
+    "why": (fleet.full_fleet, Options(select="fix tests"), ("w",)),
+    "help": (fleet.full_fleet, Options(), ("question_mark",)),
+    "ascii": (fleet.full_fleet, Options(ascii=True, select="Pasteur", banner="DEMO"), ()),
+    "monochrome": (fleet.full_fleet, Options(select="Pasteur"), ()),
 }
 every_view = pytest.mark.parametrize("view", VIEWS)
 every_size = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
@@ -38,7 +38,7 @@ def show(view, monkeypatch):
             await pilot.press(*keys[1:])
         await pilot.pause()
 
-    return AgentDash(fleet.Still(snapshot()), fleet.frozen(), options=options), prepare
+    return AgentDash(fleet.StaticFeed(snapshot()), fleet.frozen(), options=options), prepare
 
 
 @every_size

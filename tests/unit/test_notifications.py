@@ -10,7 +10,7 @@ from agentdash.config import Config, NotificationSettings
 from agentdash.engine.notifications import Notification, NotificationState, next_notifications, together
 from agentdash.model.states import NEEDS_YOU, State
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
-from agentdash.tui.notifier import Notifier, desktop, sequences, through_tmux
+from agentdash.tui.notifier import Notifier, desktop_command, osc_sequences, tmux_passthrough
 
 ASKS = State.WAITING_APPROVAL
 
@@ -76,7 +76,7 @@ class Edge:
         self._notifier = Notifier(settings, self.written.append, environ, self.started.append)
 
     def sees(self, *workers: Worker, at: float = 100.0) -> None:
-        self._notifier.see(Snapshot(at, workers))
+        self._notifier.on_snapshot(Snapshot(at, workers))
 
 
 def test_nothing_is_said_by_default() -> None:
@@ -102,21 +102,21 @@ def test_through_tmux_every_sequence_is_wrapped() -> None:
     edge = Edge(NotificationSettings(terminal=(ASKS,)), TMUX="/tmp/tmux-0/default,1,0")
     edge.sees()
     edge.sees(one(ASKS, 101), at=101)
-    nine, seven = sequences(Notification("", ASKS, "deploy: waiting approval", "wants to push"))
-    assert edge.written == [through_tmux(nine) + through_tmux(seven)]
+    nine, seven = osc_sequences(Notification("", ASKS, "deploy: waiting approval", "wants to push"))
+    assert edge.written == [tmux_passthrough(nine) + tmux_passthrough(seven)]
     assert (
-        through_tmux(nine) == "\x1bPtmux;\x1b\x1b]9;deploy: waiting approval: wants to push\x1b\x1b\\\x1b\\"
+        tmux_passthrough(nine) == "\x1bPtmux;\x1b\x1b]9;deploy: waiting approval: wants to push\x1b\x1b\\\x1b\\"
     )
 
 
 def test_nothing_foreign_ends_a_sequence_or_becomes_an_option() -> None:
     hostile = one(ASKS, 101, "--help;\x1b]0;owned\a", "x;y\x9d0;z\x1b\\")
     _, found = next_notifications(NotificationState(100.0), Snapshot(101, (hostile,)), [ASKS], 30)
-    for sequence in sequences(found[0]):
+    for sequence in osc_sequences(found[0]):
         body = sequence[2:-2]
         assert all(c.isprintable() for c in body)
         assert body.count(";") == (1 if body.startswith("9") else 3)
-    command = desktop(found[0], "linux", lambda name: f"/usr/bin/{name}")
+    command = desktop_command(found[0], "linux", lambda name: f"/usr/bin/{name}")
     assert command is not None
     assert command[command.index("--") + 1 :] == [found[0].title, found[0].text]
 
@@ -124,7 +124,7 @@ def test_nothing_foreign_ends_a_sequence_or_becomes_an_option() -> None:
 @pytest.mark.parametrize(("platform", "program"), [("linux", "notify-send"), ("darwin", "osascript")])
 def test_the_desktop_of_each_platform(platform: str, program: str) -> None:
     notice = Notification("1", ASKS, "title", "text")
-    command = desktop(notice, platform, lambda name: f"/usr/bin/{name}")
+    command = desktop_command(notice, platform, lambda name: f"/usr/bin/{name}")
     assert command is not None
     assert (command[0], command[-2:]) == (program, ["title", "text"])
-    assert desktop(notice, platform, lambda name: None) is None
+    assert desktop_command(notice, platform, lambda name: None) is None

@@ -35,7 +35,7 @@ from agentdash.replay.player import Player
 from agentdash.replay.skim import last_time, skim
 from agentdash.replay.streams import FileStream, family_stream
 from agentdash.replay.time_input import parse_time
-from screenshots.make import Diary
+from screenshots.make import EventLineReader
 from tests.bench.home import make_home
 from tests.unit.test_recordings import RECORDINGS, scenarios
 
@@ -239,7 +239,7 @@ async def test_long_pauses_are_shortened(tmp_path: Path) -> None:
     (tmp_path / "diary.jsonl").write_bytes(b"".join(encode(event) + b"\n" for event in events))
     clock = VirtualClock(0)
     player = Player(
-        Family("", ()), clock, gap=0.0, open_extra=lambda: [FileStream(tmp_path / "diary.jsonl", Diary())]
+        Family("", ()), clock, gap=0.0, open_extra=lambda: [FileStream(tmp_path / "diary.jsonl", EventLineReader())]
     )
     player.index.read()
     async with RunningPlayer(player, clock) as running:

@@ -1,1 +1,1 @@
-"""The fleet: rows, header, filter."""
+"""The dashboard's screen: header, fleet list, filter, findings of the fleet."""

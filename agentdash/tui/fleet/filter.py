@@ -8,8 +8,8 @@ from agentdash.model.states import bucket
 from agentdash.model.worker import Worker
 
 BUCKETS: Final = ("all", "needs-you", "running", "ready", "gone", "mismatch")
-"""In the order in which `f` goes through them."""
-BUCKET_WORDS: Final = {
+"""In the order in which the key `bucket` cycles through them."""
+BUCKET_NAMES: Final = {
     "all": "All",
     "needs-you": "Needs you",
     "running": "Running",
@@ -20,7 +20,7 @@ BUCKET_WORDS: Final = {
 
 
 class Filter(NamedTuple):
-    """What is let through. Both halves have to agree."""
+    """A filter. A worker has to match both halves."""
 
     bucket: str = "all"
     text: str = ""
@@ -28,29 +28,29 @@ class Filter(NamedTuple):
 
     @property
     def active(self) -> bool:
-        """Whether it can hold anything back."""
+        """Whether it can exclude a worker."""
         return self.bucket != "all" or bool(self.text.lstrip("!").strip())
 
     def cycled(self) -> Filter:
-        """With the next bucket."""
+        """Return the filter with the next bucket."""
         return self._replace(bucket=BUCKETS[(BUCKETS.index(self.bucket) + 1) % len(BUCKETS)])
 
-    def lets(self, worker: Worker) -> bool:
-        """Whether this worker is shown."""
+    def accepts(self, worker: Worker) -> bool:
+        """Return whether this worker is shown."""
         return _in_bucket(worker, self.bucket) and matches(worker, self.text)
 
 
 def matches(worker: Worker, text: str) -> bool:
-    """Whether the words of `text` occur in the worker's columns; everything matches an empty text."""
+    """Return whether all words of `text` occur in the worker's columns; no words match every worker."""
     words = text.removeprefix("!").casefold().split()
     if not words:
         return True
-    columns = haystack(worker)
+    columns = searchable_text(worker)
     return all(word in columns for word in words) is not text.startswith("!")
 
 
-def haystack(worker: Worker) -> str:
-    """Everything a row can show, as one case-folded text."""
+def searchable_text(worker: Worker) -> str:
+    """Return everything that a row can show, as one case-folded text."""
     sandbox, pane = worker.sandbox, worker.pane
     parts = (
         worker.state.value,

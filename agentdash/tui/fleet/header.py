@@ -1,4 +1,4 @@
-"""The first line: how many are in which state, how the sources of facts are doing, what time it is."""
+"""The first line: the number of workers in each bucket, the health of the sources, the time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agentdash.model.worker import Snapshot
 from agentdash.tui.fleet.filter import BUCKETS
 from agentdash.tui.format import age, clock, elide
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.spans import Line, Span, beside, fit, paragraph, width
+from agentdash.tui.primitives.spans import Line, Span, fit, justify, paragraph, width
 from agentdash.tui.theme import BUCKET_TONES, Look
 from agentdash.tui.view import View
 
@@ -20,18 +20,18 @@ _WORDS = {
     "unknown": "unknown",
     "mismatch": "mismatches",
 }
-_ONE = {"needs-you": "needs you", "mismatch": "mismatch"}
+_SINGULAR = {"needs-you": "needs you", "mismatch": "mismatch"}
 
 
 def counts(numbers: dict[str, int], look: Look, words: Collection[str], gap: int = 2) -> Line:
-    """`! 2 need you   > 3 running ...`, with words for these buckets. That nobody's state is unknown is not worth a place."""
+    """Return `! 2 need you   > 3 running ...`, with names for these buckets; `unknown` only if not 0."""
     spans: list[Span] = []
     for name, number in numbers.items():
         if name == "unknown" and not number:
             continue
         text = f"{look.glyphs.buckets[name]} {number}"
         if name in words:
-            text += " " + (_ONE.get(name, _WORDS[name]) if number == 1 else _WORDS[name])
+            text += " " + (_SINGULAR.get(name, _WORDS[name]) if number == 1 else _WORDS[name])
         if spans:
             spans.append(Span(" " * gap))
         spans.append(
@@ -45,9 +45,9 @@ def counts(numbers: dict[str, int], look: Look, words: Collection[str], gap: int
 
 
 def sources(snapshot: Snapshot, look: Look, *, failing_only: bool = False, detail: int = 60) -> Line:
-    """`tmux ok - codex 2s ago - processes ok`; of one that fails, what is wrong with it.
+    """Return `tmux ok - codex 2s ago - processes ok`, with the error of a failing source.
 
-    For Codex, whose files have no heartbeat, the age is that of the newest sign of life in any of them.
+    Codex's files have no heartbeat: its age is that of the newest activity in any of them.
     """
     newest = max((w.last_activity or 0.0 for w in snapshot.workers if w.kind == "codex-thread"), default=0.0)
     spans: list[Span] = []
@@ -68,22 +68,22 @@ def sources(snapshot: Snapshot, look: Look, *, failing_only: bool = False, detai
 def header(
     snapshot: Snapshot | None, numbers: dict[str, int], look: Look, cells: int, banner: str | None = None
 ) -> Line:
-    """The header in the longest form that fits."""
+    """Return the header in the longest form that fits."""
     flag = (Span(f" {banner} ", "marked"), Span("  ")) if banner else ()
     if snapshot is None:
-        return beside(
+        return justify(
             (Span(" "), *flag), (Span(clock(look.now) + " ", "muted"),), cells, look.glyphs.ellipsis
         )
     time = Span(clock(look.now) + " ")
     for left, right in _forms(snapshot, numbers, look):
         line = (Span(" "), *flag, *left), (*right, Span("   "), time)
         if width(line[0]) + width(line[1]) < cells:
-            return beside(*line, cells, look.glyphs.ellipsis)
+            return justify(*line, cells, look.glyphs.ellipsis)
     return fit((Span(" "), *flag, *counts(numbers, look, (), 1)), cells, look.glyphs.ellipsis)
 
 
 def _forms(snapshot: Snapshot, numbers: dict[str, int], look: Look) -> Iterator[tuple[Line, Line]]:
-    """Left and right half, from the longest form to the shortest."""
+    """Yield the left and right half, from the longest form to the shortest."""
     name = (Span("agentdash", "strong"), Span("   "))
     long, short = counts(numbers, look, _WORDS, 3), counts(numbers, look, ())
     middle = counts(numbers, look, _WORDS), counts(numbers, look, ("needs-you", "mismatch"))
@@ -100,7 +100,7 @@ def _forms(snapshot: Snapshot, numbers: dict[str, int], look: Look) -> Iterator[
 
 
 class Header(Lines):
-    """The header; a second line only while something is wrong with the feed itself."""
+    """The header, with a second line while the snapshot may be out of date."""
 
     def __init__(self) -> None:
         super().__init__(id="header", focusable=False)
@@ -108,11 +108,12 @@ class Header(Lines):
         self._numbers: dict[str, int] = {}
 
     def show_fleet(self, view: View) -> None:
-        """Shows the counts of the view's snapshot, and what is wrong with the feed."""
+        """Draw the counts of the snapshot, and why it may be out of date."""
         if view.snapshot is not self._counted:
-            self._counted, self._numbers = view.snapshot, view.snapshot.counts() if view.snapshot else {}
+            self._counted = view.snapshot
+            self._numbers = view.snapshot.counts() if view.snapshot else {}
         cells = self.size.width or self.app.size.width
         lines = [header(view.snapshot, self._numbers, view.look, cells, view.banner)]
-        if view.trouble:
-            lines += paragraph(view.trouble, cells - 1, "stuck", indent=1, cap=2)
+        if view.feed_error:
+            lines += paragraph(view.feed_error, cells - 1, "stuck", indent=1, cap=2)
         self.show(lines)

@@ -1,9 +1,9 @@
-"""The fleet, one worker a row: what it is doing, which sandbox it got, when it last gave a sign of life."""
+"""The fleet list: one worker a row, with its state, its sandbox, and when it was last active."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, TypeAlias
 
 from rich.cells import cell_len
 from textual.message import Message
@@ -13,121 +13,29 @@ from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.rows import Row
 from agentdash.tui.format import age, count, elide, pad
-from agentdash.tui.primitives.choices import Choices
+from agentdash.tui.primitives.columns import Column, ColumnList, Columns
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, paragraph, width
-from agentdash.tui.theme import STATE_WIDTH, Look, sign, verdict
+from agentdash.tui.theme import STATE_WIDTH, Glyphs, Look, sign, verdict
 from agentdash.tui.view import View
 
-_SEEN: Final = 4
-_BRIEF: Final = 11
-"""Cells of the longest policy in brief: `custom net-`."""
-_PATH: Final = 3
-"""Cells that the names above a worker need to say anything."""
-_LINE: Final = 16
-"""Cells that the last line needs to say anything."""
-_LINE_SAYS_MORE: Final = (State.RUNNING, State.COMPLETED, State.INTERRUPTED)
-"""States whose last line says more than their reason does."""
+Item: TypeAlias = tuple[Row, Worker]
 
-
-class Columns(NamedTuple):
-    """Cells of each column of one-line rows; 0: left out. A space lies between two columns, two before the last."""
-
-    state: int
-    name: int
-    agent: int
-    mark: int
-    """Of the verdict."""
-    sandbox: int
-    """The policy in brief."""
-    used: int
-    line: int
-
-    @classmethod
-    def of(cls, cells: int, mark: int = 1) -> Columns:
-        """The columns that fit into so many cells. What is least needed to see who needs somebody goes first."""
-        state = min(STATE_WIDTH, cells // 2)
-        agent = 17 if cells >= 110 else 0
-        sandbox = _BRIEF if cells >= 58 else 0
-        used = 5 if cells >= 84 else 0
-        room = cells - state - mark - _SEEN - 3 - sum(w + 1 for w in (agent, sandbox, used) if w)
-        name = max(16, min(32, cells // 4))
-        line = room - name - 2
-        if line < _LINE:
-            name, line = max(1, room), 0
-        return cls(state, name, agent, mark, sandbox, used, line)
-
-
-def titles(columns: Columns) -> Line:
-    """The row above the rows, gutter included."""
-    words = (
-        (" STATE", columns.state + 1),
-        (" WORKER", columns.name + 1),
-        (" AGENT", columns.agent + 1 if columns.agent else 0),
-        (
-            " SANDBOX" if columns.sandbox else "",
-            columns.mark + 1 + (columns.sandbox + 1 if columns.sandbox else 0),
-        ),
-        (f"{'USED':>6}", columns.used + 1 if columns.used else 0),
-        (f"{'SEEN':>5}", _SEEN + 1),
-        ("  LINE", columns.line + 2 if columns.line else 0),
-    )
-    return tuple(Span(pad(text, cells), "title") for text, cells in words if cells)
-
-
-def one_line(row: Row, worker: Worker, columns: Columns, look: Look) -> Line:
-    """A worker on one line, in columns."""
-    glyphs = look.glyphs
-    state, mark, room = sign(worker, glyphs), verdict(worker, glyphs), columns.name
-    stem = row.stem if len(row.stem) <= room // 2 else row.stem[-(room // 2) :]
-    spans = [
-        state._replace(text=pad(state.text, columns.state, glyphs.ellipsis) + " "),
-        Span(stem, "muted"),
-        *_name(row, worker, room - len(stem), look),
-    ]
-    if columns.agent:
-        agent = f"{worker.agent.name} {worker.agent.version or ''}"
-        spans.append(Span(" " + pad(agent, columns.agent, glyphs.ellipsis), "muted"))
-    spans.append(mark._replace(text=" " + pad(mark.text, columns.mark)))
-    if columns.sandbox:
-        spans.append(
-            Span(
-                " " + pad(_brief(worker), columns.sandbox, glyphs.ellipsis),
-                "mismatch" if worker.mismatch else "",
-            )
-        )
-    if columns.used:
-        spans.append(Span(" " + pad(used(worker.tokens), columns.used, right=True), "muted"))
-    spans.append(Span(" " + _seen(worker, look), "muted"))
-    if columns.line:
-        spans.append(Span("  "))
-        spans.extend(fit(note(worker), columns.line, glyphs.ellipsis))
-    return tuple(spans)
-
-
-def card(row: Row, worker: Worker, cells: int, look: Look) -> tuple[Line, Line]:
-    """A worker on two lines: for lists too narrow for columns."""
-    glyphs = look.glyphs
-    state, mark = sign(worker, glyphs), verdict(worker, glyphs)
-    seen = Span(_seen(worker, look), "muted")
-    first = min(STATE_WIDTH, cells // 2)
-    top = (
-        state._replace(text=pad(state.text, first, glyphs.ellipsis) + " "),
-        *_name(row, worker, max(1, cells - first - 1 - _SEEN), look),
-        seen,
-    )
-    brief = Span(f"{mark.text} {_brief(worker)}  ", "mismatch" if worker.mismatch else "muted")
-    sandbox = (brief,) if worker.sandbox.configured else ()
-    below = fit((Span("  "), *sandbox, *note(worker)), cells, glyphs.ellipsis)
-    return top, below
+_SEEN_CELLS: Final = 4
+"""The longest age, `364d`."""
+_POLICY_CELLS: Final = 11
+"""The longest policy in brief, `custom net-`."""
+_MIN_PATH_CELLS: Final = 3
+"""The names of a worker's ancestors are left out where they have less room."""
+_MIN_LINE_CELLS: Final = 16
+"""The last line is left out where it has less room."""
+_STATES_WITH_LINE: Final = (State.RUNNING, State.COMPLETED, State.INTERRUPTED)
+"""States in which the worker's last line is more informative than the reason of the state."""
 
 
 def note(worker: Worker) -> Line:
-    """What is wrong with it, or below it, or what it does."""
-    text = (
-        worker.line or worker.assessment.why
-        if worker.state in _LINE_SAYS_MORE
-        else worker.assessment.why or worker.line
-    )
+    """Return line or reason, after the worst finding or the state of a descendant that needs the user."""
+    line, why = worker.line, worker.assessment.why
+    text = line or why if worker.state in _STATES_WITH_LINE else why or line
     if worker.mismatch and worker.sandbox.findings:
         return (Span(worker.sandbox.findings[0].kind, "mismatch"), Span("  " + text, "muted"))
     if worker.below and not worker.state.needs_you:
@@ -136,118 +44,193 @@ def note(worker: Worker) -> Line:
     return (Span(text, "" if worker.state.needs_you else "muted"),)
 
 
-def used(tokens: Tokens) -> str:
-    """How full the model's context is, `37%`, or, where that is not known, all tokens so far, `12.4k`."""
+def token_usage(tokens: Tokens) -> str:
+    """Return how full the context is, `37%`; where that is not known, the total of tokens, `12.4k`."""
     if tokens.context is not None and tokens.window:
         return f"{100 * tokens.context // tokens.window}%"
     return count(tokens.total)
 
 
-def nobody(snapshot: Snapshot | None, held_back: bool, cells: int, look: Look) -> list[Line]:
-    """What stands where no worker stands: where agentdash looked, and what it found missing there."""
+def _policy(worker: Worker) -> str:
+    return worker.sandbox.configured.brief() if worker.sandbox.configured else ""
+
+
+def _seen(worker: Worker, look: Look) -> str:
+    seconds = None if worker.last_activity is None else look.now - worker.last_activity
+    return pad(age(seconds), _SEEN_CELLS, right=True)
+
+
+def _name(row: Row, worker: Worker, cells: int, look: Look) -> Line:
+    """Return the name with its path, and the pane if there is room for it."""
+    tone: Tone = "strong" if worker.state.needs_you or worker.mismatch else ""
+    name = Span(_with_path(row.path, worker.name, cells, look.glyphs.ellipsis), tone)
+    pane = f" {worker.pane.key}" if worker.pane else ""
+    left = cells - width((name,))
+    return name, Span(pad(pane, left) if cell_len(pane) <= left else " " * left, "muted")
+
+
+def _with_path(path: str, name: str, cells: int, mark: str) -> str:
+    """Return `main/Pasteur` in at most `cells`: the path is cut before the name."""
+    left = cells - cell_len(name) - 1
+    return (
+        f"{elide(path[:-1], left, mark)}/{name}"
+        if path and left >= _MIN_PATH_CELLS
+        else elide(name, cells, mark)
+    )
+
+
+def _mark_cells(glyphs: Glyphs) -> int:
+    """Return the width of the widest verdict sign: 2 in ASCII."""
+    return len(glyphs.verdicts["mismatch"])
+
+
+# ---------------------------------------------------------------- cells of the columns
+
+
+def _state_cell(item: Item, cells: int, look: Look) -> Line:
+    state = sign(item[1], look.glyphs)
+    return (state._replace(text=elide(state.text, cells, look.glyphs.ellipsis)),)
+
+
+def _name_cell(item: Item, cells: int, look: Look) -> Line:
+    row, worker = item
+    stem = row.stem if len(row.stem) <= cells // 2 else row.stem[-(cells // 2) :]
+    return Span(stem, "muted"), *_name(row, worker, cells - len(stem), look)
+
+
+def _agent_cell(item: Item, cells: int, look: Look) -> Line:
+    agent = item[1].agent
+    return (Span(elide(f"{agent.name} {agent.version or ''}", cells, look.glyphs.ellipsis), "muted"),)
+
+
+def _sandbox_cell(item: Item, cells: int, look: Look) -> Line:
+    worker, glyphs = item[1], look.glyphs
+    mark = verdict(worker, glyphs)
+    mark = mark._replace(text=pad(mark.text, _mark_cells(glyphs)))
+    room = cells - _mark_cells(glyphs) - 1
+    if room <= 0:
+        return (mark,)
+    return mark, Span(
+        " " + pad(_policy(worker), room, glyphs.ellipsis), "mismatch" if worker.mismatch else ""
+    )
+
+
+def _tokens_cell(item: Item, cells: int, _: Look) -> Line:
+    return (Span(elide(token_usage(item[1].tokens), cells, ""), "muted"),)
+
+
+def _seen_cell(item: Item, _: int, look: Look) -> Line:
+    return (Span(_seen(item[1], look), "muted"),)
+
+
+def _note_cell(item: Item, cells: int, look: Look) -> Line:
+    return fit(note(item[1]), cells, look.glyphs.ellipsis)
+
+
+def _sandbox_width(cells: int, glyphs: Glyphs) -> int:
+    return _mark_cells(glyphs) + (1 + _POLICY_CELLS if cells >= 58 else 0)
+
+
+COLUMNS: Final = Columns[Item](
+    left=(Column(title="STATE", width=lambda cells, _: min(STATE_WIDTH, cells // 2), cell=_state_cell),),
+    main=Column(title="WORKER", width=lambda cells, _: max(16, min(32, cells // 4)), cell=_name_cell),
+    right=(
+        Column(title="AGENT", width=lambda cells, _: 17 if cells >= 110 else 0, cell=_agent_cell),
+        Column(title="SANDBOX", width=_sandbox_width, cell=_sandbox_cell),
+        Column(
+            title="USED", width=lambda cells, _: 5 if cells >= 84 else 0, cell=_tokens_cell, align_right=True
+        ),
+        Column(title="SEEN", width=lambda *_: _SEEN_CELLS, cell=_seen_cell, align_right=True),
+    ),
+    rest=Column(title="LINE", width=lambda *_: _MIN_LINE_CELLS, cell=_note_cell),
+)
+"""What is least needed to find the workers that need the user is left out first."""
+
+
+def card(item: Item, cells: int, look: Look) -> tuple[Line, Line]:
+    """Return a worker on two lines: for lists too narrow for columns."""
+    row, worker = item
+    glyphs = look.glyphs
+    state = sign(worker, glyphs)
+    state_cells = min(STATE_WIDTH, cells // 2)
+    above = (
+        state._replace(text=pad(state.text, state_cells, glyphs.ellipsis) + " "),
+        *_name(row, worker, max(1, cells - state_cells - 1 - _SEEN_CELLS), look),
+        Span(_seen(worker, look), "muted"),
+    )
+    policy = f"{verdict(worker, glyphs).text} {_policy(worker)}  "
+    sandbox = (Span(policy, "mismatch" if worker.mismatch else "muted"),) if worker.sandbox.configured else ()
+    return above, fit((Span("  "), *sandbox, *note(worker)), cells, glyphs.ellipsis)
+
+
+def empty_state(snapshot: Snapshot | None, filtered: bool, cells: int, look: Look) -> list[Line]:
+    """Return the lines shown without workers: every source, and what it did not find.
+
+    Args:
+        snapshot: None until the first one arrives.
+        filtered: whether a filter hides all workers.
+        cells: width of the list.
+        look: what drawing depends on.
+    """
     if snapshot is None:
         return [BLANK, (Span("  Looking for workers."),)]
-    if held_back:
-        return [BLANK, (Span("  No worker fits this filter."),), (Span("  esc clears it.", "muted"),)]
+    if filtered:
+        return [BLANK, (Span("  No worker matches this filter."),), (Span("  esc clears it.", "muted"),)]
     lines: list[Line] = [BLANK, (Span("  No workers yet.", "strong"),), BLANK]
-    room = max((len(source.name) for source in snapshot.sources), default=0)
+    name_cells = max((len(source.name) for source in snapshot.sources), default=0)
     for source in snapshot.sources:
         mark = Span(f"  {look.glyphs.agrees[source.ok]} ", "ready" if source.ok else "ask")
-        head = (mark, Span(source.name.ljust(room + 2), "" if source.ok else "ask"))
+        head = (mark, Span(source.name.ljust(name_cells + 2), "" if source.ok else "ask"))
         lines += paragraph(source.detail or "nothing found", cells - 2, "muted", head=head)
     hint = "Start codex, or an agent in a tmux pane: it shows up here by itself."
     return [*lines, BLANK, *paragraph(hint, cells - 2, "muted", indent=2)]
 
 
-def _name(row: Row, worker: Worker, room: int, look: Look) -> tuple[Span, Span]:
-    """The name in full, and its pane if there is room for it."""
-    tone: Tone = "strong" if worker.state.needs_you or worker.mismatch else ""
-    name = _in_full(row.path, worker.name, room, look.glyphs.ellipsis)
-    pane = f" {worker.pane.key}" if worker.pane else ""
-    left = room - width((Span(name),))
-    return Span(name, tone), Span(pad(pane, left) if width((Span(pane),)) <= left else " " * left, "muted")
+class FleetList(ColumnList[Item]):
+    """The rows of the fleet. The cursor stays on its worker when rows move."""
 
+    COLUMNS = COLUMNS
 
-def _in_full(path: str, name: str, room: int, mark: str) -> str:
-    """`main/Pasteur`; where it is too long, the names above give way first."""
-    left = room - cell_len(name) - 1
-    return f"{elide(path[:-1], left, mark)}/{name}" if path and left >= _PATH else elide(name, room, mark)
-
-
-def _brief(worker: Worker) -> str:
-    return worker.sandbox.configured.brief() if worker.sandbox.configured else ""
-
-
-def _seen(worker: Worker, look: Look) -> str:
-    return pad(
-        age(None if worker.last_activity is None else look.now - worker.last_activity), _SEEN, right=True
-    )
-
-
-class FleetList(Choices):
-    """The rows. The cursor stays on its worker, wherever that one moves."""
-
-    class FileMoved(Message):
-        """Another worker was chosen by hand."""
+    class CursorMoved(Message):
+        """Another worker was selected by key or mouse."""
 
         def __init__(self, worker: str) -> None:
             self.worker = worker
             super().__init__()
 
     class Opened(Message):
-        """A worker was clicked twice."""
+        """A worker was double-clicked."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name for it
         super().__init__(id=id)
         self.rows: tuple[Row, ...] = ()
         self._by_id: Mapping[str, Worker] = {}
-        self.columns = Columns.of(80)
-        self._look: Look | None = None
-        self._instead: Sequence[Line] = ()
 
     @property
     def total(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return len(self.rows)
 
-    def show_rows(self, rows: tuple[Row, ...], view: View, instead: Sequence[Line] = ()) -> None:
-        """Shows these rows with the cursor on the picked worker.
-
-        Args:
-            instead: what to show where there are no rows.
-        """
-        self.rows, self._by_id, self._look, self._instead = rows, view.by_id, view.look, instead
-        self.redraw(len(rows) * self.tall or len(instead))
-        index = next((i for i, row in enumerate(rows) if row.id == view.picked), None)
-        if index is not None and index != self.cursor:
-            self.place(index)
-        elif self.cursor >= len(rows):
-            self.place(max(0, len(rows) - 1))
-
-    def line_at(self, y: int) -> Line:
-        """One line of a row."""
-        index, part = divmod(y, self.tall)
-        if not self.rows or self._look is None:
-            return self._instead[y] if y < len(self._instead) else BLANK
-        if index >= len(self.rows):
-            return BLANK
+    def item_at(self, index: int) -> Item:
+        """Return a row and its worker."""
         row = self.rows[index]
-        worker = self._by_id[row.id]
-        gutter = Span(self._look.glyphs.cursor if index == self.cursor and part == 0 else " ", "chosen")
-        if self.tall == 1:
-            return (gutter, *one_line(row, worker, self.columns, self._look))
-        return (gutter, *card(row, worker, self.room - 1, self._look)[part])
+        return row, self._by_id[row.id]
 
-    def reshape(self, form: Literal["columns", "cards"]) -> None:
-        """Rows of one line in columns, or of two."""
-        mark = len(self._look.glyphs.verdicts["mismatch"]) if self._look else 1
-        self.columns, self.tall = Columns.of(self.room - 1, mark), 1 if form == "columns" else 2
-        self.repaint()
+    def card(self, item: Item, cells: int, look: Look) -> tuple[Line, Line]:
+        """Return a worker on two lines."""
+        return card(item, cells, look)
 
-    def moved(self) -> None:
-        """Tells whom the cursor is on."""
-        self.post_message(self.FileMoved(self.rows[self.cursor].id))
+    def show_rows(self, rows: tuple[Row, ...], view: View, placeholder: Sequence[Line] = ()) -> None:
+        """Show rows with the cursor on the selected worker; without rows, show `placeholder`."""
+        self.rows = rows
+        self._by_id = view.by_id
+        selected = next((index for index, row in enumerate(rows) if row.id == view.selected_id), None)
+        self.show_items(selected, view.look, placeholder)
 
-    def opened(self) -> None:
-        """Tells that it is to be opened."""
+    def cursor_moved(self) -> None:
+        """Post the worker under the cursor."""
+        self.post_message(self.CursorMoved(self.rows[self.cursor].id))
+
+    def item_opened(self) -> None:
+        """Post that a worker was double-clicked."""
         self.post_message(self.Opened())

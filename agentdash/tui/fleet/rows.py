@@ -1,4 +1,4 @@
-"""The order of the fleet list: as a tree, or flat with the worst first. Pure."""
+"""The order of the fleet list: as a tree, or flat with the most urgent worker first. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentdash.model.states import NEEDS_YOU, State
 from agentdash.model.worker import Worker
 
 _MISMATCH: Final = len(NEEDS_YOU)
-"""A mismatch comes after those who need somebody and before everybody else."""
+"""A mismatch comes after the workers that need the user and before all others."""
 _URGENCY: Final = {state: rank for rank, state in enumerate(NEEDS_YOU)} | {
     State.RUNNING: _MISMATCH + 1,
     State.UNKNOWN: _MISMATCH + 2,
@@ -21,55 +21,55 @@ _URGENCY: Final = {state: rank for rank, state in enumerate(NEEDS_YOU)} | {
 
 
 class Row(NamedTuple):
-    """Where a worker stands. What it does is looked up when it is drawn: places change far less often than workers do."""
+    """The place of a worker in the list.
+
+    The worker itself is looked up when it is drawn: places change far less often than workers do.
+    """
 
     id: str
     stem: str = ""
     """The lines of the tree that lead to it."""
     path: str = ""
-    """The names above it where the tree does not show them: `main/`."""
+    """The names of its ancestors where the tree does not show them: `main/`."""
 
 
 def urgency(worker: Worker) -> int:
-    """The smaller, the sooner somebody should look."""
+    """Return the sort rank of a worker: the smaller, the more urgent."""
     rank = _URGENCY[worker.state]
     return min(rank, _MISMATCH) if worker.mismatch else rank
 
 
 def same_places(old: Sequence[Worker], new: Sequence[Worker]) -> bool:
-    """Whether both fleets would be put in the same order, under the same names."""
+    """Return whether both fleets have the same order and the same names."""
     return len(old) == len(new) and all(
-        a is b or _place(a) == _place(b) for a, b in zip(old, new, strict=True)
+        a is b or _sort_input(a) == _sort_input(b) for a, b in zip(old, new, strict=True)
     )
 
 
-def _place(worker: Worker) -> tuple[str, str | None, str, State, bool]:
-    return (
-        worker.id,
-        worker.parent,
-        worker.name,
-        worker.assessment.state,
-        worker.sandbox.verdict == "mismatch",
-    )
+def _sort_input(worker: Worker) -> tuple[str, str | None, str, State, bool]:
+    mismatch = worker.sandbox.verdict == "mismatch"
+    return worker.id, worker.parent, worker.name, worker.assessment.state, mismatch
 
 
 def flat(workers: Sequence[Worker], every: Sequence[Worker]) -> tuple[Row, ...]:
-    """One after another, the worst first; among equals in the order they came.
+    """Return the rows of a flat list, the most urgent first; equally urgent workers keep their order.
 
     Args:
-        workers: those to show.
-        every: the whole fleet, to name the parents from.
+        workers: the workers to show.
+        every: the whole fleet, for the names of the ancestors.
     """
     by_id = {worker.id: worker for worker in every}
     return tuple(Row(worker.id, path=_path(worker, by_id)) for worker in sorted(workers, key=urgency))
 
 
 def tree(workers: Sequence[Worker], every: Sequence[Worker], glyphs: tuple[str, str, str]) -> tuple[Row, ...]:
-    """As a tree; families stay together and come in the order of their worst member. Whose parent is not shown stands for itself.
+    """Return the rows of a tree: families stay together, the one with the most urgent member first.
+
+    A worker without its parent among `workers` is the root of a tree of its own.
 
     Args:
-        workers: those to show, parents before their children.
-        every: the whole fleet, to name the parents from.
+        workers: the workers to show, parents before their children.
+        every: the whole fleet, for the names of the ancestors.
         glyphs: a child with siblings below it, the last child, the line past a child.
     """
     families: list[list[tuple[Worker, int]]] = []
@@ -91,7 +91,7 @@ def tree(workers: Sequence[Worker], every: Sequence[Worker], glyphs: tuple[str, 
 def _family(
     members: Sequence[tuple[Worker, int]], by_id: dict[str, Worker], glyphs: tuple[str, str, str]
 ) -> list[Row]:
-    """The rows of one family, built from the last one up: only then is it known which lines go on."""
+    """Return the rows of one family, built from the last one up: only then is it known which lines go on."""
     first = members[0][0]
     if len(members) == 1:
         return [Row(first.id, path=_path(first, by_id))]
@@ -101,13 +101,10 @@ def _family(
     for worker, depth in reversed(members):
         below.extend([False] * (depth + 1 - len(below)))
         stem = "".join(bar if on else " " * len(bar) for on in below[1:depth])
-        rows.append(
-            Row(
-                worker.id,
-                stem + (tee if below[depth] else corner) if depth else "",
-                _path(worker, by_id) if not depth else "",
-            )
-        )
+        if depth:
+            rows.append(Row(worker.id, stem + (tee if below[depth] else corner)))
+        else:
+            rows.append(Row(worker.id, path=_path(worker, by_id)))
         del below[depth + 1 :]
         below[depth] = True
     return rows[::-1]

@@ -1,4 +1,4 @@
-"""The dashboard: the fleet, the chosen worker beside it, the findings below."""
+"""The dashboard's screen: the fleet list, the selected worker beside it, the findings below."""
 
 from __future__ import annotations
 
@@ -11,25 +11,39 @@ from textual.message import Message
 from textual.screen import Screen
 
 from agentdash.model.worker import Snapshot
-from agentdash.tui.fleet.filter import Filter
-from agentdash.tui.fleet.filter_bar import FilterBar
+from agentdash.tui.fleet.filter import BUCKET_NAMES, Filter
+from agentdash.tui.fleet.findings import FindingsStrip
 from agentdash.tui.fleet.header import Header
-from agentdash.tui.fleet.list import FleetList, nobody, titles
+from agentdash.tui.fleet.list import FleetList, empty_state
 from agentdash.tui.fleet.rows import Row, flat, same_places, tree
+from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.spans import Line, Span
 from agentdash.tui.theme import Glyphs
 from agentdash.tui.view import View
-from agentdash.tui.worker.findings import FindingsStrip
 from agentdash.tui.worker.panel import WorkerPanel
 
 HINTS = ("attention", "mismatch", "why", "open", "filter", "bucket", "jump", "palette", "help")
-CARDS_BELOW = 50
-"""Cells of the list under which a worker takes two lines."""
+CARDS_BELOW_CELLS = 50
+"""In a narrower list a worker takes two lines: columns would leave no room for its name."""
+
+
+def filter_status(chosen: Filter, shown: int, total: int) -> Line:
+    """Return the filter in force: `Needs you  "api"  2 of 40`."""
+    text = (Span(f'  "{chosen.text}"', "strong"),) if chosen.text else ()
+    return (
+        Span(" "),
+        Span(BUCKET_NAMES[chosen.bucket], "strong"),
+        *text,
+        Span(f"  {shown} of {total}   ", "muted"),
+        Span("esc", "key", "app.back"),
+        Span(" clears", "muted"),
+    )
 
 
 class FleetScreen(Screen[None]):
-    """The root. It owns the filter and the order of the rows; whom the cursor is on, the app knows."""
+    """The root screen. It holds the filter and the order of the rows; the app holds the selected worker."""
 
     header = getters.query_one(Header)
     titles = getters.query_one("#titles", Lines)
@@ -37,7 +51,7 @@ class FleetScreen(Screen[None]):
     findings = getters.query_one(FindingsStrip)
     bar = getters.query_one(FilterBar)
 
-    class Narrowed(Message):
+    class FilterChanged(Message):
         """Another filter is in force."""
 
     def __init__(self, glyphs: Glyphs, hints: Sequence[str] = HINTS) -> None:
@@ -47,13 +61,14 @@ class FleetScreen(Screen[None]):
         self.fleet = FleetList(id="fleet")
         self.filter = Filter()
         self.last_text = ""
-        """The words filtered by last, which `n` goes on looking for."""
+        """The words of the last filter, which `n` and `N` search for."""
         self.rows: tuple[Row, ...] = ()
-        self._shaped = False
-        self._arranged: tuple[Snapshot, Filter, bool] | None = None
+        self._has_layout = False
+        self._ordered: tuple[Snapshot, Filter, bool] | None = None
+        """What the present order of the rows was computed from."""
 
     def compose(self) -> ComposeResult:
-        """Header, list and panel, findings, filter, footer."""
+        """Compose header, list and panel, findings, filter, footer."""
         yield Header()
         with Horizontal(id="body"):
             with Vertical(id="left"):
@@ -65,72 +80,74 @@ class FleetScreen(Screen[None]):
         yield Footer(self.glyphs, *self._hints)
 
     def on_mount(self) -> None:
-        """Keys go to the list first."""
+        """Focus the list."""
         self.fleet.focus()
 
-    def order(self, snapshot: Snapshot, picked: str | None) -> str | None:
-        """Puts the rows in order; returns whom the cursor is on: the picked worker, or, where that one is not shown, a neighbour."""
-        upright = not (self.has_class("-strip") or self.fleet.tall > 1)
-        if self._outdated(snapshot, upright):
-            kept = (
-                [worker for worker in snapshot.workers if self.filter.lets(worker)]
-                if self.filter.active
-                else snapshot.workers
-            )
-            self.rows = (
-                tree(kept, snapshot.workers, self.glyphs.tree) if upright else flat(kept, snapshot.workers)
-            )
-        self._arranged = (snapshot, self.filter, upright)
-        if not self.rows or not self._shaped or any(row.id == picked for row in self.rows):
-            return picked
+    def order(self, snapshot: Snapshot, selected_id: str | None) -> str | None:
+        """Filter and order the rows.
+
+        Returns:
+            The worker to select: the one selected now, or, where it is not shown, the one in its place.
+        """
+        as_tree = not (self.has_class("-strip") or self.fleet.item_height > 1)
+        if self._is_outdated(snapshot, as_tree):
+            workers = snapshot.workers
+            shown = [each for each in workers if self.filter.accepts(each)] if self.filter.active else workers
+            self.rows = tree(shown, workers, self.glyphs.tree) if as_tree else flat(shown, workers)
+        self._ordered = (snapshot, self.filter, as_tree)
+        if not self.rows or not self._has_layout or any(row.id == selected_id for row in self.rows):
+            return selected_id
         return self.rows[min(self.fleet.cursor, len(self.rows) - 1)].id
 
-    def _outdated(self, snapshot: Snapshot, upright: bool) -> bool:
-        if self._arranged is None or self._arranged[1:] != (self.filter, upright):
+    def _is_outdated(self, snapshot: Snapshot, as_tree: bool) -> bool:
+        if self._ordered is None or self._ordered[1:] != (self.filter, as_tree):
             return True
-        before = self._arranged[0]
+        before = self._ordered[0]
         return before is not snapshot and (
             self.filter.active or not same_places(before.workers, snapshot.workers)
         )
 
-    def ring(self, start: str | None, step: int) -> list[str]:
-        """All workers shown, from the one after `start` (or, with a step of -1, before it) round to `start` itself."""
+    def cycle_from(self, start: str | None, step: int) -> list[str]:
+        """Return the ids of all rows, beginning after `start` (step 1) or before it (-1), and wrapping."""
         ids = [row.id for row in self.rows][::step]
         after = ids.index(start) + 1 if start in ids else 0
         return ids[after:] + ids[:after]
 
     def draw(self, view: View) -> None:
-        """Shows what the view says."""
+        """Draw the view in all parts."""
         self.header.show_fleet(view)
-        self.titles.show([titles(self.fleet.columns)])
-        instead = () if self.rows else nobody(view.snapshot, self.filter.active, self.fleet.room, view.look)
-        self.fleet.show_rows(self.rows, view, instead)
-        self.bar.show(self.filter, len(self.rows), len(view.by_id))
+        self.titles.show([self.fleet.column_layout.titles()])
+        placeholder: Sequence[Line] = ()
+        if not self.rows:
+            placeholder = empty_state(view.snapshot, self.filter.active, self.fleet.room, view.look)
+        self.fleet.show_rows(self.rows, view, placeholder)
+        status = filter_status(self.filter, len(self.rows), len(view.by_id))
+        self.bar.show_status(self.filter.active, status)
         if self.panel.display:
             self.panel.show(view)
         self.findings.show_fleet(view.snapshot, view.look)
 
-    def narrow(self, chosen: Filter) -> None:
-        """Puts another filter in force."""
+    def apply_filter(self, chosen: Filter) -> None:
+        """Put another filter in force."""
         self.filter = chosen
         self.last_text = chosen.text or self.last_text
-        self.post_message(self.Narrowed())
+        self.post_message(self.FilterChanged())
 
     @on(Lines.Resized)
-    def _reshaped(self) -> None:
-        self._shaped = True  # before that nobody is at the top of the list yet
-        cards = self.fleet.room < CARDS_BELOW and not self.has_class("-strip")
+    def _update_layout(self) -> None:
+        self._has_layout = True  # until now the rows had no final order, so no row was to be selected
+        cards = self.fleet.room < CARDS_BELOW_CELLS and not self.has_class("-strip")
         self.set_class(cards, "-cards")
-        self.fleet.reshape("cards" if cards else "columns")
+        self.fleet.set_layout("cards" if cards else "columns", self.glyphs)
         if any(part.has_focus_within and not part.display for part in (self.panel, self.findings)):
             self.fleet.focus()
 
-    @on(FilterBar.Typed)
-    def _typed(self, event: FilterBar.Typed) -> None:
-        self.narrow(self.filter._replace(text=event.text))
+    @on(FilterBar.Edited)
+    def _filter_edited(self, event: FilterBar.Edited) -> None:
+        self.apply_filter(self.filter._replace(text=event.text))
 
-    @on(FilterBar.Done)
-    def _typing_done(self, event: FilterBar.Done) -> None:
-        if not event.kept:
-            self.narrow(self.filter._replace(text=""))
+    @on(FilterBar.Closed)
+    def _filter_closed(self, event: FilterBar.Closed) -> None:
+        if not event.submitted:
+            self.apply_filter(self.filter._replace(text=""))
         self.fleet.focus()

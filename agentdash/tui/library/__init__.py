@@ -1,1 +1,1 @@
-"""The library of past sessions."""
+"""The library of past sessions: list, filter, full-text search."""

@@ -1,9 +1,9 @@
-"""The library as an app: somebody picks a past session, and that is what it returns."""
+"""The library as an app: it returns the past session that was selected."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -16,272 +16,284 @@ from agentdash.model.clock import Clock
 from agentdash.replay.library.library import Entry, Library
 from agentdash.replay.library.query import Query
 from agentdash.tui.base_app import BaseApp
-from agentdash.tui.fleet.filter_bar import FilterBar
 from agentdash.tui.keys import bindings
-from agentdash.tui.library.help import KEYS_HERE, LibraryHelp
+from agentdash.tui.library.help import LIBRARY_KEYS, LibraryHelp
 from agentdash.tui.library.hit_list import HitList
 from agentdash.tui.library.list import LibraryList
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.library.screen import LibraryScreen
 from agentdash.tui.library.search_job import SearchJob
 from agentdash.tui.options import Options
+from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
 from agentdash.tui.view import View
 
-_AT_ONCE: Final = 200
-"""Sessions that are listed before anything else is done: more than any screen shows."""
-_MOMENT: Final = 0.1
-"""Seconds between two portions of entries."""
-_ARRANGED: Final = 1.0
-"""Seconds between two arrangements of the list while it fills."""
+_LISTED_FIRST: Final = 200
+"""Sessions that are listed before the first paint: more than any screen shows."""
+_REPORT_INTERVAL_S: Final = 0.1
+"""Between two portions of entries from the reading thread: a message per entry would flood the event loop."""
+_REARRANGE_INTERVAL_S: Final = 1.0
+"""Between two arrangements while entries arrive: rows that moved more often could not be read."""
 
 
-class Picked(NamedTuple):
-    """What somebody wants to watch."""
+class SelectedSession(NamedTuple):
+    """The session to play."""
 
     thread: str
     path: Path
     at: float | None = None
-    """The moment to begin at; None: the beginning."""
+    """Unix seconds to begin at; None: the beginning."""
 
 
-class LibraryApp(BaseApp[Picked | None]):
-    """All past sessions. Returns the one that was picked, or None.
+class LibraryApp(BaseApp[SelectedSession | None]):
+    """The list of all past sessions. Returns the session that was opened, or None.
 
     Args:
-        library: what there is.
-        shelf: what is known of it already, and how it was left.
-        clock: what ages are counted by.
+        library: where the sessions are read.
+        model: what is known of them already, and how the screen was left.
+        clock: for ages and relative dates.
+        options: how the app looks.
     """
 
     TITLE = "agentdash"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS = bindings(
-        *(name for name in KEYS_HERE if name not in ("down", "up", "top", "bottom", "page-down", "page-up"))
+        *(key for key in LIBRARY_KEYS if key not in ("down", "up", "top", "bottom", "page-down", "page-up"))
     )
 
     class Listed(Message):
-        """All sessions there are."""
+        """All session files are listed."""
 
         def __init__(self, entries: Sequence[Entry]) -> None:
             self.entries = entries
             super().__init__()
 
-    class Filled(Message):
-        """Entries are better known now."""
+    class EntriesRead(Message):
+        """Entries were read, or read further.
+
+        Args:
+            rate: sessions read per second so far; 0 when all are read.
+        """
 
         def __init__(self, entries: Sequence[Entry], rate: float) -> None:
-            self.entries, self.rate = entries, rate
+            self.entries = entries
+            self.rate = rate
             super().__init__()
 
-    class Found(Message):
-        """A search has come further."""
+    class SearchProgressed(Message):
+        """The search has more hits, or is further."""
 
-    def __init__(self, library: Library, shelf: LibraryModel, clock: Clock, options: Options) -> None:
+    def __init__(self, library: Library, model: LibraryModel, clock: Clock, options: Options) -> None:
         super().__init__(options)
-        self._library, self.shelf, self._clock = library, shelf, clock
+        self._library = library
+        self.model = model
+        self._clock = clock
         self.root = LibraryScreen(self.glyphs, str(library.home.root))
-        self.hunt: SearchJob | None = None
-        self._hunter: Worker[None] | None = None
+        self.search_job: SearchJob | None = None
+        self._search_worker: Worker[None] | None = None
         self._rate = 0.0
-        self._empty: str | None = None
-        """Why there is nothing, once that is known."""
-        self._in_sight: tuple[str, ...] = ()
+        self._problem: str | None = None
+        """Why there are no sessions; None until that is known."""
+        self._visible_keys: tuple[str, ...] = ()
 
     def get_default_screen(self) -> LibraryScreen:
-        """The library."""
+        """Return the library's screen."""
         return self.root
 
     def on_ready(self) -> None:
-        """Lists the newest at once, and begins to list and read all the others."""
-        self.shelf.put(
-            entry
-            for entry in islice(self._library.entries(), _AT_ONCE)
-            if entry.key not in self.shelf.entries
-        )
+        """List the newest sessions at once; list and read all others in a thread."""
+        self._put_new(islice(self._library.entries(), _LISTED_FIRST))
         self._arrange()
-        self.run_worker(self._fill, thread=True, name="fill")
-        self.set_interval(_ARRANGED, self.settle)
+        self.run_worker(self._read_all, thread=True, name="fill")
+        self.set_interval(_REARRANGE_INTERVAL_S, self.rearrange_if_stale)
 
-    # ---------------------------------------------------------------- reading
+    # ---------------------------------------------------------------- read
+
+    def _put_new(self, entries: Iterable[Entry]) -> None:
+        self.model.put(entry for entry in entries if entry.key not in self.model.entries)
 
     @on(Listed)
     def _listed(self, event: Listed) -> None:
-        self._empty = None if event.entries else self._library.problem or ""
-        self.shelf.keep({entry.key for entry in event.entries})
-        self.shelf.put(entry for entry in event.entries if entry.key not in self.shelf.entries)
+        self._problem = None if event.entries else self._library.problem or ""
+        self.model.keep({entry.key for entry in event.entries})
+        self._put_new(event.entries)
         self._arrange()
 
-    def _fill(self) -> None:
-        """In a thread: reads on, what can be seen first."""
+    def _read_all(self) -> None:
+        """Read all sessions, those in the viewport first. Runs in a thread."""
         worker = get_current_worker()
         listed = list(self._library.entries())
         self.post_message(self.Listed(listed))
         known = {
             key: self._library.refresh(entry)
-            for key, entry in self.shelf.entries.items()
+            for key, entry in self.model.entries.items()
             if entry.depth != "listed"
         }
-        began = told = time.monotonic()
+        began = reported = time.monotonic()
         portion: list[Entry] = []
         read = 0
-        for entry in self._library.fill(
-            [known.get(entry.key, entry) for entry in listed], lambda: self._in_sight
-        ):
+        entries = [known.get(entry.key, entry) for entry in listed]
+        for entry in self._library.fill(entries, lambda: self._visible_keys):
             portion.append(entry)
             read += entry.depth != "header"
             now = time.monotonic()
-            if now - told > _MOMENT:
-                self.post_message(self.Filled(portion, read / (now - began)))
-                portion, told = [], now
+            if now - reported > _REPORT_INTERVAL_S:
+                self.post_message(self.EntriesRead(portion, read / (now - began)))
+                portion = []
+                reported = now
             if worker.is_cancelled:
                 return
-        self.post_message(self.Filled(portion, 0.0))
+        self.post_message(self.EntriesRead(portion, 0.0))
 
-    @on(Filled)
-    def _filled(self, event: Filled) -> None:
-        self.shelf.put(event.entries)
+    @on(EntriesRead)
+    def _entries_read(self, event: EntriesRead) -> None:
+        self.model.put(event.entries)
         self._rate = event.rate
         self.draw()
 
-    def settle(self) -> None:
-        """Families come together, and the filter meets what is known by now."""
-        if self.shelf.stale:
+    def rearrange_if_stale(self) -> None:
+        """Arrange the rows by what is known now, if that has changed."""
+        if self.model.stale:
             self._arrange()
 
     def _arrange(self) -> None:
-        self.shelf.arrange()
+        self.model.arrange()
         self.draw()
 
-    # ---------------------------------------------------------------- drawing
+    # ---------------------------------------------------------------- draw
 
     @on(Lines.Resized)
     def draw(self) -> None:
-        """Shows what there is now. What has not changed is not painted again."""
-        if not self.is_running:  # it ends: screens lose their parts before they leave the stack
+        """Draw the model. Lines that have not changed are not painted again."""
+        if not self.is_running:  # while the app ends, screens lose their widgets before they leave the stack
             return
         look = Look(self._clock.now(), self.glyphs)
         if self.root.is_mounted:
-            self.root.show(self.shelf, self.hunt, look, self._rate, self._empty)
-            self._in_sight = self.root.sessions.in_sight
+            self.root.show(self.model, self.search_job, look, self._rate, self._problem)
+            self._visible_keys = self.root.sessions.visible_keys
         if isinstance(self.screen, LibraryHelp):
             self.screen.draw(View(look))
 
-    @on(LibraryList.FileMoved)
-    def _moved(self) -> None:
-        place = self.root.sessions.chosen
-        self.shelf.picked = place.key if place else None
+    @on(LibraryList.CursorMoved)
+    def _cursor_moved(self) -> None:
+        row = self.root.sessions.selected
+        self.model.selected_key = row.key if row else None
         self.draw()
 
-    # ---------------------------------------------------------------- finding
+    # ---------------------------------------------------------------- filter and search
 
     def action_filter(self) -> None:
-        """Lets somebody type a filter."""
-        self._close_hunt()
-        self.root.filter.edit(self.shelf.query.text)
+        """Edit the filter."""
+        self._close_search()
+        self.root.filter.edit(self.model.query.text)
 
-    @on(FilterBar.Typed, "#filter")
-    def _filter_typed(self, event: FilterBar.Typed) -> None:
-        self._narrow(event.text)
+    @on(FilterBar.Edited, "#filter")
+    def _filter_edited(self, event: FilterBar.Edited) -> None:
+        self._apply_filter(event.text)
 
-    @on(FilterBar.Done, "#filter")
-    def _filter_done(self, event: FilterBar.Done) -> None:
-        if not event.kept:
-            self._narrow("")
+    @on(FilterBar.Closed, "#filter")
+    def _filter_closed(self, event: FilterBar.Closed) -> None:
+        if not event.submitted:
+            self._apply_filter("")
         self.root.sessions.focus()
 
-    def _narrow(self, text: str) -> None:
-        self.shelf.query = Query.parse(text, self._clock.now())
+    def _apply_filter(self, text: str) -> None:
+        self.model.query = Query.parse(text, self._clock.now())
         self._arrange()
 
     def action_search(self) -> None:
-        """Lets somebody type words to search for."""
-        self.root.search.edit(self.hunt.words if self.hunt else "")
+        """Edit the words to search for."""
+        self.root.search.edit(self.search_job.words if self.search_job else "")
 
-    @on(FilterBar.Done, "#search")
-    def _search_done(self, event: FilterBar.Done) -> None:
-        if event.kept and event.text.strip():
-            self._close_hunt()
-            self.hunt = SearchJob(event.text.strip(), self.shelf.searched())
-            self._hunter = self.run_worker(self._hunt, thread=True, name="search")
+    @on(FilterBar.Closed, "#search")
+    def _search_submitted(self, event: FilterBar.Closed) -> None:
+        if event.submitted and event.text.strip():
+            self._close_search()
+            self.search_job = SearchJob(event.text.strip(), self.model.searched())
+            self._search_worker = self.run_worker(self._run_search, thread=True, name="search")
         self.draw()
-        (self.root.hits if self.hunt else self.root.sessions).focus()
+        (self.root.hits if self.search_job else self.root.sessions).focus()
 
-    def _hunt(self) -> None:
-        """In a thread: searches."""
-        worker, hunt = get_current_worker(), self.hunt
-        for _ in hunt.steps(lambda: worker.is_cancelled) if hunt else ():
-            self.post_message(self.Found())
+    def _run_search(self) -> None:
+        """Run the search. Runs in a thread."""
+        worker, job = get_current_worker(), self.search_job
+        for _ in job.steps(lambda: worker.is_cancelled) if job else ():
+            self.post_message(self.SearchProgressed())
 
-    @on(Found)
-    def _found(self) -> None:
+    @on(SearchProgressed)
+    def _search_progressed(self) -> None:
         self.draw()
 
-    def _close_hunt(self) -> None:
-        if self._hunter is not None:
-            self._hunter.cancel()
-        self.hunt = self._hunter = None
+    def _close_search(self) -> None:
+        if self._search_worker is not None:
+            self._search_worker.cancel()
+        self.search_job = None
+        self._search_worker = None
         self.draw()
         self.root.sessions.focus()
 
-    # ---------------------------------------------------------------- choosing
+    # ---------------------------------------------------------------- selected session
 
     @on(LibraryList.Opened)
     @on(HitList.Opened)
     def action_open(self) -> None:
-        """Returns the chosen session."""
-        if self.hunt is not None:
-            if (hit := self.root.hits.chosen) is not None:
-                self.exit(Picked(hit.thread, hit.path, hit.at))
-        elif (place := self.root.sessions.chosen) is not None:
-            entry = self.shelf.entries[place.key]
+        """Return the selected session."""
+        if self.search_job is not None:
+            if (hit := self.root.hits.selected) is not None:
+                self.exit(SelectedSession(hit.thread, hit.path, hit.at))
+        elif (row := self.root.sessions.selected) is not None:
+            entry = self.model.entries[row.key]
             if entry.problem and entry.state is None:
-                self.say(f"This session cannot be played: {entry.problem}")
+                self.show_message(f"This session cannot be played: {entry.problem}")
             else:
-                self.shelf.picked = entry.key
-                self.exit(Picked(entry.id, entry.path))
+                self.model.selected_key = entry.key
+                self.exit(SelectedSession(entry.id, entry.path))
 
     def action_unfold(self) -> None:
-        """Shows the rest of the family, or hides it."""
+        """Unfold or fold the selected family."""
         self._fold(None)
 
     def action_tab(self, step: int) -> None:
-        """Unfolds (1) or folds (-1)."""
+        """Unfold (1) or fold (-1) the selected family."""
         self._fold(step > 0)
 
     def _fold(self, unfold: bool | None) -> None:
-        if (place := self.root.sessions.chosen) is not None and self.hunt is None:
-            self.shelf.picked = place.key
-            self.shelf.fold(place.key, unfold)
+        if (row := self.root.sessions.selected) is not None and self.search_job is None:
+            self.model.selected_key = row.key
+            self.model.fold(row.key, unfold)
             self.draw()
 
     def action_copy_id(self) -> None:
-        """The session's id, to the clipboard (OSC 52)."""
-        place, hit = self.root.sessions.chosen, self.root.hits.chosen
-        thread = hit.thread if self.hunt and hit else place.member.entry.id if place else None
-        if thread is not None:
+        """Copy the id of the selected session to the clipboard (OSC 52)."""
+        if (thread := self._selected_thread()) is not None:
             self.copy_to_clipboard(thread)
-            self.say(f"Copied {thread}")
+            self.show_message(f"Copied {thread}")
+
+    def _selected_thread(self) -> str | None:
+        row, hit = self.root.sessions.selected, self.root.hits.selected
+        if self.search_job and hit:
+            return hit.thread
+        return row.member.entry.id if row else None
 
     def action_help(self) -> None:
-        """What can be typed and pressed."""
+        """Open the help."""
         self.push_screen(LibraryHelp(self.glyphs))
 
     async def action_back(self) -> None:
-        """Stops a search, closes its hits, clears the filter."""
-        if self.hunt is not None and not self.hunt.over and self._hunter is not None:
-            self._hunter.cancel()
-        elif self.hunt is not None:
-            self._close_hunt()
+        """Stop a running search, else close its hits, else focus the list, else clear the filter."""
+        if self.search_job is not None and not self.search_job.over and self._search_worker is not None:
+            self._search_worker.cancel()
+        elif self.search_job is not None:
+            self._close_search()
         elif self.focused is not self.root.sessions:
             self.root.sessions.focus()
-        elif self.shelf.query.text:
-            self._narrow("")
+        elif self.model.query.text:
+            self._apply_filter("")
 
     def action_leave(self) -> None:
-        """Closes the hits; from the list: out."""
-        if self.hunt is not None:
-            self._close_hunt()
+        """Close the hits; without hits, quit."""
+        if self.search_job is not None:
+            self._close_search()
         else:
             self.exit(None)

@@ -1,4 +1,4 @@
-"""How to find a session, and the keys of the library."""
+"""The help of the library: the terms of the filter, and the keys."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 from agentdash.tui.format import pad
 from agentdash.tui.help import signs
 from agentdash.tui.keys import BY_ID
-from agentdash.tui.primitives.modal import Reading
+from agentdash.tui.primitives.modal import TextModal
 from agentdash.tui.primitives.spans import BLANK, Line, Span, paragraph
 from agentdash.tui.view import View
 
-KEYS_HERE: Final = (
+LIBRARY_KEYS: Final = (
     *("down", "up", "top", "bottom", "page-down", "page-up"),
     *(
         "open",
@@ -27,44 +27,45 @@ KEYS_HERE: Final = (
         "quit",
     ),
 )
-"""The keys that the library answers."""
-_SAYS: Final = {
-    "open": "Plays the chosen session and its family; of a hit: from that moment on.",
-    "filter": "Shows only families with such a session.",
-    "tab-right": "Unfolds the family.",
-    "tab-left": "Folds it.",
-    "copy-id": "Copies the session's id.",
-    "back": "Stops a search, closes its hits, clears the filter.",
-    "quit": "Quits.",
+"""Ids of the keys that the library handles."""
+_HELP: Final = {
+    "open": "Play the selected session and its family; a hit: from that moment on.",
+    "filter": "Show only families with a matching session.",
+    "tab-right": "Unfold the family.",
+    "tab-left": "Fold the family.",
+    "copy-id": "Copy the session's id.",
+    "back": "Stop a search, close its hits, clear the filter.",
+    "quit": "Quit.",
 }
-"""What keys do here that do something else in the dashboard."""
+"""Help of keys that do something else here than in the dashboard."""
 TERMS: Final = (
     ("words", "occur in any column, in any case and order"),
-    ("state:failed", "how it ended: any part of a state's name"),
+    ("state:failed", "final state: any part of its name"),
     ("verdict:mismatch", "match, mismatch, unverified"),
     ("finding:denied", "any part of a finding's kind"),
-    ("dir:api", "any part of its directory"),
-    ("version:0.16", "how its Codex's version begins"),
+    ("dir:api", "any part of the directory"),
+    ("version:0.16", "the beginning of Codex's version"),
     ("model:mini", "any part of the model's name"),
     ("since:2026-11-01", "begun on that day or later; also 2026-11, today, yesterday, 7d, 12h"),
     ("until:yesterday", "begun on that day or before"),
     ("is:fork", "fork, archived, compressed, helper"),
-    ("!term", "not so"),
+    ("!term", "inverts the term"),
 )
+_HEAD_CELLS: Final = 18
+"""The longest term, `since:2026-11-01`, and two spaces."""
 
 
-class LibraryHelp(Reading):
-    """What can be typed and pressed."""
+class LibraryHelp(TextModal):
+    """The help of the library."""
 
     def lines(self, _: View, cells: int, /) -> list[Line]:
-        """The terms of the filter first."""
-        lines: list[Line] = [(Span("Filter", "title"), Span("  every term has to hold", "muted"))]
+        """Return the terms of the filter, the keys, the signs."""
+        lines: list[Line] = [(Span("Filter", "title"), Span("  every term has to match", "muted"))]
         for term, text in TERMS:
-            lines += paragraph(text, cells, head=(Span("  " + pad(term, 18), "key"),))
+            lines += paragraph(text, cells, head=(Span("  " + pad(term, _HEAD_CELLS), "key"),))
         lines += [BLANK, (Span("Keys", "title"),)]
         table = getattr(self.app, "keys", BY_ID)
-        for key in (table[name] for name in KEYS_HERE):
-            lines += paragraph(
-                _SAYS.get(key.id, key.help), cells, head=(Span("  " + pad("  ".join(key.shown), 18), "key"),)
-            )
+        for key in (table[name] for name in LIBRARY_KEYS):
+            head = (Span("  " + pad("  ".join(key.shown), _HEAD_CELLS), "key"),)
+            lines += paragraph(_HELP.get(key.id, key.help), cells, head=head)
         return [*lines, BLANK, *signs(cells, self.glyphs)]

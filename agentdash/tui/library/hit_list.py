@@ -1,4 +1,4 @@
-"""What a full-text search has found, as it finds it."""
+"""The hits of a full-text search."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from agentdash.replay.library.search import Hit
 from agentdash.tui.format import clock, pad
 from agentdash.tui.library.list import title, when
 from agentdash.tui.primitives.choices import Choices
-from agentdash.tui.primitives.spans import BLANK, Line, Span, beside, fit
+from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, justify
 from agentdash.tui.theme import Look
 
-_NAME: Final = 22
-_TWO_LINES_BELOW: Final = 76
+_TITLE_CELLS: Final = 22
+_TWO_LINES_BELOW_CELLS: Final = 76
+"""In a narrower list a hit takes two lines: one would leave less than half of it to the text."""
 
 
 def text(hit: Hit) -> Line:
-    """The words that matched, marked, and what stands around them."""
+    """Return the line of the hit with its matches marked."""
     spans: list[Span] = []
     at = 0
     for start, end in hit.marks:
@@ -30,29 +31,22 @@ def text(hit: Hit) -> Line:
 
 
 def lines(hit: Hit, entry: Entry | None, cells: int, look: Look) -> tuple[Line, ...]:
-    """A hit on one line, or on two where there is little room."""
+    """Return a hit on one line, or on two where there is little room."""
     dots = look.glyphs.ellipsis
     name = title(entry).text if entry else hit.thread
-    at = when(hit.at, look.now) if cells >= _TWO_LINES_BELOW else clock(hit.at)
-    where = Span(f" {pad(hit.what, 7)} {hit.line:>6}  ")
-    if cells >= _TWO_LINES_BELOW:
-        return (
-            fit(
-                (Span(at, "muted"), Span(" " + pad(name, _NAME, dots), "strong"), where, *text(hit)),
-                cells,
-                dots,
-            ),
-        )
-    return beside((Span(name, "strong"),), (Span(at, "muted"),), cells, dots), fit(
-        (where, *text(hit)), cells, dots
-    )
+    found = (Span(f" {pad(hit.what, 7)} {hit.line:>6}  "), *text(hit))
+    if cells >= _TWO_LINES_BELOW_CELLS:
+        begun = Span(when(hit.at, look.now), "muted")
+        return (fit((begun, Span(" " + pad(name, _TITLE_CELLS, dots), "strong"), *found), cells, dots),)
+    head = justify((Span(name, "strong"),), (Span(clock(hit.at), "muted"),), cells, dots)
+    return head, fit(found, cells, dots)
 
 
 class HitList(Choices):
     """The hits, one or two lines each."""
 
     class Opened(Message):
-        """A hit was clicked twice."""
+        """A hit was double-clicked."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name for it
         super().__init__(id=id)
@@ -62,31 +56,33 @@ class HitList(Choices):
 
     @property
     def total(self) -> int:
-        """Hits."""
+        """Number of hits."""
         return len(self.hits)
 
     @property
-    def chosen(self) -> Hit | None:
+    def selected(self) -> Hit | None:
         """The hit under the cursor."""
         return self.hits[self.cursor] if self.cursor < len(self.hits) else None
 
     def show_hits(self, hits: Sequence[Hit], entries: Mapping[str, Entry], look: Look) -> None:
-        """Shows them; those of before stay where they are."""
-        self.hits, self._entries, self._look = hits, entries, look
-        self.tall = 1 if self.room - 1 >= _TWO_LINES_BELOW else 2
-        self.redraw(len(hits) * self.tall)
+        """Show these hits; the cursor keeps its index."""
+        self.hits = hits
+        self._entries = entries
+        self._look = look
+        self.item_height = 1 if self.room - 1 >= _TWO_LINES_BELOW_CELLS else 2
+        self.redraw(len(hits) * self.item_height)
         if self.cursor >= len(hits):
-            self.place(0)
+            self.set_cursor(0)
 
     def line_at(self, y: int) -> Line:
-        """One line of a hit."""
-        index, part = divmod(y, self.tall)
+        """Return one line of a hit."""
+        index, part = divmod(y, self.item_height)
         if index >= len(self.hits) or self._look is None:
             return BLANK
         hit = self.hits[index]
-        gutter = Span(self._look.glyphs.cursor if index == self.cursor and part == 0 else " ", "chosen")
+        gutter = self.gutter_span(index, part, self._look.glyphs)
         return (gutter, *lines(hit, self._entries.get(str(hit.path)), self.room - 1, self._look)[part])
 
-    def opened(self) -> None:
-        """Tells that it is to be opened."""
+    def item_opened(self) -> None:
+        """Post that a hit was double-clicked."""
         self.post_message(self.Opened())

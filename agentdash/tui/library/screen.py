@@ -1,4 +1,4 @@
-"""The library: all past sessions, what is typed to find one, and what a full-text search finds in them."""
+"""The library's screen: past sessions, the filter, and the hits of a full-text search."""
 
 from __future__ import annotations
 
@@ -6,64 +6,69 @@ from textual import getters, on
 from textual.app import ComposeResult
 from textual.screen import Screen
 
-from agentdash.tui.fleet.filter_bar import FilterBar
 from agentdash.tui.format import elide_middle
 from agentdash.tui.library.hit_list import HitList
-from agentdash.tui.library.list import LibraryList, detail, titles
+from agentdash.tui.library.list import LibraryList, detail
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.library.search_job import SearchJob
+from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.spans import BLANK, Line, Span, beside, paragraph
+from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
 from agentdash.tui.theme import Glyphs, Look
 
 HINTS = ("open", "filter", "search", "unfold", "copy-id", "quit", "help")
-CARDS_BELOW = 50
-"""Cells under which an entry takes two lines."""
+CARDS_BELOW_CELLS = 50
+"""In a narrower list an entry takes two lines: columns would leave no room for its title."""
 
 
-def head(shelf: LibraryModel, home: str, rate: float, cells: int, look: Look) -> Line:
-    """How many there are, how far reading them has come, and where they are."""
-    total, read, bad = shelf.counts()
+def head(model: LibraryModel, home: str, rate: float, cells: int, look: Look) -> Line:
+    """Return the first line: number of sessions, progress of reading them, and their directory.
+
+    Args:
+        model: the entries known by now.
+        home: the directory of the sessions.
+        rate: sessions read per second; 0: nothing is being read.
+        cells: width of the line.
+        look: what drawing depends on.
+    """
+    total, read, unreadable = model.counts()
     dots = look.glyphs.ellipsis
-    spans = [
-        Span(" "),
-        Span(" LIBRARY ", "marked"),
-        Span(f"  {total:,} sessions" if total != 1 else "  1 session", "strong"),
-    ]
+    sessions = f"  {total:,} sessions" if total != 1 else "  1 session"
+    spans = [Span(" "), Span(" LIBRARY ", "marked"), Span(sessions, "strong")]
     if read < total:
         spans.append(Span(f"  {read:,} read" + (f", {rate:,.0f}/s" if rate else ""), "muted"))
-    if bad:
-        spans.append(Span(f"  {bad:,} {'unreadable' if cells >= 60 else 'bad'}", "stuck"))
+    if unreadable:
+        spans.append(Span(f"  {unreadable:,} {'unreadable' if cells >= 60 else 'bad'}", "stuck"))
     right = (Span(elide_middle(home, max(0, cells - 60), dots) + "  ", "muted"), Span("READ-ONLY ", "muted"))
-    return beside(spans, right, cells, dots)
+    return justify(spans, right, cells, dots)
 
 
-def hunting(hunt: SearchJob, look: Look) -> Line:
-    """What is searched for, what was found, how far it has come and how fast."""
-    found = f"  {len(hunt.hits) + hunt.left_out:,} hits"
-    how_far = f" {look.glyphs.dot} {hunt.files:,} of {hunt.total:,} sessions"
-    rate = f", {hunt.rate:,.0f} MB/s" if hunt.bytes else ""
-    bad = (Span(f" {look.glyphs.dot} {hunt.problems:,} unreadable", "stuck"),) if hunt.problems else ()
-    left_out = f" ({hunt.left_out:,} not shown)" if hunt.left_out else ""
+def search_status(job: SearchJob, look: Look) -> Line:
+    """Return the words, the number of hits, progress and speed of a search."""
+    hits = f"  {len(job.hits) + job.left_out:,} hits"
+    left_out = f" ({job.left_out:,} not shown)" if job.left_out else ""
+    progress = f" {look.glyphs.dot} {job.files:,} of {job.total:,} sessions"
+    rate = f", {job.rate:,.0f} MB/s" if job.bytes else ""
+    problems = (Span(f" {look.glyphs.dot} {job.problems:,} unreadable", "stuck"),) if job.problems else ()
     return (
-        Span(f' "{hunt.words}"', "strong"),
-        Span(found + left_out, "" if hunt.hits else "muted"),
-        Span(how_far + rate, "muted"),
-        *bad,
+        Span(f' "{job.words}"', "strong"),
+        Span(hits + left_out, "" if job.hits else "muted"),
+        Span(progress + rate, "muted"),
+        *problems,
         Span("   "),
         Span("esc", "key", "app.back"),
-        Span(" back" if hunt.over else " stops", "muted"),
+        Span(" back" if job.over else " stops", "muted"),
     )
 
 
-def filtering(shelf: LibraryModel, total: int) -> Line:
-    """The query in force, how many families it lets through, and what of it is not understood."""
-    trouble = (Span(f"  {shelf.query.problem}", "stuck"),) if shelf.query.problem else ()
+def filter_status(model: LibraryModel) -> Line:
+    """Return the query in force, how many families match it, and which term of it is invalid."""
+    problem = (Span(f"  {model.query.problem}", "stuck"),) if model.query.problem else ()
     return (
-        Span(f' "{shelf.query.text}"', "strong"),
-        Span(f"  {len(shelf.matching):,} of {total:,}", "muted"),
-        *trouble,
+        Span(f' "{model.query.text}"', "strong"),
+        Span(f"  {len(model.matching):,} of {model.family_count:,}", "muted"),
+        *problem,
         Span("   "),
         Span("esc", "key", "app.back"),
         Span(" clears", "muted"),
@@ -71,7 +76,7 @@ def filtering(shelf: LibraryModel, total: int) -> Line:
 
 
 class LibraryScreen(Screen[None]):
-    """The root of the library."""
+    """The root screen of the library."""
 
     top = getters.query_one("#head", Lines)
     titles = getters.query_one("#titles", Lines)
@@ -83,10 +88,11 @@ class LibraryScreen(Screen[None]):
 
     def __init__(self, glyphs: Glyphs, home: str) -> None:
         super().__init__()
-        self.glyphs, self._home = glyphs, home
+        self.glyphs = glyphs
+        self._home = home
 
     def compose(self) -> ComposeResult:
-        """Head, list or hits, the chosen one in detail, what is typed, footer."""
+        """Compose head, list or hits, detail of the selected one, inputs, footer."""
         yield Lines(id="head", focusable=False)
         yield Lines(id="titles", focusable=False)
         yield LibraryList(id="library")
@@ -100,49 +106,51 @@ class LibraryScreen(Screen[None]):
         yield Footer(self.glyphs, *HINTS)
 
     def on_mount(self) -> None:
-        """Keys go to the list first."""
+        """Focus the list."""
         self.sessions.focus()
 
     def show(
-        self, shelf: LibraryModel, hunt: SearchJob | None, look: Look, rate: float, problem: str | None
+        self, model: LibraryModel, job: SearchJob | None, look: Look, rate: float, problem: str | None
     ) -> None:
-        """Shows what there is now."""
-        cells = self.size.width
-        self.set_class(hunt is not None, "-hunting")
-        self.top.show([head(shelf, self._home, rate, cells, look)])
-        self.titles.show([titles(self.sessions.columns)])
-        self.sessions.show_places(
-            shelf.places, shelf.entries, shelf.picked, look, self._instead(shelf, problem)
-        )
-        if hunt is not None:
-            self.hits.show_hits(hunt.hits, shelf.entries, look)
-        self.filter.tell(
-            bool(shelf.query.predicates) or shelf.query.problem is not None, filtering(shelf, shelf.families)
-        )
-        self.search.tell(hunt is not None, hunting(hunt, look) if hunt else BLANK)
-        self._show_detail(shelf, hunt, look)
+        """Draw the library.
 
-    def _show_detail(self, shelf: LibraryModel, hunt: SearchJob | None, look: Look) -> None:
-        key = None
-        if hunt is not None:
-            key = str(hit.path) if (hit := self.hits.chosen) else None
-        elif (place := self.sessions.chosen) is not None:
-            key = place.key
-        entry = shelf.entries.get(key or "")
+        Args:
+            model: the entries known by now.
+            job: the search that is open.
+            look: what drawing depends on.
+            rate: sessions read per second; 0: nothing is being read.
+            problem: why there are no sessions; None until that is known.
+        """
+        self.set_class(job is not None, "-searching")
+        self.top.show([head(model, self._home, rate, self.size.width, look)])
+        self.titles.show([self.sessions.column_layout.titles()])
+        placeholder = self._placeholder(model, problem)
+        self.sessions.show_rows(model.rows, model.entries, model.selected_key, look, placeholder)
+        if job is not None:
+            self.hits.show_hits(job.hits, model.entries, look)
+        filtered = bool(model.query.predicates) or model.query.problem is not None
+        self.filter.show_status(filtered, filter_status(model))
+        self.search.show_status(job is not None, search_status(job, look) if job else BLANK)
+        self._show_detail(model, job, look)
+
+    def _show_detail(self, model: LibraryModel, job: SearchJob | None, look: Look) -> None:
+        if job is not None:
+            key = str(hit.path) if (hit := self.hits.selected) else ""
+        else:
+            key = row.key if (row := self.sessions.selected) else ""
+        entry = model.entries.get(key)
         self.detail.show(detail(entry, self.detail.room - 2, look) if entry and self.detail.room > 2 else [])
 
-    def _instead(self, shelf: LibraryModel, problem: str | None) -> list[Line]:
-        """What stands where no session stands."""
-        if shelf.entries:
-            return [BLANK, (Span("  No session fits this filter."),), (Span("  esc clears it.", "muted"),)]
+    def _placeholder(self, model: LibraryModel, problem: str | None) -> list[Line]:
+        """Return the lines shown without sessions."""
+        if model.entries:
+            return [BLANK, (Span("  No session matches this filter."),), (Span("  esc clears it.", "muted"),)]
         text = "Looking for sessions." if problem is None else problem or "No sessions yet."
-        return [
-            BLANK,
-            *paragraph(text, self.sessions.room - 2, "" if problem is None else "strong", indent=2),
-        ]
+        tone: Tone = "" if problem is None else "strong"
+        return [BLANK, *paragraph(text, self.sessions.room - 2, tone, indent=2)]
 
     @on(Lines.Resized)
-    def _reshaped(self) -> None:
-        cards = self.size.width < CARDS_BELOW and not self.has_class("-strip")
+    def _update_layout(self) -> None:
+        cards = self.size.width < CARDS_BELOW_CELLS and not self.has_class("-strip")
         self.set_class(cards, "-cards")
-        self.sessions.reshape("cards" if cards else "columns", len(self.glyphs.verdicts["mismatch"]))
+        self.sessions.set_layout("cards" if cards else "columns", self.glyphs)

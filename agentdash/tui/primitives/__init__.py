@@ -1,1 +1,1 @@
-"""Parts that every screen uses: spans, lines, lists, footer."""
+"""Widgets and text that several screens share: spans, lines, lists, columns, filter bar, footer, modal."""

@@ -1,4 +1,4 @@
-"""Lines with a cursor: the fleet and its findings are picked from."""
+"""Lines with a cursor: the base of every list from which an item is selected."""
 
 from __future__ import annotations
 
@@ -9,51 +9,56 @@ from textual.events import Blur, Click, Focus
 from textual.geometry import Region
 
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.spans import Tone
+from agentdash.tui.primitives.spans import Span, Tone
+from agentdash.tui.theme import Glyphs
 
 
 class Choices(Lines):
-    """Things to choose from, each `tall` lines high. Which they are, the heirs say (`size_of`, `line_at`)."""
+    """A list of items, each `item_height` lines high. Subclasses define the items: `total` and `line_at`."""
 
     ALLOW_SELECT: ClassVar[bool] = False
-    tall = 1
-    """Lines of each choice."""
+    item_height = 1
+    """Lines of each item."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name for it
         super().__init__(id=id)
         self.cursor = 0
-        """Index of the chosen one."""
+        """Index of the selected item."""
 
     @property
     def total(self) -> int:
-        """How many there are."""
-        return self.virtual_size.height // self.tall
+        """Number of items."""
+        return self.virtual_size.height // self.item_height
 
-    def moved(self) -> None:
-        """The cursor was moved by hand."""
+    def cursor_moved(self) -> None:
+        """React to a cursor that was moved by key or mouse; a hook for subclasses."""
 
-    def opened(self) -> None:
-        """The chosen one was clicked twice."""
+    def item_opened(self) -> None:
+        """React to a double click on an item; a hook for subclasses."""
 
-    def shows_cursor(self) -> bool:
-        """Whether the chosen one is marked now: whenever there is something to choose, unless a list has a reason of its own."""
+    def cursor_visible(self) -> bool:
+        """Return whether the selected item is highlighted now."""
         return self.total > 0
 
-    def move(self, index: int) -> None:
-        """Chooses another one, as far as there are any."""
-        if self.total:
-            self.place(max(0, min(index, self.total - 1)))
-            self.moved()
+    def gutter_span(self, index: int, part: int, glyphs: Glyphs) -> Span:
+        """Return the first cell of the line `part` of an item: the cursor's sign or a space."""
+        return Span(glyphs.cursor if index == self.cursor and part == 0 else " ", "chosen")
 
-    def place(self, index: int) -> None:
-        """Puts the cursor there and brings it into sight."""
+    def move(self, index: int) -> None:
+        """Select the item of this index, or the nearest one that exists."""
+        if self.total:
+            self.set_cursor(max(0, min(index, self.total - 1)))
+            self.cursor_moved()
+
+    def set_cursor(self, index: int) -> None:
+        """Put the cursor on this index, and scroll it into view."""
         old, self.cursor = self.cursor, index
         for changed in {old, index}:
-            for y in range(changed * self.tall, (changed + 1) * self.tall):
+            for y in range(changed * self.item_height, (changed + 1) * self.item_height):
                 self._painted.pop(y, None)
                 self.refresh_line(y)
         self.scroll_to_region(
-            Region(0, index * self.tall, 1, self.tall),
+            Region(0, index * self.item_height, 1, self.item_height),
             animate=False,
             force=True,
             immediate=True,
@@ -61,45 +66,45 @@ class Choices(Lines):
         )
 
     def tone_style(self, tone: Tone, row: int) -> Style:
-        """The tone, on the cursor's background where the cursor is."""
+        """Return the style of a tone, with the cursor's background in the selected item."""
         style = super().tone_style(tone, row)
-        if row // self.tall != self.cursor or not self.shows_cursor():
+        if row // self.item_height != self.cursor or not self.cursor_visible():
             return style
         cursor = self.get_component_rich_style("lines--cursor")
         return cursor if cursor.reverse else style + Style(bgcolor=cursor.bgcolor)
 
     def action_down(self) -> None:
-        """The next one."""
+        """Select the next item."""
         self.move(self.cursor + 1)
 
     def action_up(self) -> None:
-        """The previous one."""
+        """Select the previous item."""
         self.move(self.cursor - 1)
 
     def action_top(self) -> None:
-        """The first one."""
+        """Select the first item."""
         self.move(0)
 
     def action_bottom(self) -> None:
-        """The last one."""
+        """Select the last item."""
         self.move(self.total - 1)
 
     def action_page(self, direction: int) -> None:
-        """A page further down (1) or up (-1)."""
-        self.move(self.cursor + direction * max(1, self.size.height // self.tall))
+        """Move the cursor a page down (1) or up (-1)."""
+        self.move(self.cursor + direction * max(1, self.size.height // self.item_height))
 
     def on_click(self, event: Click) -> None:
-        """Chooses what was clicked; the second click of a double one opens it."""
-        index = (event.y + self.scroll_offset.y) // self.tall
+        """Select the item under the mouse; open it on a double click."""
+        index = (event.y + self.scroll_offset.y) // self.item_height
         if index < self.total:
             self.move(index)
             if event.chain == 2:
-                self.opened()
+                self.item_opened()
 
     def on_focus(self, _: Focus) -> None:
-        """The cursor looks different now."""
+        """Repaint: the cursor looks different with the focus."""
         self.repaint()
 
     def on_blur(self, _: Blur) -> None:
-        """The cursor looks different now."""
+        """Repaint: the cursor looks different without the focus."""
         self.repaint()

@@ -1,8 +1,9 @@
-"""The last line: the keys worth knowing here, or what the last one did."""
+"""The last line: key hints, or a message."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from textual.events import Resize
 
@@ -11,14 +12,13 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span, fit, width
 from agentdash.tui.theme import Glyphs
 
-_STAY = 5.0
-"""Seconds that a message stays."""
+_MESSAGE_DURATION_S: Final = 5.0
+"""Long enough to read a line of 100 characters."""
 
 
 def hints(ids: Sequence[str], cells: int, glyphs: Glyphs, keys: Mapping[str, Key] = BY_ID) -> Line:
-    """`a attention  w why  ... ? help`: as many whole hints as fit; the last one always, and a mark where some are missing."""
-    all_hints = [_hint(keys[name]) for name in ids]
-    *others, last = all_hints
+    """Return as many whole hints as fit: `a attention  w why  ⋯  ? help`. The last one is always shown."""
+    *others, last = (_hint(keys[name]) for name in ids)
     gap = (Span("  "),)
     for shown in range(len(others), -1, -1):
         missing = (Span(glyphs.ellipsis, "muted"), *gap) if shown < len(others) else ()
@@ -34,25 +34,31 @@ def _hint(key: Key) -> Line:
 
 
 class Footer(Lines):
-    """Key hints, cut at whole ones."""
+    """Key hints, replaced by a message for a few seconds."""
 
     def __init__(self, glyphs: Glyphs, *ids: str) -> None:
         super().__init__(id="footer", focusable=False)
-        self._glyphs, self._ids, self._message = glyphs, ids, ""
+        self._glyphs = glyphs
+        self._ids = ids
+        self._message = ""
 
-    def say(self, message: str) -> None:
-        """Shows a message in the hints' place for a while."""
+    def show_message(self, message: str) -> None:
+        """Show a message in place of the hints; an empty one shows the hints again."""
         self._message = message
-        self.set_class(bool(message), "-saying")
+        self.set_class(bool(message), "-message")
         self._draw()
         if message:
-            self.set_timer(_STAY, lambda: self.say("") if self._message is message else None)
+            self.set_timer(_MESSAGE_DURATION_S, lambda: self._expire(message))
+
+    def _expire(self, message: str) -> None:
+        if self._message is message:  # else another one has replaced it
+            self.show_message("")
 
     def on_resize(self, _: Resize) -> None:
-        """Fits the hints into the new width."""
+        """Fit the hints into the new width."""
         self._draw()
 
     def _draw(self) -> None:
         cells, keys = self.size.width, getattr(self.app, "keys", BY_ID)
-        line = fit((Span(" "), Span(self._message, "strong")), cells, self._glyphs.ellipsis)
-        self.show([line if self._message else hints(self._ids, cells, self._glyphs, keys)])
+        message = fit((Span(" "), Span(self._message, "strong")), cells, self._glyphs.ellipsis)
+        self.show([message if self._message else hints(self._ids, cells, self._glyphs, keys)])

@@ -1,4 +1,4 @@
-"""Lines of toned text that repaint only what changed: the base of everything on the screen."""
+"""Lines of toned text that repaint only what changed: the base of all widgets."""
 
 from __future__ import annotations
 
@@ -21,16 +21,13 @@ TONES: Final = tuple(tone for tone in get_args(Tone) if tone)
 
 
 class Lines(ScrollView, can_focus=True, inherit_bindings=False):
-    """A list of lines, scrolled by key and wheel.
-
-    `show` may be called as often as one likes: what stays the same is not painted again.
-    """
+    """A list of lines, scrolled by key and wheel. Lines that `show` does not change are not painted again."""
 
     class Resized(Message):
-        """Some lines have another amount of room: whoever knows the content fits it in anew."""
+        """A widget was resized: its content has to be fitted into the new width."""
 
         def can_replace(self, message: Message) -> bool:
-            """Several in a row are one."""
+            """Return True for another resize: all widgets are drawn together."""
             return isinstance(message, Lines.Resized)
 
     BINDINGS = bindings(*ids("lines"))
@@ -46,14 +43,15 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def room(self) -> int:
-        """Cells of a line that can be seen."""
+        """Width of the visible part of a line."""
         return self.scrollable_content_region.width
 
     def show(self, lines: Sequence[Line], *, follow: bool = False) -> None:
-        """Shows these lines.
+        """Show these lines.
 
         Args:
-            follow: stay at the last line if that is what is seen now.
+            lines: the content from top to bottom.
+            follow: stay at the last line if it is in the viewport now.
         """
         self._follows = follow and self.is_vertical_scroll_end
         self._content = tuple(lines)
@@ -62,11 +60,15 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
             self.scroll_end(animate=False, force=True, immediate=True)
 
     def line_at(self, y: int) -> Line:
-        """The line to be seen at `y`, counted from the top of the content."""
+        """Return the line at `y`, from the top of the content. Subclasses may compute it."""
         return self._content[y] if y < len(self._content) else BLANK
 
     def redraw(self, height: int) -> None:
-        """Asks for a repaint of the lines in sight that differ from those painted last."""
+        """Repaint the lines in the viewport that differ from those painted last.
+
+        Args:
+            height: number of lines of the content.
+        """
         if height != self.virtual_size.height:
             self.virtual_size = Size(1, height)
             self._painted.clear()
@@ -81,12 +83,12 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
                 self.refresh(Region(start, y - top, (end or self.size.width) - start, 1))
 
     def repaint(self) -> None:
-        """Paints everything again."""
+        """Repaint everything."""
         self._painted.clear()
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One line of the visible part, as Textual asks for it."""
+        """Render a line of the viewport."""
         row = y + self.scroll_offset.y
         if (line := self._painted.get(row)) is None:
             line = self._painted[row] = self.line_at(row)
@@ -96,8 +98,8 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         strip = strip.crop_extend(0, self.size.width, self.tone_style("", row))
         return strip.apply_offsets(0, row) if self.ALLOW_SELECT else strip
 
-    def tone_style(self, tone: Tone, row: int) -> Style:  # noqa: ARG002 - lists colour the row under their cursor
-        """What a tone looks like in this row."""
+    def tone_style(self, tone: Tone, row: int) -> Style:  # noqa: ARG002 - for subclasses
+        """Return the style of a tone in this row."""
         if tone not in self._tones:
             self._tones[tone] = self.get_component_rich_style(f"tone--{tone}") if tone else self.rich_style
         return self._tones[tone]
@@ -107,39 +109,38 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         return Segment(span.text, style + Style(meta={"@click": span.action}) if span.action else style)
 
     def notify_style_update(self) -> None:
-        """Textual says that theme, focus or classes changed."""
+        """Drop cached styles: theme, focus or classes have changed."""
         super().notify_style_update()
         self._tones.clear()
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The text marked with the mouse."""
-        return selection.extract(
-            "\n".join(plain(self.line_at(y)) for y in range(self.virtual_size.height))
-        ), "\n"
+        """Return the text selected with the mouse."""
+        text = "\n".join(plain(self.line_at(y)) for y in range(self.virtual_size.height))
+        return selection.extract(text), "\n"
 
     def on_resize(self, _: Resize) -> None:
-        """Asks for content of the new width."""
+        """Request content of the new width."""
         self._painted.clear()
         if self._follows:
             self.scroll_end(animate=False, force=True, immediate=True)
         self.post_message(self.Resized())
 
     def action_down(self) -> None:
-        """A line down."""
+        """Scroll a line down."""
         self.scroll_to(y=self.scroll_offset.y + 1, animate=False)
 
     def action_up(self) -> None:
-        """A line up."""
+        """Scroll a line up."""
         self.scroll_to(y=self.scroll_offset.y - 1, animate=False)
 
     def action_top(self) -> None:
-        """To the first line."""
+        """Scroll to the first line."""
         self.scroll_home(animate=False)
 
     def action_bottom(self) -> None:
-        """To the last line."""
+        """Scroll to the last line."""
         self.scroll_end(animate=False)
 
     def action_page(self, direction: int) -> None:
-        """A page down (1) or up (-1)."""
+        """Scroll a page down (1) or up (-1)."""
         self.scroll_to(y=self.scroll_offset.y + direction * self.size.height, animate=False)

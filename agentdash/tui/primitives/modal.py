@@ -15,8 +15,8 @@ from agentdash.tui.theme import Glyphs
 from agentdash.tui.view import View
 
 
-class Reading(ModalScreen[None]):
-    """Something to read. The key that opened it closes it, as `esc` and `q` do."""
+class TextModal(ModalScreen[None]):
+    """A text that scrolls; `esc`, `q` and the key that opened it close it. Subclasses define `lines`."""
 
     BINDINGS = bindings("back", "quit", "why", "help")
 
@@ -27,22 +27,22 @@ class Reading(ModalScreen[None]):
         self.glyphs = glyphs
 
     def compose(self) -> ComposeResult:
-        """The text over a line of keys."""
-        with Vertical(id="reading"):
+        """Compose the text and the key hints."""
+        with Vertical(id="modal"):
             yield Lines(id="text")
             yield Footer(self.glyphs, "down", "up", "back")
 
     def lines(self, view: View, cells: int, /) -> list[Line]:
-        """What is to be read."""
+        """Return the text in lines of at most `cells`."""
         raise NotImplementedError
 
     def draw(self, view: View) -> None:
-        """Shows it, as far as its room is known."""
+        """Draw the text, once its width is known."""
         if self.text.room:
             self.text.show(self.lines(view, self.text.room - 1))
 
     def action_back(self) -> None:
-        """Closes it."""
+        """Close the box."""
         self.dismiss()
 
     action_leave = action_why = action_help = action_back

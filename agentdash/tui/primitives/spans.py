@@ -1,6 +1,6 @@
-"""Text with tones: what every part of a screen is made of, before it has colours or a terminal.
+"""Toned text, the content of all widgets.
 
-A tone is a word such as `ask` or `muted`; `agentdash.tcss` says what it looks like. Foreign text stays text: nothing here parses it.
+A tone is a name such as `ask` or `muted`, styled by `agentdash.tcss`. Foreign text is never parsed as markup.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Tone = Literal[
     "marked",
     "rule",
 ]
-"""`ask`, `stuck`, `live`, `ready`, `gone`: the kinds of states. The others say what a piece of text is for."""
+"""`ask`, `stuck`, `live`, `ready`, `gone` are kinds of states; the others are roles of a text."""
 
 
 class Span(NamedTuple):
@@ -46,17 +46,17 @@ BLANK: Line = ()
 
 
 def plain(line: Line) -> str:
-    """The text alone."""
+    """Return the text without tones."""
     return "".join(span.text for span in line)
 
 
 def width(line: Iterable[Span]) -> int:
-    """Cells that it takes."""
+    """Return the width in terminal cells."""
     return sum(cell_len(span.text) for span in line)
 
 
 def fit(line: Sequence[Span], cells: int, mark: str) -> Line:
-    """The line in at most `cells`, its end cut off and marked."""
+    """Return the line in at most `cells`; where its end is cut off, it ends with `mark`."""
     if width(line) <= cells:
         return tuple(line)
     out: list[Span] = []
@@ -73,10 +73,15 @@ def fit(line: Sequence[Span], cells: int, mark: str) -> Line:
 def paragraph(
     text: str, cells: int, tone: Tone = "", *, head: Sequence[Span] = (), indent: int = 0, cap: int = 0
 ) -> list[Line]:
-    """`text` wrapped into `cells`, its first line after `head`, the others after `indent` spaces.
+    """Return `text` wrapped into `cells`.
 
     Args:
-        cap: keep at most so many lines; 0 keeps all. What is missing is marked by `...`.
+        text: may have line breaks.
+        cells: width of the lines.
+        tone: of the text.
+        head: stands before the first line; the others are indented by its width.
+        indent: least indent of all lines.
+        cap: keep at most so many lines, the last one ending with `...`; 0 keeps all.
     """
     indent = max(indent, width(head)) if head else indent
     lines = wrap(text, max(8, cells - indent))
@@ -87,15 +92,15 @@ def paragraph(
     return [(*(first if i == 0 else rest), Span(line, tone)) for i, line in enumerate(lines or [""])]
 
 
-def beside(left: Sequence[Span], right: Sequence[Span], cells: int, mark: str) -> Line:
-    """`left`, spaces, `right` at the right edge; where both do not fit, `left` is cut."""
+def justify(left: Sequence[Span], right: Sequence[Span], cells: int, mark: str) -> Line:
+    """Return `left` and `right` at the two edges of a line; where both do not fit, `left` is cut."""
     room = cells - width(right)
     left = fit(left, max(0, room - 1), mark)
     return (*left, Span(" " * max(0, room - width(left))), *right)
 
 
 def mark(line: Sequence[Span], start: int, end: int) -> Line:
-    """The line with its characters from `start` to `end` (-1: the last) in the tone `marked`."""
+    """Return the line with its characters `start:end` (end -1: to the last) in the tone `marked`."""
     text_length = sum(len(span.text) for span in line)
     end = text_length if end < 0 else end
     out: list[Span] = []
@@ -113,11 +118,11 @@ def mark(line: Sequence[Span], start: int, end: int) -> Line:
 
 
 def difference(old: Sequence[Span], new: Sequence[Span]) -> tuple[int, int | None]:
-    """The cells in which two lines differ: the first, and the one after the last (None: to the end of the line)."""
-    shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))))
-    start = width(new[:shared])
+    """Return the first cell in which two lines differ, and the one after the last (None: all that follow)."""
+    same_start = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))))
+    start = width(new[:same_start])
     if (total := width(new)) != width(old):
         return start, None
-    rest = zip(reversed(old[shared:]), reversed(new[shared:]), strict=False)
+    rest = zip(reversed(old[same_start:]), reversed(new[same_start:]), strict=False)
     same_end = [pair[1] for pair in takewhile(lambda pair: pair[0] == pair[1], rest)]
     return start, total - width(same_end)

@@ -1,1 +1,1 @@
-"""Replay controls."""
+"""The replay: its app and its transport bar (position, speed, marks)."""

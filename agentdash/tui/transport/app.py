@@ -1,6 +1,8 @@
-"""The dashboard over what is past: the same screens, and a bar with the keys of time."""
+"""The replay: the dashboard's screens over a player, with a transport bar and the keys of time."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from textual import on
 
@@ -12,10 +14,10 @@ from agentdash.tui.options import Feed, Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
-from agentdash.tui.transport.bar import STOPS, Player, Track, Transport
-from agentdash.tui.view import Drawn
+from agentdash.tui.transport.bar import STEP_TARGETS, Player, Track, Transport
+from agentdash.tui.view import ViewScreen
 
-HINTS = (
+HINTS: Final = (
     "pause",
     "next-event",
     "next-turn",
@@ -29,34 +31,37 @@ HINTS = (
     "quit",
     "help",
 )
-_USUAL = Options()
-_BEAT = 0.25
-"""Seconds between two looks at where the player is."""
+_DEFAULT_OPTIONS: Final = Options()
+_POSITION_REFRESH_S: Final = 0.25
+"""The position moves between two snapshots too; four times a second looks continuous."""
 
 
-class Playback(AgentDash):
-    """The dashboard with a player in it.
+class ReplayApp(AgentDash):
+    """The dashboard with a player.
 
     Args:
         feed: where snapshots come from.
-        clock: the player's.
+        clock: the player's clock.
         player: what plays.
+        options: how the app looks.
     """
 
     BINDINGS = bindings(*ids("player"))
 
-    def __init__(self, feed: Feed, clock: Clock, player: Player, *, options: Options = _USUAL) -> None:
+    def __init__(
+        self, feed: Feed, clock: Clock, player: Player, *, options: Options = _DEFAULT_OPTIONS
+    ) -> None:
         super().__init__(feed, clock, options=options)
         self.root = FleetScreen(self.glyphs, HINTS)
         self._player = player
 
     def on_ready(self) -> None:
-        """Starts to listen, and to watch the player."""
+        """Start to follow the feed and the player."""
         super().on_ready()
-        self.set_interval(_BEAT, self._show_bars)
+        self.set_interval(_POSITION_REFRESH_S, self._show_bars)
 
     def draw(self) -> None:
-        """The screens, and the bar of each."""
+        """Draw the screens and their transport bars."""
         super().draw()
         self._show_bars()
 
@@ -66,60 +71,56 @@ class Playback(AgentDash):
             return
         look = Look(self._clock.now(), self.glyphs)
         for screen in self.screen_stack:
-            if not isinstance(screen, Drawn) or not screen.is_mounted:
+            if not isinstance(screen, ViewScreen) or not screen.is_mounted:
                 continue
             bars, footers = screen.query(Transport), screen.query(Footer)
             if footers and not bars:
-                screen.mount(
-                    Transport(), before=footers.first() if footers.first().parent is screen else None
-                )
+                above = footers.first() if footers.first().parent is screen else None
+                screen.mount(Transport(), before=above)
             for bar in bars:
                 if bar.is_mounted:
                     bar.show(self._player, look)
         if notice := self._player.notice:
             self._player.notice = ""
-            self.say(notice)
-
-    # ---------------------------------------------------------------- time
+            self.show_message(notice)
 
     def action_pause(self) -> None:
-        """On, or not."""
+        """Play or pause."""
         self._player.toggle()
         self.draw()
 
-    def action_step(self, stop: str, direction: int) -> None:
-        """To the next (1) or previous (-1) stop of this kind."""
-        marks, name = STOPS[stop]
+    def action_step(self, target: str, direction: int) -> None:
+        """Go to the next (1) or previous (-1) target of this kind and pause."""
+        marks, name = STEP_TARGETS[target]
         if not self._player.seek_mark(marks, direction):
-            where = "after" if direction > 0 else "before"
             read = self._player.index.progress
             so_far = f" so far: {read:.0%} has been read" if read < 1 else ""
-            self.say(f"There is no {name} {where} this{so_far}.")
+            self.show_message(f"No {'later' if direction > 0 else 'earlier'} {name}{so_far}.")
         self.draw()
 
     def action_speed(self, step: int) -> None:
-        """Faster (1), slower (-1)."""
+        """Play faster (1) or slower (-1)."""
         self._player.change_speed(step)
         self.draw()
 
     def action_tenth(self, tenth: int) -> None:
-        """To so many tenths of the whole."""
+        """Go to this tenth of the replay (0-10)."""
         self._player.seek(tenth / 10)
         self.draw()
 
     def action_go_to_time(self) -> None:
-        """Lets somebody type a time."""
+        """Open the input for a time."""
         self._to_root()
-        self.root.query_one(Transport).ask()
+        self.root.query_one(Transport).edit_time()
 
-    @on(Track.Sought)
-    def _sought(self, event: Track.Sought) -> None:
+    @on(Track.SeekRequested)
+    def _seek_requested(self, event: Track.SeekRequested) -> None:
         self._player.seek(event.share)
         self.draw()
 
-    @on(Transport.Timed)
-    def _timed(self, event: Transport.Timed) -> None:
+    @on(Transport.TimeEntered)
+    def _time_entered(self, event: Transport.TimeEntered) -> None:
         self.root.fleet.focus()
         if event.text is not None and not self._player.seek_text(event.text):
-            self.say("A time is 20:14 or 20:14:07, or a date and a time: 2026-03-11 20:14.")
+            self.show_message("Invalid time: use 20:14, 20:14:07, or a date and a time, 2026-03-11 20:14.")
         self.draw()

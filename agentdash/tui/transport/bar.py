@@ -1,4 +1,4 @@
-"""The bar of a replay: where on its timeline one is, what lies on it, how fast it goes."""
+"""The transport bar of a replay: the position on the timeline, its marks, the speed."""
 
 from __future__ import annotations
 
@@ -22,105 +22,129 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span, Tone, width
 from agentdash.tui.theme import ASCII, Glyphs, Look
 
-__all__ = ["STOPS", "Mark", "Player", "Track", "Transport"]
+__all__ = ["STEP_TARGETS", "Mark", "Player", "Track", "Transport"]
 
-STOPS: Final = {
+STEP_TARGETS: Final = {
     "event": (Mark.VISIBLE, "event"),
     "turn": (Mark.TURN, "turn"),
     "command": (Mark.COMMAND, "command"),
     "failure": (Mark.FAILURE | Mark.DENIAL, "failure"),
-    "wait": (Mark.WAIT, "place where somebody is waited for"),
-    "finding": (Mark.FINDING, "mismatch or denial that shows"),
+    "wait": (Mark.WAIT, "waiting point"),
+    "finding": (Mark.FINDING, "mismatch or denial"),
 }
-"""What one can step to, and how it is called."""
+"""The marks that can be stepped to, and their name."""
 _SIGNS: Final[tuple[tuple[Mark, str, str, Tone, str], ...]] = (
-    (Mark.FINDING, "≠", "#", "mismatch", "A mismatch or a denial shows for the first time."),
-    (Mark.WAIT, "!", "!", "ask", "A worker begins to wait for somebody."),
+    (Mark.FINDING, "≠", "#", "mismatch", "A mismatch or a denial is observed for the first time."),
+    (Mark.WAIT, "!", "!", "ask", "A worker begins to wait for you."),
     (Mark.DENIAL, "⊘", "x", "stuck", "A sandbox denied something."),
     (Mark.FAILURE, "✗", "e", "stuck", "A command, a turn or a worker failed."),
-    (Mark.ESCALATION, "▴", "^", "ask", "A call wants more than its policy grants."),
-    (Mark.POLICY, "⋄", "p", "mismatch", "Another policy is in force."),
+    (Mark.ESCALATION, "▴", "^", "ask", "A call requests more than its policy grants."),
+    (Mark.POLICY, "⋄", "p", "mismatch", "Another policy takes effect."),
     (Mark.TURN, "╵", "+", "strong", "A turn begins."),
     (Mark.COMMAND, "⋅", ".", "", "A command."),
 )
-"""The marks, the most important first: sign, plain sign, tone, meaning."""
-_HEAD: Final = ("◉", "O")
-_BEHIND, _AHEAD, _UNREAD = ("━", "="), ("─", "-"), ("╌", " ")
-_TINY, _SHORT, _LONG = 30, 60, 100
-"""Cells from which on there is a track, from which on it is on the same line as the rest, and from which on dates have room."""
+"""The marks, the most important first: sign, ASCII sign, tone, meaning."""
+_POSITION: Final = ("◉", "O")
+_PLAYED: Final = ("━", "=")
+_AHEAD: Final = ("─", "-")
+_UNREAD: Final = ("╌", " ")
+_TRACK_FROM_CELLS: Final = 30
+"""In a narrower bar there is no track."""
+_ONE_LINE_FROM_CELLS: Final = 60
+"""In a narrower bar the track has a line of its own."""
+_DATE_FROM_CELLS: Final = 100
+"""In a narrower bar the date and the gap are left out."""
 
 
 @dataclass(frozen=True)
 class TransportState:
-    """What the bar shows, its marks aside."""
+    """What the bar shows, except the marks."""
 
     at: float
-    """Unix seconds, as the two below."""
-    begin: float
+    """Position (unix seconds)."""
     end: float
+    """End of the recording (unix seconds)."""
     share: float
-    """Where on the whole it is, from 0 to 1."""
+    """Position from 0 to 1."""
     read: float
-    """How much of it the index has read."""
-    exact: bool
-    state: str
+    """Share of the recording that the index has read."""
+    mode: str
     """`playing`, `paused`, `LIVE`."""
     speed: float
+    """Recorded seconds per second; inf: as fast as it can be drawn."""
     gap: float
+    """Longest pause between two events (seconds)."""
 
     @classmethod
     def of(cls, player: Player, at: float) -> TransportState:
-        """The deck of a player, at a time."""
-        state = "LIVE" if player.live else "playing" if player.playing else "paused"
-        index = player.index
-        end = max(player.end, at) if player.live else player.end
+        """Return the state of a player at a time."""
         return cls(
-            at, player.begin, end, player.share, index.progress, player.exact, state, player.speed, player.gap
+            at=at,
+            end=max(player.end, at) if player.live else player.end,
+            share=player.share,
+            read=player.index.progress,
+            mode=_mode(player),
+            speed=player.speed,
+            gap=player.gap,
         )
 
 
+def _mode(player: Player) -> str:
+    if player.live:
+        return "LIVE"
+    return "playing" if player.playing else "paused"
+
+
 class Track(Lines):
-    """The timeline. Pressing the mouse on it goes there."""
+    """The timeline. Clicking or dragging the mouse on it seeks."""
 
     ALLOW_SELECT = False
 
-    class Sought(Message):
-        """Somebody wants to be there."""
+    class SeekRequested(Message):
+        """The mouse was pressed or dragged on the track.
+
+        Args:
+            share: the position, from 0 to 1.
+        """
 
         def __init__(self, share: float) -> None:
             self.share = share
             super().__init__()
 
         def can_replace(self, message: Message) -> bool:
-            """Of several in a row the last one counts."""
-            return isinstance(message, Track.Sought)
+            """Return True for an earlier request: only the last one counts."""
+            return isinstance(message, Track.SeekRequested)
 
     def on_mouse_down(self, event: MouseDown) -> None:
-        """Goes there."""
+        """Seek, and follow the mouse until the button is released."""
         self.capture_mouse()
         self._seek(event.x)
 
     def on_mouse_move(self, event: MouseMove) -> None:
-        """Goes along while the button is held."""
+        """Seek while the button is held."""
         if self.app.mouse_captured is self:
             self._seek(event.x)
 
     def on_mouse_up(self, _: MouseUp) -> None:
-        """Stays."""
+        """Stop following the mouse."""
         self.release_mouse()
 
     def _seek(self, x: int) -> None:
         cells = max(1, self.size.width)
-        self.post_message(self.Sought(1.0 if x >= cells - 1 else max(0, x) / cells))
+        self.post_message(self.SeekRequested(1.0 if x >= cells - 1 else max(0, x) / cells))
 
 
 class Transport(Horizontal):
-    """The bar. It never goes away: what is past must not be taken for what is."""
+    """The bar. It is always visible: a replay must not be mistaken for the live dashboard."""
 
     BINDINGS = bindings("back")
 
-    class Timed(Message):
-        """A time was typed; None: it was given up."""
+    class TimeEntered(Message):
+        """The input for a time was closed.
+
+        Args:
+            text: what was entered; None: it was cancelled.
+        """
 
         def __init__(self, text: str | None) -> None:
             self.text = text
@@ -128,85 +152,89 @@ class Transport(Horizontal):
 
     def __init__(self) -> None:
         super().__init__()
-        self._left, self._right = (
-            Lines(id="deck-left", focusable=False),
-            Lines(id="deck-right", focusable=False),
-        )
+        self._left = Lines(id="transport-left", focusable=False)
+        self._right = Lines(id="transport-right", focusable=False)
         self._track = Track(id="track", focusable=False)
         self._time = Input(placeholder="20:14, 20:14:07, 2026-03-11 20:14", compact=True)
         self._time.cursor_blink = False
 
     def compose(self) -> ComposeResult:
-        """What it is, the track, what is ahead; and the input that takes its place."""
+        """Compose the track between its two ends, and the input that takes its place."""
         yield self._left
         yield self._track
         yield self._right
-        yield Static("go to", id="deck-ask")
+        yield Static("go to", id="transport-prompt")
         yield self._time
 
     def show(self, player: Player, look: Look) -> None:
-        """Shows where the player is."""
-        deck = TransportState.of(player, look.now)
+        """Draw the state of the player."""
+        state = TransportState.of(player, look.now)
         cells = self.size.width or self.app.size.width
-        left, right = ends(deck, cells, look)
+        left, right = bar_ends(state, cells, look)
         for part, line in ((self._left, left), (self._right, right)):
             part.styles.width = width(line)
             part.set_class(not line, "-empty")
             part.show([line])
-        room = 0 if cells < _TINY else cells - 2 if cells < _SHORT else cells - width(left) - width(right)
-        self._track.show([timeline(deck, player.index.marks_per_cell(room), look)] if room > 0 else [])
+        room = cells - width(left) - width(right) if cells >= _ONE_LINE_FROM_CELLS else cells - 2
+        if cells >= _TRACK_FROM_CELLS and room > 0:
+            self._track.show([timeline(state, player.index.marks_per_cell(room), look)])
+        else:
+            self._track.show([])
 
-    def ask(self) -> None:
-        """Lets somebody type a time."""
-        self.add_class("-asking")
+    def edit_time(self) -> None:
+        """Open the input for a time."""
+        self.add_class("-editing")
         self._time.value = ""
         self._time.focus()
 
     def action_back(self) -> None:
-        """Gives it up."""
-        self._done(None)
+        """Cancel the input."""
+        self._close_input(None)
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self._done(event.value)
+        self._close_input(event.value)
 
-    def _done(self, text: str | None) -> None:
-        self.remove_class("-asking")
-        self.post_message(self.Timed(text))
-
-
-def ends(deck: TransportState, cells: int, look: Look) -> tuple[Line, Line]:
-    """What stands before and behind the track."""
-    flag, only = Span("REPLAY", "marked"), Span("READ-ONLY", "muted")
-    if cells < _TINY:
-        return (flag, Span(" "), only, *((Span(f" {clock(deck.at)}"),) if cells > 25 else ())), ()
-    state = Span(f" {deck.state:7}", "live" if deck.state == "LIVE" else "strong")
-    speed = Span("  xmax" if math.isinf(deck.speed) else f"  x{deck.speed:g}", "strong")
-    if cells < _SHORT:
-        return (Span(" "), flag, state, Span(f" {clock(deck.at)}"), speed, Span("  "), only), ()
-    day = f"{date(deck.at)} " if cells >= _LONG else ""
-    rest = [Span(f" {clock(deck.end)}"), speed]
-    if cells >= _LONG:
-        rest.append(Span(f"  gaps {'<=' if look.glyphs is ASCII else '≤'} {deck.gap:g}s", "muted"))
-    if deck.read < 1:
-        rest.append(Span(f"  read {deck.read:.0%}", "muted"))
-    return (Span(" "), flag, state, Span(f" {day}{clock(deck.at)} ")), (*rest, Span("  "), only, Span(" "))
+    def _close_input(self, text: str | None) -> None:
+        self.remove_class("-editing")
+        self.post_message(self.TimeEntered(text))
 
 
-def timeline(deck: TransportState, stripes: Sequence[Mark], look: Look) -> Line:
-    """The track: what is behind, where it is, what is ahead, and the marks."""
-    plain, cells = look.glyphs is ASCII, len(stripes)
-    head = min(cells - 1, int(deck.share * cells))
+def bar_ends(state: TransportState, cells: int, look: Look) -> tuple[Line, Line]:
+    """Return the parts of the bar left and right of the track."""
+    flag, read_only = Span("REPLAY", "marked"), Span("READ-ONLY", "muted")
+    time = Span(f" {clock(state.at)}")
+    if cells < _TRACK_FROM_CELLS:
+        return (flag, Span(" "), read_only, *((time,) if cells > 25 else ())), ()
+    mode = Span(f" {state.mode:7}", "live" if state.mode == "LIVE" else "strong")
+    speed = Span("  xmax" if math.isinf(state.speed) else f"  x{state.speed:g}", "strong")
+    if cells < _ONE_LINE_FROM_CELLS:
+        return (Span(" "), flag, mode, time, speed, Span("  "), read_only), ()
+    day = f" {date(state.at)}" if cells >= _DATE_FROM_CELLS else ""
+    left = (Span(" "), flag, mode, Span(f"{day}{time.text} "))
+    right = [Span(f" {clock(state.end)}"), speed]
+    if cells >= _DATE_FROM_CELLS:
+        at_most = "<=" if look.glyphs is ASCII else "≤"
+        right.append(Span(f"  gaps {at_most} {state.gap:g}s", "muted"))
+    if state.read < 1:
+        right.append(Span(f"  read {state.read:.0%}", "muted"))
+    return left, (*right, Span("  "), read_only, Span(" "))
+
+
+def timeline(state: TransportState, marks_per_cell: Sequence[Mark], look: Look) -> Line:
+    """Return the track: what is played, the position, what is ahead, and the marks."""
+    ascii_only, cells = look.glyphs is ASCII, len(marks_per_cell)
+    position = min(cells - 1, int(state.share * cells))
     spans: list[Span] = []
-    for cell, marks in enumerate(stripes):
-        sign, tone = _sign(marks, plain=plain)
-        if cell == head:
-            sign, tone = _HEAD[plain], "marked"
-        elif not sign and cell > deck.read * cells:
-            sign, tone = _UNREAD[plain], "muted"
+    for cell, marks in enumerate(marks_per_cell):
+        sign, tone = _sign(marks, ascii_only=ascii_only)
+        if cell == position:
+            sign, tone = _POSITION[ascii_only], "marked"
+        elif not sign and cell > state.read * cells:
+            sign, tone = _UNREAD[ascii_only], "muted"
         elif not sign:
-            sign, tone = (_BEHIND[plain], "chosen") if cell < head else (_AHEAD[plain], "rule")
+            sign, tone = (_PLAYED[ascii_only], "chosen") if cell < position else (_AHEAD[ascii_only], "rule")
         if spans and spans[-1].tone == tone:
             spans[-1] = Span(spans[-1].text + sign, tone)
         else:
@@ -215,12 +243,12 @@ def timeline(deck: TransportState, stripes: Sequence[Mark], look: Look) -> Line:
 
 
 def legend(glyphs: Glyphs) -> list[tuple[str, Tone, str]]:
-    """Every sign of the track, its tone, and what it means."""
+    """Return every sign of the track with its tone and its meaning."""
     return [(simple if glyphs is ASCII else sign, tone, text) for _, sign, simple, tone, text in _SIGNS]
 
 
-def _sign(marks: Mark, *, plain: bool) -> tuple[str, Tone]:
+def _sign(marks: Mark, *, ascii_only: bool) -> tuple[str, Tone]:
     for mark, sign, simple, tone, _ in _SIGNS:
         if marks & mark:
-            return simple if plain else sign, tone
+            return simple if ascii_only else sign, tone
     return "", ""

@@ -1,1 +1,1 @@
-"""One worker: panel tabs and full screen."""
+"""One worker: its panel with tabs, its screen, the evidence."""

@@ -1,4 +1,4 @@
-"""One worker in full: why it is in its state, its sandbox in three layers, its findings, and what it does."""
+"""The panel of one worker: its state, its sandbox in three layers, its findings, and tabs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph, width
 from agentdash.tui.theme import Look, sign
 from agentdash.tui.view import View
-from agentdash.tui.worker.evidence import known
-from agentdash.tui.worker.findings import in_full
+from agentdash.tui.worker.evidence import evidence_tab
+from agentdash.tui.worker.findings import finding_details
 from agentdash.tui.worker.inheritance import inheritance
 from agentdash.tui.worker.layers import layers
 from agentdash.tui.worker.pane_view import pane_view
@@ -24,126 +24,133 @@ TABS: Final = ("Timeline", "Screen", "Calls", "Sandbox", "Evidence")
 
 
 def summary(worker: Worker, parent: str | None, cells: int, look: Look) -> list[Line]:
-    """Everything above the tabs.
+    """Return everything above the tabs.
 
     Args:
-        parent: its parent's name.
+        worker: the worker to show.
+        parent: the name of its parent.
+        cells: width of the panel.
+        look: what drawing depends on.
     """
-    state, dot = sign(worker, look.glyphs), look.glyphs.dot
-    agent = " ".join(filter(None, (worker.agent.name, worker.agent.version)))
-    about = [agent]
+    dots = look.glyphs.ellipsis
+    about = [" ".join(filter(None, (worker.agent.name, worker.agent.version)))]
     if parent:
         about.append(f"child of {parent}")
     if worker.pane:
         about.append(str(worker.pane.key))
-    since = f" {age(look.now - worker.assessment.since)}" if worker.assessment.since is not None else ""
-    head: Line = (state, Span(since + "  ", "muted"))
-    lines: list[Line] = [
-        fit(
-            (Span(worker.name, "strong"), Span("".join(f" {dot} {part}" for part in about))),
-            cells,
-            look.glyphs.ellipsis,
-        )
-    ]
+    about_text = "".join(f" {look.glyphs.dot} {part}" for part in about)
+    lines: list[Line] = [fit((Span(worker.name, "strong"), Span(about_text)), cells, dots)]
     if place := _place(worker, cells, look):
-        lines.append(fit((Span(place, "muted"),), cells, look.glyphs.ellipsis))
-    if width((*head, Span(worker.assessment.why))) <= cells:
-        lines.append((*head, Span(worker.assessment.why)))
-    else:
-        lines += [head, *paragraph(worker.assessment.why, cells, indent=2, cap=4)]
+        lines.append(fit((Span(place, "muted"),), cells, dots))
+    lines += _state(worker, cells, look)
+    lines += [BLANK, *layers(worker.sandbox, cells, look)]
+    lines += finding_details(worker.sandbox.findings, cells, look)
+    if worker.notes:
+        missing = (Span("missing: ", "muted"),)
+        lines += [BLANK, *paragraph("; ".join(worker.notes), cells, "muted", head=missing)]
+    return lines
+
+
+def _state(worker: Worker, cells: int, look: Look) -> list[Line]:
+    """Return state and reason, what stalled, and the descendants that need the user."""
+    assessment = worker.assessment
+    since = f" {age(look.now - assessment.since)}" if assessment.since is not None else ""
+    head = (sign(worker, look.glyphs), Span(since + "  ", "muted"))
+    lines: list[Line] = [(*head, Span(assessment.why))]
+    if width(lines[0]) > cells:
+        lines = [head, *paragraph(assessment.why, cells, indent=2, cap=4)]
     if worker.stalled is not None:
-        silent = f"no output, no CPU, no I/O for {age(look.now - worker.stalled)}; last: {worker.line or worker.assessment.why}"
-        lines += paragraph(silent, cells, head=(Span("stalled: ", "stuck"),), cap=3)
+        silence = f"no output, no CPU, no I/O for {age(look.now - worker.stalled)}"
+        text = f"{silence}; last: {worker.line or assessment.why}"
+        lines += paragraph(text, cells, head=(Span("stalled: ", "stuck"),), cap=3)
     if worker.below:
         lines += paragraph(", ".join(worker.below), cells, "ask", head=(Span("! below it: ", "ask"),), cap=3)
-    lines += [BLANK, *layers(worker.sandbox, cells, look), *in_full(worker.sandbox.findings, cells, look)]
-    if worker.notes:
-        lines += [
-            BLANK,
-            *paragraph("; ".join(worker.notes), cells, "muted", head=(Span("missing: ", "muted"),)),
-        ]
     return lines
 
 
 def _place(worker: Worker, cells: int, look: Look) -> str:
-    """Where it works and on what: directory, model, turns, how full its context is."""
-    tokens, rest = worker.tokens, [worker.model]
+    """Return directory, model, number of turns, and how full the context is."""
+    tokens, facts = worker.tokens, [worker.model]
     if worker.turns and cells >= 70:
-        rest.append(f"{worker.turns} turn{'s' * (worker.turns > 1)}")
+        facts.append(f"{worker.turns} turn{'s' * (worker.turns > 1)}")
     if tokens.context is not None and tokens.window:
-        rest.append(f"{100 * tokens.context // tokens.window}% of {count(tokens.window)}")
+        facts.append(f"{100 * tokens.context // tokens.window}% of {count(tokens.window)}")
     elif tokens.total:
-        rest.append(f"{count(tokens.total)} tokens")
+        facts.append(f"{count(tokens.total)} tokens")
     dot = f" {look.glyphs.dot} "
-    tail = dot.join(filter(None, rest))
+    tail = dot.join(filter(None, facts))
     if not worker.cwd:
         return tail
-    return dot.join(
-        filter(
-            None,
-            (elide_middle(worker.cwd, max(12, cells - len(tail) - len(dot)), look.glyphs.ellipsis), tail),
-        )
-    )
+    directory = elide_middle(worker.cwd, max(12, cells - len(tail) - len(dot)), look.glyphs.ellipsis)
+    return dot.join(filter(None, (directory, tail)))
 
 
 def tab_bar(chosen: str, cells: int, look: Look) -> Line:
-    """The tabs' names, the chosen one in brackets."""
+    """Return the names of the tabs, the open one in brackets."""
     spans: list[Span] = []
     for name in TABS:
         action = f"app.tab_named('{name}')"
-        spans.append(
-            Span(f"[{name}]", "chosen", action) if name == chosen else Span(f" {name} ", "muted", action)
-        )
-    used = width(spans)
-    return (*spans, Span(" " + look.glyphs.rule * max(0, cells - used - 1), "rule"))
+        if name == chosen:
+            spans.append(Span(f"[{name}]", "chosen", action))
+        else:
+            spans.append(Span(f" {name} ", "muted", action))
+    return (*spans, Span(" " + look.glyphs.rule * max(0, cells - width(spans) - 1), "rule"))
 
 
 class WorkerPanel(Vertical):
-    """The panel. Which tab it shows is its own affair; everything else comes with `show`."""
+    """The panel. It holds which tab is open; everything else comes with `show`."""
 
     def __init__(self) -> None:
         super().__init__(id="panel")
         self._tab = TABS[0]
-        self._by_hand = False
+        self._tab_chosen = False
+        """Whether the user has chosen the tab: then it stays open for every worker."""
         self._view: View | None = None
 
     def compose(self) -> ComposeResult:
-        """Summary above, tabs below."""
+        """Compose the summary, the tab bar, the open tab."""
         yield Lines(id="summary")
         yield Lines(id="tabs", focusable=False)
         yield Lines(id="tab")
 
     def show(self, view: View) -> None:
-        """Shows the picked worker."""
+        """Draw the selected worker."""
         before, self._view = self._view, view
         worker, look = view.worker, view.look
         cells = self.query_one("#tabs", Lines).size.width - 2
         top, bar, tab = (self.query_one(f"#{name}", Lines) for name in ("summary", "tabs", "tab"))
         if worker is None or cells < 1:
-            gone: list[Line] = [(Span("This worker is not listed any more.", "muted"),)]
-            for lines, content in ((top, gone), (bar, []), (tab, [])):
-                lines.show(content)
+            top.show([(Span("This worker is not listed any more.", "muted"),)])
+            bar.show([])
+            tab.show([])
             return
-        other = before is None or before.worker is None or before.worker.id != worker.id
         top.show(summary(worker, view.parent, cells, look))
-        if not self._by_hand:
-            self._tab = "Timeline" if worker.moments else "Screen" if worker.pane else "Evidence"
+        if not self._tab_chosen:
+            self._tab = _first_tab(worker)
         bar.show([tab_bar(self._tab, cells, look)])
-        if other:
+        if before is None or before.worker is None or before.worker.id != worker.id:
             top.scroll_home(animate=False, immediate=True)
             tab.show([])
         tab.show(_content(self._tab, worker, view, tab.size.height, cells), follow=self._tab == "Screen")
 
-    def turn(self, step: int) -> None:
-        """Another tab: the next (1), the previous (-1)."""
-        self.choose(TABS[(TABS.index(self._tab) + step) % len(TABS)])
+    def switch_tab(self, step: int) -> None:
+        """Open the next (1) or the previous (-1) tab."""
+        self.show_tab(TABS[(TABS.index(self._tab) + step) % len(TABS)])
 
-    def choose(self, name: str) -> None:
-        """This tab, from now on for every worker."""
-        self._tab, self._by_hand = name, True
+    def show_tab(self, name: str) -> None:
+        """Open this tab, from now on for every worker."""
+        self._tab = name
+        self._tab_chosen = True
         if (view := self._view) is not None:
             self._view = None
             self.show(view)
+
+
+def _first_tab(worker: Worker) -> str:
+    """Return the tab that is opened until the user chooses one: the first with content."""
+    if worker.moments:
+        return "Timeline"
+    return "Screen" if worker.pane else "Evidence"
 
 
 def _content(tab: str, worker: Worker, view: View, height: int, cells: int) -> list[Line]:
@@ -156,8 +163,7 @@ def _content(tab: str, worker: Worker, view: View, height: int, cells: int) -> l
         case "Calls":
             return calls(worker, cells, look)
         case "Sandbox":
-            return inheritance(
-                worker, view.family, view.snapshot.installed if view.snapshot else None, cells, look
-            )
+            installed = view.snapshot.installed if view.snapshot else None
+            return inheritance(worker, view.family, installed, cells, look)
         case _:
-            return known(worker, cells, look)
+            return evidence_tab(worker, cells, look)

@@ -16,7 +16,7 @@ HINTS = ("back", "why", "tab-right", "attention", "jump", "copy-id", "copy-remed
 
 
 class WorkerScreen(Screen[None]):
-    """The same panel as beside the list, with all the room there is."""
+    """The panel of the selected worker, in full width."""
 
     AUTO_FOCUS = "#tab"
 
@@ -28,12 +28,12 @@ class WorkerScreen(Screen[None]):
         self.glyphs = glyphs
 
     def compose(self) -> ComposeResult:
-        """Header, panel, footer."""
+        """Compose header, panel, footer."""
         yield Header()
         yield WorkerPanel()
         yield Footer(self.glyphs, *HINTS)
 
     def draw(self, view: View) -> None:
-        """Shows the picked worker."""
+        """Draw the selected worker."""
         self.header.show_fleet(view)
         self.panel.show(view)

@@ -1,20 +1,62 @@
-"""Why a worker is in its state: all evidence, also what disagrees."""
+"""The screen of the key `why`: all evidence for a worker's state and verdict, also what disagrees."""
 
 from __future__ import annotations
 
-from agentdash.tui.primitives.modal import Reading
-from agentdash.tui.primitives.spans import Line, Span
+from typing import Final
+
+from agentdash.model.findings import Verdict
+from agentdash.model.worker import Worker
+from agentdash.tui.format import stamp
+from agentdash.tui.primitives.modal import TextModal
+from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, paragraph
+from agentdash.tui.theme import Look, sign
 from agentdash.tui.view import View
-from agentdash.tui.worker.evidence import why
+from agentdash.tui.worker.evidence import evidence, link_lines
+from agentdash.tui.worker.findings import finding_details
+
+_VERDICT_MEANINGS: Final[dict[Verdict, str]] = {
+    "match": "what was observed agrees with what was configured",
+    "mismatch": "it got something else than was configured",
+    "unverified": "nothing was observed that could be compared",
+}
 
 
-class WhyScreen(Reading):
-    """The evidence of the picked worker's state and verdict."""
+def why(worker: Worker, cells: int, look: Look) -> list[Line]:
+    """Return everything that the state and the verdict of a worker rest on."""
+    assessment = worker.assessment
+    since = f"  since {stamp(assessment.since, look.now).strip()}" if assessment.since is not None else ""
+    lines: list[Line] = [
+        fit((Span("Why is "), Span(worker.name, "strong"), Span("?")), cells, look.glyphs.ellipsis),
+        (sign(worker, look.glyphs), Span(since, "muted")),
+        *paragraph(assessment.why, cells, indent=2),
+        BLANK,
+        *(evidence(assessment.evidence, cells, look) or [(Span("There is no evidence.", "muted"),)]),
+        BLANK,
+        *_verdict(worker, cells, look),
+    ]
+    if worker.links:
+        lines += [BLANK, (Span("Linked to", "title"),), *link_lines(worker, cells)]
+    return lines
+
+
+def _verdict(worker: Worker, cells: int, look: Look) -> list[Line]:
+    sandbox = worker.sandbox
+    tone: Tone = "mismatch" if sandbox.verdict == "mismatch" else "strong"
+    sign_and_verdict = f"{look.glyphs.verdicts[sandbox.verdict]} {sandbox.verdict}"
+    lines = paragraph(f"{sign_and_verdict}: {_VERDICT_MEANINGS[sandbox.verdict]}", cells, tone)
+    lines += evidence(sandbox.evidence, cells, look)
+    for missing in sandbox.unread:
+        lines += paragraph(missing, cells, "muted", head=(Span("not known: ", "muted"),), cap=3)
+    for finding in sandbox.findings:
+        lines += [*finding_details((finding,), cells, look), *evidence(finding.evidence, cells, look)]
+    return lines
+
+
+class WhyScreen(TextModal):
+    """All evidence for the state and the verdict of the selected worker."""
 
     def lines(self, view: View, cells: int, /) -> list[Line]:
-        """Every piece of evidence."""
-        return (
-            why(view.worker, cells, view.look)
-            if view.worker
-            else [(Span("This worker is not listed any more.", "muted"),)]
-        )
+        """Return the evidence."""
+        if view.worker is None:
+            return [(Span("This worker is not listed any more.", "muted"),)]
+        return why(view.worker, cells, view.look)

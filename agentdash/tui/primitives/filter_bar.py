@@ -1,4 +1,4 @@
-"""The line under a list while words are typed into it, or a filter is in force."""
+"""The line below a list in which words are typed, and which shows the filter in force."""
 
 from __future__ import annotations
 
@@ -8,52 +8,47 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from agentdash.tui.fleet.filter import BUCKET_WORDS, Filter
 from agentdash.tui.keys import bindings
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.spans import Line, Span
-
-
-def state(chosen: Filter, shown: int, total: int) -> Line:
-    """`Needs you  "api"  2 of 40`"""
-    spans = [Span(" "), Span(BUCKET_WORDS[chosen.bucket], "strong")]
-    if chosen.text:
-        spans.append(Span(f'  "{chosen.text}"', "strong"))
-    return (
-        *spans,
-        Span(f"  {shown} of {total}   ", "muted"),
-        Span("esc", "key", "app.back"),
-        Span(" clears", "muted"),
-    )
+from agentdash.tui.primitives.spans import Line
 
 
 class FilterBar(Horizontal):
-    """Takes the filter's words; shows the filter when nobody types."""
+    """An input while the filter is edited; a status line while one is in force; else hidden.
+
+    Args:
+        id: of the widget; a screen may have several bars.
+        sign: the key that opens it, shown before the input.
+        hint: the input's placeholder.
+    """
 
     BINDINGS = bindings("back")
 
-    class Typed(Message):
-        """The words changed."""
+    class Edited(Message):
+        """The text in the input changed."""
 
         def __init__(self, bar: FilterBar, text: str) -> None:
-            self.bar, self.text = bar, text
+            self.bar = bar
+            self.text = text
             super().__init__()
 
         @property
         def control(self) -> FilterBar:
-            """The bar: there may be several."""
+            """The bar that sent it, for selectors of `on`."""
             return self.bar
 
-    class Done(Message):
-        """Typing is over: `kept` or given up."""
+    class Closed(Message):
+        """Editing has ended: by enter (`submitted`) or by esc."""
 
-        def __init__(self, bar: FilterBar, kept: bool, text: str = "") -> None:
-            self.bar, self.kept, self.text = bar, kept, text
+        def __init__(self, bar: FilterBar, *, submitted: bool, text: str = "") -> None:
+            self.bar = bar
+            self.submitted = submitted
+            self.text = text
             super().__init__()
 
         @property
         def control(self) -> FilterBar:
-            """The bar: there may be several."""
+            """The bar that sent it, for selectors of `on`."""
             return self.bar
 
     def __init__(
@@ -64,10 +59,11 @@ class FilterBar(Horizontal):
         hint: str = "words in any column, ! inverts",
     ) -> None:
         super().__init__(id=id)
-        self._sign, self._hint = sign, hint
+        self._sign = sign
+        self._hint = hint
 
     def compose(self) -> ComposeResult:
-        """The input, and the line that stands for it."""
+        """Compose the input and the status line that takes its place."""
         words = Input(placeholder=self._hint, compact=True)
         words.cursor_blink = False
         yield Static(self._sign, id="slash", markup=False)
@@ -75,34 +71,30 @@ class FilterBar(Horizontal):
         yield Lines(id="filter-state", focusable=False)
 
     def edit(self, text: str) -> None:
-        """Lets somebody type, starting from this text."""
+        """Open the input with this text."""
         self.add_class("-editing")
         words = self.query_one(Input)
         words.value = text
         words.focus()
 
-    def show(self, chosen: Filter, shown: int, total: int) -> None:
-        """Shows what is in force."""
-        self.tell(chosen.active, state(chosen, shown, total))
-
-    def tell(self, active: bool, line: Line) -> None:
-        """Shows this line while nobody types; nothing where nothing is in force."""
+    def show_status(self, active: bool, line: Line) -> None:
+        """Show this line while the filter is active and not edited."""
         self.set_class(active, "-active")
         self.query_one(Lines).show([line])
 
     def action_back(self) -> None:
-        """Gives the filter up."""
+        """Close the input and discard its text."""
         self.remove_class("-editing")
-        self.post_message(self.Done(self, kept=False))
+        self.post_message(self.Closed(self, submitted=False))
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
         if self.has_class("-editing"):
-            self.post_message(self.Typed(self, event.value))
+            self.post_message(self.Edited(self, event.value))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.remove_class("-editing")
-        self.post_message(self.Done(self, kept=True, text=event.value))
+        self.post_message(self.Closed(self, submitted=True, text=event.value))

@@ -1,0 +1,188 @@
+"""Lists whose items take one line in columns, or two lines (a card) where there is too little room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from rich.cells import cell_len
+
+from agentdash.tui.format import pad
+from agentdash.tui.primitives.choices import Choices
+from agentdash.tui.primitives.spans import BLANK, Line, Span, width
+from agentdash.tui.theme import UNICODE, Glyphs, Look
+
+Item = TypeVar("Item")
+
+_GAP_CELLS = 1
+_REST_GAP_CELLS = 2
+"""Wider than the other gaps: the rest column has text of any length, the others have short values."""
+_DEFAULT_CELLS = 80
+"""Width of a list until its real one is known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column(Generic[Item]):
+    """A column of a list."""
+
+    title: str
+    """Left out where the column is narrower."""
+    width: Callable[[int, Glyphs], int]
+    """Cells of the column in a list of so many cells; 0: the column is left out."""
+    cell: Callable[[Item, int, Look], Line]
+    """Content for an item in at most so many cells; at least one span, whose tone the filling takes."""
+    align_right: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns(Generic[Item]):
+    """The columns of a list in their order: `left`, `main`, `right`, `rest`.
+
+    The widths of `main` and `rest` are minima. `rest` takes the cells that no other column needs; where
+    these are too few, it is left out, and `main` takes them.
+    """
+
+    left: tuple[Column[Item], ...]
+    main: Column[Item]
+    right: tuple[Column[Item], ...]
+    rest: Column[Item] | None = None
+
+    def layout(self, cells: int, glyphs: Glyphs) -> Layout[Item]:
+        """Return the columns that fit into `cells`."""
+        left = _placed(self.left, cells, glyphs)
+        right = _placed(self.right, cells, glyphs)
+        main = self.main.width(cells, glyphs)
+        spare = cells - main - sum(placed.cells + _GAP_CELLS for placed in (*left, *right))
+        if self.rest is None or spare - _REST_GAP_CELLS < self.rest.width(cells, glyphs):
+            return Layout(left, Placed(self.main, max(1, main + spare)), right)
+        return Layout(left, Placed(self.main, main), right, Placed(self.rest, spare - _REST_GAP_CELLS))
+
+
+@dataclass(frozen=True)
+class Placed(Generic[Item]):
+    """A column with its width."""
+
+    column: Column[Item]
+    cells: int
+
+    def content(self, item: Item, look: Look) -> Line:
+        """Return the item's cell, filled up to the width of the column."""
+        line = self.column.cell(item, self.cells, look)
+        fill = " " * (self.cells - width(line))
+        if not fill:
+            return line
+        return (
+            (Span(fill, line[0].tone), *line)
+            if self.column.align_right
+            else (*line, Span(fill, line[-1].tone))
+        )
+
+    def title(self) -> Span:
+        """Return the title, filled up to the width of the column."""
+        title = self.column.title if cell_len(self.column.title) <= self.cells else ""
+        return Span(pad(title, self.cells, right=self.column.align_right), "title")
+
+
+def _placed(columns: Sequence[Column[Item]], cells: int, glyphs: Glyphs) -> tuple[Placed[Item], ...]:
+    placed = (Placed(column, column.width(cells, glyphs)) for column in columns)
+    return tuple(each for each in placed if each.cells)
+
+
+@dataclass(frozen=True)
+class Layout(Generic[Item]):
+    """The columns of a list of a certain width."""
+
+    left: tuple[Placed[Item], ...]
+    main: Placed[Item]
+    right: tuple[Placed[Item], ...]
+    rest: Placed[Item] | None = None
+
+    @property
+    def rest_cells(self) -> int:
+        """Width of the rest column; 0 where it is left out."""
+        return self.rest.cells if self.rest else 0
+
+    def titles(self) -> Line:
+        """Return the title row, gutter included."""
+        gap = Span(" " * _GAP_CELLS, "title")
+        spans = [Span(" ", "title")]
+        for placed in self.left:
+            spans += [placed.title(), gap]
+        spans.append(self.main.title())
+        for placed in self.right:
+            spans += [gap, placed.title()]
+        if self.rest:
+            spans += [Span(" " * _REST_GAP_CELLS, "title"), self.rest.title()]
+        return tuple(spans)
+
+    def line(self, item: Item, look: Look) -> Line:
+        """Return an item on one line. A gap has the tone of its neighbour that is farther from `main`."""
+        spans: list[Span] = []
+        for placed in self.left:
+            cell = placed.content(item, look)
+            spans += [*cell, Span(" " * _GAP_CELLS, cell[-1].tone)]
+        spans += self.main.content(item, look)
+        for placed in self.right:
+            cell = placed.content(item, look)
+            spans += [Span(" " * _GAP_CELLS, cell[0].tone), *cell]
+        if self.rest:
+            spans += [Span(" " * _REST_GAP_CELLS), *self.rest.column.cell(item, self.rest.cells, look)]
+        return tuple(spans)
+
+
+class ColumnList(Choices, Generic[Item]):
+    """A list of items in columns or as cards.
+
+    Subclasses define `COLUMNS`, `total`, `item_at` and `card`.
+    """
+
+    COLUMNS: ClassVar[Columns[Any]]
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name for it
+        super().__init__(id=id)
+        self.column_layout: Layout[Item] = self.COLUMNS.layout(_DEFAULT_CELLS, UNICODE)
+        self._look: Look | None = None
+        self._placeholder: Sequence[Line] = ()
+
+    def item_at(self, index: int) -> Item:
+        """Return the item of this index."""
+        raise NotImplementedError
+
+    def card(self, item: Item, cells: int, look: Look) -> tuple[Line, Line]:
+        """Return an item on two lines."""
+        raise NotImplementedError
+
+    def show_items(self, selected: int | None, look: Look, placeholder: Sequence[Line]) -> None:
+        """Repaint what changed, with the cursor on the item of index `selected`.
+
+        Args:
+            selected: None: the cursor keeps its index.
+            look: what drawing depends on beside the items.
+            placeholder: lines to show where there are no items.
+        """
+        self._look = look
+        self._placeholder = placeholder
+        self.redraw(self.total * self.item_height or len(placeholder))
+        index = min(self.cursor if selected is None else selected, max(0, self.total - 1))
+        if index != self.cursor:
+            self.set_cursor(index)
+
+    def set_layout(self, form: Literal["columns", "cards"], glyphs: Glyphs) -> None:
+        """Fit the items into the present width: on one line in columns, or on two lines."""
+        self.column_layout = self.COLUMNS.layout(self.room - 1, glyphs)
+        self.item_height = 1 if form == "columns" else 2
+        self.repaint()
+
+    def line_at(self, y: int) -> Line:
+        """Return one line of an item, or of the placeholder."""
+        if not self.total or self._look is None:
+            return self._placeholder[y] if y < len(self._placeholder) else BLANK
+        index, part = divmod(y, self.item_height)
+        if index >= self.total:
+            return BLANK
+        item = self.item_at(index)
+        gutter = self.gutter_span(index, part, self._look.glyphs)
+        if self.item_height == 1:
+            return (gutter, *self.column_layout.line(item, self._look))
+        return (gutter, *self.card(item, self.room - 1, self._look)[part])
