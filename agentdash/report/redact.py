@@ -1,15 +1,16 @@
-"""Keeps what was said and printed out of a report, and leaves in what explains it.
+"""Redact reports: remove what was said and printed, keep what explains it.
 
-Replaced are prompts, messages, outputs, errors, screens and names, and every word of theirs wherever it is quoted, unless a command or one
-of our own sentences has it as well. Commands, directories, policies, times, states and kinds of findings stay. Whose home a path is below
-is left out.
+Replaced are prompts, messages, outputs, errors, screens and names, and every word of theirs wherever it is
+quoted, unless a command or one of agentdash's own sentences contains it as well. Commands, directories,
+policies, times, states and kinds of findings stay; of paths below a home directory, the name of the home is
+removed. Which field is treated how is in `model.registry.TEXTS`.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -21,119 +22,132 @@ from msgspec.structs import replace
 from agentdash.model import events as e
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
-from agentdash.model.fleet import Call, Moment
+from agentdash.model.fleet import Call, Moment, StatePeriod
+from agentdash.model.layers import DifferingField
+from agentdash.model.registry import TEXTS, TextUse
 from agentdash.model.worker import Assessment, Snapshot, Worker
 
-_SHORTEST: Final = 3
-"""Characters of a word that can tell anything."""
+_MIN_WORD_CHARS: Final = 3
+"""Characters of the shortest ASCII word that is removed: shorter ones disclose nothing."""
 _WORD: Final = re.compile(r"\w+")
-_LEFT_OUT: Final = "[redacted]"
+_PLACEHOLDER: Final = "[redacted]"
 _HOME: Final = re.compile(r"(?:/(?:home|Users)/[^/\s'\":,;)\]]+|/root\b)")
-_JOINED: Final = re.compile(rf"{re.escape(_LEFT_OUT)}(?:[^\w\[]{{0,4}}{re.escape(_LEFT_OUT)})+")
+_ADJACENT_PLACEHOLDERS: Final = re.compile(
+    rf"{re.escape(_PLACEHOLDER)}(?:[^\w\[]{{0,4}}{re.escape(_PLACEHOLDER)})+"
+)
+_UNCHANGED_TEXTS: Final[Mapping[str, TextUse]] = {}
 
 
 class Redaction:
-    """Learns what was said and printed, in the order of time, and takes it out of what is shown after that."""
+    """Learns what was said and printed, in the order of time, and removes it from what is shown after
+    that."""
 
     def __init__(self) -> None:
-        self._said: set[str] = set()
-        self._kept = set(_our_words())
-        self._names: dict[str, str] = {}
+        self._quoted_words: set[str] = set()
+        self._kept_words = set(_our_words())
+        self._pseudonyms: dict[str, str] = {}
+        """By thread: its nickname, which Codex chose, or the start of its id."""
 
-    # ------------------------------------------------------------ learning
+    # ------------------------------------------------------------ events
 
     def events(self, events: Iterable[e.Event]) -> list[e.Event]:
-        """The events as they may be shown; what they said is known from now on."""
+        """Return the events as they may be shown, and learn their texts."""
         return [self._event(event) for event in events]
 
     def _event(self, event: e.Event) -> e.Event:
         match event:
             case e.ThreadStarted():
-                self._names[event.thread] = event.nickname or event.thread[:8]
-                self._keep(event.cwd or "")
-            case e.PolicySet() if event.policy is not None:
-                for rule in event.policy.rules:
-                    self._keep(rule.path)
-            case e.ThreadNamed():
-                self._learn(event.name)
-                return replace(event, name=self._named(event.thread))
+                self._pseudonyms[event.thread] = event.nickname or event.thread[:8]
             case e.ChildSpawned() if event.nickname:
-                self._names[event.child] = event.nickname
-            case e.MessageLogged():
-                return replace(
-                    event, text=self._instead("message" if event.role == "agent" else "prompt", event.text)
-                )
-            case e.CallStarted():
-                return self._call(event)
-            case e.CallEnded():
-                return replace(event, output=self._instead("output", event.output))
-            case e.TurnEnded():
-                message = self._instead("message", event.message) if event.message else None
-                return replace(
-                    event, message=message, error=self._instead("error", event.error) if event.error else None
-                )
-            case e.LineSkipped():
-                return replace(event, detail="")
-            case e.ScreenRead():
-                self._learn(event.text)
-            case e.TroubleLogged():
-                return replace(event, text=self._instead("error", event.text))
-            case e.PaneDrawn():
-                for line in event.screen:
-                    self._learn(line)
-        return event
+                self._pseudonyms[event.child] = event.nickname
+            case e.CallStarted(kind="command"):
+                self._keep(event.text)
+                return replace(event, escalation=self._redact(event.escalation))
+        redacted: e.Event = self._redact(event)
+        return redacted
 
-    def _call(self, event: e.CallStarted) -> e.Event:
-        wish = event.escalation
-        if wish is not None and wish.reason:
-            event = replace(event, escalation=replace(wish, reason=self._instead("reason", wish.reason)))
-        if event.kind == "command":
-            self._keep(event.text)
-            return event
-        return replace(event, text=self._instead("arguments", event.text))
+    def _redact(self, value: Any) -> Any:
+        """Return a struct, a collection or a text with the texts of all structs in it redacted by their
+        use."""
+        if isinstance(value, msgspec.Struct):
+            return self._redact_struct(value)
+        if isinstance(value, tuple):
+            return tuple(map(self._redact, value))
+        if isinstance(value, dict):
+            return {key: self._redact(item) for key, item in value.items()}
+        return value
 
-    def _instead(self, what: str, text: str) -> str:
-        self._learn(text)
-        return f"[{what}, {len(text):,} characters]" if text else ""
+    def _redact_struct(self, struct: msgspec.Struct) -> msgspec.Struct:
+        uses = TEXTS.get(type(struct), _UNCHANGED_TEXTS)
+        changes: dict[str, Any] = {}
+        for name in struct.__struct_fields__:
+            value = getattr(struct, name)
+            if value is None or isinstance(value, bool | int | float):
+                continue
+            changed = self._redact_field(struct, name, value, uses.get(name, TextUse.PLAIN))
+            if changed != value:
+                changes[name] = changed
+        return replace(struct, **changes) if changes else struct
+
+    def _redact_field(self, struct: msgspec.Struct, name: str, value: Any, use: TextUse) -> Any:
+        match use:
+            case TextUse.CONTEXT:
+                self._keep(value)
+            case TextUse.SCREEN:
+                for text in (value,) if isinstance(value, str) else value:
+                    self._learn(text)
+            case TextUse.QUOTED:
+                self._learn(value)
+                return f"[{_label(struct, name)}, {len(value):,} characters]" if value else ""
+            case TextUse.NAME:
+                self._learn(value)
+                return self._pseudonym(getattr(struct, "thread", ""))
+            case TextUse.DROPPED:
+                return ""
+            case TextUse.PLAIN:
+                return self._redact(value)
+        return value
 
     def _learn(self, text: str) -> None:
+        """Remove the words of this text from now on."""
         for word in _WORD.findall(text.casefold()):
-            self._said.update(_pieces(word))
+            self._quoted_words.update(_pieces(word))
 
     def _keep(self, text: str) -> None:
+        """Keep the words of this text, even where they are quoted."""
         for word in _WORD.findall(text.casefold()):
-            self._kept.update(_pieces(word))
+            self._kept_words.update(_pieces(word))
 
-    # ------------------------------------------------------------ taking out
+    def _pseudonym(self, worker: str) -> str:
+        return self._pseudonyms.get(worker, worker[:8] if len(worker) == 36 else worker)
+
+    # ------------------------------------------------------------ snapshots
 
     def text(self, text: str) -> str:
-        """A text without the words that quote what was said or printed."""
+        """Return a text without the words that quote what was said or printed."""
         last = len(text.rstrip("\u2026"))
 
-        def shown(match: re.Match[str]) -> str:
-            cut = match.end() == last < len(text)  # what was cut off in the middle of a word is no whole one
-            return _LEFT_OUT if cut or self._is_quoted(match[0].casefold()) else match[0]
+        def redact_word(match: re.Match[str]) -> str:
+            is_cut = match.end() == last < len(text)  # the start of a word is not found among the whole ones
+            return _PLACEHOLDER if is_cut or self._is_quoted(match[0].casefold()) else match[0]
 
-        return _JOINED.sub(_LEFT_OUT, _WORD.sub(shown, text))
+        return _ADJACENT_PLACEHOLDERS.sub(_PLACEHOLDER, _WORD.sub(redact_word, text))
 
     def _is_quoted(self, word: str) -> bool:
-        return any(piece in self._said and piece not in self._kept for piece in _pieces(word))
+        return any(piece in self._quoted_words and piece not in self._kept_words for piece in _pieces(word))
 
     def snapshot(self, snapshot: Snapshot) -> Snapshot:
-        """A snapshot as it may be shown."""
+        """Return a snapshot as it may be shown."""
         sources = tuple(replace(source, detail=without_home(source.detail)) for source in snapshot.sources)
-        return replace(
-            snapshot, workers=tuple(self.worker(worker) for worker in snapshot.workers), sources=sources
-        )
+        return replace(snapshot, workers=tuple(map(self.worker, snapshot.workers)), sources=sources)
 
     def worker(self, worker: Worker) -> Worker:
-        """A worker as it may be shown."""
+        """Return a worker as it may be shown."""
         sandbox = worker.sandbox
         commands = {call.id: call.text for call in worker.calls if call.kind == "command"}
-        pane = replace(worker.pane, title="", window="", screen=()) if worker.pane else None
-        worker = replace(
+        redacted = replace(
             worker,
-            name=self._named(worker.id),
+            name=self._pseudonym(worker.id),
             assessment=self._assessment(worker.assessment),
             below=tuple(text.partition(" ")[0] for text in worker.below),
             sandbox=replace(
@@ -142,16 +156,14 @@ class Redaction:
                 findings=tuple(map(self._finding, sandbox.findings)),
                 evidence=tuple(map(self._evidence, sandbox.evidence)),
             ),
-            pane=pane,
+            pane=replace(worker.pane, title="", window="", screen=()) if worker.pane else None,
             line="",
             links=(),
-            moments=tuple(_moment(moment, commands) for moment in worker.moments),
-            calls=tuple(map(self._ended, worker.calls)),
+            moments=tuple(_redact_moment(moment, commands) for moment in worker.moments),
+            calls=tuple(map(_redact_call, worker.calls)),
+            history=tuple(map(self._period, worker.history)),
         )
-        return _without_home(worker)
-
-    def _named(self, worker: str) -> str:
-        return self._names.get(worker, worker[:8] if len(worker) == 36 else worker)
+        return _without_home(redacted)
 
     def _assessment(self, assessment: Assessment) -> Assessment:
         return replace(
@@ -159,6 +171,9 @@ class Redaction:
             why=self.text(assessment.why),
             evidence=tuple(map(self._evidence, assessment.evidence)),
         )
+
+    def _period(self, period: StatePeriod) -> StatePeriod:
+        return replace(period, why=self.text(period.why))
 
     def _evidence(self, evidence: Evidence) -> Evidence:
         return replace(evidence, text=self.text(evidence.text))
@@ -170,26 +185,37 @@ class Redaction:
             got=self.text(finding.got),
             message=self.text(finding.message),
             remedy=self.text(finding.remedy) if finding.remedy else None,
+            fields=tuple(map(self._field, finding.fields)),
             evidence=tuple(map(self._evidence, finding.evidence)),
         )
 
-    def _ended(self, call: Call) -> Call:
-        wish = replace(call.escalation, reason=None) if call.escalation else None
-        denial = replace(call.denial, quote=_LEFT_OUT, path=None) if call.denial else None
-        return replace(
-            call, text=call.text if call.kind == "command" else "", tail="", escalation=wish, denial=denial
-        )
+    def _field(self, field: DifferingField) -> DifferingField:
+        return replace(field, expected=self.text(field.expected), actual=self.text(field.actual))
 
 
 def without_home(text: str) -> str:
-    """Paths below somebody's home without his name."""
+    """Return a text in which home directories are `~`."""
     return _HOME.sub("~", text)
 
 
+def _label(struct: msgspec.Struct, name: str) -> str:
+    """Return what a replaced text is called."""
+    match struct:
+        case e.MessageLogged(role="user"):
+            return "prompt"
+        case e.MessageLogged():
+            return "message"
+        case e.CallStarted():
+            return "arguments"
+        case e.TroubleLogged():
+            return "error"
+    return name
+
+
 def _pieces(word: str) -> Iterator[str]:
-    """The word; of one in a script that may have no spaces, all pairs of its letters."""
+    """Yield the word; of one in a script that may have no spaces, all pairs of its letters."""
     if word.isascii():
-        if len(word) >= _SHORTEST:
+        if len(word) >= _MIN_WORD_CHARS:
             yield word
     else:
         yield from (word[i : i + 2] for i in range(max(1, len(word) - 1)))
@@ -197,32 +223,39 @@ def _pieces(word: str) -> Iterator[str]:
 
 @cache
 def _our_words() -> frozenset[str]:
-    """Every word that a sentence of ours may hold: those of all texts in the sources of what judges."""
+    """Return every word that a sentence of agentdash may contain: those of all string literals of model and
+    engine."""
     words: set[str] = set()
     package = Path(str(files("agentdash")))
     for part in ("model", "engine"):
         for source in package.joinpath(part).rglob("*.py"):
-            texts = (
-                node.value
-                for node in ast.walk(ast.parse(source.read_text("utf-8")))
-                if isinstance(node, ast.Constant)
-            )
-            words.update(
-                word for text in texts if isinstance(text, str) for word in _WORD.findall(text.casefold())
-            )
+            for node in ast.walk(ast.parse(source.read_text("utf-8"))):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    words.update(_WORD.findall(node.value.casefold()))
     return frozenset(words)
 
 
-def _moment(moment: Moment, commands: dict[str, str]) -> Moment:
-    if moment.kind == "policy":
-        return moment
-    if moment.kind == "call":
-        return replace(
-            moment, text=commands.get(moment.call or "", f"[arguments, {len(moment.text):,} characters]")
-        )
-    if moment.kind == "turn":
-        return replace(moment, text=moment.text.partition(":")[0])
-    return replace(moment, text=f"[{moment.kind}, {len(moment.text):,} characters]")
+def _redact_call(call: Call) -> Call:
+    return replace(
+        call,
+        text=call.text if call.kind == "command" else "",
+        tail="",
+        escalation=replace(call.escalation, reason=None) if call.escalation else None,
+        denial=replace(call.denial, quote=_PLACEHOLDER, path=None) if call.denial else None,
+    )
+
+
+def _redact_moment(moment: Moment, commands: dict[str, str]) -> Moment:
+    match moment.kind:
+        case "policy":
+            return moment
+        case "turn":  # `completed: <message>`
+            return replace(moment, text=moment.text.partition(":")[0])
+        case "call":
+            arguments = f"[arguments, {len(moment.text):,} characters]"
+            return replace(moment, text=commands.get(moment.call or "", arguments))
+        case _:
+            return replace(moment, text=f"[{moment.kind}, {len(moment.text):,} characters]")
 
 
 def _without_home(worker: Worker) -> Worker:

@@ -1,0 +1,171 @@
+"""Redaction: every text field of events and workers is walked with canaries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from msgspec import inspect
+
+from agentdash.model import events as e
+from agentdash.model.fleet import FleetKnown
+from agentdash.model.registry import TEXTS, TextUse
+from agentdash.model.worker import Worker
+from agentdash.report.redact import Redaction
+
+KEPT_OF_WORKER = {
+    "id",
+    "agent.name",
+    "agent.version",
+    "parent",
+    "children",
+    "below",
+    "cwd",
+    "model",
+    "file",
+    "notes",
+    "assessment.evidence.rule",
+    "history.state",
+    "calls.cwd",
+    "calls.escalation.prefix_rule",
+    "calls.id",
+    "calls.session",
+    "calls.text",
+    "calls.tool",
+    "moments.call",
+    "pane.command",
+    "pane.key.id",
+    "pane.key.server",
+    "pane.session",
+    "sandbox.findings.calls",
+    "sandbox.findings.evidence.rule",
+    "sandbox.evidence.rule",
+    "sandbox.got.network_flag",
+    "sandbox.got.sandbox_flag",
+    "sandbox.unread",
+}
+"""Text fields of a worker that a redacted report shows: identifiers, paths, commands (the canary call is
+one)."""
+KEPT_BELOW = ("policies.", "sandbox.configured.", "sandbox.applied_policy.", "sandbox.predicted_denials")
+"""Structs of a worker that are shown whole: policies, and paths that a policy would deny."""
+
+
+class Canaries:
+    """Values for a type, with a different word in every text."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, str] = {}
+
+    def of(self, found: inspect.Type, path: str) -> Any:
+        match found:
+            case inspect.UnionType(types=types):
+                return self.of(next(t for t in types if not isinstance(t, inspect.NoneType)), path)
+            case inspect.VarTupleType(item_type=item):
+                return [self.of(item, path)]
+            case inspect.TupleType(item_types=items):
+                return [self.of(item, path) for item in items]
+            case inspect.DictType(key_type=key, value_type=value):
+                return {self.of(key, path): self.of(value, path)}
+            case inspect.StructType(cls=cls, fields=fields, tag_field=tag_field, tag=tag):
+                del cls
+                values = {field.encode_name: self.of(field.type, f"{path}.{field.name}") for field in fields}
+                return values | ({tag_field: tag} if tag_field else {})
+            case inspect.StrType():
+                canary = f"canary{len(self.paths):03}"
+                self.paths[canary] = path.lstrip(".")
+                return canary
+            case inspect.LiteralType(values=values):
+                return values[0]
+            case inspect.EnumType(cls=enum):
+                return next(iter(enum)).value if issubclass(enum, Enum) else None
+            case inspect.BoolType():
+                return True
+            case inspect.FloatType() | inspect.IntType():
+                return 1
+        raise AssertionError(f"no value for {found}")
+
+    def make(self, struct: type[msgspec.Struct]) -> Any:
+        """Return a struct of which every field is filled."""
+        return msgspec.convert(self.of(inspect.type_info(struct), ""), struct, strict=False)
+
+    def found_in(self, value: Any) -> set[str]:
+        """Return the paths of the canaries that a value still contains."""
+        text = msgspec.json.encode(value).decode()
+        return {self.paths[canary] for canary in re.findall(r"canary\d{3}", text)}
+
+
+def uses(struct: type[msgspec.Struct], path: str = "") -> Iterator[tuple[str, TextUse]]:
+    """Yield the path and the use of every text field in a struct and below."""
+    for name, use in TEXTS.get(struct, {}).items():
+        yield f"{path}{name}", use
+    info = inspect.type_info(struct)
+    assert isinstance(info, inspect.StructType)
+    for field in info.fields:
+        for below in nested(field.type):
+            yield from uses(below, f"{path}{field.name}.")
+
+
+def nested(found: inspect.Type) -> Iterator[type[msgspec.Struct]]:
+    match found:
+        case inspect.UnionType(types=types) | inspect.TupleType(item_types=types):
+            for item in types:
+                yield from nested(item)
+        case inspect.VarTupleType(item_type=item) | inspect.DictType(value_type=item):
+            yield from nested(item)
+        case inspect.StructType(cls=cls):
+            yield cls
+
+
+@pytest.mark.parametrize("event_type", get_args(e.AnyEvent), ids=lambda event: event.__name__)
+def test_redacted_event_keeps_the_texts_of_its_uses(event_type: type[e.Event]) -> None:
+    canaries = Canaries()
+    event = canaries.make(event_type)
+    if isinstance(event, e.CallStarted):
+        event = msgspec.structs.replace(event, kind="question")
+    (redacted,) = Redaction().events([event])
+    removed = {TextUse.QUOTED, TextUse.NAME, TextUse.DROPPED}
+    expected = {path for path, use in uses(event_type) if use not in removed}
+    assert canaries.found_in(redacted) == expected & set(canaries.paths.values())
+
+
+@pytest.mark.parametrize("event_type", [*get_args(e.AnyEvent), FleetKnown], ids=lambda event: event.__name__)
+def test_words_of_an_event_are_removed_from_texts(event_type: type[e.Event]) -> None:
+    canaries = Canaries()
+    event = canaries.make(event_type)
+    if isinstance(event, e.CallStarted):
+        event = msgspec.structs.replace(event, kind="question")
+    redaction = Redaction()
+    redaction.events([event])
+    shown = redaction.text(" ".join(canaries.paths))
+    learned = {TextUse.QUOTED, TextUse.NAME, TextUse.SCREEN}
+    expected = {path for path, use in uses(event_type) if use in learned} & set(canaries.paths.values())
+    assert {canaries.paths[canary] for canary in canaries.paths if canary not in shown} == expected
+
+
+def test_command_is_kept_with_its_words() -> None:
+    canaries = Canaries()
+    call = msgspec.structs.replace(canaries.make(e.CallStarted), kind="command")
+    redaction = Redaction()
+    (redacted,) = redaction.events(
+        [
+            call,
+        ]
+    )
+    assert canaries.found_in(redacted) == set(canaries.paths.values()) - {"escalation.reason"}
+    redaction.events([e.MessageLogged(at=1.0, thread="t", role="user", text=f"run {call.text} secretly")])
+    assert redaction.text(f"{call.text} secretly") == f"{call.text} [redacted]"
+
+
+def test_every_text_of_a_worker_is_redacted_or_meant_to_be_shown() -> None:
+    canaries = Canaries()
+    worker = canaries.make(Worker)
+    redaction = Redaction()
+    said = " ".join(canaries.paths)
+    redaction.events([e.MessageLogged(at=1.0, thread="t", role="agent", text=said)])
+    shown = canaries.found_in(redaction.worker(worker))
+    assert len(canaries.paths) > 60
+    assert {path for path in shown if not path.startswith(KEPT_BELOW)} == KEPT_OF_WORKER
