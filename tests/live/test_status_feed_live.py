@@ -1,4 +1,4 @@
-"""The status feed of a real Codex 0.169: what it says, how soon, and that nobody notices us."""
+"""The status feed of a real Codex 0.169: its events, its delay, and no effect on Codex."""
 
 from __future__ import annotations
 
@@ -7,44 +7,45 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from agentdash.agents.codex.status_feed import ControlFeed
+from agentdash.agents.codex.status_feed import StatusFeed
 from agentdash.collect.clock import SystemClock
 from agentdash.model.events import Event, SourceSeen, StatusPushed
-from tests.live.codex import PATIENCE, Lab, until
+from tests.live.codex import Lab
 from tests.live.conftest import OpenLab
+from tests.live.patience import scaled, until, within
 
 MENU = "Would you like to run the following command?"
 ASK = [{"run": "touch allowed", "escalate": "May I?"}, {"say": "all done"}]
 
 
 class Listener:
-    """A running feed and what it has said."""
+    """A running feed and its events."""
 
     def __init__(self, home: Path) -> None:
-        self.feed = ControlFeed(home, SystemClock())
+        self.feed = StatusFeed(home, SystemClock())
         self.events: list[Event] = []
-        self.spoken_of: set[str] = set()
-        self._news = asyncio.Event()
+        self.threads: set[str] = set()
+        self._received = asyncio.Event()
 
     def emit(self, events: Sequence[Event]) -> None:
         self.events += events
-        self.spoken_of |= {event.thread for event in events if isinstance(event, StatusPushed)}
-        self._news.set()
+        self.threads |= {event.thread for event in events if isinstance(event, StatusPushed)}
+        self._received.set()
 
-    async def hears(self, thread: str, status: str, *flags: str) -> None:
-        """Returns when a thread is said to be at this; what was said before that is forgotten."""
-        async with asyncio.timeout(PATIENCE):
+    async def receives(self, thread: str, status: str, *flags: str) -> None:
+        """Wait for a status of a thread, and drop the events before it."""
+        async with within():
             while True:
                 while self.events:
                     match self.events.pop(0):
-                        case StatusPushed() as said if (said.thread, said.status, said.flags) == (
+                        case StatusPushed() as event if (event.thread, event.status, event.flags) == (
                             thread,
                             status,
                             flags,
                         ):
                             return
-                self._news.clear()
-                await self._news.wait()
+                self._received.clear()
+                await self._received.wait()
 
 
 @asynccontextmanager
@@ -59,7 +60,7 @@ async def listening(lab: Lab) -> AsyncIterator[Listener]:
             await task
 
 
-async def test_an_approval_is_pushed_and_answering_it_still_works(codex: OpenLab) -> None:
+async def test_approval_is_pushed_and_can_still_be_answered(codex: OpenLab) -> None:
     lab = codex({"ask": ASK})
     pane = await lab.tui()
     async with listening(lab) as listener:
@@ -68,38 +69,38 @@ async def test_an_approval_is_pushed_and_answering_it_still_works(codex: OpenLab
         await until(lab.threads, "a rollout")
         [thread] = lab.threads()
         await pane.shows(MENU)
-        async with asyncio.timeout(1):
-            await listener.hears(thread, "active", "waitingOnApproval")
+        async with within(1):
+            await listener.receives(thread, "active", "waitingOnApproval")
         assert not (lab.workspace / "allowed").exists()
         await pane.answer(MENU, "y")
-        await listener.hears(thread, "active")
-        await listener.hears(thread, "idle")
+        await listener.receives(thread, "active")
+        await listener.receives(thread, "idle")
         await pane.shows("all done")
         assert (lab.workspace / "allowed").exists()
         assert listener.feed.unanswered == 0
-        assert listener.spoken_of == {thread}  # not of the helper that finds a title
+        assert listener.threads == {thread}  # without the helper that finds a title
 
 
-async def test_who_comes_late_is_told_what_is_waiting(codex: OpenLab) -> None:
+async def test_late_connection_gets_pending_approvals(codex: OpenLab) -> None:
     lab = codex({"ask": ASK})
-    feed = ControlFeed(lab.home, SystemClock())
+    feed = StatusFeed(lab.home, SystemClock())
     assert await feed.poll(5.0) == []  # no daemon yet
     pane = await lab.tui()
     pane.submit("[[ask]] go")
     await pane.shows(MENU)
     [thread] = lab.threads()
-    assert await feed.poll(5.0, timeout=PATIENCE) == [
+    assert await feed.poll(5.0, timeout=scaled(30)) == [
         StatusPushed(at=5.0, thread=thread, status="active", flags=("waitingOnApproval",)),
         SourceSeen(at=5.0, name="codex feed", ok=True, detail="connected"),
     ]
     lab.run_tmux("kill-session", "-t", pane.id)  # the prompt outlives its TUI
     assert StatusPushed(
         at=6.0, thread=thread, status="active", flags=("waitingOnApproval",)
-    ) in await feed.poll(6.0, timeout=PATIENCE)
+    ) in await feed.poll(6.0, timeout=scaled(30))
 
 
-async def test_a_child_spawned_while_we_listen_does_not_get_us_as_a_subscriber(codex: OpenLab) -> None:
-    """Codex subscribes whoever is connected to the threads it spawns: it must not have to ask us, nor to keep the child for us."""
+async def test_connection_is_no_subscriber_of_a_spawned_child(codex: OpenLab) -> None:
+    """Codex subscribes clients to spawned threads; it must not ask agentdash for approvals."""
     lab = codex(
         {
             "parent": [{"spawn": ["child"]}, {"wait": True}, {"say": "all done"}],
@@ -112,16 +113,16 @@ async def test_a_child_spawned_while_we_listen_does_not_get_us_as_a_subscriber(c
         pane.submit("[[parent]] go")
         await until(lambda: any(lab.threads().values()), "a child")
         [child] = (thread for thread, parent in lab.threads().items() if parent)
-        await listener.hears(child, "active")
+        await listener.receives(child, "active")
         lab.model.release("child")
-        await listener.hears(child, "active", "waitingOnApproval")
+        await listener.receives(child, "active", "waitingOnApproval")
         await pane.answer(MENU, "y")
-        await listener.hears(child, "idle")
+        await listener.receives(child, "idle")
         await pane.shows("all done")
         assert listener.feed.unanswered == 0
 
 
-async def test_a_question_is_pushed(codex: OpenLab) -> None:
+async def test_question_is_pushed(codex: OpenLab) -> None:
     options = [{"label": "Left", "description": "this way"}, {"label": "Right", "description": "that way"}]
     question = {"id": "way", "header": "Way", "question": "Which way?", "options": options}
     script = {"q": [{"tool": "request_user_input", "args": {"questions": [question]}}, {"say": "all done"}]}
@@ -131,15 +132,15 @@ async def test_a_question_is_pushed(codex: OpenLab) -> None:
         pane.submit("[[q]] go")
         await pane.shows("Which way?")
         [thread] = lab.threads()
-        await listener.hears(thread, "active", "waitingOnUserInput")
+        await listener.receives(thread, "active", "waitingOnUserInput")
         await pane.answer("enter to submit answer", "Enter")
-        await listener.hears(thread, "idle")
+        await listener.receives(thread, "idle")
 
 
-async def test_an_exec_has_no_feed(codex: OpenLab) -> None:
+async def test_exec_has_no_feed(codex: OpenLab) -> None:
     lab = codex({"slow": [{"hold": "end"}, {"say": "all done"}]})
     pane = lab.exec("[[slow]] go")
     await until(lambda: lab.model.requests, "a request to the model")
-    assert await ControlFeed(lab.home, SystemClock()).poll(5.0) == []
+    assert await StatusFeed(lab.home, SystemClock()).poll(5.0) == []
     lab.model.release("end")
     await pane.shows("all done")

@@ -1,4 +1,4 @@
-"""The status feed against an app-server of our own that records every frame it gets."""
+"""The status feed against a fake app-server that records every frame it receives."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ import pytest
 from websockets.asyncio.server import Server, ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed
 
-from agentdash.agents.codex import status_feed as control
-from agentdash.agents.codex.status_feed import ALLOWED, ControlFeed
+from agentdash.agents.codex import app_server, status_feed
+from agentdash.agents.codex.app_server import ALLOWED_METHODS, ServerState
+from agentdash.agents.codex.status_feed import StatusFeed
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen, StatusPushed
 from agentdash.replay.clock import VirtualClock
@@ -34,7 +35,7 @@ AT = 1_795_212_653.774
 
 
 def thread(ident: str, status: dict[str, Any], *, helper: bool = False) -> dict[str, Any]:
-    """A thread as 0.169 describes one, shortened."""
+    """Return a thread as 0.169 describes one, shortened."""
     more = (
         {"ephemeral": True, "threadSource": "thread_title", "path": None}
         if helper
@@ -52,7 +53,7 @@ def thread(ident: str, status: dict[str, Any], *, helper: bool = False) -> dict[
 
 
 def load_thread(home: Path) -> None:
-    """What Codex does on disk when its own client has begun with a thread."""
+    """Create the lock file that Codex creates when its own client has loaded a thread."""
     lock = home / "thread-writer-locks" / f"{MAIN}.lock"
     lock.parent.mkdir(exist_ok=True)
     lock.unlink(missing_ok=True)
@@ -60,7 +61,8 @@ def load_thread(home: Path) -> None:
 
 
 class AppServer:
-    """Answers what a feed may ask, and can be told to push, ask, babble, stay silent and die."""
+    """A fake app-server that responds to a feed, and on demand pushes, requests, sends garbage, stays silent
+    and dies."""
 
     def __init__(self, home: Path, place: Path) -> None:
         self.threads: dict[str, dict[str, Any]] = {}
@@ -68,17 +70,17 @@ class AppServer:
         self.greeting: str | bytes | None = None
         """Sent before anything else."""
         self.silent: set[str] = set()
-        """Methods that get no answer."""
-        self.calls = 0
-        self.farewells: list[int | None] = []
+        """Methods that get no response."""
+        self.connections = 0
+        self.close_codes: list[int | None] = []
         """How connections ended."""
         self._home, self._place = home, place / "socket"
         self._server: Server | None = None
-        self._line: ServerConnection | None = None
-        self._news = asyncio.Condition()
+        self._connection: ServerConnection | None = None
+        self._arrived = asyncio.Condition()
 
     async def start(self) -> None:
-        self._server = await unix_serve(self._talk, str(self._place), compression=None)
+        self._server = await unix_serve(self._serve, str(self._place), compression=None)
         link = self._home / "app-server-control" / "app-server-control.sock"
         link.parent.mkdir(exist_ok=True)
         link.unlink(missing_ok=True)
@@ -86,7 +88,7 @@ class AppServer:
         load_thread(self._home)
 
     async def die(self) -> None:
-        """As a kill does: the link and the socket stay behind."""
+        """End as if killed: the link and the socket stay behind."""
         if self._server:
             self._server.close(close_connections=True)
             await self._server.wait_closed()
@@ -102,36 +104,36 @@ class AppServer:
         await self.push("thread/status/changed", threadId=ident, status=status)
 
     async def send(self, message: dict[str, Any] | str | bytes) -> None:
-        assert self._line
-        await self._line.send(json.dumps(message) if isinstance(message, dict) else message)
+        assert self._connection
+        await self._connection.send(json.dumps(message) if isinstance(message, dict) else message)
 
     async def wait_for(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10), self._news:
-            await self._news.wait_for(condition)
+        async with asyncio.timeout(10), self._arrived:
+            await self._arrived.wait_for(condition)
 
     def methods(self) -> list[str]:
         return [frame["method"] for frame in self.frames]
 
-    async def _talk(self, line: ServerConnection) -> None:
-        self._line = line
-        self.calls += 1
+    async def _serve(self, connection: ServerConnection) -> None:
+        self._connection = connection
+        self.connections += 1
         if self.greeting is not None:
-            await line.send(self.greeting)
+            await connection.send(self.greeting)
         with suppress(ConnectionClosed):
-            async for text in line:
+            async for text in connection:
                 frame = json.loads(text)
                 self.frames.append(frame)
-                if (answer := self._answer(frame)) is not None:
-                    await line.send(json.dumps({"id": frame["id"], **answer}))
-                async with self._news:
-                    self._news.notify_all()
-        await line.wait_closed()
-        self.farewells.append(line.close_code)
-        async with self._news:
-            self._line = None if self._line is line else self._line
-            self._news.notify_all()
+                if (response := self._respond(frame)) is not None:
+                    await connection.send(json.dumps({"id": frame["id"], **response}))
+                async with self._arrived:
+                    self._arrived.notify_all()
+        await connection.wait_closed()
+        self.close_codes.append(connection.close_code)
+        async with self._arrived:
+            self._connection = None if self._connection is connection else self._connection
+            self._arrived.notify_all()
 
-    def _answer(self, frame: dict[str, Any]) -> dict[str, Any] | None:
+    def _respond(self, frame: dict[str, Any]) -> dict[str, Any] | None:
         if frame["method"] in self.silent or "id" not in frame:
             return None
         match frame["method"]:
@@ -145,29 +147,30 @@ class AppServer:
 
     @property
     def listening(self) -> bool:
-        return self._line is not None
+        return self._connection is not None
 
 
-class Ear:
-    """What a feed has said."""
+class Recorder:
+    """Records the events of a feed."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self._news = asyncio.Event()
+        self._arrived = asyncio.Event()
 
     def __call__(self, events: Sequence[Event]) -> None:
         assert events
         self.events += events
-        self._news.set()
+        self._arrived.set()
 
-    async def hear(self, *wanted: Event) -> None:
-        """Returns when the next events are these, in this order, whatever their time where it was not pushed."""
+    async def expect(self, *wanted: Event) -> None:
+        """Return when the next events are these, in this order. Times are compared only where they were
+        pushed."""
         async with asyncio.timeout(10):
             while len(self.events) < len(wanted):
-                self._news.clear()
-                await self._news.wait()
-        heard, self.events = self.events[: len(wanted)], self.events[len(wanted) :]
-        assert [timeless(event) for event in heard] == [timeless(event) for event in wanted]
+                self._arrived.clear()
+                await self._arrived.wait()
+        received, self.events = self.events[: len(wanted)], self.events[len(wanted) :]
+        assert [timeless(event) for event in received] == [timeless(event) for event in wanted]
 
 
 def timeless(event: Event) -> tuple[Any, ...]:
@@ -179,8 +182,8 @@ def timeless(event: Event) -> tuple[Any, ...]:
     raise AssertionError(event)
 
 
-def now(ident: str, status: Any, *flags: str, pushed: bool = False) -> StatusPushed:
-    return StatusPushed(at=AT if pushed else 0.0, thread=ident, status=status, flags=flags)
+def status(ident: str, state: Any, *flags: str, pushed: bool = False) -> StatusPushed:
+    return StatusPushed(at=AT if pushed else 0.0, thread=ident, status=state, flags=flags)
 
 
 def source(detail: str = "connected", *, ok: bool = True) -> SourceSeen:
@@ -201,42 +204,40 @@ async def server(tmp_path: Path) -> AsyncIterator[AppServer]:
 
 @pytest.fixture
 def clock() -> Clock:
-    return VirtualClock(1_000.0, speed=100.0)  # so that a minute of waiting is over soon
+    return VirtualClock(1_000.0, speed=100.0)  # a minute passes quickly
 
 
 @asynccontextmanager
-async def running(feed: ControlFeed) -> AsyncIterator[Ear]:
-    ear = Ear()
-    task = asyncio.create_task(feed.stream(ear))
+async def running(feed: StatusFeed) -> AsyncIterator[Recorder]:
+    recorder = Recorder()
+    task = asyncio.create_task(feed.stream(recorder))
     try:
-        yield ear
+        yield recorder
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
 
 
-async def test_says_what_is_loaded_and_then_what_changes(
-    server: AppServer, tmp_path: Path, clock: Clock
-) -> None:
+async def test_loaded_threads_then_changes(server: AppServer, tmp_path: Path, clock: Clock) -> None:
     server.threads = {MAIN: thread(MAIN, WAITING), CHILD: thread(CHILD, IDLE)}
-    feed = ControlFeed(tmp_path, clock)
-    async with running(feed) as ear:
-        await ear.hear(source(), now(MAIN, "active", "waitingOnApproval"), now(CHILD, "idle"))
+    feed = StatusFeed(tmp_path, clock)
+    async with running(feed) as recorder:
+        await recorder.expect(source(), status(MAIN, "active", "waitingOnApproval"), status(CHILD, "idle"))
         assert (feed.connected, feed.problem) == (True, None)
         await server.change(MAIN, BUSY)
-        await ear.hear(now(MAIN, "active", pushed=True))
-        await server.change(MAIN, BUSY)  # not news
+        await recorder.expect(status(MAIN, "active", pushed=True))
+        await server.change(MAIN, BUSY)  # unchanged
         await server.change(MAIN, {"type": "active", "activeFlags": ["waitingOnUserInput"]})
         await server.change(CHILD, {"type": "systemError"})
         await server.change(CHILD, {"type": "notLoaded"})
-        await ear.hear(
-            now(MAIN, "active", "waitingOnUserInput", pushed=True),
-            now(CHILD, "system-error", pushed=True),
-            now(CHILD, "not-loaded", pushed=True),
+        await recorder.expect(
+            status(MAIN, "active", "waitingOnUserInput", pushed=True),
+            status(CHILD, "system-error", pushed=True),
+            status(CHILD, "not-loaded", pushed=True),
         )
     await server.wait_for(lambda: not server.listening)
-    assert server.farewells == [1000]
+    assert server.close_codes == [1000]
     assert server.methods() == [
         "initialize",
         "initialized",
@@ -246,11 +247,11 @@ async def test_says_what_is_loaded_and_then_what_changes(
     ]
 
 
-async def test_helpers_are_not_spoken_of(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_helpers_are_not_reported(server: AppServer, tmp_path: Path, clock: Clock) -> None:
     server.threads = {TITLE: thread(TITLE, BUSY, helper=True)}
     other = TITLE.replace("01a1", "01a2")
-    async with running(ControlFeed(tmp_path, clock)) as ear:
-        await ear.hear(source())
+    async with running(StatusFeed(tmp_path, clock)) as recorder:
+        await recorder.expect(source())
         await server.wait_for(lambda: "thread/read" in server.methods())
         server.threads[other] = thread(other, IDLE, helper=True)
         await server.push("thread/started", thread=server.threads[other])
@@ -258,47 +259,47 @@ async def test_helpers_are_not_spoken_of(server: AppServer, tmp_path: Path, cloc
             await server.change(ident, WAITING)
             await server.change(ident, {"type": "notLoaded"})
         await server.push("thread/started", thread=thread(MAIN, IDLE))
-        await ear.hear(now(MAIN, "idle", pushed=True))
+        await recorder.expect(status(MAIN, "idle", pushed=True))
 
 
-async def test_a_thread_never_heard_of_is_asked_about_before_it_is_spoken_of(
+async def test_unknown_thread_is_read_before_it_is_reported(
     server: AppServer, tmp_path: Path, clock: Clock
 ) -> None:
-    async with running(ControlFeed(tmp_path, clock)) as ear:
-        await ear.hear(source())
+    async with running(StatusFeed(tmp_path, clock)) as recorder:
+        await recorder.expect(source())
         await server.wait_for(lambda: "thread/loaded/list" in server.methods())
         server.threads = {CHILD: thread(CHILD, IDLE), TITLE: thread(TITLE, IDLE, helper=True)}
         await server.change(TITLE, BUSY)
         await server.change(CHILD, WAITING)
-        server.threads[CHILD]["status"] = IDLE  # the answer to the read is older than the push
-        await ear.hear(now(CHILD, "active", "waitingOnApproval", pushed=True))
+        server.threads[CHILD]["status"] = IDLE  # the response to the read is older than the push
+        await recorder.expect(status(CHILD, "active", "waitingOnApproval", pushed=True))
         gone = MAIN.replace("01a1", "01a2")
-        await server.push("thread/status/changed", threadId=gone, status=IDLE)  # it cannot be read any more
-        await ear.hear(now(gone, "idle", pushed=True))
+        await server.push("thread/status/changed", threadId=gone, status=IDLE)  # it is not loaded any more
+        await recorder.expect(status(gone, "idle", pushed=True))
 
 
-async def test_asks_only_what_is_allowed_and_answers_nothing(
+async def test_only_allowed_methods_and_no_responses_are_sent(
     server: AppServer, tmp_path: Path, clock: Clock
 ) -> None:
     server.threads = {MAIN: thread(MAIN, WAITING)}
-    feed = ControlFeed(tmp_path, clock)
-    async with running(feed) as ear:
-        await ear.hear(source(), now(MAIN, "active", "waitingOnApproval"))
+    feed = StatusFeed(tmp_path, clock)
+    async with running(feed) as recorder:
+        await recorder.expect(source(), status(MAIN, "active", "waitingOnApproval"))
         requests = (
             "item/commandExecution/requestApproval",
             "item/fileChange/requestApproval",
             "item/tool/requestUserInput",
         )
-        for number, method in enumerate(requests, start=1):  # numbers that are ours as well
+        for number, method in enumerate(requests, start=1):  # ids that the feed uses as well
             await server.send({"id": number, "method": method, "params": {"threadId": MAIN}})
             await server.wait_for(lambda: server.methods().count("initialized") == 2)
         await server.send(
             {"id": 9, "method": "account/chatgptAuthTokens/refresh", "params": {"reason": "unauthorized"}}
         )
         await server.change(MAIN, IDLE)
-        await ear.hear(now(MAIN, "idle", pushed=True))
+        await recorder.expect(status(MAIN, "idle", pushed=True))
         assert feed.unanswered == 4
-    assert set(server.methods()) <= ALLOWED
+    assert set(server.methods()) <= ALLOWED_METHODS
     assert not [frame for frame in server.frames if {"result", "error"} & set(frame)]
 
 
@@ -306,59 +307,55 @@ async def test_asks_only_what_is_allowed_and_answers_nothing(
     "method",
     ["thread/resume", "thread/start", "turn/start", "turn/interrupt", "thread/unsubscribe", "", "Initialize"],
 )
-async def test_nothing_else_can_be_sent(method: str, server: AppServer, tmp_path: Path, clock: Clock) -> None:
-    async with ControlFeed(tmp_path, clock)._dialled(control._Seen(), clock.now) as call:
+async def test_other_methods_cannot_be_sent(
+    method: str, server: AppServer, tmp_path: Path, clock: Clock
+) -> None:
+    async with StatusFeed(tmp_path, clock)._connection(ServerState(), clock.now) as connection:
         with pytest.raises(PermissionError, match="must not be sent"):
-            await call._send(method, {"threadId": MAIN})
-        await call._send("thread/list", {"limit": 1})
+            await connection._send(method, {"threadId": MAIN})
+        await connection._send("thread/list", {"limit": 1})
         await server.wait_for(lambda: "thread/list" in server.methods())
     assert method not in server.methods()
 
 
-async def test_a_subscription_it_did_not_ask_for_is_ended_by_hanging_up_once(
-    server: AppServer, tmp_path: Path, clock: Clock
-) -> None:
+async def test_subscription_is_ended_by_closing_once(server: AppServer, tmp_path: Path, clock: Clock) -> None:
     server.threads = {MAIN: thread(MAIN, BUSY)}
-    async with running(ControlFeed(tmp_path, clock)) as ear:
-        await ear.hear(source(), now(MAIN, "active"))
-        server.threads = {CHILD: thread(CHILD, WAITING)}  # and MAIN goes meanwhile
+    async with running(StatusFeed(tmp_path, clock)) as recorder:
+        await recorder.expect(source(), status(MAIN, "active"))
+        server.threads = {CHILD: thread(CHILD, WAITING)}  # and MAIN is unloaded meanwhile
         await server.push("turn/started", threadId=CHILD, turn={"id": "t", "items": []})
-        await ear.hear(now(MAIN, "not-loaded"), now(CHILD, "active", "waitingOnApproval"))
-        assert server.calls == 2
+        await recorder.expect(status(MAIN, "not-loaded"), status(CHILD, "active", "waitingOnApproval"))
+        assert server.connections == 2
         await server.push("turn/started", threadId=CHILD, turn={"id": "t", "items": []})
         await server.push("item/agentMessage/delta", threadId=CHILD, delta="x" * 100_000)
         await server.change(CHILD, IDLE)
-        await ear.hear(now(CHILD, "idle", pushed=True))
-        assert server.calls == 2
+        await recorder.expect(status(CHILD, "idle", pushed=True))
+        assert server.connections == 2
 
 
-async def test_dials_again_when_the_server_comes_back(
-    server: AppServer, tmp_path: Path, clock: Clock
-) -> None:
+async def test_reconnects_when_the_server_returns(server: AppServer, tmp_path: Path, clock: Clock) -> None:
     server.threads = {MAIN: thread(MAIN, IDLE)}
-    feed = ControlFeed(tmp_path, clock)
-    async with running(feed) as ear:
-        await ear.hear(source(), now(MAIN, "idle"))
+    feed = StatusFeed(tmp_path, clock)
+    async with running(feed) as recorder:
+        await recorder.expect(source(), status(MAIN, "idle"))
         await server.die()
-        await ear.hear(
+        await recorder.expect(
             source("app-server: received 1001 (going away); then sent 1001 (going away)", ok=False), ABSENT
         )
         assert (feed.connected, feed.problem) == (False, None)
         await server.start()
-        await ear.hear(source(), now(MAIN, "idle"))
+        await recorder.expect(source(), status(MAIN, "idle"))
 
 
-async def test_says_nothing_while_there_never_was_a_server(
-    server: AppServer, tmp_path: Path, clock: Clock
-) -> None:
+async def test_nothing_is_reported_without_a_server(server: AppServer, tmp_path: Path, clock: Clock) -> None:
     home = tmp_path / "other"
-    feed = ControlFeed(home, clock)
+    feed = StatusFeed(home, clock)
     assert await feed.poll(clock.now()) == []
-    async with running(feed) as ear:
+    async with running(feed) as recorder:
         await clock.sleep_until(clock.now() + 3)
-        assert (feed.connected, feed.problem, ear.events) == (False, None, [])
+        assert (feed.connected, feed.problem, recorder.events) == (False, None, [])
         home.symlink_to(tmp_path)
-        await ear.hear(source())
+        await recorder.expect(source())
 
 
 @pytest.mark.parametrize(
@@ -392,131 +389,131 @@ async def test_says_nothing_while_there_never_was_a_server(
     ],
     ids=lambda garbage: str(garbage[:60]),
 )
-async def test_what_is_not_understood_is_counted_and_forgotten(
+async def test_malformed_messages_are_counted(
     garbage: str | bytes, server: AppServer, tmp_path: Path, clock: Clock
 ) -> None:
     server.threads, server.greeting = {MAIN: thread(MAIN, IDLE)}, "["
-    async with running(ControlFeed(tmp_path, clock)) as ear:
-        await ear.hear(source("connected, 1 or more messages not understood"), now(MAIN, "idle"))
+    async with running(StatusFeed(tmp_path, clock)) as recorder:
+        await recorder.expect(source("connected, 1 or more messages not understood"), status(MAIN, "idle"))
         await server.send(garbage)
-        await ear.hear(source("connected, 2 or more messages not understood"))
+        await recorder.expect(source("connected, 2 or more messages not understood"))
         await server.send(garbage)
         await server.change(MAIN, WAITING)
-        await ear.hear(now(MAIN, "active", "waitingOnApproval", pushed=True))
+        await recorder.expect(status(MAIN, "active", "waitingOnApproval", pushed=True))
 
 
-async def test_a_message_too_long_ends_the_connection_and_not_the_feed(
+async def test_oversized_message_ends_the_connection_only(
     server: AppServer, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "_MESSAGE_CAP", 10_000)
+    monkeypatch.setattr(status_feed, "_MAX_MESSAGE_BYTES", 10_000)
     server.threads = {MAIN: thread(MAIN, IDLE)}
-    async with running(ControlFeed(tmp_path, clock)) as ear:
-        await ear.hear(source(), now(MAIN, "idle"))
+    async with running(StatusFeed(tmp_path, clock)) as recorder:
+        await recorder.expect(source(), status(MAIN, "idle"))
         await server.push("thread/started", thread={**thread(CHILD, IDLE), "preview": "x" * 20_000})
         async with asyncio.timeout(10):
-            await server.wait_for(lambda: server.calls == 2 and server.listening)
-        lost = ear.events[0]
+            await server.wait_for(lambda: server.connections == 2 and server.listening)
+        lost = recorder.events[0]
         assert isinstance(lost, SourceSeen)
         assert "1009 (message too big)" in lost.detail
-        ear.events.pop(0)
-        await ear.hear(source(), now(MAIN, "idle"))
+        recorder.events.pop(0)
+        await recorder.expect(source(), status(MAIN, "idle"))
 
 
-async def test_a_server_that_never_answers_is_a_problem_and_tried_again(
+async def test_silent_server_is_a_problem_and_retried(
     server: AppServer, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "_PATIENCE", 0.05)
+    monkeypatch.setattr(app_server, "RESPONSE_TIMEOUT_S", 0.05)
     server.silent = {"initialize"}
-    feed = ControlFeed(tmp_path, clock)
-    async with running(feed) as ear:
-        await ear.hear(source("the app-server does not answer", ok=False))
+    feed = StatusFeed(tmp_path, clock)
+    async with running(feed) as recorder:
+        await recorder.expect(source("the app-server does not answer", ok=False))
         assert (feed.connected, feed.problem) == (False, "the app-server does not answer")
         server.silent = set()
-        await ear.hear(source())
+        await recorder.expect(source())
         assert feed.problem is None
-    assert server.calls >= 2
+    assert server.connections >= 2
 
 
-async def test_something_else_behind_the_socket_is_a_problem(
+async def test_other_server_behind_the_socket_is_a_problem(
     server: AppServer, tmp_path: Path, clock: Clock
 ) -> None:
-    async def hello(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
         writer.close()
 
     await server.die()
     server._place.unlink()
-    async with await asyncio.start_unix_server(hello, server._place):
+    async with await asyncio.start_unix_server(greet, server._place):
         load_thread(tmp_path)
-        [said] = await ControlFeed(tmp_path, clock).poll(5.0)
-    assert said == SourceSeen(
+        [health] = await StatusFeed(tmp_path, clock).poll(5.0)
+    assert health == SourceSeen(
         at=5.0, name="codex feed", ok=False, detail="app-server: did not receive a valid HTTP response"
     )
 
 
-async def test_a_socket_of_somebody_else_is_not_touched(
+async def test_socket_of_another_user_is_not_connected_to(
     server: AppServer, tmp_path: Path, clock: Clock
 ) -> None:
-    feed = ControlFeed(tmp_path, clock, uid=os.getuid() + 1)
-    async with running(feed) as ear:
-        await ear.hear(source(f"{server._place} belongs to user {os.getuid()}", ok=False))
+    feed = StatusFeed(tmp_path, clock, uid=os.getuid() + 1)
+    async with running(feed) as recorder:
+        await recorder.expect(source(f"{server._place} belongs to user {os.getuid()}", ok=False))
         assert feed.problem == f"{server._place} belongs to user {os.getuid()}"
         assert len(await feed.poll(1.0)) == 1
-    assert server.calls == 0
+    assert server.connections == 0
 
 
-async def test_we_are_never_the_first_to_introduce_ourselves(
-    server: AppServer, tmp_path: Path, clock: Clock
-) -> None:
-    """Codex would take our name for its own, and write it into every rollout."""
+async def test_never_the_first_client_to_initialize(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+    """Codex would use this client's name as its own, and write it into every rollout."""
     lock = tmp_path / "thread-writer-locks" / f"{MAIN}.lock"
-    os.utime(lock, (0, 0))  # left over from a server before this one
-    feed = ControlFeed(tmp_path, clock)
+    os.utime(lock, (0, 0))  # left behind by an earlier server
+    feed = StatusFeed(tmp_path, clock)
     assert await feed.poll(1.0) == []
     (lock.parent / ".coordination.lock").touch()
     assert await feed.poll(1.0) == []
-    assert server.calls == 0
+    assert server.connections == 0
     load_thread(tmp_path)
     assert await feed.poll(0.0, timeout=10) == [source("connected", ok=True)]
 
 
-async def test_a_file_in_the_sockets_place_is_a_problem(tmp_path: Path, clock: Clock) -> None:
+async def test_file_instead_of_the_socket_is_a_problem(tmp_path: Path, clock: Clock) -> None:
     file = tmp_path / "app-server-control" / "app-server-control.sock"
     file.parent.mkdir()
     file.touch()
-    [said] = await ControlFeed(tmp_path, clock).poll(1.0)
-    assert isinstance(said, SourceSeen)
-    assert said.detail == f"{file} is not a socket"
+    [health] = await StatusFeed(tmp_path, clock).poll(1.0)
+    assert isinstance(health, SourceSeen)
+    assert health.detail == f"{file} is not a socket"
 
 
-async def test_a_look_asks_once_and_hangs_up(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_poll_closes_its_connection(server: AppServer, tmp_path: Path, clock: Clock) -> None:
     server.threads = {
         MAIN: thread(MAIN, WAITING),
         TITLE: thread(TITLE, BUSY, helper=True),
         CHILD: thread(CHILD, IDLE),
     }
-    assert await ControlFeed(tmp_path, clock).poll(77.0, timeout=10) == [
+    assert await StatusFeed(tmp_path, clock).poll(77.0, timeout=10) == [
         StatusPushed(at=77.0, thread=MAIN, status="active", flags=("waitingOnApproval",)),
         StatusPushed(at=77.0, thread=CHILD, status="idle"),
         SourceSeen(at=77.0, name="codex feed", ok=True, detail="connected"),
     ]
     await server.wait_for(lambda: not server.listening)
-    assert server.farewells == [1000]
-    assert set(server.methods()) <= ALLOWED
+    assert server.close_codes == [1000]
+    assert set(server.methods()) <= ALLOWED_METHODS
 
 
-async def test_a_look_gives_what_has_come_in_time(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_poll_returns_what_arrived_in_time(server: AppServer, tmp_path: Path, clock: Clock) -> None:
     server.silent = {"thread/read"}
     server.threads = {MAIN: thread(MAIN, IDLE)}
-    assert await ControlFeed(tmp_path, clock).poll(77.0, timeout=0.2) == [
+    assert await StatusFeed(tmp_path, clock).poll(77.0, timeout=0.2) == [
         SourceSeen(at=77.0, name="codex feed", ok=False, detail="the app-server does not answer")
     ]
 
 
-def test_the_websocket_library_is_loaded_only_when_somebody_is_there(tmp_path: Path) -> None:
+def test_websockets_is_imported_only_with_a_server(tmp_path: Path) -> None:
     code = (
-        "import asyncio, pathlib, sys\nfrom agentdash.collect.clock import SystemClock\nfrom agentdash.agents.codex.status_feed import ControlFeed\n"
-        "assert asyncio.run(ControlFeed(pathlib.Path(sys.argv[1]), SystemClock()).poll(1.0)) == []\n"
+        "import asyncio, pathlib, sys\n"
+        "from agentdash.agents.codex.status_feed import StatusFeed\n"
+        "from agentdash.collect.clock import SystemClock\n"
+        "assert asyncio.run(StatusFeed(pathlib.Path(sys.argv[1]), SystemClock()).poll(1.0)) == []\n"
         "assert 'websockets' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, cwd=Path(__file__).parents[2])

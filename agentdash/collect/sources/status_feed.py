@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.agents.codex.status_feed import ControlFeed
+from agentdash.agents.codex.status_feed import StatusFeed
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event
@@ -25,7 +25,7 @@ class StatusFeedSource:
     name = "codex feed"
 
     def __init__(self, home: CodexHome, clock: Clock, scheduler: PollScheduler) -> None:
-        self._feed = ControlFeed(home.root, clock)
+        self._feed = StatusFeed(home.root, clock)
         self._clock = clock
         self._scheduler = scheduler
 

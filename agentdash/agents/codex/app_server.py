@@ -1,0 +1,268 @@
+"""A connection to Codex's app-server that only reads: `initialize`, list and read the loaded threads, then
+listen.
+
+JSON-RPC over a WebSocket. No method that changes anything is sent, and no request of the server is answered:
+see `ALLOWED_METHODS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
+
+import msgspec
+
+from agentdash import __version__
+from agentdash.model.events import StatusPushed
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+
+ALLOWED_METHODS: Final = frozenset(
+    (
+        "initialize",
+        "initialized",
+        "thread/loaded/list",
+        "thread/list",
+        "thread/read",
+        "thread/backgroundTerminals/list",
+    )
+)
+"""The methods that may be sent. The server would accept others too, such as start turns and grant
+approvals."""
+RESPONSE_TIMEOUT_S: Final = 2.0
+"""For opening the connection, and again for the response to `initialize`; each takes milliseconds."""
+_MAX_THREADS: Final = 1_000
+"""Loaded threads that are read at most."""
+_INITIALIZE: Final = "initialize"
+_LIST_LOADED: Final = "thread/loaded/list"
+
+_T = TypeVar("_T")
+_ThreadId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
+_Flag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z]{1,40}\Z")]
+_STATUS: Final[dict[str, Literal["active", "idle", "not-loaded", "system-error"]]] = {
+    "active": "active",
+    "idle": "idle",
+    "notLoaded": "not-loaded",
+    "systemError": "system-error",
+}
+
+
+class ServerState:
+    """What is kept between connections to the same app-server."""
+
+    def __init__(self) -> None:
+        self.statuses: dict[str, StatusPushed] = {}
+        """The last status of each thread that is loaded."""
+        self.unsubscribed: set[str] = set()
+        """Threads that Codex subscribed this client to, and whose subscription was ended by closing the
+        connection."""
+        self.requests = 0
+        """Requests of the server, left unanswered."""
+        self.malformed = 0
+        """Messages that could not be parsed."""
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    type: Literal["active", "idle", "notLoaded", "systemError"]
+    active_flags: tuple[_Flag, ...] = ()
+
+
+class _ThreadRef(msgspec.Struct, rename="camel"):
+    """The thread of a notification or request."""
+
+    thread_id: _ThreadId | None = None
+
+
+class _StatusChanged(msgspec.Struct, rename="camel"):
+    """The parameters of `thread/status/changed`."""
+
+    thread_id: _ThreadId
+    status: _Status
+
+
+class _Thread(msgspec.Struct, rename="camel"):
+    id: _ThreadId
+    status: _Status
+    ephemeral: bool = False
+    thread_source: str | None = None
+
+    @property
+    def helper(self) -> bool:
+        """Whether Codex runs it for itself: titles, reviews. Ephemeral threads have no rollout."""
+        return self.ephemeral or self.thread_source == "thread_title"
+
+
+class _ThreadResult(msgspec.Struct):
+    """The parameters of `thread/started`, and the result of `thread/read`."""
+
+    thread: _Thread
+
+
+class _LoadedThreads(msgspec.Struct):
+    """The result of `thread/loaded/list`."""
+
+    data: list[_ThreadId]
+
+
+class _Message(msgspec.Struct):
+    """A response (no method), a notification (no id) or a request; the content is decoded only where it is
+    used."""
+
+    id: int | str | None = None
+    method: str | None = None
+    params: msgspec.Raw = msgspec.Raw(b"null")
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    emitted_at: float | None = msgspec.field(default=None, name="emittedAtMs")
+
+
+_message = msgspec.json.Decoder(_Message)
+
+
+class AppServerConnection:
+    """One connection to an app-server.
+
+    Args:
+        socket: the open WebSocket.
+        state: what is kept between connections; updated.
+        now: returns the time of messages without one, unix seconds.
+    """
+
+    def __init__(self, socket: ClientConnection, state: ServerState, now: Callable[[], float]) -> None:
+        self._socket = socket
+        self._state = state
+        self._now = now
+        self._initialized = False
+        self._last_request = 0
+        self._pending: dict[int, str] = {}
+        """Requests without a response, by their number: the thread, `_INITIALIZE` or `_LIST_LOADED`."""
+        self._reading: dict[str, StatusPushed | None] = {}
+        """Threads being read, with the status pushed meanwhile: it waits until the thread is known to be no
+        helper."""
+        self._helpers: dict[str, bool] = {}
+        """Threads that have been read, and whether they are helpers."""
+        self.subscribed = False
+        """Whether Codex has subscribed this client to a thread: the connection has to be closed."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether all requests have got a response."""
+        return not self._pending
+
+    async def initialize(self) -> None:
+        """Introduce this client and request the list of loaded threads.
+
+        Raises:
+            TimeoutError: no response.
+        """
+        client = {"clientInfo": {"name": "agentdash", "version": __version__}}
+        async with asyncio.timeout(RESPONSE_TIMEOUT_S):
+            await self._request("initialize", client, _INITIALIZE)
+            while self._pending:
+                await self.receive()
+        self._initialized = True
+        await self._send("initialized")
+        await self._request("thread/loaded/list", {}, _LIST_LOADED)
+
+    async def receive(self) -> list[StatusPushed]:
+        """Handle the next message; return the statuses that changed with it."""
+        text = await self._socket.recv()
+        try:
+            message = _message.decode(text)
+            at = self._now() if message.emitted_at is None else message.emitted_at / 1000
+            match message.method:
+                case None:
+                    return await self._on_response(message, at)
+                case _ if not self._initialized:  # the list of loaded threads will include it
+                    return []
+                case "thread/status/changed":
+                    changed = _decode(message.params, _StatusChanged)
+                    return await self._on_status(_event(at, changed.thread_id, changed.status))
+                case "thread/started":
+                    return self._add_thread(_decode(message.params, _ThreadResult).thread, at)
+            if message.id is not None:
+                self._state.requests += 1
+            if message.id is not None or message.method == "turn/started":
+                self._on_subscription(_decode(message.params, _ThreadRef).thread_id)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            self._state.malformed += 1
+        return []
+
+    async def _on_response(self, message: _Message, at: float) -> list[StatusPushed]:
+        about = self._pending.pop(message.id, _INITIALIZE) if isinstance(message.id, int) else _INITIALIZE
+        if about == _INITIALIZE:
+            return []
+        if about == _LIST_LOADED:
+            return await self._on_loaded(_decode(message.result, _LoadedThreads).data)
+        pushed = self._reading.pop(about, None)
+        try:
+            return self._add_thread(_decode(message.result, _ThreadResult).thread, at, pushed)
+        except msgspec.MsgspecError:  # an error: the thread has been unloaded meanwhile
+            return [] if pushed is None else self._changed(pushed)
+
+    async def _on_loaded(self, threads: Sequence[str]) -> list[StatusPushed]:
+        """Return the threads unloaded since the last connection; read the others."""
+        unloaded = self._state.statuses.keys() - set(threads)
+        for thread in threads[:_MAX_THREADS]:
+            await self._read_thread(thread)
+        gone = (StatusPushed(at=self._now(), thread=thread, status="not-loaded") for thread in unloaded)
+        return [event for status in gone for event in self._changed(status)]
+
+    async def _read_thread(self, thread: str) -> None:
+        if thread not in self._helpers and thread not in self._reading:
+            self._reading[thread] = None
+            await self._request("thread/read", {"threadId": thread, "includeTurns": False}, thread)
+
+    async def _on_status(self, event: StatusPushed) -> list[StatusPushed]:
+        if event.thread not in self._helpers:  # a child that was just spawned
+            await self._read_thread(event.thread)
+            self._reading[event.thread] = event
+            return []
+        return [] if self._helpers[event.thread] else self._changed(event)
+
+    def _add_thread(
+        self, thread: _Thread, at: float, newer: StatusPushed | None = None
+    ) -> list[StatusPushed]:
+        self._helpers[thread.id] = thread.helper
+        return [] if thread.helper else self._changed(newer or _event(at, thread.id, thread.status))
+
+    def _changed(self, event: StatusPushed) -> list[StatusPushed]:
+        """Return the event if it differs from the last one of its thread."""
+        last = self._state.statuses.pop(event.thread, None)
+        if event.status != "not-loaded":
+            self._state.statuses[event.thread] = event
+        return [] if last and (last.status, last.flags) == (event.status, event.flags) else [event]
+
+    def _on_subscription(self, thread: str | None) -> None:
+        # once per thread: if another version subscribes this client again, the connection stays open
+        if thread and thread not in self._state.unsubscribed:
+            self._state.unsubscribed.add(thread)
+            self.subscribed = True
+
+    async def _request(self, method: str, params: dict[str, object], about: str) -> None:
+        self._last_request += 1
+        self._pending[self._last_request] = about
+        await self._send(method, params, self._last_request)
+
+    async def _send(
+        self, method: str, params: dict[str, object] | None = None, number: int | None = None
+    ) -> None:
+        """Send a message: the only place that does.
+
+        Raises:
+            PermissionError: the method is not one of those that only read.
+        """
+        if method not in ALLOWED_METHODS:
+            raise PermissionError(f"{method} must not be sent: agentdash only reads")
+        message = {"id": number, "method": method, "params": params}
+        content = {key: value for key, value in message.items() if value is not None}
+        await self._socket.send(msgspec.json.encode(content).decode())
+
+
+def _decode(raw: msgspec.Raw, kind: type[_T]) -> _T:
+    return msgspec.json.decode(raw, type=kind)
+
+
+def _event(at: float, thread: str, status: _Status) -> StatusPushed:
+    return StatusPushed(at=at, thread=thread, status=_STATUS[status.type], flags=status.active_flags)
