@@ -13,16 +13,16 @@ from agentdash.agents.state_paths import state_paths
 from agentdash.cli.options import PATH, config_of
 from agentdash.cli.output import console
 from agentdash.cli.progress import Progress
-from agentdash.report.check import check as audit
-from agentdash.report.check import find_rollouts, print_check, size_of
-from agentdash.report.document import document_json
-from agentdash.report.worker_paths import (
+from agentdash.report.audit import audit, file_size, find_rollouts
+from agentdash.report.check import print_check
+from agentdash.report.check_worker import (
     MODES,
     policy_of_mode,
     policy_of_thread,
     print_worker_paths,
     worker_paths_report,
 )
+from agentdash.report.document import document_json
 
 
 @click.command()
@@ -70,8 +70,8 @@ def check(
         paths = find_rollouts(home, targets)
     except LookupError as missing:
         raise click.UsageError(str(missing)) from missing
-    with Progress("files", len(paths), sum(map(size_of, paths))) as progress:
-        report = audit(paths, lambda path: progress.add(size_of(path)))
+    with Progress("files", len(paths), sum(map(file_size, paths))) as progress:
+        report = audit(paths, lambda path: progress.add(file_size(path)))
     if as_json:
         click.echo(document_json(report))
         return report.exit_code

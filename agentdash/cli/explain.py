@@ -14,7 +14,7 @@ from agentdash.cli.output import console
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.report.document import document_json
 from agentdash.report.explain import explain_report, print_explained
-from agentdash.report.screen_reading import print_screen, screen_report
+from agentdash.report.explain_screen import print_screen, screen_report
 
 
 @click.command()

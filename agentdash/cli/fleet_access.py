@@ -25,7 +25,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.worker import Snapshot
 
 if TYPE_CHECKING:
-    from agentdash.report.status import ViaReport
+    from agentdash.report.elements import ViaReport
     from agentdash.store.status_file import Published
 
 _FILE_POLL_INTERVAL_S: Final = 0.25
@@ -123,7 +123,7 @@ def via_report(via: StatusFileInfo | None) -> ViaReport | None:
     """Return the `via` object of a document."""
     if via is None:
         return None
-    from agentdash.report.status import ViaReport
+    from agentdash.report.elements import ViaReport
 
     return ViaReport(via.file, None if via.age is None else round(via.age, 1), via.pid, via.problem)
 

@@ -57,7 +57,7 @@ async def _watch(config: Config, target: str | None) -> None:
     import msgspec
 
     from agentdash.cli.fleet_access import follow_fleet, select_workers, warn_if_indirect
-    from agentdash.report.wait import changes
+    from agentdash.report.change import changes
 
     last: Snapshot | None = None
     async for snapshot, via in follow_fleet(config):

@@ -1,1 +1,1 @@
-"""A snapshot as text for people and as JSON for programs."""
+"""Documents: structs for programs (JSON), their rendering for people, and exports of past sessions."""

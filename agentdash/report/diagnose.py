@@ -1,4 +1,7 @@
-"""Looks at what agentdash depends on, one thing after the other, and says what to do where something is missing."""
+"""Run the checks of `agentdash doctor`: what agentdash depends on, and what to do if it is missing.
+
+`doctor.py` has the document and its rendering.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,7 @@ import os
 import platform
 import shutil
 import sys
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -28,171 +30,176 @@ from agentdash.engine.judge.findings.tmux_boundary import is_sandboxed
 from agentdash.model.events import HostSeen, PaneSeen, ProcessSeen, SourceSeen, ThreadStarted
 from agentdash.model.process import Kernel, Process
 from agentdash.model.sanitize import clean_line
-from agentdash.report.doctor import CheckReport, DoctorReport
+from agentdash.report.doctor import DoctorCheck, DoctorReport
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
 
-_NEWEST: Final = 200
-"""Sessions whose heads are read for the versions that wrote them."""
-_SMALLEST: Final = (30, 8)
-"""Columns and lines under which a screen shows counts alone."""
+_MAX_VERSION_SESSIONS: Final = 200
+"""Newest sessions whose headers are read for their Codex version: enough for all versions in use."""
+_MIN_COLUMNS: Final = 30
+_MIN_LINES: Final = 8
+"""A smaller terminal shows counts only."""
 _OLDEST_TMUX: Final = (3, 2)
+"""Oldest tested version: 3.2a."""
+_MIN_VISIBLE_PROCESSES: Final = 3
+"""Fewer processes in /proc mean that those of others are hidden."""
 
 
 def diagnose(config: Config, settings: str, environ: Mapping[str, str] = os.environ) -> DoctorReport:
-    """All checks.
+    """Run all checks.
 
     Args:
-        config: what is watched.
-        settings: how the config file is, in a few words.
-        environ: agentdash's own environment.
+        config: the options in force.
+        settings: a summary of the config file.
+        environ: the environment of this process.
     """
-    sandboxed = confinement(own_socket() if config.tmux else None)
+    sandbox = confinement(own_socket() if config.tmux else None)
     home = CodexHome(config.codex_home or default_home())
-    world = _World(config, sandboxed)
+    probe = _Probe(config, sandbox)
+    python = f"Python {platform.python_version()}"
     checks = [
-        CheckReport("agentdash", "ok", f"{__version__}, Python {platform.python_version()}, {sys.platform}"),
-        CheckReport("config", "ok", f"{clean_line(str(config_file(environ)))}: {settings}"),
-        *_sandbox(sandboxed, home, config),
-        *_homes(home, world),
-        *_tmux(config, sandboxed, world),
-        *_process_facts(home, world, sandboxed),
-        *_file_events(home),
-        *_terminal(environ),
-        _state(),
-        _debug_log(config),
+        _ok("agentdash", f"{__version__}, {python}, {sys.platform}"),
+        _ok("config", f"{clean_line(str(config_file(environ)))}: {settings}"),
+        *_check_sandbox(sandbox, home, config),
+        *_check_homes(home, probe),
+        *_check_tmux(config, sandbox, probe),
+        *_check_processes(home, probe, sandbox),
+        *_check_file_events(home),
+        *_check_terminal(environ),
+        _check_state_directory(),
+        _check_debug_log(config),
     ]
     return DoctorReport("agentdash.doctor/1", checks)
 
 
-class _World:
-    """What a look at tmux and at processes gave."""
+def _ok(name: str, detail: str) -> DoctorCheck:
+    return DoctorCheck(name=name, level="ok", detail=detail)
 
-    def __init__(self, config: Config, sandboxed: str | None) -> None:
+
+def _warn(name: str, detail: str, advice: str | None = None) -> DoctorCheck:
+    return DoctorCheck(name=name, level="warn", detail=detail, advice=advice)
+
+
+def _fail(name: str, detail: str, advice: str | None = None) -> DoctorCheck:
+    return DoctorCheck(name=name, level="fail", detail=detail, advice=advice)
+
+
+class _Probe:
+    """The result of polling tmux and the processes once.
+
+    Args:
+        config: the options in force.
+        sandbox: the sandbox that agentdash runs in, if any.
+    """
+
+    def __init__(self, config: Config, sandbox: str | None) -> None:
         now = SystemClock().now()
-        wanted = (
-            servers(config.socket_names, config.socket_paths, default=True)
-            if config.tmux and sandboxed is None
-            else []
-        )
-        panes = (
-            asyncio.run(TmuxSensor(wanted).poll(now)) if wanted else []
-        )  # subprocesses are not heard of inside of Codex's sandbox
-        self.servers = [event for event in panes if isinstance(event, SourceSeen)]
-        seen = [event.pane for event in panes if isinstance(event, PaneSeen)]
-        self.server_pids = {pane.key.server: pane.server_pid for pane in seen if pane.server_pid}
-        events = ProcessSensor().poll(now, {pane.pid for pane in seen})
+        wanted = []
+        if config.tmux and sandbox is None:
+            wanted = servers(config.socket_names, config.socket_paths, default=True)
+        # asyncio does not get notified of ended subprocesses inside of Codex's sandbox
+        events = asyncio.run(TmuxSensor(wanted).poll(now)) if wanted else []
+        panes = [event.pane for event in events if isinstance(event, PaneSeen)]
+        self.servers = [event for event in events if isinstance(event, SourceSeen)]
+        """Health of each tmux server."""
+        self.server_pids = {pane.key.server: pane.server_pid for pane in panes if pane.server_pid}
+        polled = ProcessSensor().poll(now, {pane.pid for pane in panes})
         self.processes = {
-            event.process.pid: event.process for event in events if isinstance(event, ProcessSeen)
+            event.process.pid: event.process for event in polled if isinstance(event, ProcessSeen)
         }
-        self.own = next(event.kernel for event in events if isinstance(event, HostSeen))
-        self.health = next(event.detail for event in events if isinstance(event, SourceSeen))
+        self.own = next(event.kernel for event in polled if isinstance(event, HostSeen))
+        """Kernel facts of agentdash itself."""
+        self.health = next(event.detail for event in polled if isinstance(event, SourceSeen))
+        """Detail of the process source."""
 
 
-# ---------------------------------------------------------------- agentdash's own place
+# ---------------------------------------------------------------- agentdash itself
 
 
-def _sandbox(sandboxed: str | None, home: CodexHome, config: Config) -> Iterator[CheckReport]:
+def _check_sandbox(sandbox: str | None, home: CodexHome, config: Config) -> Iterator[DoctorCheck]:
     path = status_file(home.root)
     now = SystemClock().now()
     try:
         published = read_published(path)
         trouble = outdated(published, now)
-        told = trouble or f"{clean_line(str(path))}, {published.age(now):.0f} s old, by pid {published.pid}"
+        age = f"{published.age(now):.0f} s old"
+        detail = trouble or f"{clean_line(str(path))}, {age}, by pid {published.pid}"
     except UnpublishedError as error:
-        trouble = told = str(error)
-    if sandboxed is None:
-        yield CheckReport("sandbox", "ok", "agentdash runs outside of any sandbox")
-        advice = (
-            None
-            if trouble is None or not config.publish
-            else "agents inside of sandboxes need it: keep the dashboard open, or run `agentdash publish`"
+        trouble = detail = str(error)
+    detail = detail.partition(": start")[0]
+    if sandbox is not None:
+        yield _warn(
+            "sandbox",
+            f"agentdash itself runs inside of one: {sandbox}",
+            "panes and processes are only known from the status file",
         )
-        yield CheckReport(
-            "status file",
-            "ok" if trouble is None or not config.publish else "warn",
-            told.partition(": start")[0],
-            advice,
-        )
+        yield _fail("status file", detail, START) if trouble else _ok("status file", detail)
         return
-    yield CheckReport(
-        "sandbox",
-        "warn",
-        f"agentdash itself runs inside of one: {sandboxed}",
-        "panes and processes can only be told by the status file",
-    )
-    yield CheckReport(
-        "status file",
-        "ok" if trouble is None else "fail",
-        told.partition(": start")[0],
-        START if trouble else None,
-    )
+    yield _ok("sandbox", "agentdash runs outside of any sandbox")
+    if trouble is None or not config.publish:
+        yield _ok("status file", detail)
+    else:
+        advice = "agents inside of sandboxes need it: keep the dashboard open, or run `agentdash publish`"
+        yield _warn("status file", detail, advice)
 
 
-def _state() -> CheckReport:
+def _check_state_directory() -> DoctorCheck:
     folder = state_folder()
+    shown = clean_line(str(folder))
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if os.access(nearest, os.W_OK | os.X_OK):
-        return CheckReport("state", "ok", f"{clean_line(str(folder))} can be written")
-    return CheckReport(
-        "state",
-        "warn",
-        f"{clean_line(str(folder))} cannot be written",
-        "without it there is no status file: set XDG_STATE_HOME",
-    )
+        return _ok("state", f"{shown} can be written")
+    advice = "without it there is no status file: set XDG_STATE_HOME"
+    return _warn("state", f"{shown} cannot be written", advice)
+
+
+def _check_debug_log(config: Config) -> DoctorCheck:
+    if config.debug_log is None:
+        return _ok("debug log", "off; --debug-log FILE writes tracebacks")
+    return _ok("debug log", clean_line(str(config.debug_log)))
 
 
 # ---------------------------------------------------------------- Codex
 
 
-def _homes(home: CodexHome, world: _World) -> Iterator[CheckReport]:
-    shown = clean_line(str(home.root))
-    if trouble := problem(home):
-        denied = "permission denied" in trouble
-        yield CheckReport(
-            "codex home",
-            "fail" if denied else "warn",
-            trouble,
-            "run as the user whose Codex it is" if denied else None,
-        )
-    else:
+def _check_homes(home: CodexHome, probe: _Probe) -> Iterator[DoctorCheck]:
+    if (trouble := problem(home)) is None:
         files = list(home.rollouts())
-        versions: Counter[str] = Counter(_version(path) or "unknown" for path in files[:_NEWEST])
-        newest = max(versions, key=_numbers, default="")
-        told = ", ".join(sorted(versions, key=_numbers, reverse=True)) or "none"
-        late = _numbers(newest)[:2] > _numbers(LAST_VERSION)
-        yield CheckReport(
-            "codex home",
-            "warn" if late else "ok",
-            f"{shown}: {len(files)} sessions; of the newest {min(len(files), _NEWEST)} by Codex {told}",
-            f"agentdash was tested up to {LAST_VERSION}: look for a newer agentdash" if late else None,
-        )
-        yield from _unreadable(files)
+        yield _check_versions(home, files)
+        yield from _check_readable(files)
+    elif "permission denied" in trouble:
+        yield _fail("codex home", trouble, "run as the user that owns it")
+    else:
+        yield _warn("codex home", trouble)
     used = {
-        Path(p.env["CODEX_HOME"])
-        for p in world.processes.values()
-        if p.agent == "codex" and p.env and p.env.get("CODEX_HOME")
+        Path(process.env["CODEX_HOME"])
+        for process in probe.processes.values()
+        if process.agent == "codex" and process.env and process.env.get("CODEX_HOME")
     }
     for other in sorted(used - {home.root, home.root.resolve()}):
-        yield CheckReport(
-            "other codex home",
-            "warn",
-            f"a running Codex uses {other}, which is not watched",
-            f"agentdash --codex-home {other}",
-        )
+        detail = f"a running Codex uses {other}, which is not watched"
+        yield _warn("other codex home", detail, f"agentdash --codex-home {other}")
 
 
-def _unreadable(files: list[Path]) -> Iterator[CheckReport]:
+def _check_versions(home: CodexHome, files: Sequence[Path]) -> DoctorCheck:
+    newest = files[:_MAX_VERSION_SESSIONS]
+    versions = sorted({_version(path) or "unknown" for path in newest}, key=_numbers, reverse=True)
+    listed = ", ".join(versions) or "none"
+    shown = clean_line(str(home.root))
+    detail = f"{shown}: {len(files)} sessions; of the newest {len(newest)} by Codex {listed}"
+    if versions and _numbers(versions[0])[:2] > _numbers(LAST_VERSION):
+        advice = f"agentdash was tested up to {LAST_VERSION}: look for a newer agentdash"
+        return _warn("codex home", detail, advice)
+    return _ok("codex home", detail)
+
+
+def _check_readable(files: Sequence[Path]) -> Iterator[DoctorCheck]:
     refused = [path for path in files if not os.access(path, os.R_OK)]
     if refused:
         shown = clean_line(str(refused[0]))
-        yield CheckReport(
-            "codex files",
-            "warn",
-            f"{len(refused)} of {len(files)} cannot be read, {shown} first",
-            "chown them to yourself",
-        )
+        detail = f"{len(refused)} of {len(files)} cannot be read, {shown} first"
+        yield _warn("codex files", detail, "chown them to yourself")
     elif files:
-        yield CheckReport("codex files", "ok", "all can be read")
+        yield _ok("codex files", "all can be read")
 
 
 def _version(path: Path) -> str | None:
@@ -210,133 +217,119 @@ def _numbers(version: str) -> tuple[int, ...]:
 # ---------------------------------------------------------------- tmux
 
 
-def _tmux(config: Config, sandboxed: str | None, world: _World) -> Iterator[CheckReport]:
+def _check_tmux(config: Config, sandbox: str | None, probe: _Probe) -> Iterator[DoctorCheck]:
     if not config.tmux:
-        yield CheckReport("tmux", "ok", "is left alone (--no-tmux, or the config file)")
+        yield _ok("tmux", "is left alone (--no-tmux, or the config file)")
         return
     if (version := tmux_version()) is None:
-        yield CheckReport(
-            "tmux", "warn", "is not installed, or does not answer", "install it to see worker CLIs in panes"
-        )
+        advice = "install it to see worker CLIs in panes"
+        yield _warn("tmux", "is not installed, or does not answer", advice)
         return
-    old = (_numbers("".join(c for c in version if c.isdecimal() or c == ".")) or _OLDEST_TMUX) < _OLDEST_TMUX
-    yield CheckReport(
-        "tmux", "warn" if old else "ok", version, "agentdash is tested with 3.2a and later" if old else None
-    )
-    if sandboxed is not None:
-        yield CheckReport("tmux server", "warn", "cannot be reached from inside of a sandbox")
+    numbers = _numbers("".join(char for char in version if char.isdecimal() or char == "."))
+    if numbers and numbers < _OLDEST_TMUX:
+        yield _warn("tmux", version, "agentdash is tested with 3.2a and later")
+    else:
+        yield _ok("tmux", version)
+    if sandbox is not None:
+        yield _warn("tmux server", "cannot be reached from inside of a sandbox")
         return
-    for server in world.servers:
-        advice = None if server.ok else "start your agents in tmux, or name their server with -L or -S"
-        yield CheckReport(server.name, "ok" if server.ok else "warn", server.detail, advice)
-    for name, pid in world.server_pids.items():
-        if (process := world.processes.get(pid)) is not None:
-            yield from _server(name, process, world.own)
+    for server in probe.servers:
+        if server.ok:
+            yield _ok(server.name, server.detail)
+        else:
+            advice = "start your agents in tmux, or name their server with -L or -S"
+            yield _warn(server.name, server.detail, advice)
+    for name, pid in probe.server_pids.items():
+        if (process := probe.processes.get(pid)) is not None:
+            yield from _check_server(name, process, probe.own)
 
 
-def _server(server: str, process: Process, own: Kernel | None) -> Iterator[CheckReport]:
-    restart = "what is started in its panes stays so, whatever is approved: restart it outside"
+def _check_server(server: str, process: Process, own: Kernel | None) -> Iterator[DoctorCheck]:
     if process.kernel is not None and own is not None and is_sandboxed(process.kernel, own):
-        yield CheckReport(
+        yield _fail(
             f"tmux {server}",
-            "fail",
             f"the server (pid {process.pid}) itself runs inside of a sandbox",
-            restart,
+            "what is started in its panes stays sandboxed, whatever is approved: restart it outside",
         )
     flags = sorted(name for name in process.env or {} if name.startswith("CODEX_SANDBOX"))
     if flags:
-        advice = f"new panes inherit what is not true of them: tmux set-environment -g -r {flags[0]}"
-        yield CheckReport(
-            f"tmux {server}", "warn", f"the server's environment has {', '.join(flags)}", advice
+        yield _warn(
+            f"tmux {server}",
+            f"the server's environment has {', '.join(flags)}",
+            f"new panes inherit what is not true of them: tmux set-environment -g -r {flags[0]}",
         )
 
 
 # ---------------------------------------------------------------- processes, files, terminal
 
 
-def _process_facts(home: CodexHome, world: _World, sandboxed: str | None) -> Iterator[CheckReport]:
+def _check_processes(home: CodexHome, probe: _Probe, sandbox: str | None) -> Iterator[DoctorCheck]:
     if sys.platform != "linux":
-        why = "this system tells nobody the environment and the sandbox of other processes"
-        yield CheckReport(
-            "processes", "warn", f"{world.health}; {why}", "verdicts rest on what commands printed"
-        )
+        reason = "this system does not show the environment and the sandbox of other processes"
+        yield _warn("processes", f"{probe.health}; {reason}", "verdicts rest on what commands printed")
         return
-    if world.own is None or world.own.net is None:
-        yield CheckReport(
-            "processes",
-            "fail",
-            "/proc does not tell of our own process",
-            "mount /proc; states are guessed from files alone",
-        )
+    if probe.own is None or probe.own.net is None:
+        advice = "mount /proc; without it states come from files alone"
+        yield _fail("processes", "/proc does not show the own process", advice)
         return
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
     readable = sum(os.access(f"/proc/{pid}/environ", os.R_OK) for pid in pids)
-    hidden = sandboxed is None and len(pids) < 3
-    advice = (
-        "/proc hides others (hidepid, or a container): run agentdash where the agents run" if hidden else None
-    )
-    told = f"{len(pids)} seen, the environment of {readable} can be read; {world.health}"
-    yield CheckReport("processes", "warn" if hidden else "ok", told, advice)
+    detail = f"{len(pids)} seen, the environment of {readable} can be read; {probe.health}"
+    if sandbox is None and len(pids) < _MIN_VISIBLE_PROCESSES:
+        advice = "/proc hides others (hidepid, or a container): run agentdash where the agents run"
+        yield _warn("processes", detail, advice)
+    else:
+        yield _ok("processes", detail)
     if not locks(home, 0.0).readable:
-        yield CheckReport(
-            "locks", "warn", "/proc/locks cannot be read", "who works on a thread is told by open files alone"
-        )
+        advice = "the owner of a thread is found by open files alone"
+        yield _warn("locks", "/proc/locks cannot be read", advice)
 
 
-def _file_events(home: CodexHome) -> Iterator[CheckReport]:
+def _check_file_events(home: CodexHome) -> Iterator[DoctorCheck]:
     limits = {
-        name: _number(Path("/proc/sys/fs/inotify", name))
+        name: _read_number(Path("/proc/sys/fs/inotify", name))
         for name in ("max_user_watches", "max_user_instances")
     }
-    told = ", ".join(f"{name} {value}" for name, value in limits.items() if value is not None)
-    if (why := refusal([str(root) for root in home.roots])) is not None:
-        advice = "changes are seen by polling, within 2 s; raise fs.inotify.max_user_watches and max_user_instances with sysctl"
-        yield CheckReport("file events", "warn", f"{why} ({told})" if told else why, advice)
+    shown = ", ".join(f"{name} {value}" for name, value in limits.items() if value is not None)
+    if (reason := refusal([str(root) for root in home.roots])) is None:
+        yield _ok("file events", shown or "there are some")
         return
-    yield CheckReport("file events", "ok", told or "there are some")
+    sysctl = "raise fs.inotify.max_user_watches and max_user_instances with sysctl"
+    detail = f"{reason} ({shown})" if shown else reason
+    yield _warn("file events", detail, f"changes are seen by polling, within 2 s; {sysctl}")
 
 
-def _number(path: Path) -> int | None:
+def _read_number(path: Path) -> int | None:
     try:
         return int(path.read_text("ascii"))
     except (OSError, ValueError):
         return None
 
 
-def _terminal(environ: Mapping[str, str]) -> Iterator[CheckReport]:
+def _check_terminal(environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
     if not sys.stdout.isatty():
-        yield CheckReport("terminal", "ok", "the output goes to a file or a program")
+        yield _ok("terminal", "the output goes to a file or a program")
         return
     size = shutil.get_terminal_size()
-    small = size.columns < _SMALLEST[0] or size.lines < _SMALLEST[1]
-    yield CheckReport(
-        "terminal",
-        "warn" if small else "ok",
-        f"{size.columns}x{size.lines}",
-        "under 30x8 only counts are shown" if small else None,
-    )
-    term, deep = environ.get("TERM", ""), environ.get("COLORTERM", "")
-    if environ.get("NO_COLOR"):
-        yield CheckReport("colours", "ok", "none: NO_COLOR is set")
-    elif deep in ("truecolor", "24bit"):
-        yield CheckReport("colours", "ok", "16 million")
-    elif "256color" in term:
-        yield CheckReport("colours", "ok", "256")
+    if size.columns < _MIN_COLUMNS or size.lines < _MIN_LINES:
+        advice = f"under {_MIN_COLUMNS}x{_MIN_LINES} only counts are shown"
+        yield _warn("terminal", f"{size.columns}x{size.lines}", advice)
     else:
-        yield CheckReport(
-            "colours", "warn", f"16 or fewer (TERM={clean_line(term)})", "agentdash --theme terminal"
-        )
+        yield _ok("terminal", f"{size.columns}x{size.lines}")
+    yield _check_colours(environ)
     encoding = locale.getencoding()
-    unicode = encoding.lower().replace("-", "") == "utf8"
-    yield CheckReport(
-        "characters",
-        "ok" if unicode else "warn",
-        encoding,
-        None if unicode else "agentdash --ascii, or set LANG to a UTF-8 locale",
-    )
+    if encoding.lower().replace("-", "") == "utf8":
+        yield _ok("characters", encoding)
+    else:
+        yield _warn("characters", encoding, "agentdash --ascii, or set LANG to a UTF-8 locale")
 
 
-def _debug_log(config: Config) -> CheckReport:
-    if config.debug_log is None:
-        return CheckReport("debug log", "ok", "off; --debug-log FILE writes tracebacks")
-    return CheckReport("debug log", "ok", clean_line(str(config.debug_log)))
+def _check_colours(environ: Mapping[str, str]) -> DoctorCheck:
+    term = environ.get("TERM", "")
+    if environ.get("NO_COLOR"):
+        return _ok("colours", "none: NO_COLOR is set")
+    if environ.get("COLORTERM", "") in ("truecolor", "24bit"):
+        return _ok("colours", "16 million")
+    if "256color" in term:
+        return _ok("colours", "256")
+    return _warn("colours", f"16 or fewer (TERM={clean_line(term)})", "agentdash --theme terminal")

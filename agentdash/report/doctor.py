@@ -1,4 +1,7 @@
-"""`agentdash doctor`: what agentdash can see here, for people and as `agentdash.doctor/1` for programs."""
+"""`agentdash doctor`: the checks of the environment, as the document `agentdash.doctor/1` and as a table.
+
+`diagnose.py` runs the checks.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +13,34 @@ from rich.table import Table
 from rich.text import Text
 
 Level = Literal["ok", "warn", "fail"]
-"""`warn`: something is out of sight. `fail`: what is shown may be wrong, or nothing can be shown."""
+"""`warn`: something cannot be observed. `fail`: what is shown may be wrong, or nothing can be shown."""
 
 
-class CheckReport(msgspec.Struct):
-    """One thing that was looked at."""
+class DoctorCheck(msgspec.Struct):
+    """The result of one check."""
 
     name: str
     level: Level
     detail: str
     """What was found."""
     advice: str | None = None
-    """What to do about it; null where there is nothing to do."""
+    """What to do about it; null if there is nothing to do."""
 
 
 class DoctorReport(msgspec.Struct):
     """The document of `agentdash doctor --json`."""
 
     schema: Literal["agentdash.doctor/1"]
-    checks: list[CheckReport]
+    checks: list[DoctorCheck]
 
     @property
     def exit_code(self) -> int:
-        """1: something failed."""
+        """0: no check failed. 1: a check failed."""
         return int(any(check.level == "fail" for check in self.checks))
 
 
 def print_doctor(report: DoctorReport, console: Console) -> None:
-    """A line for each, and below it what to do."""
+    """Print one line per check, with the advice below it."""
     table = Table(box=None, show_header=False, pad_edge=False)
     for _ in range(2):
         table.add_column(no_wrap=True)

@@ -1,4 +1,4 @@
-"""A document as it is printed."""
+"""Encode a document."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import msgspec
 
 
 def document_json(document: msgspec.Struct) -> bytes:
-    """Indented JSON, without a final newline."""
+    """Return indented JSON without a final newline."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2)

@@ -1,7 +1,9 @@
-"""`agentdash explain TARGET`: every piece of evidence for a worker's state and verdict, as text and as `agentdash.explain/1`."""
+"""`agentdash explain TARGET`: all evidence for a worker's state and verdict, as the document
+`agentdash.explain/1` and as text."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -14,21 +16,22 @@ from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
 from agentdash.model.state_paths import Installed
 from agentdash.model.times import iso
-from agentdash.report.check import PolicyReport, policy_report
-from agentdash.report.status import (
+from agentdash.report.elements import (
     AgentReport,
     ConfiguredReport,
     EvidenceReport,
     GotReport,
+    PolicyReport,
     ViaReport,
     configured_report,
     evidence_report,
     got_report,
+    policy_report,
 )
 
 
-class FindingReport(msgspec.Struct):
-    """A finding, whole."""
+class FullFindingReport(msgspec.Struct):
+    """A finding with all its fields."""
 
     kind: str
     direction: str
@@ -46,14 +49,15 @@ class FindingReport(msgspec.Struct):
 
 
 class LinkReport(msgspec.Struct):
-    """A tie to a pane or a process, and what it rests on."""
+    """A link to a pane or a process."""
 
     to: str
     by: str
+    """The rule or fact that the link is based on."""
 
 
 class ExplainedReport(msgspec.Struct):
-    """One worker: its state and its verdict, each with what it rests on."""
+    """One worker: its state and its verdict, each with its evidence."""
 
     id: str
     name: str
@@ -68,11 +72,11 @@ class ExplainedReport(msgspec.Struct):
     got: GotReport
     verdict_evidence: list[EvidenceReport]
     unread: list[str]
-    """What would have told more, and could not be read; what was skipped."""
-    findings: list[FindingReport]
+    """Sources that could not be read, and lines that were skipped."""
+    findings: list[FullFindingReport]
     policies: list[PolicyReport]
     would_deny: dict[str, list[str]]
-    """Worker CLIs that could be started here, and the places of their state that the policy in force denies."""
+    """Installed worker CLIs, and their state paths that the policy in force would deny."""
     links: list[LinkReport]
 
 
@@ -83,65 +87,66 @@ class ExplainReport(msgspec.Struct):
     generated_at: str
     workers: list[ExplainedReport]
     via: ViaReport | None = None
-    """Null where the fleet was looked at directly."""
+    """Null if live sources were read."""
 
 
 def explain_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> ExplainReport:
-    """The workers of a snapshot, explained."""
+    """Return the document of all workers of a snapshot."""
     return ExplainReport(
-        "agentdash.explain/1",
-        iso(snapshot.at) or "",
-        [_worker(x, snapshot.installed) for x in snapshot.workers],
-        via,
+        schema="agentdash.explain/1",
+        generated_at=iso(snapshot.at) or "",
+        workers=[_worker_report(worker, snapshot.installed) for worker in snapshot.workers],
+        via=via,
     )
 
 
 def print_explained(snapshot: w.Snapshot, console: Console) -> None:
-    """The same for people: state, verdict, findings, and what they rest on."""
+    """Print all workers of a snapshot: state, verdict, findings, and the evidence for each."""
     for number, worker in enumerate(snapshot.workers):
         if number:
             console.print()
         console.print(Text(f"{worker.name}  ({worker.id})", style="bold"))
         console.print(Text(f"{worker.state}: {worker.assessment.why}"))
         _print_evidence(worker.assessment.evidence, console)
-        sandbox = worker.sandbox
-        configured = sandbox.configured.brief() if sandbox.configured else "not stated"
-        console.print(
-            Text(
-                f"sandbox {sandbox.verdict}: configured {configured}; applied {sandbox.applied or 'not seen'}"
-            )
-        )
-        _print_evidence(sandbox.evidence, console)
-        for missing in (*sandbox.unread, *worker.notes):
-            console.print(Text(f"  not known: {missing}"), style="dim")
-        for finding in sandbox.findings:
-            console.print(
-                Text(
-                    f"{finding.kind} ({finding.direction}, {finding.severity}, {finding.count}x): {finding.message}"
-                )
-            )
-            console.print(Text(f"  configured  {finding.configured}"))
-            console.print(Text(f"  got         {finding.got}"))
-            _print_evidence(finding.evidence, console)
-            if finding.remedy:
-                console.print(Text(f"  remedy      {finding.remedy}"))
-        for agent, paths in predicted_denials(sandbox.configured, snapshot.installed, worker.cwd).items():
-            console.print(
-                Text(f"would deny {agent}: {', '.join(access.path for access in paths)}"), style="dim"
-            )
+        _print_sandbox(worker, console)
+        for finding in worker.sandbox.findings:
+            _print_finding(finding, console)
+        denied = predicted_denials(worker.sandbox.configured, snapshot.installed, worker.cwd)
+        for agent, paths in denied.items():
+            joined = ", ".join(access.path for access in paths)
+            console.print(Text(f"would deny {agent}: {joined}"), style="dim")
         for link in worker.links:
             console.print(Text(f"tied to {link.to}: {link.by}"), style="dim")
 
 
-def _print_evidence(evidence: tuple[Evidence, ...], console: Console) -> None:
+def _print_sandbox(worker: w.Worker, console: Console) -> None:
+    sandbox = worker.sandbox
+    configured = sandbox.configured.brief() if sandbox.configured else "not stated"
+    applied = sandbox.applied or "not seen"
+    console.print(Text(f"sandbox {sandbox.verdict}: configured {configured}; applied {applied}"))
+    _print_evidence(sandbox.evidence, console)
+    for missing in (*sandbox.unread, *worker.notes):
+        console.print(Text(f"  not known: {missing}"), style="dim")
+
+
+def _print_finding(finding: Finding, console: Console) -> None:
+    facts = f"{finding.direction}, {finding.severity}, {finding.count}x"
+    console.print(Text(f"{finding.kind} ({facts}): {finding.message}"))
+    console.print(Text(f"  configured  {finding.configured}"))
+    console.print(Text(f"  got         {finding.got}"))
+    _print_evidence(finding.evidence, console)
+    if finding.remedy:
+        console.print(Text(f"  remedy      {finding.remedy}"))
+
+
+def _print_evidence(evidence: Iterable[Evidence], console: Console) -> None:
     for piece in evidence:
         mark = "+" if piece.agrees else "-"
-        console.print(
-            Text(f"  {mark} {piece.source} {iso(piece.at) or ''} {piece.rule}: {piece.text}"), style="dim"
-        )
+        line = f"  {mark} {piece.source} {iso(piece.at) or ''} {piece.rule}: {piece.text}"
+        console.print(Text(line), style="dim")
 
 
-def _worker(worker: w.Worker, installed: Installed | None) -> ExplainedReport:
+def _worker_report(worker: w.Worker, installed: Installed | None) -> ExplainedReport:
     sandbox = worker.sandbox
     denied = predicted_denials(sandbox.configured, installed, worker.cwd)
     return ExplainedReport(
@@ -158,15 +163,15 @@ def _worker(worker: w.Worker, installed: Installed | None) -> ExplainedReport:
         got=got_report(sandbox.got),
         verdict_evidence=evidence_report(sandbox.evidence),
         unread=[*sandbox.unread, *worker.notes],
-        findings=[_finding(f) for f in sandbox.findings],
-        policies=[policy_report(p) for p in worker.policies],
+        findings=[_finding_report(finding) for finding in sandbox.findings],
+        policies=[policy_report(period) for period in worker.policies],
         would_deny={agent: [access.path for access in paths] for agent, paths in denied.items()},
         links=[LinkReport(link.to, link.by) for link in worker.links],
     )
 
 
-def _finding(finding: Finding) -> FindingReport:
-    return FindingReport(
+def _finding_report(finding: Finding) -> FullFindingReport:
+    return FullFindingReport(
         kind=finding.kind,
         direction=finding.direction,
         severity=finding.severity,

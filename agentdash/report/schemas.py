@@ -1,4 +1,4 @@
-"""Every document that agentdash prints, by name, and its JSON Schema."""
+"""All documents by name, and their JSON Schemas."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import Any, Final, get_args, get_type_hints
 
 import msgspec
 
+from agentdash.report.change import ChangeReport
 from agentdash.report.check import CheckReport
+from agentdash.report.check_worker import WorkerPathsReport
 from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport
-from agentdash.report.screen_reading import ScreenReport
+from agentdash.report.explain_screen import ScreenReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.settings import SettingsReport
 from agentdash.report.status import StatusReport
-from agentdash.report.wait import ChangeReport, WaitReport
-from agentdash.report.worker_paths import WorkerPathsReport
+from agentdash.report.wait import WaitReport
 
 _DOCUMENTS: Final = (
     StatusReport,
@@ -31,7 +32,7 @@ _DOCUMENTS: Final = (
 
 
 def name_of(document: type[msgspec.Struct]) -> str:
-    """`status` of `agentdash.status/1`."""
+    """Return the name of a document: `status` for `agentdash.status/1`."""
     (schema,) = get_args(get_type_hints(document)["schema"])
     return str(schema).removeprefix("agentdash.").partition("/")[0]
 
@@ -40,12 +41,12 @@ DOCUMENTS: Final = {name_of(document): document for document in _DOCUMENTS}
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of a document.
+    """Return the JSON Schema (2020-12) of a document.
 
     Raises:
-        KeyError: there is no such document.
+        KeyError: no document has this name.
     """
     document = DOCUMENTS[name]
-    (told,) = get_args(get_type_hints(document)["schema"])
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": told}
+    (identifier,) = get_args(get_type_hints(document)["schema"])
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": identifier}
     return head | msgspec.json.schema(document)

@@ -1,4 +1,8 @@
-"""`agentdash sessions`: what a Codex home holds, newest first, from the beginnings of its files."""
+"""`agentdash sessions`: the sessions of a Codex home, newest first, as the document `agentdash.sessions/1`
+and as a table.
+
+Only the head of each file is read.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,15 @@ from agentdash.model.fleet import Fleet, Thread
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import iso
 
-_HEAD: Final = 40
-"""Lines read of each file: the header, the first policy and the first prompt are among them in every version."""
+_HEAD_LINES: Final = 40
+"""Lines read of each file: in every version of Codex they contain the header, the first policy and the
+first prompt."""
+_MAX_PROMPT_CHARS: Final = 200
+"""More than a row shows, even on a wide screen."""
 
 
 class SessionReport(msgspec.Struct):
-    """One session. Null is what the beginning of its file does not tell."""
+    """One session. Null: not in the head of its file."""
 
     id: str
     started_at: str | None
@@ -47,19 +54,24 @@ class SessionsReport(msgspec.Struct):
     schema: Literal["agentdash.sessions/1"]
     home: str
     problem: str | None
-    """Why there are none, where there is a reason."""
+    """Why there are no sessions, if there is a reason."""
     sessions: list[SessionReport]
 
 
 def read_sessions(root: Path | None, limit: int | None) -> SessionsReport:
-    """The newest `limit` sessions (None: all) of a Codex home (None: the default one)."""
+    """Return the newest `limit` sessions (None: all) of a Codex home (None: the default one)."""
     home = CodexHome(root or default_home())
     found = [_read(home, path) for path in islice(home.rollouts(), limit)]
-    return SessionsReport("agentdash.sessions/1", clean_line(str(home.root)), problem(home), found)
+    return SessionsReport(
+        schema="agentdash.sessions/1",
+        home=clean_line(str(home.root)),
+        problem=problem(home),
+        sessions=found,
+    )
 
 
 def print_sessions(report: SessionsReport, console: Console) -> None:
-    """The sessions as a table; a home without any says why."""
+    """Print the sessions as a table, or why there are none."""
     if not report.sessions:
         console.print(Text(report.problem or f"no sessions in {report.home}"))
         return
@@ -81,13 +93,15 @@ def print_sessions(report: SessionsReport, console: Console) -> None:
 
 
 def _read(home: CodexHome, path: Path) -> SessionReport:
-    thread, why = Thread(thread_id(path) or path.stem), None
+    thread = Thread(thread_id(path) or path.stem)
+    trouble: str | None = None
     try:
         stat = path.stat()
-        events = RolloutReader(thread.id).read(islice(open_lines(path), _HEAD))
+        events = RolloutReader(thread.id).read(islice(open_lines(path), _HEAD_LINES))
         thread = reduce(Fleet(), events).threads.get(thread.id, thread)
     except OSError as error:
-        stat, why = None, clean_line(error.strerror or str(error))
+        stat = None
+        trouble = clean_line(error.strerror or str(error))
     return SessionReport(
         id=thread.id,
         started_at=iso(thread.created_at or begun_at(path)),
@@ -99,6 +113,6 @@ def _read(home: CodexHome, path: Path) -> SessionReport:
         version=thread.version,
         cwd=thread.cwd,
         parent=thread.parent,
-        prompt=clean_line(thread.prompt, 200) if thread.prompt else None,
-        problem=why,
+        prompt=clean_line(thread.prompt, _MAX_PROMPT_CHARS) if thread.prompt else None,
+        problem=trouble,
     )

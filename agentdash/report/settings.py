@@ -1,4 +1,4 @@
-"""`agentdash config show`: options in force, for people and as `agentdash.config/1` for programs."""
+"""`agentdash config show`: the options in force, as the document `agentdash.config/1` and as a table."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from agentdash.model.sanitize import clean_line
 
 
 class SettingReport(msgspec.Struct):
-    """One option as it is in force."""
+    """One option."""
 
     name: str
     value: Any
-    """Null where it is not set."""
+    """Null if it is not set."""
     source: Literal["default", "file", "env", "flag"]
     where: str | None
-    """The file and line, or the variable."""
+    """File and line, or the environment variable."""
 
 
 class SettingsReport(msgspec.Struct):
@@ -34,15 +34,23 @@ class SettingsReport(msgspec.Struct):
 
 
 def settings_report(settings: Sequence[Setting]) -> SettingsReport:
-    """The options as a document."""
+    """Return the document of options."""
     return SettingsReport(
         "agentdash.config/1",
-        [SettingReport(s.name, _plain(s.value), s.source, s.where or None) for s in settings],
+        [
+            SettingReport(
+                name=setting.name,
+                value=_json_value(setting.value),
+                source=setting.source,
+                where=setting.where or None,
+            )
+            for setting in settings
+        ],
     )
 
 
 def print_settings(report: SettingsReport, console: Console) -> None:
-    """The options as a table."""
+    """Print the options as a table."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("OPTION", "VALUE", "FROM"):
         table.add_column(column, no_wrap=column == "OPTION", overflow="fold")
@@ -52,7 +60,7 @@ def print_settings(report: SettingsReport, console: Console) -> None:
     console.print(table)
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [_json_value(item) for item in value]
     return clean_line(str(value)) if isinstance(value, Path) else value

@@ -1,4 +1,4 @@
-"""`agentdash status`: the fleet as a table for people and as `agentdash.status/1` for programs."""
+"""`agentdash status`: the fleet, as the document `agentdash.status/1` and as a table."""
 
 from __future__ import annotations
 
@@ -7,44 +7,29 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from agentdash.model import worker as w
-from agentdash.model.evidence import Evidence
-from agentdash.model.findings import Finding, Verdict
-from agentdash.model.fleet import SourceHealth
-from agentdash.model.policy import Policy
+from agentdash.model.findings import Verdict
 from agentdash.model.times import ago, iso
+from agentdash.report.elements import (
+    AgentReport,
+    ConfiguredReport,
+    EvidenceReport,
+    FindingReport,
+    GotReport,
+    SourceReport,
+    ViaReport,
+    configured_report,
+    evidence_report,
+    finding_report,
+    got_report,
+    source_report,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-class SourceReport(msgspec.Struct):
-    """One source of facts and how it is doing."""
-
-    name: str
-    ok: bool
-    detail: str
-
-
-class AgentReport(msgspec.Struct):
-    """The program a worker is."""
-
-    name: str
-    version: str | None
-
-
-class EvidenceReport(msgspec.Struct):
-    """One thing that was seen."""
-
-    source: str
-    at: str | None
-    rule: str
-    text: str
-    agrees: bool
-    """Whether it speaks for the state; what speaks against it is shown as well."""
-
-
 class StatePeriodReport(msgspec.Struct):
-    """A time that a worker spent in one state."""
+    """A period that a worker spent in one state."""
 
     state: str
     since: str | None
@@ -52,39 +37,8 @@ class StatePeriodReport(msgspec.Struct):
     why: str
 
 
-class ConfiguredReport(msgspec.Struct):
-    """The policy in force."""
-
-    filesystem: str
-    network: str
-    writable_roots: list[str]
-    approval: str | None
-
-
-class GotReport(msgspec.Struct):
-    """What the newest command was seen to have; null where it was not seen."""
-
-    network_flag: str | None
-    sandbox_flag: str | None
-    seccomp: int | None
-    no_new_privs: bool | None
-    network_namespace: str | None
-    sandboxed: bool | None
-
-
-class FindingReport(msgspec.Struct):
-    """A difference between configured and got, or a denial that stopped the worker."""
-
-    kind: str
-    direction: str
-    severity: str
-    message: str
-    evidence: list[EvidenceReport]
-    remedy: str | None
-
-
 class SandboxReport(msgspec.Struct):
-    """The three layers and the verdict."""
+    """Configured, applied and observed sandbox, and the verdict."""
 
     configured: ConfiguredReport | None
     applied: str | None
@@ -113,52 +67,65 @@ class WorkerReport(msgspec.Struct):
     tokens: int | None
     last_activity: str | None
     stalled_since: str | None
-    """Of one that runs: since when it has given no sign of life; null where it gives some."""
+    """Time since which a running worker has shown no activity; null if it is active."""
     history: list[StatePeriodReport]
-    """The states it has been in, oldest first, the present one last; bounded."""
-
-
-class ViaReport(msgspec.Struct):
-    """The status file that was read instead of looking: agentdash ran inside of a sandbox."""
-
-    file: str
-    age_seconds: float | None
-    """How old it was; null where there was none."""
-    pid: int | None
-    problem: str | None
-    """Why it was of no use, and what to do; null where it was."""
+    """Its states, oldest first, the current one last; bounded."""
 
 
 class StatusReport(msgspec.Struct):
-    """The document of `agentdash status --json`. Times are ISO 8601, UTC; what is not known is null."""
+    """The document of `agentdash status --json`. Times are ISO 8601 in UTC; unknown values are null."""
 
     schema: Literal["agentdash.status/1"]
     generated_at: str
     sources: list[SourceReport]
     workers: list[WorkerReport]
     via: ViaReport | None = None
-    """Null where the fleet was looked at directly."""
+    """Null if live sources were read."""
 
 
 def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusReport:
-    """A snapshot as a document."""
+    """Return the document of a snapshot."""
     return StatusReport(
-        "agentdash.status/1",
-        iso(snapshot.at) or "",
-        [source_report(s) for s in snapshot.sources],
-        [worker_report(x) for x in snapshot.workers],
-        via,
+        schema="agentdash.status/1",
+        generated_at=iso(snapshot.at) or "",
+        sources=[source_report(source) for source in snapshot.sources],
+        workers=[worker_report(worker) for worker in snapshot.workers],
+        via=via,
     )
 
 
-def source_report(source: SourceHealth) -> SourceReport:
-    """A source as a document."""
-    return SourceReport(source.name, source.ok, source.detail)
+def worker_report(worker: w.Worker) -> WorkerReport:
+    """Return the report of a worker."""
+    return WorkerReport(
+        id=worker.id,
+        kind=worker.kind,
+        name=worker.name,
+        agent=AgentReport(worker.agent.name, worker.agent.version),
+        parent=worker.parent,
+        children=list(worker.children),
+        state=str(worker.state),
+        since=iso(worker.assessment.since),
+        why=worker.assessment.why,
+        evidence=evidence_report(worker.assessment.evidence),
+        sandbox=_sandbox_report(worker.sandbox),
+        pane=str(worker.pane.key) if worker.pane else None,
+        pids=list(worker.pids),
+        cwd=worker.cwd,
+        tokens=worker.tokens.total,
+        last_activity=iso(worker.last_activity),
+        stalled_since=iso(worker.stalled),
+        history=[
+            StatePeriodReport(
+                state=period.state, since=iso(period.since), until=iso(period.until), why=period.why
+            )
+            for period in worker.history
+        ],
+    )
 
 
 def print_status(snapshot: w.Snapshot, console: Console) -> None:
-    """The fleet as a table; sources that fail are named below it."""
-    from rich.table import Table  # noqa: PLC0415 - programs ask for JSON, often, and do not wait for this
+    """Print the fleet as a table, and below it the sources that failed."""
+    from rich.table import Table  # noqa: PLC0415 - `status --json` is called often, and starts faster without it
     from rich.text import Text  # noqa: PLC0415
 
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -182,70 +149,14 @@ def print_status(snapshot: w.Snapshot, console: Console) -> None:
             console.print(Text(f"{source.name}: {source.detail}"), style="dim")
 
 
-def worker_report(worker: w.Worker) -> WorkerReport:
-    """A worker as a document."""
-    return WorkerReport(
-        id=worker.id,
-        kind=worker.kind,
-        name=worker.name,
-        agent=AgentReport(worker.agent.name, worker.agent.version),
-        parent=worker.parent,
-        children=list(worker.children),
-        state=str(worker.state),
-        since=iso(worker.assessment.since),
-        why=worker.assessment.why,
-        evidence=evidence_report(worker.assessment.evidence),
-        sandbox=_sandbox(worker.sandbox),
-        pane=str(worker.pane.key) if worker.pane else None,
-        pids=list(worker.pids),
-        cwd=worker.cwd,
-        tokens=worker.tokens.total,
-        last_activity=iso(worker.last_activity),
-        stalled_since=iso(worker.stalled),
-        history=[StatePeriodReport(s.state, iso(s.since), iso(s.until), s.why) for s in worker.history],
-    )
-
-
-def got_report(got: w.Got) -> GotReport:
-    """What commands got, as a document."""
-    return GotReport(
-        got.network_flag,
-        got.sandbox_flag,
-        got.seccomp,
-        got.no_new_privs,
-        got.network_namespace,
-        got.sandboxed,
-    )
-
-
-def _sandbox(sandbox: w.Sandbox) -> SandboxReport:
+def _sandbox_report(sandbox: w.Sandbox) -> SandboxReport:
     return SandboxReport(
-        configured_report(sandbox.configured) if sandbox.configured else None,
-        sandbox.applied,
-        got_report(sandbox.got),
-        sandbox.verdict,
-        [finding_report(f) for f in sandbox.findings],
+        configured=configured_report(sandbox.configured) if sandbox.configured else None,
+        applied=sandbox.applied,
+        got=got_report(sandbox.got),
+        verdict=sandbox.verdict,
+        findings=[finding_report(finding) for finding in sandbox.findings],
     )
-
-
-def finding_report(finding: Finding) -> FindingReport:
-    """A finding as a document."""
-    evidence = evidence_report(finding.evidence)
-    return FindingReport(
-        finding.kind, finding.direction, finding.severity, finding.message, evidence, finding.remedy
-    )
-
-
-def configured_report(policy: Policy) -> ConfiguredReport:
-    """A policy as a document."""
-    return ConfiguredReport(
-        str(policy.filesystem), str(policy.network), list(policy.writable_roots), policy.approval
-    )
-
-
-def evidence_report(evidence: tuple[Evidence, ...]) -> list[EvidenceReport]:
-    """Pieces of evidence as a document."""
-    return [EvidenceReport(e.source, iso(e.at), e.rule, e.text, e.agrees) for e in evidence]
 
 
 def _sandbox_cell(sandbox: w.Sandbox) -> str:

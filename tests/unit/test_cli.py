@@ -230,7 +230,7 @@ def test_missing_tmux_is_reported(home: Path) -> None:
             "invalid worker CLI 'nobody': choose from aider, amp",
         ),
         (["sessions", "--limit", "x"], "'x' is not a valid integer range"),
-        (["check", "nothing-like-it"], "no rollout, no directory with rollouts"),
+        (["check", "nothing-like-it"], "neither a rollout, nor a directory with rollouts"),
         (["check"], "/nonexistent does not exist"),
         (["split"], "not inside of tmux"),
         (["demo", "--theme", "nosuch"], "'nosuch' is not one of 'dark'"),

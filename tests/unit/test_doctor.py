@@ -1,4 +1,4 @@
-"""What `agentdash doctor` finds, and what it says to do."""
+"""The checks of `agentdash doctor` and their advice."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from agentdash.agents.codex.home import CodexHome
 from agentdash.config import Config
 from agentdash.model.process import Kernel, Process, ProcessKey
-from agentdash.report import diagnose as doctor
-from agentdash.report.doctor import CheckReport
+from agentdash.report import diagnose
+from agentdash.report.doctor import DoctorCheck
 from tests.unit.test_cli import RECORDINGS, agentdash
 
 FREE = Kernel(seccomp=0, no_new_privs=False, net=1, pid=1, mnt=1, user=1)
 
 
-def by_name(checks: list[CheckReport]) -> dict[str, CheckReport]:
+def by_name(checks: list[DoctorCheck]) -> dict[str, DoctorCheck]:
     return {check.name: check for check in checks}
 
 
@@ -33,7 +33,7 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_the_document(home: Path) -> None:
+def test_document(home: Path) -> None:
     done = agentdash("doctor", "--json", "--codex-home", str(home), "--no-tmux")
     document = json.loads(done.stdout)
     assert (done.returncode, done.stderr, document["schema"]) == (0, "", "agentdash.doctor/1")
@@ -46,23 +46,23 @@ def test_the_document(home: Path) -> None:
     assert "codex home" in agentdash("doctor", "--no-tmux").stdout
 
 
-def test_a_home_that_is_missing_or_of_a_later_codex(home: Path) -> None:
-    world = doctor._World(Config(tmux=False), None)
-    missing, *_ = doctor._homes(CodexHome(home / "nothing"), world)
+def test_missing_home_and_later_codex(home: Path) -> None:
+    probe = diagnose._Probe(Config(tmux=False), None)
+    missing, *_ = diagnose._check_homes(CodexHome(home / "nothing"), probe)
     assert (missing.level, "does not exist" in missing.detail) == ("warn", True)
     for path in home.rglob("*.jsonl"):
         path.write_text(path.read_text().replace('"cli_version":"0.169.0"', '"cli_version":"0.170.2"'))
-    late = by_name(list(doctor._homes(CodexHome(home), world)))["codex home"]
+    late = by_name(list(diagnose._check_homes(CodexHome(home), probe)))["codex home"]
     assert (late.level, late.advice) == (
         "warn",
         "agentdash was tested up to 0.169: look for a newer agentdash",
     )
 
 
-def test_files_that_cannot_be_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = next(home.rglob("*.jsonl"))
     monkeypatch.setattr(os, "access", lambda asked, _: asked != path)  # root may read everything
-    (refused,) = doctor._unreadable(list(CodexHome(home).rollouts()))
+    (refused,) = diagnose._check_readable(list(CodexHome(home).rollouts()))
     assert (refused.level, str(path) in refused.detail) == ("warn", True)
 
 
@@ -76,19 +76,17 @@ def test_files_that_cannot_be_read(home: Path, monkeypatch: pytest.MonkeyPatch) 
         (None, None, []),
     ],
 )
-def test_a_tmux_server_that_was_started_inside_of_a_sandbox(
-    kernel: Kernel | None, env: dict[str, str] | None, levels: list[str]
-) -> None:
+def test_sandboxed_tmux_server(kernel: Kernel | None, env: dict[str, str] | None, levels: list[str]) -> None:
     server = Process(ProcessKey(9, 1.0), 1, "tmux: server", env=env, kernel=kernel)
-    found = list(doctor._server("default", server, FREE))
+    found = list(diagnose._check_server("default", server, FREE))
     assert [check.level for check in found] == levels
     assert all(check.advice for check in found)
 
 
-def test_inside_of_a_sandbox_a_status_file_is_needed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_file_is_needed_inside_of_a_sandbox(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
-    sandboxed = by_name(list(doctor._sandbox("bwrap", CodexHome(home), Config())))
+    sandboxed = by_name(list(diagnose._check_sandbox("bwrap", CodexHome(home), Config())))
     assert (sandboxed["sandbox"].level, sandboxed["status file"].level) == ("warn", "fail")
     assert "agentdash publish" in (sandboxed["status file"].advice or "")
-    outside = by_name(list(doctor._sandbox(None, CodexHome(home), Config(publish=False))))
+    outside = by_name(list(diagnose._check_sandbox(None, CodexHome(home), Config(publish=False))))
     assert (outside["sandbox"].level, outside["status file"].advice) == ("ok", None)

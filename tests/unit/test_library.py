@@ -19,7 +19,7 @@ from agentdash.replay.library.families import group_families
 from agentdash.replay.library.library import Entry, Library
 from agentdash.replay.library.query import Query, parse_period
 from agentdash.replay.library.search import Hit, SearchProgress, search
-from agentdash.report.check import check
+from agentdash.report.audit import audit
 from tests.unit.rollout_files import (
     BORN,
     RECORDINGS,
@@ -91,7 +91,7 @@ PRINTED = response(
 def test_entry_equals_check(tmp_path: Path, version: str) -> None:
     paths = sorted(RECORDINGS.glob(f"{version}/*/*.jsonl"))
     home = home_of(tmp_path, *paths)
-    expected = {t.id: t for t in check(list(home.rollouts())).threads if t.problem is None}
+    expected = {t.id: t for t in audit(list(home.rollouts())).threads if t.problem is None}
     rows = {entry.id: entry for entry in filled(library_of(home)) if not entry.helper}
     assert rows.keys() == expected.keys()
     for thread, entry in rows.items():

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from agentdash.cli.progress import Progress
-from agentdash.report import check as module
-from agentdash.report.check import check
+from agentdash.report import audit as module
+from agentdash.report.audit import audit
 
 RECORDINGS = sorted((Path(__file__).parents[1] / "data" / "recordings").glob("*/*/*.jsonl"))
 
@@ -58,10 +58,10 @@ def test_no_progress_without_a_terminal_or_for_fast_operations() -> None:
 @pytest.mark.slow
 def test_check_in_several_processes_reports_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
-    alone = check(RECORDINGS)
+    alone = audit(RECORDINGS)
     done: list[Path] = []
-    monkeypatch.setattr(module, "_MUCH", 0)
-    assert msgspec.json.encode(check(RECORDINGS, done.append)) == msgspec.json.encode(alone)
+    monkeypatch.setattr(module, "_MIN_PARALLEL_BYTES", 0)
+    assert msgspec.json.encode(audit(RECORDINGS, done.append)) == msgspec.json.encode(alone)
     assert done == RECORDINGS
 
 

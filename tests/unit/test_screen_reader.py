@@ -19,7 +19,7 @@ from agentdash.agents.screen_reader import NOTHING, ScreenReading, read_screen, 
 from agentdash.agents.screen_rules import RulesProblem, load_rules, package_rules
 from agentdash.model.states import State
 from agentdash.report.document import document_json
-from agentdash.report.screen_reading import print_screen, screen_report
+from agentdash.report.explain_screen import print_screen, screen_report
 
 PANES = Path(__file__).parent.parent / "data" / "panes"
 FOLDERS = sorted(path.name for path in PANES.glob("*-[0-9]*"))

@@ -1,4 +1,8 @@
-"""`agentdash check --worker NAME`: which of a worker CLI's state paths a policy would deny, before the worker is started."""
+"""`agentdash check --worker NAME`: which state paths of a worker CLI a policy would deny, before the worker
+is started.
+
+As the document `agentdash.check-worker/1` and as a table.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +22,24 @@ from agentdash.engine.judge.findings.remedies import network, writable_root
 from agentdash.engine.judge.findings.state_paths import paths_under_policy
 from agentdash.model.policy import Network, Policy
 from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, place
-from agentdash.report.check import read_rollout
-from agentdash.report.status import ConfiguredReport, configured_report
+from agentdash.report.audit import read_rollout
+from agentdash.report.elements import ConfiguredReport, configured_report
 
 MODES: Final = ("read-only", "workspace-write", "danger-full-access")
 """Codex's names of policies (`--sandbox`)."""
-_KEPT: Final = ("HOME", "PWD", *DEFAULTS)
+_PATH_VARIABLES: Final = ("HOME", "PWD", *DEFAULTS)
+"""Environment variables that state paths depend on."""
 
 
 class PathReport(msgspec.Struct):
-    """One place where the worker keeps something."""
+    """A state path of the worker."""
 
     path: str
     what: str
     allowed: bool | None
-    """None: the policy does not say."""
+    """Null: the policy does not state it."""
     needed: bool
-    """Whether the worker fails or stalls without it, as things are on this disk."""
+    """Whether the worker fails or stalls without it, given the files that exist."""
     remedy: str | None
 
 
@@ -46,28 +51,31 @@ class WorkerPathsReport(msgspec.Struct):
     cwd: str
     policy: ConfiguredReport
     policy_of: str
-    """Where the policy is from: a mode's name, or `thread ID`."""
+    """Origin of the policy: the name of a mode, or `thread ID`."""
     network: bool | None
-    """Whether it would have the network, which it needs for its model; None: the policy does not say."""
+    """Whether the network is allowed, which the worker needs for its model. Null: the policy does not state
+    it."""
     network_remedy: str | None
     paths: list[PathReport]
 
     @property
     def exit_code(self) -> int:
-        """0: nothing that it needs is denied. 1: something is."""
+        """0: nothing needed is denied. 1: something is."""
         return int(self.network is False or any(p.needed and p.allowed is False for p in self.paths))
 
 
 def policy_of_mode(mode: str, cwd: Path) -> Policy:
-    """The policy that `codex --sandbox MODE` starts with, in a directory."""
+    """Return the policy of `codex --sandbox MODE` in a directory."""
     return from_sandbox_policy({"type": mode}, str(cwd))
 
 
 def policy_of_thread(home: CodexHome, target: str | None) -> tuple[str, Policy]:
-    """The policy in force of a thread (an id, its beginning, or a file), or of the newest one that states any.
+    """Return the origin and the policy in force of a thread: an id, a prefix of one, or a file.
+
+    Without a target: of the newest thread that states a policy.
 
     Raises:
-        LookupError: there is none; says so.
+        LookupError: no thread states a policy.
     """
     paths = [Path(target)] if target and Path(target).is_file() else home.rollouts()
     for path in paths:
@@ -89,8 +97,8 @@ def policy_of_thread(home: CodexHome, target: str | None) -> tuple[str, Policy]:
 def worker_paths_report(
     worker: str, rows: Sequence[StatePath], policy: Policy, origin: str, cwd: Path
 ) -> WorkerPathsReport:
-    """What a policy would deny a worker that is started in `cwd` with this environment."""
-    env = {name: value for name in _KEPT if (value := os.environ.get(name))}
+    """Return the document for a worker started in `cwd` with the environment of this process."""
+    env = {name: value for name in _PATH_VARIABLES if (value := os.environ.get(name))}
     placed = [path for row in rows if (path := place(row.path, env, str(cwd)))]
     missing = [path for path in placed if not os.path.lexists(path)]
     reached = {Network.OFF: False, Network.ON: True}.get(policy.network)
@@ -102,45 +110,43 @@ def worker_paths_report(
         policy_of=origin,
         network=reached,
         network_remedy=network(policy, "") if reached is False else None,
-        paths=[_path(access, policy) for access in paths_under_policy(policy, rows, env, str(cwd), missing)],
+        paths=[
+            _path_report(access, policy)
+            for access in paths_under_policy(policy, rows, env, str(cwd), missing)
+        ],
     )
 
 
 def print_worker_paths(report: WorkerPathsReport, console: Console) -> None:
-    """The same for people."""
+    """Print the paths and the network as a table."""
     policy = report.policy
-    console.print(
-        Text(
-            f"{report.worker} in {report.cwd}, under {report.policy_of}: files {policy.filesystem}, network {policy.network}"
-        )
-    )
+    permissions = f"files {policy.filesystem}, network {policy.network}"
+    console.print(Text(f"{report.worker} in {report.cwd}, under {report.policy_of}: {permissions}"))
     table = Table(box=None, pad_edge=False, show_header=False)
     for path in report.paths:
-        verdict = (
-            "not stated"
-            if path.allowed is None
-            else "may write"
-            if path.allowed
-            else "DENIED"
-            if path.needed
-            else "denied"
-        )
-        table.add_row(
-            Text(verdict),
-            Text(path.path),
-            Text(path.what + (", needed" if path.needed else "")),
-            Text(path.remedy or ""),
-        )
-    reached = "not stated" if report.network is None else "has" if report.network else "DENIED"
-    table.add_row(
-        Text(reached), Text("network"), Text("its model, needed"), Text(report.network_remedy or "")
-    )
+        purpose = path.what + (", needed" if path.needed else "")
+        table.add_row(Text(_permission(path)), Text(path.path), Text(purpose), Text(path.remedy or ""))
+    network_allowed = {None: "not stated", True: "has", False: "DENIED"}[report.network]
+    remedy = Text(report.network_remedy or "")
+    table.add_row(Text(network_allowed), Text("network"), Text("its model, needed"), remedy)
     console.print(table)
 
 
-def _path(access: PathAccess, policy: Policy) -> PathReport:
+def _permission(path: PathReport) -> str:
+    if path.allowed is None:
+        return "not stated"
+    if path.allowed:
+        return "may write"
+    return "DENIED" if path.needed else "denied"
+
+
+def _path_report(access: PathAccess, policy: Policy) -> PathReport:
     allowed = {"allowed": True, "policy": False}.get(access.access.verdict)
-    remedy = (
-        writable_root(access.path, policy, "mkdir") if allowed is False else None
-    )  # these are directories
-    return PathReport(access.path, access.what, allowed, access.needed, remedy)
+    return PathReport(
+        path=access.path,
+        what=access.what,
+        allowed=allowed,
+        needed=access.needed,
+        # state paths are directories: the remedy creates and allows them
+        remedy=writable_root(access.path, policy, "mkdir") if allowed is False else None,
+    )

@@ -1,0 +1,160 @@
+"""Structs that several documents share, and their conversion from the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from agentdash.model.evidence import Evidence
+from agentdash.model.findings import Finding
+from agentdash.model.fleet import PolicyPeriod, SourceHealth
+from agentdash.model.policy import Policy
+from agentdash.model.times import iso
+from agentdash.model.worker import Got
+
+
+class SourceReport(msgspec.Struct):
+    """Health of one source."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class ViaReport(msgspec.Struct):
+    """The status file that was read instead of live sources, because agentdash ran inside of a sandbox."""
+
+    file: str
+    age_seconds: float | None
+    """Null if the file does not exist."""
+    pid: int | None
+    """Process that wrote it."""
+    problem: str | None
+    """Why it could not be used, and what to do; null if it was used."""
+
+
+class AgentReport(msgspec.Struct):
+    """The CLI that a worker runs."""
+
+    name: str
+    version: str | None
+
+
+class EvidenceReport(msgspec.Struct):
+    """One piece of evidence."""
+
+    source: str
+    at: str | None
+    rule: str
+    text: str
+    agrees: bool
+    """Whether it supports the state or verdict; contradicting evidence is listed too."""
+
+
+class PolicyReport(msgspec.Struct):
+    """A policy and when it came into force."""
+
+    since: str | None
+    origin: str
+    line: int
+    filesystem: str
+    network: str
+    writable_roots: list[str]
+    approval: str | None
+    reviewer: str | None
+
+
+class ConfiguredReport(msgspec.Struct):
+    """The policy in force."""
+
+    filesystem: str
+    network: str
+    writable_roots: list[str]
+    approval: str | None
+
+
+class GotReport(msgspec.Struct):
+    """What was observed of the newest command; null where it was not observed."""
+
+    network_flag: str | None
+    sandbox_flag: str | None
+    seccomp: int | None
+    no_new_privs: bool | None
+    network_namespace: str | None
+    sandboxed: bool | None
+
+
+class FindingReport(msgspec.Struct):
+    """A difference between configured and observed sandbox, or a denial that stopped the worker."""
+
+    kind: str
+    direction: str
+    severity: str
+    message: str
+    evidence: list[EvidenceReport]
+    remedy: str | None
+
+
+def source_report(source: SourceHealth) -> SourceReport:
+    """Return the report of a source."""
+    return SourceReport(source.name, source.ok, source.detail)
+
+
+def evidence_report(evidence: Iterable[Evidence]) -> list[EvidenceReport]:
+    """Return the reports of pieces of evidence."""
+    return [
+        EvidenceReport(
+            source=piece.source, at=iso(piece.at), rule=piece.rule, text=piece.text, agrees=piece.agrees
+        )
+        for piece in evidence
+    ]
+
+
+def configured_report(policy: Policy) -> ConfiguredReport:
+    """Return the report of a policy."""
+    return ConfiguredReport(
+        filesystem=str(policy.filesystem),
+        network=str(policy.network),
+        writable_roots=list(policy.writable_roots),
+        approval=policy.approval,
+    )
+
+
+def policy_report(period: PolicyPeriod) -> PolicyReport:
+    """Return the report of a policy with its origin."""
+    policy = period.policy
+    return PolicyReport(
+        since=iso(period.since),
+        origin=period.origin,
+        line=period.line,
+        filesystem=str(policy.filesystem),
+        network=str(policy.network),
+        writable_roots=list(policy.writable_roots),
+        approval=policy.approval,
+        reviewer=policy.reviewer,
+    )
+
+
+def got_report(got: Got) -> GotReport:
+    """Return the report of what was observed."""
+    return GotReport(
+        network_flag=got.network_flag,
+        sandbox_flag=got.sandbox_flag,
+        seccomp=got.seccomp,
+        no_new_privs=got.no_new_privs,
+        network_namespace=got.network_namespace,
+        sandboxed=got.sandboxed,
+    )
+
+
+def finding_report(finding: Finding) -> FindingReport:
+    """Return the short report of a finding; `agentdash explain` has all of it."""
+    return FindingReport(
+        kind=finding.kind,
+        direction=finding.direction,
+        severity=finding.severity,
+        message=finding.message,
+        evidence=evidence_report(finding.evidence),
+        remedy=finding.remedy,
+    )
