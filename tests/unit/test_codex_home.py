@@ -136,7 +136,7 @@ def test_an_endless_line_is_cut_and_the_next_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(codex_home, "_BLOCK", 8)
-    monkeypatch.setattr(codex_home, "LINE_LIMIT", 20)
+    monkeypatch.setattr(codex_home, "MAX_LINE_BYTES", 20)
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"x" * 1000 + b"\nnext\n")
     assert list(open_lines(path)) == [b"x" * 21, b"next"]

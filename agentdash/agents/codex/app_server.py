@@ -156,7 +156,7 @@ class AppServerConnection:
         Raises:
             TimeoutError: no response.
         """
-        client = {"clientInfo": {"name": "agentdash", "version": __version__}}
+        client: dict[str, object] = {"clientInfo": {"name": "agentdash", "version": __version__}}
         async with asyncio.timeout(RESPONSE_TIMEOUT_S):
             await self._request("initialize", client, _INITIALIZE)
             while self._pending:

@@ -1,7 +1,8 @@
 """The layout of a Codex home (`$CODEX_HOME`, `~/.codex`), for reading only: rollouts, names, locks.
 
-`sessions/YYYY/MM/DD/rollout-TIME-UUID.jsonl` are threads, `archived_sessions/` (flat) those that were archived; `.jsonl.zst` files are
-compressed (0.140+). `session_index.jsonl` has their names, `thread-writer-locks/UUID.lock` (0.148+) tells who has one loaded.
+`sessions/YYYY/MM/DD/rollout-TIME-UUID.jsonl` are threads, `archived_sessions/` (flat) the archived ones;
+`.jsonl.zst` files are compressed (0.140+). `session_index.jsonl` has their names;
+`thread-writer-locks/UUID.lock` (0.148+) is locked by the process that has one loaded.
 """
 
 from __future__ import annotations
@@ -17,29 +18,32 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from agentdash.agents.codex.rollout.kinds import LINE_LIMIT
 from agentdash.agents.codex.rollout.lineage import parse_time, uuid_time
 from agentdash.model.events import LocksSeen, ThreadNamed
+from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES
 from agentdash.model.sanitize import clean_line
 
-_NAME: Final = re.compile(
+_ROLLOUT_NAME: Final = re.compile(
     r"(rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))\.jsonl(\.zst)?",
     re.ASCII,
 )
-_BLOCK: Final = 1 << 20
-_DEPTH: Final = 3
+_SESSIONS_DEPTH: Final = 3
 """Levels of directories under `sessions`: year, month, day."""
 _PROC_LOCKS: Final = Path("/proc/locks")
 
 
 def default_home() -> Path:
-    """`$CODEX_HOME`, or `~/.codex`."""
+    """Return `$CODEX_HOME`, or `~/.codex`."""
     named = os.environ.get("CODEX_HOME")
     return Path(named).expanduser() if named else Path.home() / ".codex"
 
 
 class CodexHome:
-    """Where Codex keeps its things."""
+    """The directory in which Codex keeps sessions, locks and databases.
+
+    Args:
+        root: `$CODEX_HOME`.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -48,20 +52,23 @@ class CodexHome:
 
     @property
     def roots(self) -> list[Path]:
-        """The directories that hold rollouts and exist: what there is to watch."""
+        """The existing directories with rollouts."""
         return [directory for directory in (self.sessions, self.archived) if directory.is_dir()]
 
     def rollouts(self) -> Iterator[Path]:
-        """All rollouts, newest first by the time in their names, listed as they are asked for.
+        """Yield all rollouts, newest first by the time in their names.
 
-        Of a thread that is there twice, the plain file is given rather than the compressed one, as Codex itself does. Directories that
-        cannot be listed are left out.
+        Directories are listed as the iteration reaches them; unlistable ones are left out. Of a thread with
+        two files the plain one is yielded, not the compressed one, as Codex itself does.
         """
         found = heapq.merge(
-            _walk(self.sessions, _DEPTH), _walk(self.archived, 0), key=lambda file: file.stem, reverse=True
+            _walk(self.sessions, _SESSIONS_DEPTH),
+            _walk(self.archived, 0),
+            key=lambda file: file.stem,
+            reverse=True,
         )
-        for _, twins in groupby(found, key=lambda file: file.stem):
-            yield Path(min(twins, key=lambda file: file.compressed).path)
+        for _, files in groupby(found, key=lambda file: file.stem):
+            yield Path(min(files, key=lambda file: file.compressed).path)
 
 
 class _File(NamedTuple):
@@ -71,7 +78,7 @@ class _File(NamedTuple):
 
 
 def _walk(directory: Path | str, depth: int) -> Iterator[_File]:
-    """Rollouts in and, `depth` levels deep, under a directory, newest first."""
+    """Yield the rollouts in the directories `depth` levels below a directory, newest first."""
     try:
         with os.scandir(directory) as listing:
             entries = list(listing)
@@ -85,20 +92,21 @@ def _walk(directory: Path | str, depth: int) -> Iterator[_File]:
     files = [
         _File(match.group(1), match.group(4) is not None, entry.path)
         for entry in entries
-        if (match := _NAME.fullmatch(entry.name))
+        if (match := _ROLLOUT_NAME.fullmatch(entry.name))
     ]
     yield from sorted(files, reverse=True)
 
 
 def thread_id(path: PurePath) -> str | None:
-    """The thread's id in a rollout's name; None where it is not the name of a rollout."""
-    match = _NAME.fullmatch(path.name)
+    """Return the thread's id in a rollout's name; None for other names."""
+    match = _ROLLOUT_NAME.fullmatch(path.name)
     return match.group(3) if match else None
 
 
 def begun_at(path: Path) -> float | None:
-    """When a thread began (unix seconds), by its file's name: the time in a UUIDv7, else the local time in front of it."""
-    if (match := _NAME.fullmatch(path.name)) is None:
+    """Return when a thread began (unix seconds) by its file's name: the time in a UUIDv7, else the local time
+    before it."""
+    if (match := _ROLLOUT_NAME.fullmatch(path.name)) is None:
         return None
     if (made := uuid_time(match.group(3))) is not None:
         return made
@@ -109,7 +117,7 @@ def begun_at(path: Path) -> float | None:
 
 
 def problem(home: CodexHome) -> str | None:
-    """Why there is nothing to see in this home, in one line; None where there are sessions to read."""
+    """Return why a home has no readable sessions, in one line; None where it has."""
     where = clean_line(str(home.root))
     if not home.root.exists():
         return f"{where} does not exist: start Codex once, or set CODEX_HOME"
@@ -129,9 +137,10 @@ def problem(home: CodexHome) -> str | None:
 
 
 def open_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a rollout, plain or compressed, without their newlines, in bounded memory.
+    """Yield the lines of a rollout, plain or compressed, without their newlines, in bounded memory.
 
-    Of a line longer than `LINE_LIMIT` the first `LINE_LIMIT` + 1 bytes are given: `RolloutReader` reports it as oversized.
+    Of a line longer than `MAX_LINE_BYTES` the first `MAX_LINE_BYTES` + 1 bytes are yielded: `RolloutReader`
+    reports it as oversized.
 
     Raises:
         OSError: the file cannot be opened, read or uncompressed.
@@ -139,7 +148,7 @@ def open_lines(path: Path) -> Iterator[bytes]:
     held = bytearray()
     for block in blocks(path):
         first, *more = block.split(b"\n")
-        held += first[: LINE_LIMIT + 1 - len(held)]
+        held += first[: MAX_LINE_BYTES + 1 - len(held)]
         if more:
             yield bytes(held)
             yield from more[:-1]
@@ -149,21 +158,21 @@ def open_lines(path: Path) -> Iterator[bytes]:
 
 
 def blocks(path: Path) -> Iterator[bytes]:
-    """What a rollout holds, plain or compressed, in blocks of up to 1 MiB.
+    """Yield the content of a rollout, plain or compressed, in blocks of up to 1 MiB.
 
     Raises:
         OSError: the file cannot be opened, read or uncompressed.
     """
     with path.open("rb") as file:
         if path.suffix != ".zst":
-            while block := file.read(_BLOCK):
+            while block := file.read(READ_BLOCK_BYTES):
                 yield block
             return
-        import zstandard  # noqa: PLC0415 - few files are compressed, and starting is to be fast
+        import zstandard  # noqa: PLC0415 - compressed files are rare, and its import slow
 
         reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
         try:
-            while block := reader.read(_BLOCK):
+            while block := reader.read(READ_BLOCK_BYTES):
                 yield block
         except zstandard.ZstdError as error:
             raise OSError(f"{path}: {error}") from error
@@ -184,7 +193,8 @@ _entry = msgspec.json.Decoder(_Entry)
 
 
 def names(home: CodexHome) -> list[ThreadNamed]:
-    """The names of threads, from `session_index.jsonl`: the last entry of each counts. Lines that are no entries are left out."""
+    """Return the names of threads from `session_index.jsonl`: the last entry of each. Malformed lines are
+    left out."""
     named: dict[str, ThreadNamed] = {}
     try:
         for line in open_lines(home.root / "session_index.jsonl"):
@@ -201,10 +211,10 @@ def names(home: CodexHome) -> list[ThreadNamed]:
 
 
 def locks(home: CodexHome, at: float) -> LocksSeen:
-    """Who holds the writer locks of threads (0.148+), by the kernel's own list: nothing is locked to find out.
+    """Return the holders of the writer locks of threads (0.148+), from `/proc/locks`: no lock is taken.
 
     Args:
-        home: whose `thread-writer-locks/` to look at.
+        home: contains `thread-writer-locks/`.
         at: the time of the event (unix seconds).
     """
     holders: dict[str, int] = {}
@@ -231,7 +241,8 @@ def locks(home: CodexHome, at: float) -> LocksSeen:
 
 
 def _write_locks(text: str) -> dict[int, list[tuple[int, tuple[int, int]]]]:
-    """inode -> (pid, device) of `1: FLOCK  ADVISORY  WRITE 4242 fe:00:5341931 0 EOF`; who waits for a lock (`->`) does not hold it."""
+    """Parse `1: FLOCK  ADVISORY  WRITE 4242 fe:00:5341931 0 EOF` into inode -> (pid, device); waiting ones
+    (`->`) are left out."""
     held: dict[int, list[tuple[int, tuple[int, int]]]] = {}
     for line in text.splitlines():
         match line.split():
@@ -242,7 +253,8 @@ def _write_locks(text: str) -> dict[int, list[tuple[int, tuple[int, int]]]]:
 
 
 def _has_open(pid: int, stat: os.stat_result) -> bool:
-    """Whether the process has this very file open: settles it where the kernel's list names another device than `stat` (btrfs)."""
+    """Return whether a process has a file open: decides where `/proc/locks` has another device than `stat`
+    (btrfs)."""
     try:
         with os.scandir(f"/proc/{pid}/fd") as descriptors:
             return any(os.path.samestat(fd.stat(), stat) for fd in descriptors)

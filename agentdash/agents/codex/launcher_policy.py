@@ -1,6 +1,6 @@
-"""What Codex handed to its sandbox for a command: the policy that stands in the arguments of the launcher above it.
+"""Read the policy that Codex applied to a command from the arguments of the sandbox launcher above it.
 
-| launcher | where the policy stands |
+| launcher | the policy is in |
 |---|---|
 | `codex-linux-sandbox` | `--permission-profile` (0.128+); `--file-system-sandbox-policy` and `--network-sandbox-policy` (0.115+) |
 | | before these, `--sandbox-policy` |
@@ -21,9 +21,11 @@ from agentdash.agents.codex.policy_formats import from_profile, from_sandbox_pol
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Launcher
 
-_LINUX, _BWRAP, _MACOS = "codex-linux-sandbox", "bwrap", "sandbox-exec"
+_LINUX: Final = "codex-linux-sandbox"
+_BWRAP: Final = "bwrap"
+_MACOS: Final = "sandbox-exec"
 _LAUNCHERS: Final = (_LINUX, _BWRAP, _MACOS, "codex-execve-wrapper")
-_WRITABLE: Final = re.compile(r"-DWRITABLE_ROOT_\d+(?:_R\w+)?=(/.*)")
+_WRITABLE_ROOT: Final = re.compile(r"-DWRITABLE_ROOT_\d+(?:_R\w+)?=(/.*)")
 _ANY_WRITE: Final = re.compile(r'\(allow file-write\*\s*(?:\(regex #"\^/"\)|\(subpath "/"\)|\))')
 _ANY_NETWORK: Final = re.compile(r"\(allow network(?:\*|-outbound)\s*\)")
 _json = msgspec.json.Decoder()
@@ -42,11 +44,14 @@ def read_launcher(name: str, argv: Sequence[str]) -> Launcher | None:
 
 
 def _policy(name: str, argv: Sequence[str]) -> Policy | None:
-    """The policy in a launcher's arguments; None where there is none that can be read (capped, or of a later Codex)."""
+    """Return the policy in a launcher's arguments; None where it is unreadable (capped, or of a later
+    Codex)."""
     try:
         if name == _LINUX:
             return _of_helper(argv)
-        return _of_bwrap(argv) if name == _BWRAP else _of_seatbelt(argv) if name == _MACOS else None
+        if name == _BWRAP:
+            return _of_bwrap(argv)
+        return _of_seatbelt(argv) if name == _MACOS else None
     except msgspec.DecodeError:
         return None
 
@@ -92,13 +97,13 @@ def _of_seatbelt(argv: Sequence[str]) -> Policy | None:
     network = Network.ON if _ANY_NETWORK.search(profile) else Network.OFF
     if _ANY_WRITE.search(profile):
         return Policy(Filesystem.UNRESTRICTED, network)
-    roots = [match[1] for option in argv if (match := _WRITABLE.fullmatch(option))]
+    roots = [match[1] for option in argv if (match := _WRITABLE_ROOT.fullmatch(option))]
     rules = (PolicyRule("/", "read"), *(PolicyRule(root, "write") for root in roots))
     return Policy(Filesystem.WORKSPACE if roots else Filesystem.READ_ONLY, network, rules)
 
 
 def _options(argv: Sequence[str]) -> dict[str, str]:
-    """Long options and their values, `--name value` or `--name=value`, up to `--`."""
+    """Return long options and their values, `--name value` or `--name=value`, up to `--`."""
     found: dict[str, str] = {}
     for at, word in enumerate(argv):
         if word == "--":
@@ -110,6 +115,6 @@ def _options(argv: Sequence[str]) -> dict[str, str]:
 
 
 def _object(text: str) -> Mapping[str, Any]:
-    """A JSON object; a bare string stands for its `type` (`"read-only"`)."""
+    """Parse a JSON object; a bare string is its `type` (`"read-only"`)."""
     value = _json.decode(text)
     return value if isinstance(value, dict) else {"type": value}

@@ -1,7 +1,9 @@
-"""Codex's own log (`logs_2.sqlite`), for the two things that stand nowhere else: sandbox violations, and requests tried again.
+"""Codex's log database (`logs_2.sqlite`): sandbox violations and retried requests, which are recorded nowhere
+else.
 
-Written by the TUI and its server since 0.148; `codex exec` leaves it empty. 0.169 writes its rows in batches, up to ten seconds late.
-Opened read-only, for one short query, and only when the file or its write-ahead log has changed.
+Written by the TUI and its server since 0.148; `codex exec` leaves it empty. 0.169 writes its rows in batches,
+up to ten seconds late. Opened read-only, for one short query, and only when the file or its write-ahead log
+has changed.
 """
 
 from __future__ import annotations
@@ -18,18 +20,21 @@ from agentdash.model.events import Event, SourceSeen, TroubleLogged, ViolationLo
 from agentdash.model.sanitize import clean_line
 
 NAME: Final = "codex log"
-"""Name of this source of facts."""
-_VIOLATION: Final = "codex_sandboxing::violation"
-_RETRY: Final = "codex_core::responses_retry"
-_BACK: Final = 20_000
-"""Newest rows of any kind among which is looked: the log has no index for kinds, and Codex writes thousands of rows in an hour."""
+"""The name under which its health is reported."""
+_VIOLATION_TARGET: Final = "codex_sandboxing::violation"
+_RETRY_TARGET: Final = "codex_core::responses_retry"
+_MAX_ROWS_SEARCHED: Final = 20_000
+"""The newest rows of all targets: the table has no index on targets, and Codex writes thousands of rows in an
+hour."""
+_MAX_TEXT_CHARS: Final = 400
 _QUERY: Final = (
     "SELECT id, ts, ts_nanos, target, thread_id, substr(feedback_log_body, -4000) FROM logs"
     " WHERE id > max(?, (SELECT max(id) FROM logs) - ?) AND target IN (?, ?) ORDER BY id"
 )
-_SAID: Final = re.compile(r"recorded sandbox violation: (.*)\Z", re.DOTALL)
+_MESSAGE: Final = re.compile(r"recorded sandbox violation: (.*)\Z", re.DOTALL)
 _FIELD: Final = re.compile(
-    r"\b(resource|backend|reason|path|host)=(\"(?:[^\"\\]|\\.)*\"|.*?)(?=\s(?:resource|backend|reason|path|host)=|\Z)",
+    r"\b(resource|backend|reason|path|host)="
+    r"(\"(?:[^\"\\]|\\.)*\"|.*?)(?=\s(?:resource|backend|reason|path|host)=|\Z)",
     re.DOTALL,
 )
 _CALL: Final = re.compile(r'\bcall_id="?([\w.:-]+)')
@@ -39,7 +44,7 @@ _SPANS: Final = re.compile(r"\A.*?\}(?::[\w.]+)*: ", re.DOTALL)
 
 
 class _Stamp(NamedTuple):
-    """What changes when a file is written or replaced."""
+    """The facts of a file that change when it is written or replaced."""
 
     inode: int = 0
     size: int = 0
@@ -50,7 +55,8 @@ _Row = tuple[int, int, int, str, str | None, str | None]
 
 
 def log_file(root: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """The newest generation of the log, `logs_N.sqlite`, under `CODEX_SQLITE_HOME` or the home; None where there is none."""
+    """Return the newest generation of the log, `logs_N.sqlite`, in `CODEX_SQLITE_HOME` or the home; None
+    without one."""
     folders = [Path(named)] if (named := environ.get("CODEX_SQLITE_HOME")) else []
     for folder in (*folders, root):
         try:
@@ -67,91 +73,97 @@ def log_file(root: Path, environ: Mapping[str, str] = os.environ) -> Path | None
 
 
 class CodexLog:
-    """What is new in the log of one home.
+    """Reads new rows of the log of one home.
 
     Args:
-        root: CODEX_HOME.
+        root: the Codex home.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._file: Path | None = None
         self._stamp = (_Stamp(), _Stamp())
-        """Of the file and its write-ahead log, as it was read last."""
+        """Of the file and its write-ahead log, when read last."""
         self._last = 0
-        """Id of the newest row that was told."""
-        self._odd = 0
-        """Rows that were not understood."""
-        self._well = True
-        """Whether nothing was wrong when it was looked at last."""
+        """Id of the newest row that was read."""
+        self._malformed = 0
+        """Number of rows that could not be parsed."""
+        self._healthy = True
+        """Whether the last poll found nothing wrong."""
 
     def poll(self, at: float) -> list[Event]:
-        """Violations and troubles that were logged since the last look; and, where something is wrong with the log, or not any more, that.
+        """Return the violations and retries logged since the last poll, and a `SourceSeen` where the log's
+        health changed.
 
         Args:
-            at: now, unix seconds. Events of rows have the rows' own time.
+            at: now, unix seconds; the time of `SourceSeen`. Other events have the time of their rows.
         """
         file = log_file(self._root)
         if file is None or (stamp := (_stamp(file), _stamp(_wal(file)))) == self._stamp:
             return []
         if file != self._file or stamp[0].inode != self._stamp[0].inode:
-            self._last = 0  # another generation, or another file in its place
+            self._last = 0  # another generation, or a replaced file
         try:
             rows = _read(file, self._last)
-        except sqlite3.Error as error:  # locked, torn, or of another shape: shown, and tried again
-            self._well = False
+        except sqlite3.Error as error:  # locked, torn, or another schema: reported, and retried
+            self._healthy = False
             return [SourceSeen(at=at, name=NAME, ok=False, detail=clean_line(f"{file.name}: {error}", 200))]
-        self._file, self._stamp = file, stamp
+        self._file = file
+        self._stamp = stamp
         events: list[Event] = []
         for row in rows:
             self._last = max(self._last, row[0])
             if (event := _event(row)) is None:
-                self._odd += 1
+                self._malformed += 1
             else:
                 events.append(event)
-        if self._odd or not self._well:
-            self._well = not self._odd
-            detail = f"{file.name}: {self._odd} rows not understood" if self._odd else file.name
-            events.append(SourceSeen(at=at, name=NAME, ok=self._well, detail=detail))
+        if self._malformed or not self._healthy:
+            self._healthy = not self._malformed
+            detail = f"{file.name}: {self._malformed} rows not understood" if self._malformed else file.name
+            events.append(SourceSeen(at=at, name=NAME, ok=self._healthy, detail=detail))
         return events
 
 
 def _read(file: Path, after: int) -> list[_Row]:
-    """New rows, in the order in which they were written.
+    """Return the new rows, in the order in which they were written.
 
     Raises:
-        sqlite3.Error: it cannot be read.
+        sqlite3.Error: the database cannot be read.
     """
-    # with neither a write-ahead log nor a journal nobody writes: then SQLite must make none of them, as it would even to read
+    # with neither a write-ahead log nor a journal no process writes: then SQLite must not create them, as it
+    # would even to read
     busy = _wal(file).exists() or file.with_name(f"{file.name}-journal").exists()
-    how = "mode=ro&readonly_shm=1" if busy else "mode=ro&immutable=1"
-    database = sqlite3.connect(f"file:{quote(os.fsencode(file))}?{how}", uri=True, timeout=0)
+    mode = "mode=ro&readonly_shm=1" if busy else "mode=ro&immutable=1"
+    database = sqlite3.connect(f"file:{quote(os.fsencode(file))}?{mode}", uri=True, timeout=0)
     try:
         database.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        return database.execute(_QUERY, (after, _BACK, _VIOLATION, _RETRY)).fetchall()
+        return database.execute(
+            _QUERY, (after, _MAX_ROWS_SEARCHED, _VIOLATION_TARGET, _RETRY_TARGET)
+        ).fetchall()
     finally:
         database.close()
 
 
 def _event(row: _Row) -> Event | None:
-    """What a row says; None where it is not understood."""
+    """Return the event of a row; None where it cannot be parsed."""
     _, seconds, nanos, target, thread, body = row
     if not all(isinstance(n, int) for n in (seconds, nanos)) or not isinstance(body, str):
         return None
-    if thread is None and (spoken := _THREAD.search(body)) is not None:
-        thread = spoken[1]
+    if thread is None and (named := _THREAD.search(body)) is not None:
+        thread = named[1]
     if not isinstance(thread, str):
         return None
-    at, thread = seconds + nanos / 1e9, clean_line(thread)
-    if target == _RETRY:
-        return TroubleLogged(at=at, thread=thread, text=clean_line(_SPANS.sub("", body), 400))
-    if (said := _SAID.search(body)) is None:
+    at = seconds + nanos / 1e9
+    thread = clean_line(thread)
+    if target == _RETRY_TARGET:
+        return TroubleLogged(at=at, thread=thread, text=clean_line(_SPANS.sub("", body), _MAX_TEXT_CHARS))
+    if (message := _MESSAGE.search(body)) is None:
         return None
-    fields = {name: clean_line(value.strip('"')) for name, value in _FIELD.findall(said[1])}
+    fields = {name: clean_line(value.strip('"')) for name, value in _FIELD.findall(message[1])}
     resource = fields.get("resource")
     if resource not in ("filesystem", "network"):
         return None
-    calls = _CALL.findall(body[: said.start()])
+    calls = _CALL.findall(body[: message.start()])
     return ViolationLogged(
         at=at,
         thread=thread,

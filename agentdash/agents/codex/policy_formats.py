@@ -1,7 +1,8 @@
 """Parse Codex's policies of all versions into one shape.
 
-Sources: `turn_context` and `thread_settings_applied` (`permission_profile` since 0.125, `sandbox_policy` before and beside it); in
-files of 2025 the `<environment_context>` message; the arguments of the sandbox helper.
+Sources: `turn_context` and `thread_settings_applied` (`permission_profile` since 0.125, `sandbox_policy`
+before and beside it); in files of 2025 the `<environment_context>` message; the arguments of the sandbox
+helper.
 """
 
 from __future__ import annotations
@@ -16,19 +17,25 @@ import msgspec
 from agentdash.model.policy import TMPDIR, AccessMode, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.sanitize import clean_line
 
-_SLASH_TMP: Final = "/tmp"  # noqa: S108 - a name in a policy, nothing is written there
-_ACCESS: Final[dict[str, AccessMode]] = {"read": "read", "write": "write", "deny": "deny", "none": "deny"}
+_SLASH_TMP: Final = "/tmp"  # noqa: S108 - a name in a policy, not a file to write
+_ACCESS_MODES: Final[dict[str, AccessMode]] = {
+    "read": "read",
+    "write": "write",
+    "deny": "deny",
+    "none": "deny",
+}
 """`none` until 0.130."""
-_SPECIAL: Final = {"root": "/", "slash_tmp": _SLASH_TMP, "tmpdir": TMPDIR}
+_SPECIAL_PATHS: Final = {"root": "/", "slash_tmp": _SLASH_TMP, "tmpdir": TMPDIR}
 _PROTECTED: Final = (".git", ".agents", ".codex", ".aws")
-"""What stays read-only at the top of every writable root, also where the policy does not say so. Through 0.150 without the last one: there
-a policy lists the three others."""
+"""Read-only at the top of every writable root, even if the policy does not list them. Through 0.150 a policy
+lists the first three, and the last is not protected."""
 
 
 def from_turn(payload: Mapping[str, Any]) -> Policy | None:
-    """The policy of a `turn_context` payload or of `thread_settings`; None where it states none.
+    """Parse the policy of a `turn_context` payload or of `thread_settings`; None where it has none.
 
-    `permission_profile` is canonical where there is one: `sandbox_policy` beside it is a lossy copy (0.125-0.169).
+    `permission_profile` is canonical where there is one: `sandbox_policy` beside it is a lossy copy
+    (0.125-0.169).
     """
     cwd = _text(payload.get("cwd")) or ""
     named = _texts(payload.get("workspace_roots")) or _texts(payload.get("runtime_workspace_roots"))
@@ -52,9 +59,8 @@ def from_turn(payload: Mapping[str, Any]) -> Policy | None:
         and policy.network is Network.ON
         and policy.enforced_by == "codex"
     ):
-        policy = msgspec.structs.replace(
-            policy, enforced_by="nobody"
-        )  # nothing is left to enforce, and no sandbox is started
+        # nothing to enforce: Codex starts no sandbox
+        policy = msgspec.structs.replace(policy, enforced_by="nobody")
     approval, may_ask = _approval(payload.get("approval_policy"))
     active = payload.get("active_permission_profile")
     return msgspec.structs.replace(
@@ -67,7 +73,8 @@ def from_turn(payload: Mapping[str, Any]) -> Policy | None:
 
 
 def from_environment_context(text: str) -> tuple[Policy | None, str | None]:
-    """Policy and cwd of an `<environment_context>` message (0.20-0.9x, where it is the only place, or the first)."""
+    """Parse policy and cwd of an `<environment_context>` message (0.20-0.9x: the only place, or the
+    first)."""
     tags = {name: clean_line(value) for name, value in re.findall(r"<(\w+)>([^<]*)</\1>", text)}
     cwd = tags.get("cwd") or _line(text, "Current working directory")
     mode = tags.get("sandbox_mode") or _line(text, "Sandbox mode")
@@ -81,11 +88,12 @@ def from_environment_context(text: str) -> tuple[Policy | None, str | None]:
 
 
 def from_profile(profile: Mapping[str, Any], workspaces: Sequence[str]) -> Policy:
-    """The policy of a `permission_profile` object (0.125+); it also stands in the arguments of Codex's sandbox helper (0.128+).
+    """Parse a `permission_profile` object (0.125+), also found in the arguments of the sandbox helper
+    (0.128+).
 
     Args:
         profile: the decoded JSON.
-        workspaces: what `project_roots` stands for; the working directory first.
+        workspaces: the directories of `project_roots`; the working directory first.
     """
     kind = profile.get("type")
     if kind == "disabled":
@@ -111,7 +119,7 @@ def from_profile(profile: Mapping[str, Any], workspaces: Sequence[str]) -> Polic
 
 
 def _protections(rules: Sequence[PolicyRule]) -> Iterator[PolicyRule]:
-    """The read-only tops of writable roots that no rule names: Codex adds them by itself."""
+    """Yield the read-only paths that Codex adds to writable roots by itself."""
     roots = [rule.path for rule in rules if rule.access == "write" and not rule.glob and rule.path != "/"]
     named = {rule.path for rule in rules}
     listed = {posixpath.basename(path) for path in named if posixpath.dirname(path) in roots}
@@ -123,10 +131,11 @@ def _protections(rules: Sequence[PolicyRule]) -> Iterator[PolicyRule]:
 
 
 def _rules(entry: Any, workspaces: Sequence[str]) -> list[PolicyRule] | None:
-    """The rules of one entry; None where it is not understood. `project_roots` stands for every workspace (paths instead since 0.132)."""
+    """Parse one entry; None where it is unknown. `project_roots` means every workspace (paths instead since
+    0.132)."""
     if not isinstance(entry, Mapping) or not isinstance(path := entry.get("path"), Mapping):
         return None
-    if (access := _ACCESS.get(str(entry.get("access")))) is None:
+    if (access := _ACCESS_MODES.get(str(entry.get("access")))) is None:
         return None
     if path.get("type") == "glob_pattern":
         return [PolicyRule(_text(path.get("pattern")) or "", access, glob=True)]
@@ -140,8 +149,8 @@ def _rules(entry: Any, workspaces: Sequence[str]) -> list[PolicyRule] | None:
         roots = workspaces
     elif kind == "current_working_directory":
         roots = workspaces[:1]
-    elif kind in _SPECIAL:
-        roots = (_SPECIAL[kind],)
+    elif kind in _SPECIAL_PATHS:
+        roots = (_SPECIAL_PATHS[kind],)
     else:  # `minimal` is a set of system paths to read; a later kind that is not just read could be anything
         return [] if access == "read" else None
     return [PolicyRule(posixpath.join(root, sub) if sub else root, access) for root in roots]
@@ -157,7 +166,8 @@ def _classify(rules: Sequence[PolicyRule]) -> Filesystem:
 
 
 def from_sandbox_policy(policy: Mapping[str, Any], cwd: str) -> Policy:
-    """The policy of a `sandbox_policy` object: tagged `mode` in 0.36-0.58, `type` since; in the helper's arguments through 0.125."""
+    """Parse a `sandbox_policy` object: tagged `mode` in 0.36-0.58, `type` since; in the helper's arguments
+    through 0.125."""
     kind = policy.get("type") or policy.get("mode")
     network = Network.ON if policy.get("network_access") in (True, "enabled") else Network.OFF
     if kind == "danger-full-access":
@@ -187,13 +197,13 @@ def _approval(value: Any) -> tuple[str | None, tuple[str, ...]]:
         granular, reject = value.get("granular"), value.get("reject")
         if isinstance(granular, Mapping):
             return "granular", tuple(clean_line(str(k)) for k, v in granular.items() if v is True)
-        if isinstance(reject, Mapping):  # 0.102-0.114: the same turned round, true means refuse
+        if isinstance(reject, Mapping):  # 0.102-0.114: inverted, true means refuse
             return "granular", tuple(clean_line(str(k)) for k, v in reject.items() if v is False)
     return None, ()
 
 
 def _line(text: str, label: str) -> str | None:
-    """A value of the plain-text form of the context, `Sandbox mode: read-only`."""
+    """Return a value of the plain-text form of the context, `Sandbox mode: read-only`."""
     match = re.search(rf"^\s*{label}:\s*(\S.*)$", text, re.MULTILINE)
     return clean_line(match.group(1)) if match else None
 
