@@ -78,10 +78,10 @@ class Placed(Generic[Item]):
             else (*line, Span(fill, line[-1].tone))
         )
 
-    def title(self) -> Span:
-        """Return the title, filled up to the width of the column."""
+    def title(self, gap: int) -> Span:
+        """Return the title, filled up to the width of the column, after a gap (the first: the gutter)."""
         title = self.column.title if cell_len(self.column.title) <= self.cells else ""
-        return Span(pad(title, self.cells, right=self.column.align_right), "title")
+        return Span(" " * gap + pad(title, self.cells, right=self.column.align_right), "title")
 
 
 def _placed(columns: Sequence[Column[Item]], cells: int, glyphs: Glyphs) -> tuple[Placed[Item], ...]:
@@ -105,16 +105,8 @@ class Layout(Generic[Item]):
 
     def titles(self) -> Line:
         """Return the title row, gutter included."""
-        gap = Span(" " * _GAP_CELLS, "title")
-        spans = [Span(" ", "title")]
-        for placed in self.left:
-            spans += [placed.title(), gap]
-        spans.append(self.main.title())
-        for placed in self.right:
-            spans += [gap, placed.title()]
-        if self.rest:
-            spans += [Span(" " * _REST_GAP_CELLS, "title"), self.rest.title()]
-        return tuple(spans)
+        titles = [placed.title(_GAP_CELLS) for placed in (*self.left, self.main, *self.right)]
+        return (*titles, self.rest.title(_REST_GAP_CELLS)) if self.rest else tuple(titles)
 
     def line(self, item: Item, look: Look) -> Line:
         """Return an item on one line. A gap has the tone of its neighbour that is farther from `main`."""
