@@ -1,4 +1,4 @@
-"""Writes the manual page from the commands' own definitions: `python -m man.make [FOLDER]`."""
+"""Write the manual page from the definitions of the commands: `python -m man.make [FOLDER]`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import click
 from agentdash import __version__
 from agentdash.cli import app
 
-_SEE = "tmux(1). The config file is described by `agentdash config default`, documents by `agentdash schema NAME`."
+_SEE_ALSO = "tmux(1). The config file is described by `agentdash config default`, documents by `agentdash schema NAME`."
 
 
 def page() -> str:
-    """The whole page, as roff with man macros."""
+    """Return the page, as roff with man macros."""
     context = click.Context(app, info_name="agentdash", **app.context_settings)
     return "\n".join(
         [
@@ -38,26 +38,26 @@ def page() -> str:
             ),
             _plain("1 as the command says; 130 after ctrl-c."),
             ".SH SEE ALSO",
-            _plain(_SEE),
+            _plain(_SEE_ALSO),
             "",
         ]
     )
 
 
 def _commands(
-    group: click.Group, context: click.Context, before: str = ""
+    group: click.Group, context: click.Context, prefix: str = ""
 ) -> Iterator[tuple[str, click.Command]]:
-    """All commands that do something, in order, with the name that calls them."""
+    """Yield all commands in order, without groups, each with its full name."""
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if isinstance(command, click.Group):
-            yield from _commands(command, context, f"{before}{name} ")
+            yield from _commands(command, context, f"{prefix}{name} ")
         elif command is not None:
-            yield f"{before}{name}", command
+            yield f"{prefix}{name}", command
 
 
-def _command(name: str, command: click.Command, above: click.Context) -> Iterator[str]:
-    context = click.Context(command, parent=above, info_name=name)
+def _command(name: str, command: click.Command, parent: click.Context) -> Iterator[str]:
+    context = click.Context(command, parent=parent, info_name=name)
     yield f".SS {_plain(' '.join([name, *command.collect_usage_pieces(context)]))}"
     yield from _text(command.help or "")
     yield from _options(command, context)
@@ -71,26 +71,26 @@ def _synopsis(context: click.Context) -> Iterator[str]:
 
 
 def _options(command: click.Command, context: click.Context) -> Iterator[str]:
-    for parameter in command.params:  # without the one for help, which all have
+    for parameter in command.params:  # does not include --help, which all have
         if (record := parameter.get_help_record(context)) is not None:
             yield f".TP\n.B {_plain(record[0])}\n{_plain(record[1])}"
 
 
 def _text(text: str) -> Iterator[str]:
-    """Paragraphs; those that begin with a backspace are kept as they are, as click does."""
+    """Yield paragraphs; those that begin with a backspace are not filled, as in click."""
     for paragraph in inspect.cleandoc(text).split("\n\n"):
         lines = [_plain(line) for line in paragraph.splitlines()]
         yield "\n".join([".PP", ".nf", *lines[1:], ".fi"] if paragraph.startswith("\b") else [".PP", *lines])
 
 
 def _plain(text: str) -> str:
-    """Text that roff prints as it is."""
+    """Escape text for roff."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
 
 def main(folder: Path) -> None:
-    """Writes it into `folder`."""
+    """Write the page into `folder`."""
     (folder / "agentdash.1").write_text(page(), "utf-8")
 
 

@@ -1,1 +1,1 @@
-"""A scripted day of work, made of recordings of the real thing: what `agentdash demo` plays."""
+"""A scripted day of work, assembled from real recordings: what `agentdash demo` plays."""

@@ -1,9 +1,9 @@
-"""Turns `day.toml` into events on a virtual clock."""
+"""Turn `day.toml` into events on a virtual clock."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from importlib.resources import files
 from typing import Any, Final
@@ -14,157 +14,200 @@ from msgspec.structs import replace
 from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.screen_reader import read_screen
-from agentdash.demo.source import Script
+from agentdash.demo.source import ScriptedSource
 from agentdash.engine.detect.env_output import NETWORK_FLAG, SANDBOX_FLAG, flags
 from agentdash.engine.hub import Hub
 from agentdash.model import events as e
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.policy import Network
+from agentdash.model.policy import Network, Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.replay.clock import VirtualClock
 
 _DATA: Final = files("agentdash.demo")
 _HOST: Final = Kernel(seccomp=0, no_new_privs=False, net=1, mnt=1, pid=1, user=1, ns_pids=(1,))
 _SANDBOXED: Final = Kernel(seccomp=2, no_new_privs=True, net=1, mnt=2, pid=2, user=2, ns_pids=(1, 1))
-_KERNELS: Final = {"host": _HOST, "boxed": _SANDBOXED, "cut": replace(_SANDBOXED, net=2)}
-"""What a family's commands, or a pane, may really get."""
-_STEPS: Final = (e.TurnStarted, e.CallStarted, e.CallEnded, e.MessageLogged, e.TurnEnded)
-"""Events that a viewer sees as a step; the others happen together with the next of these."""
-_BEAT: Final = 1.0
-"""Seconds between two looks at processes."""
+_OFFLINE: Final = replace(_SANDBOXED, net=2)
+_KERNELS: Final = {"host": _HOST, "sandboxed": _SANDBOXED, "offline": _OFFLINE}
+"""Values of `kernel` in `day.toml`."""
+_VISIBLE_EVENTS: Final = (e.TurnStarted, e.CallStarted, e.CallEnded, e.MessageLogged, e.TurnEnded)
+"""Events that take `pace` seconds; the others happen together with the next of these."""
+_POLL_INTERVAL_S: Final = 1.0
+"""Seconds between two process counts, as in a live fleet."""
+_APPROVAL_SHARE: Final = 0.8
+"""Part of an escalated call that is spent waiting for approval."""
+_FIRST_PID: Final = 4_000
+"""Pid of the first family's Codex; families are 100 apart."""
+_FIRST_PANE_PID: Final = 7_000
+"""Pid of the first pane's shell; panes are 100 apart."""
+_COLUMNS: Final = 100
+_LINES: Final = 30
+"""Size of the recorded screens."""
 
 
 def demo_hub(speed: float = 1.0, at: float = 0.0) -> tuple[Hub, VirtualClock]:
-    """A hub over the scripted day, and its clock.
+    """Return a hub over the scripted day, and its clock.
 
     Args:
-        speed: how fast the day goes by.
-        at: seconds of the day that have gone by already.
+        speed: virtual seconds per real second.
+        at: seconds of the day that have passed already.
     """
     start, events = demo_events()
     clock = VirtualClock(start + at, speed)
-    return Hub([Script(events, clock)], clock), clock
+    return Hub([ScriptedSource(events, clock)], clock), clock
 
 
 def demo_events() -> tuple[float, list[e.Event]]:
-    """When the day begins (unix seconds), and everything that happens in it, in no order."""
+    """Return the start of the day (unix seconds), and all its events, unordered."""
     day = tomllib.loads((_DATA / "day.toml").read_text("utf-8"))
     start: datetime = day["start"]
     return start.timestamp(), list(_day(day, start.timestamp()))
 
 
 def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
+    yield from _sources(start)
+    yield e.HostSeen(at=start, platform="linux", kernel=_HOST, home="/home/dev")
+    held: dict[str, tuple[int, float, float]] = {}
+    """By thread: pid of the Codex that holds its rollout, from when, until when."""
+    for number, family in enumerate(day["family"]):
+        pid = _FIRST_PID + 100 * number
+        events = _rollout_events(family, start)
+        end = start + family.get("until", day["length"])
+        held |= dict.fromkeys({event.thread for event in events}, (pid, events[0].at, end))
+        yield from events
+        yield from _codex_processes(family, pid, events[0].at, end)
+        yield from _command_processes(events, pid, end, family)
+    for unreadable in day["unreadable"]:
+        yield _unreadable(unreadable["thread"], start + unreadable["at"])
+    for number, pane in enumerate(day["pane"]):
+        yield from _pane(pane, start, _FIRST_PANE_PID + 100 * number)
+    for number in range(int(day["length"] / _POLL_INTERVAL_S)):
+        at = start + number * _POLL_INTERVAL_S
+        holders = {thread: pid for thread, (pid, since, until) in held.items() if since <= at < until}
+        yield e.LocksSeen(at=at, holders=holders, readable=True)
+        yield e.ProcessesCounted(at=at)
+
+
+def _sources(at: float) -> Iterator[e.Event]:
     for name, detail in (
         ("codex", "the demo's own sessions"),
         ("processes", "the demo's own"),
         ("tmux", "3 panes"),
         ("tmux agents", "1 pane"),
     ):
-        yield e.SourceSeen(at=start, name=name, ok=True, detail=detail)
-    yield e.HostSeen(at=start, platform="linux", kernel=_HOST, home="/home/dev")
-    held: dict[str, tuple[int, float, float]] = {}
-    for number, family in enumerate(day["family"]):
-        pid = 4000 + 100 * number
-        told = list(_family(family, start))
-        end = start + family.get("until", day["length"])
-        held |= dict.fromkeys({x.thread for x in told}, (pid, told[0].at, end))
-        yield from told
-        codex = Process(ProcessKey(pid, told[0].at), 1, "codex", ("codex",), agent="codex", kernel=_HOST)
-        yield e.ProcessSeen(at=told[0].at, process=codex)
-        yield e.ProcessGone(at=end, key=codex.key)
-        if launcher := _launcher(family):
-            key = ProcessKey(pid + 1, told[0].at)
-            yield e.ProcessSeen(
-                at=told[0].at,
-                process=Process(
-                    key,
-                    pid,
-                    launcher[0],
-                    launcher,
-                    kernel=_HOST,
-                    launcher=read_launcher(launcher[0], launcher),
-                ),
-            )
-            yield e.ProcessGone(at=end, key=key)
-        yield from _commands(told, pid, end, family)
-    for lost in day["unreadable"]:
-        at, path = start + lost["at"], f"/home/dev/.codex/sessions/rollout-{lost['thread']}.jsonl"
-        yield e.FileSeen(
-            at=at, thread=lost["thread"], path=path, size=0, modified=at, unreadable="Permission denied"
-        )
-    for number, pane in enumerate(day["pane"]):
-        yield from _pane(pane, start, 7000 + 100 * number)
-    for beat in range(int(day["length"] / _BEAT)):
-        at = start + beat * _BEAT
-        yield e.LocksSeen(
-            at=at,
-            holders={t: pid for t, (pid, since, until) in held.items() if since <= at < until},
-            readable=True,
-        )
-        yield e.ProcessesCounted(at=at)
+        yield e.SourceSeen(at=at, name=name, ok=True, detail=detail)
+
+
+def _unreadable(thread: str, at: float) -> e.FileSeen:
+    return e.FileSeen(
+        at=at,
+        thread=thread,
+        path=f"/home/dev/.codex/sessions/rollout-{thread}.jsonl",
+        size=0,
+        modified=at,
+        unreadable="Permission denied",
+    )
 
 
 # ---------------------------------------------------------------- Codex threads
 
 
-def _family(family: Mapping[str, Any], start: float) -> list[e.ThreadEvent]:
-    """The rollouts of a family, parents first, each spread out so that an eye can follow; children begin when they are spawned."""
+def _rollout_events(family: Mapping[str, Any], start: float) -> list[e.ThreadEvent]:
+    """Return the events of a family's rollouts, spread out so that they can be followed.
+
+    Children begin when they are spawned, so parents come first in `rollouts`.
+    """
     takes: Mapping[str, float] = family.get("takes", {})
+    pace: float = family["pace"]
+    begin = start + family["at"]
     spawned: dict[str, float] = {}
-    told: list[e.ThreadEvent] = []
+    events: list[e.ThreadEvent] = []
     for name in family["rollouts"]:
         lines = (_DATA / "rollouts" / f"{name}.jsonl").read_bytes().splitlines()
         thread = msgspec.json.decode(lines[0])["payload"]["id"]
-        at = spawned.get(thread, start + family["at"]) - family["pace"]
+        at = spawned.get(thread, begin) - pace
         for event in RolloutReader(thread).read(lines):
-            if isinstance(event, _STEPS):
-                at += (
-                    takes.get(event.call, family["pace"])
-                    if isinstance(event, e.CallEnded)
-                    else family["pace"]
-                )
+            if isinstance(event, _VISIBLE_EVENTS):
+                at += takes.get(event.call, pace) if isinstance(event, e.CallEnded) else pace
             if isinstance(event, e.ChildSpawned):
                 spawned.setdefault(event.child, at)
             if isinstance(event, e.ThreadEvent):
-                told.append(replace(event, at=max(at, start + family["at"])))
-    return sorted(told, key=lambda x: x.at)
+                events.append(replace(event, at=max(at, begin)))
+    return sorted(events, key=lambda event: event.at)
 
 
-def _launcher(family: Mapping[str, Any]) -> tuple[str, ...]:
-    """What stands between Codex and the commands that it sandboxes; one process for all of them."""
+def _launcher_argv(family: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the argv of the launcher; one process launches all commands of a family. Empty: none."""
     return tuple(family.get("launcher", ("codex-linux-sandbox",)))
 
 
-def _commands(
-    told: list[e.ThreadEvent], codex: int, until: float, family: Mapping[str, Any]
+def _codex_processes(family: Mapping[str, Any], pid: int, begin: float, end: float) -> Iterator[e.Event]:
+    """Yield the events of a family's Codex process and its launcher."""
+    codex = Process(ProcessKey(pid, begin), 1, "codex", ("codex",), agent="codex", kernel=_HOST)
+    yield e.ProcessSeen(at=begin, process=codex)
+    yield e.ProcessGone(at=end, key=codex.key)
+    if argv := _launcher_argv(family):
+        launcher = Process(
+            ProcessKey(pid + 1, begin),
+            ppid=pid,
+            name=argv[0],
+            argv=argv,
+            kernel=_HOST,
+            launcher=read_launcher(argv[0], argv),
+        )
+        yield e.ProcessSeen(at=begin, process=launcher)
+        yield e.ProcessGone(at=end, key=launcher.key)
+
+
+def _command_processes(
+    events: Sequence[e.ThreadEvent], codex: int, until: float, family: Mapping[str, Any]
 ) -> Iterator[e.Event]:
-    """The processes that the calls must have had, with the flags that they printed or else those of their policy."""
-    policies = [x for x in told if isinstance(x, e.PolicySet) and x.policy]
-    ends = {x.call: x for x in told if isinstance(x, e.CallEnded)}
-    calls = [x for x in told if isinstance(x, e.CallStarted) and x.kind == "command"]
+    """Yield the processes that a family's commands must have had."""
+    policies = [event for event in events if isinstance(event, e.PolicySet)]
+    ends = {event.call: event for event in events if isinstance(event, e.CallEnded)}
+    calls = [event for event in events if isinstance(event, e.CallStarted) and event.kind == "command"]
     for number, call in enumerate(calls):
         end = ends.get(call.call)
-        policy = next(
-            x.policy for x in reversed(policies) if x.policy and x.thread == call.thread and x.at <= call.at
-        )
+        policy = _policy_of(call, policies)
         sandboxed = policy.enforced_by == "codex" and call.escalation is None
         offline = sandboxed and policy.network is Network.OFF
-        printed = flags(call.text, end.output if end else "", call.thread)
-        env = {"CODEX_THREAD_ID": call.thread, "CODEX_TOOL_CALL_ID": call.call}
-        env |= {NETWORK_FLAG: "1"} if printed.network == "1" or offline else {}
-        env |= {SANDBOX_FLAG: "seatbelt"} if printed.sandbox == "seatbelt" else {}
-        env |= family.get("flags", {})
-        kernel = replace(_SANDBOXED, net=2 if offline else 1) if sandboxed else _HOST
-        kernel = _KERNELS[family["kernel"]] if "kernel" in family else kernel
-        # somebody has to say yes to an escalation before it runs
-        begun = call.at if call.escalation is None or end is None else call.at + (end.at - call.at) * 0.8
-        key = ProcessKey(codex + 2 + number, begun)
-        argv, parent = (
-            ("/bin/bash", "-lc", call.text),
-            codex + 1 if sandboxed and _launcher(family) else codex,
+        kernel = _HOST
+        if sandboxed:
+            kernel = _OFFLINE if offline else _SANDBOXED
+        if "kernel" in family:
+            kernel = _KERNELS[family["kernel"]]
+        begun = call.at
+        if call.escalation is not None and end is not None:
+            begun += (end.at - call.at) * _APPROVAL_SHARE
+        process = Process(
+            ProcessKey(codex + 2 + number, begun),
+            ppid=codex + 1 if sandboxed and _launcher_argv(family) else codex,
+            name="bash",
+            argv=("/bin/bash", "-lc", call.text),
+            env=_environment(call, end, offline=offline) | family.get("flags", {}),
+            kernel=kernel,
         )
-        yield e.ProcessSeen(at=begun, process=Process(key, parent, "bash", argv, env=env, kernel=kernel))
-        yield e.ProcessGone(at=end.at if end else until, key=key)
+        yield e.ProcessSeen(at=begun, process=process)
+        yield e.ProcessGone(at=end.at if end else until, key=process.key)
+
+
+def _policy_of(call: e.CallStarted, policies: Sequence[e.PolicySet]) -> Policy:
+    """Return the policy in force when a call started."""
+    return next(
+        event.policy
+        for event in reversed(policies)
+        if event.policy and event.thread == call.thread and event.at <= call.at
+    )
+
+
+def _environment(call: e.CallStarted, end: e.CallEnded | None, *, offline: bool) -> dict[str, str]:
+    """Return the environment of a command: the flags that it printed, or else those of its policy."""
+    printed = flags(call.text, end.output if end else "", call.thread)
+    env = {"CODEX_THREAD_ID": call.thread, "CODEX_TOOL_CALL_ID": call.call}
+    if printed.network == "1" or offline:
+        env[NETWORK_FLAG] = "1"
+    if printed.sandbox == "seatbelt":
+        env[SANDBOX_FLAG] = "seatbelt"
+    return env
 
 
 # ---------------------------------------------------------------- panes
@@ -172,37 +215,43 @@ def _commands(
 
 def _pane(pane: Mapping[str, Any], start: float, pid: int) -> Iterator[e.Event]:
     key = PaneKey(pane.get("server", "default"), pane["id"])
-    kernel = _KERNELS[pane.get("kernel", "host")]
     begun = start + min(map(float, pane["screens"]))
     seen = Pane(
         key,
-        pane["session"],
-        pane["window"],
-        pid,
-        pane["agent"],
-        pane["title"],
-        width=100,
-        height=30,
+        session=pane["session"],
+        window=pane["window"],
+        pid=pid,
+        command=pane["agent"],
+        title=pane["title"],
+        width=_COLUMNS,
+        height=_LINES,
         server_pid=pid - 1,
     )
     yield e.PaneSeen(at=begun, pane=seen)
+    yield from _pane_processes(pane, begun, pid)
+    for at, screen in pane["screens"].items():
+        lines = (_DATA / "screens" / f"{screen}.txt").read_text("utf-8").splitlines()
+        reading = read_screen(pane["agent"], lines, title=pane["title"], width=_COLUMNS, height=_LINES)
+        drawn_at = start + float(at)
+        yield e.PaneDrawn(at=drawn_at, key=key, screen=tuple(lines))
+        yield e.ScreenRead(at=drawn_at, key=key, agent=pane["agent"], **msgspec.structs.asdict(reading))
+
+
+def _pane_processes(pane: Mapping[str, Any], begun: float, pid: int) -> Iterator[e.Event]:
+    """Yield a tmux server, its shell and its agent, each the child of the one before."""
+    kernel = _KERNELS[pane.get("kernel", "host")]
     for number, name, agent in (
         (pid - 1, "tmux: server", None),
         (pid, "bash", None),
         (pid + 1, pane["agent"], pane["agent"]),
     ):
-        parent = 1 if number < pid else number - 1
-        own = replace(kernel, ns_pids=(number,))
-        yield e.ProcessSeen(
-            at=begun,
-            process=Process(
-                ProcessKey(number, begun), parent, name, (name,), cwd=pane["cwd"], kernel=own, agent=agent
-            ),
+        process = Process(
+            ProcessKey(number, begun),
+            ppid=1 if number < pid else number - 1,
+            name=name,
+            argv=(name,),
+            cwd=pane["cwd"],
+            kernel=replace(kernel, ns_pids=(number,)),
+            agent=agent,
         )
-    for at, screen in pane["screens"].items():
-        lines = (_DATA / "screens" / f"{screen}.txt").read_text("utf-8").splitlines()
-        reading = read_screen(pane["agent"], lines, title=pane["title"], width=100, height=30)
-        yield e.PaneDrawn(at=start + float(at), key=key, screen=tuple(lines))
-        yield e.ScreenRead(
-            at=start + float(at), key=key, agent=pane["agent"], **msgspec.structs.asdict(reading)
-        )
+        yield e.ProcessSeen(at=begun, process=process)

@@ -1,4 +1,4 @@
-"""Plays a list of events on a clock: the source of the demo."""
+"""The source of the demo: a list of events, emitted on a clock."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.source import Emit, FleetChannel
 
 
-class Script:
-    """A source that says each event when its time has come.
+class ScriptedSource:
+    """A source that emits each event at its time.
 
     Args:
-        events: in any order; played by their time.
-        clock: whose time counts.
+        events: in any order; sorted by time.
+        clock: the time by which they are due.
     """
 
     name = "script"
 
     def __init__(self, events: Sequence[Event], clock: Clock) -> None:
-        self._events = sorted(events, key=lambda e: e.at)
-        self._times = [e.at for e in self._events]
+        self._events = sorted(events, key=lambda event: event.at)
+        self._times = [event.at for event in self._events]
         self._clock = clock
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
-        """Everything up to now."""
+        """Return all events that are due."""
         del fleet
         return self._events[: bisect_right(self._times, self._clock.now())]
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
-        """Says what is due, then waits for the next; ends with the last event."""
+        """Emit events as they become due; return after the last one."""
         del channel
-        said = 0
-        while said < len(self._events):
+        emitted = 0
+        while emitted < len(self._events):
             due = bisect_right(self._times, self._clock.now())
-            emit(self._events[said:due])
-            said = max(said, due)
-            if said < len(self._events):
-                await self._clock.sleep_until(self._times[said])
+            emit(self._events[emitted:due])
+            emitted = max(emitted, due)
+            if emitted < len(self._events):
+                await self._clock.sleep_until(self._times[emitted])
