@@ -12,7 +12,7 @@ from agentdash.agents.registry import adapters
 from agentdash.model.mounts import WriteAccess
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
-from agentdash.model.state_paths import DEFAULTS, Installed, PathAccess, StatePath, access_of, place
+from agentdash.model.state_paths import DEFAULTS, Installed, PathAccess, StatePath, path_access, resolve_path
 
 
 @cache
@@ -37,5 +37,5 @@ def paths_of(process: Process, may_write: Callable[[str], WriteAccess]) -> tuple
     them."""
     rows = state_paths().get(process.agent or "", ())
     env = process.env or {}
-    placed = ((row, place(row.path, env, process.cwd)) for row in rows)
-    return tuple(access_of(row, path, may_write(path)) for row, path in placed if path is not None)
+    placed = ((row, resolve_path(row.path, env, process.cwd)) for row in rows)
+    return tuple(path_access(row, path, may_write(path)) for row, path in placed if path is not None)

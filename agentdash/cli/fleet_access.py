@@ -104,7 +104,7 @@ def select_workers(snapshot: Snapshot, target: str | None) -> Snapshot | None:
         return snapshot
     workers = snapshot.workers
     for match in (
-        [w for w in workers if w.is_called(target)],
+        [w for w in workers if w.has_name(target)],
         [w for w in workers if len(target) >= _MIN_PREFIX_CHARS and w.id.startswith(target)],
     ):
         if match:

@@ -372,7 +372,7 @@ def _family(
 
 
 def _needs(workers: Iterable[Worker]) -> tuple[str, ...]:
-    """Return the states below a worker that need somebody, the most urgent first."""
+    """Return the states below a worker that need the user, the most urgent first."""
     waiting = [worker for worker in workers if worker.state.needs_you]
     waiting.sort(key=lambda worker: NEEDS_YOU.index(worker.state))
     return tuple(f"{worker.state} {worker.name}" for worker in waiting)

@@ -6,12 +6,12 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What tells the time."""
+    """A source of time, and of waiting for a time."""
 
     def now(self) -> float:
-        """Unix seconds, UTC."""
+        """Return the time (unix seconds, UTC)."""
         ...
 
     async def sleep_until(self, at: float) -> None:
-        """Returns when `now()` has reached `at`."""
+        """Return when `now()` has reached `at`."""
         ...

@@ -1,7 +1,7 @@
-"""Everything known at one moment: the result of folding events, the input of judging.
+"""Everything known at one moment: the result of reducing events, the input of judging.
 
-All structs are frozen. The mappings of a `Fleet` are never changed in place either: `judge.fold` makes new
-ones.
+All structs are frozen. The mappings of a `Fleet` are never changed in place either: `engine.reduce` copies
+them (`model.fleet_draft`).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.state_paths import PathAccess
 
 UNSET = "unset"
-"""A variable that was looked for and is not there. (`None` is: nobody looked.)"""
+"""The value of a variable that was looked for and is not set. (None: not looked for.)"""
 
 
 class PolicyPeriod(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A policy and since when it is in force; it ends where the next one begins."""
+    """A policy and the time from which it is in force; it ends where the next one begins."""
 
     since: float
     policy: Policy
@@ -50,13 +50,14 @@ class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
     what: Literal["filesystem", "network", "sandbox"]
     """`sandbox`: the sandbox itself could not be started."""
     quote: str
-    """The line that says it."""
+    """The line of output that shows it."""
     path: str | None = None
     """The path that was refused, where the output or the command names it; may start with `~`."""
     certain: bool = True
     """False for words that a plain failure would use as well (`Could not resolve host`)."""
     source: EvidenceSource = EvidenceSource.OUTPUT
-    """Where it was read: in what was printed, in Codex's own log, or in what the kernel lets the process do."""
+    """Where it was read: in what was printed, in Codex's own log, or in what the kernel lets the process
+    do."""
 
 
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -79,7 +80,7 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     """The last lines of its output."""
     session: str | None = None
     denial: Denial | None = None
-    """What its output tells of a denial, where it does and the policy makes that plausible."""
+    """The denial that its output shows, where the policy makes one plausible."""
 
 
 class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -116,14 +117,15 @@ class Applied(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What commands of a thread were seen to have, under one policy. Equal sightings are one, counted."""
+    """What commands of a thread were observed to have, under one policy. Equal observations are one,
+    counted."""
 
     source: EvidenceSource
     """`output`: a command printed it. `environment`: read from a live process."""
     policy: int
     """Index into the thread's policies; -1 before the first."""
     network_flag: str | None = None
-    """`CODEX_SANDBOX_NETWORK_DISABLED`: its value, `unset`, or None where nobody looked."""
+    """`CODEX_SANDBOX_NETWORK_DISABLED`: its value, `unset`, or None where it was not looked for."""
     sandbox_flag: str | None = None
     """`CODEX_SANDBOX`, likewise."""
     granted: Granted | None = None
@@ -157,7 +159,7 @@ class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
     pids: tuple[int, ...] = ()
     """The newest few processes it was seen in."""
     quote: str = ""
-    """The words it rests on, from the first time."""
+    """The words or values it is derived from, the first time."""
 
 
 class Escape(msgspec.Struct, frozen=True):
@@ -183,7 +185,7 @@ class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Token counts of a thread; None where the file has not said."""
+    """Token counts of a thread; None where the file has none."""
 
     total: int | None = None
     context: int | None = None
@@ -205,7 +207,7 @@ class RolloutFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A Codex thread as its rollout tells it."""
+    """A Codex thread, as its rollout describes it."""
 
     id: str
     created_at: float | None = None
@@ -222,11 +224,11 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str | None = None
     helper: bool = False
     platform: Literal["linux", "darwin"] | None = None
-    """Where its commands ran, by the custom of the home directories in its paths; None where they do not
-    tell."""
+    """The platform on which its commands ran, by the usual place of the home directories in its paths; None
+    where these do not show it."""
     name: str | None = None
     prompt: str | None = None
-    """The first thing the user said."""
+    """The first message of the user."""
     last_prompt: str | None = None
     last_message: str | None = None
     model: str | None = None
@@ -244,7 +246,7 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     tmux: tuple[str, ...] = ()
     """The newest few calls that ask a tmux server to run something."""
     escapes: tuple[Escape, ...] = ()
-    """What of it was seen to run outside of the sandbox."""
+    """What it was seen to run outside of the sandbox."""
     violations: tuple[ViolationLogged, ...] = ()
     """The newest denials that Codex itself has logged, oldest first; bounded."""
     trouble: TroubleLogged | None = None
@@ -252,7 +254,7 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     file: RolloutFile | None = None
     lines: int = 0
     skipped: tuple[tuple[str, int], ...] = ()
-    """What was not understood, and how often: (`unknown world_state2`, 3)."""
+    """Lines that were not understood, and how many: (`unknown world_state2`, 3)."""
 
     @property
     def policy(self) -> Policy | None:
@@ -277,7 +279,7 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SourceHealth(msgspec.Struct, frozen=True):
-    """Health of one source of facts."""
+    """The health of a source."""
 
     name: str
     ok: bool
@@ -286,7 +288,7 @@ class SourceHealth(msgspec.Struct, frozen=True):
 
 
 class Locks(msgspec.Struct, frozen=True):
-    """Who held which thread's writer lock when it was last looked at."""
+    """The holder of each thread's writer lock at the newest look."""
 
     at: float
     holders: dict[str, int]
@@ -294,19 +296,19 @@ class Locks(msgspec.Struct, frozen=True):
 
 
 class PaneOccupant(msgspec.Struct, frozen=True):
-    """The worker CLI last seen in a pane; kept when it is gone, so that the pane can say who left."""
+    """The worker CLI last seen in a pane; kept when it has ended, so that the pane can show what ended."""
 
     agent: str
     key: ProcessKey
     gone_at: float | None = None
     process: Process | None = None
-    """Its process as it was seen last: what it had is asked after it has gone, too."""
+    """Its process as it was seen last: its facts are needed after it has ended, too."""
     paths: tuple[PathAccess, ...] = ()
-    """Which of its state paths it might write, likewise."""
+    """Whether it may write its state paths, as it was seen last."""
 
 
 class ProviderTrouble(msgspec.Struct, frozen=True):
-    """Trouble with the provider that no file of the worker's own tells of."""
+    """Trouble with the model provider that no file of the worker contains."""
 
     at: float
     source: EvidenceSource
@@ -317,7 +319,7 @@ class ProviderTrouble(msgspec.Struct, frozen=True):
 
 
 class StatePeriod(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A time that a worker spent in one state."""
+    """A period of time that a worker spent in one state."""
 
     state: str
     """The state's name."""
@@ -332,8 +334,8 @@ class History(msgspec.Struct, frozen=True, omit_defaults=True):
 
     periods: tuple[StatePeriod, ...] = ()
     thread: Thread | None = None
-    """The thread as it was judged last, if nothing but its file says anything of it: until that changes,
-    nothing does."""
+    """The thread as it was judged last, if its rollout is the only source that knows of it: as long as the
+    thread stays the same, so does its state."""
 
 
 class Fleet(msgspec.Struct, frozen=True):
@@ -343,32 +345,32 @@ class Fleet(msgspec.Struct, frozen=True):
     panes: dict[PaneKey, Pane] = {}
     processes: dict[ProcessKey, Process] = {}
     readings: dict[PaneKey, ScreenRead] = {}
-    """What the newest screens that decide anything were read as."""
+    """How the newest screens were read, of panes with a screen that matched a rule."""
     pushed: dict[str, StatusPushed] = {}
-    """What Codex's own feed said last of a thread."""
+    """The newest status of each thread in Codex's own feed."""
     observed: dict[ProcessKey, float] = {}
     """When the sandbox of a process was added to the observations of its thread (unix seconds)."""
     occupants: dict[PaneKey, PaneOccupant] = {}
     locks: Locks | None = None
-    """None where nobody looked."""
+    """None where locks were never looked at."""
     processes_at: float | None = None
-    """When processes were last looked at; None where nobody looked (replay of bare files): then a missing
-    process means nothing."""
+    """When the newest pass over processes ended; None where there is none (replay of bare files): then a
+    missing process means nothing."""
     sources: dict[str, SourceHealth] = {}
     host: HostSeen | None = None
     mounts: dict[int, tuple[Mount, ...]] = {}
     """Mount tables by the inode of their namespace (`Kernel.mnt`), of those that processes live in and
     agentdash does not."""
     state_paths: dict[ProcessKey, tuple[PathAccess, ...]] = {}
-    """Which of its state paths a worker CLI in a sandbox may write."""
+    """Whether a worker CLI in a sandbox may write its state paths."""
     links: FleetLinks = FleetLinks()
-    """What belonged together when processes were last looked at."""
+    """The links after the newest pass over processes."""
     busy: dict[ProcessKey, float] = {}
     """When the CPU or I/O of a process last moved."""
     troubles: dict[str, ProviderTrouble] = {}
-    """The newest trouble with its provider that the screen of a worker (thread id or pane) told of."""
+    """The newest trouble with the provider on the screen of each worker, by thread id or pane."""
     sessions: dict[ProcessKey, SessionSeen] = {}
-    """What worker CLIs say of themselves in files of their own."""
+    """The status that each worker CLI writes into a file of its own."""
     histories: dict[str, History] = {}
     """By worker: thread id or pane."""
 

@@ -19,8 +19,7 @@ class CopyOnWrite(MutableMapping[K, V]):
     """A mapping that shares its dict until it is first changed; the shared dict itself never changes.
 
     Reading costs what a dict costs. The first change after `__init__` or `freeze` copies the dict, the
-    following ones do
-    not: whoever needs changes of constant cost replaces this class, and nothing else.
+    following ones do not; changes of constant cost need another implementation of this class alone.
     """
 
     __slots__ = ("_data", "_shared")

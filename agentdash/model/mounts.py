@@ -1,5 +1,5 @@
-"""A mount namespace's table, and the question it answers without touching the disk: may this path be written,
-as far as mounts go?"""
+"""The mount table of a namespace, which decides without touching the disk whether mounts let a path be
+written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class Mount(msgspec.Struct, frozen=True, omit_defaults=True):
 
     id: int
     parent: int
-    """The mount it is mounted on. The root mount's parent is not in the table, or itself."""
+    """The id of the mount it is mounted on. The parent of the root mount is not in the table, or is
+    itself."""
     point: str
     """Where it is mounted, absolute, as the process sees it."""
     read_only: bool = False
@@ -25,13 +26,16 @@ class Mount(msgspec.Struct, frozen=True, omit_defaults=True):
     root: str = "/"
     """Which directory of its filesystem is mounted."""
     mask: bool = False
-    """A read-only tmpfs made with a mode that lets nobody write, as Codex lays over `.git`, `.codex` ...
-    where these are missing (mode 555) and over what is to be hidden (mode 000): what is seen there is empty,
-    whatever the disk has."""
+    """Whether it is an empty tmpfs that hides what the disk has: read-only, and made with a mode without
+    write permission.
+
+    Codex mounts one over `.git`, `.codex` ... where these are missing (mode 555) and over what is hidden from
+    reading (mode 000).
+    """
 
 
 class WriteAccess(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Whether a process may write a path."""
+    """Whether a process may write a path, and what refuses it."""
 
     verdict: Literal["allowed", "read-only-mount", "mode", "policy", "unknown"]
     """Of a living process: `allowed` as far as mounts, modes and owners go; Landlock cannot be read. `mode`:
@@ -39,7 +43,7 @@ class WriteAccess(msgspec.Struct, frozen=True, omit_defaults=True):
     mount: Mount | None = None
     """The mount that refuses it."""
     missing: bool = False
-    """Whether it is not there yet: then it, or the directories above it, would have to be made."""
+    """Whether the path does not exist yet: then it, or the directories above it, would have to be created."""
 
 
 class MountTable:
@@ -53,30 +57,35 @@ class MountTable:
         mounts = tuple(mounts)
         ids = {mount.id for mount in mounts}
         self._on = {(mount.parent, mount.point): mount for mount in mounts if mount.parent != mount.id}
-        # what is stacked on "/" itself is only seen by who changes his root to it; a process in a chroot has
-        # no root mount in its table
-        roots = (m for m in mounts if m.point == "/" and (m.parent == m.id or m.parent not in ids))
+        # a mount stacked on "/" covers it only for a process that changes its root to it; the table of a
+        # process
+        # in a chroot has no root mount
+        roots = (
+            mount
+            for mount in mounts
+            if mount.point == "/" and (mount.parent == mount.id or mount.parent not in ids)
+        )
         self._root = next(roots, None)
 
     def of(self, path: str) -> Mount | None:
-        """The mount that a path lies on, existing or not. None: the table does not tell (relative paths, a
-        chroot).
+        """Return the mount that a path lies on, existing or not; None where the table does not show it
+        (relative paths, a chroot).
 
         Args:
             path: absolute, free of symlinks as far as it exists.
         """
         if self._root is None or not path.startswith("/"):
             return None
-        mount, place = self._root, ""
+        mount, walked = self._root, ""
         for name in posixpath.normpath(path).strip("/").split("/"):
-            place = f"{place}/{name}"
-            while (on := self._on.get((mount.id, place))) is not None:
+            walked = f"{walked}/{name}"
+            while (on := self._on.get((mount.id, walked))) is not None:
                 mount = on
         return mount
 
     def may_write(self, path: str) -> bool | None:
-        """Whether mounts let this path be written; None: not known. Modes, owners and Landlock may still
-        forbid it.
+        """Return whether mounts let this path be written; None: not known. Modes, owners and Landlock may
+        still forbid it.
 
         Args:
             path: absolute, free of symlinks as far as it exists.

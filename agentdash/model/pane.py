@@ -1,4 +1,4 @@
-"""A tmux pane, as tmux tells it."""
+"""A tmux pane, as the server describes it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tmux_source(server: str) -> str:
 
 
 class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What `list-panes` says of one pane, and the screen last captured."""
+    """One pane of `list-panes`, and the screen last captured."""
 
     key: PaneKey
     session: str
@@ -32,7 +32,7 @@ class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
     pid: int
     """The first process of the pane, as its tmux server numbers it."""
     command: str
-    """`pane_current_command`: often a wrapper, never proof of who runs there."""
+    """`pane_current_command`: often a wrapper, never proof of the program that runs."""
     title: str = ""
     width: int = 80
     height: int = 24
@@ -42,9 +42,10 @@ class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
     """Exit code; None where tmux has none (signals, or a child it has not reaped)."""
     dead_signal: int | None = None
     dead_at: float | None = None
-    """When it was first seen dead (unix seconds); tmux writes of it on the screen now and later."""
+    """When it was first seen dead (unix seconds); tmux draws a note of that on the screen at once and again
+    later."""
     in_mode: bool = False
-    """Copy mode or a menu: the program's own screen is not what a human sees there now."""
+    """Copy mode or a menu: the program's own screen is hidden behind it."""
     cursor_visible: bool = True
     server_pid: int | None = None
     screen: tuple[str, ...] = ()
@@ -53,5 +54,5 @@ class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
     titled_at: float | None = None
     """When the title last changed."""
     moved_at: float | None = None
-    """When the screen last changed in more than clocks and spinners: a worker that waits for ever still
-    counts its seconds."""
+    """When the screen last changed in more than clocks and spinners, which a worker that waits for ever still
+    draws."""

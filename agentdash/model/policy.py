@@ -24,7 +24,7 @@ class Filesystem(StrEnum):
 
 
 class Network(StrEnum):
-    """What the network policy says; only `on` promises a command the host's network."""
+    """The network policy; only `on` gives a command the host's network."""
 
     OFF = "off"
     ON = "on"
@@ -36,8 +36,8 @@ class Network(StrEnum):
 AccessMode = Literal["read", "write", "deny"]
 TMPDIR: Final = "$TMPDIR"
 """Stands for the directory that a command's own `TMPDIR` names."""
-_OWN: Final = ("/dev", "/proc", "/sys")
-"""Places of which a sandbox has its own: no policy speaks of them."""
+_SANDBOX_PATHS: Final = ("/dev", "/proc", "/sys")
+"""Paths of which every sandbox has its own: no policy decides about them."""
 
 
 class PolicyRule(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -59,11 +59,12 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     approval: str | None = None
     """`never`, `on-request`, `untrusted`, `on-failure`, `granular`."""
     may_ask: tuple[str, ...] = ()
-    """Of a granular approval policy: what it may ask about."""
+    """Of a granular approval policy: the requests that it admits."""
     reviewer: str | None = None
-    """`approvals_reviewer`: who answers (0.145+)."""
+    """`approvals_reviewer`: the user, or an automatic reviewer (0.145+)."""
     enforced_by: Literal["codex", "nobody", "external"] = "codex"
-    """`nobody`: full access, Codex starts no sandbox. `external`: somebody else is said to have built one."""
+    """`nobody`: full access, Codex starts no sandbox. `external`: another sandbox is stated to exist
+    already."""
     profile: str | None = None
     """`active_permission_profile.id`, e.g. `:workspace` (0.151+)."""
 
@@ -85,20 +86,20 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def writable_roots(self) -> tuple[str, ...]:
-        """The paths at whose top writing starts to be allowed; `/` alone when everything is."""
+        """Return the paths below which writing is allowed; `/` alone where everything is."""
         if self.filesystem is Filesystem.UNRESTRICTED:
             return ("/",)
         return tuple(r.path for r in self.rules if r.access == "write" and not r.glob)
 
     @property
     def has_deny(self) -> bool:
-        """Whether paths are hidden from reading: then even an approved escalation stays in a sandbox
+        """Return whether paths are hidden from reading: then even an approved escalation stays in a sandbox
         (openai/codex#29141)."""
         return any(r.access == "deny" for r in self.rules)
 
     def may_write(self, path: str, tmpdir: str | None = None) -> bool | None:
-        """May this absolute path be written under this policy? None: the policy does not say (unknown tags,
-        relative paths, `/dev`).
+        """Return whether this absolute path may be written; None: the policy does not decide it (unknown
+        tags, relative paths, `/dev`).
 
         Args:
             path: absolute and normalised by the caller as far as symlinks go.
@@ -109,29 +110,21 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.filesystem is Filesystem.UNKNOWN or not path.startswith("/"):
             return None
         path = posixpath.normpath(path)
-        if any(path == own or path.startswith(own + "/") for own in _OWN):
+        if any(path == own or path.startswith(own + "/") for own in _SANDBOX_PATHS):
             return None
-        best: tuple[int, bool] | None = None
-        for rule in self.rules:
-            if not (depth := _covers(rule, path, tmpdir)):
-                continue
-            # of two entries for the same path the stricter one counts
-            candidate = (depth, rule.access == "write")
-            if (
-                best is None
-                or candidate[0] > best[0]
-                or (candidate[0] == best[0] and best[1] and not candidate[1])
-            ):
-                best = candidate
-        return best is not None and best[1]
+        covering = [(depth, rule) for rule in self.rules if (depth := _covered_depth(rule, path, tmpdir))]
+        deepest = max((depth for depth, _ in covering), default=0)
+        decisive = [rule for depth, rule in covering if depth == deepest]
+        # of several entries for the same path the strictest one decides
+        return bool(decisive) and all(rule.access == "write" for rule in decisive)
 
     def grants_less_than(self, other: Policy) -> tuple[str, ...]:
-        """Roots that may be written under `other` and not under this policy; `$TMPDIR` is left out, nobody
-        knows where it is."""
+        """Return the roots that may be written under `other` and not under this policy, but for `$TMPDIR`, of
+        which the place is not known."""
         return tuple(root for root in other.writable_roots if self.may_write(root) is False)
 
     def brief(self) -> str:
-        """`full`, `read net-`, `ws net-`, `ws net+` ...: the policy in a table cell."""
+        """Return the policy in a table cell: `full`, `read net-`, `ws net-`, `ws net+` ..."""
         name = {
             "read-only": "read",
             "workspace": "ws",
@@ -143,24 +136,24 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
         return name if name == "full" and self.network is Network.ON else name + net
 
 
-def _covers(rule: PolicyRule, path: str, tmpdir: str | None) -> int:
-    """How specific the rule is for this path (length of the covering root, at least 1); 0: it does not cover
-    it."""
+def _covered_depth(rule: PolicyRule, path: str, tmpdir: str | None) -> int:
+    """Return how specific the rule is for this path: the length of the covering root, at least 1; 0: it does
+    not cover it."""
     root = rule.path
     if root.startswith(TMPDIR):
         if tmpdir is None:
             return 0
         root = tmpdir + root[len(TMPDIR) :]
     if rule.glob:
-        return len(path) if _glob(root).fullmatch(path) else 0
+        return len(path) if _compile_glob(root).fullmatch(path) else 0
     root = posixpath.normpath(root)
     if root in ("/", path) or path.startswith(root + "/"):
         return len(root)
     return 0
 
 
-def _glob(pattern: str) -> re.Pattern[str]:
-    """gitignore-like: `**` crosses directories, `*` and `?` do not."""
+def _compile_glob(pattern: str) -> re.Pattern[str]:
+    """Compile a gitignore-like pattern: `**` crosses directories, `*` and `?` do not."""
     parts = re.split(r"(\*\*/?|\*|\?)", pattern)
-    known = {"**": ".*", "**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
-    return re.compile("".join(known.get(p, re.escape(p)) for p in parts))
+    wildcards = {"**": ".*", "**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
+    return re.compile("".join(wildcards.get(part, re.escape(part)) for part in parts))

@@ -1,4 +1,4 @@
-"""A process: who it is, what it was given, and what the kernel says of it."""
+"""A process: its identity, its arguments and environment, and the facts that the kernel has of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMESPACES: Final[tuple[Namespace, ...]] = get_args(Namespace)
 
 
 class ProcessKey(msgspec.Struct, frozen=True, order=True):
-    """A process's identity: pids are used again, start times are not."""
+    """The identity of a process: pids are reused, start times are not."""
 
     pid: int
     started: float
@@ -24,8 +24,8 @@ class ProcessKey(msgspec.Struct, frozen=True, order=True):
 
 
 class Kernel(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the kernel says of a process. Linux: `/proc/PID/status` and `/proc/PID/ns/*`. macOS: `sandboxed`
-    alone. None: not known."""
+    """Facts that the kernel has of a process; None: not known. Linux: `/proc/PID/status` and
+    `/proc/PID/ns/*`. macOS: `sandboxed` alone."""
 
     seccomp: int | None = None
     """0 none, 1 strict, 2 filter."""
@@ -39,11 +39,11 @@ class Kernel(msgspec.Struct, frozen=True, omit_defaults=True):
     """`NSpid`: the process's number in each nested pid namespace, outermost first."""
 
     sandboxed: bool | None = None
-    """Of macOS: whether it is in a sandbox at all. Linux has no such fact: there it is what the others come
-    to."""
+    """macOS: whether it is in a sandbox at all. Linux has no such fact, and derives it from the others."""
 
     def apart_from(self, other: Kernel) -> tuple[Namespace, ...]:
-        """The namespaces that it is known not to share with another process (agentdash, a tmux server)."""
+        """Return the namespaces that it is known not to share with another process (agentdash, a tmux
+        server)."""
         return tuple(
             kind
             for kind in NAMESPACES
@@ -78,7 +78,7 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
     """The worker CLI this process is the main process of: `codex`, `opencode`, `claude` ... (rules:
     `agents/*.toml`)."""
     once: bool = False
-    """Whether that worker was given one task, with which it ends (`opencode run`, `claude -p`)."""
+    """Whether that worker has one task, with which it ends (`opencode run`, `claude -p`)."""
     launcher: Launcher | None = None
     """Set where this process is a sandbox launcher of a worker CLI."""
     rollouts: tuple[str, ...] = ()
@@ -86,21 +86,21 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
     macOS, own processes."""
     zombie: bool = False
     exit_code: int | None = None
-    """Of a zombie that ended by itself: tmux 3.3 leaves some of a pane's programs so, and knows nothing of
-    how they ended."""
+    """Exit code of a zombie that ended by itself: tmux 3.3 does not collect some programs of panes, and does
+    not know how they ended."""
     cpu: float = 0.0
     """CPU seconds used so far; refreshed with the process's other facts, so compare over time only."""
     io: int = 0
-    """Bytes that it has read and written so far (`/proc/PID/io`, `rchar` and `wchar`: sockets and pipes count
-    too); 0 where not told."""
+    """Bytes read and written so far (`/proc/PID/io`, `rchar` and `wchar`: sockets and pipes count too); 0
+    where not known."""
 
     @property
     def pid(self) -> int:
-        """The process's number, as the host counts."""
+        """Return the pid, as the host counts."""
         return self.key.pid
 
     @property
     def inner_pid(self) -> int:
-        """Its number as it knows it itself, and as its tmux server tells it: another one where it lives in a
-        pid namespace of its own."""
+        """Return the pid in the process's own namespace, which differs where it has a pid namespace of its
+        own; tmux reports this one."""
         return self.kernel.ns_pids[-1] if self.kernel and self.kernel.ns_pids else self.pid

@@ -226,7 +226,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "agent": TextUse.PLAIN,
         "rollouts": TextUse.PLAIN,
     },
-    ProviderTrouble: {"source": TextUse.PLAIN, "text": TextUse.SCREEN},
+    ProviderTrouble: {"text": TextUse.SCREEN},
     SourceHealth: {"name": TextUse.PLAIN, "detail": TextUse.PLAIN},
     StatePath: {"path": TextUse.PLAIN, "what": TextUse.PLAIN},
     WriteAccess: {},

@@ -1,5 +1,5 @@
-"""Where worker CLIs keep what they need to live: sessions, databases, locks. A sandbox that forbids these
-stops them early."""
+"""The paths of worker CLIs' state: sessions, databases, locks. A sandbox that forbids to write these stops
+the CLI early."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "CURSOR_CONFIG_DIR": "$XDG_CONFIG_HOME/cursor",
     "TMPDIR": "/tmp",  # noqa: S108 - what the system means by it
 }
-"""What a variable stands for where it is not set."""
+"""The value of a variable where it is not set."""
 _VARIABLE: Final = re.compile(r"\$(\w+)")
 
 
@@ -33,19 +33,19 @@ class StatePath(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     path: str
     """A directory or file, `$XDG_DATA_HOME/opencode`; `$PWD` is the directory it works in."""
     what: str
-    """What it keeps there, in a few words."""
+    """What the CLI keeps there, in a few words."""
     needed: Literal["always", "at-first", "no"] = "no"
-    """Whether the CLI fails or stalls where it may not write it. `at-first`: only where it is not there yet
-    and has to be made."""
+    """Whether the CLI fails or stalls where it may not write the path. `at-first`: only where it does not
+    exist yet and has to be created."""
 
 
 class Installed(msgspec.Struct, frozen=True):
-    """The worker CLIs that could be started on this machine, and where they would keep their state."""
+    """The worker CLIs that could be started on this machine, and the paths of their state."""
 
     workers: dict[str, tuple[StatePath, ...]]
     """By name (`opencode`)."""
     env: dict[str, str]
-    """agentdash's own variables that name these places: a worker that is started gets much the same."""
+    """agentdash's own variables that name these paths: a worker that is started inherits much the same."""
 
 
 class PathAccess(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -60,20 +60,20 @@ class PathAccess(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def denied(self) -> bool:
-        """Whether it is known that it may not."""
+        """Return whether it is known that it may not be written."""
         return self.access.verdict in ("read-only-mount", "mode", "policy")
 
 
-def access_of(row: StatePath, path: str, access: WriteAccess) -> PathAccess:
-    """What there is to say of a state path, once it is known where it is and who may write it."""
+def path_access(row: StatePath, path: str, access: WriteAccess) -> PathAccess:
+    """Return the access to a state path, once its place and the access to that are known."""
     return PathAccess(
         path, row.what, access, row.needed == "always" or (row.needed == "at-first" and access.missing)
     )
 
 
-def place(path: str, env: Mapping[str, str], cwd: str | None = None) -> str | None:
-    """A state path as an absolute one; None where a variable that it needs is not known, or what comes of it
-    is relative.
+def resolve_path(path: str, env: Mapping[str, str], cwd: str | None = None) -> str | None:
+    """Return a state path as an absolute one; None where a variable in it is not known, or the result is
+    relative.
 
     Args:
         path: as in the table.

@@ -23,7 +23,7 @@ class State(StrEnum):
 
     @property
     def needs_you(self) -> bool:
-        """Whether somebody has to do something before this worker gets on."""
+        """Return whether the worker goes on only after somebody has acted."""
         return self in NEEDS_YOU
 
 
@@ -34,11 +34,11 @@ NEEDS_YOU: Final = (
     State.FAILED_PERMISSION,
     State.FAILED_PROVIDER,
 )
-"""The states in which a worker waits for somebody, the most urgent first."""
+"""The states that need an action of the user, the most urgent first."""
 
 
 def bucket(state: State) -> str:
-    """The header's and the filter's bucket of a state."""
+    """Return the bucket of a state in the header and in the filter."""
     if state.needs_you:
         return "needs-you"
     if state is State.RUNNING:

@@ -1,4 +1,4 @@
-"""What is shown: workers with their states, verdicts and reasons, as one frozen snapshot.
+"""Workers with their states, verdicts and reasons, as one frozen snapshot.
 
 The screen and every JSON document are functions of a `Snapshot`.
 """
@@ -21,7 +21,7 @@ from agentdash.model.states import State, bucket
 
 
 class Assessment(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A state, since when, why, and on what it rests."""
+    """A state, its begin, its reason and its evidence."""
 
     state: State
     since: float | None
@@ -30,7 +30,7 @@ class Assessment(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Got(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the newest command whose sandbox was seen had. None: not observed."""
+    """The facts of the newest command of which the sandbox was observed. None: not observed."""
 
     network_flag: str | None = None
     sandbox_flag: str | None = None
@@ -42,27 +42,29 @@ class Got(msgspec.Struct, frozen=True, omit_defaults=True):
     sandboxed: bool | None = None
     """Whether the kernel restricts it more than its Codex."""
     under_earlier_policy: bool = False
-    """Whether it was observed under an earlier policy than the one configured now: they must not be compared."""
+    """Whether it was observed under an earlier policy than the one configured now: they must not be
+    compared."""
 
 
 class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The three layers of truth of one worker, and what comes of comparing them."""
+    """The layers of one worker's sandbox, and the result of comparing them."""
 
     verdict: Verdict = "unverified"
     configured: Policy | None = None
     applied: str | None = None
-    """What Codex handed to its sandbox for the newest command, and what came of a wish for more, in words.
-    None: not observed."""
+    """The launcher of the newest command and the outcome of a requested escalation, in words. None: not
+    observed."""
     got: Got = Got()
     findings: tuple[Finding, ...] = ()
     applied_policy: Policy | None = None
     """The policy in the arguments of the newest command's launcher."""
     evidence: tuple[Evidence, ...] = ()
-    """What the verdict rests on, also what speaks against it."""
+    """Evidence of the verdict, and against it."""
     unread: tuple[str, ...] = ()
     """What could not be observed, and limits the verdict."""
     predicted_denials: dict[str, tuple[PathAccess, ...]] = {}
-    """By installed worker CLI: its state paths that the configured policy would deny if it were started under it."""
+    """By installed worker CLI: its state paths that the configured policy would deny if it were started under
+    it."""
 
     @property
     def differing_fields(self) -> tuple[DifferingField, ...]:
@@ -80,7 +82,7 @@ class Agent(msgspec.Struct, frozen=True):
 
 
 class Link(msgspec.Struct, frozen=True):
-    """A tie between a worker and something else, and what it rests on."""
+    """A link between a worker and something else, with its evidence."""
 
     to: str
     """`pane %4`, `pid 4242`, `thread 01a1...`"""
@@ -101,7 +103,7 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     depth: int = 0
     """Depth in the tree, for indenting."""
     below: tuple[str, ...] = ()
-    """States below this worker that need somebody, worst first: `waiting-approval Pasteur`."""
+    """States of workers below this one that need the user, worst first: `waiting-approval Pasteur`."""
     sandbox: Sandbox = Sandbox()
     pane: Pane | None = None
     pids: tuple[int, ...] = ()
@@ -109,7 +111,7 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: Tokens = Tokens()
     last_activity: float | None = None
     line: str = ""
-    """What it does or last did, on one line."""
+    """Its present or last activity, on one line."""
     links: tuple[Link, ...] = ()
     policies: tuple[PolicyPeriod, ...] = ()
     moments: tuple[Moment, ...] = ()
@@ -119,25 +121,25 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     file: str | None = None
     turns: int = 0
     notes: tuple[str, ...] = ()
-    """What is known to be missing: `read head and tail only`, `3 lines skipped`."""
+    """Known gaps: `read head and tail only`, `3 lines skipped`."""
     history: tuple[StatePeriod, ...] = ()
     """The states it has been in, oldest first, the present one last."""
     stalled: float | None = None
-    """Of one that runs: since when it has given no sign of life, neither output nor CPU nor I/O; None: it
+    """Of a running worker: since when it has given no sign of life, neither output nor CPU nor I/O; None: it
     gives some, or has not been silent for long enough."""
 
     @property
     def state(self) -> State:
-        """What it is doing."""
+        """Return its state."""
         return self.assessment.state
 
     @property
     def mismatch(self) -> bool:
-        """Whether it got something else than it was configured to have."""
+        """Return whether its sandbox differs from the configured one."""
         return self.sandbox.verdict == "mismatch"
 
-    def is_called(self, name: str) -> bool:
-        """Whether this is its id, its name, or its pane (`%4`, or with the server it is on)."""
+    def has_name(self, name: str) -> bool:
+        """Return whether `name` is its id, its name, or its pane (`%4`, or with the server)."""
         return name in (self.id, self.name) or (
             self.pane is not None and name in (self.pane.key.id, str(self.pane.key))
         )
@@ -151,10 +153,10 @@ class Snapshot(msgspec.Struct, frozen=True):
     workers: tuple[Worker, ...] = ()
     sources: tuple[SourceHealth, ...] = ()
     due: float | None = None
-    """When it will be another one even if nothing happens: something settles, or has been silent for too
-    long."""
+    """When the next snapshot differs even without events: a state settles, or a worker has been silent for
+    too long."""
     installed: Installed | None = None
-    """Which worker CLIs could be started here; None where nobody looked."""
+    """The worker CLIs that could be started here; None where these were not looked for."""
 
     failure: EngineFailure | None = None
     """The engine's own failure, where there was one: `workers` may be old or incomplete."""
@@ -166,8 +168,8 @@ class Snapshot(msgspec.Struct, frozen=True):
         return (self.workers, self.sources, self.failure) != (other.workers, other.sources, other.failure)
 
     def counts(self) -> dict[str, int]:
-        """Workers by bucket: `needs-you`, `running`, `ready`, `gone`, `unknown`, and, beside these,
-        `mismatch`."""
+        """Return the number of workers by bucket: `needs-you`, `running`, `ready`, `gone`, `unknown`, and,
+        beside these, `mismatch`."""
         out = {"needs-you": 0, "running": 0, "ready": 0, "gone": 0, "unknown": 0, "mismatch": 0}
         for worker in self.workers:
             out[bucket(worker.state)] += 1

@@ -21,7 +21,7 @@ from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.engine.judge.findings.remedies import network, writable_root
 from agentdash.engine.judge.findings.state_paths import paths_under_policy
 from agentdash.model.policy import Network, Policy
-from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, place
+from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, resolve_path
 from agentdash.report.audit import read_rollout
 from agentdash.report.elements import ConfiguredReport, configured_report
 
@@ -99,7 +99,7 @@ def worker_paths_report(
 ) -> WorkerPathsReport:
     """Return the document for a worker started in `cwd` with the environment of this process."""
     env = {name: value for name in _PATH_VARIABLES if (value := os.environ.get(name))}
-    placed = [path for row in rows if (path := place(row.path, env, str(cwd)))]
+    placed = [path for row in rows if (path := resolve_path(row.path, env, str(cwd)))]
     missing = [path for path in placed if not os.path.lexists(path)]
     reached = {Network.OFF: False, Network.ON: True}.get(policy.network)
     return WorkerPathsReport(

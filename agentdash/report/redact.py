@@ -1,9 +1,9 @@
-"""Redact reports: remove what was said and printed, keep what explains it.
+"""Redact reports: remove quoted texts, keep what explains a worker.
 
 Replaced are prompts, messages, outputs, errors, screens and names, and every word of theirs wherever it is
 quoted, unless a command or one of agentdash's own sentences contains it as well. Commands, directories,
 policies, times, states and kinds of findings stay; of paths below a home directory, the name of the home is
-removed. Which field is treated how is in `model.registry.TEXTS`.
+removed. `model.registry.TEXTS` has the treatment of each field.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ _UNCHANGED_TEXTS: Final[Mapping[str, TextUse]] = {}
 
 
 class Redaction:
-    """Learns what was said and printed, in the order of time, and removes it from what is shown after
-    that."""
+    """Learns quoted texts, in the order of time, and removes their words from what is shown after that."""
 
     def __init__(self) -> None:
         self._quoted_words: set[str] = set()
@@ -124,7 +123,7 @@ class Redaction:
     # ------------------------------------------------------------ snapshots
 
     def text(self, text: str) -> str:
-        """Return a text without the words that quote what was said or printed."""
+        """Return a text without the words that are quoted from messages, outputs and screens."""
         last = len(text.rstrip("\u2026"))
 
         def redact_word(match: re.Match[str]) -> str:

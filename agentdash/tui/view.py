@@ -63,5 +63,5 @@ class ViewScreen(Protocol):
 
 def find_worker(snapshot: Snapshot, wanted: str) -> Worker | None:
     """Return the worker of this name, pane or id; else the first one whose id begins with `wanted`."""
-    exact = (w for w in snapshot.workers if w.is_called(wanted))
+    exact = (w for w in snapshot.workers if w.has_name(wanted))
     return next(exact, next((w for w in snapshot.workers if w.id.startswith(wanted)), None))

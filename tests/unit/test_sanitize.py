@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentdash.model.sanitize import BLOCK_CAP, LINE_CAP, clean_block, clean_line
+from agentdash.model.sanitize import MAX_BLOCK_CHARS, MAX_LINE_CHARS, clean_block, clean_line
 
 STEERING = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -60,8 +60,8 @@ def test_escapes_go_whole_and_text_stays(dirty: str, clean: str) -> None:
 
 
 def test_of_a_long_text_both_ends_are_kept() -> None:
-    text = clean_block("start" + "x" * 2 * BLOCK_CAP + "end")
+    text = clean_block("start" + "x" * 2 * MAX_BLOCK_CHARS + "end")
     assert text.startswith("start")
     assert text.endswith("end")
     assert "64008 characters left out" in text
-    assert clean_line("y" * 2 * LINE_CAP).endswith("y…")
+    assert clean_line("y" * 2 * MAX_LINE_CHARS).endswith("y…")

@@ -13,7 +13,7 @@ from agentdash.engine.judge.findings.state_paths import denied_paths, paths_unde
 from agentdash.model.mounts import WriteAccess
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.state_paths import StatePath, place
+from agentdash.model.state_paths import StatePath, resolve_path
 
 HOME = {"HOME": "/home/dev"}
 WORKSPACE = Policy(
@@ -41,7 +41,7 @@ WORKSPACE = Policy(
     ],
 )
 def test_places(path: str, env: dict[str, str], placed: str | None) -> None:
-    assert place(path, env, "/ws") == placed
+    assert resolve_path(path, env, "/ws") == placed
 
 
 def test_every_row_can_be_placed_by_what_is_kept_of_an_environment() -> None:
@@ -51,7 +51,7 @@ def test_every_row_can_be_placed_by_what_is_kept_of_an_environment() -> None:
     )
     assert env == HOME | {"XDG_DATA_HOME": "/data"}
     for agent, rows in state_paths().items():
-        assert all(place(row.path, env, "/ws") for row in rows), agent
+        assert all(resolve_path(row.path, env, "/ws") for row in rows), agent
     assert [row.path for row in state_paths()["opencode"] if row.needed == "always"] == [
         "$XDG_DATA_HOME/opencode"
     ]

@@ -52,7 +52,7 @@ def link_fleet(fleet: FleetView, tree: ProcessTree | None = None) -> FleetLinks:
     """Return the links of a fleet.
 
     Args:
-        fleet: with the links before, which say what has ended since.
+        fleet: with its links before, from which follows what has ended since.
         tree: its processes and panes, where these have been put together already.
     """
     tree = tree or ProcessTree(fleet.processes.values(), fleet.panes)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from agentdash.model.mounts import WriteAccess
 from agentdash.model.policy import Policy
-from agentdash.model.state_paths import Installed, PathAccess, StatePath, access_of, place
+from agentdash.model.state_paths import Installed, PathAccess, StatePath, path_access, resolve_path
 
 
 def paths_under_policy(
@@ -28,9 +28,9 @@ def paths_under_policy(
     """
     found = []
     for row in paths:
-        if (path := place(row.path, env, cwd)) is not None:
+        if (path := resolve_path(row.path, env, cwd)) is not None:
             verdict = _verdict(policy.may_write(path, env.get("TMPDIR")))
-            found.append(access_of(row, path, WriteAccess(verdict, missing=path in missing)))
+            found.append(path_access(row, path, WriteAccess(verdict, missing=path in missing)))
     return tuple(found)
 
 

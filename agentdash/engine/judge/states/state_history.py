@@ -1,9 +1,9 @@
 """The states that a worker has been in, and which of them are shown: a function of events and their times.
 
-States in which a worker needs somebody are shown at once. A worker that seems to rest is shown as running for
-`SETTLING_S` longer, since a turn that is followed by the next one has not left `running`. A screen that shows
-nothing, half drawn, changes nothing within `BLANK_SCREEN_GRACE_S`. States that lasted no longer than that are
-not part of the history either.
+States that need the user are shown at once. A worker that seems to rest is shown as running for `SETTLING_S`
+longer, since a turn that is followed by the next one has not left `running`. A screen that shows nothing,
+half drawn, changes nothing within `BLANK_SCREEN_GRACE_S`. States that lasted no longer than that are not part
+of the history either.
 """
 
 from __future__ import annotations
