@@ -126,7 +126,7 @@ def test_compressed_files_read_like_plain_ones(tmp_path: Path) -> None:
 def test_lines_may_be_longer_than_a_block_and_lack_their_newline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(codex_home, "_BLOCK", 7)
+    monkeypatch.setattr(codex_home, "READ_BLOCK_BYTES", 7)
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"a\n\n" + b"b" * 30 + b"\nlast")
     assert list(open_lines(path)) == [b"a", b"", b"b" * 30, b"last"]
@@ -135,7 +135,7 @@ def test_lines_may_be_longer_than_a_block_and_lack_their_newline(
 def test_an_endless_line_is_cut_and_the_next_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(codex_home, "_BLOCK", 8)
+    monkeypatch.setattr(codex_home, "READ_BLOCK_BYTES", 8)
     monkeypatch.setattr(codex_home, "MAX_LINE_BYTES", 20)
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"x" * 1000 + b"\nnext\n")

@@ -101,7 +101,7 @@ def test_records_inside_of_records_are_not_torn() -> None:
 
 
 def test_a_line_beyond_the_limit_is_counted_and_the_next_one_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollout, "LINE_LIMIT", 1000)
+    monkeypatch.setattr(rollout, "MAX_LINE_BYTES", 1000)
     (big,), (start,) = (
         only(kind, read(line("compacted", {"message": "x" * 1000}), event("task_started")))
         for kind in (e.LineSkipped, e.TurnStarted)

@@ -2,8 +2,9 @@
 
 | launcher | the policy is in |
 |---|---|
-| `codex-linux-sandbox` | `--permission-profile` (0.128+); `--file-system-sandbox-policy` and `--network-sandbox-policy` (0.115+) |
-| | before these, `--sandbox-policy` |
+| `codex-linux-sandbox` | `--permission-profile` (0.128+) |
+| | `--file-system-sandbox-policy` and `--network-sandbox-policy` (0.115+) |
+| | `--sandbox-policy` (before) |
 | `bwrap` | its mounts, and `--unshare-net` |
 | `sandbox-exec` (macOS) | the profile after `-p`, and `-DWRITABLE_ROOT_N=DIR` |
 """

@@ -62,9 +62,9 @@ def log_file(root: Path, environ: Mapping[str, str] = os.environ) -> Path | None
         try:
             found = [
                 (int(m[1]), folder / name)
-                for name in os.listdir(folder)
+                for name in os.listdir(folder)  # noqa: PTH208 - names are what is needed
                 if (m := re.fullmatch(r"logs_(\d+)\.sqlite", name))
-            ]  # noqa: PTH208
+            ]
         except OSError:
             continue
         if found:

@@ -1,8 +1,9 @@
-"""Pairs tool calls with their endings, whichever dialect tells them, so that each ends once.
+"""Pair tool calls with their endings in all dialects, so that each call ends once.
 
-A call is answered by its output; in paginated and extended files an item or an end event says the same a line earlier, and knows more
-(the whole output, the exit code of a command whose output says only `aborted`). A command that returned while its process lives on ends a
-second time, for good: when a poll, or its item, tells of its exit. Then its output is all that was printed meanwhile.
+A call ends with its output; in paginated and extended files an item or an end event precedes it by a line,
+and has more (the whole output, the exit code of a command whose output is only `aborted`). A command that
+returned while its process lives on ends a second time, for good: with the poll or the item that has its exit.
+Then its output is all that was printed meanwhile.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from agentdash.agents.codex.rollout.tools import Tool
 from agentdash.model.events import CallEnded, CallStarted, ChildSpawned, Event
 from agentdash.model.sanitize import clean_block, clean_line
 
-_REMEMBERED: Final = 500
-"""Ended calls that are still known, for the second telling of their end."""
-_GONE: Final = "Unknown process id"
+_MAX_ENDED_CALLS: Final = 500
+"""Remembered, to drop the copies of their end."""
+_UNKNOWN_PROCESS: Final = "Unknown process id"
 
 
 class _Running(NamedTuple):
-    """A command that goes on in the background."""
+    """A command that continues in the background."""
 
     call: str
     output: str
-    """What it has printed so far, as far as it was polled."""
+    """Printed so far, as far as it was polled."""
 
 
 class _Spawned(msgspec.Struct):
-    """What `spawn_agent` gives: v1 with the child's id, v2 (0.137+) with its path alone."""
+    """The output of `spawn_agent`: v1 has the child's id, v2 (0.137+) only its path."""
 
     agent_id: str | None = None
     nickname: str | None = None
@@ -42,18 +43,22 @@ class _Spawned(msgspec.Struct):
 _spawned = msgspec.json.Decoder(_Spawned)
 
 
-class Calls:
-    """The tool calls of one thread."""
+class CallTracker:
+    """Tracks the tool calls of one thread.
+
+    Args:
+        thread: the thread's id.
+    """
 
     def __init__(self, thread: str) -> None:
         self._thread = thread
         self._open: dict[str, Tool] = {}
         self._running: dict[str, _Running] = {}
-        """By session."""
+        """By session number."""
         self._ended: dict[str, None] = {}
 
     def start(self, call: str, tool: Tool, at: float, line: int, *, by_user: bool = False) -> Iterator[Event]:
-        """The model called a tool. A call that is known already was written twice, and counts once."""
+        """Start a call; nothing for a known one, which was written twice."""
         if call in self._open or call in self._ended:
             return
         self._open[call] = tool
@@ -70,14 +75,14 @@ class Calls:
             by_user=by_user,
         )
 
-    def answer(
+    def add_output(
         self, call: str, output: str | list[Part] | dict[str, Any] | None, at: float, line: int
     ) -> Iterator[Event]:
-        """A tool output. It may end an earlier command too, if it is that of a poll."""
+        """End a call with its output; that of a poll may end an earlier command as well."""
         tool = self._open.get(call)
         if call in self._ended or (tool and tool.name == "exec" and _is_notice(output)):
             return
-        ending = outputs.read(output)
+        ending = outputs.parse_output(output)
         if tool is not None and tool.kind == "poll":
             yield from self._polled(call, tool.session or "", ending, at, line)
         elif ending.outcome == "running" and ending.session:
@@ -99,43 +104,43 @@ class Calls:
         *,
         by_user: bool = False,
     ) -> Iterator[Event]:
-        """An item or an end event: the beginning, too, of a call that nothing told of before (nested in a script, or the user's own)."""
+        """End a call with an item or end event; it also starts an unknown one (nested in a script, or the
+        user's own)."""
         if call in self._ended:
             return
         if call not in self._open:
             yield from self.start(call, tool, started_at, line, by_user=by_user)
-        elif ending.outcome not in ("ended", "timed-out") and all(
-            r.call != call for r in self._running.values()
-        ):
-            return  # its output comes next, and says why
+        elif ending.outcome not in ("ended", "timed-out") and not self._is_running(call):
+            return  # its output follows, with the reason
         yield self._end(call, ending, at, line)
 
+    def _is_running(self, call: str) -> bool:
+        return any(running.call == call for running in self._running.values())
+
     def _polled(self, poll: str, session: str, ending: Ending, at: float, line: int) -> Iterator[Event]:
-        runs_on = ending.outcome == "running"
-        yield self._end(
-            poll, Ending("ended" if runs_on else ending.outcome, ending.output, session=session), at, line
-        )
+        continues = ending.outcome == "running"
+        outcome = "ended" if continues else ending.outcome
+        yield self._end(poll, Ending(outcome, ending.output, session=session), at, line)
         if (command := self._running.get(session)) is None:
             return
-        if _GONE in ending.output and ending.outcome == "failed":
+        if _UNKNOWN_PROCESS in ending.output and ending.outcome == "failed":
             yield self._end(command.call, Ending("ended", command.output), at, line)
         elif (
-            runs_on
+            continues
             or ending.outcome in ("ended", "timed-out")
             or (session.startswith("cell ") and ending.outcome != "aborted")
         ):
             output = clean_block(command.output + ending.output)
             self._running[session] = command._replace(output=output)
-            if not runs_on:
+            if not continues:
                 yield self._end(command.call, ending._replace(output=output), at, line)
 
     def _spawn(self, call: str, ending: Ending, at: float, line: int) -> Iterator[Event]:
         try:
             child = _spawned.decode(ending.output)
         except msgspec.DecodeError:
-            yield self._end(
-                call, ending._replace(outcome="failed") if ending.outcome == "ended" else ending, at, line
-            )
+            failed = ending._replace(outcome="failed") if ending.outcome == "ended" else ending
+            yield self._end(call, failed, at, line)
             return
         yield self._end(call, ending, at, line)
         if child.agent_id:
@@ -149,7 +154,7 @@ class Calls:
         for session in [s for s, r in self._running.items() if r.call == call]:
             del self._running[session]
         self._ended[call] = None
-        if len(self._ended) > _REMEMBERED:
+        if len(self._ended) > _MAX_ENDED_CALLS:
             del self._ended[next(iter(self._ended))]
         return self._event(call, ending, at, line)
 
@@ -167,5 +172,8 @@ class Calls:
 
 
 def _is_notice(output: str | list[Part] | dict[str, Any] | None) -> bool:
-    """Whether this is what a script said with `notify()`: it comes as an output of the script's call, and ends nothing."""
-    return isinstance(output, str) and not output.startswith("Script ") and outputs.failure(output) is None
+    """Return whether an output is that of `notify()` in a script: it has the id of the script's call, and
+    does not end it."""
+    return (
+        isinstance(output, str) and not output.startswith("Script ") and outputs.parse_error(output) is None
+    )

@@ -1,4 +1,4 @@
-"""What kind of line it is: told by its first bytes where they are as usual, without decoding."""
+"""Classify the lines of a rollout by their first bytes, without decoding them where these are as usual."""
 
 from __future__ import annotations
 
@@ -7,38 +7,39 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-LINE_LIMIT: Final = 32 * 2**20
-"""Bytes of the longest line that is read. Longer ones exist (`compacted` records above 16 MiB were reported) and are skipped, visibly."""
-RECORD: Final = b'{"timestamp":"'
-"""How a record begins. Inside of a line it marks where a torn one ends: after a write error Codex writes the whole record again."""
+RECORD_START: Final = b'{"timestamp":"'
+"""The beginning of a record. Inside a line it is the end of a torn one: after a write error Codex writes the
+record again."""
 
 Family = Literal["line", "response_item", "event_msg", "item", "record"]
 
 HEAD: Final = re.compile(
     rb'\{"timestamp":"[^"]{8,40}",(?:"ordinal":\d+,)?"type":"(\w+)"(?:,"payload":\{"type":"(\w+)")?'
 )
-"""How a line usually begins: its type, and its payload's if that names one. Key order is no promise: else the outline is decoded."""
+"""The usual beginning of a line: its type, and that of its payload. With another order of keys the outline is
+decoded."""
 _BARE: Final = re.compile(rb'\{"(type|record_type)":"(\w+)"')
-"""The same for lines of the bare era."""
+"""Likewise for lines of the bare era (0.20, 0.25)."""
 
 
 class Kind(NamedTuple):
-    """What kind of line it is."""
+    """The kind of a line."""
 
     family: Family
-    """What the name is a name of: a whole line, a `response_item`, an `event_msg`, an `item_completed` item, or a bare `record_type`."""
+    """What the name belongs to: a line, a `response_item`, an `event_msg`, an `item_completed` item, or a
+    bare `record_type`."""
     name: bytes
     bare: bool = False
     """Whether it is a line of the bare era: a payload without an envelope."""
 
     def __str__(self) -> str:
-        """`world_state`, `event_msg task_started`, `item Plan`."""
+        """Return `world_state`, `event_msg task_started`, `item Plan`."""
         name = self.name.decode(errors="replace") or "without a type"
         return name if self.family == "line" else f"{self.family} {name}"
 
     @property
     def silent(self) -> bool:
-        """Whether it is understood, and says nothing that is shown."""
+        """Whether it is known and contains nothing that is shown."""
         return self.name in _SILENT[self.family]
 
 
@@ -59,10 +60,10 @@ _tagged = msgspec.json.Decoder(_Tagged)
 
 
 def kind_of(line: bytes) -> Kind:
-    """The kind of this line.
+    """Return the kind of a line.
 
     Raises:
-        msgspec.DecodeError: it is no JSON object.
+        msgspec.DecodeError: it is not a JSON object.
     """
     if head := HEAD.match(line):
         top, sub = head.groups()
@@ -82,16 +83,16 @@ def kind_of(line: bytes) -> Kind:
 
 
 def kind_of_item(item: msgspec.Raw) -> Kind:
-    """The kind of an `item_completed` item.
+    """Return the kind of an `item_completed` item.
 
     Raises:
-        msgspec.DecodeError: it is no JSON object.
+        msgspec.DecodeError: it is not a JSON object.
     """
     return Kind("item", _name(bytes(item)))
 
 
 def is_json(line: bytes) -> bool:
-    """Whether this is one whole JSON object."""
+    """Return whether a line is one whole JSON object."""
     try:
         _outline.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -112,9 +113,9 @@ def _name(tagged: bytes) -> bytes:
 
 
 LAST_VERSION: Final = "0.169"
-"""The newest Codex whose files were seen; what a later one writes may be unknown here."""
+"""The newest Codex whose files were tested; lines of later ones may be unknown."""
 
-# ---------------------------------------------------------------- known, and of no interest here: by the first version in which it was seen
+# ---------------------------------------------------------------- known kinds that are not shown, by their first version
 
 _EVENTS_SINCE: Final = {
     "0.20": "agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break plan_update background_event",

@@ -1,7 +1,8 @@
-"""Where a thread comes from, and which lines of its file are its own.
+"""Parse the origin of a thread, and find out which lines of its file are its own.
 
-The file of a fork, and that of a child with its parent's full history, begins with the parent's lines: the parent's `session_meta` right
-behind the own one, then its history, all with fresh timestamps (0.114, 0.169). Counted as own, every call would be there twice.
+The file of a fork, and that of a child with its parent's full history, begins with copied lines: the parent's
+`session_meta` right after the own one, then its history, all with new timestamps (0.114, 0.169). Read as own
+lines, every call would count twice.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from agentdash.agents.codex.rollout.records import SessionMeta
 from agentdash.model.events import ThreadStarted
 from agentdash.model.sanitize import clean_line
 
-_TURN: Final = re.compile(rb'"turn_id":"([0-9a-fA-F-]{36})"')
-_STAMP: Final = re.compile(rb'\{"timestamp":"([^"]{8,40})"')
-_PAUSE: Final = 1.0
-"""Seconds. Copied lines are written in one go; a model takes longer to answer than this takes per line."""
-_HELPERS: Final = frozenset(
+_TURN_ID: Final = re.compile(rb'"turn_id":"([0-9a-fA-F-]{36})"')
+_TIMESTAMP: Final = re.compile(rb'\{"timestamp":"([^"]{8,40})"')
+_COPY_PAUSE_S: Final = 1.0
+"""Copied lines are written without pauses; a model needs longer for its first response."""
+_HELPER_SOURCES: Final = frozenset(
     (
         "review",
         "compact",
@@ -33,7 +34,8 @@ _HELPERS: Final = frozenset(
 
 
 def uuid_time(text: str) -> float | None:
-    """The time inside of a UUIDv7 (unix seconds); None for other versions (thread ids before October 2025) and for no uuid at all."""
+    """Return the time in a UUIDv7 (unix seconds); None for other versions (thread ids before October 2025)
+    and other text."""
     if len(text) != 36 or text[14] != "7":
         return None
     try:
@@ -43,7 +45,7 @@ def uuid_time(text: str) -> float | None:
 
 
 def parse_time(text: str | None) -> float | None:
-    """Unix seconds of an ISO timestamp, UTC where it names no zone; None if it is none."""
+    """Parse an ISO timestamp into unix seconds, UTC without a zone; None if it is malformed."""
     if not text:
         return None
     try:
@@ -54,13 +56,13 @@ def parse_time(text: str | None) -> float | None:
 
 
 def line_time(line: bytes) -> float | None:
-    """When a line was written (unix seconds), told by its first bytes; None where they do not say."""
-    stamped = _STAMP.match(line)
+    """Return when a line was written (unix seconds), by its first bytes; None where these have no time."""
+    stamped = _TIMESTAMP.match(line)
     return parse_time(stamped.group(1).decode("ascii", "replace")) if stamped else None
 
 
-def started(thread: str, meta: SessionMeta, at: float, line: int) -> ThreadStarted:
-    """The event that the first `session_meta` of a file makes."""
+def thread_started(thread: str, meta: SessionMeta, at: float, line: int) -> ThreadStarted:
+    """Return the event of the first `session_meta` of a file."""
     source, spawn = _source(meta.source)
     feature = _word(meta.thread_source)
     return ThreadStarted(
@@ -77,12 +79,16 @@ def started(thread: str, meta: SessionMeta, at: float, line: int) -> ThreadStart
         nickname=_clean(meta.agent_nickname) or _clean(spawn.get("agent_nickname")),
         role=_clean(meta.agent_role) or _clean(spawn.get("agent_role")),
         path=_clean(meta.agent_path) or _clean(spawn.get("agent_path")),
-        helper=_is_helper(meta.source) or (feature or "").lower() in _HELPERS,
+        helper=_is_helper(meta.source) or (feature or "").lower() in _HELPER_SOURCES,
     )
 
 
 def _source(source: Any) -> tuple[str | None, Mapping[str, Any]]:
-    """`"cli"`, `{"custom": "x"}`, `{"internal": "guardian"}`, `{"subagent": "review" | {"thread_spawn": {...}} | {"other": "x"}}`."""
+    """Return kind and details of a source.
+
+    It is `"cli"`, `{"custom": "x"}`, `{"internal": "guardian"}`, or `{"subagent": "review" | {"thread_spawn":
+    {...}} | {"other": "x"}}`.
+    """
     if (
         isinstance(source, dict)
         and isinstance(sub := source.get("subagent"), dict)
@@ -102,7 +108,7 @@ def _is_helper(source: Any) -> bool:
 
 
 def _word(value: Any) -> str | None:
-    """The innermost word of a tagged value."""
+    """Return the innermost value of a tagged one."""
     while isinstance(value, dict) and value:
         value = next(iter(value.values()))
     return _clean(value)
@@ -112,47 +118,55 @@ def _clean(value: Any) -> str | None:
     return clean_line(value) or None if isinstance(value, str) else None
 
 
-class OwnLines:
-    """Tells a thread's own lines from those that were copied into its file."""
+class OwnLineFilter:
+    """Separates a thread's own lines from those that were copied into its file.
+
+    Args:
+        thread: the thread's id.
+    """
 
     def __init__(self, thread: str) -> None:
         self._thread = thread
-        self._born = uuid_time(thread)
+        self._created = uuid_time(thread)
         self._start: int | None = None
-        self._fresh = True
-        self._last = 0.0
+        self._at_beginning = True
+        self._last_at = 0.0
         self.copying = False
-        """Whether the lines that come are somebody else's until one proves not to be."""
+        """Whether lines count as copied until one is found to be the thread's own."""
 
     def begin(self, meta: SessionMeta, at: float) -> None:
-        """The file's own `session_meta`; `subagent_history_start_ordinal` (0.145+) says where the own history begins, exactly."""
-        self._born = self._born or parse_time(meta.timestamp) or at
+        """Take the file's own `session_meta`. Its `subagent_history_start_ordinal` (0.145+) is the first own
+        line."""
+        self._created = self._created or parse_time(meta.timestamp) or at
         self._start = meta.subagent_history_start_ordinal
         self.copying = self._start is not None
-        self._last = at
+        self._last_at = at
 
-    def other(self, meta: SessionMeta) -> None:
-        """A further `session_meta`: one of another thread, right behind the first, begins the copied lines. Later ones mean nothing."""
-        self.copying = self.copying or (self._fresh and meta.id is not None and meta.id != self._thread)
+    def add_further_meta(self, meta: SessionMeta) -> None:
+        """Take another `session_meta`: one of another thread, right after the first, begins the copied lines.
+        Later ones do not matter."""
+        self.copying = self.copying or (
+            self._at_beginning and meta.id is not None and meta.id != self._thread
+        )
 
     def is_own(self, line: bytes, at: float, ordinal: int | None) -> bool:
-        """Whether a line that is no `session_meta` is the thread's own.
+        """Return whether a line other than `session_meta` is the thread's own.
 
-        Best evidence first: its ordinal; the time inside of its turn's id; its timestamp; and, in files of 0.36-0.98, where turns have
-        no ids, a pause after the burst in which copied lines are written.
+        Decided by the best evidence available: its ordinal; the time in its turn's id; its timestamp,
+        together with a pause after the copied lines (0.36-0.98, where turns have no ids).
         """
-        self._fresh = False
+        self._at_beginning = False
         if not self.copying:
             return True
-        born = self._born or 0.0
-        turn = _TURN.search(line)
+        created = self._created or 0.0
+        turn = _TURN_ID.search(line)
         turn_at = uuid_time(turn.group(1).decode()) if turn else None
         if self._start is not None and ordinal is not None:
             own = ordinal >= self._start
         elif turn_at is not None:
-            own = turn_at >= born
+            own = turn_at >= created
         else:
-            own = at >= born and at - self._last > _PAUSE
-        self._last = at
+            own = at >= created and at - self._last_at > _COPY_PAUSE_S
+        self._last_at = at
         self.copying = not own
         return own

@@ -1,4 +1,5 @@
-"""What a tool call's output says of how it ended: exit code, session, refusal, denial. Texts of every Codex from 0.20 to 0.169."""
+"""Parse how a call ended from its output: exit code, session, refusal, denial. Texts of Codex 0.20 to
+0.169."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from agentdash.model.sanitize import clean_block
 
 
 class Ending(NamedTuple):
-    """How a call ended, and what it printed (cleaned)."""
+    """The outcome of a call, and its output (sanitized)."""
 
     outcome: Outcome
     output: str = ""
     exit_code: int | None = None
     session: str | None = None
-    """The number under which it runs on; `cell N` for a code-mode script."""
+    """The number of the session in which it continues; `cell N` for a code-mode script."""
 
 
 _HEADER: Final = re.compile(
@@ -28,7 +29,8 @@ _HEADER: Final = re.compile(
     r"Script (?:completed|failed|terminated|running with cell ID ))[^\n]*(?:\n|\Z))+"
     r"(?:Output:(?:\n|\Z))?"
 )
-"""The lines above the output proper: `shell_command` begins with the exit code, unified exec with a chunk id, code mode with a verdict."""
+"""The lines above the output: `shell_command` begins with the exit code, unified exec with a chunk id, code
+mode with a result."""
 _EXIT: Final = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d{1,9})\b", re.MULTILINE)
 _SESSION: Final = re.compile(r"^Process running with session ID (\w+)", re.MULTILINE)
 _CELL: Final = re.compile(r"^Script running with cell ID (\w+)")
@@ -38,8 +40,8 @@ _WRAPPED: Final = re.compile(
     r"\s*(?:Script error:|exec_command failed|write_stdin failed|execution error|failed in sandbox|failed to parse|unsupported call|"
     r"apply_patch verification failed|tool call error|collab spawn failed|err(?:or)?: )"
 )
-"""Errors that may carry one of the texts below inside."""
-_REASONS: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
+"""Errors that may contain one of the texts below."""
+_OUTCOMES: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
     (
         re.compile(
             r"approval policy is \w+; reject command|approval required by policy|This action was rejected"
@@ -80,7 +82,8 @@ class _Metadata(msgspec.Struct):
 
 
 class _Structured(msgspec.Struct):
-    """The `shell` tool of 2025; code mode's `tools.exec_command` gives the same with the exit code on top."""
+    """The output of the `shell` tool of 2025; that of `tools.exec_command` in code mode has the exit code at
+    the top level."""
 
     output: str
     metadata: _Metadata | None = None
@@ -90,34 +93,29 @@ class _Structured(msgspec.Struct):
 _structured = msgspec.json.Decoder(_Structured)
 
 
-def read(output: str | list[Part] | dict[str, Any] | None) -> Ending:
-    """The ending that a tool output tells of.
+def parse_output(output: str | list[Part] | dict[str, Any] | None) -> Ending:
+    """Parse the output of a tool call.
 
     Args:
         output: a string, content parts, or (2025) an object `{content, success}`.
     """
     if isinstance(output, dict):
         content = output.get("content")
-        ending = read(
-            content
-            if isinstance(content, str)
-            else msgspec.convert(output.get("content_items") or [], list[Part], strict=False)
-        )
-        return (
-            ending._replace(outcome="failed")
-            if output.get("success") is False and ending.outcome == "ended"
-            else ending
-        )
+        if not isinstance(content, str):
+            content = msgspec.convert(output.get("content_items") or [], list[Part], strict=False)
+        ending = parse_output(content)
+        failed = output.get("success") is False and ending.outcome == "ended"
+        return ending._replace(outcome="failed") if failed else ending
     if isinstance(output, list):
         texts = [part.text for part in output if part.text]
         if texts and texts[0].startswith("Script ") and (header := _HEADER.match(texts[0])):
             return _script(header.group(), [rest for rest in (texts[0][header.end() :], *texts[1:]) if rest])
         output = "\n".join(texts)
-    return read_text(output or "")
+    return parse_text(output or "")
 
 
-def read_text(text: str) -> Ending:
-    """The ending that an output text tells of."""
+def parse_text(text: str) -> Ending:
+    """Parse the text of an output."""
     if text.startswith("{") and '"exit_code"' in text and (result := _result(text)) is not None:
         code = result.metadata.exit_code if result.metadata else result.exit_code
         return _exited(result.output, code)
@@ -134,36 +132,35 @@ def read_text(text: str) -> Ending:
     return _plain(body)
 
 
-def failure(text: str) -> Ending | None:
-    """The ending that an error text tells of: a refusal, a denial, a time-out, an abort, an error of Codex's own; None if it is none."""
+def parse_error(text: str) -> Ending | None:
+    """Parse an error text: a refusal, a denial, a time-out, an abort, an error of Codex itself; None for
+    other texts."""
     head = text[:4_000]
     wrapped = _WRAPPED.match(head)
-    for pattern, outcome in _REASONS:
+    for pattern, outcome in _OUTCOMES:
         if (pattern.search if wrapped else pattern.match)(head):
             if outcome != "denied":
                 return Ending(outcome, clean_block(text))
             code = _DENIED_EXIT.search(head)
-            return Ending(
-                outcome, clean_block(_denied_output(text)), exit_code=int(code.group(1)) if code else None
-            )
+            exit_code = int(code.group(1)) if code else None
+            return Ending(outcome, clean_block(_denied_output(text)), exit_code=exit_code)
     return Ending("failed", clean_block(text)) if wrapped else None
 
 
 def item_ending(status: str | None, exit_code: int | None, output: str) -> Ending:
-    """The ending of an item or an end event: `completed`, `failed` (also any exit code but 0), `declined`."""
+    """Return the ending of an item or end event, whose status is `completed`, `failed` (also for exit codes
+    but 0) or `declined`."""
     if exit_code is not None and exit_code >= 0 and status != "declined":
         return _exited(output, exit_code)
     if status == "declined":
-        ending = failure(output)
-        return (
-            ending
-            if ending and ending.outcome.startswith("refused")
-            else Ending("refused-by-user", clean_block(output))
-        )
+        ending = parse_error(output)
+        if ending and ending.outcome.startswith("refused"):
+            return ending
+        return Ending("refused-by-user", clean_block(output))
     if exit_code is None and status != "failed":
         return Ending("ended", clean_block(output))
-    # -1: it did not exit by itself. Codex then says why; where it says nothing, it ended the process.
-    return failure(output) or Ending("failed" if output.strip() else "aborted", clean_block(output))
+    # -1: it did not exit by itself; the output has the reason, unless Codex ended the process
+    return parse_error(output) or Ending("failed" if output.strip() else "aborted", clean_block(output))
 
 
 def _exited(output: str, code: int | None) -> Ending:
@@ -173,11 +170,12 @@ def _exited(output: str, code: int | None) -> Ending:
 
 
 def _plain(text: str) -> Ending:
-    return failure(text) or Ending("ended", clean_block(text))
+    return parse_error(text) or Ending("ended", clean_block(text))
 
 
 def _denied_output(text: str) -> str:
-    """What the denied command printed: behind `stderr:` (0.20-0.36), or in a Rust struct (0.42, and 0.98-0.114 inside of a message)."""
+    """Return the output of a denied command: after `stderr:` (0.20-0.36), or in a Rust struct (0.42; in a
+    message 0.98-0.114)."""
     if streams := _DENIED_STREAMS.search(text):
         return "".join(streams.groups())
     for level in (text, _unescaped(text)):
@@ -196,7 +194,8 @@ def _unescaped(text: str) -> str:
 
 
 def _script(header: str, texts: list[str]) -> Ending:
-    """A code-mode script: what it printed is mostly results of commands, as JSON; of these the output is kept."""
+    """Parse the output of a code-mode script: mostly results of commands as JSON, of which the output is
+    kept."""
     results = [_result(text) for text in texts]
     body = "\n".join(
         (result.output if result else text).rstrip("\n") for result, text in zip(results, texts, strict=True)
@@ -207,7 +206,7 @@ def _script(header: str, texts: list[str]) -> Ending:
         return Ending("aborted", clean_block(body))
     if header.startswith("Script failed"):
         error = next((text for text in texts if text.startswith("Script error:")), "")
-        known = failure(error)
+        known = parse_error(error)
         return Ending(known.outcome if known else "failed", clean_block(body))
     codes = [result.exit_code for result in results if result]
     return Ending("ended", clean_block(body), exit_code=codes[0] if len(codes) == 1 else None)

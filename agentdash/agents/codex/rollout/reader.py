@@ -1,7 +1,7 @@
-"""Reads rollout files: lines in, events out, for every Codex from 0.20 to 0.169.
+"""Parse the lines of rollouts into events, for every Codex from 0.20 to 0.169.
 
-What a line means depends on its type, and little on the lines before it: which calls are open, what was said in another dialect, whether a
-copied history is going on. That little is what a `RolloutReader` keeps.
+The meaning of a line depends on its type, and little on earlier lines: which calls are open, which messages
+another dialect has written, whether a copied history is in progress. That state is kept in a `RolloutReader`.
 """
 
 from __future__ import annotations
@@ -12,22 +12,19 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from agentdash.agents.codex.policy_formats import from_environment_context, from_turn
-from agentdash.agents.codex.rollout import items, tools
-from agentdash.agents.codex.rollout import messages as speech
-from agentdash.agents.codex.rollout import records as shape
-from agentdash.agents.codex.rollout.calls import Calls
+from agentdash.agents.codex.rollout import items, messages, records, tools
+from agentdash.agents.codex.rollout.calls import CallTracker
 from agentdash.agents.codex.rollout.items import Finished
 from agentdash.agents.codex.rollout.kinds import (
     HEAD,
-    LINE_LIMIT,
-    RECORD,
+    RECORD_START,
     Family,
     is_json,
     kind_of,
     kind_of_item,
 )
-from agentdash.agents.codex.rollout.lineage import OwnLines, parse_time, started, uuid_time
-from agentdash.agents.codex.rollout.tokens import Tally
+from agentdash.agents.codex.rollout.lineage import OwnLineFilter, parse_time, thread_started, uuid_time
+from agentdash.agents.codex.rollout.tokens import TokenTotals
 from agentdash.agents.codex.rollout.tools import Tool
 from agentdash.model.events import (
     ChildSpawned,
@@ -40,13 +37,14 @@ from agentdash.model.events import (
     TurnEnded,
     TurnStarted,
 )
+from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.sanitize import clean_block, clean_line
 
 
 class RolloutReader:
-    """Turns the lines of one rollout file into events.
+    """Parses the lines of one rollout into events.
 
-    Every line gives its events or a `LineSkipped`, or is known to say nothing that is shown; nothing raises.
+    Every line gives events, or a `LineSkipped`, or is of a kind that is not shown. Never raises.
 
     Args:
         thread: the thread's id, from the file's name.
@@ -59,29 +57,30 @@ class RolloutReader:
         self._at = uuid_time(thread) or 0.0
         self._begun = False
         self._bare = False
-        """Bare lines have no times: theirs is the header's."""
+        """Whether the file is of the bare era: its lines have the time of its header."""
         self._path: str | None = None
         """The thread's own agent path."""
         self._policy_known = False
-        self._error: shape.TurnError | None = None
-        self._own = OwnLines(thread)
-        self._calls = Calls(thread)
-        self._tally = Tally()
-        self._told = {who: speech.MessageDeduplicator() for who in ("user", "agent", "shell")}
+        self._error: records.TurnError | None = None
+        self._own_lines = OwnLineFilter(thread)
+        self._calls = CallTracker(thread)
+        self._tokens = TokenTotals()
+        self._deduplicators = {role: messages.MessageDeduplicator() for role in ("user", "agent", "shell")}
 
     @property
     def at(self) -> float:
-        """When the newest line was written (unix seconds)."""
+        """Time of the newest line (unix seconds)."""
         return self._at
 
     def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
-        """The events of these lines, in the order in which the file tells them.
+        """Return the events of lines, in the order of the file.
 
-        The `at` of a nested command's start is earlier than its line: the line was written when it had ended.
+        The start of a nested command has an earlier time than its line, which is written when it has ended.
 
         Args:
             lines: with or without their newline.
-            first: number of the first of them, counted from 1; 0 where it is not known: then the events have line 0.
+            first: number of the first line, counted from 1; 0 where it is unknown: then the events have line
+                0.
         """
         events: list[Event] = []
         self._events = events
@@ -89,20 +88,19 @@ class RolloutReader:
             self._number = first + offset if first else 0
             if not line.isspace() and line:
                 self._read(line)
-        self._events = []  # what was given out is not ours any more
+        self._events = []  # the returned list belongs to the caller
         return events
 
-    # ------------------------------------------------------------ from a line to its rule
+    # ------------------------------------------------------------ lines and their rules
 
     def _read(self, line: bytes) -> None:
-        if len(line) > LINE_LIMIT:
-            self._skip(
-                "oversized", f"longer than {LINE_LIMIT >> 20} MiB: {line[:80].decode(errors='replace')}"
-            )
+        if len(line) > MAX_LINE_BYTES:
+            beginning = line[:80].decode(errors="replace")
+            self._skip("oversized", f"longer than {MAX_LINE_BYTES >> 20} MiB: {beginning}")
             return
-        if line.find(RECORD, 1) > 0 and not is_json(line):
+        if line.find(RECORD_START, 1) > 0 and not is_json(line):
             self._skip("malformed", "a torn record before a whole one")
-            line = line[line.rfind(RECORD) :]
+            line = line[line.rfind(RECORD_START) :]
         try:
             self._dispatch(line)
         except msgspec.ValidationError as error:
@@ -111,8 +109,8 @@ class RolloutReader:
             self._skip("malformed", f"not JSON: {error}")
 
     def _dispatch(self, line: bytes) -> None:
-        if (head := HEAD.match(line)) and (usual := _USUAL.get((head[1], head[2]))):
-            self._apply(usual, line)
+        if (head := HEAD.match(line)) and (by_head := _RULES_BY_HEAD.get((head[1], head[2]))):
+            self._apply(by_head, line)
             return
         kind = kind_of(line)
         rule = _RULES[kind.family].get(kind.name)
@@ -129,10 +127,10 @@ class RolloutReader:
         else:
             self._apply(rule, line)
 
-    def _apply(self, rule: _Rule, line: bytes) -> None:
+    def _apply(self, rule: _LineRule, line: bytes) -> None:
         record = rule.line.decode(line)
         self._at = parse_time(record.timestamp) or self._at
-        if rule is _SESSION_META or self._own.is_own(line, self._at, record.ordinal):
+        if rule is _SESSION_META or self._own_lines.is_own(line, self._at, record.ordinal):
             rule.act(self, record.payload)
 
     def _skip(self, what: Any, detail: str) -> None:
@@ -143,23 +141,23 @@ class RolloutReader:
 
     # ------------------------------------------------------------ the thread, its policy, its turns
 
-    def _session_meta(self, meta: shape.SessionMeta) -> None:
+    def _session_meta(self, meta: records.SessionMeta) -> None:
         if self._begun:
-            self._own.other(meta)
+            self._own_lines.add_further_meta(meta)
             return
         self._begun = True
-        self._own.begin(meta, self._at)
+        self._own_lines.begin(meta, self._at)
         created = parse_time(meta.timestamp) or self._at
         if self._bare:
             self._at = created
-        event = started(self._thread, meta, created, self._number)
+        event = thread_started(self._thread, meta, created, self._number)
         self._path = event.path
         self._events.append(event)
 
     def _turn_context(self, payload: dict[str, Any]) -> None:
         self._set_policy(payload, "turn_context")
 
-    def _thread_settings(self, payload: shape.ThreadSettings) -> None:
+    def _thread_settings(self, payload: records.ThreadSettings) -> None:
         if payload.thread_id in (None, self._thread):
             self._set_policy(payload.thread_settings, "thread_settings_applied")
 
@@ -176,24 +174,26 @@ class RolloutReader:
         )
 
     def _environment(self, text: str) -> None:
-        """Counts where nothing better was said: always in bare files, and until the first `turn_context` in those of 2025."""
+        """Set the policy of an `<environment_context>`: in bare files always, else until the first
+        `turn_context`."""
         policy, cwd = from_environment_context(text)
         if (policy and not self._policy_known) or (self._bare and (policy or cwd)):
             self._emit(PolicySet, policy=policy, origin="environment_context", cwd=cwd)
 
-    def _task_started(self, mark: shape.TurnMark) -> None:
+    def _task_started(self, mark: records.TurnMark) -> None:
         self._error = None
-        self._told["agent"].forget()
+        self._deduplicators["agent"].forget()
         self._emit(TurnStarted, turn=_line(mark.turn_id))
 
-    def _task_complete(self, mark: shape.TurnMark) -> None:
+    def _task_complete(self, mark: records.TurnMark) -> None:
         self._end_turn(mark, "completed")
 
-    def _turn_aborted(self, mark: shape.TurnMark) -> None:
+    def _turn_aborted(self, mark: records.TurnMark) -> None:
         self._end_turn(mark, "aborted")
 
-    def _end_turn(self, mark: shape.TurnMark, how: str) -> None:
-        error, self._error = mark.error or self._error, None
+    def _end_turn(self, mark: records.TurnMark, how: str) -> None:
+        error = mark.error or self._error
+        self._error = None
         self._emit(
             TurnEnded,
             turn=_line(mark.turn_id),
@@ -204,30 +204,30 @@ class RolloutReader:
             error_kind=_error_kind(error.codex_error_info) if error else None,
         )
 
-    def _turn_error(self, error: shape.TurnError) -> None:
+    def _turn_error(self, error: records.TurnError) -> None:
         self._error = error
 
-    def _token_count(self, count: shape.TokenCount) -> None:
-        self._count(self._tally.counted(count, self._at))
+    def _token_count(self, count: records.TokenCount) -> None:
+        self._count_tokens(self._tokens.with_count(count, self._at))
 
-    def _token_usage(self, record: shape.TokenUsageRecord) -> None:
-        self._count(self._tally.recorded(record))
+    def _token_usage(self, record: records.TokenUsageRecord) -> None:
+        self._count_tokens(self._tokens.with_record(record))
 
-    def _count(self, tally: Tally) -> None:
-        if tally != self._tally:
-            self._tally = tally
-            self._emit(TokensCounted, **tally._asdict())
+    def _count_tokens(self, tokens: TokenTotals) -> None:
+        if tokens != self._tokens:
+            self._tokens = tokens
+            self._emit(TokensCounted, **tokens._asdict())
 
-    def _named(self, payload: shape.ThreadNameUpdated) -> None:
+    def _named(self, payload: records.ThreadNameUpdated) -> None:
         if payload.thread_name and payload.thread_id in (None, self._thread):
             self._emit(ThreadNamed, name=clean_line(payload.thread_name))
 
-    # ------------------------------------------------------------ what was said
+    # ------------------------------------------------------------ messages
 
-    def _message(self, message: shape.Message) -> None:
+    def _message(self, message: records.Message) -> None:
         text = tools.parts_text(message.content)
         if message.role == "assistant":
-            self._say_agent("response_item", text)
+            self._log_agent("response_item", text)
         elif message.role != "user":
             return
         elif "<environment_context>" in text:
@@ -235,42 +235,40 @@ class RolloutReader:
         elif (done := items.user_command(text, self._at)) is not None:
             self._finish(done, "message")
         elif self._bare:
-            self._say_user("response_item", text)
+            self._log_user("response_item", text)
 
-    def _letter(self, letter: shape.Letter) -> None:
-        """The task that a child of multi-agent v2 is given; letters to others are not its prompts."""
-        text = speech.letter(tools.parts_text(letter.content))
-        if text and self._path is not None and letter.recipient == self._path:
-            self._say_user("agent_message", text)
+    def _inter_agent_message(self, message: records.InterAgentMessage) -> None:
+        """Log the task of a child of multi-agent v2; messages to other agents are not its prompts."""
+        text = messages.inter_agent_payload(tools.parts_text(message.content))
+        if text and self._path is not None and message.recipient == self._path:
+            self._log_user("agent_message", text)
 
-    def _user_message(self, telling: shape.LoggedMessage) -> None:
-        if telling.kind in (None, "plain"):
-            self._say_user("event_msg", telling.message or "")
+    def _user_message(self, logged: records.LoggedMessage) -> None:
+        if logged.kind in (None, "plain"):
+            self._log_user("event_msg", logged.message or "")
 
-    def _agent_message(self, telling: shape.LoggedMessage) -> None:
-        self._say_agent("event_msg", telling.message or "")
+    def _agent_message(self, logged: records.LoggedMessage) -> None:
+        self._log_agent("event_msg", logged.message or "")
 
-    def _say_user(self, dialect: str, text: str) -> None:
-        if (asked := speech.prompt(text)) and self._told["user"].is_new(dialect, asked):
-            self._told["agent"].forget()
-            self._emit(MessageLogged, role="user", text=clean_block(asked))
+    def _log_user(self, dialect: str, text: str) -> None:
+        if (prompt := messages.prompt(text)) and self._deduplicators["user"].is_new(dialect, prompt):
+            self._deduplicators["agent"].forget()
+            self._emit(MessageLogged, role="user", text=clean_block(prompt))
 
-    def _say_agent(self, dialect: str, text: str) -> None:
-        if text.strip() and self._told["agent"].is_new(dialect, text):
+    def _log_agent(self, dialect: str, text: str) -> None:
+        if text.strip() and self._deduplicators["agent"].is_new(dialect, text):
             self._emit(MessageLogged, role="agent", text=clean_block(text))
 
     # ------------------------------------------------------------ tool calls
 
-    def _tool_call(self, call: shape.ToolCall) -> None:
-        custom = call.input is not None
-        tool = (
-            tools.describe_custom(call.name, call.namespace, call.input or "")
-            if custom
-            else tools.describe(call.name, call.namespace, call.arguments)
-        )
+    def _tool_call(self, call: records.ToolCall) -> None:
+        if call.input is not None:
+            tool = tools.describe_custom(call.name, call.namespace, call.input)
+        else:
+            tool = tools.describe(call.name, call.namespace, call.arguments)
         self._start(call.call_id, tool)
 
-    def _local_shell(self, call: shape.LocalShellCall) -> None:
+    def _local_shell(self, call: records.LocalShellCall) -> None:
         self._start(call.call_id or call.id or "", tools.describe("local_shell", None, call.action))
 
     def _start(self, call: str, tool: Tool) -> None:
@@ -279,54 +277,54 @@ class RolloutReader:
         else:
             self._skip("malformed", f"a call of {tool.name} without an id")
 
-    def _tool_output(self, output: shape.ToolOutput) -> None:
-        if output.call_id:  # outputs that answer no call exist since 0.151
+    def _tool_output(self, output: records.ToolOutput) -> None:
+        if output.call_id:  # outputs without a call exist since 0.151
             self._events.extend(
-                self._calls.answer(clean_line(output.call_id), output.output, self._at, self._number)
+                self._calls.add_output(clean_line(output.call_id), output.output, self._at, self._number)
             )
 
     def _finish(self, done: Finished, dialect: str, started_ms: int | None = None) -> None:
-        if done.by_user and not self._told["shell"].is_new(dialect, done.tool.text):
+        if done.by_user and not self._deduplicators["shell"].is_new(dialect, done.tool.text):
             return
-        began = started_ms / 1000 if started_ms else self._at
+        started_at = started_ms / 1000 if started_ms else self._at
         self._events.extend(
             self._calls.finish(
-                clean_line(done.call),
-                done.tool,
-                done.ending,
-                self._at,
-                self._number,
-                began,
+                call=clean_line(done.call),
+                tool=done.tool,
+                ending=done.ending,
+                at=self._at,
+                line=self._number,
+                started_at=started_at,
                 by_user=done.by_user,
             )
         )
 
     # ------------------------------------------------------------ items and end events
 
-    def _item_completed(self, payload: shape.ItemCompleted) -> None:
+    def _item_completed(self, payload: records.ItemCompleted) -> None:
         kind = kind_of_item(payload.item)
         if (rule := _RULES["item"].get(kind.name)) is not None:
             rule.act(self, rule.payload.decode(payload.item), payload.started_at_ms)
         elif not kind.silent:
             self._skip("unknown", str(kind))
 
-    def _user_item(self, item: shape.Message, _started_ms: int | None) -> None:
-        self._say_user("item_completed", tools.parts_text(item.content))
+    def _user_item(self, item: records.Message, _started_ms: int | None) -> None:
+        self._log_user("item_completed", tools.parts_text(item.content))
 
-    def _agent_item(self, item: shape.Message, _started_ms: int | None) -> None:
-        self._say_agent("item_completed", tools.parts_text(item.content))
+    def _agent_item(self, item: records.Message, _started_ms: int | None) -> None:
+        self._log_agent("item_completed", tools.parts_text(item.content))
 
-    def _command(self, item: shape.Command, started_ms: int | None = None) -> None:
+    def _command(self, item: records.Command, started_ms: int | None = None) -> None:
         if (done := items.command(item)) is not None:
             self._finish(done, "item", started_ms)
 
-    def _patch(self, item: shape.Patch, started_ms: int | None = None) -> None:
+    def _patch(self, item: records.Patch, started_ms: int | None = None) -> None:
         self._finish(items.patch(item), "item", started_ms)
 
-    def _mcp_call(self, item: shape.McpCall, started_ms: int | None = None) -> None:
+    def _mcp_call(self, item: records.McpCall, started_ms: int | None = None) -> None:
         self._finish(items.mcp_call(item), "item", started_ms)
 
-    def _collab_call(self, item: shape.CollabCall, _started_ms: int | None = None) -> None:
+    def _collab_call(self, item: records.CollabCall, _started_ms: int | None = None) -> None:
         if item.tool == "spawn_agent":
             names = {agent.thread_id: agent.agent_nickname for agent in item.receiver_agents}
             for child in item.receiver_thread_ids:
@@ -334,7 +332,7 @@ class RolloutReader:
         elif item.new_thread_id:
             self._child(item.new_thread_id, item.new_agent_nickname)
 
-    def _activity(self, item: shape.Activity, _started_ms: int | None = None) -> None:
+    def _activity(self, item: records.Activity, _started_ms: int | None = None) -> None:
         if item.kind == "started" and item.agent_thread_id:
             self._child(item.agent_thread_id, None)
 
@@ -345,77 +343,77 @@ class RolloutReader:
 # ---------------------------------------------------------------- the tables
 
 
-class _Rule(NamedTuple):
-    """How one kind of line is decoded, and what is done with it."""
+class _LineRule(NamedTuple):
+    """The decoders of one kind of line, and the method that handles it."""
 
     line: msgspec.json.Decoder[Any]
     payload: msgspec.json.Decoder[Any]
     act: Callable[..., None]
 
 
-def _rule(payload: Any, act: Callable[..., None]) -> _Rule:
-    return _Rule(msgspec.json.Decoder(shape.Line[payload]), msgspec.json.Decoder(payload), act)
+def _rule(payload: Any, act: Callable[..., None]) -> _LineRule:
+    return _LineRule(msgspec.json.Decoder(records.Line[payload]), msgspec.json.Decoder(payload), act)
 
 
-_SESSION_META: Final = _rule(shape.SessionMeta, RolloutReader._session_meta)
+_SESSION_META: Final = _rule(records.SessionMeta, RolloutReader._session_meta)
 _LINES: Final = {
     b"session_meta": _SESSION_META,
     b"turn_context": _rule(dict[str, Any], RolloutReader._turn_context),
-    b"token_usage_record": _rule(shape.TokenUsageRecord, RolloutReader._token_usage),
+    b"token_usage_record": _rule(records.TokenUsageRecord, RolloutReader._token_usage),
 }
 _RESPONSES: Final = {
-    b"message": _rule(shape.Message, RolloutReader._message),
-    b"agent_message": _rule(shape.Letter, RolloutReader._letter),
-    b"function_call": _rule(shape.ToolCall, RolloutReader._tool_call),
-    b"custom_tool_call": _rule(shape.ToolCall, RolloutReader._tool_call),
-    b"local_shell_call": _rule(shape.LocalShellCall, RolloutReader._local_shell),
-    b"function_call_output": _rule(shape.ToolOutput, RolloutReader._tool_output),
-    b"custom_tool_call_output": _rule(shape.ToolOutput, RolloutReader._tool_output),
+    b"message": _rule(records.Message, RolloutReader._message),
+    b"agent_message": _rule(records.InterAgentMessage, RolloutReader._inter_agent_message),
+    b"function_call": _rule(records.ToolCall, RolloutReader._tool_call),
+    b"custom_tool_call": _rule(records.ToolCall, RolloutReader._tool_call),
+    b"local_shell_call": _rule(records.LocalShellCall, RolloutReader._local_shell),
+    b"function_call_output": _rule(records.ToolOutput, RolloutReader._tool_output),
+    b"custom_tool_call_output": _rule(records.ToolOutput, RolloutReader._tool_output),
 }
 _EVENTS: Final = {
-    **dict.fromkeys((b"task_started", b"turn_started"), _rule(shape.TurnMark, RolloutReader._task_started)),
+    **dict.fromkeys((b"task_started", b"turn_started"), _rule(records.TurnMark, RolloutReader._task_started)),
     **dict.fromkeys(
-        (b"task_complete", b"turn_complete"), _rule(shape.TurnMark, RolloutReader._task_complete)
+        (b"task_complete", b"turn_complete"), _rule(records.TurnMark, RolloutReader._task_complete)
     ),
-    b"turn_aborted": _rule(shape.TurnMark, RolloutReader._turn_aborted),
-    b"error": _rule(shape.TurnError, RolloutReader._turn_error),
-    b"thread_settings_applied": _rule(shape.ThreadSettings, RolloutReader._thread_settings),
-    b"thread_name_updated": _rule(shape.ThreadNameUpdated, RolloutReader._named),
-    b"token_count": _rule(shape.TokenCount, RolloutReader._token_count),
-    b"user_message": _rule(shape.LoggedMessage, RolloutReader._user_message),
-    b"agent_message": _rule(shape.LoggedMessage, RolloutReader._agent_message),
-    b"item_completed": _rule(shape.ItemCompleted, RolloutReader._item_completed),
-    b"exec_command_end": _rule(shape.Command, RolloutReader._command),
-    b"patch_apply_end": _rule(shape.Patch, RolloutReader._patch),
-    b"mcp_tool_call_end": _rule(shape.McpCall, RolloutReader._mcp_call),
-    b"collab_agent_spawn_end": _rule(shape.CollabCall, RolloutReader._collab_call),
-    b"sub_agent_activity": _rule(shape.Activity, RolloutReader._activity),
+    b"turn_aborted": _rule(records.TurnMark, RolloutReader._turn_aborted),
+    b"error": _rule(records.TurnError, RolloutReader._turn_error),
+    b"thread_settings_applied": _rule(records.ThreadSettings, RolloutReader._thread_settings),
+    b"thread_name_updated": _rule(records.ThreadNameUpdated, RolloutReader._named),
+    b"token_count": _rule(records.TokenCount, RolloutReader._token_count),
+    b"user_message": _rule(records.LoggedMessage, RolloutReader._user_message),
+    b"agent_message": _rule(records.LoggedMessage, RolloutReader._agent_message),
+    b"item_completed": _rule(records.ItemCompleted, RolloutReader._item_completed),
+    b"exec_command_end": _rule(records.Command, RolloutReader._command),
+    b"patch_apply_end": _rule(records.Patch, RolloutReader._patch),
+    b"mcp_tool_call_end": _rule(records.McpCall, RolloutReader._mcp_call),
+    b"collab_agent_spawn_end": _rule(records.CollabCall, RolloutReader._collab_call),
+    b"sub_agent_activity": _rule(records.Activity, RolloutReader._activity),
 }
 _ITEMS: Final = {
-    b"UserMessage": _rule(shape.Message, RolloutReader._user_item),
-    b"AgentMessage": _rule(shape.Message, RolloutReader._agent_item),
-    b"CommandExecution": _rule(shape.Command, RolloutReader._command),
-    b"FileChange": _rule(shape.Patch, RolloutReader._patch),
-    b"McpToolCall": _rule(shape.McpCall, RolloutReader._mcp_call),
-    b"DynamicToolCall": _rule(shape.McpCall, RolloutReader._mcp_call),
-    b"CollabAgentToolCall": _rule(shape.CollabCall, RolloutReader._collab_call),
-    b"SubAgentActivity": _rule(shape.Activity, RolloutReader._activity),
+    b"UserMessage": _rule(records.Message, RolloutReader._user_item),
+    b"AgentMessage": _rule(records.Message, RolloutReader._agent_item),
+    b"CommandExecution": _rule(records.Command, RolloutReader._command),
+    b"FileChange": _rule(records.Patch, RolloutReader._patch),
+    b"McpToolCall": _rule(records.McpCall, RolloutReader._mcp_call),
+    b"DynamicToolCall": _rule(records.McpCall, RolloutReader._mcp_call),
+    b"CollabAgentToolCall": _rule(records.CollabCall, RolloutReader._collab_call),
+    b"SubAgentActivity": _rule(records.Activity, RolloutReader._activity),
 }
 
 
-_RULES: Final[dict[Family, dict[bytes, _Rule]]] = {
+_RULES: Final[dict[Family, dict[bytes, _LineRule]]] = {
     "line": _LINES,
     "response_item": _RESPONSES,
     "event_msg": _EVENTS,
     "item": _ITEMS,
     "record": {},
 }
-_USUAL: Final[dict[tuple[bytes, bytes | None], _Rule]] = {
+_RULES_BY_HEAD: Final[dict[tuple[bytes, bytes | None], _LineRule]] = {
     **{(name, None): rule for name, rule in _LINES.items()},
     **{(b"response_item", name): rule for name, rule in _RESPONSES.items()},
     **{(b"event_msg", name): rule for name, rule in _EVENTS.items()},
 }
-"""The same rules by what `HEAD` finds: most lines are told by one look."""
+"""The same rules by the groups of `HEAD`, which matches most lines."""
 
 
 def _line(value: Any) -> str | None:
@@ -427,7 +425,8 @@ def _block(value: str | None) -> str | None:
 
 
 def _error_kind(info: Any) -> str | None:
-    """`usage_limit_exceeded`, or `{"http_connection_failed": {"http_status_code": 401}}` as `http_connection_failed 401`."""
+    """Return `usage_limit_exceeded`; `{"http_connection_failed": {"http_status_code": 401}}` as
+    `http_connection_failed 401`."""
     if isinstance(info, dict) and info:
         kind, detail = next(iter(info.items()))
         values = [str(v) for v in detail.values() if v is not None] if isinstance(detail, dict) else []

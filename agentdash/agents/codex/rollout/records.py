@@ -1,7 +1,8 @@
-"""The lines of a rollout file, typed: of each only the fields that agentdash reads.
+"""Types of the lines of a rollout: of each only the fields that are used.
 
-A line is `{"timestamp", "type", "payload", "ordinal"?}` since autumn 2025 (0.36 at the latest). In the bare era before (0.20, 0.25) the
-payload stood alone, without a time. Whatever is not declared here is skipped undecoded.
+A line is `{"timestamp", "type", "payload", "ordinal"?}` since autumn 2025 (0.36 at the latest). In the bare
+era before (0.20, 0.25) the payload was the whole line, without a time. Fields that are not declared here are
+skipped undecoded.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ P = TypeVar("P")
 
 
 class Line(msgspec.Struct, Generic[P], gc=False):
-    """A line whose payload's type is known."""
+    """A line with a payload of known type."""
 
     payload: P
     timestamp: str = ""
-    """When it was written, UTC."""
+    """Time of writing, ISO, UTC."""
     ordinal: int | None = None
-    """Counts the records of a paginated file (0.145+)."""
+    """Number of the record in a paginated file (0.145+)."""
 
 
 # ---------------------------------------------------------------- the thread
 
 
 class SessionMeta(msgspec.Struct, gc=False):
-    """`session_meta`; the bare era's first line has `id` and `timestamp` of it."""
+    """`session_meta`; the first line of the bare era has its `id` and `timestamp` only."""
 
     id: str | None = None
     timestamp: str | None = None
@@ -60,7 +61,8 @@ class ThreadNameUpdated(msgspec.Struct, gc=False):
 
 
 class TurnError(msgspec.Struct, gc=False):
-    """Why a turn failed: inside of `task_complete` (0.145+) and `turn_aborted` (0.160+), or an `error` event (extended files)."""
+    """The error of a turn: in `task_complete` (0.145+) and `turn_aborted` (0.160+), or an `error` event
+    (extended files)."""
 
     message: str | None = None
     codex_error_info: Any = None
@@ -76,7 +78,7 @@ class TurnMark(msgspec.Struct, gc=False):
 
 
 class Usage(msgspec.Struct, gc=False):
-    """A TokenUsage."""
+    """`TokenUsage`."""
 
     total_tokens: int | None = None
 
@@ -103,11 +105,11 @@ class TokenUsageRecord(msgspec.Struct, gc=False):
     thread_token_usage: Usage | None = None
 
 
-# ---------------------------------------------------------------- what was said
+# ---------------------------------------------------------------- messages
 
 
 class Part(msgspec.Struct, gc=False):
-    """A piece of content; images and encrypted ones have no text."""
+    """A part of content; images and encrypted parts have no text."""
 
     text: str | None = None
 
@@ -119,10 +121,9 @@ class Message(msgspec.Struct, gc=False):
     content: list[Part] | str | None = None
 
 
-class Letter(msgspec.Struct, gc=False):
-    """`agent_message` response item (0.140+): from one agent of a tree to another, named by path."""
+class InterAgentMessage(msgspec.Struct, gc=False):
+    """`agent_message` response item (0.140+): a message between agents of a tree, which are named by path."""
 
-    author: str | None = None
     recipient: str | None = None
     content: list[Part] | str | None = None
 
@@ -145,9 +146,9 @@ class ToolCall(msgspec.Struct, gc=False):
     call_id: str = ""
     namespace: str | None = None
     arguments: str | dict[str, Any] | None = None
-    """JSON inside of a string."""
+    """JSON in a string."""
     input: str | None = None
-    """Of a custom tool: free text."""
+    """Free text, of custom tools."""
 
 
 class LocalShellCall(msgspec.Struct, gc=False):
@@ -159,7 +160,7 @@ class LocalShellCall(msgspec.Struct, gc=False):
 
 
 class ToolOutput(msgspec.Struct, gc=False):
-    """`function_call_output` and `custom_tool_call_output`; the object form is of 2025."""
+    """`function_call_output` and `custom_tool_call_output`; an object in 2025."""
 
     call_id: str | None = None
     output: str | list[Part] | dict[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""What a tool call is for: the tools of every Codex era, reduced to kind, text, directory and escalation."""
+"""Describe tool calls of all Codex versions: kind, text, directory and escalation."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from agentdash.agents.codex.rollout.records import Part
 from agentdash.model.events import CallKind, Escalation
 from agentdash.model.sanitize import clean_block, clean_line
 
-_BRIEF: Final = 400
-"""Characters kept of arguments that are shown as JSON."""
+_MAX_ARGUMENTS_CHARS: Final = 400
+"""Of arguments that are shown as JSON."""
 
 
 class Tool(NamedTuple):
-    """A tool call, described."""
+    """The description of a tool call."""
 
     kind: CallKind
     name: str
@@ -32,12 +32,12 @@ class Tool(NamedTuple):
 
 
 def describe(name: str, namespace: str | None, arguments: str | Mapping[str, Any] | None) -> Tool:
-    """The call of a function tool.
+    """Describe the call of a function tool.
 
     Args:
-        name: `exec_command`, or in old files with its MCP server in front, `server__tool`.
+        name: `exec_command`, or in old files prefixed by its MCP server, `server__tool`.
         namespace: `mcp__server__`, `multi_agent_v1`, `collaboration` ... (about 0.110+).
-        arguments: JSON inside of a string, as it is written, or already decoded. What does not decode is shown as it is.
+        arguments: JSON in a string, as written, or decoded already. Text that is not JSON is shown as it is.
     """
     if isinstance(arguments, str):
         try:
@@ -51,7 +51,7 @@ def describe(name: str, namespace: str | None, arguments: str | Mapping[str, Any
         return Tool(
             _KINDS.get(tool, "other"),
             tool,
-            clean_line(arguments if isinstance(arguments, str) else "", _BRIEF),
+            clean_line(arguments if isinstance(arguments, str) else "", _MAX_ARGUMENTS_CHARS),
         )
     kind: CallKind = "poll" if tool == "wait" and "cell_id" in decoded else _KINDS.get(tool, "other")
     if kind == "command":
@@ -65,15 +65,18 @@ def describe(name: str, namespace: str | None, arguments: str | Mapping[str, Any
 
 
 def describe_custom(name: str, namespace: str | None, text: str) -> Tool:
-    """The call of a custom tool: `apply_patch` with its patch, or code mode's `exec` with JavaScript (0.15x+)."""
+    """Describe the call of a custom tool: `apply_patch` with a patch, or `exec` of code mode with JavaScript
+    (0.15x+)."""
     tool = _full_name(name, namespace)
     if tool == "apply_patch":
         return Tool("patch", tool, patch_text(text))
-    return _script(tool, text) if tool == "exec" else Tool("other", tool, clean_line(text, _BRIEF))
+    return (
+        _script(tool, text) if tool == "exec" else Tool("other", tool, clean_line(text, _MAX_ARGUMENTS_CHARS))
+    )
 
 
 def command_text(argv: Sequence[str] | str) -> str:
-    """The command line of an argv: the script alone where a shell runs it."""
+    """Return the command line of an argv; of a shell's, the script alone."""
     if isinstance(argv, str):
         return clean_line(argv)
     shell = posixpath.basename(argv[0].replace("\\", "/")).removesuffix(".exe") if argv else ""
@@ -83,15 +86,16 @@ def command_text(argv: Sequence[str] | str) -> str:
 
 
 def patch_text(patch: str) -> str:
-    """`add a.py, update b.py` of a patch; its beginning where no file can be made out."""
+    """Return `add a.py, update b.py` of a patch; its beginning where it names no files."""
     files = re.findall(r"^\*\*\* (Add|Update|Delete) File: (.+)$", patch, re.MULTILINE)
     return clean_line(
-        ", ".join(f"{verb.lower()} {path.strip()}" for verb, path in files) or clean_block(patch, _BRIEF)
+        ", ".join(f"{verb.lower()} {path.strip()}" for verb, path in files)
+        or clean_block(patch, _MAX_ARGUMENTS_CHARS)
     )
 
 
 def changes_text(changes: Mapping[str, Any]) -> str:
-    """The same of a `changes` map, path -> `{"type": "add"}` or `{"add": ...}`."""
+    """Return the same of a `changes` map, path -> `{"type": "add"}` or `{"add": ...}`."""
 
     def verb(change: Any) -> str:
         return (
@@ -102,20 +106,20 @@ def changes_text(changes: Mapping[str, Any]) -> str:
 
 
 def plain_path(path: str | None) -> str | None:
-    """A path; items give it as a `file://` URI (0.150+)."""
+    """Return a path; that of items is a `file://` URI (0.150+)."""
     if path is None:
         return None
     return clean_line(unquote(path[7:]) if path.startswith("file://") else path)
 
 
 def mcp_name(server: str, tool: str) -> str:
-    """`server.tool`, however its parts were written."""
+    """Return `server.tool` for all spellings of its parts."""
     return clean_line(f"{server.removeprefix('mcp__').rstrip('_')}.{tool}".lstrip("."))
 
 
 def brief(arguments: Any) -> str:
-    """Arguments as short JSON."""
-    return clean_line(msgspec.json.encode(arguments).decode(), _BRIEF) if arguments else ""
+    """Return arguments as short JSON."""
+    return clean_line(msgspec.json.encode(arguments).decode(), _MAX_ARGUMENTS_CHARS) if arguments else ""
 
 
 # ---------------------------------------------------------------- names and kinds
@@ -163,7 +167,9 @@ def _command(tool: str, args: Mapping[str, Any]) -> Tool:
     )
     cwd = _string(args.get("workdir") or args.get("working_directory"))
     session = args.get("session_id")
-    if tool == "unified_exec" and session is not None:  # 0.4x: one tool that starts commands and feeds them
+    if (
+        tool == "unified_exec" and session is not None
+    ):  # 0.4x: one tool that starts commands and writes to them
         return Tool("poll", tool, _poll_text(str(session), " ".join(words)), session=str(session))
     kind: CallKind = "patch" if _is_patch(words) else "command"
     text = (
@@ -173,18 +179,19 @@ def _command(tool: str, args: Mapping[str, Any]) -> Tool:
 
 
 def _is_patch(argv: Sequence[str] | str) -> bool:
-    """Whether a shell call is a patch in disguise: `apply_patch PATCH`, or a here-document."""
+    """Return whether a shell call applies a patch: `apply_patch PATCH`, or a here-document."""
     script = argv if isinstance(argv, str) else (argv[-1] if argv else "")
     if "*** Begin Patch" not in script:
         return False
-    return (
-        not isinstance(argv, str) and argv[0] in ("apply_patch", "applypatch")
-    ) or script.lstrip().startswith(("apply_patch", "applypatch"))
+    if not isinstance(argv, str) and argv[0] in ("apply_patch", "applypatch"):
+        return True
+    return script.lstrip().startswith(("apply_patch", "applypatch"))
 
 
 def _escalation(args: Mapping[str, Any]) -> Escalation | None:
-    """The wish for more than the sandbox gives, in its three spellings (until about 0.9x, since about 0.8x, since about 0.117)."""
-    wish = args.get("sandbox_permissions")
+    """Parse a request for more than the sandbox permits, in its three forms (until about 0.9x, since about
+    0.8x, since 0.117)."""
+    permissions = args.get("sandbox_permissions")
     rule = args.get("prefix_rule")
     prefix = (
         tuple(clean_line(str(word)) for word in rule)
@@ -192,9 +199,9 @@ def _escalation(args: Mapping[str, Any]) -> Escalation | None:
         else ()
     )
     reason = clean_line(_string(args.get("justification"))) or None
-    if wish == "require_escalated" or args.get("with_escalated_permissions") is True:
+    if permissions == "require_escalated" or args.get("with_escalated_permissions") is True:
         return Escalation("escalated", reason, prefix)
-    return Escalation("additional", reason, prefix) if wish == "with_additional_permissions" else None
+    return Escalation("additional", reason, prefix) if permissions == "with_additional_permissions" else None
 
 
 def _poll(tool: str, args: Mapping[str, Any]) -> Tool:
@@ -211,20 +218,21 @@ def _poll_text(session: str, typed: str) -> str:
 
 # ---------------------------------------------------------------- code mode
 
-_SCRIPT_CAP: Final = 16_000
-"""Characters of a script that are looked at."""
+_MAX_SCRIPT_CHARS: Final = 16_000
+"""Of a script, searched by patterns."""
 _JS_STRING: Final = r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
 _JS_COMMAND: Final = re.compile(rf"""\b(?:cmd|command)["']?\s*:\s*{_JS_STRING}""", re.DOTALL)
 _JS_REASON: Final = re.compile(rf"""\bjustification["']?\s*:\s*{_JS_STRING}""", re.DOTALL)
-_JS_WISH: Final = re.compile(
+_JS_ESCALATION: Final = re.compile(
     r"""\bsandbox_permissions["']?\s*:\s*["'`](require_escalated|with_additional_permissions)["'`]"""
 )
 _JS_CALL: Final = re.compile(r"\btools\.(\w+)\s*\(")
 
 
 def _script(tool: str, js: str) -> Tool:
-    """A script: the commands that can be read off it (best effort: they may be computed), else its first line of code."""
-    js = js[:_SCRIPT_CAP]
+    """Describe a script by the literal commands in it (computed ones are not found), else by its first line
+    of code."""
+    js = js[:_MAX_SCRIPT_CHARS]
     called = [_KINDS.get(name, "other") for name in _JS_CALL.findall(js)]
     kind: CallKind = next(
         (k for k in ("command", "patch", "spawn", "question", "permission", "wait", "poll") if k in called),
@@ -238,12 +246,18 @@ def _script(tool: str, js: str) -> Tool:
         or patch
         or next((line for line in code if line and not line.startswith("//")), "")
     )
-    wish, reason = _JS_WISH.search(js), _JS_REASON.search(js)
-    escalation = None
-    if wish:
-        why = clean_line(_js_text(reason.group(1))) if reason else None
-        escalation = Escalation("escalated" if wish.group(1) == "require_escalated" else "additional", why)
-    return Tool(kind, tool, clean_line(text), escalation=escalation)
+    return Tool(kind, tool, clean_line(text), escalation=_script_escalation(js))
+
+
+def _script_escalation(js: str) -> Escalation | None:
+    requested = _JS_ESCALATION.search(js)
+    if requested is None:
+        return None
+    reason = _JS_REASON.search(js)
+    return Escalation(
+        "escalated" if requested.group(1) == "require_escalated" else "additional",
+        clean_line(_js_text(reason.group(1))) if reason else None,
+    )
 
 
 def _js_text(literal: str) -> str:
@@ -270,12 +284,12 @@ def _brief(args: Mapping[str, Any]) -> str:
 
 def _question(args: Mapping[str, Any]) -> str:
     questions = args.get("questions")
-    asked = (
+    texts = (
         [_string(q.get("question")) for q in questions if isinstance(q, dict)]
         if isinstance(questions, Sequence)
         else []
     )
-    return " / ".join(q for q in asked if q) or brief(args)
+    return " / ".join(q for q in texts if q) or brief(args)
 
 
 def _permission(args: Mapping[str, Any]) -> str:
@@ -283,7 +297,7 @@ def _permission(args: Mapping[str, Any]) -> str:
 
 
 def _spawn(args: Mapping[str, Any]) -> str:
-    """v1 `{message | items}`; v2 (0.137+) `{task_name, message}`, the message perhaps encrypted."""
+    """v1 `{message | items}`; v2 (0.137+) `{task_name, message}`, whose message may be encrypted."""
     message = _string(args.get("message"))
     if not message and isinstance(items := args.get("items"), Sequence):
         message = " ".join(_string(item.get("text")) for item in items if isinstance(item, dict))
@@ -311,8 +325,8 @@ def _plan(args: Mapping[str, Any]) -> str:
     return f"{done}/{len(steps)} {now}".strip()
 
 
-def _letter(args: Mapping[str, Any]) -> str:
-    """`send_input`, `send_message`, `followup_task`, `close_agent` ...: to whom, and what."""
+def _message(args: Mapping[str, Any]) -> str:
+    """Return target and text of `send_input`, `send_message`, `followup_task`, `close_agent` ..."""
     return " ".join(
         filter(None, (_string(args.get("target") or args.get("id")), _string(args.get("message"))))
     )
@@ -329,13 +343,14 @@ _TEXTS_OF_OTHERS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     "view_image": lambda args: _string(args.get("path")),
     **dict.fromkeys(
         ("send_input", "send_message", "followup_task", "resume_agent", "close_agent", "interrupt_agent"),
-        _letter,
+        _message,
     ),
 }
 
 
 def parts_text(content: Sequence[Part] | str | None) -> str:
-    """The text of a message's content: a string, or parts of which images and encrypted ones have none."""
+    """Return the text of a message's content: a string, or parts, of which images and encrypted ones have
+    none."""
     if isinstance(content, str) or content is None:
         return content or ""
     return "\n".join(part.text for part in content if part.text)
