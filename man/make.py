@@ -12,7 +12,10 @@ import click
 from agentdash import __version__
 from agentdash.cli import app
 
-_SEE_ALSO = "tmux(1). The config file is described by `agentdash config default`, documents by `agentdash schema NAME`."
+_SEE_ALSO = (
+    "tmux(1). The config file is described by `agentdash config default`, "
+    "documents by `agentdash schema NAME`."
+)
 
 
 def page() -> str:
@@ -34,7 +37,8 @@ def page() -> str:
             *(line for name, command in _commands(app, context) for line in _command(name, command, context)),
             ".SH EXIT STATUS",
             _plain(
-                "0 where all is well; 2 and one line on stderr where an argument is wrong or something cannot be read; "
+                "0 where all is well; 2 and one line on stderr where an argument is wrong "
+                "or something cannot be read; "
             ),
             _plain("1 as the command says; 130 after ctrl-c."),
             ".SH SEE ALSO",

@@ -1,4 +1,4 @@
-"""What `agentdash demo` shows within its first minute: every state, and every finding."""
+"""The first minute of `agentdash demo` shows every state and every kind of finding."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from agentdash.model.states import State
 
 @pytest.fixture(scope="module")
 def minute() -> tuple[set[str], set[str]]:
-    """States and finding kinds that were seen, looking twice a second."""
+    """Return all states and finding kinds of the first minute, sampled twice a second."""
     day = tomllib.loads((play._DATA / "day.toml").read_text("utf-8"))
     start = day["start"].timestamp()
     events = sorted(play._day(day, start), key=lambda event: event.at)
-    fleet, states, kinds, told = Fleet(), set(), set(), 0
+    fleet, states, kinds, reduced = Fleet(), set(), set(), 0
     for half in range(121):
         at = start + half / 2
-        due = next((n for n in range(told, len(events)) if events[n].at > at), len(events))
-        fleet, told = reduce(fleet, events[told:due]), due
+        due = next((n for n in range(reduced, len(events)) if events[n].at > at), len(events))
+        fleet, reduced = reduce(fleet, events[reduced:due]), due
         for worker in build_snapshot(fleet, at).workers:
             states.add(str(worker.state))
             kinds |= {finding.kind for finding in worker.sandbox.findings}
     return states, kinds
 
 
-def test_every_state_is_there(minute: tuple[set[str], set[str]]) -> None:
+def test_every_state_is_shown(minute: tuple[set[str], set[str]]) -> None:
     assert minute[0] == {str(state) for state in State}
 
 
-def test_every_finding_is_there(minute: tuple[set[str], set[str]]) -> None:
+def test_every_finding_kind_is_shown(minute: tuple[set[str], set[str]]) -> None:
     assert minute[1] == set(FindingKind)
 
 
-def test_no_two_rollouts_are_one_thread() -> None:
+def test_thread_ids_are_unique() -> None:
     heads = (
         path.read_bytes().partition(b"\n")[0] for path in Path(play.__file__).parent.glob("rollouts/*.jsonl")
     )

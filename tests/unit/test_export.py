@@ -1,4 +1,4 @@
-"""A past session as a file: all of it is there, nothing of it is live, and what is redacted is nowhere."""
+"""Exports: complete, inert (no markup of the session is active), and free of redacted words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPAWN = files("0.114.0", "spawn-leaked-flags")
 VOID = {"meta", "br"}
 
 
-def story_of(*paths: Path, redact: bool = False) -> TimelineReport:
+def report_of(*paths: Path, redact: bool = False) -> TimelineReport:
     thread = paths[0].stem[-36:]
     return build_report(
         thread, family_stream(Family(thread, paths)), redact=redact, ended=True, progress=lambda _: None
@@ -41,7 +41,7 @@ def exported(target: Path | str, file: Path, *flags: str) -> Result:
 
 
 class Page(HTMLParser):
-    """What a browser would make of it."""
+    """Tags, attributes and text of a page, as a browser parses it."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ HOSTILE = (
 
 
 def session(folder: Path, prompt: str, command: str, output: str, message: str, error: str = "") -> Path:
-    """A rollout of one turn."""
+    """Write a rollout of one turn, and return its path."""
     failed = {"error": {"message": error, "codex_error_info": "usage_limit_exceeded"}} if error else {}
     lines = (
         line(
@@ -92,26 +92,26 @@ def session(folder: Path, prompt: str, command: str, output: str, message: str, 
     return path
 
 
-# ---------------------------------------------------------------- the whole story
+# ---------------------------------------------------------------- the report
 
 
-def test_a_story_has_all_members_states_and_findings() -> None:
-    story = story_of(*SPAWN)
-    assert len(story.workers) == 3
-    assert {member.states[-1].state for member in story.workers} == {"completed"}
-    assert {finding.kind for _, _, finding in story.findings} == {
+def test_report_has_all_workers_states_and_findings() -> None:
+    report = report_of(*SPAWN)
+    assert len(report.workers) == 3
+    assert {timeline.states[-1].state for timeline in report.workers} == {"completed"}
+    assert {finding.kind for _, _, finding in report.findings} == {
         "stale-network-flag",
         "foreign-sandbox-flag",
     }
-    kinds = {row.kind for row in story.rows}
+    kinds = {row.kind for row in report.rows}
     assert {"prompt", "message", "command", "output", "policy", "turn", "state", "finding"} <= kinds
 
 
-def test_a_finding_shows_when_its_command_prints_it_and_not_before() -> None:
-    story = story_of(*SPAWN)
-    assert story.workers
-    for member in story.workers:
-        rows = [row for row in story.rows if row.worker == member.worker.name]
+def test_finding_row_follows_the_output_that_shows_it() -> None:
+    report = report_of(*SPAWN)
+    assert report.workers
+    for timeline in report.workers:
+        rows = [row for row in report.rows if row.worker == timeline.worker.name]
         first = next(i for i, row in enumerate(rows) if row.kind == "finding")
         assert rows[first - 1].kind == "output"
         assert "flag=1" in rows[first - 1].text
@@ -121,25 +121,25 @@ def test_a_finding_shows_when_its_command_prints_it_and_not_before() -> None:
     "path", sorted(RECORDINGS.glob("*/*/*.jsonl"))[::7], ids=lambda p: p.parts[-3] + "/" + p.parts[-2]
 )
 def test_every_version_can_be_exported(path: Path) -> None:
-    story = story_of(path)
-    assert Page(html(story, "1")).tags >= {"table", "h1", "h2"}
-    assert "## Timeline" in markdown(story, "1")
+    report = report_of(path)
+    assert Page(html(report, "1")).tags >= {"table", "h1", "h2"}
+    assert "## Timeline" in markdown(report, "1")
 
 
-def test_a_long_timeline_keeps_its_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_timeline_keeps_beginning_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentdash.report.timeline_builder._MAX_FIRST_ROWS", 3)
     monkeypatch.setattr("agentdash.report.timeline_builder._MAX_LAST_ROWS", 4)
-    whole, story = story_of(*SPAWN), story_of(*SPAWN)
-    assert len(story.rows) == 7
-    assert story.omitted == whole.omitted > 10
-    assert f"{story.omitted} entries in the middle are left out" in html(story, "1")
+    whole, report = report_of(*SPAWN), report_of(*SPAWN)
+    assert len(report.rows) == 7
+    assert report.omitted == whole.omitted > 10
+    assert f"{report.omitted} entries in the middle are left out" in html(report, "1")
 
 
-# ---------------------------------------------------------------- nothing in it is live
+# ---------------------------------------------------------------- escaping
 
 
 def test_html_escapes_everything_and_loads_nothing(tmp_path: Path) -> None:
-    text = html(story_of(session(tmp_path, HOSTILE, f"echo {HOSTILE}", HOSTILE, HOSTILE, HOSTILE)), "1")
+    text = html(report_of(session(tmp_path, HOSTILE, f"echo {HOSTILE}", HOSTILE, HOSTILE, HOSTILE)), "1")
     page = Page(text)
     assert page.tags <= {
         "html",
@@ -165,8 +165,8 @@ def test_html_escapes_everything_and_loads_nothing(tmp_path: Path) -> None:
     assert "<script>alert(1)</script>" in "".join(page.words)
 
 
-def test_markdown_keeps_everything_in_code(tmp_path: Path) -> None:
-    text = markdown(story_of(session(tmp_path, HOSTILE, "true", HOSTILE + "\n" + HOSTILE, HOSTILE)), "1")
+def test_markdown_has_all_foreign_text_in_code(tmp_path: Path) -> None:
+    text = markdown(report_of(session(tmp_path, HOSTILE, "true", HOSTILE + "\n" + HOSTILE, HOSTILE)), "1")
     outside = re.sub(r"^( *)(`{3,})text\n.*?^\1\2$", "", text, flags=re.DOTALL | re.MULTILINE)
     outside = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", outside)
     assert "alert" not in outside
@@ -184,7 +184,7 @@ def test_code_spans(text: str) -> None:
     )
 
 
-def test_blocks_cannot_be_left() -> None:
+def test_block_fence_is_longer_than_its_content() -> None:
     first, *_, last = block("a\n````\nb")
     assert (first, last) == ("`````text", "`````")
 
@@ -209,7 +209,7 @@ PRINTED = st.one_of(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(prompt=WORDS, output=PRINTED, message=WORDS, error=WORDS | st.just(""))
-def test_no_word_that_was_said_or_printed_is_in_a_redacted_export(
+def test_redacted_export_has_no_word_of_messages_or_outputs(
     tmp_path: Path, prompt: str, output: str, message: str, error: str
 ) -> None:
     path = session(tmp_path, prompt, "touch it; env | grep CODEX", output, message, error)
@@ -221,14 +221,14 @@ def test_no_word_that_was_said_or_printed_is_in_a_redacted_export(
         for word in secrets
         if len(word) >= 6 and word.casefold() not in _our_words() and word not in ("Could", "cannot")
     }
-    story = story_of(path, redact=True)
-    for text in (html(story, "1"), markdown(story, "1")):
+    report = report_of(path, redact=True)
+    for text in (html(report, "1"), markdown(report, "1")):
         assert not [word for word in secrets if word in text]
-    plain = html(story_of(path), "1")
+    plain = html(report_of(path), "1")
     assert all(word in plain for word in re.findall(r"\w+", prompt))
 
 
-def test_redaction_leaves_what_explains(tmp_path: Path) -> None:
+def test_redaction_keeps_commands_states_and_findings(tmp_path: Path) -> None:
     path = session(
         tmp_path,
         "please hunter2000",
@@ -236,8 +236,8 @@ def test_redaction_leaves_what_explains(tmp_path: Path) -> None:
         "touch: cannot touch '/srv/board.db': Read-only file system",
         "denied",
     )
-    story = story_of(path, redact=True)
-    text = markdown(story, "1")
+    report = report_of(path, redact=True)
+    text = markdown(report, "1")
     assert "hunter2000" not in text
     assert "touch /srv/board.db" in text
     assert "blocked-sandbox" in text
@@ -262,7 +262,7 @@ def test_the_owner_of_a_home_is_omitted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["r.html", "r.md", "r.cast"])
-def test_it_is_written_once(tmp_path: Path, name: str) -> None:
+def test_existing_file_is_overwritten_only_with_force(tmp_path: Path, name: str) -> None:
     home = tmp_path / "home" / "sessions" / "2026" / "11" / "20"
     home.mkdir(parents=True)
     for path in SPAWN:
@@ -288,14 +288,14 @@ def test_it_is_written_once(tmp_path: Path, name: str) -> None:
         (["--export", "x.html"], "needs a THREAD or FILE"),
     ],
 )
-def test_a_mistake_is_one_line(arguments: list[str], why: str) -> None:
+def test_invalid_arguments_are_one_line(arguments: list[str], why: str) -> None:
     done = CliRunner().invoke(app, ["replay", *arguments], standalone_mode=False)
     assert why in str(done.exception)
     assert "\n" not in str(done.exception)
 
 
 @pytest.mark.slow
-def test_a_cast_is_one_of_asciinema(tmp_path: Path) -> None:
+def test_cast_format_and_redaction(tmp_path: Path) -> None:
     out, hidden = tmp_path / "r.cast", tmp_path / "h.cast"
     assert exported(SPAWN[0], out).exception is None
     assert exported(SPAWN[0], hidden, "--redact").exception is None

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from agentdash.cli.progress import Progress
-from agentdash.report import audit as module
+from agentdash.report import audit as audit_module
 from agentdash.report.audit import audit
 
 RECORDINGS = sorted((Path(__file__).parents[1] / "data" / "recordings").glob("*/*/*.jsonl"))
@@ -60,7 +60,7 @@ def test_check_in_several_processes_reports_the_same(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     alone = audit(RECORDINGS)
     done: list[Path] = []
-    monkeypatch.setattr(module, "_MIN_PARALLEL_BYTES", 0)
+    monkeypatch.setattr(audit_module, "_MIN_PARALLEL_BYTES", 0)
     assert msgspec.json.encode(audit(RECORDINGS, done.append)) == msgspec.json.encode(alone)
     assert done == RECORDINGS
 
