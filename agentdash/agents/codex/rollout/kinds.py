@@ -115,24 +115,42 @@ def _name(tagged: bytes) -> bytes:
 LAST_VERSION: Final = "0.169"
 """The newest Codex whose files were tested; lines of later ones may be unknown."""
 
-# ---------------------------------------------------------------- known kinds that are not shown, by their first version
+# ---------------------------------------------------------------- known kinds that are not shown, by version
 
 _EVENTS_SINCE: Final = {
-    "0.20": "agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break plan_update background_event",
-    "0.36": "context_compacted entered_review_mode exited_review_mode turn_diff shutdown_complete session_configured stream_error "
-    "web_search_begin web_search_end exec_command_begin exec_command_output_delta exec_approval_request apply_patch_approval_request "
-    "patch_apply_begin mcp_tool_call_begin",
-    "0.98": "undo_started undo_completed view_image_tool_call deprecation_notice warning elicitation_request request_user_input "
-    "item_started mcp_startup_update mcp_startup_complete raw_response_item terminal_interaction agent_message_content_delta plan_delta "
-    "reasoning_content_delta reasoning_raw_content_delta collab_agent_spawn_begin collab_agent_interaction_begin "
-    "collab_agent_interaction_end collab_waiting_begin collab_waiting_end collab_close_begin collab_close_end",
-    "0.107": "thread_rolled_back image_generation_begin image_generation_end dynamic_tool_call_request dynamic_tool_call_response "
-    "model_reroute collab_resume_begin collab_resume_end realtime_conversation_started realtime_conversation_realtime "
-    "realtime_conversation_closed",
-    "0.128": "thread_goal_updated guardian_assessment guardian_warning request_permissions hook_started hook_completed model_verification "
-    "realtime_conversation_sdp realtime_conversation_list_voices_response",
-    "0.169": "auth_recovery_started auth_recovery_completed environment_connected environment_disconnected thread_queue_changed "
-    "elicitation_abandoned patch_apply_updated raw_response_completed turn_moderation_metadata safety_buffering",
+    "0.20": (
+        "agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break plan_update "
+        "background_event"
+    ),
+    "0.36": (
+        "context_compacted entered_review_mode exited_review_mode turn_diff shutdown_complete "
+        "session_configured stream_error web_search_begin web_search_end exec_command_begin "
+        "exec_command_output_delta exec_approval_request apply_patch_approval_request "
+        "patch_apply_begin mcp_tool_call_begin"
+    ),
+    "0.98": (
+        "undo_started undo_completed view_image_tool_call deprecation_notice warning "
+        "elicitation_request request_user_input item_started mcp_startup_update mcp_startup_complete "
+        "raw_response_item terminal_interaction agent_message_content_delta plan_delta "
+        "reasoning_content_delta reasoning_raw_content_delta collab_agent_spawn_begin "
+        "collab_agent_interaction_begin collab_agent_interaction_end collab_waiting_begin "
+        "collab_waiting_end collab_close_begin collab_close_end"
+    ),
+    "0.107": (
+        "thread_rolled_back image_generation_begin image_generation_end dynamic_tool_call_request "
+        "dynamic_tool_call_response model_reroute collab_resume_begin collab_resume_end "
+        "realtime_conversation_started realtime_conversation_realtime realtime_conversation_closed"
+    ),
+    "0.128": (
+        "thread_goal_updated guardian_assessment guardian_warning request_permissions hook_started "
+        "hook_completed model_verification realtime_conversation_sdp "
+        "realtime_conversation_list_voices_response"
+    ),
+    "0.169": (
+        "auth_recovery_started auth_recovery_completed environment_connected environment_disconnected "
+        "thread_queue_changed elicitation_abandoned patch_apply_updated raw_response_completed "
+        "turn_moderation_metadata safety_buffering"
+    ),
 }
 _RESPONSES_SINCE: Final = {
     "0.20": "reasoning web_search_call other",
@@ -144,8 +162,10 @@ _RESPONSES_SINCE: Final = {
 }
 _ITEMS_SINCE: Final = {
     "0.107": "Plan",
-    "0.150": "Reasoning WebSearch ImageView ImageGeneration Sleep Extension EnteredReviewMode ExitedReviewMode ContextCompaction "
-    "HookPrompt FunctionCallOutput",
+    "0.150": (
+        "Reasoning WebSearch ImageView ImageGeneration Sleep Extension EnteredReviewMode "
+        "ExitedReviewMode ContextCompaction HookPrompt FunctionCallOutput"
+    ),
 }
 _LINES_SINCE: Final = {
     "0.36": "compacted",

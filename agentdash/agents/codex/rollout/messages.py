@@ -6,9 +6,12 @@ import re
 from typing import Final
 
 _CONTEXT: Final = re.compile(
-    r"\s*(?:# AGENTS\.md instructions|<(?:environment_context|user_instructions|INSTRUCTIONS|permissions instructions|\w+_instructions|"
-    r"collaboration_mode|multi_agent_mode|recommended_plugins|skills?|tools|personality_spec|context_window|rollout_budget|token_budget|"
-    r"additional_context|user_shell_command|turn_aborted|subagent_notification|internal_model_context|codex_internal_context|goal_context|"
+    r"\s*(?:# AGENTS\.md instructions|<(?:environment_context|user_instructions|INSTRUCTIONS|"
+    r"permissions instructions|\w+_instructions|"
+    r"collaboration_mode|multi_agent_mode|recommended_plugins|skills?|tools|personality_spec|"
+    r"context_window|rollout_budget|token_budget|"
+    r"additional_context|user_shell_command|turn_aborted|subagent_notification|internal_model_context|"
+    r"codex_internal_context|goal_context|"
     r"hook_prompt|external_\w+|model_switch)[\s>])"
 )
 """Messages of the role `user` that Codex writes itself."""

@@ -24,7 +24,8 @@ class Ending(NamedTuple):
 
 
 _HEADER: Final = re.compile(
-    r"(?:(?:Chunk ID: |Exit code: |Wall time:? |Duration: |Process exited with code |Process running with session ID |"
+    r"(?:(?:Chunk ID: |Exit code: |Wall time:? |Duration: |Process exited with code |"
+    r"Process running with session ID |"
     r"Original token count: |Total output lines: |Warning: truncated output |"
     r"Script (?:completed|failed|terminated|running with cell ID ))[^\n]*(?:\n|\Z))+"
     r"(?:Output:(?:\n|\Z))?"
@@ -37,7 +38,8 @@ _CELL: Final = re.compile(r"^Script running with cell ID (\w+)")
 _TIMEOUT: Final = re.compile(r"command timed out after \d+")
 
 _WRAPPED: Final = re.compile(
-    r"\s*(?:Script error:|exec_command failed|write_stdin failed|execution error|failed in sandbox|failed to parse|unsupported call|"
+    r"\s*(?:Script error:|exec_command failed|write_stdin failed|execution error|failed in sandbox|"
+    r"failed to parse|unsupported call|"
     r"apply_patch verification failed|tool call error|collab spawn failed|err(?:or)?: )"
 )
 """Errors that may contain one of the texts below."""
@@ -62,7 +64,8 @@ _OUTCOMES: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
     (_TIMEOUT, "timed-out"),
     (
         re.compile(
-            r"Command denied by sandbox|sandbox denied exec error|sandbox error: |SandboxDenied|(?:Sandbox\()?Denied \{ output"
+            r"Command denied by sandbox|sandbox denied exec error|sandbox error: |SandboxDenied|"
+            r"(?:Sandbox\()?Denied \{ output"
             r"|Network access was denied by the Codex sandbox"
         ),
         "denied",
