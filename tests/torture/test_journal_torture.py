@@ -1,4 +1,4 @@
-"""Journals that something has happened to: torn at every byte, with foreign lines in them, on a disk that is full."""
+"""Damaged journals: torn at every byte, with foreign lines, on a full disk."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ async def recorded(folder: Path, *more: e.Event) -> tuple[Bench, Path]:
     return bench, path
 
 
-def facts(events: list[e.Event]) -> list[e.Event]:
-    """Up to the end of the recording."""
+def before_the_end(events: list[e.Event]) -> list[e.Event]:
+    """Return the events before the end of the recording."""
     end = next(
         i
         for i, x in enumerate(events)
@@ -38,23 +38,23 @@ def facts(events: list[e.Event]) -> list[e.Event]:
     return events[:end]
 
 
-async def test_torn_at_every_byte_of_its_last_record(tmp_path: Path) -> None:
+async def test_truncation_at_every_byte_of_the_last_record(tmp_path: Path) -> None:
     last = e.PaneDrawn(at=NOW + 9, key=STORY[2].pane.key, screen=("Grüße", '"', "\\", "x" * 40))
     bench, path = await recorded(tmp_path, last)
     whole = path.read_bytes()
     start = whole.rstrip(b"\n").rfind(b"\n") + 1
     path.write_bytes(whole[:start])
-    without = facts(bench.read())
+    without = before_the_end(bench.read())
     for end in range(start + 1, len(whole)):
         path.write_bytes(whole[:end])
         events = bench.read()
-        assert facts(events) == without
-        (told,) = [
+        assert before_the_end(events) == without
+        (detail,) = [
             x.detail for x in events if isinstance(x, e.SourceSeen) and x.name == "journal" and not x.ok
         ]
-        assert told == "its last record is torn; the recording ends here"
+        assert detail == "its last record is torn; the recording ends here"
     path.write_bytes(whole)
-    assert len(facts(bench.read())) == len(without) + 1
+    assert len(before_the_end(bench.read())) == len(without) + 1
 
 
 @pytest.mark.parametrize(
@@ -74,26 +74,26 @@ async def test_torn_at_every_byte_of_its_last_record(tmp_path: Path) -> None:
         '{"event":"pane-drawn","at":1,"key":{"server":"s","id":"%1"},"screen":["\u202egnp.exe"]}'.encode(),
     ],
 )
-async def test_foreign_lines_are_counted_and_cost_nothing_else(tmp_path: Path, foreign: bytes) -> None:
+async def test_foreign_lines_are_counted_and_change_nothing_else(tmp_path: Path, foreign: bytes) -> None:
     bench, path = await recorded(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
-    before = [x for x in facts(bench.read()) if not isinstance(x, e.SourceSeen)]
+    before = [x for x in before_the_end(bench.read()) if not isinstance(x, e.SourceSeen)]
     path.write_bytes(b"".join([*lines[:4], foreign + b"\n", *lines[4:]]))
     events = bench.read()
     own = [
         x
-        for x in facts(events)
+        for x in before_the_end(events)
         if not isinstance(x, e.SourceSeen) and getattr(getattr(x, "key", None), "id", "") != "%9"
     ]
     assert own == before
-    told = [x.detail for x in events if isinstance(x, e.SourceSeen) and x.name == "journal" and not x.ok]
-    assert any("not understood" in text for text in told) is (b"screen-changed" not in foreign)
+    details = [x.detail for x in events if isinstance(x, e.SourceSeen) and x.name == "journal" and not x.ok]
+    assert any("not understood" in text for text in details) is (b"screen-changed" not in foreign)
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"\n", b"{", b'{"schema":"agentdash.journal/9"}\n', b"\x00" * 500, b"x" * 3_000_000]
 )
-async def test_what_only_has_the_name_of_a_journal(tmp_path: Path, content: bytes) -> None:
+async def test_file_with_the_name_of_a_journal_only(tmp_path: Path, content: bytes) -> None:
     bench, _ = await recorded(tmp_path)
     before = bench.read()
     (tmp_path / "journal-20261120T200000Z-1-0001.jsonl").write_bytes(content)
@@ -113,7 +113,7 @@ print(asyncio.run(full(Path(sys.argv[1]))))
 
 
 class Busy:
-    """A source that never stops."""
+    """A source that never stops emitting."""
 
     name = "busy"
 
@@ -128,7 +128,7 @@ class Busy:
 
 
 async def full(folder: Path) -> str:
-    """What a hub says of its recording when the disk is full, and whether it goes on."""
+    """Return the health of the recording on a full disk, once the hub has gone on."""
     clock = SystemClock()
     recorder = Recorder(folder, clock, version="1", host="box")
     hub = Hub([Busy(), recorder], clock, observer=recorder.record)
@@ -148,8 +148,8 @@ async def full(folder: Path) -> str:
     return source.detail
 
 
-def test_on_a_full_disk_recording_stops_and_the_dashboard_lives_on(tmp_path: Path) -> None:
-    """RLIMIT_FSIZE makes writing fail in the middle of a record, as a full disk does."""
+def test_full_disk_stops_the_recording_alone(tmp_path: Path) -> None:
+    """RLIMIT_FSIZE makes a write fail in the middle of a record, like a full disk."""
     done = subprocess.run(
         [sys.executable, "-c", CHILD, str(tmp_path)],
         capture_output=True,
@@ -166,16 +166,16 @@ def test_on_a_full_disk_recording_stops_and_the_dashboard_lives_on(tmp_path: Pat
     assert "its last record is torn" in [x.detail for x in events if isinstance(x, e.SourceSeen)][-1]
 
 
-async def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+async def test_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     clock = SystemClock()
     recorder = Recorder(tmp_path / "file" / "journal", clock, version="1", host="box")
-    said: list[e.Event] = []
-    await recorder.stream(said.extend, LatestValue(Fleet()))
-    assert "has stopped: Not a directory" in said[0].detail  # type: ignore[attr-defined]
+    emitted: list[e.Event] = []
+    await recorder.stream(emitted.extend, LatestValue(Fleet()))
+    assert "has stopped: Not a directory" in emitted[0].detail  # type: ignore[attr-defined]
 
 
-def test_the_signal_of_the_limit_is_ignored() -> None:
-    """What the test above rests on."""
+def test_signal_of_the_size_limit_is_ignored() -> None:
+    """The test above depends on it."""
     assert signal.getsignal(signal.SIGXFSZ) is signal.SIG_IGN
     assert resource.RLIMIT_FSIZE

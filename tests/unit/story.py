@@ -1,4 +1,4 @@
-"""Small stories for the judge: events with little typing."""
+"""Build short streams of events, and what they reduce to."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def old(thread: str = T, *, at: float = 100.0, version: str = "0.58.0") -> list[
 
 
 def asked(thread: str = T, *, at: float, line: int = 5) -> e.Event:
-    """A request to the model, as 0.36-0.98 write one."""
+    """A request to the model, as written by 0.36-0.98."""
     return e.PolicySet(thread=thread, at=at, line=line, policy=WORKSPACE, origin="turn_context")
 
 
@@ -113,7 +113,7 @@ def process(
 
 
 def polled(at: float) -> list[e.Event]:
-    """A pass over all processes and locks that found nobody else."""
+    """A pass over all processes and locks without further processes."""
     return [e.LocksSeen(at=at, holders={}, readable=True), e.ProcessesCounted(at=at)]
 
 
@@ -127,16 +127,16 @@ def pane(pid: int = 10, **more: object) -> e.Event:
     return e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "1:api", pid, "node", **more))  # type: ignore[arg-type]
 
 
-def told(*parts: e.Event | Sequence[e.Event], now: float = 200.0) -> Snapshot:
-    """The picture after a story."""
+def snapshot_after(*parts: e.Event | Sequence[e.Event], now: float = 200.0) -> Snapshot:
+    """Return the snapshot after events."""
     return build_snapshot(fleet(*parts), now)
 
 
 def fleet(*parts: e.Event | Sequence[e.Event]) -> Fleet:
-    """The fleet after a story."""
+    """Return the fleet after events."""
     return reduce(Fleet(), [x for part in parts for x in ([part] if isinstance(part, e.Event) else part)])
 
 
 def worker(*parts: e.Event | Sequence[e.Event]) -> Worker:
-    """The one worker that a story is about."""
-    return next(w for w in told(*parts).workers if w.id in (T, str(PANE)))
+    """Return the one worker that the events are about."""
+    return next(w for w in snapshot_after(*parts).workers if w.id in (T, str(PANE)))

@@ -24,7 +24,7 @@ from tests.unit.story import (
     ended,
     polled,
     process,
-    told,
+    snapshot_after,
     worker,
 )
 
@@ -169,7 +169,7 @@ def test_children_that_got_less_than_their_parent() -> None:
 
     children = [member(child, failed, parent=T) for child in (CHILD, CHILD[:-1] + "e")]
     passed = member(T, "=== parent ===\nflag=\nsandbox=\nthread=x\n93.184.215.14\n")
-    parent, *both = told(passed, *children, polled(110)).workers
+    parent, *both = snapshot_after(passed, *children, polled(110)).workers
     assert (parent.sandbox.verdict, [c.sandbox.verdict for c in both]) == ("match", ["mismatch", "mismatch"])
     for child in both:
         kinds = {f.kind for f in child.sandbox.findings}
@@ -333,7 +333,7 @@ def test_a_container_around_both_is_no_sandbox_of_codex() -> None:
 
 def family(parent: Policy, child: Policy, *more: e.Event, **about: object) -> Worker:
     """The child of a family."""
-    return told(
+    return snapshot_after(
         begun(policy=parent), begun(CHILD, at=104.0, policy=child, parent=T, **about), *more, polled(110)
     ).workers[1]
 
@@ -358,11 +358,12 @@ def test_a_child_inherits_its_parents_policy(parent: Policy, child: Policy, dire
 
 def test_a_child_in_a_directory_of_its_own_is_no_drift() -> None:
     tree = replace(
-        WORKSPACE, rules=(PolicyRule("/", "read"), PolicyRule("/home/dev/tree", "write"), PolicyRule("/tmp", "write"))
+        WORKSPACE,
+        rules=(PolicyRule("/", "read"), PolicyRule("/home/dev/tree", "write"), PolicyRule("/tmp", "write")),
     )
     story = begun(CHILD, at=104.0, policy=tree, parent=T)
     story[0], story[2] = replace(story[0], cwd="/home/dev/tree"), replace(story[2], cwd="/home/dev/tree")  # type: ignore[arg-type]
-    assert told(begun(), story, polled(110)).workers[1].sandbox.findings == ()
+    assert snapshot_after(begun(), story, polled(110)).workers[1].sandbox.findings == ()
 
 
 def test_who_reviews_approvals() -> None:

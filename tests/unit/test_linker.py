@@ -1,11 +1,11 @@
-"""What belongs together, and on what it rests."""
+"""Links between threads, processes and panes, with their evidence."""
 
 from __future__ import annotations
 
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model import events as e
-from agentdash.model.mounts import WriteAccess, Mount
+from agentdash.model.mounts import Mount, WriteAccess
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, ProcessKey
 from agentdash.model.state_paths import PathAccess
@@ -24,7 +24,7 @@ from tests.unit.story import (
     pane,
     polled,
     process,
-    told,
+    snapshot_after,
     worker,
 )
 
@@ -42,28 +42,28 @@ def panes() -> list[e.Event]:
     return [pane(), process(10, started=80.0)]
 
 
-def test_an_owner_below_the_pane_ties_thread_and_pane() -> None:
+def test_owner_below_a_pane_links_thread_and_pane() -> None:
     found = link_fleet(fleet(begun(), panes(), tui(), held(110, 11)))
     assert found.panes[T].key == PANE
     assert "pid 11" in found.panes[T].by
     assert "writer lock" in found.owners[T].by
 
 
-def test_an_open_rollout_makes_an_owner() -> None:
+def test_open_rollout_links_the_owner() -> None:
     seen = e.FileSeen(thread=T, at=100, path=FILE, size=1, modified=100)
     holder = process(50, started=90.0, agent="codex", rollouts=(FILE,))
     found = link_fleet(fleet(begun(), seen, holder, polled(110)))
     assert (found.owners[T].pid, "open" in found.owners[T].by) == (50, True)
 
 
-def test_a_daemon_below_one_pane_does_not_own_that_pane() -> None:
+def test_daemon_below_a_pane_is_no_evidence_for_it() -> None:
     """0.169: the daemon is a child of the TUI that started it, and serves the others too."""
     story = (begun(), panes(), tui(), process(50, 11, started=96.0, agent=None, argv=DAEMON), held(110, 50))
     found = link_fleet(fleet(*story))
     assert "only Codex" in found.panes[T].by
 
 
-def test_two_tuis_in_one_directory_are_told_apart_by_the_prompt() -> None:
+def test_two_tuis_in_one_directory_are_distinguished_by_prompt() -> None:
     other = e.PaneKey("default", "%5")
     second = [
         e.PaneSeen(at=90.0, pane=e.Pane(other, "work", "2:b", 20, "node")),
@@ -75,7 +75,7 @@ def test_two_tuis_in_one_directory_are_told_apart_by_the_prompt() -> None:
     assert (found.panes[T].key, found.panes[T].by) == (other, "the pane shows its prompt")
 
 
-def test_two_tuis_that_show_nothing_are_not_guessed_apart() -> None:
+def test_two_tuis_without_prompt_are_not_linked() -> None:
     second = [
         e.PaneSeen(at=90.0, pane=e.Pane(e.PaneKey("default", "%5"), "work", "2:b", 20, "node")),
         process(20, started=80.0),
@@ -84,16 +84,16 @@ def test_two_tuis_that_show_nothing_are_not_guessed_apart() -> None:
     assert T not in link_fleet(fleet(begun(), panes(), tui(), second, held(110))).panes
 
 
-def test_a_resumed_thread_is_named_by_the_arguments() -> None:
+def test_resumed_thread_is_linked_by_arguments() -> None:
     story = (begun(at=50.0), panes(), tui(argv=("codex", "resume", T)), held(110))
     assert "started with its id" in link_fleet(fleet(*story)).panes[T].by
 
 
-def test_an_older_thread_of_the_directory_is_not_the_panes() -> None:
+def test_thread_older_than_the_tui_is_not_linked() -> None:
     assert T not in link_fleet(fleet(begun(at=50.0), done(at=55.0), panes(), tui(), polled(110))).panes
 
 
-def test_commands_are_those_that_carry_the_id() -> None:
+def test_commands_have_the_thread_id_in_their_environment() -> None:
     env = {"CODEX_THREAD_ID": T}
     inside = process(70, 50, started=105.0, env=env)
     helper = process(71, 50, started=105.0, env=env, argv=("/x/codex-linux-sandbox", "--", "sh"))
@@ -104,7 +104,7 @@ def test_commands_are_those_that_carry_the_id() -> None:
     assert [p.pid for p in found.commands[T]] == [70]
 
 
-def test_a_pane_of_a_tmux_server_that_a_command_started_is_no_command() -> None:
+def test_pane_of_a_tmux_server_below_a_command_is_no_command() -> None:
     env = {"CODEX_THREAD_ID": T}
     multiplexer = e.ProcessSeen(
         at=105,
@@ -118,7 +118,7 @@ def test_a_pane_of_a_tmux_server_that_a_command_started_is_no_command() -> None:
     )
 
 
-def test_what_a_nested_codex_inherited_is_no_command_of_the_outer_one() -> None:
+def test_process_of_a_nested_codex_is_no_command_of_the_outer() -> None:
     env = {"CODEX_THREAD_ID": T}
     nested = process(60, 50, started=105.0, env=env, agent="codex")
     server = process(61, 60, started=106.0, env=env)
@@ -130,34 +130,34 @@ def test_what_a_nested_codex_inherited_is_no_command_of_the_outer_one() -> None:
     )
 
 
-def test_a_reused_pid_is_no_parent() -> None:
+def test_reused_pid_is_no_parent() -> None:
     late = process(10, started=500.0)
     assert link_fleet(
         fleet(pane(), late, process(11, 10, started=85.0, agent="codex"), polled(510))
     ).below == {PANE: (late.process,)}  # type: ignore[attr-defined]
 
 
-def test_children_stand_below_their_parent_and_what_they_need_shows_there() -> None:
+def test_children_follow_their_parent_which_shows_their_needs() -> None:
     child = begun(CHILD, at=101, parent=T, nickname="Pasteur")
     failed = done(None, thread=CHILD, error="quota", error_kind="usage_limit_exceeded")
     spawned = e.ChildSpawned(thread=T, at=101, line=7, child=CHILD)
-    rows = told(begun(), spawned, child, failed, held(110)).workers
+    rows = snapshot_after(begun(), spawned, child, failed, held(110)).workers
     assert [(w.id, w.depth) for w in rows] == [(T, 0), (CHILD, 1)]
     assert rows[0].children == (CHILD,)
     assert rows[0].below == (f"{State.FAILED_PROVIDER} Pasteur",)
 
 
-def test_threads_that_name_each_other_as_parents_are_all_shown() -> None:
-    rows = told(begun(parent=CHILD), begun(CHILD, parent=T), polled(110)).workers
+def test_threads_with_circular_parents_are_shown() -> None:
+    rows = snapshot_after(begun(parent=CHILD), begun(CHILD, parent=T), polled(110)).workers
     assert {w.id for w in rows} == {T, CHILD}
 
 
 def test_helper_threads_are_not_shown() -> None:
-    assert told(begun(helper=True), polled(110)).workers == ()
+    assert snapshot_after(begun(helper=True), polled(110)).workers == ()
 
 
-def test_the_pane_of_a_thread_is_not_shown_twice() -> None:
-    rows = told(begun(), panes(), tui(), held(110)).workers
+def test_pane_of_a_thread_is_no_row_of_its_own() -> None:
+    rows = snapshot_after(begun(), panes(), tui(), held(110)).workers
     assert [w.kind for w in rows] == ["codex-thread"]
     found = worker(begun(), panes(), tui(), held(110))
     assert found.pane is not None
@@ -171,7 +171,7 @@ def sandboxed(*ns_pids: int) -> Kernel:
     return Kernel(seccomp=2, net=1, mnt=2, pid=2, user=2, ns_pids=ns_pids)
 
 
-def test_panes_of_a_server_inside_are_mapped_over_their_inner_numbers() -> None:
+def test_panes_of_a_sandboxed_server_are_linked_by_inner_pids() -> None:
     story = fleet(
         e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "0:x", 8, "node", server_pid=5)),
         process(8, 2, name="kworker"),
@@ -189,7 +189,7 @@ def test_panes_of_a_server_inside_are_mapped_over_their_inner_numbers() -> None:
     assert (server.pid, server.kernel and server.kernel.apart_from(HOST)) == (40, ("user", "pid", "mnt"))
 
 
-def test_two_servers_of_the_same_inner_number_are_told_apart_by_their_sockets() -> None:
+def test_servers_with_equal_inner_pids_are_distinguished_by_sockets() -> None:
     keys = {40: PaneKey("-L one", "%0"), 50: PaneKey("/tmp/x/two", "%0"), 60: PaneKey("default", "%0")}
     sockets = {40: "/tmp/tmux-0/one", 50: "/tmp/x/two", 60: "/tmp/tmux-0/default"}
     panes = [
@@ -212,7 +212,7 @@ def test_two_servers_of_the_same_inner_number_are_told_apart_by_their_sockets() 
     }
 
 
-def test_a_pane_whose_server_is_inside_and_not_seen_is_nobodys() -> None:
+def test_pane_of_an_untracked_sandboxed_server_is_not_linked() -> None:
     story = fleet(
         e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "0:x", 8, "node", server_pid=5)),
         process(40, name="tmux: server", kernel=sandboxed(40, 5)),
@@ -222,7 +222,7 @@ def test_a_pane_whose_server_is_inside_and_not_seen_is_nobodys() -> None:
     assert link_fleet(story).below == {}
 
 
-def test_mounts_and_state_paths_go_with_the_processes() -> None:
+def test_mounts_and_state_paths_are_dropped_with_their_processes() -> None:
     path = PathAccess(
         "/home/dev/.local/share/opencode",
         "sessions",
@@ -244,19 +244,19 @@ def test_mounts_and_state_paths_go_with_the_processes() -> None:
     assert [e.decode(e.encode(event)) for event in seen] == seen
 
 
-def test_a_thread_keeps_the_pane_that_its_codex_has_left() -> None:
+def test_thread_keeps_the_pane_that_its_codex_has_left() -> None:
     """As after `codex exec`: one row, not one for the thread and one for the pane."""
     gone = [e.ProcessGone(at=120, key=ProcessKey(11, 95.0)), *polled(121), *polled(122)]
     story = (begun(), panes(), tui(), held(110, 11), done(), gone)
     found = link_fleet(fleet(*story))
     assert (found.panes[T].key, found.panes[T].by) == (PANE, "its Codex ran in the pane, and has left it")
-    assert [w.id for w in told(*story).workers] == [T]
+    assert [w.id for w in snapshot_after(*story).workers] == [T]
     assert worker(*story).state is State.COMPLETED
     another = (*story, tui(12, started=125.0), *polled(126))
-    assert {w.id for w in told(*another).workers} == {T, str(PANE)}
+    assert {w.id for w in snapshot_after(*another).workers} == {T, str(PANE)}
 
 
-def test_what_an_exec_leaves_in_its_pane_is_not_another_worker() -> None:
+def test_pane_of_a_finished_exec_is_no_other_worker() -> None:
     exec_ = process(11, 10, started=95.0, agent="codex", cwd=CWD, argv=("codex", "exec", "go"), once=True)
     story = (
         begun(),
@@ -267,5 +267,5 @@ def test_what_an_exec_leaves_in_its_pane_is_not_another_worker() -> None:
         polled(120),
         done(at=121),
     )
-    (shown,) = told(*story).workers
+    (shown,) = snapshot_after(*story).workers
     assert (shown.kind, shown.state, shown.pane is not None) == ("codex-thread", State.COMPLETED, True)

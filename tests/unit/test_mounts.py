@@ -39,14 +39,14 @@ def table(name: str) -> MountTable:
         ("/", False, "/"),
     ],
 )
-def test_codexs_workspace_as_mounted(path: str, allowed: bool, point: str) -> None:
+def test_mounts_of_codex_workspace_write(path: str, allowed: bool, point: str) -> None:
     mounts = table("codex-0.169.0-workspace-write")
     mount = mounts.of(path)
     assert mount is not None
     assert (mounts.may_write(path), mount.point) == (allowed, point)
 
 
-def test_what_is_masked_and_what_is_only_read_only() -> None:
+def test_masks_and_read_only_mounts() -> None:
     mounts = table("codex-0.169.0-workspace-write")
     masks = {
         path: mount.mask
@@ -61,12 +61,12 @@ def test_what_is_masked_and_what_is_only_read_only() -> None:
     }
 
 
-def test_read_only_means_no_workspace_either() -> None:
+def test_mounts_of_codex_read_only() -> None:
     mounts = table("codex-0.169.0-read-only")
     assert [mounts.may_write(p) for p in ("/home/dev/ws", "/tmp/x", "/root/x")] == [False, False, False]
 
 
-def test_escapes_and_filesystems_that_are_read_only_as_a_whole() -> None:
+def test_parse_escapes_and_read_only_filesystems() -> None:
     lines = rb"""27 1 254:0 / / rw - ext4 /dev/vda rw
 28 27 7:0 / /mnt/a\040b\134c\040d rw,relatime shared:7 master:2 - squashfs /dev/loop0 ro,errors=continue
 29 27 7:0 / /mnt/\303\244 ro - ext4 /dev/x\040y rw
@@ -88,10 +88,10 @@ def test_later_mounts_hide_earlier_ones() -> None:
     assert MountTable((root, below, on_top)).of("/a/b") == on_top
     assert (
         MountTable((root, Mount(5, 1, "/"))).of("/x") == root
-    )  # who has this root never crosses to what is stacked on it
+    )  # a process with this root never sees a mount that is stacked on it
 
 
-def test_a_chroot_has_no_root_mount() -> None:
+def test_mount_table_of_a_chroot() -> None:
     mounts = MountTable((Mount(7, 3, "/proc"),))
     assert (mounts.of("/etc"), mounts.may_write("/etc")) == (None, None)
     assert MountTable((Mount(1, 0, "/"),)).may_write("relative") is None
@@ -102,23 +102,23 @@ places = st.lists(names, min_size=1, max_size=4).map(lambda parts: "/" + "/".joi
 
 
 @given(st.lists(st.tuples(places, st.booleans()), max_size=12), places)
-def test_the_walk_agrees_with_mounting_one_after_the_other(made: list[tuple[str, bool]], path: str) -> None:
-    """The model keeps whole pictures: mounting hides everything at and below the place."""
+def test_mount_lookup_agrees_with_mounting_in_order(made: list[tuple[str, bool]], path: str) -> None:
+    """The reference keeps the visible mounts: mounting hides everything at and below the place."""
     mounts = [Mount(1, 0, "/")]
-    picture: dict[str, Mount] = {}
+    visible: dict[str, Mount] = {}
     for ident, (place, read_only) in enumerate(made, start=2):
-        parent = _deepest(picture, place) or mounts[0]
+        parent = _deepest(visible, place) or mounts[0]
         mounts.append(mount := Mount(ident, parent.id, place, read_only))
-        picture = {p: m for p, m in picture.items() if p != place and not p.startswith(place + "/")} | {
+        visible = {p: m for p, m in visible.items() if p != place and not p.startswith(place + "/")} | {
             place: mount
         }
-    assert MountTable(mounts).of(path) == (_deepest(picture, path) or mounts[0])
+    assert MountTable(mounts).of(path) == (_deepest(visible, path) or mounts[0])
 
 
-def _deepest(picture: dict[str, Mount], path: str) -> Mount | None:
+def _deepest(visible: dict[str, Mount], path: str) -> Mount | None:
     while path != "/":
-        if path in picture:
-            return picture[path]
+        if path in visible:
+            return visible[path]
         path = posixpath.dirname(path)
     return None
 
@@ -129,7 +129,7 @@ OTHERS = Credentials(1000, 1000, frozenset((50,)), 0, (range(1000, 1001),), (ran
 
 
 @pytest.mark.parametrize(
-    ("mode", "uid", "gid", "who", "allowed"),
+    ("mode", "uid", "gid", "credentials", "allowed"),
     [
         (0o644, 1000, 0, OTHERS, True),
         (0o466, 1000, 1000, OTHERS, False),  # the owner's bits count for the owner, and no others
@@ -153,13 +153,15 @@ OTHERS = Credentials(1000, 1000, frozenset((50,)), 0, (range(1000, 1001),), (ran
         ),  # root in a sandbox
     ],
 )
-def test_modes(mode: int, uid: int, gid: int, who: Credentials, allowed: bool) -> None:
+def test_credentials_and_modes(
+    mode: int, uid: int, gid: int, credentials: Credentials, allowed: bool
+) -> None:
     of = os.stat_result((mode, 0, 0, 1, uid, gid, 0, 0, 0, 0))
-    assert who.allows(of, 2) is allowed
+    assert credentials.allows(of, 2) is allowed
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
-def test_our_own_paths(tmp_path: Path) -> None:
+def test_write_access_of_own_process(tmp_path: Path) -> None:
     me = os.getpid()
     assert credentials_of(me) is not None
     (tmp_path / "real").mkdir()

@@ -42,7 +42,7 @@ def special(access: str, kind: str, subpath: str | None = None) -> dict[str, Any
 
 
 @pytest.mark.parametrize("version", [v for v in VERSIONS if v != "0.20.0"])
-def test_every_recorded_version_says_the_same_by_its_modes(version: str) -> None:
+def test_recorded_versions_have_equal_policies(version: str) -> None:
     read, workspace, online, full = (recorded(version, scenario) for scenario in SCENARIOS)
     assert read is not None
     assert workspace is not None
@@ -73,7 +73,7 @@ def test_every_recorded_version_says_the_same_by_its_modes(version: str) -> None
 
 
 @pytest.mark.parametrize("version", [v for v in VERSIONS if v != "0.20.0"])
-def test_what_a_recorded_workspace_lets_a_command_write(version: str) -> None:
+def test_paths_writable_in_a_recorded_workspace(version: str) -> None:
     policy = recorded(version, "workspace-write")
     assert policy is not None
     assert policy.may_write(f"{CWD}/src/a.py")
@@ -85,10 +85,10 @@ def test_what_a_recorded_workspace_lets_a_command_write(version: str) -> None:
     assert not policy.may_write(f"{CWD}/../other/a.py")
     assert policy.may_write("a.py") is None
     protected = policy.may_write(f"{CWD}/.git/config")
-    assert protected is (int(version.split(".")[1]) < 125)  # only profiles say that .git is read-only
+    assert protected is (int(version.split(".")[1]) < 125)  # only profiles have an entry for .git
 
 
-def test_the_profile_outranks_the_legacy_policy_beside_it() -> None:
+def test_profile_outranks_legacy_policy() -> None:
     both = managed(ENTRY, sandbox_policy={"type": "danger-full-access"})
     assert both.filesystem is Filesystem.READ_ONLY
 
@@ -146,17 +146,17 @@ def test_the_profile_outranks_the_legacy_policy_beside_it() -> None:
         ({"approval_policy": "never"}, "? net?", "codex"),
     ],
 )
-def test_shapes_of_other_eras(payload: dict[str, Any], brief: str, enforced_by: str) -> None:
+def test_policy_formats_of_other_versions(payload: dict[str, Any], brief: str, enforced_by: str) -> None:
     found = from_turn({"cwd": CWD, **payload})
     assert found is not None
     assert (found.brief(), found.enforced_by) == (brief, enforced_by)
 
 
-def test_a_payload_without_a_policy_has_none() -> None:
+def test_payload_without_policy() -> None:
     assert from_turn({"cwd": CWD, "model": "m"}) is None
 
 
-def test_a_legacy_workspace_may_leave_the_temporary_directories_out() -> None:
+def test_legacy_workspace_without_temporary_directories() -> None:
     legacy = {
         "type": "workspace-write",
         "writable_roots": ["/data"],
@@ -168,7 +168,7 @@ def test_a_legacy_workspace_may_leave_the_temporary_directories_out() -> None:
     assert found.writable_roots == (CWD, "/data")
 
 
-def test_project_roots_stand_for_every_workspace() -> None:
+def test_project_roots_of_several_workspaces() -> None:
     rules = (ENTRY, special("write", "project_roots"), special("read", "project_roots", ".git"))
     found = managed(*rules, workspace_roots=[CWD, "/home/dev/library"])
     assert found.writable_roots == (CWD, "/home/dev/library")
@@ -177,7 +177,7 @@ def test_project_roots_stand_for_every_workspace() -> None:
 
 
 @pytest.mark.parametrize("access", ["deny", "none"])
-def test_hidden_paths_make_a_policy_custom(access: str) -> None:
+def test_policy_with_hidden_paths_is_custom(access: str) -> None:
     hidden = {"path": {"type": "glob_pattern", "pattern": f"{CWD}/**/*.pem"}, "access": access}
     found = managed(ENTRY, entry("write", CWD), hidden)
     assert (found.filesystem, found.has_deny) == (Filesystem.CUSTOM, True)
@@ -186,7 +186,7 @@ def test_hidden_paths_make_a_policy_custom(access: str) -> None:
     assert not found.may_write(f"{CWD}/a.pem")
 
 
-def test_everything_writable_is_unrestricted_unless_something_is_kept_back() -> None:
+def test_writable_root_is_unrestricted_unless_entries_restrict_it() -> None:
     assert managed(special("write", "root")).filesystem is Filesystem.UNRESTRICTED
     assert managed(special("write", "root"), entry("read", "/etc")).filesystem is Filesystem.CUSTOM
 
@@ -202,14 +202,14 @@ def test_everything_writable_is_unrestricted_unless_something_is_kept_back() -> 
         None,
     ],
 )
-def test_an_entry_that_is_not_understood_is_never_taken_for_safe(strange: Any) -> None:
+def test_unknown_entry_makes_the_policy_unknown(strange: Any) -> None:
     found = managed(ENTRY, strange)
     assert found.filesystem is Filesystem.UNKNOWN
     assert found.may_write("/etc/passwd") is None
     assert managed(ENTRY, special("read", "minimal")).filesystem is Filesystem.READ_ONLY
 
 
-def test_of_two_rules_the_more_specific_counts_and_of_two_equal_ones_the_stricter() -> None:
+def test_most_specific_rule_decides_and_strictest_of_equals() -> None:
     found = managed(
         ENTRY,
         entry("write", "/a"),
@@ -240,7 +240,7 @@ def test_of_two_rules_the_more_specific_counts_and_of_two_equal_ones_the_stricte
         ({"later": {}}, None, ()),
     ],
 )
-def test_who_may_be_asked(value: Any, approval: str | None, may_ask: tuple[str, ...]) -> None:
+def test_approval_policy(value: Any, approval: str | None, may_ask: tuple[str, ...]) -> None:
     found = managed(
         ENTRY,
         approval_policy=value,
@@ -255,7 +255,7 @@ def test_who_may_be_asked(value: Any, approval: str | None, may_ask: tuple[str, 
     )
 
 
-def test_a_list_of_domains_means_a_proxy_in_between() -> None:
+def test_list_of_domains_means_mediated_network() -> None:
     online = managed(ENTRY, network="enabled")
     assert online.network is Network.ON
     profile = {
@@ -280,7 +280,7 @@ def test_a_list_of_domains_means_a_proxy_in_between() -> None:
         "Sandbox mode: workspace-write\nNetwork access: enabled\n<root>/data</root>\n</environment_context>",
     ],
 )
-def test_the_environment_context_in_tags_and_in_plain_text(text: str) -> None:
+def test_environment_context_in_tags_and_in_plain_text(text: str) -> None:
     policy, cwd = from_environment_context(text)
     assert cwd == "/p"
     assert policy == Policy(
@@ -297,6 +297,9 @@ def test_the_environment_context_in_tags_and_in_plain_text(text: str) -> None:
     )
 
 
-def test_an_environment_context_of_today_says_where_and_no_more() -> None:
-    text = "<environment_context>\n  <cwd>/p</cwd>\n  <filesystem><permission_profile type='disabled'/></filesystem>\n</environment_context>"
+def test_environment_context_of_present_versions_has_no_policy() -> None:
+    text = (
+        "<environment_context>\n  <cwd>/p</cwd>\n"
+        "  <filesystem><permission_profile type='disabled'/></filesystem>\n</environment_context>"
+    )
     assert from_environment_context(text) == (None, "/p")

@@ -164,8 +164,8 @@ def test_every_text_of_a_worker_is_redacted_or_meant_to_be_shown() -> None:
     canaries = Canaries()
     worker = canaries.make(Worker)
     redaction = Redaction()
-    said = " ".join(canaries.paths)
-    redaction.events([e.MessageLogged(at=1.0, thread="t", role="agent", text=said)])
+    text = " ".join(canaries.paths)
+    redaction.events([e.MessageLogged(at=1.0, thread="t", role="agent", text=text)])
     shown = canaries.found_in(redaction.worker(worker))
     assert len(canaries.paths) > 60
     assert {path for path in shown if not path.startswith(KEPT_BELOW)} == KEPT_OF_WORKER

@@ -1,16 +1,36 @@
-"""Folding is the same however the stream is cut, bounded, and changes nothing that was handed out."""
+"""Reducing: independent of batches, bounded, and without changing any fleet that was returned."""
 
 from __future__ import annotations
 
-import msgspec
+import pickle
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agentdash.engine.reduce.fleet import reduce
-from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
-from tests.unit.story import CHILD, PANE, T, begun, called, done, ended, fleet, held, pane, polled, process
+from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS
+from agentdash.model.policy import Network
+from tests.unit.story import (
+    CHILD,
+    FULL,
+    PANE,
+    WORKSPACE,
+    T,
+    begun,
+    called,
+    done,
+    ended,
+    fleet,
+    held,
+    pane,
+    polled,
+    process,
+    worker,
+)
 
 STORY: list[e.Event] = [
     *begun(),
@@ -31,7 +51,7 @@ STORY: list[e.Event] = [
 
 
 @given(st.lists(st.integers(0, len(STORY)), max_size=6).map(sorted))
-def test_cuts_do_not_matter(cuts: list[int]) -> None:
+def test_reduce_is_independent_of_batches(cuts: list[int]) -> None:
     pieces = Fleet()
     for start, end in zip([0, *cuts], [*cuts, len(STORY)], strict=True):
         pieces = reduce(pieces, STORY[start:end])
@@ -39,52 +59,53 @@ def test_cuts_do_not_matter(cuts: list[int]) -> None:
 
 
 @given(st.integers(0, len(STORY)))
-def test_a_fleet_that_was_handed_out_stays(cut: int) -> None:
+def test_returned_fleet_never_changes(cut: int) -> None:
     before = reduce(Fleet(), STORY[:cut])
-    kept = msgspec.msgpack.encode(
-        [list(before.threads.values()), list(before.panes.values()), list(before.processes.values())]
-    )
+    kept = pickle.dumps(before)
     reduce(before, STORY[cut:])
-    assert (
-        msgspec.msgpack.encode(
-            [list(before.threads.values()), list(before.panes.values()), list(before.processes.values())]
-        )
-        == kept
-    )
+    assert pickle.dumps(before) == kept
 
 
-def test_every_event_can_be_written_and_read_again() -> None:
+def test_unchanged_mappings_are_shared() -> None:
+    """A batch copies only what it changes."""
+    before = reduce(Fleet(), STORY)
+    after = reduce(before, [e.PaneDrawn(at=110, key=PANE, screen=("c",))])
+    changed = [name for name in Fleet.__struct_fields__ if getattr(after, name) is not getattr(before, name)]
+    assert changed == ["panes"]
+
+
+def test_events_are_encoded_and_decoded() -> None:
     assert [e.decode(e.encode(event)) for event in STORY] == STORY
 
 
-def test_a_long_thread_stays_bounded() -> None:
+def test_thread_is_bounded() -> None:
     many = [x for i in range(500) for x in (called(f"c{i}"), ended(f"c{i}"))]
     thread = fleet(begun(), many).threads[T]
     assert (len(thread.calls), len(thread.moments)) == (MAX_CALLS, MAX_MOMENTS)
 
 
-def test_a_reset_file_is_read_anew() -> None:
+def test_reset_file_is_read_again() -> None:
     seen = e.FileSeen(thread=T, at=100, path="/x", size=9, modified=100)
     again = fleet(seen, begun(), called(), e.FileReset(thread=T, at=110), begun(at=111))
     assert again.threads[T] == fleet(seen, begun(at=111)).threads[T]
 
 
-def test_a_deleted_file_takes_its_thread_along() -> None:
+def test_deleted_file_removes_its_thread() -> None:
     assert fleet(begun(), e.FileGone(thread=T, at=110)).threads == {}
 
 
-def test_skipped_lines_are_counted_by_what_they_were() -> None:
+def test_skipped_lines_are_counted_by_reason() -> None:
     skipped = [e.LineSkipped(thread=T, at=100, what="unknown", detail="world_state2") for _ in range(3)]
     torn = e.LineSkipped(thread=T, at=100, what="malformed", detail="unexpected end")
     assert fleet(begun(), skipped, torn).threads[T].skipped == (("unknown world_state2", 3), ("malformed", 1))
 
 
-def test_a_turn_that_ends_closes_what_it_left_open() -> None:
+def test_end_of_turn_aborts_open_calls() -> None:
     thread = fleet(begun(), called(), done()).threads[T]
     assert (thread.open_calls, thread.calls[-1].outcome) == ((), "aborted")
 
 
-def test_a_background_command_ends_later() -> None:
+def test_background_command_ends_a_second_time() -> None:
     story = (
         begun(),
         called(),
@@ -96,10 +117,55 @@ def test_a_background_command_ends_later() -> None:
     assert (call.outcome, call.exit_code, call.ended_at) == ("ended", 3, 150.0)
 
 
-def test_the_newest_title_time_is_kept() -> None:
+def test_title_time_changes_with_the_title() -> None:
     story = fleet(
         pane(title="a"),
         e.PaneSeen(at=95.0, pane=pane(title="a").pane),
         e.PaneSeen(at=99.0, pane=pane(title="b").pane),
     )  # type: ignore[attr-defined]
     assert story.panes[PANE].titled_at == 99.0
+
+
+# ---------------------------------------------------------------- the policy in force
+
+
+def with_policy(at: float) -> list[e.Event]:
+    """Return a thread that states its policy, off the network, at a time."""
+    started, turn, policy, prompt = begun()
+    return [started, turn, prompt, replace(policy, at=at)]
+
+
+def test_policy_before_the_first_is_unknown() -> None:
+    thread = fleet(with_policy(at=200.0)).threads[T]
+    assert (thread.policy_index_at(199.9), thread.policy_at(199.9)) == (-1, None)
+    assert (thread.policy_index_at(200.0), thread.policy_at(200.0)) == (0, WORKSPACE)
+
+
+def test_policy_in_force_is_the_newest_before() -> None:
+    second = e.PolicySet(thread=T, at=300.0, line=9, policy=FULL, origin="turn_context")
+    thread = fleet(with_policy(at=200.0), second).threads[T]
+    assert [thread.policy_at(at) for at in (250.0, 300.0, 400.0)] == [WORKSPACE, FULL, FULL]
+
+
+def test_policy_of_a_thread_that_states_none() -> None:
+    thread = fleet(begun()[0]).threads[T]
+    assert (thread.policy_index_at(500.0), thread.policy_at(500.0)) == (-1, None)
+
+
+def test_observation_before_the_first_policy_is_not_compared_with_it() -> None:
+    env = {"CODEX_THREAD_ID": T, "CODEX_SANDBOX_NETWORK_DISABLED": "1"}
+    command = process(77, 11, started=150.0, env=env)
+    early = (with_policy(at=200.0), process(11, started=85.0, agent="codex"), command, polled(201.0))
+    (observation,) = fleet(*early).threads[T].observations
+    assert observation.policy == -1
+    online = replace(WORKSPACE, network=Network.ON)
+    story = [
+        replace(x, policy=online) if isinstance(x, e.PolicySet) else x for part in early for x in flat(part)
+    ]
+    assert worker(*story).sandbox.verdict == "unverified"
+    late = [replace(x, at=100.0) if isinstance(x, e.PolicySet) else x for x in story]
+    assert worker(*late).sandbox.verdict == "mismatch"
+
+
+def flat(part: e.Event | Sequence[e.Event]) -> Sequence[e.Event]:
+    return [part] if isinstance(part, e.Event) else part

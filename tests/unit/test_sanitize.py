@@ -1,4 +1,4 @@
-"""Cleaning: whatever comes in, nothing that steers a terminal comes out."""
+"""Sanitizing: no text that controls a terminal gets through."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentdash.model.sanitize import MAX_BLOCK_CHARS, MAX_LINE_CHARS, clean_block, clean_line
 
-STEERING = re.compile(
+CONTROL = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
 nasty = st.text(
@@ -19,16 +19,16 @@ nasty = st.text(
 
 
 @given(nasty)
-def test_nothing_that_steers_survives(text: str) -> None:
+def test_control_characters_are_removed(text: str) -> None:
     for cap in (10, 1000):
         line, block = clean_line(text, cap), clean_block(text, cap)
-        assert not STEERING.search(line)
+        assert not CONTROL.search(line)
         assert "\n" not in line
-        assert not STEERING.search(block)
+        assert not CONTROL.search(block)
 
 
 @given(nasty)
-def test_what_is_clean_stays_as_it_is(text: str) -> None:
+def test_clean_text_stays_the_same(text: str) -> None:
     block, line = clean_block(text), clean_line(text)
     assert clean_block(block) == block
     assert clean_line(line) == line
@@ -54,12 +54,12 @@ def test_lengths_are_capped(text: str, cap: int) -> None:
         ("日本語 🙂 naïve", "日本語 🙂 naïve"),
     ],
 )
-def test_escapes_go_whole_and_text_stays(dirty: str, clean: str) -> None:
+def test_escape_sequences_are_removed_whole(dirty: str, clean: str) -> None:
     assert clean_block(dirty) == clean
     assert clean_line(dirty) == " ".join(clean.split("\n")).strip()
 
 
-def test_of_a_long_text_both_ends_are_kept() -> None:
+def test_both_ends_of_a_long_text_are_kept() -> None:
     text = clean_block("start" + "x" * 2 * MAX_BLOCK_CHARS + "end")
     assert text.startswith("start")
     assert text.endswith("end")

@@ -1,4 +1,4 @@
-"""Which states a worker has been in, settling, stalling: all of it a function of events and times."""
+"""State history, settling and stalling: functions of events and times."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.unit.story import (
     pane,
     polled,
     process,
-    told,
+    snapshot_after,
     worker,
 )
 
@@ -63,7 +63,7 @@ def opencode() -> list[e.Event]:
 # ---------------------------------------------------------------- history
 
 
-def test_a_turn_with_an_approval() -> None:
+def test_history_of_a_turn_with_an_approval() -> None:
     story = (
         begun(),
         called(ask=True),
@@ -81,15 +81,15 @@ def test_a_turn_with_an_approval() -> None:
     ]
 
 
-def test_each_spell_says_why() -> None:
+def test_periods_have_reasons() -> None:
     assert [s.why for s in worker(begun(), done(at=108)).history] == [
         "turn open, waiting for the model",
         "its turn is complete",
     ]
 
 
-def test_a_file_that_is_read_again_tells_its_states_again() -> None:
-    """Big files are read at head and tail first, and then whole."""
+def test_reset_file_states_its_history_again() -> None:
+    """Large files are read at head and tail first, and then whole."""
     tail = [*begun(at=500.0), done(at=510)]
     whole = [*begun(at=100.0), done(at=110), *begun(at=500.0)[1:], done(at=510)]
     found = at(900, tail, held(600), e.FileReset(thread=T, at=600), whole, held(602))
@@ -101,14 +101,14 @@ def test_a_file_that_is_read_again_tells_its_states_again() -> None:
     ]
 
 
-def test_it_is_bounded() -> None:
+def test_history_is_bounded() -> None:
     turns = [x for n in range(100) for x in (*begun(at=1000.0 + 10 * n), done(at=1005.0 + 10 * n))]
     found = at(3000, turns)
     assert len(found.history) == MAX_STATE_PERIODS
     assert states(found)[-1] == ("completed", 1995, None)
 
 
-def test_a_pane_that_becomes_a_thread_leaves_no_history_behind() -> None:
+def test_history_of_a_pane_ends_when_it_is_linked() -> None:
     tui = [
         pane(),
         process(10, started=80.0),
@@ -119,8 +119,8 @@ def test_a_pane_that_becomes_a_thread_leaves_no_history_behind() -> None:
     assert set(fleet(tui, begun(), held(104, 11)).histories) == {T}
 
 
-def test_a_thread_is_shown_as_soon_as_it_says_something() -> None:
-    """Its header is read some milliseconds before its turn: until then its pane says what there is to say."""
+def test_thread_is_shown_from_its_first_turn() -> None:
+    """Its header is read some milliseconds before its turn: until then the pane is the worker."""
     tui = [
         pane(),
         process(10, started=80.0),
@@ -131,20 +131,18 @@ def test_a_thread_is_shown_as_soon_as_it_says_something() -> None:
     assert shown(100.2, tui, header) == [("pane", "unknown")]
     assert build_snapshot(fleet(tui, header), 100.2).due == 100 + STARTUP_GRACE_S
     assert shown(100.2, tui, header, turn) == [("codex-thread", "running")]
-    assert shown(100.2, tui, header, held(100.1, 11)) == [("pane", "unknown")]  # nobody is kept waiting yet
+    assert shown(100.2, tui, header, held(100.1, 11)) == [("pane", "unknown")]  # within the grace
     assert shown(104, tui, header, held(100.1, 11)) == [("codex-thread", "waiting-input")]
     assert states(at(102, tui, header, polled(100.1), turn)) == [("running", 100, None)]
 
 
-def test_a_thread_that_goes_on_saying_nothing_is_shown_all_the_same() -> None:
+def test_thread_without_turn_is_shown_after_the_grace() -> None:
     header = begun(at=100)[0]
     assert shown(100.2, header) == [
         ("codex-thread", "unknown")
-    ]  # nobody looks at processes, so nobody will tell more
+    ]  # without passes over processes no other source can add anything
     assert shown(104, header, polled(100.1)) == [("codex-thread", "unknown")]
-    assert shown(50, header, polled(40)) == [
-        ("codex-thread", "unknown")
-    ]  # a clock that is wrong hides nobody
+    assert shown(50, header, polled(40)) == [("codex-thread", "unknown")]  # a wrong clock hides no worker
     assert shown(104, header, polled(104)) == [("codex-thread", "exited")]
 
 
@@ -171,8 +169,9 @@ LIFE: list[e.Event] = [
 
 
 @given(st.sets(st.integers(1, len(LIFE) - 1)))
-def test_it_does_not_depend_on_when_anybody_looked(cuts: set[int]) -> None:
-    """Live, in demos and in replays pictures are drawn at other times: what is shown of the same events is the same."""
+def test_history_is_independent_of_snapshot_times(cuts: set[int]) -> None:
+    """Live, in demos and in replays snapshots are built at different times: of the same events all show the
+    same."""
     live, cache = Fleet(), WorkerCache()
     for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(LIFE)], strict=True):
         live = reduce(live, LIFE[start:end])
@@ -184,7 +183,7 @@ def test_it_does_not_depend_on_when_anybody_looked(cuts: set[int]) -> None:
 # ---------------------------------------------------------------- settling
 
 
-def test_a_turn_that_is_followed_by_the_next_has_not_left_running() -> None:
+def test_next_turn_within_settling_time_is_the_same_period() -> None:
     first = [*begun(), done(at=103), *held(103.2)]
     now = at(103.5, first)
     assert (now.state, now.assessment.since, states(now)) == (State.RUNNING, 100, [("running", 100, None)])
@@ -193,7 +192,7 @@ def test_a_turn_that_is_followed_by_the_next_has_not_left_running() -> None:
     assert states(at(150, first, second, held(149))) == [("running", 100, None)]
 
 
-def test_what_settles_is_due() -> None:
+def test_settling_state_is_due() -> None:
     story = (begun(), done(at=103), held(103.2))
     assert build_snapshot(fleet(*story), 103.5).due == 103 + SETTLING_S
     settled = build_snapshot(fleet(*story), 103 + SETTLING_S)
@@ -205,8 +204,8 @@ def test_blockers_are_shown_at_once(state: str) -> None:
     assert at(105.01, opencode(), read("running", 101), read(state, 105)).state == state
 
 
-def test_what_tmux_writes_on_a_dead_pane_is_no_other_end() -> None:
-    """It writes that now and then some time after the pane has died."""
+def test_note_of_tmux_on_a_dead_pane_is_no_state_change() -> None:
+    """tmux draws it some time after the pane has died, and sometimes again."""
     ends = [e.PaneSeen(at=120.0, pane=Pane(PANE, "work", "1:api", 10, "node", dead=True, dead_signal=9))]
     late = e.PaneDrawn(at=121.2, key=PANE, screen=("Pane is dead (signal 9)",))
     story = (opencode(), read("failed-provider", 110), ends)
@@ -216,7 +215,7 @@ def test_what_tmux_writes_on_a_dead_pane_is_no_other_end() -> None:
     assert (found.state, found.assessment.since) == (State.EXITED, 120.0)
 
 
-def test_a_half_drawn_screen_is_no_change() -> None:
+def test_blank_screen_within_grace_is_no_change() -> None:
     story = [*opencode(), read("waiting-input", 101), read(None, 105)]
     assert at(106.9, story).state is State.WAITING_INPUT
     assert states(at(120, story, read("waiting-input", 106)))[-1] == ("waiting-input", 101, None)
@@ -234,7 +233,7 @@ def running() -> list[e.Event]:
     return [*begun(), called(text="make"), process(77, 50, started=101.5, env=ENV, cpu=1.0), *held(110)]
 
 
-def test_no_output_no_cpu_no_io_for_long_enough() -> None:
+def test_stalled_without_output_cpu_and_io() -> None:
     assert at(150, running()).stalled is None
     found = at(101.5 + 120, running())
     assert (found.state, found.stalled) == (State.RUNNING, 101.5)
@@ -253,19 +252,19 @@ def test_no_output_no_cpu_no_io_for_long_enough() -> None:
     ],
     ids=["cpu", "io", "file", "line"],
 )
-def test_a_sign_of_life(life: e.Event) -> None:
+def test_sign_of_life_ends_stalling(life: e.Event) -> None:
     if isinstance(life, e.ProcessSeen):
         life = e.ProcessSeen(at=190, process=life.process)
     assert at(250, running(), life).stalled is None
     assert at(311, running(), life).stalled == 190
 
 
-def test_who_waits_or_rests_has_not_stalled() -> None:
+def test_waiting_worker_has_not_stalled() -> None:
     assert at(9000, running(), ended(), done(at=103)).stalled is None
     assert at(9000, begun(), called(kind="question"), held(110)).stalled is None
 
 
-def test_who_waits_for_children_has_not_stalled() -> None:
+def test_worker_waiting_for_children_has_not_stalled() -> None:
     assert at(9000, begun(), called(kind="wait"), held(110)).stalled is None
 
 
@@ -273,7 +272,7 @@ def drawn(when: float, *lines: str) -> e.Event:
     return e.PaneDrawn(at=when, key=PANE, screen=lines)
 
 
-def test_a_spinner_and_a_clock_are_no_signs_of_life() -> None:
+def test_spinner_and_clock_are_no_signs_of_life() -> None:
     story = [*opencode(), read("running", 101), drawn(101, "⠋ Thinking (3s)")]
     spun = [drawn(101 + n, f"{'⠙⠹⠸'[n % 3]} Thinking ({n}s)") for n in range(1, 200)]
     assert at(300, story, spun).stalled == 101
@@ -282,7 +281,7 @@ def test_a_spinner_and_a_clock_are_no_signs_of_life() -> None:
     assert at(300, story, spun, drawn(290, "⠙ Thinking (199s)", "and here is a thought")).stalled is None
 
 
-def test_the_cpu_of_a_spinner_is_no_sign_of_life_but_that_of_a_tool_is() -> None:
+def test_cpu_of_a_tool_is_a_sign_of_life_that_of_the_worker_is_not() -> None:
     story = [*opencode(), read("running", 101), drawn(101, "esc interrupt")]
     spins = e.ProcessSeen(at=290, process=process(11, 10, started=85.0, agent="opencode", cpu=99.0).process)  # type: ignore[attr-defined]
     assert at(300, story, spins, polled(291)).stalled == 101
@@ -291,7 +290,7 @@ def test_the_cpu_of_a_spinner_is_no_sign_of_life_but_that_of_a_tool_is() -> None
     assert at(300, story, tool, busy, polled(291)).stalled is None
 
 
-def test_a_spinner_that_stands_still_is_dead() -> None:
+def test_static_spinner_is_stalled() -> None:
     tui = [
         pane(title="⠋ project"),
         process(10, started=80.0),
@@ -303,7 +302,7 @@ def test_a_spinner_that_stands_still_is_dead() -> None:
     assert at(112, tui, begun(), turning, held(111, 11)).stalled is None
 
 
-def test_a_worker_that_needs_somebody_shows_on_its_parent() -> None:
+def test_needs_of_a_child_are_shown_at_its_parent() -> None:
     child = "01a1fa8b-64d1-75d0-9538-5a109db019fd"
     story = (
         begun(),
@@ -311,6 +310,6 @@ def test_a_worker_that_needs_somebody_shows_on_its_parent() -> None:
         done("x", thread=child, error="out of credits", error_kind="usage_limit_exceeded"),
         held(110),
     )
-    found = told(*story)
+    found = snapshot_after(*story)
     assert next(w for w in found.workers if w.id == T).below == ("failed-provider fix the tests",)
     assert found.counts()["needs-you"] == 1

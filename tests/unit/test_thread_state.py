@@ -22,7 +22,7 @@ from tests.unit.story import (
     pane,
     polled,
     process,
-    told,
+    snapshot_after,
     worker,
 )
 
@@ -89,15 +89,18 @@ def test_an_owner_that_was_seen_to_end_has_left_at_once() -> None:
     codex = process(50, started=90.0, agent="codex")
     gone = e.ProcessGone(at=102.5, key=ProcessKey(50, 90.0))
     killed = (codex, begun(), called(), held(102), gone, polled(102.5))
-    assert told(*killed, now=103.0).workers[0].state is State.RUNNING  # its last lines may still come
-    (found,) = told(*killed, now=103.6).workers
-    assert (found.state, found.assessment.since) == (State.EXITED, 102.5)
-    assert told(*killed, done(at=102.4), now=103.6).workers[0].state is State.COMPLETED
     assert (
-        told(*killed, held(103, 51), now=104.0).workers[0].state is State.RUNNING
+        snapshot_after(*killed, now=103.0).workers[0].state is State.RUNNING
+    )  # its last lines may still come
+    (found,) = snapshot_after(*killed, now=103.6).workers
+    assert (found.state, found.assessment.since) == (State.EXITED, 102.5)
+    assert snapshot_after(*killed, done(at=102.4), now=103.6).workers[0].state is State.COMPLETED
+    assert (
+        snapshot_after(*killed, held(103, 51), now=104.0).workers[0].state is State.RUNNING
     )  # somebody else has taken it up
     assert (
-        told(codex, begun(), called(), held(102), polled(102.5), now=103.6).workers[0].state is State.RUNNING
+        snapshot_after(codex, begun(), called(), held(102), polled(102.5), now=103.6).workers[0].state
+        is State.RUNNING
     )  # it lives, and let go
 
 
@@ -158,7 +161,9 @@ def test_the_same_half_answer_again_and_again() -> None:
 
 def test_a_last_word_ends_an_old_turn() -> None:
     assert (
-        worker(old(), e.MessageLogged(thread=T, at=104, line=7, role="agent", text="Done."), polled(110)).state
+        worker(
+            old(), e.MessageLogged(thread=T, at=104, line=7, role="agent", text="Done."), polled(110)
+        ).state
         is State.COMPLETED
     )
 
@@ -383,15 +388,15 @@ def test_another_lost_server(server: str, source: str) -> None:
     story = opencode()
     story[0] = e.PaneSeen(at=90.0, pane=e.Pane(key, "work", "1:api", 10, "node"))
     lost = e.SourceSeen(at=130, name=source, ok=False, detail="no server running")
-    assert [w.state for w in told(story, lost).workers] == [State.UNREACHABLE]
+    assert [w.state for w in snapshot_after(story, lost).workers] == [State.UNREACHABLE]
 
 
 def test_a_shell_is_not_a_worker() -> None:
-    assert told(pane(), process(10, started=80.0), polled(110)).workers == ()
+    assert snapshot_after(pane(), process(10, started=80.0), polled(110)).workers == ()
 
 
 def test_a_pane_that_is_gone_is_not_shown() -> None:
-    assert told(opencode(), e.PaneGone(at=130, key=PANE)).workers == ()
+    assert snapshot_after(opencode(), e.PaneGone(at=130, key=PANE)).workers == ()
 
 
 # ---------------------------------------------------------------- disagreements, and the hard ones

@@ -1,4 +1,5 @@
-"""Files that agentdash 0.1.0 wrote are still read: event tags on disk are explicit strings, not class names."""
+"""Files that agentdash 0.1.0 wrote are still read: event tags on disk are explicit strings, not class
+names."""
 
 from __future__ import annotations
 

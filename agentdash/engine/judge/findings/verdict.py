@@ -54,7 +54,7 @@ def judge_sandbox(
     differences = _merge(different)
     mismatch = _is_mismatch(differences)
     return Sandbox(
-        verdict=_verdict(mismatch=mismatch, comparable=bool(own) and policy is not None),
+        verdict=_verdict(mismatch=mismatch, comparable=any(observation.policy >= 0 for observation in own)),
         configured=policy,
         applied=_applied(thread),
         applied_policy=_applied_policy(own),
