@@ -1,4 +1,6 @@
-"""How fast: `python -m tests.bench`, or one of its parts by name. Figures go into notes and CHANGELOG; nothing here passes or fails.
+"""Benchmarks: `python -m tests.bench`, or some of its parts by name.
+
+The figures go into notes and CHANGELOG; nothing here passes or fails.
 
 python -m tests.bench                      all of it (about half an hour; writes 2 GB below --home)
 python -m tests.bench decode status        some of it
@@ -27,13 +29,13 @@ PARTS: dict[str, Callable[[Path], None]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measures agentdash.")
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure agentdash.")
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="what to measure")
     parser.add_argument(
         "--home",
         type=Path,
         default=Path(tempfile.gettempdir()) / "agentdash-bench",
-        help="where the big Codex home is, or will be",
+        help="folder of the large Codex home, created if missing",
     )
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--megabytes", type=float, default=1_000)

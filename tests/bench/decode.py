@@ -1,4 +1,4 @@
-"""How many bytes a second become events, and events a fleet."""
+"""Throughput of parsing rollouts into events, and of reducing events."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from agentdash.model.fleet import Fleet
 
 
 def measure(home: Path) -> None:
-    """Reads every session of the big home, one after the other, on one core."""
+    """Read every session of the large home, one after the other, on one core."""
     size = lines = events = 0
-    spent = {"read": 0.0, "decode": 0.0, "fold": 0.0}
+    spent = {"read": 0.0, "decode": 0.0, "reduce": 0.0}
     fleet = Fleet()
     for path in CodexHome(home).rollouts():
         start = time.perf_counter()
         found = path.read_bytes().splitlines()
         read = time.perf_counter()
-        said = RolloutReader(thread_id(path) or "").read(found)
+        parsed = RolloutReader(thread_id(path) or "").read(found)
         decoded = time.perf_counter()
-        fleet = reduce(fleet, said)
+        fleet = reduce(fleet, parsed)
         done = time.perf_counter()
-        size, lines, events = size + path.stat().st_size, lines + len(found), events + len(said)
+        size += path.stat().st_size
+        lines += len(found)
+        events += len(parsed)
         spent["read"] += read - start
         spent["decode"] += decoded - read
-        spent["fold"] += done - decoded
+        spent["reduce"] += done - decoded
     total = sum(spent.values())
-    print(
-        f"{size / 1e6:.0f} MB, {lines} lines, {events} events, {len(fleet.threads)} threads in {total:.1f} s: {size / 1e6 / total:.0f} MB/s"
-    )
+    counts = f"{lines} lines, {events} events, {len(fleet.threads)} threads"
+    print(f"{size / 1e6:.0f} MB, {counts} in {total:.1f} s: {size / 1e6 / total:.0f} MB/s")
     for name, seconds in spent.items():
         print(f"  {name:7} {seconds:6.2f} s  {size / 1e6 / seconds:6.0f} MB/s")

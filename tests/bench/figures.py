@@ -1,4 +1,4 @@
-"""Taking times and saying them."""
+"""Measure durations and format them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AGENTDASH = (sys.executable, "-m", "agentdash")
 
 
 def run_ms(argv: Sequence[str], times: int = 7) -> list[float]:
-    """Wall-clock milliseconds of a whole process, sorted, after one run that does not count."""
+    """Return the wall-clock milliseconds of runs of a process, sorted, after one warm-up run."""
     taken = []
     env = {
         name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
@@ -26,13 +26,16 @@ def run_ms(argv: Sequence[str], times: int = 7) -> list[float]:
 
 
 def spread(values: Sequence[float], unit: str = "ms") -> str:
-    """Median, 95th percentile and maximum."""
+    """Return median, 95th percentile and maximum as text."""
     ordered = sorted(values)
     p95 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
-    return f"median {ordered[len(ordered) // 2]:.1f} {unit}, p95 {p95:.1f} {unit}, max {ordered[-1]:.1f} {unit} (n={len(ordered)})"
+    median = ordered[len(ordered) // 2]
+    return (
+        f"median {median:.1f} {unit}, p95 {p95:.1f} {unit}, max {ordered[-1]:.1f} {unit} (n={len(ordered)})"
+    )
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process so far, its own and its children's that have ended."""
+    """Return the CPU time of a process so far, including that of its ended children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(int(x) for x in fields[11:15]) / 100

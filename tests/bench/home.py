@@ -1,4 +1,5 @@
-"""A big Codex home out of the recordings: heavy-tailed session sizes, fresh ids and times, the same for the same seed."""
+"""Generate a large Codex home from the recordings: heavy-tailed session sizes, new ids and times,
+reproducible by seed."""
 
 from __future__ import annotations
 
@@ -30,10 +31,11 @@ _WORDS = (
     "ok",
 )
 _DAYS = 200
+"""Days over which the sessions are spread."""
 
 
 def make_home(out: Path, files: int, megabytes: float, seed: int = 1) -> Path:
-    """Writes `files` sessions of `megabytes` in all under `out`; returns `out`."""
+    """Write `files` sessions with a total size of `megabytes` under `out`; return `out`."""
     rng = random.Random(seed)
     sources = sorted(
         p
@@ -58,7 +60,7 @@ def make_home(out: Path, files: int, megabytes: float, seed: int = 1) -> Path:
 def _session(
     source: Path, thread: str, at: datetime, size: float, filler: str, rng: random.Random
 ) -> Iterator[str]:
-    """A recording whose calls are repeated, with long outputs, until it has its size."""
+    """Yield the lines of a recording, with its calls repeated with long outputs until it has its size."""
     old = re.search(r"([0-9a-f]{8}-[0-9a-f-]{27})\.jsonl$", source.name)
     assert old
     lines = [line.replace(old[1], thread) for line in source.read_text().splitlines()]

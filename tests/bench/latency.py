@@ -1,4 +1,4 @@
-"""From a line in a rollout to the snapshot that has it, and to the bytes that paint it."""
+"""Latency from a line in a rollout to the snapshot that has it, and to the bytes that paint it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROUNDS = 60
 
 
 def measure(home: Path) -> None:
-    """Both, on a home with a few sessions; the writer and the reader share this machine's cores."""
+    """Measure both on a home with a few sessions; writer and reader share the cores."""
     del home
     with small_home() as (folder, rollout):
         print(f"append -> snapshot  {spread(asyncio.run(to_snapshot(folder, rollout)))} (p95 at most 100)")
@@ -40,7 +40,7 @@ def measure(home: Path) -> None:
 
 @contextmanager
 def small_home() -> Iterator[tuple[Path, Path]]:
-    """A Codex home with the sessions of one release; one of them will grow."""
+    """Yield a Codex home with the sessions of one release, and the session that will grow."""
     with tempfile.TemporaryDirectory() as folder:
         day = Path(folder) / "sessions" / "2026" / "11" / "20"
         day.mkdir(parents=True)
@@ -51,8 +51,8 @@ def small_home() -> Iterator[tuple[Path, Path]]:
         yield Path(folder), copies["workspace-write"]
 
 
-def say(rollout: Path, text: str) -> None:
-    """Appends what the model says."""
+def append_message(rollout: Path, text: str) -> None:
+    """Append a message of the model."""
     payload = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
     line = {
         "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
@@ -82,7 +82,7 @@ async def to_snapshot(folder: Path, rollout: Path) -> list[float]:
                 await asyncio.sleep(random.uniform(0.2, 0.6))
                 text = f"marker {len(taken)}"
                 start = time.perf_counter()
-                say(rollout, text)
+                append_message(rollout, text)
     finally:
         running.cancel()
     return taken
@@ -102,7 +102,7 @@ def to_screen(folder: Path, rollout: Path) -> list[float]:
             until(terminal, None, 0)
             text = f"zq{number:03d}{random.randrange(16**4):04x}"
             start = time.perf_counter()
-            say(rollout, text)
+            append_message(rollout, text)
             if until(terminal, text.encode(), 3):
                 taken.append((time.perf_counter() - start) * 1000)
     finally:
@@ -115,7 +115,7 @@ def to_screen(folder: Path, rollout: Path) -> list[float]:
 
 
 def until(terminal: int, wanted: bytes | None, seconds: float) -> bool:
-    """Reads what is painted until it holds `wanted`, or for so many seconds."""
+    """Read the terminal until `wanted` appears, or for so many seconds; return whether it appeared."""
     seen = b""
     end = time.perf_counter() + seconds
     while (left := end - time.perf_counter()) > 0 or wanted is None:

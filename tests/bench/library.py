@@ -1,4 +1,4 @@
-"""The library of a home with ten thousand sessions: its first rows, filling them in, searching in all of them."""
+"""The library of a home with ten thousand sessions: first rows, reading, filtering, searching."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORDS = ("nowhere-to-be-found", "CODEX_SANDBOX_NETWORK_DISABLED", "nirgends-zu-
 
 
 def measure(home: Path) -> None:
-    """Writes the big home beside the other one, once."""
+    """Measure on a home of its own, written once beside the other one."""
     folder = home.parent / f"{_FILES}-{_MEGABYTES}"
     if not folder.exists():
         make_home(folder, _FILES, _MEGABYTES)
@@ -42,12 +42,12 @@ def measure(home: Path) -> None:
     for entry in begun[:1_000]:
         library.skim(entry)
     print(f"judged by head and tail: {1_000 / (time.perf_counter() - began):,.0f}/s")
-    shelf = LibraryModel()
-    shelf.put(begun)
-    shelf.arrange()
+    model = LibraryModel()
+    model.put(begun)
+    model.arrange()
     began = time.perf_counter()
-    shelf.query = Query.parse("dir:project recorded", time.time())
-    shelf.arrange()
+    model.query = Query.parse("dir:project recorded", time.time())
+    model.arrange()
     print(f"a key typed into the filter: {(time.perf_counter() - began) * 1000:.0f} ms")
     for words in _WORDS:
         began, first, size, hits = time.perf_counter(), None, 0, 0
@@ -58,14 +58,13 @@ def measure(home: Path) -> None:
             elif isinstance(step, SearchProgress):
                 size += step.size
         taken = time.perf_counter() - began
-        soon = f", the first after {first * 1000:.0f} ms" if first else ""
-        print(
-            f"search {words!r}: {size / 1e6:,.0f} MB in {taken:.1f} s, {size / 1e6 / taken:,.0f} MB/s, {hits:,} hits{soon}"
-        )
+        first_hit = f", the first after {first * 1000:.0f} ms" if first else ""
+        rate = f"{size / 1e6:,.0f} MB in {taken:.1f} s, {size / 1e6 / taken:,.0f} MB/s"
+        print(f"search {words!r}: {rate}, {hits:,} hits{first_hit}")
 
 
 def _first_rows(folder: Path) -> float:
-    """Milliseconds from the start of the process to the first row in its terminal."""
+    """Return the milliseconds from the start of the process to the first row in its terminal."""
     began = time.perf_counter()
     pid, terminal = pty.fork()
     if not pid:

@@ -1,4 +1,4 @@
-"""What the dashboard costs beside 60 panes and 60 rollouts: busy, and idle."""
+"""CPU and memory of the dashboard with 60 panes and 60 rollouts: busy and idle."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path
 
 from tests.bench.figures import AGENTDASH, cpu_seconds
 from tests.bench.home import RECORDINGS
-from tests.bench.latency import say
+from tests.bench.latency import append_message
 
 _PANES = 60
 _WATCHED, _WATCHING = "agentdash-bench-panes", "agentdash-bench-screen"
 _SECONDS = 20
 _DRAWS = "import itertools, time\nfor n in itertools.count(): print(n, flush=True); time.sleep(0.2)"
-"""What a busy pane runs: like a worker CLI it draws and starts nothing."""
+"""The program of a busy pane: like a worker CLI it draws, and starts no processes."""
 
 
 def measure(home: Path) -> None:
-    """CPU of the whole dashboard process in a tmux pane of 120x36, per cent of one core."""
+    """Measure the CPU of the dashboard process in a tmux pane of 120x36, in percent of one core."""
     del home
     with tempfile.TemporaryDirectory() as folder:
         rollouts = _rollouts(Path(folder))
@@ -33,10 +33,9 @@ def measure(home: Path) -> None:
             print(f"busy  {_share(pid, rollouts):5.2f} % of one core ({doing}; at most 5)")
             _tmux(_WATCHED, "kill-server")
             _panes(busy=False)
-            time.sleep(75)  # until ages are told in minutes
-            print(
-                f"idle  {_share(pid, []):5.2f} % of one core ({_PANES} panes, {_PANES} rollouts, nothing happening; at most 0.5)"
-            )
+            time.sleep(75)  # until ages are shown in minutes, which change less often
+            setting = f"{_PANES} panes, {_PANES} rollouts, no changes"
+            print(f"idle  {_share(pid, []):5.2f} % of one core ({setting}; at most 0.5)")
             memory = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 1e6
             print(f"memory {memory:.0f} MB")
         finally:
@@ -78,7 +77,7 @@ def _share(pid: int, rollouts: list[Path]) -> float:
     number = 0
     while (left := start + _SECONDS - time.monotonic()) > 0:
         if rollouts:
-            say(rollouts[number % len(rollouts)], f"line {number}")
+            append_message(rollouts[number % len(rollouts)], f"line {number}")
             number += 1
         time.sleep(min(left, 1 / len(rollouts) if rollouts else 1))
     return (cpu_seconds(pid) - before) / (time.monotonic() - start) * 100

@@ -1,4 +1,5 @@
-"""One session of a gigabyte played again: the first screen, seeking, memory; beside other programs that open the same file."""
+"""Replay of a session of one gigabyte: first screen, seeking, memory; compared with other programs on the
+same file."""
 
 from __future__ import annotations
 
@@ -28,12 +29,14 @@ from tests.bench.home import make_home
 
 _MEGABYTES = 1_000
 _SEED = 6
-"""Makes it out of a 0.114 recording: a line has 2.4 kB on average, half of the outputs are long."""
+"""Selects a 0.114 recording: lines have 2.4 kB on average, half of the outputs are long."""
 _SETTLE = 20
-"""Seconds in which each program may do what it does behind its first screen."""
+"""Seconds in which each program may read on after its first screen."""
 
 
-class Opened(NamedTuple):
+class Startup(NamedTuple):
+    """The start of one program."""
+
     first: float
     """Milliseconds to the first screen."""
     rss: float
@@ -43,7 +46,7 @@ class Opened(NamedTuple):
 
 
 def measure(home: Path) -> None:
-    """Writes the session beside the big home, once."""
+    """Measure on a session written once beside the large home."""
     folder = home.parent / f"one-{_MEGABYTES}"
     if not folder.exists():
         make_home(folder, 1, _MEGABYTES, seed=_SEED)
@@ -56,7 +59,7 @@ def measure(home: Path) -> None:
         "lnav": (["lnav", str(session)], b"timestamp"),
         "toolong": ([os.environ.get("TOOLONG", "tl"), str(session)], b"timestamp"),
     }
-    results: dict[str, Opened] = {}
+    results: dict[str, Startup] = {}
     for name, (argv, wanted) in programs.items():
         if shutil.which(argv[0]) is None:
             print(f"{name:17} is not installed here")
@@ -64,10 +67,9 @@ def measure(home: Path) -> None:
         runs = [_open(argv, wanted) for _ in range(2)]
         results[name] = best = min(runs)
         ours = results["agentdash replay"]
-        print(
-            f"{name:17} first screen {best.first:6.0f} ms ({best.first / ours.first:.1f}x)   resident {best.rss:4.0f} MB, "
-            f"at most {best.peak:4.0f} MB ({best.peak / ours.peak:.1f}x)"
-        )
+        first = f"first screen {best.first:6.0f} ms ({best.first / ours.first:.1f}x)"
+        memory = f"{best.rss:4.0f} MB, at most {best.peak:4.0f} MB ({best.peak / ours.peak:.1f}x)"
+        print(f"{name:17} {first}   resident {memory}")
 
 
 def _middle(session: Path) -> str:
@@ -76,7 +78,7 @@ def _middle(session: Path) -> str:
 
 
 async def _seeks(session: Path) -> None:
-    """Each time: to a random place, and the picture there. While the index is made, and afterwards."""
+    """Seek to random positions and build the snapshot there, while the index is made and afterwards."""
     began = time.perf_counter()
     clock = VirtualClock(0)
     player = Player(find_family(CodexHome(session.parents[4]), str(session)), clock)
@@ -95,7 +97,7 @@ async def _seeks(session: Path) -> None:
         taken.append((time.perf_counter() - start) * 1000)
         if taken is after and len(after) == 1:
             print(
-                f"index                {time.perf_counter() - began:.1f} s, {len(player.index.times)} beats"
+                f"index                {time.perf_counter() - began:.1f} s, {len(player.index.times)} steps"
             )
     print(f"seek while indexing  {spread(during)} (at most 1000)")
     print(f"seek afterwards      {spread(after)} (at most 100)")
@@ -103,7 +105,7 @@ async def _seeks(session: Path) -> None:
     await asyncio.wait([running])
 
 
-def _open(argv: Sequence[str], wanted: bytes) -> Opened:
+def _open(argv: Sequence[str], wanted: bytes) -> Startup:
     start = time.perf_counter()
     pid, terminal = pty.fork()
     if pid == 0:
@@ -118,7 +120,7 @@ def _open(argv: Sequence[str], wanted: bytes) -> Opened:
                 seen = (seen + os.read(terminal, 1 << 16))[-(1 << 17) :]
             if first == float("inf") and wanted in seen:
                 first, rss = now * 1000, _memory(pid, "VmRSS")
-        return Opened(first, rss, _memory(pid, "VmHWM"))
+        return Startup(first, rss, _memory(pid, "VmHWM"))
     finally:
         os.kill(pid, signal.SIGKILL)
         os.close(terminal)
@@ -126,7 +128,7 @@ def _open(argv: Sequence[str], wanted: bytes) -> Opened:
 
 
 def _memory(pid: int, field: str) -> float:
-    """MB, of the process and its children."""
+    """Return a memory field of a process and its children, in MB."""
     total = 0.0
     for each in (str(pid), *Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
         status = dict(line.split(":", 1) for line in Path(f"/proc/{each}/status").read_text().splitlines())

@@ -1,6 +1,6 @@
-"""States of real CLIs: what is shown two seconds after its cause, how soon a prompt is known, and what changes for no cause.
+"""States of real CLIs: accuracy two seconds after a cause, latency of prompts, and changes without a cause.
 
-Ten minutes of scripted sessions of each, Codex and OpenCode, with their scripted models; npm installs both, see tests/live.
+Ten minutes of sessions of Codex and of OpenCode with scripted models; npm installs both, see tests/live.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Open = Callable[[Lab], Awaitable[Pane]]
 
 
 def measure(home: Path) -> None:
-    """All three."""
+    """Measure all three."""
     del home
     asyncio.run(prompts("Codex, by its feed", walks.open_codex, walks.MENU, "y"))
     asyncio.run(prompts("OpenCode, by its screen", walks.open_opencode, "Permission required", "Enter"))
@@ -35,7 +35,7 @@ def measure(home: Path) -> None:
 
 
 async def prompts(name: str, start: Open, menu: str, key: str) -> None:
-    """From a prompt on the screen to the snapshot that has it."""
+    """Measure the latency from a prompt on the screen to the snapshot that has it."""
     lab = Lab(install(), {"ask": [{"run": "true", "escalate": "May I?"}, {"say": "all done"}] * _PROMPTS})
     taken: list[float] = []
     try:
@@ -56,7 +56,7 @@ async def prompts(name: str, start: Open, menu: str, key: str) -> None:
 
 
 async def sessions() -> None:
-    """Walks through all states again and again: so long with each of them, in turns."""
+    """Walk through all states repeatedly, with both CLIs in turns, `_SECONDS` each."""
     taken: list[Taken] = []
     rounds: list[tuple[Open, Script, tuple[Step, ...]]] = [
         (walks.open_codex, walks.CODEX, (*walks.CODEX_TUI, walks.GIVEN_UP)),
@@ -79,15 +79,13 @@ async def sessions() -> None:
         spent[turn] += time.monotonic() - begun
     strays = [(t.step.name, t.passed) for t in taken if t.stray]
     strays_in_all = sum(len(t.stray) for t in taken)
-    print(
-        f"{number} sessions, {_SECONDS:.0f} s of each CLI, {len(taken)} steps, {strays_in_all} changes that nothing caused"
-    )
+    amount = f"{number} sessions, {_SECONDS:.0f} s of each CLI, {len(taken)} steps"
+    print(f"{amount}, {strays_in_all} changes without a cause")
     for name, passed in strays:
         print(f"  {name}: {' -> '.join(passed)}")
     late = [t.seconds for t in taken]
-    print(
-        f"cause -> shown: {spread([s * 1000 for s in late])}; {sum(s > _STAY for s in late)} of {len(late)} later than {_STAY:.0f} s"
-    )
+    too_late = f"{sum(s > _STAY for s in late)} of {len(late)} later than {_STAY:.0f} s"
+    print(f"cause -> shown: {spread([s * 1000 for s in late])}; {too_late}")
     confusion = Counter((t.step.state, t.passed[-1]) for t in taken)
     print("caused, and shown two seconds later:")
     for (caused, shown), times in sorted(confusion.items()):
