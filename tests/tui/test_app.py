@@ -10,7 +10,7 @@ from agentdash.tui.primitives.spans import plain
 from agentdash.tui.worker.screen import WorkerScreen
 from agentdash.tui.worker.why import WhyScreen
 
-from . import fleet
+from . import sample_fleet
 
 
 def screen_text(app):
@@ -18,14 +18,16 @@ def screen_text(app):
 
 
 def make(*snapshots, clock=None, **options):
-    return AgentDash(fleet.StaticFeed(*snapshots), clock or fleet.frozen(), options=Options(**options))
+    return AgentDash(
+        sample_fleet.StaticFeed(*snapshots), clock or sample_fleet.frozen(), options=Options(**options)
+    )
 
 
 @pytest.fixture
 async def pushed():
     """An app whose snapshots the test pushes: app, pilot, and `push`, which returns when it has been taken."""
-    feed = fleet.QueueFeed()
-    clock = fleet.frozen()
+    feed = sample_fleet.QueueFeed()
+    clock = sample_fleet.frozen()
     app = AgentDash(feed, clock)
     async with app.run_test(size=(120, 36)) as pilot:
 
@@ -58,16 +60,16 @@ def painted(monkeypatch):
 async def test_before_the_first_snapshot_it_says_that_it_is_looking(pushed):
     app, _, push, _ = pushed
     assert "Looking for workers." in screen_text(app)
-    await push(fleet.full_fleet())
+    await push(sample_fleet.full_fleet())
     assert "Looking" not in screen_text(app)
     assert "api-worker" in screen_text(app)
 
 
 async def test_an_equal_snapshot_paints_nothing(pushed, painted):
     app, pilot, push, _ = pushed
-    await push(fleet.full_fleet())
+    await push(sample_fleet.full_fleet())
     painted.clear()
-    await push(replace(fleet.full_fleet(), at=fleet.NOW + 5))
+    await push(replace(sample_fleet.full_fleet(), at=sample_fleet.NOW + 5))
     app.draw()
     await pilot.pause()
     assert painted == []
@@ -75,13 +77,13 @@ async def test_an_equal_snapshot_paints_nothing(pushed, painted):
 
 async def test_a_second_paints_only_what_it_changed(pushed, painted):
     app, pilot, push, clock = pushed
-    await push(fleet.full_fleet())
+    await push(sample_fleet.full_fleet())
     painted.clear()
-    clock.set(now=fleet.NOW + 3_600.0)
+    clock.set(now=sample_fleet.NOW + 3_600.0)
     app.draw()
     await pilot.pause()
     painted.clear()
-    clock.set(now=fleet.NOW + 3_601.0)  # all ages are hours by now; but for the clock nothing changes
+    clock.set(now=sample_fleet.NOW + 3_601.0)  # all ages are hours by now; but for the clock nothing changes
     app.draw()
     await pilot.pause()
     assert [name for name, _ in painted] == ["header"]
@@ -90,10 +92,10 @@ async def test_a_second_paints_only_what_it_changed(pushed, painted):
 
 async def test_a_changed_row_is_painted_alone(pushed, painted):
     _, _, push, _ = pushed
-    snapshot = fleet.full_fleet()
+    snapshot = sample_fleet.full_fleet()
     await push(snapshot)
     workers = list(snapshot.workers)
-    workers[4] = replace(workers[4], last_activity=fleet.NOW - 2_000)
+    workers[4] = replace(workers[4], last_activity=sample_fleet.NOW - 2_000)
     painted.clear()
     await push(replace(snapshot, workers=tuple(workers)))
     assert [(name, region.y, region.height) for name, region in painted] == [("fleet", 4, 1)]
@@ -102,13 +104,13 @@ async def test_a_changed_row_is_painted_alone(pushed, painted):
 
 async def test_the_cursor_stays_on_its_worker_when_rows_move(pushed):
     app, pilot, push, _ = pushed
-    snapshot = fleet.full_fleet()
+    snapshot = sample_fleet.full_fleet()
     await push(snapshot)
     await pilot.press("a", "a", "a", "a")
     assert app.worker.name == "fix tests"
     before = app.root.fleet.cursor
     healed = tuple(
-        replace(w, assessment=replace(w.assessment, state=fleet.State.RUNNING))
+        replace(w, assessment=replace(w.assessment, state=sample_fleet.State.RUNNING))
         if w.name in ("fix tests", "api-worker")
         else w
         for w in snapshot.workers
@@ -124,12 +126,12 @@ async def test_the_cursor_stays_on_its_worker_when_rows_move(pushed):
 
 async def test_the_chosen_row_is_scrolled_into_sight(pushed):
     app, pilot, push, _ = pushed
-    await push(fleet.many(2_000))
+    await push(sample_fleet.many(2_000))
     await pilot.press("G")
     list_ = app.root.fleet
     assert list_.scroll_offset.y == 2_000 - list_.size.height
     selected_id = app.selected_id
-    moved = fleet.many(2_000)
+    moved = sample_fleet.many(2_000)
     last_first = (
         *(w for w in moved.workers if w.id == selected_id),
         *(replace(w, parent=None) for w in moved.workers if w.id != selected_id),
@@ -141,7 +143,7 @@ async def test_the_chosen_row_is_scrolled_into_sight(pushed):
 
 async def test_a_worker_that_goes_while_it_is_open_is_not_exchanged_for_another(pushed):
     app, pilot, push, _ = pushed
-    snapshot = fleet.full_fleet()
+    snapshot = sample_fleet.full_fleet()
     await push(snapshot)
     await pilot.press("enter", "enter")
     await push(replace(snapshot, workers=snapshot.workers[4:]))
@@ -159,7 +161,7 @@ async def test_a_worker_that_goes_while_it_is_open_is_not_exchanged_for_another(
 )
 async def test_a_feed_that_stops_says_so_and_what_was_seen_stays(pushed, item, says):
     app, _, push, _ = pushed
-    await push(fleet.full_fleet())
+    await push(sample_fleet.full_fleet())
     await push(item)
     assert says in screen_text(app)
     assert "api-worker" in screen_text(app)
@@ -168,15 +170,15 @@ async def test_a_feed_that_stops_says_so_and_what_was_seen_stays(pushed, item, s
 
 @pytest.mark.parametrize("wanted", ["fix tests", "%7"])
 async def test_it_starts_on_the_worker_asked_for(wanted):
-    app = make(fleet.full_fleet(), select=wanted)
+    app = make(sample_fleet.full_fleet(), select=wanted)
     async with app.run_test() as pilot:
         await pilot.pause()
         assert app.worker.name == "fix tests"
 
 
 async def test_it_starts_on_the_worker_whose_id_begins_so():
-    spike = next(w for w in fleet.full_fleet().workers if w.name == "spike")
-    app = make(fleet.full_fleet(), select=spike.id[:12])
+    spike = next(w for w in sample_fleet.full_fleet().workers if w.name == "spike")
+    app = make(sample_fleet.full_fleet(), select=spike.id[:12])
     async with app.run_test() as pilot:
         await pilot.pause()
         assert app.worker == spike
@@ -184,8 +186,8 @@ async def test_it_starts_on_the_worker_whose_id_begins_so():
 
 async def test_ages_grow_with_the_clock(pushed):
     app, _, push, clock = pushed
-    await push(fleet.full_fleet())
-    clock.set(now=fleet.NOW + 120)
+    await push(sample_fleet.full_fleet())
+    clock.set(now=sample_fleet.NOW + 120)
     app.draw()
     row = next(i for i, row in enumerate(app.root.rows) if app._by_id[row.id].name == "api-worker")
     assert plain(app.root.fleet.line_at(row)).rstrip().endswith("2m")
@@ -196,7 +198,7 @@ async def test_ages_grow_with_the_clock(pushed):
 
 async def test_a_click_chooses_a_row_and_a_second_one_opens_it(pushed):
     app, pilot, push, _ = pushed
-    await push(fleet.full_fleet())
+    await push(sample_fleet.full_fleet())
     await pilot.click("#fleet", offset=(30, 6))
     assert app.worker.name == "fix tests"
     assert app.focused.id == "fleet"
@@ -207,7 +209,7 @@ async def test_a_click_chooses_a_row_and_a_second_one_opens_it(pushed):
 
 async def test_counts_tabs_and_hints_can_be_clicked(pushed):
     app, pilot, push, _ = pushed
-    await push(fleet.full_fleet())
+    await push(sample_fleet.full_fleet())
     await pilot.click("#header", offset=(4, 0))
     assert app.root.filter.bucket == "needs-you"
     await pilot.click("#header", offset=(4, 0))
@@ -223,7 +225,7 @@ async def test_counts_tabs_and_hints_can_be_clicked(pushed):
 
 async def test_a_finding_leads_to_its_worker(pushed):
     app, pilot, push, _ = pushed
-    await push(fleet.full_fleet())
+    await push(sample_fleet.full_fleet())
     await pilot.press("shift+tab", "j", "j", "enter")
     assert app.worker.name == "fix tests"
     assert app.focused.id == "fleet"
@@ -252,7 +254,7 @@ def parts(app):
 )
 async def test_what_is_shown_at_which_size_also_after_a_live_resize(size, shown, item_height):
     for start in (size, (120, 36), (45, 50)):
-        app = make(fleet.full_fleet())
+        app = make(sample_fleet.full_fleet())
         async with app.run_test(size=start) as pilot:
             await pilot.pause()
             await pilot.resize_terminal(*size)
@@ -265,11 +267,11 @@ async def test_what_is_shown_at_which_size_also_after_a_live_resize(size, shown,
 
 async def test_a_strip_and_a_narrow_list_are_flat_and_worst_first():
     for size in ((150, 8), (45, 50)):
-        app = make(fleet.full_fleet())
+        app = make(sample_fleet.full_fleet())
         async with app.run_test(size=size) as pilot:
             await pilot.pause()
             assert [app._by_id[row.id].state for row in app.root.rows][:2] == [
-                fleet.State.WAITING_APPROVAL
+                sample_fleet.State.WAITING_APPROVAL
             ] * 2
             assert app.root.rows[0].path == "main/Pasteur/"
             assert app.worker.name == "Pasteur the Younger"
@@ -277,7 +279,7 @@ async def test_a_strip_and_a_narrow_list_are_flat_and_worst_first():
 
 async def test_focus_comes_back_to_the_list_when_what_had_it_is_hidden(pushed):
     app, pilot, push, _ = pushed
-    await push(fleet.full_fleet())
+    await push(sample_fleet.full_fleet())
     await pilot.press("enter")
     await pilot.resize_terminal(45, 50)
     await pilot.pause()
@@ -285,7 +287,7 @@ async def test_focus_comes_back_to_the_list_when_what_had_it_is_hidden(pushed):
 
 
 async def test_a_message_shows_even_where_there_is_no_footer():
-    app = make(fleet.full_fleet())
+    app = make(sample_fleet.full_fleet())
     async with app.run_test(size=(150, 8)) as pilot:
         await pilot.pause()
         await pilot.press("y")
@@ -295,8 +297,8 @@ async def test_a_message_shows_even_where_there_is_no_footer():
 
 async def test_a_pane_in_full_is_seen_from_its_last_line():
     screen = "\n".join(f"line {i}" for i in range(200))
-    worker = replace(fleet.full_fleet().workers[5], pane=fleet.pane(7, screen), moments=())
-    app = make(replace(fleet.full_fleet(), workers=(worker,)))
+    worker = replace(sample_fleet.full_fleet().workers[5], pane=sample_fleet.pane(7, screen), moments=())
+    app = make(replace(sample_fleet.full_fleet(), workers=(worker,)))
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
         assert "line 199" in screen_text(app)
@@ -311,7 +313,7 @@ async def test_a_pane_in_full_is_seen_from_its_last_line():
 
 
 async def test_in_ascii_every_sign_is_ascii():
-    snapshot = fleet.full_fleet()
+    snapshot = sample_fleet.full_fleet()
     workers = tuple(replace(w, notes=()) for w in snapshot.workers if w.name.isascii() and w.name != "claude")
     app = make(replace(snapshot, workers=workers), ascii=True)
     async with app.run_test(size=(120, 36)) as pilot:
@@ -337,7 +339,7 @@ async def test_in_ascii_every_sign_is_ascii():
 
 @pytest.mark.parametrize("theme", ["dark", "light", "high-contrast", "colour-blind", "terminal", "nord"])
 async def test_every_theme_draws(theme):
-    app = make(fleet.full_fleet(), theme=theme)
+    app = make(sample_fleet.full_fleet(), theme=theme)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
         assert app.theme == theme
@@ -352,9 +354,9 @@ async def test_the_users_own_textual_theme_is_respected(monkeypatch):
 
 async def test_whoever_tells_people_is_shown_every_snapshot():
     told = []
-    snapshots = (fleet.empty_fleet(), fleet.full_fleet())
+    snapshots = (sample_fleet.empty_fleet(), sample_fleet.full_fleet())
     async with AgentDash(
-        fleet.StaticFeed(*snapshots), fleet.frozen(), on_snapshot=told.append
+        sample_fleet.StaticFeed(*snapshots), sample_fleet.frozen(), on_snapshot=told.append
     ).run_test() as pilot:
         await pilot.pause()
         assert told == list(snapshots)

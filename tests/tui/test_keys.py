@@ -21,7 +21,7 @@ from agentdash.tui.transport.app import ReplayApp
 from agentdash.tui.worker.screen import WorkerScreen
 from agentdash.tui.worker.why import WhyScreen
 
-from . import fleet
+from . import sample_fleet
 
 SIZE = (120, 36)
 
@@ -57,7 +57,7 @@ class Stage:
 
 @pytest.fixture
 async def stage(request):
-    app = AgentDash(fleet.StaticFeed(fleet.full_fleet()), fleet.frozen())
+    app = AgentDash(sample_fleet.StaticFeed(sample_fleet.full_fleet()), sample_fleet.frozen())
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
         yield Stage(app, pilot)
@@ -284,7 +284,7 @@ async def check_copy_remedy(stage):
     await stage.press("Y")
     assert "no finding with a remedy" in stage.message
     await stage.press("j", "j", "Y")
-    assert stage.app.clipboard == fleet.FOREIGN.remedy
+    assert stage.app.clipboard == sample_fleet.FOREIGN.remedy
     assert "1 of 2" in stage.message
     await stage.press("Y")
     assert "2 of 2" in stage.message
@@ -384,7 +384,7 @@ async def test_the_palette_runs_actions(stage):
 
 async def test_the_palette_finds_workers_whatever_their_names(stage):
     await choose(stage, "[bold red]")
-    while stage.name != fleet.HOSTILE:
+    while stage.name != sample_fleet.HOSTILE:
         await stage.pilot.pause()
     assert stage.app.screen is stage.app.root
 
@@ -399,7 +399,7 @@ async def test_what_comes_when_it_has_ended_is_drawn_on_nothing(stage):
 
 async def test_picking_a_worker_that_a_filter_hides_lifts_the_filter(stage):
     await stage.press("f")
-    stage.app.select_worker(fleet.full_fleet().workers[-1].id)
+    stage.app.select_worker(sample_fleet.full_fleet().workers[-1].id)
     await stage.pilot.pause()
     assert (stage.name, len(stage.shown)) == ("old-run", 15)
 
@@ -409,8 +409,8 @@ async def test_picking_a_worker_that_a_filter_hides_lifts_the_filter(stage):
 
 async def test_keys_can_be_given_to_other_actions():
     app = AgentDash(
-        fleet.StaticFeed(fleet.full_fleet()),
-        fleet.frozen(),
+        sample_fleet.StaticFeed(sample_fleet.full_fleet()),
+        sample_fleet.frozen(),
         options=Options(keys={"down": "k", "up": "j", "why": "!", "mismatch": "f2"}),
     )
     async with app.run_test(size=SIZE) as pilot:

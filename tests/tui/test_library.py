@@ -16,8 +16,8 @@ from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.primitives.spans import plain
 
 from ..unit.rollout_files import RECORDINGS
-from . import fleet
-from .past import PARENT, PAST, StaticLibrary, library
+from . import sample_fleet
+from .sample_library import PARENT, PAST, StaticLibrary, library
 from .test_screens import SIZES
 
 VIEWS = {
@@ -218,7 +218,7 @@ async def recorded(tmp_path):
     (tmp_path / "sessions").mkdir()
     (tmp_path / "sessions" / "2026").symlink_to(Path(RECORDINGS))
     home = CodexHome(tmp_path)
-    app = library(Library(home, fleet.frozen()))
+    app = library(Library(home, sample_fleet.frozen()))
     async with app.run_test(size=(120, 36)) as pilot:
         await settled(pilot)
         yield app, pilot

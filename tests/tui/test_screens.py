@@ -7,18 +7,22 @@ from rich.cells import cell_len
 
 from agentdash.tui.app import AgentDash, Options
 
-from . import fleet
+from . import sample_fleet
 
 SIZES = ((45, 50), (150, 8), (80, 24), (120, 36), (200, 50))
 VIEWS = {
-    "fleet": (fleet.full_fleet, Options(), ()),
-    "empty": (fleet.empty_fleet, Options(), ()),
-    "worker": (fleet.full_fleet, Options(select="Pasteur"), ("enter", "enter")),
-    "sandbox": (fleet.full_fleet, Options(select="Pasteur"), ("enter", "enter", "right", "right", "right")),
-    "why": (fleet.full_fleet, Options(select="fix tests"), ("w",)),
-    "help": (fleet.full_fleet, Options(), ("question_mark",)),
-    "ascii": (fleet.full_fleet, Options(ascii=True, select="Pasteur", banner="DEMO"), ()),
-    "monochrome": (fleet.full_fleet, Options(select="Pasteur"), ()),
+    "fleet": (sample_fleet.full_fleet, Options(), ()),
+    "empty": (sample_fleet.empty_fleet, Options(), ()),
+    "worker": (sample_fleet.full_fleet, Options(select="Pasteur"), ("enter", "enter")),
+    "sandbox": (
+        sample_fleet.full_fleet,
+        Options(select="Pasteur"),
+        ("enter", "enter", "right", "right", "right"),
+    ),
+    "why": (sample_fleet.full_fleet, Options(select="fix tests"), ("w",)),
+    "help": (sample_fleet.full_fleet, Options(), ("question_mark",)),
+    "ascii": (sample_fleet.full_fleet, Options(ascii=True, select="Pasteur", banner="DEMO"), ()),
+    "monochrome": (sample_fleet.full_fleet, Options(select="Pasteur"), ()),
 }
 every_view = pytest.mark.parametrize("view", VIEWS)
 every_size = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
@@ -38,7 +42,7 @@ def show(view, monkeypatch):
             await pilot.press(*keys[1:])
         await pilot.pause()
 
-    return AgentDash(fleet.StaticFeed(snapshot()), fleet.frozen(), options=options), prepare
+    return AgentDash(sample_fleet.StaticFeed(snapshot()), sample_fleet.frozen(), options=options), prepare
 
 
 @every_size

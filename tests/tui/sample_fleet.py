@@ -564,3 +564,8 @@ def changed(snapshot: Snapshot, every: int, line: str) -> Snapshot:
         for i, w in enumerate(snapshot.workers)
     )
     return replace(snapshot, at=snapshot.at + 0.1, workers=workers)
+
+
+SNAPSHOT = full_fleet()
+BY_ID = {worker.id: worker for worker in SNAPSHOT.workers}
+BY_NAME = {worker.name: worker for worker in SNAPSHOT.workers}

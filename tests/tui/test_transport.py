@@ -21,7 +21,7 @@ from agentdash.tui.primitives.spans import plain
 from agentdash.tui.transport.app import HINTS, ReplayApp
 from agentdash.tui.transport.bar import Track, Transport
 
-from .fleet import StaticFeed
+from .sample_fleet import StaticFeed
 from .test_screens import SIZES
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"

@@ -15,7 +15,7 @@ from agentdash.tui.library.app import LibraryApp
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.options import Options
 
-from . import fleet
+from . import sample_fleet
 
 HOME = CodexHome(Path("/home/dev/.codex"))
 HOUR = 3_600.0
@@ -32,7 +32,7 @@ def entry(
     base = Entry(
         thread,
         HOME.sessions / "2026/03/11" / f"rollout-2026-03-11T10-{number:02d}-00-{thread}.jsonl",
-        fleet.NOW - number * HOUR,
+        sample_fleet.NOW - number * HOUR,
         depth="read",
         size=412_000,
         title=title,
@@ -113,4 +113,6 @@ class StaticLibrary:
 
 
 def library(shelves: object = None, model: LibraryModel | None = None, **options: object) -> LibraryApp:
-    return LibraryApp(shelves or StaticLibrary(), model or LibraryModel(), fleet.frozen(), Options(**options))
+    return LibraryApp(
+        shelves or StaticLibrary(), model or LibraryModel(), sample_fleet.frozen(), Options(**options)
+    )

@@ -1,0 +1,25 @@
+"""Lines of widgets as text, and screens as they are painted."""
+
+from agentdash.tui.primitives.spans import plain
+from agentdash.tui.textual_internals import rendered_strips
+from agentdash.tui.theme import ASCII, UNICODE, Look
+
+from . import sample_fleet
+
+LOOK = Look(sample_fleet.NOW, UNICODE)
+ASCII_LOOK = Look(sample_fleet.NOW, ASCII)
+
+
+def text(lines):
+    """Return lines as text, without trailing spaces."""
+    return "\n".join(plain(line).rstrip() for line in lines)
+
+
+def rows(app):
+    """Return the rows of the open screen, each as wide as the terminal."""
+    return [strip.text for strip in rendered_strips(app.screen)]
+
+
+def screen_text(app):
+    """Return the open screen as text."""
+    return "\n".join(rows(app))

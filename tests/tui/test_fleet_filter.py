@@ -1,0 +1,55 @@
+"""The filter of the fleet: buckets and words."""
+
+import pytest
+
+from agentdash.model.states import State, bucket
+from agentdash.tui.fleet.filter import BUCKETS, Filter, matches
+
+from . import sample_fleet
+from .sample_fleet import BY_NAME, SNAPSHOT
+
+WORKERS = SNAPSHOT.workers
+
+
+def test_every_state_is_in_one_bucket():
+    assert WORKERS
+    for worker in WORKERS:
+        shown_in = {name for name in BUCKETS if Filter(name).accepts(worker)} - {"all", "mismatch"}
+        assert shown_in == ({bucket(worker.state)} if worker.state is not State.UNKNOWN else set())
+
+
+def test_buckets_cycle():
+    chosen, seen = Filter(text="x"), []
+    for _ in BUCKETS:
+        seen.append(chosen.bucket)
+        chosen = chosen.cycled()
+    assert (tuple(seen), chosen) == (BUCKETS, Filter(text="x"))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("pasteur", {"Pasteur", "Pasteur the Younger"}),
+        ("WAITING approval", {"Pasteur the Younger", "api-worker"}),
+        ("opencode 1.0.150", {"fix tests"}),
+        ("%4 codex", {"api-worker"}),
+        ("stale-network-flag /home", {"Pasteur"}),
+        ("custom net~", {"データベース移行の調査"}),
+        ("mismatch deploy", {"deploy"}),
+        ("移行", {"データベース移行の調査"}),
+        ("no such thing", set()),
+    ],
+)
+def test_words_match_in_all_columns(text, found):
+    assert {worker.name for worker in WORKERS if matches(worker, text)} == found
+    assert {worker.name for worker in WORKERS if matches(worker, "!" + text)} == set(BY_NAME) - found
+
+
+@pytest.mark.parametrize("text", ["", "!", " ", "! "])
+def test_empty_filter_accepts_all(text):
+    assert all(matches(worker, text) for worker in WORKERS)
+    assert not Filter(text=text).active
+
+
+def test_markup_in_a_filter_is_plain_text():
+    assert {worker.name for worker in WORKERS if matches(worker, "[/oops]")} == {sample_fleet.HOSTILE}

@@ -1,0 +1,42 @@
+"""The header."""
+
+from msgspec.structs import replace
+
+from agentdash.tui.fleet.header import header, sources
+from agentdash.tui.primitives.spans import plain, width
+
+from . import sample_fleet
+from .rendering import LOOK
+from .sample_fleet import BY_NAME, SNAPSHOT
+
+
+def headline(cells, snapshot=SNAPSHOT, **more):
+    return plain(header(snapshot, snapshot.counts(), LOOK, cells, **more)).rstrip()
+
+
+def test_header_has_the_longest_form_that_fits():
+    assert headline(150) == (
+        " agentdash   ! 6 need you   ▸ 3 running   ✓ 3 ready   ✕ 2 gone   ◦ 1 unknown   ≠ 3 mismatches"
+        "        codex 0s ago ⋅ processes ok ⋅ tmux ok   20:14:07"
+    )
+    assert headline(80) == " ! 6 need you  ▸ 3  ✓ 3  ✕ 2  ◦ 1  ≠ 3 mismatches                      20:14:07"
+    assert headline(45) == " ! 6  ▸ 3  ✓ 3  ✕ 2  ◦ 1  ≠ 3       20:14:07"
+    assert headline(28) == " ! 6 ▸ 3 ✓ 3 ✕ 2 ◦ 1 ≠ 3"
+    assert all(width(header(SNAPSHOT, SNAPSHOT.counts(), LOOK, cells)) <= cells for cells in range(1, 200))
+
+
+def test_counts_of_one_are_singular_and_unknown_is_hidden_at_zero():
+    one = replace(SNAPSHOT, workers=(BY_NAME["deploy"],))
+    assert "! 1 needs you   ▸ 0 running   ✓ 0 ready   ✕ 0 gone   ≠ 1 mismatch " in headline(150, one)
+
+
+def test_banner_is_shown_at_every_width():
+    assert all("DEMO" in headline(cells, banner="DEMO") for cells in (45, 80, 120, 200))
+
+
+def test_failing_sources_show_their_error_and_hide_healthy_ones():
+    broken = replace(SNAPSHOT, sources=sample_fleet.sources(tmux="no server on /tmp/tmux-1000/default"))
+    assert "codex 0s ago ⋅ processes ok ⋅ tmux: no server on /tmp/tmux-1000/default" in headline(180, broken)
+    assert "tmux: no server on⋯" in headline(120, broken)
+    assert "processes" not in headline(120, broken)
+    assert plain(sources(SNAPSHOT, LOOK, failing_only=True)) == ""

@@ -1,0 +1,100 @@
+"""The worker panel: summary, timeline, calls, pane."""
+
+import pytest
+from msgspec.structs import replace
+
+from agentdash.model.fleet import Moment, StatePeriod
+from agentdash.model.states import State
+from agentdash.tui.primitives.spans import width
+from agentdash.tui.theme import STATE_WIDTH, UNICODE, sign
+from agentdash.tui.worker.pane_view import pane_view
+from agentdash.tui.worker.panel import summary
+from agentdash.tui.worker.timeline import calls, timeline
+from agentdash.tui.worker.why import why
+
+from . import sample_fleet
+from .rendering import LOOK, text
+from .sample_fleet import BY_NAME, SNAPSHOT
+
+
+def test_stalled_worker_shows_silence_and_last_line():
+    stalled = replace(
+        next(w for w in SNAPSHOT.workers if w.state is State.RUNNING),
+        stalled=sample_fleet.NOW - 300,
+        line="$ make all",
+    )
+    mark = sign(stalled, UNICODE)
+    assert (mark.text, width((mark,)) <= STATE_WIDTH) == ("▹ running, stalled", True)
+    assert "stalled: no output, no CPU, no I/O for 5m; last: $ make all" in text(
+        summary(stalled, None, 100, LOOK)
+    )
+
+
+def test_summary_names_descendants_that_need_the_user():
+    assert "! below it: waiting-approval Pasteur the Younger" in text(
+        summary(BY_NAME["main"], None, 80, LOOK)
+    )
+    assert "child of main" in text(summary(BY_NAME["Pasteur"], "main", 80, LOOK))
+
+
+def test_timeline_interleaves_states_and_moments():
+    now = sample_fleet.NOW
+    history = (
+        StatePeriod("running", now - 90, "turn open", now - 30),
+        StatePeriod("waiting-approval", now - 30, "wants to push"),
+    )
+    moments = (Moment(now - 90, "turn", "started"), Moment(now - 60, "message", "On it."))
+    lines = text(
+        timeline(replace(SNAPSHOT.workers[0], history=history, moments=moments), 80, LOOK)
+    ).splitlines()
+    assert [line.split()[1:] for line in lines] == [
+        ["!", "waiting", "approval", "wants", "to", "push", "30s"],
+        ["agent:", "On", "it."],
+        ["▸", "running", "turn", "open", "1m"],
+        ["turn:", "started"],
+    ]
+
+
+def test_timeline_shows_outcomes_newest_first():
+    assert text(timeline(BY_NAME["Pasteur"], 60, LOOK)) == (
+        "20:13:58  $ pytest -q tests/checkout              running 9s\n"
+        "20:13:41  $ env | grep CODEX                         ok 0.0s\n"
+        "20:13:27  trouble: stream disconnected before completion:⋯\n"
+        "20:13:23  $ curl -m 3 https://registry.example.⋯ exit 6 3.0s\n"
+        "20:13:09  apply_patch src/checkout/tot⋯ refused by user 0.2s\n"
+        "20:12:57  $ npm run dev                    in the background\n"
+        "20:12:53  agent: I'll run the tests first, then look at wh⋯\n"
+        "20:12:52  turn: started\n"
+        "19:59:07  policy: full access, network on, approval never\n"
+        "10 Mar    you: Find out why the checkout tests fail, and m⋯"
+    )
+
+
+def test_calls_show_escalation_and_denial():
+    shown = text(calls(BY_NAME["api-worker"], 90, LOOK))
+    assert "requested escalation (escalated): the tests download a fixture" in shown
+    assert "denied: curl: (6) Could not resolve host" in shown
+
+
+def test_pane_view_is_aligned_to_the_bottom():
+    shown = text(pane_view(BY_NAME["fix tests"].pane, 20, LOOK)).split("\n")
+    assert shown[0] == "pane %7 in work:7:agents, 80x24, drawn 3s ago"
+    assert shown[-1] == "  > _"
+    assert len(shown) == 20
+    assert "No tmux pane" in text(pane_view(None, 20, LOOK))
+    assert "is empty" in text(pane_view(sample_fleet.pane(1, "\n\n"), 20, LOOK))
+
+
+@pytest.mark.parametrize("cells", [20, 42, 55, 88, 198])
+def test_panel_lines_fit_into_the_panel(cells):
+    assert SNAPSHOT.workers
+    for worker in SNAPSHOT.workers:
+        for part in (
+            summary(worker, "main", cells, LOOK),
+            timeline(worker, cells, LOOK),
+            calls(worker, cells, LOOK),
+            why(worker, cells, LOOK),
+        ):
+            lines = list(part)
+            assert lines
+            assert all(width(line) <= max(cells, 44) for line in lines)
