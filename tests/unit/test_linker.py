@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
+
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model import events as e
@@ -82,6 +85,20 @@ def test_two_tuis_without_prompt_are_not_linked() -> None:
         tui(21, 20),
     ]
     assert T not in link_fleet(fleet(begun(), panes(), tui(), second, held(110))).panes
+
+
+@pytest.mark.parametrize(("prompt", "linked"), [("go", False), ("go on", False), ("go on!", True)])
+def test_short_prompt_on_a_screen_is_no_evidence(prompt: str, linked: bool) -> None:
+    other = e.PaneKey("default", "%5")
+    second = [
+        e.PaneSeen(at=90.0, pane=e.Pane(other, "work", "2:b", 20, "node")),
+        process(20, started=80.0),
+        tui(21, 20),
+        e.PaneDrawn(at=110, key=other, screen=(f"› {prompt}",)),
+    ]
+    started = [replace(x, text=prompt) if isinstance(x, e.MessageLogged) else x for x in begun()]
+    found = link_fleet(fleet(started, panes(), tui(), second, held(110)))
+    assert (T in found.panes) is linked
 
 
 def test_resumed_thread_is_linked_by_arguments() -> None:
