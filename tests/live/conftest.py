@@ -1,30 +1,61 @@
-"""What live tests share. They fail, rather than skip, where npm or tmux is missing."""
+"""Fixtures of the live tests. They fail, rather than skip, where npm or tmux is missing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from subprocess import CalledProcessError
+from typing import Any
 
 import pytest
 
 from tests.live.codex import Lab, SetupError, install
 from tests.live.model_server import Script
+from tests.live.patience import scaled, slowness
 
 OpenLab = Callable[..., Lab]
 """`codex(script, config="", version=...) -> Lab`"""
+Screens = Callable[[], dict[str, str]]
+"""Returns the text of panes by name."""
+_TEST_LIMIT_S = 600
+"""On a quiet machine: the first test may have to download a Codex."""
+_SCREENS = pytest.StashKey[list[Screens]]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first live test may have to download a Codex."""
+    """Set the time limit of each live test."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.timeout(600))
+            item.add_marker(pytest.mark.timeout(scaled(_TEST_LIMIT_S)))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print by which factor time limits were scaled."""
+    terminalreporter.write_line(f"live tests: this machine is {slowness():.1f} times slower than a quiet one")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Add the screens of all panes to the report of a failure."""
+    report: pytest.TestReport = yield  # type: ignore[misc,assignment]
+    if report.failed and report.when == "call":
+        for screens in item.stash.get(_SCREENS, []):
+            with suppress(CalledProcessError, OSError):  # the tmux server may be gone
+                report.sections += [(f"screen of {pane}", text) for pane, text in screens().items()]
+    return report  # type: ignore[return-value]
 
 
 @pytest.fixture
-def codex() -> Iterator[OpenLab]:
-    """Opens labs; ends all that runs in them when the test is over."""
+def report_screens(request: pytest.FixtureRequest) -> Callable[[Screens], None]:
+    """Register a function whose screens are printed if the test fails."""
+    registered: list[Screens] = request.node.stash.setdefault(_SCREENS, [])
+    return registered.append
+
+
+@pytest.fixture
+def codex(report_screens: Callable[[Screens], None]) -> Iterator[OpenLab]:
+    """Return a function that opens a lab; end all that runs in the labs after the test."""
     with ExitStack() as labs:
 
         def open_lab(script: Script, config: str = "", **version: str) -> Lab:
@@ -33,6 +64,7 @@ def codex() -> Iterator[OpenLab]:
             except SetupError as error:
                 pytest.fail(str(error), pytrace=False)
             labs.callback(lab.close)
+            report_screens(lab.screens)
             return lab
 
         yield open_lab

@@ -1,19 +1,19 @@
-"""A scripted model: a loopback server that speaks the Responses API, and chat completions, so that real CLIs can be driven offline.
+"""A scripted model: a loopback server for the Responses API and chat completions, to drive real CLIs offline.
 
 A script maps a marker to the steps that a thread takes:
 
     {"parent": [{"spawn": ["child"]}, {"wait": True}, {"say": "done"}],
      "child": [{"run": "touch x", "escalate": "May I?"}, {"say": "ready"}]}
 
-A thread's marker is the last `[[name]]` in its user messages, so the prompt "[[parent]] go" makes it follow `parent`, and a child has a
-script of its own. The n-th request of a thread takes the n-th step; past the end the model says "(script ended)". Requests that offer no
-tools (chat completions: somebody wants a title) take no step. A step is one of
+The marker of a thread is the last `[[name]]` in its messages: the prompt "[[parent]] go" selects `parent`,
+and a child has a script of its own. The n-th request of a thread takes the n-th step; past the end the answer is
+"(script ended)". Requests that offer no tools (chat completions, for a title) take no step. A step is one of
 
     {"say": TEXT}                                      the final message: ends the turn
-    {"run": CMD, "escalate": REASON?, "yield_ms": N?}  a shell command, with whichever shell tool this Codex offers
+    {"run": CMD, "escalate": REASON?, "yield_ms": N?}  a shell command, by the shell tool offered
     {"tool": NAME, "args": {...}, "namespace": NAME?}  any other function tool
     {"spawn": [MARKER, ...]}, {"wait": True}           child threads, and waiting for them
-    {"hold": NAME}                                     nothing until the test calls `release(NAME)`; then the next step
+    {"hold": NAME}                                     waits for `release(NAME)`, then takes the next step
     {"fail": STATUS, "body": {...}?}                   an HTTP error
     {"drop": True}                                     the stream breaks off before `response.completed`
 """
@@ -36,7 +36,7 @@ Step = Mapping[str, Any]
 Script = Mapping[str, Sequence[Step]]
 
 _SHELLS = {"exec_command": "cmd", "shell_command": "command", "shell": "argv", "container.exec": "argv"}
-"""The shell tools of Codex's times, newest first, and how each takes its command."""
+"""The shell tools of all Codex versions, newest first, and the form of their command."""
 _OWN = (
     None,
     "function_call",
@@ -45,16 +45,16 @@ _OWN = (
     "custom_tool_call",
     "custom_tool_call_output",
 )
-"""Items that say nothing about what a thread was asked to do."""
+"""Items without a part of the task."""
 
 
 class ScriptedModel:
-    """The server; listens from `start` to `close`, on a port of its own."""
+    """The server; listens on a free port from `start` to `close`."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
         self.requests: list[dict[str, Any]] = []
-        """What Codex has asked for so far: bodies of the Responses API."""
+        """Bodies of the requests so far."""
         self._place: dict[str, int] = defaultdict(int)
         self._gates: dict[str, threading.Event] = defaultdict(threading.Event)
         self._lock = threading.Lock()
@@ -71,7 +71,7 @@ class ScriptedModel:
         self._thread.start()
 
     def release(self, name: str) -> None:
-        """Lets every thread that stands at `{"hold": name}` go on, and those that come there later."""
+        """Let every thread continue that is at `{"hold": name}`, or gets there later."""
         with self._lock:
             self._gates[name].set()
 
@@ -83,7 +83,7 @@ class ScriptedModel:
         self._server.server_close()
 
     def next_step(self, body: dict[str, Any], thread: str) -> tuple[int, Step]:
-        """The step that this request of a thread takes, and its number."""
+        """Return the number and the step of this request of a thread; wait at a `hold`."""
         marker = _marker(body)
         steps = self.script.get(marker, ())
         while True:
@@ -103,7 +103,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A Codex that was stopped while it waited for an answer is no error."""
+        """Ignore errors: a Codex may be stopped while it waits for an answer."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -209,7 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _marker(body: dict[str, Any]) -> str:
-    """The last one decides: a child that was forked with its parent's context has its own task last."""
+    """Return the last marker: a child forked with its parent's context has its own task last."""
     items = body.get("input", [])
     asked = [
         item for item in items if item.get("role") == "user" or item.get("type") not in ("message", *_OWN)
@@ -227,7 +227,7 @@ def _texts(node: Any) -> Iterator[str]:
 
 
 def _items(step: Step, body: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the model puts out in a step."""
+    """Return the output items of a step."""
     offered = dict(_tools(body))
     if "run" in step:
         return [_command(step, offered)]
@@ -257,7 +257,7 @@ def _items(step: Step, body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _tools(body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The tools that Codex offers, by full name."""
+    """Yield the tools of a request, by full name."""
     for tool in body.get("tools", []):
         if tool["type"] == "namespace":
             yield from ((f"{tool['name']}.{inner['name']}", inner) for inner in tool["tools"])
@@ -269,7 +269,7 @@ def _command(step: Step, offered: dict[str, Any]) -> dict[str, Any]:
     command = step["run"]
     name = next((name for name in _SHELLS if name in offered), None)
     if name is None:
-        raise LookupError(f"no shell tool that is known here among {sorted(offered)}")
+        raise LookupError(f"no known shell tool among {sorted(offered)}")
     way = _SHELLS[name]
     arguments: dict[str, Any] = {"command": ["bash", "-lc", command]} if way == "argv" else {way: command}
     arguments["yield_time_ms" if way == "cmd" else "timeout_ms"] = step.get("yield_ms", 10_000)
@@ -281,7 +281,7 @@ def _command(step: Step, offered: dict[str, Any]) -> dict[str, Any]:
 
 
 def _agent(name: str, arguments: dict[str, Any], offered: dict[str, Any]) -> dict[str, Any]:
-    """A multi-agent call, in whichever namespace this version offers it, with just the arguments that it takes."""
+    """Return a multi-agent call, in the namespace of this version, with the arguments that it takes."""
     full = next((tool for tool in offered if tool.rpartition(".")[2] == name), name)
     space, _, short = full.rpartition(".")
     return _call(

@@ -1,6 +1,6 @@
-"""A real OpenCode in a lab: its TUI and `run`, on the lab's scripted model, with $HOME for all that it keeps.
+"""A real OpenCode in a lab: its TUI and `opencode run`, with the lab's scripted model and $HOME.
 
-Installed once with npm, as Codex is.
+It is installed once with npm, like Codex.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SANDBOX = ("-c", "sandbox_mode=workspace-write", "-c", "sandbox_workspace_write.
 
 
 def command(lab: Lab, *arguments: str, sandbox: Sequence[str] = ()) -> str:
-    """What starts it, perhaps inside of Codex's sandbox."""
+    """Return the shell command that starts it, inside Codex's sandbox if `sandbox` has its options."""
     binary = npm_install("opencode-ai", VERSION, "opencode")
     folder = lab.user / ".config" / "opencode"
     folder.mkdir(parents=True, exist_ok=True)
@@ -47,12 +47,12 @@ def command(lab: Lab, *arguments: str, sandbox: Sequence[str] = ()) -> str:
 
 
 async def tui(lab: Lab, size: tuple[int, int] = (120, 40)) -> Pane:
-    """Its TUI, when it is ready for a prompt."""
+    """Start the TUI, wait until it is ready for a prompt, and return its pane."""
     pane = lab.pane(command(lab), size)
     await pane.shows("Ask anything")
     return pane
 
 
 def run(lab: Lab, prompt: str, *, sandbox: Sequence[str] = ()) -> Pane:
-    """`opencode run`, just started."""
+    """Start `opencode run`, and return its pane."""
     return lab.pane(command(lab, "run", prompt, sandbox=sandbox))

@@ -1,4 +1,4 @@
-"""The whole of it beside a real Codex: files, panes, processes and feed become the right workers."""
+"""The live sources beside a real Codex: files, panes, processes and feed become the right workers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,23 @@ import pytest
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live import walks
-from tests.live.codex import Lab, until
+from tests.live.codex import Lab
 from tests.live.conftest import OpenLab
+from tests.live.patience import scaled, until
 from tests.live.watched import watching
 
-HELD = {"run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"; sleep 4'}
-"""A command that shows its flags, and lives long enough to be seen."""
+HELD = {
+    "run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"; '
+    f"sleep {scaled(4):.0f}"
+}
+"""A command that prints its flags, and runs long enough to be observed."""
 
 
 def kinds(worker: Worker) -> list[str]:
     return sorted(f.kind for f in worker.sandbox.findings)
 
 
-async def test_a_tui_its_pane_its_command_and_its_flags(codex: OpenLab) -> None:
+async def test_tui_with_pane_command_and_flags(codex: OpenLab) -> None:
     lab = codex({"work": [HELD, {"say": "all done"}]})
     async with watching(lab) as seen:
         pane = await lab.tui()
@@ -46,8 +50,8 @@ async def test_a_tui_its_pane_its_command_and_its_flags(codex: OpenLab) -> None:
         )
 
 
-async def test_two_tuis_of_one_daemon_are_told_apart_and_codex_does_not_notice_us(codex: OpenLab) -> None:
-    """Whoever introduces himself first to Codex's server gives it its name: with the dashboard running before, it must not be ours."""
+async def test_two_tuis_of_one_daemon(codex: OpenLab) -> None:
+    """Codex records the first client of its server as originator: that must not be agentdash."""
     lab = codex({"work": [{"say": "all done"}]})
     async with watching(lab) as seen:
         for name in ("first", "second"):
@@ -67,15 +71,17 @@ async def test_two_tuis_of_one_daemon_are_told_apart_and_codex_does_not_notice_u
     assert {head["originator"] for head in heads} == {"codex-tui"}
 
 
-async def test_an_approval_is_waited_for_and_given(codex: OpenLab) -> None:
-    lab = codex({"ask": [{"run": "touch allowed; sleep 3", "escalate": "May I?"}, {"say": "all done"}]})
+async def test_approval(codex: OpenLab) -> None:
+    lab = codex(
+        {"ask": [{"run": f"touch allowed; sleep {scaled(3):.0f}", "escalate": "May I?"}, {"say": "all done"}]}
+    )
     async with watching(lab) as seen:
         pane = await lab.tui()
         pane.submit("[[ask]] go")
         waiting = await seen.until(lambda w: w.kind == "codex-thread" and w.state is State.WAITING_APPROVAL)
         assert "touch allowed" in waiting.assessment.why
-        asked_once = json.loads(await asyncio.to_thread(status, lab))
-        assert [w["state"] for w in asked_once["workers"]] == ["waiting-approval"]
+        document = json.loads(await asyncio.to_thread(status, lab))
+        assert [w["state"] for w in document["workers"]] == ["waiting-approval"]
         pane.keys("y")
         running = await seen.until(
             lambda w: w.kind == "codex-thread" and w.state is State.RUNNING and bool(w.pids)
@@ -105,7 +111,7 @@ def status(lab: Lab) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-async def test_an_exec_that_is_killed_has_exited(codex: OpenLab) -> None:
+async def test_killed_exec_has_exited(codex: OpenLab) -> None:
     lab = codex({"work": [{"run": "sleep 60"}, {"say": "never"}]})
     async with watching(lab) as seen:
         pane = lab.exec("[[work]] go")
@@ -118,7 +124,7 @@ async def test_an_exec_that_is_killed_has_exited(codex: OpenLab) -> None:
         assert "`sleep 60`" in exited.assessment.why
 
 
-async def test_children_stand_below_their_parent(codex: OpenLab) -> None:
+async def test_children_are_below_their_parent(codex: OpenLab) -> None:
     lab = codex(
         {
             "parent": [{"spawn": ["child"]}, {"wait": True}, {"say": "both done"}],
@@ -145,7 +151,7 @@ async def test_children_stand_below_their_parent(codex: OpenLab) -> None:
     ],
     ids=["read-only", "workspace", "workspace-network", "full"],
 )
-async def test_what_a_policy_comes_to(
+async def test_policy_and_observation_match(
     codex: OpenLab, flags: tuple[str, ...], seccomp: int, namespace: str, network_flag: str
 ) -> None:
     lab = codex({"work": [HELD, {"say": "all done"}]})
@@ -163,7 +169,7 @@ async def test_what_a_policy_comes_to(
     )
 
 
-async def test_leaked_flags_are_a_label_where_the_kernel_says_otherwise(
+async def test_leaked_flags_are_a_label_if_the_kernel_disagrees(
     codex: OpenLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = codex({"work": [HELD, {"say": "all done"}]})
@@ -178,8 +184,8 @@ async def test_leaked_flags_are_a_label_where_the_kernel_says_otherwise(
     assert {f.direction for f in done.sandbox.findings} == {"label"}
 
 
-async def test_a_denial_that_only_codexs_own_log_tells(codex: OpenLab) -> None:
-    # its output says nothing of a path, but has a word that Codex takes for a denial
+async def test_denial_from_codex_log_only(codex: OpenLab) -> None:
+    # the output names no path, but has a word that Codex takes for a denial
     silent = {"run": "touch /usr/local/agentdash-denied 2>/dev/null || { echo seccomp; exit 3; }"}
     lab = codex({"work": [silent, {"say": "all done"}]})
     async with watching(lab) as seen:

@@ -1,4 +1,4 @@
-"""The package as others get it: built, installed into a bare environment, and run from there."""
+"""The package: built, installed into an empty environment, and run from there."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from pathlib import Path
 import pytest
 
 from agentdash import __version__
+from tests.live.patience import scaled
 
 ROOT = Path(__file__).parents[2]
 BARE = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "TERM": "xterm-256color", "LANG": "C.UTF-8"}
 
 
 def pip_env() -> dict[str, str]:
-    """Ours, without what would let the new environment see this one."""
+    """Return the environment variables without those by which the new environment would see this one."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist and the wheel."""
+    """Build the sdist and the wheel, and return their directory."""
     folder = tmp_path_factory.mktemp("dist")
     tools = tmp_path_factory.mktemp("tools")
     subprocess.run([sys.executable, "-m", "venv", tools], check=True)
@@ -44,7 +45,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bare(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new environment with nothing but agentdash, built from the sdist."""
+    """Install agentdash from the sdist into a new environment, and return it."""
     venv = tmp_path_factory.mktemp("bare")
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
     (sdist,) = dist.glob("*.tar.gz")
@@ -52,7 +53,7 @@ def bare(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return venv
 
 
-def test_everything_is_in_the_wheel_and_nothing_else(dist: Path) -> None:
+def test_contents_of_wheel_and_sdist(dist: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
@@ -72,7 +73,7 @@ def test_everything_is_in_the_wheel_and_nothing_else(dist: Path) -> None:
     assert {"README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "man/make.py", "tests/run"} <= sources
 
 
-def test_it_runs_where_nothing_else_is(bare: Path, tmp_path: Path) -> None:
+def test_installed_commands(bare: Path, tmp_path: Path) -> None:
     for command in ([bare / "bin" / "agentdash"], [bare / "bin" / "python", "-m", "agentdash"]):
         done = subprocess.run(
             [*command, "--version"], capture_output=True, text=True, env=BARE, cwd=tmp_path, check=True
@@ -90,7 +91,7 @@ def test_it_runs_where_nothing_else_is(bare: Path, tmp_path: Path) -> None:
     assert (bare / "share" / "man" / "man1" / "agentdash.1").exists()
 
 
-def test_the_demo_draws_there(bare: Path) -> None:
+def test_installed_demo(bare: Path) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
         os.execve(
@@ -99,14 +100,14 @@ def test_the_demo_draws_there(bare: Path) -> None:
             {**BARE, "COLUMNS": "120", "LINES": "36"},
         )
     drawn = b""
-    while b"blocked sandbox" not in drawn:  # the tests' timeout ends it
-        assert select.select([terminal], [], [], 60)[0], drawn[-2000:]
+    while b"blocked sandbox" not in drawn:
+        assert select.select([terminal], [], [], scaled(60))[0], drawn[-2000:]
         drawn += os.read(terminal, 1 << 16)
     os.write(terminal, b"\x11")  # ctrl+q
     while True:
         try:
             if not os.read(terminal, 1 << 16):
                 break
-        except OSError:  # Linux says so that the other end is closed
+        except OSError:  # on Linux: the other end is closed
             break
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

@@ -1,4 +1,4 @@
-"""What a policy is said to let a command write, beside what a process under Codex's own sandbox can write."""
+"""Predicted write access of random policies, compared with a process in Codex's own sandbox."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from agentdash.agents.codex.policy_formats import from_profile
 from tests.live.codex import SetupError, cache, install
+from tests.live.patience import scaled
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="this is bubblewrap's sandbox")
 
@@ -33,15 +34,15 @@ FOLDERS = (
     "secret",
     "secret/open",
 )
-"""Directories that are there."""
+"""Directories that exist."""
 TRY = 'for p in "$@"; do if ( : > "$p/probe" ) 2>/dev/null; then echo "$p"; fi; done'
-"""Names the directories in which a file can be made."""
+"""Prints the directories in which a file can be made."""
 ROOT = {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"}
 accesses = st.sampled_from(("read", "write", "write", "deny"))
 
 
-class Ground:
-    """A tree of directories, and Codex's sandbox helper over it. Not under /tmp, which has rules of its own."""
+class Tree:
+    """A tree of directories, and Codex's sandbox helper over it; not in /tmp, which has special rules."""
 
     def __init__(self, helper: Path, root: Path) -> None:
         self._helper, self.root = helper, root
@@ -53,7 +54,7 @@ class Ground:
         return [str(self.root), *(str(self.root / folder) for folder in FOLDERS)]
 
     def written(self, profile: Mapping[str, Any], cwd: str) -> set[str]:
-        """The directories that a process under the profile can write."""
+        """Return the directories that a process with this profile can write."""
         arguments = [
             "--sandbox-policy-cwd",
             cwd,
@@ -62,26 +63,34 @@ class Ground:
             "--permission-profile",
             json.dumps(profile),
         ]
-        command = ["codex-linux-sandbox", *arguments, "--", "bash", "-c", TRY, "try", *self.folders]
+        command = [str(self._helper), *arguments, "--", "bash", "-c", TRY, "try", *self.folders]
         done = subprocess.run(
-            command, executable=self._helper, cwd=cwd, capture_output=True, text=True, check=False, timeout=30
+            command,
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=scaled(30),
         )
         if done.stderr.startswith("bwrap: Can't "):
-            reject()  # some that deny a directory and name one below it cannot be built
+            reject()  # bwrap cannot build some that deny a directory and name one below it
         assert done.stderr == "", (profile, done.stderr)
         return set(done.stdout.split())
 
 
 @pytest.fixture(scope="module")
-def ground() -> Iterator[Ground]:
+def tree() -> Iterator[Tree]:
     try:
         codex = install()
     except SetupError as error:
         pytest.fail(str(error), pytrace=False)
     (binary,) = codex.parents[1].glob("@openai/codex-linux-*/vendor/*/bin/codex")
-    root = Path(tempfile.mkdtemp(prefix="ground-", dir=cache()))
-    yield Ground(binary, root)
-    shutil.rmtree(root)
+    scratch = Path(tempfile.mkdtemp(prefix="policies-", dir=cache()))
+    # Codex chooses its program by the name that it is started by, and bwrap starts it again by the same path
+    helper = scratch / "codex-linux-sandbox"
+    helper.symlink_to(binary)
+    yield Tree(helper, scratch / "tree")
+    shutil.rmtree(scratch)
 
 
 def profile(root: Path, entries: Sequence[tuple[str, str]], *, tmp: bool, network: bool) -> dict[str, Any]:
@@ -102,11 +111,11 @@ def profile(root: Path, entries: Sequence[tuple[str, str]], *, tmp: bool, networ
     tmp=st.booleans(),
     network=st.booleans(),
 )
-def test_random_policies(ground: Ground, entries: dict[str, str], cwd: str, tmp: bool, network: bool) -> None:
-    described = profile(ground.root, list(entries.items()), tmp=tmp, network=network)
-    where = str(ground.root / cwd)
+def test_random_policies(tree: Tree, entries: dict[str, str], cwd: str, tmp: bool, network: bool) -> None:
+    described = profile(tree.root, list(entries.items()), tmp=tmp, network=network)
+    where = str(tree.root / cwd)
     policy = from_profile(described, (where,))
-    said = {
-        folder for folder in ground.folders if policy.may_write(f"{folder}/probe", os.environ.get("TMPDIR"))
+    predicted = {
+        folder for folder in tree.folders if policy.may_write(f"{folder}/probe", os.environ.get("TMPDIR"))
     }
-    assert ground.written(described, where) == said
+    assert tree.written(described, where) == predicted

@@ -15,13 +15,14 @@ import pytest
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.model.events import HostSeen, ProcessGone, ProcessSeen
 from agentdash.model.process import Process, ProcessKey
+from tests.live.patience import wait_until
 
 THREAD = {"CODEX_THREAD_ID": "0199-live", "CODEX_SANDBOX_NETWORK_DISABLED": "1"}
 PYTHON = (sys.executable, "-IS", "-c")
 
 
-class Looking:
-    """Looks until what is waited for has been seen; that it never is, is what the tests' timeout is for."""
+class Observer:
+    """Polls the sensor, and keeps the known processes."""
 
     def __init__(self) -> None:
         self.sensor = ProcessSensor()
@@ -40,16 +41,17 @@ class Looking:
                 case HostSeen():
                     self.host = event
 
-    def until(self, there: Callable[[], bool], panes: tuple[int, ...] = ()) -> None:
-        self.poll(panes)
-        while not there():
-            time.sleep(0.01)
+    def until(self, condition: Callable[[], bool], panes: tuple[int, ...] = ()) -> None:
+        def met() -> bool:
             self.poll(panes)
+            return condition()
+
+        wait_until(met, f"processes; known: {[p.argv for p in self.known.values()]}")
 
 
 @pytest.fixture
-def eyes() -> Looking:
-    return Looking()
+def observer() -> Observer:
+    return Observer()
 
 
 @pytest.fixture
@@ -76,11 +78,11 @@ def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
-def test_a_marked_process_with_its_facts(eyes: Looking, start: Start, tmp_path: Path) -> None:
+def test_marked_process(observer: Observer, start: Start, tmp_path: Path) -> None:
     before = time.time()
     pid = start("sleep", "1000", env=THREAD | {"CODEX_API_KEY": "secret", "OTHER": "x"}, cwd=tmp_path).pid
-    eyes.until(lambda: pid in eyes.known and eyes.known[pid].name == "sleep")
-    process = eyes.known[pid]
+    observer.until(lambda: pid in observer.known and observer.known[pid].name == "sleep")
+    process = observer.known[pid]
     after = time.time()
     assert process.pid == pid
     assert (
@@ -90,89 +92,93 @@ def test_a_marked_process_with_its_facts(eyes: Looking, start: Start, tmp_path: 
     assert process.env is not None
     assert process.env.items() >= THREAD.items()
     assert process.env.keys().isdisjoint(("CODEX_API_KEY", "OTHER", "PATH"))
-    assert os.getpid() in eyes.known  # its ancestors come along
+    assert os.getpid() in observer.known  # its ancestors come along
     if sys.platform == "linux":
-        assert eyes.host is not None
-        assert eyes.host.kernel is not None
+        assert observer.host is not None
+        assert observer.host.kernel is not None
         assert process.kernel is not None
         assert (process.kernel.net, process.kernel.seccomp) == (
-            eyes.host.kernel.net,
-            eyes.host.kernel.seccomp,
+            observer.host.kernel.net,
+            observer.host.kernel.seccomp,
         )
 
 
-def test_a_pane_and_the_codex_below_it_but_nobody_else(eyes: Looking, start: Start) -> None:
+def test_pane_and_the_codex_below_it_only(observer: Observer, start: Start) -> None:
     shell = start("sh", "-c", "sleep 1000 & env CODEX_THREAD_ID=t sleep 2000")
-    eyes.until(
-        lambda: any(p.ppid == shell.pid and p.argv == ("sleep", "2000") for p in eyes.known.values()),
+    observer.until(
+        lambda: any(p.ppid == shell.pid and p.argv == ("sleep", "2000") for p in observer.known.values()),
         (shell.pid,),
     )
-    assert eyes.known[shell.pid].argv[0] == "sh"
-    (child,) = (p for p in eyes.known.values() if p.ppid == shell.pid)
+    assert observer.known[shell.pid].argv[0] == "sh"
+    (child,) = (p for p in observer.known.values() if p.ppid == shell.pid)
     for each in psutil.Process(shell.pid).children():
         each.kill()
-    gone = {child.key, eyes.known[shell.pid].key}
+    gone = {child.key, observer.known[shell.pid].key}
     shell.kill()
     shell.wait()
-    eyes.until(lambda: gone <= set(eyes.gone), (shell.pid,))
+    observer.until(lambda: gone <= set(observer.gone), (shell.pid,))
 
 
-def test_an_exec_changes_argv_and_environment(eyes: Looking, start: Start) -> None:
+def test_exec_changes_argv_and_environment(observer: Observer, start: Start) -> None:
     process = start("sh", "-c", "read go; exec env CODEX_TOOL_CALL_ID=call-1 sleep 1000")
-    eyes.until(lambda: process.pid in eyes.known and eyes.known[process.pid].name == "sh", (process.pid,))
-    key = eyes.known[process.pid].key
+    observer.until(
+        lambda: process.pid in observer.known and observer.known[process.pid].name == "sh", (process.pid,)
+    )
+    key = observer.known[process.pid].key
     process.stdin.write(b"go\n")
     process.stdin.flush()
-    eyes.until(lambda: eyes.known[process.pid].name == "sleep", (process.pid,))
-    after = eyes.known[process.pid]
+    observer.until(lambda: observer.known[process.pid].name == "sleep", (process.pid,))
+    after = observer.known[process.pid]
     assert (after.key, after.argv) == (key, ("sleep", "1000"))
     assert after.env is not None
     assert after.env["CODEX_TOOL_CALL_ID"] == "call-1"
 
 
-def test_a_late_exec_of_a_process_nobody_followed(eyes: Looking, start: Start) -> None:
+def test_late_exec_of_an_unfollowed_process(observer: Observer, start: Start) -> None:
     process = start("sh", "-c", "read go; exec env CODEX_TOOL_CALL_ID=call-2 sleep 1000")
-    eyes.poll()
-    assert process.pid not in eyes.known
+    observer.poll()
+    assert process.pid not in observer.known
     process.stdin.write(b"go\n")
     process.stdin.flush()
-    eyes.until(lambda: process.pid in eyes.known)
-    assert eyes.known[process.pid].argv == ("sleep", "1000")
+    observer.until(lambda: process.pid in observer.known)
+    assert observer.known[process.pid].argv == ("sleep", "1000")
 
 
-def test_an_unreaped_child_is_a_zombie_with_its_past(eyes: Looking, start: Start) -> None:
+def test_unreaped_child_is_a_zombie_with_argv_and_environment(observer: Observer, start: Start) -> None:
     process = start(*PYTHON, "input()", env=THREAD)
-    eyes.until(lambda: process.pid in eyes.known)
-    before = eyes.known[process.pid]
+    observer.until(lambda: process.pid in observer.known)
+    before = observer.known[process.pid]
     process.stdin.write(b"\n")
     process.stdin.flush()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    eyes.until(lambda: eyes.known[process.pid].zombie)
-    assert (eyes.known[process.pid].argv, eyes.known[process.pid].env) == (before.argv, before.env)
+    observer.until(lambda: observer.known[process.pid].zombie)
+    assert (observer.known[process.pid].argv, observer.known[process.pid].env) == (before.argv, before.env)
     process.wait()
-    eyes.until(lambda: before.key in eyes.gone)
+    observer.until(lambda: before.key in observer.gone)
 
 
-def test_codex_and_the_rollouts_it_holds_open(eyes: Looking, start: Start, tmp_path: Path) -> None:
+def test_codex_with_open_rollouts(observer: Observer, start: Start, tmp_path: Path) -> None:
     codex = tmp_path / "bin" / "codex"
     codex.parent.mkdir()
     codex.symlink_to(sys.executable)
     rollout = tmp_path / "rollout-2026-11-20T20-00-00-019aa5a0-0000-7000-8000-000000000001.jsonl"
-    code = f"input(); f = open({str(rollout)!r}, 'w'); g = open({str(tmp_path / 'other')!r}, 'w'); print('open', flush=True); input()"
+    other = tmp_path / "other"
+    opens = f"f = open({str(rollout)!r}, 'w'); g = open({str(other)!r}, 'w')"
+    code = f"input(); {opens}; print('open', flush=True); input()"
     process = start(str(codex), "-IS", "-c", code)
-    eyes.until(lambda: process.pid in eyes.known)
-    assert (eyes.known[process.pid].agent, eyes.known[process.pid].rollouts) == ("codex", ())
+    observer.until(lambda: process.pid in observer.known)
+    assert (observer.known[process.pid].agent, observer.known[process.pid].rollouts) == ("codex", ())
     process.stdin.write(b"\n")
     process.stdin.flush()
     assert process.stdout.readline() == b"open\n"
-    eyes.until(lambda: eyes.known[process.pid].rollouts == (str(rollout),))
+    observer.until(lambda: observer.known[process.pid].rollouts == (str(rollout),))
 
 
-def test_many_that_come_and_go_leave_nothing_behind(eyes: Looking, start: Start) -> None:
+def test_short_processes_leave_nothing_behind(observer: Observer, start: Start) -> None:
     storm = start("sh", "-c", "for i in $(seq 200); do /bin/true; done; echo done; read x", env=THREAD)
     os.set_blocking(storm.stdout.fileno(), False)
     while not storm.stdout.read():
-        eyes.poll()
-    eyes.until(lambda: storm.pid in eyes.known)
-    eyes.poll()
-    assert [p.argv for p in eyes.known.values() if p.ppid == storm.pid] == []
+        observer.poll()
+    observer.until(lambda: storm.pid in observer.known)
+    observer.poll()
+    assert [p.argv for p in observer.known.values() if p.ppid == storm.pid] == []

@@ -1,4 +1,4 @@
-"""A real Codex in tmux, recorded, and played again when nothing of it is left but files: it shows what live has shown."""
+"""A recorded run of a real Codex in tmux: its replay from files shows what live has shown."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from agentdash.replay.family import find_family
 from agentdash.replay.journal import journal_streams
 from agentdash.replay.streams import family_stream
 from agentdash.store.recorder import Recorder
-from tests.live.codex import PATIENCE, until
 from tests.live.conftest import OpenLab
+from tests.live.patience import scaled, until, within
 
-SKEW = 1.0
-"""Seconds by which live may be late: it looks at files and processes now and then, and draws at most ten times a second."""
-HELD = {"run": "sleep 3; echo done"}
+SKEW_S = scaled(1.0)
+"""Live may be late: files and processes are polled, and snapshots built at most ten times a second."""
+HELD = {"run": f"sleep {scaled(3):.0f}; echo done"}
 DENIED = {"run": "touch /usr/denied"}
 
 
 class Shown(NamedTuple):
-    """What a row showed."""
+    """The compared columns of a row."""
 
     state: State
     verdict: str
@@ -58,12 +58,12 @@ def rows(snapshot: Snapshot) -> dict[str, Shown]:
 
 
 def over(snapshot: Snapshot) -> bool:
-    """A parent and two children, all of them through."""
+    """Return whether a parent and two children have ended."""
     threads = [w for w in snapshot.workers if w.kind == "codex-thread"]
     return len(threads) == 3 and all(w.state in (State.COMPLETED, State.BLOCKED_SANDBOX) for w in threads)
 
 
-async def test_a_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) -> None:
+async def test_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) -> None:
     lab = codex(
         {
             "parent": [{"spawn": ["one", "two"]}, {"wait": True}, {"say": "both"}],
@@ -80,13 +80,14 @@ async def test_a_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) 
     try:
         pane = await lab.tui()
         pane.submit("[[parent]] go")
-        async with asyncio.timeout(2 * PATIENCE):
+        async with within(60):
             async for snapshot in hub.snapshots():
                 seen.append(snapshot)
                 if over(snapshot):
                     break
         await until(
-            lambda: (hub.fleet.processes_at or 0.0) > seen[-1].at, "one more look, which is recorded as well"
+            lambda: (hub.fleet.processes_at or 0.0) > seen[-1].at,
+            "another poll of processes, which is recorded as well",
         )
     finally:
         running.cancel()
@@ -104,11 +105,11 @@ async def test_a_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) 
         past.append((beat.at, cursor.fleet))
 
     for snapshot in seen:
-        before = [fleet for at, fleet in past if at <= snapshot.at - SKEW][-1:]
-        near = [fleet for at, fleet in past if abs(at - snapshot.at) <= SKEW]
-        told = [rows(build_snapshot(fleet, snapshot.at)) for fleet in (*before, *near)]
+        before = [fleet for at, fleet in past if at <= snapshot.at - SKEW_S][-1:]
+        near = [fleet for at, fleet in past if abs(at - snapshot.at) <= SKEW_S]
+        replayed = [rows(build_snapshot(fleet, snapshot.at)) for fleet in (*before, *near)]
         for thread, row in rows(snapshot).items():
-            assert row in [then.get(thread) for then in told], (thread, snapshot.at, told)
+            assert row in [then.get(thread) for then in replayed], (thread, snapshot.at, replayed)
     last = rows(seen[-1])
     assert rows(build_snapshot([fleet for at, fleet in past if at <= seen[-1].at][-1], seen[-1].at)) == last
     assert {row.findings for row in last.values()} == {(), ("denied-filesystem",)}

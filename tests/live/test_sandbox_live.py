@@ -1,4 +1,4 @@
-"""What is read of a process from outside, beside what it can really do in the real Codex's sandbox."""
+"""Observations of processes in the real Codex's sandbox, compared with what the processes can do."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ from agentdash.model.events import MountsSeen, ProcessSeen, StatePathsSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.mounts import MountTable
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.state_paths import place
-from tests.live.codex import PATIENCE, SetupError, cache, install, npm_install, until
+from agentdash.model.state_paths import resolve_path
+from tests.live.codex import SetupError, cache, install, npm_install
+from tests.live.patience import until, wait_until, within
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts and namespaces are Linux's")
 
@@ -56,11 +57,11 @@ def can(path):
 print(os.getpid(), flush=True)
 for line in sys.stdin: print(can(json.loads(line)), flush=True)
 """
-"""Says whether it can write the paths that it is given, by doing it, and leaves nothing behind."""
+"""Tries to write each given path, prints whether it could, and removes what it made."""
 
 
-class SandboxInfo:
-    """A home, a workspace, and the real `codex sandbox` over them. Not under /tmp: that is writable in the sandbox."""
+class Sandbox:
+    """A home, a workspace, and `codex sandbox` over them; not in /tmp, which is writable in the sandbox."""
 
     def __init__(self, codex: Path) -> None:
         self._codex = codex
@@ -80,7 +81,7 @@ class SandboxInfo:
     def run(
         self, *command: str, settings: tuple[str, ...] = (), errors_too: bool = False, **env: str
     ) -> subprocess.Popen[str]:
-        """Starts a command in the sandbox: it may write the workspace, and has no network but where `settings` say so."""
+        """Start a command in the sandbox: it may write the workspace; a network needs `settings`."""
         options = [arg for setting in ("sandbox_mode=workspace-write", *settings) for arg in ("-c", setting)]
         clean = {
             name: value
@@ -97,16 +98,18 @@ class SandboxInfo:
         self._running.append(subprocess.Popen(argv, cwd=self.workspace, env=clean, text=True, **pipes))  # type: ignore[call-overload]
         return self._running[-1]
 
-    def pid(self, started: subprocess.Popen[str], is_it: Callable[[psutil.Process], bool]) -> int:
-        """The first process below a started one that is what is looked for; waits for it as long as the tests' timeout lets it."""
-        while True:
+    def pid(self, started: subprocess.Popen[str], matches: Callable[[psutil.Process], bool]) -> int:
+        """Wait for a descendant of a started process that matches, and return its pid."""
+        found: list[int] = []
+
+        def search() -> bool:
             for process in psutil.Process(started.pid).children(recursive=True):
-                try:
-                    if is_it(process):
-                        return process.pid
-                except psutil.Error:
-                    continue
-            time.sleep(0.01)
+                with suppress(psutil.Error):
+                    found.extend([process.pid] if matches(process) else [])
+            return bool(found)
+
+        wait_until(search, "a process in the sandbox")
+        return found[0]
 
     def close(self) -> None:
         for started in self._running:
@@ -114,7 +117,7 @@ class SandboxInfo:
             started.wait()
             for pipe in (started.stdin, started.stdout):
                 pipe.close()  # type: ignore[union-attr]
-        # the sandbox's own processes name the workspace; what runs inside ends with them
+        # the arguments of the sandbox's own processes have the workspace; those inside end with them
         while left := [
             p
             for p in psutil.process_iter(["cmdline"])
@@ -129,18 +132,18 @@ class SandboxInfo:
 
 
 @pytest.fixture
-def box() -> Iterator[SandboxInfo]:
+def box() -> Iterator[Sandbox]:
     try:
         codex = install()
     except SetupError as error:
         pytest.fail(str(error), pytrace=False)
     with ExitStack() as stack:
-        made = SandboxInfo(codex)
+        made = Sandbox(codex)
         stack.callback(made.close)
         yield made
 
 
-def test_what_is_answered_is_what_a_process_can_do(box: SandboxInfo) -> None:
+def test_may_write_agrees_with_a_process_that_tries(box: Sandbox) -> None:
     subprocess.run(["git", "init", "-q", box.workspace], check=True)
     extra = box.outside / "extra"
     (extra / "link-out").symlink_to(box.home)
@@ -207,29 +210,30 @@ def test_what_is_answered_is_what_a_process_can_do(box: SandboxInfo) -> None:
             "/sys/x",
         )
     ]
-    said, done, reach = {}, {}, WriteAccessChecker(pid)
+    predicted = {}
+    done = {}
+    checker = WriteAccessChecker(pid)
     for path in map(str, (*ours, *others, *homes, *systems)):
-        said[path] = reach.may_write(path).verdict == "allowed"
+        predicted[path] = checker.may_write(path).verdict == "allowed"
         writing.stdin.write(json.dumps(path) + "\n")
         writing.stdin.flush()
         done[path] = writing.stdout.readline() == "True\n"
-    missing_parents = {
-        p for p in said if not Path(p).parent.exists()
-    }  # the process tries without making directories
-    assert {p: v for p, v in said.items() if p not in missing_parents} == {
-        p: v for p, v in done.items() if p not in missing_parents
-    }
-    assert {said[str(p)] for p in (box.workspace / "a/b",)} == {True}
+    # the process tries without making directories
+    comparable = [path for path in predicted if Path(path).parent.exists()]
+    assert comparable
+    assert {path: predicted[path] for path in comparable} == {path: done[path] for path in comparable}
+    assert predicted[str(box.workspace / "a/b")] is True
     assert {
-        said[str(p)] for p in (box.home / ".local/share/opencode/opencode.db", box.workspace / ".codex/x")
+        predicted[str(p)]
+        for p in (box.home / ".local/share/opencode/opencode.db", box.workspace / ".codex/x")
     } == {False}
-    denied = reach.may_write(str(box.home / "x"))
-    assert denied_paths.mount is not None
-    assert denied_paths.mount.point == "/"
+    access = checker.may_write(str(box.home / "x"))
+    assert access.mount is not None
+    assert access.mount.point == "/"
 
 
-def test_a_worker_in_a_sandbox_its_mounts_and_its_state(box: SandboxInfo) -> None:
-    """Any program of that name will do."""
+def test_sandboxed_worker_with_mounts_and_state_paths(box: Sandbox) -> None:
+    """Any program named `opencode` is taken for OpenCode."""
     (box.workspace / "opencode").symlink_to(sys.executable)
     started = box.run(
         str(box.workspace / "opencode"), "-IS", "-c", "input()", XDG_CACHE_HOME=str(box.workspace / "cache")
@@ -248,16 +252,16 @@ def test_a_worker_in_a_sandbox_its_mounts_and_its_state(box: SandboxInfo) -> Non
     assert fleet.kernel is not None
     assert set(seen.kernel.apart_from(fleet.kernel)) == {"user", "pid", "mnt", "net"}
     assert MountTable(fleet.mounts[seen.kernel.mnt or 0]).may_write(str(box.workspace)) is True
-    told = next(
+    first = next(
         i for i, event in enumerate(events) if isinstance(event, ProcessSeen) and event.process == seen
     )
     assert all(
-        told < i
+        first < i
         for i, event in enumerate(events)
         if isinstance(event, StatePathsSeen) and event.key == seen.key
     )
     assert all(
-        i < told
+        i < first
         for i, event in enumerate(events)
         if isinstance(event, MountsSeen) and event.namespace == seen.kernel.mnt
     )
@@ -275,14 +279,14 @@ def test_a_worker_in_a_sandbox_its_mounts_and_its_state(box: SandboxInfo) -> Non
 
 
 @pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "old"])
-def test_opencode_ends_at_the_path_that_is_said_to_be_needed(box: SandboxInfo, fresh: bool) -> None:
-    """What it cannot write it names itself; every directory of it that is there already but the first, it can do without writing."""
+def test_opencode_ends_at_the_predicted_path(box: Sandbox, fresh: bool) -> None:
+    """Its error names the path; of directories that exist it must write the first only."""
     try:
         opencode = npm_install("opencode-ai", "1.18.33", "opencode")
     except SetupError as error:
         pytest.fail(str(error), pytrace=False)
     rows, env = state_paths()["opencode"], {"HOME": str(box.home)}
-    places = [path for row in rows if (path := place(row.path, env)) is not None]
+    places = [path for row in rows if (path := resolve_path(row.path, env)) is not None]
     if not fresh:
         for path in places:
             Path(path).mkdir(parents=True)
@@ -295,10 +299,10 @@ def test_opencode_ends_at_the_path_that_is_said_to_be_needed(box: SandboxInfo, f
     ]
     assert needed == (places if fresh else places[:1])
     ended = box.run(str(opencode), "run", "-m", "no/model", "hello", errors_too=True)
-    said = ended.communicate()[0]
+    output = ended.communicate()[0]
     assert ended.returncode == 1
-    named = re.search(r"(?:mkdir '|open \()(/[^')]+)", said)
-    assert named is not None, said
+    named = re.search(r"(?:mkdir '|open \()(/[^')]+)", output)
+    assert named is not None, output
     assert any(path.startswith(named[1]) or named[1].startswith(path) for path in needed)
 
 
@@ -308,8 +312,8 @@ def from_outside(socket: Path, *arguments: str) -> str:
     ).stdout
 
 
-async def test_panes_of_servers_inside_are_found_by_their_inner_numbers(box: SandboxInfo) -> None:
-    """A client outside reaches them: their sockets lie in /tmp, which both sides share, and Unix sockets pass with the network on."""
+async def test_panes_of_sandboxed_servers_are_linked_by_inner_pids(box: Sandbox) -> None:
+    """A client outside reaches them: both sides share /tmp, and Unix sockets work with the network on."""
     sockets = [box.tmux, box.tmux.with_name("other")]
     for socket in sockets:
         serve = f"tmux -S {socket} -f /dev/null new-session -d 'sleep 1234'; exec sleep 1000"
@@ -329,7 +333,7 @@ async def test_panes_of_servers_inside_are_found_by_their_inner_numbers(box: San
         {p.server_pid for p in fleet.panes.values() if p.server_pid},
     )
     assert len(fleet.panes) == 4
-    assert len(server_pids) == 1  # each sandbox counts from 1
+    assert len(server_pids) == 1  # each sandbox numbers processes from 1
     fleet = reduce(fleet, sensor.poll(time.time(), pids, server_pids))
     while (
         sum(p.name == "sleep" and p.argv[1:] in (("1234",), ("2345",)) for p in fleet.processes.values()) < 4
@@ -353,7 +357,7 @@ async def test_panes_of_servers_inside_are_found_by_their_inner_numbers(box: San
         assert MountTable(fleet.mounts[server.kernel.mnt or 0]).may_write(str(box.home)) is False
 
 
-async def test_a_worker_of_a_server_inside_is_told_to_be_there(box: SandboxInfo) -> None:
+async def test_worker_of_a_sandboxed_tmux_server(box: Sandbox) -> None:
     (box.workspace / "opencode").symlink_to(sys.executable)
     worker = f"{box.workspace / 'opencode'} -IS -c 'input()'"
     serve = f'tmux -S {box.tmux} -f /dev/null new-session -d "{worker}"; exec sleep 1000'
@@ -363,7 +367,7 @@ async def test_a_worker_of_a_server_inside_is_told_to_be_there(box: SandboxInfo)
     hub = Hub(live_sources(Config(codex_home=box.home / ".codex", socket_paths=(box.tmux,)), clock), clock)
     running = asyncio.create_task(hub.run())
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with within():
             async for snapshot in hub.snapshots():
                 found = [
                     (w.agent.name, f.kind, f.direction) for w in snapshot.workers for f in w.sandbox.findings

@@ -1,4 +1,4 @@
-"""`agentdash split` in a real tmux: where it goes, what it remembers, and when it closes."""
+"""`agentdash split` in a real tmux: its place, its saved layout, and when it closes."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.live.conftest import Screens
+from tests.live.patience import wait_until
 
 ROOT = Path(__file__).parents[2]
 Tmux = Callable[..., str]
 
 
 @pytest.fixture
-def tmux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tmux]:
+def tmux(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report_screens: Callable[[Screens], None]
+) -> Iterator[Tmux]:
     with tempfile.TemporaryDirectory(prefix="ad-") as folder:
         for name, value in {
             "TMUX_TMPDIR": folder,
@@ -36,6 +40,11 @@ def tmux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tmux]:
             )
             return done.stdout.strip()
 
+        def screens() -> dict[str, str]:
+            panes = call("list-panes", "-a", "-F", "#{pane_id}").split()
+            return {pane: call("capture-pane", "-p", "-t", pane) for pane in panes}
+
+        report_screens(screens)
         call("new-session", "-d", "-x", "200", "-y", "50", "sleep 1000")
         yield call
         subprocess.run(["tmux", "kill-server"], check=False, capture_output=True)
@@ -52,7 +61,7 @@ def sizes(tmux: Tmux) -> list[str]:
     return tmux("list-panes", "-t", "%0", "-F", "#{pane_width}x#{pane_height}").split()[1:]
 
 
-def test_it_goes_where_it_was_last(tmux: Tmux, tmp_path: Path) -> None:
+def test_split_uses_the_last_layout(tmux: Tmux, tmp_path: Path) -> None:
     for flags, size in (
         ((), "80x50"),
         (("--size", "45"), "45x50"),
@@ -72,17 +81,15 @@ def test_it_goes_where_it_was_last(tmux: Tmux, tmp_path: Path) -> None:
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
 
 
-def test_it_closes_with_the_pane_beside_it(tmux: Tmux) -> None:
+def test_split_closes_with_the_pane_beside_it(tmux: Tmux) -> None:
     assert split(tmux, "--close-with-pane").returncode == 0
-    tmux("new-window", "-d", "sleep 1000")  # the session goes on
-    while "✓ tmux       2 panes" not in tmux("capture-pane", "-p", "-t", "%1"):
-        time.sleep(0.05)
+    tmux("new-window", "-d", "sleep 1000")  # keeps the session alive
+    wait_until(lambda: "✓ tmux       2 panes" in tmux("capture-pane", "-p", "-t", "%1"), "the panes listed")
     tmux("kill-pane", "-t", "%0")
-    while "%1" in tmux("list-panes", "-a", "-F", "#{pane_id}").split():
-        time.sleep(0.05)
+    wait_until(lambda: "%1" not in tmux("list-panes", "-a", "-F", "#{pane_id}").split(), "the split to close")
 
 
-def test_it_opens_what_it_was_asked_to(tmux: Tmux, tmp_path: Path) -> None:
+def test_split_passes_its_options_on(tmux: Tmux, tmp_path: Path) -> None:
     config = tmp_path / "my config.toml"
     config.write_text("ascii = true\n")
     os.environ["AGENTDASH_CONFIG"] = str(config)  # removed by the fixture's monkeypatch

@@ -1,4 +1,4 @@
-"""Each state is reached by doing what causes it, with the real Codex and the real OpenCode; and none is shown that nothing caused."""
+"""Each state is caused with the real Codex and the real OpenCode; no state is shown without a cause."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.live.watched import watching
 
 
 def strays(taken: list[Taken]) -> dict[str, tuple[State, ...]]:
-    """What was shown and nothing caused."""
+    """Return the steps with states that nothing caused."""
     return {t.step.name: t.passed for t in taken if t.stray}
 
 
 def strays_by_screen(taken: list[Taken]) -> dict[str, tuple[State, ...]]:
-    """Likewise where only a screen tells: a machine that takes seconds to draw one leaves it unknown for as long."""
+    """Like `strays`, for CLIs known by their screen only: it may be unknown while a slow machine draws it."""
     return {
         t.step.name: t.passed for t in taken if any(s not in (State.UNKNOWN, t.step.state) for s in t.stray)
     }
@@ -31,10 +31,8 @@ async def test_codex_tui(codex: OpenLab) -> None:
         assert strays(taken) == {}
         worker = await seen.until(lambda w: w.kind == "codex-thread")
         states = [period.state for period in worker.history]
-        assert states[-2:] != [
-            "interrupted",
-            "failed-provider",
-        ]  # a turn that was given up for its network never looked ready
+        # a turn interrupted while the provider failed is not ready in between
+        assert states[-2:] != ["interrupted", "failed-provider"]
 
 
 async def test_opencode_tui(codex: OpenLab) -> None:
@@ -45,8 +43,8 @@ async def test_opencode_tui(codex: OpenLab) -> None:
         assert strays_by_screen(taken) == {}
 
 
-async def test_opencode_run_inside_and_outside_of_a_sandbox(codex: OpenLab) -> None:
-    """Its home is read-only in there: it ends with a denial, and says so; the same command outside completes."""
+async def test_opencode_run_inside_and_outside_a_sandbox(codex: OpenLab) -> None:
+    """Inside, its home is read-only, and it ends with a denial; outside, it completes."""
     lab = codex(walks.OPENCODE)
     async with watching(lab) as seen:
         outside = opencode.run(lab, "[[hi]] go")
@@ -61,7 +59,7 @@ async def test_opencode_run_inside_and_outside_of_a_sandbox(codex: OpenLab) -> N
         assert (finding.kind, home in (finding.remedy or "")) == ("denied-filesystem", True)
 
 
-async def test_opencode_run_at_work_and_killed(codex: OpenLab) -> None:
+async def test_opencode_run_running_and_killed(codex: OpenLab) -> None:
     lab = codex(walks.OPENCODE)
     async with watching(lab) as seen:
         pane = opencode.run(lab, "[[stop]] go")
@@ -72,7 +70,7 @@ async def test_opencode_run_at_work_and_killed(codex: OpenLab) -> None:
         assert strays_by_screen(await walk(seen, lab, pane, steps)) == {}
 
 
-async def test_a_lost_tmux_server_and_half_a_menu(codex: OpenLab) -> None:
+async def test_lost_tmux_server_and_cut_menu(codex: OpenLab) -> None:
     lab = codex(walks.OPENCODE)
     async with watching(lab) as seen:
         pane = await opencode.tui(lab)

@@ -1,4 +1,4 @@
-"""An agent that supervises others from inside of Codex's own sandbox: it cannot look, and is told the truth by the status file."""
+"""A supervising agent inside Codex's sandbox: `status`, `wait` and `explain` read the status file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from agentdash.store.status_file import START, status_file
-from tests.live.codex import Lab, install, until
+from tests.live.codex import Lab, install
 from tests.live.conftest import OpenLab
+from tests.live.patience import scaled, until
 
 ROOT = Path(__file__).parents[2]
 Publish = Callable[[Lab], "subprocess.Popen[bytes]"]
@@ -42,11 +43,11 @@ def publish(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Publish
     yield begin
     for process in running:
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(scaled(20)) == 0
 
 
-def ours(*arguments: str) -> str:
-    """A call of agentdash as a shell inside of the sandbox makes it."""
+def agentdash_command(*arguments: str) -> str:
+    """Return the shell command that runs agentdash inside the sandbox."""
     env = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"], "PYTHONPATH": str(ROOT)}
     return shlex.join(
         [
@@ -69,7 +70,7 @@ def in_sandbox(lab: Lab, *arguments: str) -> subprocess.CompletedProcess[str]:
         "--",
         "bash",
         "-c",
-        ours(*arguments),
+        agentdash_command(*arguments),
     ]
     env = {**os.environ, "CODEX_HOME": str(lab.home)}
     return subprocess.run(
@@ -83,35 +84,40 @@ def in_sandbox(lab: Lab, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-async def test_without_a_status_file_everybody_is_out_of_reach_and_with_one_they_are_seen(
-    codex: OpenLab, publish: Publish
-) -> None:
+async def test_workers_are_unreachable_without_a_status_file(codex: OpenLab, publish: Publish) -> None:
     lab = codex({"ask": [{"run": "touch x", "escalate": "May I?"}, {"say": "done"}]})
     pane = await lab.tui()
     pane.submit("[[ask]] go")
     await pane.shows("Would you like to run the following command?")
-    blind = in_sandbox(lab, "status", "--json")
-    document = json.loads(blind.stdout)
+    without_file = in_sandbox(lab, "status", "--json")
+    document = json.loads(without_file.stdout)
     assert [w["state"] for w in document["workers"]] == ["unreachable"]
     assert START in document["via"]["problem"]
-    assert START in blind.stderr
+    assert START in without_file.stderr
     assert (in_sandbox(lab, "wait", pane.id).returncode, in_sandbox(lab, "status", pane.id).returncode) == (
         2,
         2,
     )
     publish(lab)
     await until(status_file(lab.home).exists)
-    told = in_sandbox(
-        lab, "wait", f"{lab.tmux} {pane.id}", "--until", "waiting-approval", "--timeout", "20", "--json"
+    waited = in_sandbox(
+        lab,
+        "wait",
+        f"{lab.tmux} {pane.id}",
+        "--until",
+        "waiting-approval",
+        "--timeout",
+        f"{scaled(20):.0f}",
+        "--json",
     )
-    document = json.loads(told.stdout)
-    assert (told.returncode, document["outcome"], document["worker"]["state"]) == (
+    document = json.loads(waited.stdout)
+    assert (waited.returncode, document["outcome"], document["worker"]["state"]) == (
         0,
         "reached",
         "waiting-approval",
     )
     assert document["via"]["file"] == str(status_file(lab.home))
-    assert "old" in told.stderr
+    assert "old" in waited.stderr
     explained = json.loads(in_sandbox(lab, "explain", f"{lab.tmux} {pane.id}", "--json").stdout)
     assert (explained["via"]["file"], explained["workers"][0]["state"]) == (
         document["via"]["file"],
@@ -119,9 +125,7 @@ async def test_without_a_status_file_everybody_is_out_of_reach_and_with_one_they
     )
 
 
-async def test_a_supervising_codex_reads_that_its_worker_is_blocked_and_by_what(
-    codex: OpenLab, publish: Publish
-) -> None:
+async def test_supervising_codex_reads_why_its_worker_is_blocked(codex: OpenLab, publish: Publish) -> None:
     lab = codex({}, config="sandbox_workspace_write.exclude_slash_tmp = true")
     board = lab.root / "board"
     board.mkdir()
@@ -131,13 +135,21 @@ async def test_a_supervising_codex_reads_that_its_worker_is_blocked_and_by_what(
     start = shlex.join(
         ["tmux", "-S", str(lab.tmux), "new-window", "-d", "-c", str(lab.workspace), f"{worker} </dev/null"]
     )
-    wait = ours("wait", "[[worker]] go", "--until", "blocked-sandbox,completed", "--timeout", "60", "--json")
+    wait = agentdash_command(
+        "wait",
+        "[[worker]] go",
+        "--until",
+        "blocked-sandbox,completed",
+        "--timeout",
+        f"{scaled(60):.0f}",
+        "--json",
+    )
     lab.model.script = {
         "worker": [{"run": f"echo done > {board}/kanban.txt"}, {"say": "I could not update the board."}],
         "supervise": [
             {"run": start, "escalate": "May I start a worker in tmux?"},
-            {"run": ours("status", "--json"), "yield_ms": 30_000},
-            {"run": wait, "yield_ms": 90_000},
+            {"run": agentdash_command("status", "--json"), "yield_ms": round(scaled(30_000))},
+            {"run": wait, "yield_ms": round(scaled(90_000))},
             {"say": "The worker is blocked."},
         ],
     }
@@ -147,7 +159,7 @@ async def test_a_supervising_codex_reads_that_its_worker_is_blocked_and_by_what(
     pane.submit("[[supervise]] go")
     await pane.answer("Would you like to run the following command?", "y")
     await pane.shows("The worker is blocked.")
-    said = json.dumps(
+    outputs = json.dumps(
         [
             item
             for request in lab.model.requests
@@ -155,6 +167,6 @@ async def test_a_supervising_codex_reads_that_its_worker_is_blocked_and_by_what(
             if item["type"] == "function_call_output"
         ]
     )
-    assert "agentdash.status/1" in said
-    assert "blocked-sandbox" in said
-    assert f"was denied {board}/kanban.txt" in said
+    assert "agentdash.status/1" in outputs
+    assert "blocked-sandbox" in outputs
+    assert f"was denied {board}/kanban.txt" in outputs

@@ -1,4 +1,4 @@
-"""Configured, applied and got beside a real Codex: each way in which they differ, brought about by doing it."""
+"""Configured, applied and observed sandboxes of a real Codex, and each way in which they differ."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live.codex import install
 from tests.live.conftest import OpenLab
+from tests.live.patience import scaled
 from tests.live.watched import Watched, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
@@ -23,16 +24,16 @@ def kinds(worker: Worker) -> list[str]:
     return sorted(f.kind for f in worker.sandbox.findings)
 
 
-async def seen_live(watched: Watched) -> Worker:
-    """The thread, when the kernel has been asked about a command of it."""
+async def observed_thread(watched: Watched) -> Worker:
+    """Wait for a thread with a kernel observation of a command, and return it."""
     return await watched.until(lambda w: w.kind == "codex-thread" and w.sandbox.got.sandboxed is not None)
 
 
-async def test_what_was_applied_is_what_was_configured(codex: OpenLab) -> None:
-    lab = codex({"work": [{"run": "sleep 3"}, {"say": "all done"}]})
+async def test_applied_policy_equals_configured_policy(codex: OpenLab) -> None:
+    lab = codex({"work": [{"run": f"sleep {scaled(3):.0f}"}, {"say": "all done"}]})
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "workspace-write")
-        found = (await seen_live(watched)).sandbox
+        found = (await observed_thread(watched)).sandbox
     assert found.configured is not None
     assert found.applied_policy is not None
     assert found.applied is not None
@@ -46,15 +47,20 @@ async def test_what_was_applied_is_what_was_configured(codex: OpenLab) -> None:
     )
 
 
-async def test_an_approved_escalation_runs_on_the_host_and_keeps_its_flag(codex: OpenLab) -> None:
+async def test_approved_escalation_runs_on_the_host_and_keeps_its_flag(codex: OpenLab) -> None:
     lab = codex(
-        {"ask": [{"run": "env | grep CODEX_SANDBOX; sleep 4", "escalate": "May I?"}, {"say": "all done"}]}
+        {
+            "ask": [
+                {"run": f"env | grep CODEX_SANDBOX; sleep {scaled(4):.0f}", "escalate": "May I?"},
+                {"say": "all done"},
+            ]
+        }
     )
     async with watching(lab) as watched:
         pane = await lab.tui()
         pane.submit("[[ask]] go")
         await pane.answer("Would you like to run the following command?", "y")
-        worker = await seen_live(watched)
+        worker = await observed_thread(watched)
         assert (kinds(worker), worker.sandbox.findings[0].direction) == (["escalated-flag-left"], "label")
         done = await watched.until(lambda w: w.state is State.COMPLETED)
     assert kinds(done) == ["escalated-flag-left"]
@@ -64,8 +70,8 @@ async def test_an_approved_escalation_runs_on_the_host_and_keeps_its_flag(codex:
     )
 
 
-async def test_a_command_that_outlives_its_turn(codex: OpenLab) -> None:
-    lab = codex({"work": [{"run": "sleep 20", "yield_ms": 300}, {"say": "it goes on"}]})
+async def test_command_that_outlives_its_turn(codex: OpenLab) -> None:
+    lab = codex({"work": [{"run": f"sleep {scaled(20):.0f}", "yield_ms": 300}, {"say": "it goes on"}]})
     async with watching(lab) as watched:
         (await lab.tui()).submit("[[work]] go")
         done = await watched.until(
@@ -75,7 +81,7 @@ async def test_a_command_that_outlives_its_turn(codex: OpenLab) -> None:
     assert "goes on in the background" in done.assessment.why
 
 
-async def test_a_short_command_is_caught_from_its_output(codex: OpenLab) -> None:
+async def test_short_command_is_observed_by_its_output(codex: OpenLab) -> None:
     lab = codex({"work": [{"run": "env; sleep 0.2"}, {"say": "all done"}]})
     async with watching(lab) as watched:
         lab.exec("[[work]] go", *FULL, "-c", 'shell_environment_policy.set={CODEX_SANDBOX="seatbelt"}')
@@ -83,10 +89,13 @@ async def test_a_short_command_is_caught_from_its_output(codex: OpenLab) -> None
     assert kinds(done) == ["foreign-sandbox-flag"]
 
 
-async def test_a_pane_that_a_sandboxed_command_opens_outside(codex: OpenLab) -> None:
+async def test_pane_opened_outside_by_a_sandboxed_command(codex: OpenLab) -> None:
     lab = codex({})
     lab.model.script = {
-        "work": [{"run": f"tmux -S {lab.tmux} new-window -d 'sleep 30'; sleep 2"}, {"say": "all done"}]
+        "work": [
+            {"run": f"tmux -S {lab.tmux} new-window -d 'sleep {scaled(30):.0f}'; sleep {scaled(2):.0f}"},
+            {"say": "all done"},
+        ]
     }
     async with watching(lab) as watched:
         lab.exec("[[work]] go", *ONLINE)
@@ -96,8 +105,8 @@ async def test_a_pane_that_a_sandboxed_command_opens_outside(codex: OpenLab) -> 
     assert "in no sandbox" in finding.got
 
 
-async def test_a_codex_inside_of_another_ones_sandbox(codex: OpenLab) -> None:
-    lab = codex({"work": [{"run": "sleep 4"}, {"say": "all done"}]})
+async def test_codex_inside_a_sandbox(codex: OpenLab) -> None:
+    lab = codex({"work": [{"run": f"sleep {scaled(4):.0f}"}, {"say": "all done"}]})
     inner = shlex.join([str(install()), "exec", *FULL, "--skip-git-repo-check", "[[work]] go"])
     roots = f'sandbox_workspace_write.writable_roots=["{lab.home}"]'
     outer = [
@@ -126,7 +135,7 @@ async def test_a_codex_inside_of_another_ones_sandbox(codex: OpenLab) -> None:
     assert (nested.sandbox.verdict, kinds(nested)) == ("mismatch", ["nested-sandbox"])
 
 
-async def test_a_denial_names_its_directory_and_the_one_remedy(codex: OpenLab) -> None:
+async def test_denial_has_directory_and_remedy(codex: OpenLab) -> None:
     lab = codex({})
     board = lab.root / "board"
     board.mkdir()
@@ -141,8 +150,8 @@ async def test_a_denial_names_its_directory_and_the_one_remedy(codex: OpenLab) -
     )
 
 
-async def test_a_child_inherits_and_gets_what_its_parent_has(codex: OpenLab) -> None:
-    held = {"run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; sleep 3'}
+async def test_child_has_the_sandbox_of_its_parent(codex: OpenLab) -> None:
+    held = {"run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; sleep ' + f"{scaled(3):.0f}"}
     lab = codex(
         {
             "parent": [held, {"spawn": ["child"]}, {"wait": True}, {"say": "done"}],
@@ -161,7 +170,7 @@ async def test_a_child_inherits_and_gets_what_its_parent_has(codex: OpenLab) -> 
         )
 
 
-async def test_a_violation_is_joined_to_its_call(codex: OpenLab) -> None:
+async def test_violation_is_joined_to_its_call(codex: OpenLab) -> None:
     lab = codex({"work": [{"run": "touch /usr/local/agentdash-denied"}, {"say": "all done"}]})
     async with watching(lab) as watched:
         (await lab.tui()).submit("[[work]] go")

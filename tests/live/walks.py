@@ -1,6 +1,6 @@
-"""Walks through the states of real CLIs: each step does what causes a state, and says by what a human would see it.
+"""Walks through the states of real CLIs: each step causes a state, with the words on the screen that show it.
 
-The tests take each walk once; `python -m tests.bench states` takes them again and again, and counts.
+The tests take each walk once; `python -m tests.bench states` repeats them, and counts.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from agentdash.model.worker import Worker
 from tests.live import opencode
 from tests.live.codex import Lab, Pane
 from tests.live.model_server import Script
+from tests.live.patience import scaled
 from tests.live.watched import Watched
 
 Act = Callable[[Lab, Pane], Awaitable[None]]
@@ -36,36 +37,36 @@ _UNPAID = {
 
 
 class Step(NamedTuple):
-    """One cause, and the state that it must lead to."""
+    """A cause, and the state that it must lead to."""
 
     name: str
     act: Act
     shows: str | None
-    """Words on the screen by which a human sees it; None where no screen tells."""
+    """Words on the screen that show the cause has taken effect; None if there are none."""
     state: State
     meanwhile: tuple[State, ...] = ()
-    """States that it may pass through."""
+    """Other states that may be shown on the way."""
 
 
 class Taken(NamedTuple):
-    """How a step went."""
+    """The result of a step."""
 
     step: Step
     seconds: float
-    """From the words on the screen (or the cause) to the snapshot; below 0: the snapshot had it first."""
+    """From the words on the screen (or the cause) to the snapshot; negative if the snapshot came first."""
     passed: tuple[State, ...]
-    """States that were shown since the cause, one after the other."""
+    """States shown since the cause, in order."""
 
     @property
     def stray(self) -> tuple[State, ...]:
-        """Those that nothing caused: on the way to its state, and after it."""
+        """Return the states without a cause, on the way to the state of the step and after it."""
         arrived = self.passed.index(self.step.state) if self.step.state in self.passed else len(self.passed)
         way, after = self.passed[:arrived], self.passed[arrived + 1 :]
         return (*(s for s in way if s not in (*self.step.meanwhile, State.RUNNING)), *after)
 
 
 async def walk(seen: Watched, lab: Lab, pane: Pane, steps: Sequence[Step], stay: float = 0.0) -> list[Taken]:
-    """Takes the steps, one after the other; each until its state is shown, and `stay` seconds from its cause at least."""
+    """Take the steps in order, each until its state is shown, and for `stay` seconds at least."""
     taken: list[Taken] = []
     before: State | None = None
     for step in steps:
@@ -99,7 +100,7 @@ def say(prompt: str) -> Act:
 def press(*keys: str, pause: float = 0.3) -> Act:
     async def act(lab: Lab, pane: Pane) -> None:
         for number, key in enumerate(keys):
-            await asyncio.sleep(pause if number else 0)  # a TUI takes two Escapes at once for one
+            await asyncio.sleep(scaled(pause) if number else 0)  # a TUI takes two Escapes at once for one
             pane.keys(key)
 
     return act
@@ -120,7 +121,7 @@ def let_go(gate: str) -> Act:
 
 
 async def nothing(lab: Lab, pane: Pane) -> None:
-    """What it takes to be seen is there already."""
+    """Do nothing: the cause is there already."""
 
 
 async def lose_the_network(lab: Lab, pane: Pane) -> None:
@@ -129,15 +130,15 @@ async def lose_the_network(lab: Lab, pane: Pane) -> None:
 
 
 async def kill(lab: Lab, pane: Pane) -> None:
-    """Kills what runs in the pane, and only that."""
+    """Kill the processes of the pane."""
     root = psutil.Process(int(lab.run_tmux("display-message", "-p", "-t", pane.id, "#{pane_pid}")))
     for process in (*root.children(recursive=True), root):
-        with suppress(ProcessLookupError):  # its parent's end may have been its own
+        with suppress(ProcessLookupError):  # it may have ended with its parent
             os.kill(process.pid, signal.SIGKILL)
 
 
 async def kill_server(lab: Lab, pane: Pane) -> None:
-    """Its panes' programs die with it."""
+    """Kill the tmux server, and with it the programs of its panes."""
     lab.run_tmux("kill-server")
 
 
@@ -206,10 +207,10 @@ SERVER_GONE = Step("tmux server gone", kill_server, None, State.UNREACHABLE)
 
 
 async def open_codex(lab: Lab) -> Pane:
-    """A Codex TUI."""
+    """Start a Codex TUI."""
     return await lab.tui()
 
 
 async def open_opencode(lab: Lab) -> Pane:
-    """An OpenCode TUI."""
+    """Start an OpenCode TUI."""
     return await opencode.tui(lab)

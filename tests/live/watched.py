@@ -1,4 +1,4 @@
-"""A hub over a lab, and waiting for what it shows."""
+"""A hub over a lab, and waiting for its snapshots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from agentdash.engine.hub import Hub
 from agentdash.model.fleet import Fleet
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
-from tests.live.codex import PATIENCE, Lab
+from tests.live.codex import Lab
+from tests.live.patience import within
 
 Wanted = Callable[[Worker], bool]
 
@@ -26,43 +27,40 @@ class Watched:
 
     @property
     def fleet(self) -> Fleet:
-        """All that is known."""
+        """Return the state of the fleet."""
         return self._hub.fleet
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The newest one."""
+        """Return the newest snapshot."""
         return self._hub.snapshot
 
     async def until(self, wanted: Wanted) -> Worker:
-        """The first worker, in any snapshot from now on, that is as wanted."""
+        """Wait for a snapshot with a worker that is as wanted; return the worker."""
         return (await self.at(wanted))[0]
 
     async def at(self, wanted: Wanted) -> tuple[Worker, float]:
-        """Likewise, with the time of the snapshot."""
+        """Like `until`; return the worker and the time of the snapshot."""
         last: Snapshot | None = None
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with within():
                 async for last in self._hub.snapshots():
                     if (found := next((w for w in last.workers if wanted(w)), None)) is not None:
                         return found, last.at
         except TimeoutError:
-            seen = (
-                [(w.id, str(w.state), w.assessment.why, w.sandbox.verdict) for w in last.workers]
-                if last
-                else []
-            )
-            raise AssertionError(f"not seen; at the end: {seen}, {last and last.sources}") from None
+            workers = last.workers if last else ()
+            states = [(w.id, str(w.state), w.assessment.why, w.sandbox.verdict) for w in workers]
+            raise AssertionError(f"not seen; the last snapshot: {states}, {last and last.sources}") from None
         raise AssertionError("the hub ended")
 
     @contextmanager
-    def states(self, whose: Wanted) -> Iterator[list[State]]:
-        """Every state of a worker that is shown while this is open, one after the other."""
+    def states(self, wanted: Wanted) -> Iterator[list[State]]:
+        """Collect the states of a worker in the snapshots of this context, in order."""
         shown: list[State] = []
 
         async def listen() -> None:
             async for snapshot in self._hub.snapshots():
-                shown.extend(w.state for w in snapshot.workers if whose(w) and shown[-1:] != [w.state])
+                shown.extend(w.state for w in snapshot.workers if wanted(w) and shown[-1:] != [w.state])
 
         listening = asyncio.ensure_future(listen())
         try:
