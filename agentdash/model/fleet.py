@@ -69,6 +69,8 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: CallKind
     tool: str
     text: str
+    script: str = ""
+    """The shell script as written; empty where it is not known."""
     cwd: str | None = None
     escalation: Escalation | None = None
     by_user: bool = False

@@ -43,6 +43,7 @@ def start_call(thread: Thread, event: e.CallStarted) -> Thread:
         kind=event.kind,
         tool=event.tool,
         text=event.text,
+        script=event.script,
         cwd=event.cwd or thread.cwd,
         escalation=event.escalation,
         by_user=event.by_user,

@@ -70,6 +70,7 @@ class CallTracker:
             kind=tool.kind,
             tool=tool.name,
             text=tool.text,
+            script=tool.script,
             cwd=tool.cwd,
             escalation=tool.escalation,
             by_user=by_user,

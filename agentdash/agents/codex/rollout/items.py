@@ -29,6 +29,7 @@ def command(item: Command) -> Finished | None:
         kind="command",
         name="user_shell" if by_user else "exec_command",
         text=tools.command_text(item.command),
+        script=tools.command_script(item.command),
         cwd=tools.plain_path(item.cwd),
     )
     output = item.aggregated_output
@@ -69,6 +70,6 @@ def user_command(message: str, at: float) -> Finished | None:
         return None
     text, _, rest = message.partition("<command>")[2].partition("</command>")
     result = rest.partition("<result>")[2].rpartition("</result>")[0]
-    tool = Tool("command", "user_shell", tools.command_text(text))
+    tool = Tool("command", "user_shell", tools.command_text(text), script=tools.command_script(text))
     ending = outputs.parse_text(result.removeprefix("\n").removesuffix("\n"))
     return Finished(f"user-{at:.3f}", tool, ending, by_user=True)

@@ -13,7 +13,7 @@ import msgspec
 
 from agentdash.agents.codex.rollout.records import Part
 from agentdash.model.events import CallKind, Escalation
-from agentdash.model.sanitize import clean_block, clean_line
+from agentdash.model.sanitize import MAX_BLOCK_CHARS, clean_block, clean_line
 
 _MAX_ARGUMENTS_CHARS: Final = 400
 """Of arguments that are shown as JSON."""
@@ -29,6 +29,8 @@ class Tool(NamedTuple):
     escalation: Escalation | None = None
     session: str | None = None
     """The running command that a poll reads from: its session number, or `cell N`."""
+    script: str = ""
+    """The shell script of a command as written, with newlines; empty where it is not known or too long."""
 
 
 def describe(name: str, namespace: str | None, arguments: str | Mapping[str, Any] | None) -> Tool:
@@ -79,10 +81,28 @@ def command_text(argv: Sequence[str] | str) -> str:
     """Return the command line of an argv; of a shell's, the script alone."""
     if isinstance(argv, str):
         return clean_line(argv)
-    shell = posixpath.basename(argv[0].replace("\\", "/")).removesuffix(".exe") if argv else ""
-    if len(argv) > 2 and shell in _SHELLS and argv[-2].lower() in ("-c", "-lc", "-ic", "-command", "/c"):
-        return clean_line(argv[-1])
-    return clean_line(shlex.join(argv))
+    return clean_line(argv[-1] if _shell_of(argv) else shlex.join(argv))
+
+
+def command_script(argv: Sequence[str] | str) -> str:
+    """Return the script of a command as written; empty if no POSIX shell runs it, or it is too long."""
+    if isinstance(argv, str):
+        script = argv
+    elif (shell := _shell_of(argv)) is None:
+        script = shlex.join(argv)
+    elif shell in _POSIX_SHELLS:
+        script = argv[-1]
+    else:
+        return ""
+    return clean_block(script) if len(script) <= MAX_BLOCK_CHARS else ""
+
+
+def _shell_of(argv: Sequence[str]) -> str | None:
+    """Return the shell that runs the last argument as a script; None where there is none."""
+    if len(argv) < 3 or argv[-2].lower() not in ("-c", "-lc", "-ic", "-command", "/c"):
+        return None
+    shell = posixpath.basename(argv[0].replace("\\", "/")).removesuffix(".exe")
+    return shell if shell in _SHELLS else None
 
 
 def patch_text(patch: str) -> str:
@@ -125,7 +145,8 @@ def brief(arguments: Any) -> str:
 # ---------------------------------------------------------------- names and kinds
 
 _OWN_NAMESPACES: Final = {"functions", "multi_agent_v1", "collaboration", "container", "local"}
-_SHELLS: Final = {"sh", "bash", "zsh", "dash", "ash", "ksh", "fish", "pwsh", "powershell", "cmd"}
+_POSIX_SHELLS: Final = frozenset(("sh", "bash", "zsh", "dash", "ash", "ksh"))
+_SHELLS: Final = _POSIX_SHELLS | {"fish", "pwsh", "powershell", "cmd"}
 _KINDS: Final[dict[str, CallKind]] = {
     "shell": "command",
     "container.exec": "command",
@@ -175,7 +196,16 @@ def _command(tool: str, args: Mapping[str, Any]) -> Tool:
     text = (
         patch_text(words if isinstance(words, str) else words[-1]) if kind == "patch" else command_text(words)
     )
-    return Tool(kind, tool, text, plain_path(cwd) if cwd else None, _escalation(args))
+    shell = _string(args.get("shell"))  # exec_command: another shell than the user's
+    runs_posix = not shell or posixpath.basename(shell) in _POSIX_SHELLS
+    return Tool(
+        kind=kind,
+        name=tool,
+        text=text,
+        cwd=plain_path(cwd) if cwd else None,
+        escalation=_escalation(args),
+        script=command_script(words) if kind == "command" and runs_posix else "",
+    )
 
 
 def _is_patch(argv: Sequence[str] | str) -> bool:
@@ -226,6 +256,17 @@ _JS_REASON: Final = re.compile(rf"""\bjustification["']?\s*:\s*{_JS_STRING}""", 
 _JS_ESCALATION: Final = re.compile(
     r"""\bsandbox_permissions["']?\s*:\s*["'`](require_escalated|with_additional_permissions)["'`]"""
 )
+_JS_COMMENT: Final = re.compile(r"^\s*//[^\n]*\n", re.MULTILINE)
+_JS_RUN: Final = re.compile(
+    r"""\s*(?:const|let|var)\s+(?P<name>\w+)\s*=\s*await\s+tools\.exec_command\s*\(\s*
+        \{(?P<options>(?:[^{}"'`]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)*)\}\s*\)\s*;?\s*""",
+    re.VERBOSE | re.DOTALL,
+)
+"""`const r = await tools.exec_command({cmd: "..."});`"""
+_JS_PRINT: Final = re.compile(
+    r"\s*text\s*\(\s*(?:JSON\.stringify\(\s*(\w+)\s*\)|(\w+)(?:\.output)?)\s*\)\s*;?\s*"
+)
+"""`text(r.output);`"""
 _JS_CALL: Final = re.compile(r"\btools\.(\w+)\s*\(")
 
 
@@ -246,7 +287,40 @@ def _script(tool: str, js: str) -> Tool:
         or patch
         or next((line for line in code if line and not line.startswith("//")), "")
     )
-    return Tool(kind, tool, clean_line(text), escalation=_script_escalation(js))
+    return Tool(
+        kind=kind,
+        name=tool,
+        text=clean_line(text),
+        escalation=_script_escalation(js),
+        script=_printed_commands(js) if kind == "command" else "",
+    )
+
+
+def _printed_commands(js: str) -> str:
+    """Return one shell script of a code-mode script that runs commands and prints their whole outputs.
+
+    What any other script prints need not be what its commands printed: it may filter, cut or compose it.
+    Several commands become subshells, in the order of their outputs.
+    """
+    js = _JS_COMMENT.sub("", js)
+    ran: dict[str, str] = {}
+    printed: list[str] = []
+    at = 0
+    while at < len(js):
+        if (run := _JS_RUN.match(js, at)) is not None:
+            literal = _JS_COMMAND.search(run["options"])
+            if literal is None or (literal[1].startswith("`") and "${" in literal[1]):
+                return ""
+            ran[run["name"]] = _js_text(literal[1])
+            at = run.end()
+        elif (shown := _JS_PRINT.match(js, at)) is not None and (shown[1] or shown[2]) in ran:
+            printed.append(ran[shown[1] or shown[2]])
+            at = shown.end()
+        else:
+            return ""
+    return command_script(
+        "\n".join(f"(\n{each}\n)" for each in printed) if len(printed) > 1 else "".join(printed)
+    )
 
 
 def _script_escalation(js: str) -> Escalation | None:

@@ -1,0 +1,71 @@
+"""The shell script of a command is kept as written, whatever form the call has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agentdash.agents.codex.rollout.tools import describe, describe_custom
+from agentdash.model.sanitize import MAX_BLOCK_CHARS
+
+SCRIPT = "set -e\nenv | grep '^CODEX'  # flags\n\ncat <<'EOF'\n  two\nEOF\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("exec_command", {"cmd": SCRIPT}),
+        ("exec_command", {"cmd": SCRIPT, "shell": "/bin/zsh"}),
+        ("shell_command", {"command": SCRIPT}),
+        ("shell", {"command": ["bash", "-lc", SCRIPT]}),
+        ("shell", {"command": ["/bin/sh", "-c", SCRIPT]}),
+        ("container.exec", {"command": ["zsh", "-lc", SCRIPT]}),
+    ],
+)
+def test_a_script_keeps_its_lines(name: str, arguments: dict[str, Any]) -> None:
+    tool = describe(name, None, json.dumps(arguments))
+    assert tool.script == SCRIPT
+    assert "\n" not in tool.text
+
+
+def test_a_direct_argv_is_quoted_for_a_shell() -> None:
+    assert describe("shell", None, {"command": ["grep", "-r", "a b"]}).script == "grep -r 'a b'"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"command": ["pwsh", "-Command", "env"]},
+        {"command": ["fish", "-c", "env"]},
+        {"command": ["bash", "-c", "x" * (MAX_BLOCK_CHARS + 1)]},
+    ],
+)
+def test_other_shells_and_cut_scripts_are_not_known(arguments: dict[str, Any]) -> None:
+    assert describe("shell", None, arguments).script == ""
+
+
+def test_another_shell_of_exec_command_is_not_known() -> None:
+    assert describe("exec_command", None, {"cmd": "env", "shell": "/usr/bin/fish"}).script == ""
+
+
+@pytest.mark.parametrize(
+    ("js", "script"),
+    [
+        ('const r = await tools.exec_command({cmd: "env\\nid"});\ntext(r.output);', "env\nid"),
+        ('// look\nconst r = await tools.exec_command({"cmd": "env"})\ntext(JSON.stringify(r))', "env"),
+        (
+            'const a = await tools.exec_command({cmd: "env"}); text(a);'
+            'const b = await tools.exec_command({cmd: "exit 4"}); text(b);',
+            "(\nenv\n)\n(\nexit 4\n)",
+        ),
+        ('const r = await tools.exec_command({cmd: "env"}); text(r.output.slice(0, 9));', ""),
+        ('const r = await tools.exec_command({cmd: "env"}); text("CODEX_SANDBOX=" + r.output);', ""),
+        ("const r = await tools.exec_command({cmd: `env ${x}`}); text(r.output);", ""),
+        ('if (x) { const r = await tools.exec_command({cmd: "env"}); text(r.output); }', ""),
+        ('const r = await tools.exec_command({cmd: "env"}); text(q.output);', ""),
+    ],
+)
+def test_code_mode_counts_only_where_whole_outputs_are_printed(js: str, script: str) -> None:
+    assert describe_custom("exec", None, js).script == script
