@@ -40,7 +40,7 @@ def page() -> str:
                 "0 where all is well; 2 and one line on stderr where an argument is wrong "
                 "or something cannot be read; "
             ),
-            _plain("1 as the command says; 130 after ctrl-c."),
+            _plain("1 as each command documents; 130 after ctrl-c."),
             ".SH SEE ALSO",
             _plain(_SEE_ALSO),
             "",

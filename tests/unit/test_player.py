@@ -239,7 +239,10 @@ async def test_long_pauses_are_shortened(tmp_path: Path) -> None:
     (tmp_path / "diary.jsonl").write_bytes(b"".join(encode(event) + b"\n" for event in events))
     clock = VirtualClock(0)
     player = Player(
-        Family("", ()), clock, gap=0.0, open_extra=lambda: [FileStream(tmp_path / "diary.jsonl", EventLineReader())]
+        Family("", ()),
+        clock,
+        gap=0.0,
+        open_extra=lambda: [FileStream(tmp_path / "diary.jsonl", EventLineReader())],
     )
     player.index.read()
     async with RunningPlayer(player, clock) as running:

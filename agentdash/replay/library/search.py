@@ -29,7 +29,7 @@ _MAX_HITS_PER_FILE: Final = 200
 _UNESCAPED: Final = re.compile(r'[^"\\\x00-\x1f]+')
 """Text that JSON contains literally."""
 _HEADER_LINES: Final = 2
-"""First lines of a rollout: they tell which of the others are copied from a parent."""
+"""First lines of a rollout: they determine which of the others are copied from a parent."""
 
 
 class Hit(NamedTuple):
