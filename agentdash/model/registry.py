@@ -151,6 +151,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "call": TextUse.PLAIN,
         "tool": TextUse.PLAIN,
         "text": TextUse.QUOTED,  # but for commands, which are context
+        "script": TextUse.CONTEXT,
         "cwd": TextUse.PLAIN,
     },
     e.CallEnded: {
