@@ -1,4 +1,4 @@
-"""Rollouts to read in tests: recorded ones, and ones made of a few lines."""
+"""Rollouts for tests: recorded ones, and constructed lines."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def files(version: str, scenario: str, base: Path = RECORDINGS) -> list[Path]:
 
 
 def all_files() -> list[Path]:
-    """Every rollout that is stored."""
+    """Return all stored rollouts."""
     return sorted(DATA.glob("r*/*/*/*.jsonl"))
 
 
 def events_of(path: Path) -> list[Event]:
-    """Its events."""
+    """Return the events of a rollout."""
     thread = thread_id(path)
     assert thread is not None
     return RolloutReader(thread).read(open_lines(path))
 
 
 def only(kind: type[E_], events: list[Event]) -> list[E_]:
-    """The events of one kind."""
+    """Return the events of one kind."""
     return [event for event in events if isinstance(event, kind)]
 
 
 def line(type_: str, payload: dict[str, Any], *, second: float = 1.0, ordinal: int | None = None) -> bytes:
-    """A line of a rollout, `second` seconds after `THREAD` began."""
+    """Return a line of a rollout, `second` seconds after `THREAD` began."""
     when = (
         datetime.fromtimestamp(BORN + second, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     )
@@ -58,17 +58,17 @@ def line(type_: str, payload: dict[str, Any], *, second: float = 1.0, ordinal: i
 
 
 def response(type_: str, **fields: Any) -> bytes:
-    """A `response_item` line."""
+    """Return a `response_item` line."""
     return line("response_item", {"type": type_, **fields})
 
 
 def event(type_: str, **fields: Any) -> bytes:
-    """An `event_msg` line."""
+    """Return an `event_msg` line."""
     return line("event_msg", {"type": type_, **fields})
 
 
 def item(type_: str, **fields: Any) -> bytes:
-    """An `item_completed` line."""
+    """Return an `item_completed` line."""
     return event(
         "item_completed",
         thread_id=THREAD,
@@ -79,18 +79,18 @@ def item(type_: str, **fields: Any) -> bytes:
 
 
 def call(name: str, arguments: dict[str, Any] | str, *, id_: str = "call_1", **more: Any) -> bytes:
-    """A `function_call` line."""
+    """Return a `function_call` line."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     return response("function_call", name=name, arguments=text, call_id=id_, **more)
 
 
 def answer(output: Any, *, id_: str = "call_1") -> bytes:
-    """A `function_call_output` line."""
+    """Return a `function_call_output` line."""
     return response("function_call_output", call_id=id_, output=output)
 
 
 def meta(**fields: Any) -> bytes:
-    """The first line of a thread that began just now."""
+    """Return the first line of a new thread."""
     return line(
         "session_meta",
         {"id": THREAD, "timestamp": "2026-11-20T19:59:47.386Z", "cwd": "/home/dev/project", **fields},
@@ -98,11 +98,11 @@ def meta(**fields: Any) -> bytes:
 
 
 def read(*lines: bytes) -> list[Event]:
-    """The events of these lines in a file of `THREAD`."""
+    """Return the events of lines in a file of `THREAD`."""
     return RolloutReader(THREAD).read(lines)
 
 
 def ending(*lines: bytes, of: str = "call_1") -> tuple[str, int | None, str]:
-    """How the call ended: outcome, exit code and output, told once."""
+    """Return outcome, exit code and output of a call, which must end once."""
     (end,) = [end for end in only(CallEnded, read(*lines)) if end.call == of and end.outcome != "running"]
     return end.outcome, end.exit_code, end.output

@@ -1,3 +1,5 @@
+"""Identification of worker CLIs by their argument vectors."""
+
 from __future__ import annotations
 
 import json
@@ -12,7 +14,8 @@ RECORDED = [
     json.loads(line)
     for line in (Path(__file__).parents[1] / "data" / "argv.jsonl").read_text("utf-8").splitlines()
 ]
-"""Processes of real worker CLIs in their panes and sandboxes, paths and long arguments trimmed: where they were seen, what they are."""
+"""Processes of real worker CLIs in panes and sandboxes, with trimmed paths and arguments, and their
+identities."""
 
 
 @pytest.mark.parametrize("row", RECORDED, ids=lambda row: f"{row['from'].split('/')[0]}-{row['name']}")
@@ -21,7 +24,7 @@ def test_recorded_processes(row: dict[str, object]) -> None:
     assert (f"{found.agent} {found.role}" if found else None) == row["agent"]
 
 
-def test_every_recorded_cli_is_among_them() -> None:
+def test_recorded_clis() -> None:
     seen = {row["agent"].split()[0] for row in RECORDED if row["agent"]}
     assert seen == {"codex", "opencode", "claude", "gemini", "qwen", "aider"}
 
@@ -40,15 +43,18 @@ def test_every_recorded_cli_is_among_them() -> None:
         ("/bin/sh /usr/local/bin/crush", "crush worker"),
         ("bash -e /usr/local/bin/codex exec hi", "codex worker"),
         (
-            "/home/u/.local/bin/cursor-agent --use-system-ca /home/u/.local/share/cursor-agent/versions/1/index.js",
+            (
+                "/home/u/.local/bin/cursor-agent --use-system-ca "
+                "/home/u/.local/share/cursor-agent/versions/1/index.js"
+            ),
             "cursor worker",
         ),
         (
             "/home/u/.local/bin/agent /home/u/.local/share/cursor-agent/versions/1/index.js",
             None,
-        ),  # nothing says that this runs a script
+        ),  # nothing shows that this runs a script
         ("/home/u/.local/share/claude/versions/2.1.197 --resume", "claude worker"),
-        # what only speaks of them, or comes with them
+        # programs that mention them, or are shipped with them
         ("vim codex", None),
         ("bash -c codex", None),
         ("bash -lc claude", None),
@@ -60,7 +66,7 @@ def test_every_recorded_cli_is_among_them() -> None:
         ("/Applications/Claude.app/Contents/MacOS/Claude", None),
         ("node", None),
         ("python3 -m", None),
-        # commands of the same program
+        # subcommands
         ("codex -c model=x -m y resume --last", "codex worker"),
         ("codex --search exec debug the login", "codex worker"),
         ("codex -c a=b app-server --listen unix://", "codex server"),
@@ -71,7 +77,7 @@ def test_every_recorded_cli_is_among_them() -> None:
         ("opencode auth login", "opencode aside"),
         ("claude mcp serve", "claude aside"),
         ("goose session", "goose worker"),
-        # others of the same name
+        # other programs of the same name
         ("goose -dir migrations postgres up", "goose aside"),
         ("copilot svc deploy", "copilot aside"),
     ],
@@ -81,7 +87,7 @@ def test_command_lines(line: str, expected: str | None) -> None:
     assert (f"{found.agent} {found.role}" if found else None) == expected
 
 
-def test_the_executable_decides_only_who_interprets() -> None:
+def test_executable_counts_as_interpreter_only() -> None:
     assert identify(["codex-linux-sandbox", "--", "ls"], "/opt/codex/bin/codex") is None
     script = "/home/u/.local/share/cursor-agent/versions/1/index.js"
     found = identify(
@@ -92,7 +98,7 @@ def test_the_executable_decides_only_who_interprets() -> None:
     assert (found.agent, found.role) == ("cursor", "worker")
 
 
-def test_every_file_has_its_table() -> None:
+def test_every_toml_identifies_its_cli() -> None:
     names = {
         path.name.removesuffix(".toml")
         for path in (files("agentdash") / "agents").iterdir()

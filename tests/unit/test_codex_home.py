@@ -1,4 +1,4 @@
-"""Codex's home, read without touching it."""
+"""The layout of a Codex home: rollouts, lines, names, locks, problems."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ V4 = "0a0e9b39-b2d1-43cd-a274-624e38239614"
 
 
 def rollout(root: Path, when: str, thread: str, suffix: str = ".jsonl") -> Path:
-    """A rollout where Codex puts it, local time in its name."""
+    """Create a rollout where Codex does, with the local time in its name."""
     path = root / "sessions" / when[:10].replace("-", "/") / f"rollout-{when}-{thread}{suffix}"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     return path
 
 
-def test_home_is_where_codex_looks_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_default_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
     assert default_home() == tmp_path
     monkeypatch.delenv("CODEX_HOME")
@@ -46,7 +46,7 @@ def test_home_is_where_codex_looks_for_it(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert default_home() == tmp_path / ".codex"
 
 
-def test_rollouts_come_newest_first_from_both_places(tmp_path: Path) -> None:
+def test_rollouts_are_listed_newest_first(tmp_path: Path) -> None:
     home = CodexHome(tmp_path)
     oldest = rollout(tmp_path, "2025-08-30T10-00-00", V4)
     middle = tmp_path / "archived_sessions" / f"rollout-2026-03-02T10-00-00-{V4}.jsonl"
@@ -59,7 +59,7 @@ def test_rollouts_come_newest_first_from_both_places(tmp_path: Path) -> None:
     assert home.roots == [home.sessions, home.archived]
 
 
-def test_the_plain_file_wins_over_its_compressed_twin(tmp_path: Path) -> None:
+def test_plain_file_is_preferred_to_compressed_one(tmp_path: Path) -> None:
     home = CodexHome(tmp_path)
     compressed = rollout(tmp_path, "2026-11-20T20-00-00", V7, ".jsonl.zst")
     assert list(home.rollouts()) == [compressed]
@@ -67,7 +67,7 @@ def test_the_plain_file_wins_over_its_compressed_twin(tmp_path: Path) -> None:
     assert list(home.rollouts()) == [plain]
 
 
-def test_rollouts_are_listed_as_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rollouts_are_listed_lazily(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     newest = rollout(tmp_path, "2026-11-20T20-00-00", V7)
     rollout(tmp_path, "2026-11-20T19-00-00", V7)
     rollout(tmp_path, "2025-01-01T20-00-00", V4)
@@ -88,11 +88,11 @@ def test_rollouts_are_listed_as_they_are_asked_for(tmp_path: Path, monkeypatch: 
         ("session_index.jsonl", None),
     ],
 )
-def test_a_thread_s_id_is_in_its_file_s_name(name: str, thread: str | None) -> None:
+def test_thread_id_of_a_file_name(name: str, thread: str | None) -> None:
     assert thread_id(Path("/x") / name) == thread
 
 
-def test_when_a_thread_began_is_in_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_begin_of_a_thread_from_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "America/New_York")
     time.tzset()
     try:
@@ -101,7 +101,7 @@ def test_when_a_thread_began_is_in_its_name(monkeypatch: pytest.MonkeyPatch) -> 
         )  # local time: 20:00 UTC
         assert (
             begun_at(Path(f"rollout-2026-11-20T15-00-00-{V7}.jsonl")) == 1795204787.386
-        )  # the id knows better
+        )  # the id is more precise
         assert begun_at(Path(f"rollout-2026-99-20T15-00-00-{V4}.jsonl")) is None
         assert begun_at(Path("history.jsonl")) is None
     finally:
@@ -112,7 +112,7 @@ def test_when_a_thread_began_is_in_its_name(monkeypatch: pytest.MonkeyPatch) -> 
 # ---------------------------------------------------------------- lines
 
 
-def test_compressed_files_read_like_plain_ones(tmp_path: Path) -> None:
+def test_compressed_file(tmp_path: Path) -> None:
     (plain,) = files("0.169.0", "workspace-write")
     compressed = tmp_path / f"{plain.name}.zst"
     half = len(plain.read_bytes()) // 2
@@ -123,18 +123,14 @@ def test_compressed_files_read_like_plain_ones(tmp_path: Path) -> None:
     assert RolloutReader(thread_id(compressed) or "").read(lines)
 
 
-def test_lines_may_be_longer_than_a_block_and_lack_their_newline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codex_home, "READ_BLOCK_BYTES", 7)
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"a\n\n" + b"b" * 30 + b"\nlast")
     assert list(open_lines(path)) == [b"a", b"", b"b" * 30, b"last"]
 
 
-def test_an_endless_line_is_cut_and_the_next_is_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_oversized_line_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codex_home, "READ_BLOCK_BYTES", 8)
     monkeypatch.setattr(codex_home, "MAX_LINE_BYTES", 20)
     path = tmp_path / "x.jsonl"
@@ -142,7 +138,7 @@ def test_an_endless_line_is_cut_and_the_next_is_whole(
     assert list(open_lines(path)) == [b"x" * 21, b"next"]
 
 
-def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
+def test_unreadable_file_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         next(open_lines(tmp_path / "gone.jsonl"))
     broken = tmp_path / "broken.jsonl.zst"
@@ -154,7 +150,7 @@ def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- names, locks, problems
 
 
-def test_the_last_name_counts(tmp_path: Path) -> None:
+def test_last_name_of_a_thread(tmp_path: Path) -> None:
     entries = [
         {"id": V7, "thread_name": "first", "updated_at": "2026-11-20T20:00:00Z"},
         {"id": V4, "thread_name": "other\x1b[31m", "updated_at": None},
@@ -170,7 +166,7 @@ def test_the_last_name_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists locks")
-def test_locks_tell_who_has_a_thread_loaded(tmp_path: Path) -> None:
+def test_holders_of_locks(tmp_path: Path) -> None:
     directory = tmp_path / "thread-writer-locks"
     directory.mkdir()
     (directory / ".coordination.lock").touch()
@@ -188,7 +184,7 @@ def test_locks_tell_who_has_a_thread_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists locks")
-def test_a_lock_on_a_device_that_stat_names_otherwise_is_found_by_its_open_file(
+def test_lock_on_another_device_number_is_found_by_open_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = tmp_path / "thread-writer-locks"
@@ -197,20 +193,23 @@ def test_a_lock_on_a_device_that_stat_names_otherwise_is_found_by_its_open_file(
     monkeypatch.setattr(codex_home, "_PROC_LOCKS", table)
     with (directory / f"{V7}.lock").open("w") as held:
         inode = os.fstat(held.fileno()).st_ino
-        line = f"1: FLOCK  ADVISORY  WRITE {os.getpid()} ff:ff:{inode} 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 77 ff:ff:{inode} 0 EOF\n"
+        line = (
+            f"1: FLOCK  ADVISORY  WRITE {os.getpid()} ff:ff:{inode} 0 EOF\n1: -> FLOCK  ADVISORY  "
+            f"WRITE 77 ff:ff:{inode} 0 EOF\n"
+        )
         table.write_text(line + f"2: POSIX  ADVISORY  READ 4 ff:ff:{inode} 0 EOF\n")
         assert locks(CodexHome(tmp_path), 5.0).holders == {V7: os.getpid()}
     assert (
         locks(CodexHome(tmp_path), 5.0).holders == {}
-    )  # the same inode number, but this process has it open no more
+    )  # the same inode, but not open in this process any more
 
 
-def test_a_system_that_lists_no_locks_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_list_of_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codex_home, "_PROC_LOCKS", tmp_path / "none")
     assert not locks(CodexHome(tmp_path), 5.0).readable
 
 
-def test_why_there_is_nothing_to_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_of_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "does not exist" in str(problem(CodexHome(tmp_path / "gone")))
     (tmp_path / "file").touch()
     assert "is not a directory" in str(problem(CodexHome(tmp_path / "file")))
@@ -220,5 +219,5 @@ def test_why_there_is_nothing_to_see(tmp_path: Path, monkeypatch: pytest.MonkeyP
     closed = tmp_path / "sessions"
     monkeypatch.setattr(
         codex_home.os, "access", lambda path, mode: Path(path) != closed
-    )  # root may read everything
+    )  # permissions do not stop root
     assert problem(CodexHome(tmp_path)) == f"{closed} cannot be read: permission denied"

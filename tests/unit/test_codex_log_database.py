@@ -1,4 +1,4 @@
-"""Codex's own log, in databases of the schema and with the words of 0.169.0."""
+"""Codex's log database, with the schema and the texts of 0.169.0."""
 
 from __future__ import annotations
 
@@ -14,29 +14,37 @@ from msgspec.structs import replace
 from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.codex.log_database import CodexLog, log_file
 from agentdash.collect.clock import SystemClock
-from agentdash.collect.sources.codex_log import CodexLogSource
 from agentdash.collect.scheduler import PollScheduler
+from agentdash.collect.sources.codex_log import CodexLogSource
 from agentdash.model.events import Event, SourceSeen, TroubleLogged, ViolationLogged
 from agentdash.model.fleet import Fleet
 from tests.unit.story import T, begun, called, ended, fleet
 
-SCHEMA = """CREATE TABLE logs (id INTEGER PRIMARY KEY AUTOINCREMENT, ts INTEGER NOT NULL, ts_nanos INTEGER NOT NULL, level TEXT NOT NULL,
-target TEXT NOT NULL, feedback_log_body TEXT, module_path TEXT, file TEXT, line INTEGER, thread_id TEXT, process_uuid TEXT,
+SCHEMA = """CREATE TABLE logs (id INTEGER PRIMARY KEY AUTOINCREMENT, ts INTEGER NOT NULL,
+ts_nanos INTEGER NOT NULL, level TEXT NOT NULL,
+target TEXT NOT NULL, feedback_log_body TEXT, module_path TEXT, file TEXT,
+line INTEGER, thread_id TEXT, process_uuid TEXT,
 estimated_bytes INTEGER NOT NULL DEFAULT 0)"""
 SPANS = (
-    f'session_loop{{thread_id={T}}}:turn{{otel.name="session_task.turn" model=mock-model}}:handle_responses{{tool_name="exec_command"}}'
-    ':dispatch_tool_call_with_code_mode_result{otel.name=exec_command tool_source="direct" call_id="call_2875" aborted=false}'
+    f'session_loop{{thread_id={T}}}:turn{{otel.name="session_task.turn" model=mock-model}}:'
+    f'handle_responses{{tool_name="exec_command"}}'
+    ':dispatch_tool_call_with_code_mode_result{otel.name=exec_command tool_source="direct" '
+    'call_id="call_2875" aborted=false}'
     ":dispatch_tool_call_with_state:unified_exec.open_session: "
 )
-VIOLATION = f"{SPANS}recorded sandbox violation: resource=filesystem backend=linux_sandbox reason=read_only_file_system path=unknown"
+VIOLATION = (
+    f"{SPANS}recorded sandbox violation: resource=filesystem backend=linux_sandbox "
+    f"reason=read_only_file_system path=unknown"
+)
 RETRY = (
     f"session_loop{{thread_id={T}}}:handle_response_stream_error{{request=Sampling}}: stream disconnected"
-    " - retrying sampling request (1/2 in 193ms)... turn_id=01a1 retries=1 max_retries=2 sampling_error=stream disconnected"
+    " - retrying sampling request (1/2 in 193ms)... turn_id=01a1 retries=1 max_retries=2 "
+    "sampling_error=stream disconnected"
 )
 
 
 class Writer:
-    """Codex, as far as its log goes: holds it open with a write-ahead log."""
+    """Writes a log as Codex does, and holds it open with a write-ahead log."""
 
     def __init__(self, path: Path, schema: str = SCHEMA) -> None:
         self.path = path
@@ -49,7 +57,10 @@ class Writer:
     ) -> None:
         row = (at, 500_000_000, "WARN", target, body, thread)
         self.database.execute(
-            "INSERT INTO logs (ts, ts_nanos, level, target, feedback_log_body, thread_id) VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                "INSERT INTO logs (ts, ts_nanos, level, target, feedback_log_body, thread_id) VALUES (?, "
+                "?, ?, ?, ?, ?)"
+            ),
             row,
         )
 
@@ -61,7 +72,7 @@ def codex(tmp_path: Path) -> Iterator[Writer]:
     writer.database.close()
 
 
-def test_what_is_new_each_once(codex: Writer, tmp_path: Path) -> None:
+def test_new_rows_are_emitted_once(codex: Writer, tmp_path: Path) -> None:
     log = CodexLog(tmp_path)
     assert log.poll(5.0) == []
     codex.write(VIOLATION)
@@ -78,11 +89,16 @@ def test_what_is_new_each_once(codex: Writer, tmp_path: Path) -> None:
     assert isinstance(tried, TroubleLogged)
     assert tried.text.startswith("stream disconnected - retrying sampling request (1/2 in 193ms)... turn_id=")
     assert log.poll(6.0) == []
-    codex.write(VIOLATION.replace("call_2875", "call_2876"), thread=None)  # then the spans name it
+    codex.write(
+        VIOLATION.replace("call_2875", "call_2876"), thread=None
+    )  # then the id is taken from the spans
     (spoken,) = log.poll(6.0)
     assert isinstance(spoken, ViolationLogged)
     assert (spoken.thread, spoken.call) == (T, "call_2876")
-    network = 'recorded sandbox violation: resource=network backend=proxy reason=not_allowed host="api.example.com" path=/a b/c'
+    network = (
+        "recorded sandbox violation: resource=network backend=proxy reason=not_allowed "
+        'host="api.example.com" path=/a b/c'
+    )
     codex.write(network)
     assert log.poll(7.0) == [
         ViolationLogged(
@@ -97,18 +113,18 @@ def test_what_is_new_each_once(codex: Writer, tmp_path: Path) -> None:
     ]
 
 
-def test_nothing_is_left_behind_and_nothing_is_held(codex: Writer, tmp_path: Path) -> None:
+def test_reading_creates_no_file_and_holds_no_lock(codex: Writer, tmp_path: Path) -> None:
     codex.write(VIOLATION)
     log = CodexLog(tmp_path)
     assert len(log.poll(5.0)) == 1
     codex.database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    codex.database.close()  # the last one out folds the write-ahead log into the file, and removes it
+    codex.database.close()  # the last connection checkpoints and removes the write-ahead log
     assert [path.name for path in tmp_path.iterdir()] == ["logs_2.sqlite"]
     assert len(CodexLog(tmp_path).poll(6.0)) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["logs_2.sqlite"]
 
 
-def test_a_log_whose_codex_was_killed(codex: Writer, tmp_path: Path) -> None:
+def test_log_of_a_killed_codex(codex: Writer, tmp_path: Path) -> None:
     codex.write(VIOLATION)
     (tmp_path / "killed").mkdir()
     for file in tmp_path.glob("logs_2.sqlite*"):
@@ -120,7 +136,7 @@ def troubles(events: list[Event]) -> list[tuple[bool, str]]:
     return [(e.ok, e.detail) for e in events if isinstance(e, SourceSeen)]
 
 
-def test_rows_that_are_not_understood_are_counted(codex: Writer, tmp_path: Path) -> None:
+def test_malformed_rows_are_counted(codex: Writer, tmp_path: Path) -> None:
     for body, thread in (
         (None, T),
         ("no word of a thread", None),
@@ -134,7 +150,7 @@ def test_rows_that_are_not_understood_are_counted(codex: Writer, tmp_path: Path)
     assert len(events) == 2
 
 
-def test_what_cannot_be_read_is_said_and_read_again(tmp_path: Path) -> None:
+def test_unreadable_log_is_reported_and_retried(tmp_path: Path) -> None:
     path = tmp_path / "logs_2.sqlite"
     log = CodexLog(tmp_path)
     path.write_bytes(b"not a database, but as long as one has to be at least" * 100)
@@ -149,8 +165,8 @@ def test_what_cannot_be_read_is_said_and_read_again(tmp_path: Path) -> None:
     other.database.close()
 
 
-def test_a_log_that_is_locked(tmp_path: Path) -> None:
-    """With a rollback journal, as on NFS, a writer keeps readers out while it commits."""
+def test_locked_log(tmp_path: Path) -> None:
+    """With a rollback journal, as on NFS, a writer locks readers out while it commits."""
     writer = sqlite3.connect(tmp_path / "logs_2.sqlite", isolation_level=None)
     writer.execute(SCHEMA)
     log = CodexLog(tmp_path)
@@ -162,7 +178,7 @@ def test_a_log_that_is_locked(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_the_newest_generation_and_the_folder_that_is_named(tmp_path: Path) -> None:
+def test_newest_generation_and_configured_folder(tmp_path: Path) -> None:
     home, named = tmp_path / "home", tmp_path / "named"
     for folder, names in (
         (home, ("logs_2.sqlite", "logs_10.sqlite", "logs_11.sqlite-wal", "logs_x.sqlite")),
@@ -178,14 +194,14 @@ def test_the_newest_generation_and_the_folder_that_is_named(tmp_path: Path) -> N
     assert CodexLog(tmp_path / "missing").poll(time.time()) == []
 
 
-# ---------------------------------------------------------------- what comes of it
+# ---------------------------------------------------------------- effects
 
 
-async def test_what_is_noted_of_a_thread_waits_until_that_is_known(codex: Writer, tmp_path: Path) -> None:
+async def test_rows_wait_until_their_thread_is_known(codex: Writer, tmp_path: Path) -> None:
     clock = SystemClock()
     log = CodexLogSource(CodexHome(tmp_path), clock, PollScheduler(clock))
     codex.write(VIOLATION)
-    assert await log.poll(Fleet()) == []  # Codex's own helper threads have no rollout: these never come
+    assert await log.poll(Fleet()) == []  # helper threads of Codex have no rollout: never known
     (noted,) = await log.poll(fleet(begun()))
     assert isinstance(noted, ViolationLogged)
     assert await log.poll(fleet(begun())) == []
@@ -202,17 +218,17 @@ SILENT = (called(text="./deploy >/dev/null 2>&1"), ended(output="failed", exit_c
     [(*SILENT, LOGGED), (SILENT[0], LOGGED, SILENT[1]), (LOGGED, *SILENT)],
     ids=["after", "between", "before"],
 )
-def test_a_call_whose_output_is_silent_is_denied_by_the_log(story: tuple[Event, ...]) -> None:
+def test_log_denies_a_call_without_output(story: tuple[Event, ...]) -> None:
     thread = fleet(begun(), *story).threads[T]
     (call,) = thread.calls
     assert call.denial is not None
     assert (call.denial.source, call.denial.path, call.denial.certain) == ("log", "/srv/board", True)
     assert "reason=read_only_file_system" in call.denial.quote
     assert thread.violations == (LOGGED,)
-    assert thread.last_at == 102.0  # the log's row is no sign of life
+    assert thread.last_at == 102.0  # a row of the log is not activity
 
 
-def test_what_the_output_says_comes_first() -> None:
+def test_output_takes_precedence_over_the_log() -> None:
     said = ended(output="touch: cannot touch '/etc/x': Read-only file system", exit_code=1)
     (call,) = fleet(begun(), called(text="touch /etc/x"), said, LOGGED, LOGGED).threads[T].calls
     assert call.denial is not None
@@ -228,14 +244,12 @@ def test_what_the_output_says_comes_first() -> None:
         ("network", "not_allowed", True),
     ],
 )
-def test_codex_too_reads_words_that_a_plain_failure_would_use(
-    resource: Any, reason: str, certain: bool
-) -> None:
+def test_ambiguous_words_in_the_log(resource: Any, reason: str, certain: bool) -> None:
     (call,) = fleet(begun(), *SILENT, replace(LOGGED, resource=resource, reason=reason)).threads[T].calls
     assert call.denial is not None
     assert (call.denial.what, call.denial.certain) == (resource, certain)
 
 
-def test_a_request_that_is_tried_again() -> None:
+def test_retried_request() -> None:
     tried = TroubleLogged(at=103.0, thread=T, text="stream disconnected - retrying")
     assert fleet(begun(), tried).threads[T].trouble == tried

@@ -1,4 +1,4 @@
-"""The policy that stands in a launcher's arguments, in every generation of them."""
+"""The policy in a launcher's arguments, in all of their formats."""
 
 from __future__ import annotations
 
@@ -18,8 +18,14 @@ ROOT = {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"
 WRITE = {"path": {"type": "path", "path": CWD}, "access": "write"}
 FILES = {"type": "restricted", "entries": [ROOT, WRITE]}
 PROFILE = json.dumps({"type": "managed", "file_system": FILES, "network": "restricted"})
-WORKSPACE = '{"type":"workspace-write","writable_roots":["/srv/data"],"network_access":true,"exclude_slash_tmp":true,"exclude_tmpdir_env_var":true}'
-SEATBELT = '(version 1)\n(deny default)\n(allow file-read*)\n(allow file-write* (subpath (param "WRITABLE_ROOT_0")))\n'
+WORKSPACE = (
+    '{"type":"workspace-write","writable_roots":["/srv/data"],"network_access":true,'
+    '"exclude_slash_tmp":true,"exclude_tmpdir_env_var":true}'
+)
+SEATBELT = (
+    "(version 1)\n(deny default)\n(allow file-read*)\n(allow file-write* (subpath (param "
+    '"WRITABLE_ROOT_0")))\n'
+)
 BWRAP = (
     "bwrap",
     "--as-pid-1",
@@ -37,7 +43,7 @@ BWRAP = (
 
 
 def chain(*argvs: tuple[str, ...]) -> tuple[Process, ProcessTree]:
-    """Codex, the given launchers below it, outermost first, and a command."""
+    """Return Codex, the given launchers below it, outermost first, and a command."""
     processes = [Process(ProcessKey(10, 1.0), 1, "codex", argv=("codex",), agent="codex")]
     for argv in (*argvs, ("bash", "-c", "make")):
         last = processes[-1]
@@ -95,7 +101,7 @@ def test_policy(argv: tuple[str, ...], by: str, brief: str, roots: tuple[str, ..
     assert (found.by, found.policy.brief(), found.policy.writable_roots) == (by, brief, roots)
 
 
-def test_of_the_whole_chain_the_helper_speaks() -> None:
+def test_helper_has_the_policy_of_the_chain() -> None:
     helper = (HELPER, "--sandbox-policy-cwd", CWD, "--permission-profile", PROFILE, "--", "make")
     inner = ("codex-linux-sandbox", *helper[1:-2], "--apply-seccomp-then-exec", "--", "make")
     found = find_launcher(*chain(helper, BWRAP, inner))
@@ -112,24 +118,24 @@ def test_of_the_whole_chain_the_helper_speaks() -> None:
     "profile",
     ["", "{", '{"type":"managed"', "[1]", "null", '{"type":"of-2030"}', '{"type":"managed","file_system":3}'],
 )
-def test_what_cannot_be_read_is_no_policy(profile: str) -> None:
+def test_unreadable_policy(profile: str) -> None:
     found = find_launcher(*chain((HELPER, "--permission-profile", profile, "--", "make")))
     assert found is not None
     assert found.policy is None or found.policy.filesystem is Filesystem.UNKNOWN
 
 
-def test_a_command_of_its_own() -> None:
+def test_launcher_in_a_command() -> None:
     found = find_launcher(*chain())
     assert found is not None
     assert (found.by, found.policy) == ("nothing", None)
 
 
-def test_without_a_way_up_nothing_is_known() -> None:
+def test_command_without_ancestors() -> None:
     command, _ = chain()
     assert find_launcher(command, ProcessTree([command], {})) is None
 
 
-def test_a_launcher_is_known_by_its_arguments() -> None:
+def test_launcher_is_identified_by_its_arguments() -> None:
     found = [read_launcher("3", ("bwrap", "--ro-bind")), read_launcher("codex", (HELPER,))]
     assert [launcher and launcher.name for launcher in found] == ["bwrap", "codex-linux-sandbox"]
     assert read_launcher("codex", ("codex", "bwrap")) is None

@@ -1,4 +1,4 @@
-"""A Codex home that lives: the picture follows whatever happens to its files."""
+"""Live sources over a Codex home: the snapshot follows every change of its files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def watched(home: Path) -> AsyncIterator[Callable[[Callable[[Snapshot], bo
             await running
 
 
-def says(text: str) -> bytes:
+def message_line(text: str) -> bytes:
     payload = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
     line = {
         "timestamp": "2026-11-20T20:00:30.000Z",
@@ -69,46 +69,44 @@ def says(text: str) -> bytes:
     return json.dumps(line).encode() + b"\n"
 
 
-def said(text: str) -> Callable[[Snapshot], bool]:
+def shows(text: str) -> Callable[[Snapshot], bool]:
     return lambda s: any(m.text == text for w in s.workers for m in w.moments)
 
 
-async def test_a_life_of_a_session(home: Path) -> None:
+async def test_session_created_appended_replaced_archived_deleted(home: Path) -> None:
     async with watched(home) as until:
         await until(lambda s: any(not x.ok and "does not exist" in x.detail for x in s.sources))
-        path = Path(shutil.copy(RECORDING, day(home)))  # appears, with all its directories
+        path = Path(shutil.copy(RECORDING, day(home)))  # created with all its directories
         await until(lambda s: [w.id for w in s.workers] == [THREAD])
-        with path.open("ab") as file:  # grows, in two halves of a line
-            file.write(says("first")[:40])
+        with path.open("ab") as file:  # appended, in two halves of a line
+            file.write(message_line("first")[:40])
             file.flush()
             await asyncio.sleep(0)
-            file.write(says("first")[40:])
-        await until(said("first"))
+            file.write(message_line("first")[40:])
+        await until(shows("first"))
         whole = path.read_bytes()
-        path.write_bytes(
-            whole[: whole.index(b"\n", 3000) + 1]
-        )  # shrinks: what is not there any more is not known any more
-        await until(lambda s: bool(s.workers) and not said("first")(s))
+        path.write_bytes(whole[: whole.index(b"\n", 3000) + 1])  # truncated
+        await until(lambda s: bool(s.workers) and not shows("first")(s))
         replacement = path.with_suffix(".tmp")
-        replacement.write_bytes(whole + says("second"))
-        replacement.replace(path)  # is replaced
-        await until(said("second"))
+        replacement.write_bytes(whole + message_line("second"))
+        replacement.replace(path)  # replaced
+        await until(shows("second"))
         archive = home / "archived_sessions"
         archive.mkdir()
-        path = path.rename(archive / path.name)  # is archived, and goes on
+        path = path.rename(archive / path.name)  # archived, and appended
         with path.open("ab") as file:
-            file.write(says("third"))
-        shown = await until(said("third"))
+            file.write(message_line("third"))
+        shown = await until(shows("third"))
         assert shown.workers[0].file == str(path)
         packed = path.with_suffix(".jsonl.zst")
-        packed.write_bytes(zstandard.compress(path.read_bytes()))  # is compressed
+        packed.write_bytes(zstandard.compress(path.read_bytes()))  # compressed
         path.unlink()
         await until(lambda s: [w.file for w in s.workers] == [str(packed)])
-        packed.unlink()  # is deleted
+        packed.unlink()  # deleted
         await until(lambda s: s.workers == ())
 
 
-async def test_an_unreadable_session_is_unreachable(home: Path) -> None:
+async def test_unreadable_session_is_unreachable(home: Path) -> None:
     (day(home) / RECORDING.with_suffix(".jsonl.zst").name).write_bytes(b"this is not zstd")
     async with watched(home) as until:
         shown = await until(lambda s: bool(s.workers))
@@ -116,7 +114,7 @@ async def test_an_unreadable_session_is_unreachable(home: Path) -> None:
         assert "cannot be read" in shown.workers[0].assessment.why
 
 
-async def test_damage_is_counted_and_shown(home: Path) -> None:
+async def test_damaged_lines_are_counted(home: Path) -> None:
     path = day(home) / RECORDING.name
     path.write_bytes(
         RECORDING.read_bytes()
@@ -128,17 +126,17 @@ async def test_damage_is_counted_and_shown(home: Path) -> None:
         assert shown.workers[0].notes == ("1 × malformed skipped", "1 × unknown brand_new skipped")
 
 
-async def test_a_big_session_is_skimmed_first_and_then_read_whole(home: Path) -> None:
+async def test_large_session_is_skimmed_then_read_whole(home: Path) -> None:
     path = day(home) / RECORDING.name
-    filler = b"".join(says(f"line {n} " + "x" * 400) for n in range(1_000))
-    path.write_bytes(RECORDING.read_bytes() + filler + says("the end"))
+    filler = b"".join(message_line(f"line {n} " + "x" * 400) for n in range(1_000))
+    path.write_bytes(RECORDING.read_bytes() + filler + message_line("the end"))
     async with watched(home) as until:
-        skimmed = await until(said("the end"))
+        skimmed = await until(shows("the end"))
         assert skimmed.workers[0].notes == ("only head and tail of 1 MB read",)
         await until(lambda s: s.workers[0].notes == ())
 
 
-async def test_what_was_open_before_a_gap_is_not_open_behind_it(home: Path) -> None:
+async def test_open_calls_end_at_a_gap(home: Path) -> None:
     """The recording ends in an open call; the turn that follows it in a big file is another one."""
     started, ended = (
         {"type": f"task_{what}", "turn_id": "t2", "last_agent_message": "done"}
@@ -148,7 +146,7 @@ async def test_what_was_open_before_a_gap_is_not_open_behind_it(home: Path) -> N
         json.dumps({"timestamp": "2026-11-20T20:00:31Z", "type": "event_msg", "payload": p}).encode()
         for p in (started, ended)
     ]
-    filler = b"".join(says("x" * 400) for _ in range(1_000))
+    filler = b"".join(message_line("x" * 400) for _ in range(1_000))
     (day(home) / RECORDING.name).write_bytes(
         RECORDING.read_bytes() + lines[0] + b"\n" + filler + lines[1] + b"\n"
     )
@@ -158,7 +156,7 @@ async def test_what_was_open_before_a_gap_is_not_open_behind_it(home: Path) -> N
     assert (worker.state, [c.outcome for c in worker.calls if c.ended_at is None]) == (State.COMPLETED, [])
 
 
-async def test_names_are_followed(home: Path) -> None:
+async def test_session_names_are_followed(home: Path) -> None:
     shutil.copy(RECORDING, day(home))
     (home / "session_index.jsonl").write_text(
         json.dumps({"id": THREAD, "thread_name": "nightly build"}) + "\n"
@@ -168,7 +166,7 @@ async def test_names_are_followed(home: Path) -> None:
         assert shown.workers[0].state in (State.EXITED, State.RUNNING)
 
 
-async def test_only_the_newest_are_read_at_first_and_older_ones_when_they_change(home: Path) -> None:
+async def test_newest_sessions_first_older_ones_when_changed(home: Path) -> None:
     ids = [f"{THREAD[:-2]}{n:02x}" for n in range(60)]
     for age, thread in enumerate(ids):
         path = day(home) / RECORDING.name.replace(THREAD, thread)
@@ -178,5 +176,5 @@ async def test_only_the_newest_are_read_at_first_and_older_ones_when_they_change
         shown = await until(lambda s: len(s.workers) >= 50)
         assert {w.id for w in shown.workers} == set(ids[:50])
         with path.open("ab") as file:
-            file.write(says("awake"))
-        await until(lambda s: ids[-1] in {w.id for w in s.workers} and said("awake")(s))
+            file.write(message_line("awake"))
+        await until(lambda s: ids[-1] in {w.id for w in s.workers} and shows("awake")(s))

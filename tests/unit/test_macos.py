@@ -24,7 +24,7 @@ class Library:
 
 
 @pytest.mark.parametrize(("pid", "expected"), [(10, True), (11, False), (12, None), (13, None)])
-def test_sandboxed_or_not_or_not_expected(pid: int, expected: bool | None) -> None:
+def test_sandboxed_not_sandboxed_unknown(pid: int, expected: bool | None) -> None:
     library = Library(p10=1, p11=0, p12=7)
     assert macos.sandboxed(pid, library) is expected
     assert library.calls == [(pid, None, 0)]

@@ -1,4 +1,4 @@
-"""What eleven real Codex releases wrote, from bytes to verdicts."""
+"""Recordings of eleven Codex releases, from bytes to verdicts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ LATER = 2e9
 CLEAN = ("workspace-write", "workspace-write-network", "read-only", "full-access", "spawn")
 LEAKED = ("full-access-leaked-flags", "spawn-leaked-flags")
 PROVIDER = ("provider-401", "provider-500", "provider-quota", "stream-drops")
-NOTHING_TO_GO_BY = {
-    *((v, s) for v in ("0.20.0",) for s in PROVIDER),  # neither requests nor errors are in these files
-    ("0.58.0", "provider-quota"),  # one request, no answer: a kill would look the same
+WITHOUT_EVIDENCE = {
+    *((v, s) for v in ("0.20.0",) for s in PROVIDER),  # these files contain neither requests nor errors
+    ("0.58.0", "provider-quota"),  # one request without a response: the same as after a kill
     ("0.98.0", "provider-quota"),
 }
 POLICIES = {
@@ -55,13 +55,13 @@ def snapshot_of(version: str, scenario: str) -> Snapshot:
     return snapshot
 
 
-def test_all_are_there() -> None:
+def test_number_of_scenarios() -> None:
     assert len({v for v, _ in scenarios()}) == 11
     assert len(scenarios()) == 144
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios())
-def test_nothing_is_left_out(version: str, scenario: str) -> None:
+def test_all_lines_and_policies_are_read(version: str, scenario: str) -> None:
     for worker in snapshot_of(version, scenario).workers:
         assert worker.notes == ()
         assert worker.agent.version == version or version == "0.20.0"
@@ -84,7 +84,7 @@ def test_leaked_flags(version: str, scenario: str) -> None:
     for worker in snapshot_of(version, scenario).workers:
         assert worker.sandbox.verdict == "mismatch"
         kinds = {f.kind for f in worker.sandbox.findings}
-        # bare files state no policy: only the flag that Linux never has can be told to be foreign
+        # bare files have no policy: only the flag that Linux never sets is known to be foreign
         assert kinds == (
             {"foreign-sandbox-flag"}
             if version == "0.20.0"
@@ -100,7 +100,7 @@ def test_families(version: str, scenario: str) -> None:
     assert set(parent.children) == {c.id for c in children}
     assert {c.parent for c in children} == {parent.id}
     assert parent.state == "completed"
-    # children that still worked when their parent ended were interrupted; 0.107 does not say so in the file
+    # children that were running when their parent ended were interrupted; 0.107 does not record that
     assert {str(c.state) for c in children} <= {
         "completed",
         "interrupted",
@@ -109,7 +109,7 @@ def test_families(version: str, scenario: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios("kanban-board"))
-def test_blocked_at_the_hand_off(version: str, scenario: str) -> None:
+def test_blocked_hand_off(version: str, scenario: str) -> None:
     (worker,) = snapshot_of(version, scenario).workers
     assert worker.state == "blocked-sandbox"
     channel = "~/board" if version == "0.20.0" else "/home/dev/board"
@@ -119,16 +119,16 @@ def test_blocked_at_the_hand_off(version: str, scenario: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios("escalation-refused"))
-def test_refused_is_not_blocked(version: str, scenario: str) -> None:
+def test_refused_escalation_is_not_blocked(version: str, scenario: str) -> None:
     (worker,) = snapshot_of(version, scenario).workers
-    # before 0.58 the request was not refused: the command ran inside of the sandbox
+    # before 0.58 the request was not refused: the command ran in the sandbox
     assert worker.state == ("completed" if version in ("0.20.0", "0.36.0") else "failed-permission")
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios(*PROVIDER))
 def test_provider_failures(version: str, scenario: str) -> None:
     (worker,) = snapshot_of(version, scenario).workers
-    assert worker.state == ("exited" if (version, scenario) in NOTHING_TO_GO_BY else "failed-provider")
+    assert worker.state == ("exited" if (version, scenario) in WITHOUT_EVIDENCE else "failed-provider")
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios("killed-mid-command"))

@@ -1,4 +1,5 @@
-"""What real Codexes wrote, read line by line: no line unknown, every fact once, the same facts from every version."""
+"""Recorded rollouts of real Codex versions: no unknown line, each fact once, the same facts from every
+version."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def story(version: str, scenario: str) -> list[e.Event]:
 
 
 @pytest.mark.parametrize("path", all_files(), ids=lambda p: "/".join(p.parts[-3:-1]))
-def test_every_stored_rollout_is_understood(path: Path) -> None:
+def test_every_stored_rollout_is_parsed(path: Path) -> None:
     events = events_of(path)
     assert only(e.LineSkipped, events) == []
     assert isinstance(events[0], e.ThreadStarted)
@@ -63,7 +64,7 @@ def test_every_stored_rollout_is_understood(path: Path) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("scenario", PROBES)
-def test_a_scenario_is_the_same_commands_in_every_version(version: str, scenario: str) -> None:
+def test_commands_of_a_scenario_are_equal_in_all_versions(version: str, scenario: str) -> None:
     events = story(version, scenario)
     calls = only(e.CallStarted, events)
     assert [call.text for call in calls] == PROBE
@@ -85,7 +86,7 @@ def test_a_scenario_is_the_same_commands_in_every_version(version: str, scenario
     ("version", "scenario"),
     [(v, s) for v in VERSIONS for s in POLICIES if v in SPAWNING or not s.startswith("spawn")],
 )
-def test_the_policy_is_what_codex_was_started_with(version: str, scenario: str) -> None:
+def test_policy_is_that_of_the_command_line(version: str, scenario: str) -> None:
     for path in files(version, scenario):
         policies = [event.policy for event in only(e.PolicySet, events_of(path))]
         assert bool(policies) == (version != "0.20.0")  # `codex exec` of 0.20 wrote no policy at all
@@ -95,7 +96,7 @@ def test_the_policy_is_what_codex_was_started_with(version: str, scenario: str) 
 
 
 @pytest.mark.parametrize("version", [v for v in VERSIONS if MINOR[v] < 98])
-def test_the_environment_context_and_the_turn_context_of_2025_agree(version: str) -> None:
+def test_environment_context_and_turn_context_agree(version: str) -> None:
     for scenario in PROBES:
         policies = only(e.PolicySet, story(version, scenario))
         if version == "0.20.0":  # its `codex exec` wrote no policy at all
@@ -108,7 +109,7 @@ def test_the_environment_context_and_the_turn_context_of_2025_agree(version: str
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_turns_are_marked_since_0_107(version: str) -> None:
+def test_turn_events_since_0_107(version: str) -> None:
     events = story(version, "workspace-write")
     starts, ends = only(e.TurnStarted, events), only(e.TurnEnded, events)
     assert len(starts) == len(ends) == (MINOR[version] >= 107)
@@ -122,7 +123,7 @@ def test_turns_are_marked_since_0_107(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_escalation_is_asked_for_and_refused(version: str) -> None:
+def test_refused_escalation(version: str) -> None:
     events = story(version, "escalation-refused")
     (call,), (end,) = only(e.CallStarted, events), only(e.CallEnded, events)
     assert call.escalation == e.Escalation(
@@ -133,7 +134,7 @@ def test_an_escalation_is_asked_for_and_refused(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_kill_leaves_the_call_open(version: str) -> None:
+def test_killed_call_stays_open(version: str) -> None:
     events = story(version, "killed-mid-command")
     ended = {end.call for end in only(e.CallEnded, events)}
     still_open = [call.text for call in only(e.CallStarted, events) if call.call not in ended]
@@ -144,7 +145,7 @@ def test_a_kill_leaves_the_call_open(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_provider_failures_are_told_since_0_150(version: str) -> None:
+def test_provider_failures_since_0_150(version: str) -> None:
     told = {
         scenario: [(end.error or "", end.error_kind) for end in only(e.TurnEnded, story(version, scenario))]
         for scenario in ("provider-401", "provider-500", "provider-quota", "stream-drops")
@@ -171,7 +172,7 @@ def test_provider_failures_are_told_since_0_150(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_model_that_repeats_itself_is_heard_each_time(version: str) -> None:
+def test_repeated_messages_count(version: str) -> None:
     said = [
         event.text for event in only(e.MessageLogged, story(version, "stream-drops")) if event.role == "agent"
     ]
@@ -179,7 +180,7 @@ def test_a_model_that_repeats_itself_is_heard_each_time(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_denial_says_what_the_command_printed(version: str) -> None:
+def test_denial_has_the_output_of_the_command(version: str) -> None:
     ends = only(e.CallEnded, story(version, "read-only"))
     assert "touch: cannot touch '/home/dev/agentdash-denied': " in ends[2].output.splitlines()[0]
     assert "StreamOutput" not in ends[2].output
@@ -191,7 +192,7 @@ def test_a_denial_says_what_the_command_printed(version: str) -> None:
 
 @pytest.mark.parametrize("version", SPAWNING)
 @pytest.mark.parametrize("scenario", ["spawn", "spawn-leaked-flags"])
-def test_parents_and_children_name_each_other(version: str, scenario: str) -> None:
+def test_parents_and_children_refer_to_each_other(version: str, scenario: str) -> None:
     families = [events_of(path) for path in files(version, scenario)]
     started = [only(e.ThreadStarted, events)[0] for events in families]
     (root,) = [thread for thread in started if thread.parent is None]
@@ -207,22 +208,24 @@ def test_parents_and_children_name_each_other(version: str, scenario: str) -> No
     assert not any(thread.helper for thread in started)
 
 
-def test_the_newest_tokens_are_the_thread_s_total() -> None:
+def test_token_totals() -> None:
     counted = only(e.TokensCounted, story("0.169.0", "workspace-write"))
     assert counted[-1].total == 9210
     assert counted[-1].context == 2444
     assert counted[-1].window == 258_400
-    assert len({(c.total, c.context, c.window) for c in counted}) == len(counted)  # told twice, counted once
+    assert len({(c.total, c.context, c.window) for c in counted}) == len(
+        counted
+    )  # written twice, counted once
 
 
-# ---------------------------------------------------------------- what the recordings do not show
+# ---------------------------------------------------------------- constructed rollouts
 
 
 def rollouts(version: str, scenario: str) -> list[list[e.Event]]:
     return [events_of(path) for path in files(version, scenario, ROLLOUTS)]
 
 
-def test_a_command_in_the_background_ends_when_its_item_says_so() -> None:
+def test_background_command_ends_with_its_item() -> None:
     (events,) = rollouts("0.169.0", "background-commands")
     told: dict[str, list[tuple[str, int | None, str]]] = {}
     for end in only(e.CallEnded, events):
@@ -243,7 +246,7 @@ def test_a_command_in_the_background_ends_when_its_item_says_so() -> None:
     ]
 
 
-def test_code_mode_shows_the_script_and_the_commands_in_it() -> None:
+def test_code_mode_script_and_its_commands() -> None:
     (events,) = rollouts("0.169.0", "code-mode")
     calls = {call.call: call for call in only(e.CallStarted, events)}
     nested = [call.text for call in calls.values() if call.call.startswith("exec-")]
@@ -278,7 +281,7 @@ def test_code_mode_shows_the_script_and_the_commands_in_it() -> None:
 
 
 @pytest.mark.parametrize("version", ["0.114.0", "0.169.0"])
-def test_a_child_with_its_parent_s_history_tells_only_its_own(version: str) -> None:
+def test_copied_history_of_a_child_is_ignored(version: str) -> None:
     parent, child = rollouts(version, "full-history-child")
     (born,) = only(e.ThreadStarted, child)
     assert born.parent == born.forked_from == only(e.ThreadStarted, parent)[0].thread
@@ -289,7 +292,7 @@ def test_a_child_with_its_parent_s_history_tells_only_its_own(version: str) -> N
 
 
 @pytest.mark.parametrize("version", ["0.114.0", "0.169.0"])
-def test_a_fork_tells_only_what_came_after_it(version: str) -> None:
+def test_copied_history_of_a_fork_is_ignored(version: str) -> None:
     _, fork = rollouts(version, "user-shell-and-fork")
     assert only(e.ThreadStarted, fork)[0].forked_from is not None
     prompts = [said.text for said in only(e.MessageLogged, fork) if said.role == "user"]
@@ -302,7 +305,7 @@ def test_a_fork_tells_only_what_came_after_it(version: str) -> None:
     ("version", "which", "text", "code"),
     [("0.114.0", 1, "echo user114", 0), ("0.169.0", 0, "echo from-user; exit 7", 7)],
 )
-def test_the_user_s_own_command_is_one_call(version: str, which: int, text: str, code: int) -> None:
+def test_user_command_is_one_call(version: str, which: int, text: str, code: int) -> None:
     events = rollouts(version, "user-shell-and-fork")[which]
     (call,) = [call for call in only(e.CallStarted, events) if call.by_user]
     assert call.text == text
@@ -310,6 +313,6 @@ def test_the_user_s_own_command_is_one_call(version: str, which: int, text: str,
     assert end.exit_code == code
 
 
-def test_nothing_was_dropped_from_the_recordings() -> None:
+def test_number_of_recordings() -> None:
     assert len(VERSIONS) == 11
     assert sum(len(list((RECORDINGS / v).glob("*/*.jsonl"))) for v in VERSIONS) == 168

@@ -1,4 +1,4 @@
-"""Tool calls of every era: what they are for, and how they end."""
+"""Tool calls of all versions: kinds, texts and endings."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def started(*lines: bytes) -> e.CallStarted:
         ("shell", "{not json", "command", "{not json"),
     ],
 )
-def test_a_tool_call_is_told_by_kind_and_text(name: str, arguments: Any, kind: str, text: str) -> None:
+def test_kind_and_text_of_a_tool_call(name: str, arguments: Any, kind: str, text: str) -> None:
     found = started(call(name, arguments))
     assert (found.kind, found.text) == (kind, text)
 
@@ -96,7 +96,7 @@ def test_a_tool_call_is_told_by_kind_and_text(name: str, arguments: Any, kind: s
         ("sleep", "clock", "clock.sleep"),
     ],
 )
-def test_a_tool_has_one_name(name: str, namespace: str | None, tool: str) -> None:
+def test_tool_names(name: str, namespace: str | None, tool: str) -> None:
     assert started(call(name, {}, namespace=namespace)).tool == tool
 
 
@@ -126,15 +126,13 @@ def test_a_tool_has_one_name(name: str, namespace: str | None, tool: str) -> Non
         ),
     ],
 )
-def test_the_wish_to_leave_the_sandbox_in_its_three_spellings(
-    arguments: dict[str, Any], escalation: e.Escalation | None
-) -> None:
+def test_three_forms_of_escalation(arguments: dict[str, Any], escalation: e.Escalation | None) -> None:
     found = started(call("shell_command", {"command": "git push", "workdir": "/p", **arguments}))
     assert found.escalation == escalation
     assert found.cwd == "/p"
 
 
-def test_patches_and_scripts_are_custom_tools() -> None:
+def test_custom_tools() -> None:
     patch = response(
         "custom_tool_call",
         name="apply_patch",
@@ -142,7 +140,10 @@ def test_patches_and_scripts_are_custom_tools() -> None:
         input="*** Begin Patch\n*** Update File: a\n*** End Patch",
     )
     assert (started(patch).kind, started(patch).text) == ("patch", "update a")
-    js = "// @exec: {}\nconst r = await Promise.all([tools.exec_command({cmd: `ls`}), tools.exec_command({\"cmd\": 'say \\'hi\\''})]);"
+    js = (
+        "// @exec: {}\nconst r = await Promise.all([tools.exec_command({cmd: `ls`}), "
+        "tools.exec_command({\"cmd\": 'say \\'hi\\''})]);"
+    )
     script = started(response("custom_tool_call", name="exec", call_id="call_1", input=js))
     assert (script.kind, script.tool, script.text) == ("command", "exec", "ls; say 'hi'")
     computed = started(
@@ -155,38 +156,56 @@ def test_patches_and_scripts_are_custom_tools() -> None:
 
 # ---------------------------------------------------------------- outputs
 
-NEVER = "approval policy is Never; reject command — you cannot ask for escalated permissions if the approval policy is Never"
+NEVER = (
+    "approval policy is Never; reject command — you cannot ask for escalated permissions if the "
+    "approval policy is Never"
+)
 
-DENIED = "failed in sandbox LinuxSeccomp with execution error: sandbox denied exec error, exit code: 1, stdout: a\n, stderr: b\n"
+DENIED = (
+    "failed in sandbox LinuxSeccomp with execution error: sandbox denied exec error, exit code: "
+    "1, stdout: a\n, stderr: b\n"
+)
 
 
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
         ('{"output":"hi\\n","metadata":{"exit_code":3,"duration_seconds":0.1}}', ("ended", 3, "hi\n")),
-        ("Exit code: 1\nWall time: 0.2 seconds\nTotal output lines: 900\nOutput:\nboom", ("ended", 1, "boom")),
-        ("Chunk ID: 1a\nWall time: 0.3 seconds\nProcess exited with code 2\nOriginal token count: 4\nOutput:\nx\n", ("ended", 2, "x\n")),
-        ([{"type": "input_text", "text": "a"}, {"type": "input_image"}, {"type": "input_text", "text": "b"}], ("ended", None, "a\nb")),
+        (("Exit code: 1\nWall time: 0.2 seconds\nTotal output lines: 900\n"
+         "Output:\nboom"), ("ended", 1, "boom")),
+        (("Chunk ID: 1a\nWall time: 0.3 seconds\nProcess exited with code 2\nOriginal token count: 4\n"
+         "Output:\nx\n"), ("ended", 2, "x\n")),
+        (
+            [{"type": "input_text", "text": "a"}, {"type": "input_image"}, {"type": "input_text", "text": "b"}],
+            ("ended", None, "a\nb"),
+        ),
         ({"content": "fine", "success": True}, ("ended", None, "fine")),
         (None, ("ended", None, "")),
-        ("Success. Updated the following files:\nA a.py\n", ("ended", None, "Success. Updated the following files:\nA a.py\n")),
+        (("Success. Updated the following files:\n"
+         "A a.py\n"), ("ended", None, "Success. Updated the following files:\nA a.py\n")),
         (
-            '{"output":"command timed out after 1000 milliseconds\\n","metadata":{"exit_code":124,"duration_seconds":1.0}}',
+            ('{"output":"command timed out after 1000 milliseconds\\n","metadata":{"exit_code":124,'
+            '"duration_seconds":1.0}}'),
             ("timed-out", 124, "command timed out after 1000 milliseconds\n"),
         ),
-        ("Exit code: 124\nWall time: 1 seconds\nOutput:\ncommand timed out after 1000 milliseconds\n", ("timed-out", 124, None)),
+        (("Exit code: 124\nWall time: 1 seconds\nOutput:\ncommand timed out after 1000 "
+         "milliseconds\n"), ("timed-out", 124, None)),
         ("exec command rejected by user", ("refused-by-user", None, "exec command rejected by user")),
         ("patch rejected by user", ("refused-by-user", None, "patch rejected by user")),
-        ('exec_command failed for `ls`: CreateProcess { message: "Rejected(\\"rejected by user\\")" }', ("refused-by-user", None, None)),
+        (('exec_command failed for `ls`: CreateProcess { message: "Rejected(\\"rejected by '
+         'user\\")" }'), ("refused-by-user", None, None)),
         ("`rm -rf /` rejected: blocked by policy", ("refused-by-policy", None, None)),
         ('Network access to "example.com" was blocked by policy.', ("refused-by-policy", None, None)),
         (NEVER, ("refused-by-approval", None, NEVER)),
-        (f'exec_command failed: CreateProcess {{ message: "Rejected(\\"{NEVER}\\")" }}', ("refused-by-approval", None, None)),
-        ("approval required by policy, but AskForApproval is set to Never", ("refused-by-approval", None, None)),
+        ((f'exec_command failed: CreateProcess '
+         f'{{ message: "Rejected(\\"{NEVER}\\")" }}'), ("refused-by-approval", None, None)),
+        (("approval required by policy, but AskForApproval is set "
+         "to Never"), ("refused-by-approval", None, None)),
         ("This action was rejected due to unacceptable risk.", ("refused-by-approval", None, None)),
         (DENIED, ("denied", 1, "a\nb\n")),
         ("Command denied by sandbox: nope", ("denied", None, None)),
-        ("failed in sandbox MacosSeatbelt with execution error: command was killed by a signal", ("failed", None, None)),
+        (("failed in sandbox MacosSeatbelt with execution error: command was killed by "
+         "a signal"), ("failed", None, None)),
         ("exec_command failed: No such file or directory", ("failed", None, None)),
         ("Wall time: 6.3 seconds\naborted by user", ("aborted", None, "aborted by user")),
         ("aborted by user after 2.1s", ("aborted", None, None)),
@@ -194,19 +213,19 @@ DENIED = "failed in sandbox LinuxSeccomp with execution error: sandbox denied ex
         ("Exit code: 0\nWall time: 0 seconds\nOutput:\nrejected by user", ("ended", 0, "rejected by user")),
     ],
 )  # fmt: skip
-def test_an_output_says_how_the_call_ended(output: Any, expected: tuple[str, int | None, str | None]) -> None:
+def test_ending_of_an_output(output: Any, expected: tuple[str, int | None, str | None]) -> None:
     outcome, code, text = ending(call("shell", {"command": ["x"]}), answer(output))
     assert (outcome, code) == expected[:2]
     if expected[2] is not None:
         assert text == expected[2]
 
 
-# ---------------------------------------------------------------- two dialects, one fact
+# ---------------------------------------------------------------- several dialects
 
 RUN = {"command": ["/bin/bash", "-lc", "make"], "cwd": "file:///home/dev/my%20project"}
 
 
-def test_an_item_and_an_output_are_one_ending() -> None:
+def test_item_and_output_end_a_call_once() -> None:
     done = item(
         "CommandExecution",
         id="call_1",
@@ -234,7 +253,7 @@ def test_an_item_and_an_output_are_one_ending() -> None:
     )
 
 
-def test_extended_files_tell_the_same_by_end_events() -> None:
+def test_end_event_and_output_end_a_call_once() -> None:
     ran = event(
         "exec_command_end",
         call_id="call_1",
@@ -266,7 +285,7 @@ def test_extended_files_tell_the_same_by_end_events() -> None:
     )
 
 
-def test_items_of_nested_calls_are_calls_of_their_own() -> None:
+def test_nested_calls() -> None:
     events = read(
         meta(),
         item(
@@ -325,7 +344,7 @@ def test_items_of_nested_calls_are_calls_of_their_own() -> None:
     ]
 
 
-def test_a_nested_command_began_before_it_was_written() -> None:
+def test_nested_command_starts_before_its_line() -> None:
     done = event(
         "item_completed",
         item={"type": "CommandExecution", "id": "exec-1", "exit_code": 0, **RUN},
@@ -335,10 +354,10 @@ def test_a_nested_command_began_before_it_was_written() -> None:
     assert (start.at, end.at) == (pytest.approx(BORN - 5), pytest.approx(BORN + 1))
 
 
-# ---------------------------------------------------------------- commands that live on
+# ---------------------------------------------------------------- background commands
 
 
-def test_a_poll_ends_the_command_that_it_polls() -> None:
+def test_poll_ends_its_command() -> None:
     header = "Chunk ID: a\nWall time: 1 seconds\nProcess {}\nOutput:\n{}\n"
     events = read(
         call("exec_command", {"cmd": "make"}, id_="run"),
@@ -358,7 +377,7 @@ def test_a_poll_ends_the_command_that_it_polls() -> None:
     ]
 
 
-def test_a_session_that_is_gone_has_ended() -> None:
+def test_unknown_session_has_ended() -> None:
     events = read(
         call("exec_command", {"cmd": "make"}, id_="run"),
         answer("Process running with session ID 42\nOutput:\n", id_="run"),
@@ -372,7 +391,7 @@ def test_a_session_that_is_gone_has_ended() -> None:
     ]
 
 
-def test_an_interrupted_poll_leaves_the_command_running() -> None:
+def test_interrupted_poll_leaves_the_command_running() -> None:
     events = read(
         call("exec_command", {"cmd": "make"}, id_="run"),
         answer("Process running with session ID 42\nOutput:\n", id_="run"),
@@ -385,7 +404,7 @@ def test_an_interrupted_poll_leaves_the_command_running() -> None:
     ]
 
 
-def test_what_a_script_announces_is_not_its_end() -> None:
+def test_notification_of_a_script_is_not_its_end() -> None:
     script = response("custom_tool_call", name="exec", call_id="call_1", input="notify('x')")
     notice = response("custom_tool_call_output", call_id="call_1", name="exec", output="half way")
     end = response(
@@ -396,7 +415,7 @@ def test_what_a_script_announces_is_not_its_end() -> None:
     assert ending(script, notice, end, notice) == ("aborted", None, "")
 
 
-def test_results_that_a_script_prints_are_shown_as_output() -> None:
+def test_output_of_a_script_is_that_of_its_commands() -> None:
     script = response(
         "custom_tool_call", name="exec", call_id="call_1", input="text(await tools.exec_command({cmd: 'ls'}))"
     )

@@ -1,4 +1,4 @@
-"""Lines that are torn, foreign, hostile or simply new: each is counted, none is fatal, and nothing that steers a terminal gets through."""
+"""Torn, foreign, hostile and unknown lines: counted, never fatal, and sanitized."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.unit.rollout_files import (
 )
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07a\x00\x9b31m\u202eb\u200bc\ud800\U000e0041\r\n\td"
-STEERING = re.compile(
+CONTROL_CHARACTERS = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
@@ -51,7 +51,7 @@ def skipped(*lines: bytes) -> list[tuple[str, str]]:
         (b'{"payload":{},"timestamp":"2026-11-20T20:00:00Z"}', "without a type"),
     ],
 )
-def test_what_a_later_codex_writes_is_counted_by_name(later: bytes, detail: str) -> None:
+def test_unknown_kinds_are_counted_by_name(later: bytes, detail: str) -> None:
     assert skipped(meta(), later) == [("unknown", detail)]
 
 
@@ -65,7 +65,10 @@ def test_what_a_later_codex_writes_is_counted_by_name(later: bytes, detail: str)
         b'{"timestamp":"2026-11-20T20:00:00.000Z","type":"event_msg","payload":{"type":"task_st',
         b'{"timestamp":"2026-11-20T20:00:00.000Z","type":"world_state","payload":{"full":tr',
         b'{"timestamp":"2026-11-20T20:00:00.000Z","type":"mystery","payload":{"full":tr}',
-        b'{"timestamp":"2026-11-20T20:00:00.000Z","type":"event_msg","payload":{"type":"agent_message","message":"\xff"}}',
+        (
+            b'{"timestamp":"2026-11-20T20:00:00.000Z","type":"event_msg","payload":{"type":'
+            b'"agent_message","message":"\xff"}}'
+        ),
         line("event_msg", {"type": "agent_message", "message": 7}),
         line("turn_context", {})[:-1] + b"]",
         b'{"timestamp":"2026-11-20T20:00:00.000Z","type":"response_item","payload":' + b"[" * 100_000,
@@ -73,13 +76,13 @@ def test_what_a_later_codex_writes_is_counted_by_name(later: bytes, detail: str)
     ],
     ids=lambda line: repr(line[-30:]),
 )
-def test_a_line_that_is_no_record_is_counted(broken: bytes) -> None:
+def test_malformed_lines_are_counted(broken: bytes) -> None:
     found = skipped(meta(), broken, event("task_started", turn_id="t"))
     assert [what for what, _ in found] == ["malformed"]
     assert all(len(detail) <= 200 for _, detail in found)
 
 
-def test_a_torn_record_does_not_hide_the_whole_one_behind_it() -> None:
+def test_record_after_a_torn_one_is_read() -> None:
     events = read(
         event("task_started", turn_id="t")[:70] + event("task_started", turn_id="u"),
         line("world_state", {})[:60] + call("shell", {}),
@@ -89,7 +92,7 @@ def test_a_torn_record_does_not_hide_the_whole_one_behind_it() -> None:
     assert [event.what for event in only(e.LineSkipped, events)] == ["malformed", "malformed"]
 
 
-def test_records_inside_of_records_are_not_torn() -> None:
+def test_quoted_records_are_not_torn() -> None:
     nested = line("world_state", {"state": {"a": [{"timestamp": "2026-11-20T20:00:00Z"}]}})
     assert (
         read(
@@ -100,7 +103,7 @@ def test_records_inside_of_records_are_not_torn() -> None:
     )
 
 
-def test_a_line_beyond_the_limit_is_counted_and_the_next_one_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_line_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollout, "MAX_LINE_BYTES", 1000)
     (big,), (start,) = (
         only(kind, read(line("compacted", {"message": "x" * 1000}), event("task_started")))
@@ -111,7 +114,7 @@ def test_a_line_beyond_the_limit_is_counted_and_the_next_one_read(monkeypatch: p
     assert start.line == 2
 
 
-def test_keys_may_come_in_any_order() -> None:
+def test_any_order_of_keys() -> None:
     shuffled = json.dumps(
         {
             "payload": {"turn_id": "t", "type": "task_started"},
@@ -123,7 +126,7 @@ def test_keys_may_come_in_any_order() -> None:
     assert (start.turn, start.at) == ("t", 1795204800)
 
 
-def test_a_record_that_was_written_twice_counts_once() -> None:
+def test_record_written_twice_counts_once() -> None:
     events = read(
         call("shell", {"command": ["ls"]}), call("shell", {"command": ["ls"]}), answer("x"), answer("x")
     )
@@ -147,11 +150,11 @@ def assert_clean(events: list[e.Event]) -> None:
         again = e.decode(e.encode(told))
         assert again == told
         for text in strings(msgspec.to_builtins(told)):
-            assert not STEERING.search(text)
+            assert not CONTROL_CHARACTERS.search(text)
 
 
 def spoiled(value: Any, text: str) -> Any:
-    """`value` with every string that is neither key nor tag of it replaced."""
+    """Return `value` with all strings replaced but keys and tags."""
     if isinstance(value, dict):
         return {
             k: v
@@ -165,7 +168,7 @@ def spoiled(value: Any, text: str) -> Any:
 
 
 def recorded() -> list[dict[str, Any]]:
-    """One line of every kind that was recorded."""
+    """Return one recorded line of every kind."""
     kinds: dict[Any, dict[str, Any]] = {}
     for version, scenario in (
         ("0.36.0", "read-only"),
@@ -193,7 +196,7 @@ def recorded() -> list[dict[str, Any]]:
 RECORDED = recorded()
 
 
-def test_no_text_steers_a_terminal() -> None:
+def test_texts_are_sanitized() -> None:
     text = HOSTILE.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     lines = [json.dumps(spoiled(found, text)).encode() for found in RECORDED]
     calls = [
@@ -227,7 +230,7 @@ anything = st.recursive(
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """A recorded line with something else in one place."""
+    """Draw a recorded line with one value replaced."""
     found = json.loads(json.dumps(draw(st.sampled_from(RECORDED))))
     place = found["payload"] if draw(st.booleans()) else found
     while isinstance(place, dict) and place:
@@ -242,5 +245,5 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 @settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(mutated() | st.binary(max_size=40), min_size=1, max_size=4))
-def test_whatever_a_line_holds_reading_goes_on(lines: list[bytes]) -> None:
+def test_reading_never_raises(lines: list[bytes]) -> None:
     assert_clean(RolloutReader(THREAD).read(lines))

@@ -1,4 +1,4 @@
-"""Lines of eras and features that no recording shows, made by hand after the reference."""
+"""Lines of versions and features without a recording, constructed from the reference."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ def user(text: str) -> dict[str, Any]:
     return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
 
 
-def test_bare_lines_have_the_header_s_time_and_the_environment_s_policy() -> None:
+def test_bare_lines() -> None:
     environment = (
-        "<environment_context>\n  <cwd>/home/dev/project</cwd>\n  <approval_policy>on-request</approval_policy>\n"
+        "<environment_context>\n  <cwd>/home/dev/project</cwd>\n  "
+        "<approval_policy>on-request</approval_policy>\n"
         "  <sandbox_mode>{}</sandbox_mode>\n  <network_access>{}</network_access>\n</environment_context>"
     )
     events = bare(
@@ -77,8 +78,11 @@ def test_bare_lines_have_the_header_s_time_and_the_environment_s_policy() -> Non
     assert [(end.outcome, end.output) for end in only(e.CallEnded, events)] == [("failed", "no such tool")]
 
 
-def test_an_environment_context_says_nothing_after_a_turn_context() -> None:
-    text = "<environment_context>\n  <cwd>/p</cwd>\n  <sandbox_mode>read-only</sandbox_mode>\n</environment_context>"
+def test_environment_context_after_a_turn_context_is_ignored() -> None:
+    text = (
+        "<environment_context>\n  <cwd>/p</cwd>\n  <sandbox_mode>read-only</sandbox_mode>\n"
+        "</environment_context>"
+    )
     turn = line(
         "turn_context",
         {
@@ -95,10 +99,10 @@ def test_an_environment_context_says_nothing_after_a_turn_context() -> None:
     ]
 
 
-# ---------------------------------------------------------------- what was said
+# ---------------------------------------------------------------- messages
 
 
-def test_messages_are_heard_once_whatever_the_dialects_and_their_order() -> None:
+def test_copies_in_other_dialects_are_dropped() -> None:
     heard = event("agent_message", message="done <b>")
     written = response(
         "message",
@@ -114,13 +118,16 @@ def test_messages_are_heard_once_whatever_the_dialects_and_their_order() -> None
     assert len(only(e.MessageLogged, read(written, heard, heard, written))) == 2
 
 
-def test_prompts_are_what_the_user_wrote() -> None:
+def test_prompts_without_context() -> None:
     prompts = (
         event("user_message", message="<environment_context>\n<cwd>/p</cwd>\n</environment_context>"),
         event("user_message", message="be nice", kind="user_instructions"),
         event(
             "user_message",
-            message="# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nrename it\n",
+            message=(
+                "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for "
+                "Codex:\nrename it\n"
+            ),
         ),
         event("user_message", message="<b>bold</b> is what I want"),
         item(
@@ -142,7 +149,7 @@ def test_prompts_are_what_the_user_wrote() -> None:
     ]
 
 
-def test_a_child_of_multi_agent_v2_is_told_its_task_by_letter() -> None:
+def test_task_of_a_multi_agent_v2_child() -> None:
     child = meta(
         agent_path="/root/kid",
         source={"subagent": {"thread_spawn": {"parent_thread_id": PARENT, "depth": 1}}},
@@ -175,7 +182,7 @@ def test_a_child_of_multi_agent_v2_is_told_its_task_by_letter() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "spawned",
     [
         item("SubAgentActivity", id="s", kind="started", agent_thread_id=PARENT, agent_path="/root/kid"),
         event(
@@ -185,11 +192,11 @@ def test_a_child_of_multi_agent_v2_is_told_its_task_by_letter() -> None:
         event("collab_agent_spawn_end", call_id="s", new_thread_id=PARENT),
     ],
 )
-def test_children_are_named_in_many_ways(told: bytes) -> None:
-    assert [event.child for event in only(e.ChildSpawned, read(told))] == [PARENT]
+def test_forms_of_spawned_children(spawned: bytes) -> None:
+    assert [event.child for event in only(e.ChildSpawned, read(spawned))] == [PARENT]
 
 
-def test_only_spawning_names_children() -> None:
+def test_other_collaboration_events_spawn_nothing() -> None:
     others = (
         item("CollabAgentToolCall", id="s", tool="wait", receiver_thread_ids=[THREAD, PARENT]),
         item("SubAgentActivity", id="s", kind="interacted", agent_thread_id=PARENT),
@@ -202,7 +209,7 @@ def test_only_spawning_names_children() -> None:
 
 
 def fork(*lines: bytes, **header: Any) -> list[str]:
-    """The commands that a fork of `PARENT` tells as its own."""
+    """Return the commands read from a fork of `PARENT`."""
     parents = line("session_meta", {"id": PARENT, "timestamp": "2026-11-20T19:00:00.000Z"})
     return [
         start.text
@@ -224,15 +231,15 @@ def turn(turn_id: str, *, second: float = 1.0) -> bytes:
     return line("event_msg", {"type": "task_started", "turn_id": turn_id}, second=second)
 
 
-def test_copied_history_ends_at_the_first_turn_that_is_younger_than_the_thread() -> None:
+def test_copied_history_ends_at_a_newer_turn_id() -> None:
     assert fork(turn(PARENTS_TURN), command("old"), turn(OWN_TURN), command("new")) == ["new"]
 
 
-def test_copied_history_with_its_own_times_is_older_than_the_thread() -> None:
+def test_copied_history_with_old_timestamps() -> None:
     assert fork(command("old", second=-90), command("older", second=-80), command("new", second=3)) == ["new"]
 
 
-def test_copied_history_without_turn_ids_ends_with_the_burst_it_was_written_in() -> None:
+def test_copied_history_without_turn_ids_ends_with_a_pause() -> None:
     assert fork(
         command("old", second=1.001),
         command("old too", second=1.002),
@@ -244,12 +251,12 @@ def test_copied_history_without_turn_ids_ends_with_the_burst_it_was_written_in()
     ]
 
 
-def test_copied_history_ends_exactly_where_the_header_says() -> None:
+def test_copied_history_ends_at_the_ordinal_of_the_header() -> None:
     lines = (command("old", second=5, ordinal=3), command("new", second=5, ordinal=4))
     assert fork(*lines, subagent_history_start_ordinal=4) == ["new"]
 
 
-def test_history_is_only_copied_right_behind_the_header() -> None:
+def test_history_is_copied_right_after_the_header_only() -> None:
     foreign = line("session_meta", {"id": PARENT, "timestamp": "2026-11-20T19:00:00.000Z"})
     events = read(meta(), command("a"), foreign, command("b"))
     assert [start.text for start in only(e.CallStarted, events)] == ["a", "b"]
@@ -275,7 +282,7 @@ def test_history_is_only_copied_right_behind_the_header() -> None:
         ({}, None, False),
     ],
 )
-def test_helpers_are_told_from_workers(fields: dict[str, Any], source: str | None, helper: bool) -> None:
+def test_sources_and_helpers(fields: dict[str, Any], source: str | None, helper: bool) -> None:
     (born,) = only(e.ThreadStarted, read(meta(**fields)))
     assert (born.source, born.helper) == (source, helper)
     assert born.at == BORN
@@ -284,12 +291,12 @@ def test_helpers_are_told_from_workers(fields: dict[str, Any], source: str | Non
 # ---------------------------------------------------------------- turns, settings, tokens
 
 
-def test_the_old_names_of_turn_marks_are_understood() -> None:
+def test_old_names_of_turn_events() -> None:
     events = read(event("turn_started", turn_id="t"), event("turn_complete", turn_id="t"))
     assert [type(event) for event in events] == [e.TurnStarted, e.TurnEnded]
 
 
-def test_an_error_event_explains_a_turn_that_does_not_explain_itself() -> None:
+def test_error_event_is_the_error_of_its_turn() -> None:
     error = event("error", message="usage limit", codex_error_info="usage_limit_exceeded")
     done = event("task_complete", turn_id="t", last_agent_message=None)
     first, second = only(
@@ -311,7 +318,7 @@ def test_an_error_event_explains_a_turn_that_does_not_explain_itself() -> None:
     )
 
 
-def test_settings_of_another_thread_are_not_this_one_s() -> None:
+def test_settings_of_another_thread_are_ignored() -> None:
     settings = {
         "approval_policy": "on-request",
         "permission_profile": {"type": "disabled"},
@@ -334,7 +341,7 @@ def test_settings_of_another_thread_are_not_this_one_s() -> None:
     assert found.policy.filesystem is Filesystem.UNRESTRICTED
 
 
-def test_a_thread_is_named() -> None:
+def test_thread_name() -> None:
     assert [
         event.name
         for event in only(
@@ -356,7 +363,7 @@ def test_a_thread_is_named() -> None:
         ({"primary_used_percent": 3.0, "secondary_used_percent": 1.0}, 3.0, None),
     ],
 )
-def test_rate_limits_of_all_shapes(limits: dict[str, Any], used: float, resets: float | None) -> None:
+def test_rate_limit_formats(limits: dict[str, Any], used: float, resets: float | None) -> None:
     (found,) = only(e.TokensCounted, read(event("token_count", info=None, rate_limits=limits)))
     assert (found.limit_used, found.limit_resets_at) == (
         used,
@@ -364,7 +371,7 @@ def test_rate_limits_of_all_shapes(limits: dict[str, Any], used: float, resets: 
     )
 
 
-def test_tokens_are_told_when_they_change() -> None:
+def test_tokens_are_emitted_when_they_change() -> None:
     count = event(
         "token_count",
         info={
@@ -384,7 +391,7 @@ def test_tokens_are_told_when_they_change() -> None:
     ] == [(9, 4, 99), (14, 5, 99)]
 
 
-def test_what_says_nothing_that_is_shown_is_silent() -> None:
+def test_silent_kinds() -> None:
     silent = (
         line("world_state", {"full": True, "state": {}}),
         line("compacted", {"message": "x" * 100}),
@@ -398,7 +405,7 @@ def test_what_says_nothing_that_is_shown_is_silent() -> None:
     assert read(*silent) == []
 
 
-def test_lines_of_unknown_place_have_no_number() -> None:
+def test_lines_without_number() -> None:
     reader = RolloutReader(THREAD)
     assert [
         event.line for event in only(e.CallStarted, reader.read([command("a"), b"", command("b")], first=7))

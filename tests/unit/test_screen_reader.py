@@ -1,4 +1,4 @@
-"""Rules for screens, held against real screens of real worker CLIs, and against screens that only look like them."""
+"""Screen rules against real screens of worker CLIs, and against screens that resemble them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from agentdash.agents.screen_reader import NOTHING, ScreenReading, read_screen, versions_tested
+from agentdash.agents.screen_reader import NO_READING, ScreenReading, read_screen, versions_tested
 from agentdash.agents.screen_rules import RulesProblem, load_rules, package_rules
 from agentdash.model.states import State
 from agentdash.report.document import document_json
@@ -43,17 +43,20 @@ def read(folder: str, name: str, agent: str | None = None, **other: Any) -> Scre
 
 
 def word(reading: ScreenReading) -> str:
-    """A reading as `golden.toml` writes it."""
+    """Return a reading in the notation of `golden.toml`."""
     if reading.rule is None:
         return "nothing"
-    return f"{'frozen' if reading.frozen else (reading.state or '') + ' partial' * reading.partial} {reading.rule}".strip()
+    return (
+        f"{'frozen' if reading.frozen else (reading.state or '') + ' partial' * reading.partial} "
+        f"{reading.rule}"
+    ).strip()
 
 
 # ---------------------------------------------------------------- real screens
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_real_screens_give_state_and_rule(folder: str) -> None:
+def test_state_and_rule_of_real_screens(folder: str) -> None:
     golden: dict[str, list[str]] = tomllib.loads((PANES / "golden.toml").read_text("utf-8"))[folder]
     expected = {name: said for said, names in golden.items() for name in names}
     assert {name: word(read(folder, name)) for name in facts(folder)} == expected
@@ -81,7 +84,7 @@ def test_every_rule_of_a_tested_agent_reads_some_capture() -> None:
         for rule in known.rules
         if rule.tested and not rule.id.startswith("any.")
     }
-    # the first three stand behind rules that say more, the others wait for screens that no scripted model brought about
+    # the first three come after more specific rules, the others need screens that no scripted model produced
     spare = {
         "codex.title-action",
         "claude.spinner",
@@ -97,16 +100,16 @@ def test_every_rule_of_a_tested_agent_reads_some_capture() -> None:
 @pytest.mark.parametrize(
     ("folder", "name"), [("codex-0.169.0", "streaming-lines-1"), ("codex-0.132.0", "finished")]
 )
-def test_without_its_title_codex_does_not_tell_streaming_from_done(folder: str, name: str) -> None:
-    assert read(folder, name, title="") == NOTHING
+def test_codex_streaming_needs_the_title(folder: str, name: str) -> None:
+    assert read(folder, name, title="") == NO_READING
 
 
-def test_codex_up_to_098_needs_no_title() -> None:
+def test_codex_to_0_98_needs_no_title() -> None:
     assert read("codex-0.98.0", "finished", title="").rule == "codex.answered-untitled"
     assert read("codex-0.98.0", "working-1", title="").state == "running"
 
 
-def test_a_title_says_it_where_the_dialog_does_not_fit() -> None:
+def test_title_decides_where_the_dialog_does_not_fit() -> None:
     lines = screen("codex-0.169.0", "approve-command")
     reading = read_screen(
         "codex", lines[lines.index("› 1. Yes, proceed (y)") :], title="[ ! ] Action Required | ws"
@@ -114,7 +117,7 @@ def test_a_title_says_it_where_the_dialog_does_not_fit() -> None:
     assert (reading.state, reading.rule, reading.partial) == ("waiting-approval", "codex.title-action", True)
 
 
-def test_what_is_asked_is_quoted() -> None:
+def test_question_is_quoted() -> None:
     assert read("codex-0.169.0", "approve-command").text == (
         "Would you like to run the following command? · $ touch shell-ran.txt; sleep 12; echo shell-finished"
     )
@@ -124,8 +127,9 @@ def test_what_is_asked_is_quoted() -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_screen_means_the_same_below_other_output_and_above_empty_lines(folder: str) -> None:
-    """Main-screen programs start anywhere; alternate-screen ones leave room. First lines matter to nothing but copy mode and pagers."""
+def test_reading_is_independent_of_the_position(folder: str) -> None:
+    """Main-screen programs start anywhere, alternate-screen ones leave room; only copy mode and pagers use
+    the top."""
     for name, pane in facts(folder).items():
         lines = screen(folder, name)
         reading = read(folder, name)
@@ -148,7 +152,7 @@ def test_a_screen_means_the_same_below_other_output_and_above_empty_lines(folder
             )
 
 
-def test_the_size_of_the_pane_bounds_the_screen() -> None:
+def test_pane_size_bounds_the_screen() -> None:
     lines = screen("codex-0.169.0", "approve-command")
     known: dict[str, Any] = {"title": "", "cursor_visible": False}
     assert read_screen("codex", lines, **known, width=100, height=30) == read_screen("codex", lines, **known)
@@ -157,16 +161,16 @@ def test_the_size_of_the_pane_bounds_the_screen() -> None:
     )
 
 
-# ---------------------------------------------------------------- screens that only look like it
+# ---------------------------------------------------------------- lookalikes
 
 
-def test_the_negative_corpus_is_whole() -> None:
+def test_number_of_lookalikes() -> None:
     assert set(facts("negative")) == {path.stem for path in (PANES / "negative").glob("*.txt")}
     assert len(facts("negative")) >= 60
 
 
 @pytest.mark.parametrize("name", sorted(facts("negative")))
-def test_lookalikes_ask_for_nobody(name: str) -> None:
+def test_lookalikes_do_not_need_attention(name: str) -> None:
     own = facts("negative")[name]["agent"]
     states = {(own, read("negative", name).state)}
     if not name.startswith("wrong-agent"):
@@ -174,7 +178,7 @@ def test_lookalikes_ask_for_nobody(name: str) -> None:
     assert not {(agent, state) for agent, state in states if state and state.startswith(NEEDS_YOU)}
 
 
-def test_no_screen_asks_under_the_rules_of_another_agent() -> None:
+def test_rules_of_other_agents_do_not_match() -> None:
     wrong = {
         (agent, folder, name, reading.rule)
         for folder in FOLDERS
@@ -190,7 +194,7 @@ def test_no_screen_asks_under_the_rules_of_another_agent() -> None:
 @pytest.mark.parametrize(
     "half", [name for name in facts("negative") if re.match(r"half-(?:question|options|cut)", name)]
 )
-def test_half_a_menu_says_which_half(half: str) -> None:
+def test_half_a_menu_is_partial(half: str) -> None:
     reading = read("negative", half)
     assert reading.partial
     said = (
@@ -205,7 +209,7 @@ def test_half_a_menu_says_which_half(half: str) -> None:
     "view",
     [name for name in facts("negative") if re.match(r"pager|editor|transcript|copy-mode|.*-picker", name)],
 )
-def test_views_freeze(view: str) -> None:
+def test_views_freeze_the_reading(view: str) -> None:
     reading = read("negative", view)
     assert reading.frozen
     assert reading.state is None
@@ -235,7 +239,7 @@ _TEXTS = st.lists(st.one_of(st.text(max_size=120), st.text(_MARKS, max_size=120)
     size=0,
 )
 @example(lines=["● API Error", *["● word"] * 190, "─" * 50, "❯", "─" * 50], title="", cursor=None, size=0)
-def test_any_text_is_read(lines: list[str], title: str, cursor: bool | None, size: int) -> None:
+def test_reading_never_raises(lines: list[str], title: str, cursor: bool | None, size: int) -> None:
     for agent in (*package_rules(), "an agent that nobody knows"):
         reading = read_screen(agent, lines, title=title, cursor_visible=cursor, width=size, height=size)
         assert reading.state is None or reading.state in set(State)
@@ -243,18 +247,20 @@ def test_any_text_is_read(lines: list[str], title: str, cursor: bool | None, siz
         assert not (reading.frozen and reading.state)
 
 
-def test_an_unknown_agent_has_no_rules() -> None:
-    assert read_screen("nobody", ["› 1. Yes"], title="[ ! ] Action Required") == NOTHING
+def test_unknown_agent() -> None:
+    assert read_screen("nobody", ["› 1. Yes"], title="[ ! ] Action Required") == NO_READING
     assert versions_tested("nobody", None) == ()
 
 
 # ---------------------------------------------------------------- rules files
 
 
-def test_the_users_rules_go_over_ours(tmp_path: Path) -> None:
+def test_user_rules_override_package_rules(tmp_path: Path) -> None:
     (tmp_path / "codex.toml").write_text(
-        '[[rules]]\nid = "idle"\nstate = "completed"\nregion = "turn"\nall = [\'\\A\\n*\\Z\']\ntested = ["9.9"]\n'
-        '[[rules]]\nid = "deploying"\nstate = "running"\npriority = 95\nregion = "tail"\nwords = ["DEPLOYING"]\n'
+        '[[rules]]\nid = "idle"\nstate = "completed"\nregion = "turn"\nall = [\'\\A\\n*\\Z\']\n'
+        'tested = ["9.9"]\n'
+        '[[rules]]\nid = "deploying"\nstate = "running"\npriority = 95\nregion = "tail"\nwords = '
+        '["DEPLOYING"]\n'
     )
     (tmp_path / "mine.toml").write_text(
         '[[rules]]\nid = "busy"\nstate = "running"\nregion = "title"\nall = ["^busy"]\n'
@@ -271,7 +277,7 @@ def test_the_users_rules_go_over_ours(tmp_path: Path) -> None:
     assert len(rules["codex"].rules) == len(package_rules()["codex"].rules) + 1
 
 
-def test_a_folder_that_is_missing_is_empty(tmp_path: Path) -> None:
+def test_missing_rules_folder(tmp_path: Path) -> None:
     assert load_rules(tmp_path / "none").keys() == package_rules().keys()
 
 
@@ -288,36 +294,39 @@ RULE = '[[rules]]\nid = "x"\nstate = "running"\nregion = "tail"\nwords = ["x"]\n
         ),
         (
             RULE.replace("running", "sleeping"),
-            r"codex\.toml:2: rule \"x\": Invalid enum value 'sleeping' .*there are: running, ",
+            r"codex\.toml:2: rule \"x\": Invalid enum value 'sleeping' .*choose from running, ",
         ),
         (
             RULE.replace("tail", "bottom"),
-            r"codex\.toml:2: rule \"x\": Invalid enum value 'bottom' .*there are: title, top, ",
+            r"codex\.toml:2: rule \"x\": Invalid enum value 'bottom' .*choose from title, top, ",
         ),
         (
             RULE + 'cursor = "blinking"',
-            r"codex\.toml:2: rule \"x\": Invalid enum value 'blinking' .*there are: hidden, ",
+            r"codex\.toml:2: rule \"x\": Invalid enum value 'blinking' .*choose from hidden, ",
         ),
         (RULE + 'werds = ["y"]', r"codex\.toml:2: rule \"x\": .*unknown field `werds`"),
         (RULE + "lines = 'many'", r"codex\.toml:2: rule \"x\": Expected `int`, got `str`"),
         (RULE.replace('id = "x"\n', ""), r"codex\.toml: rule \"number 1\": .*missing required field `id`"),
         (RULE.replace('state = "running"\n', ""), r"codex\.toml:2: rule \"x\": a rule needs a state"),
-        (RULE.replace('words = ["x"]\n', ""), r"codex\.toml:2: rule \"x\": would match any screen"),
+        (
+            RULE.replace('words = ["x"]\n', ""),
+            r"codex\.toml:2: rule \"x\": no condition: it would match any screen",
+        ),
         (RULE + "options = ['x']", r"codex\.toml:2: rule \"x\": question and options are the two halves"),
-        (RULE + "show = 'x'", r"codex\.toml:2: rule \"x\": show quotes its first group"),
-        (RULE + RULE, r"codex\.toml:2: rule \"x\": is there twice"),
+        (RULE + "show = 'x'", r"codex\.toml:2: rule \"x\": show needs a group"),
+        (RULE + RULE, r"codex\.toml:2: rule \"x\": duplicate id"),
         ('[[views]]\nid = "v"\nstate = "running"\n', r"codex\.toml:2: rule \"v\": .*unknown field `state`"),
         ('[rules]\nid = "x"\n', r"codex\.toml: rules must be written \[\[rules\]\]"),
         (
             '[[rule]]\nid = "x"\n',
-            r"codex\.toml: \[rule\] is no table of a rules file \(there are: identify, rules, screen, state, views\)",
+            r"codex\.toml: invalid table \[rule\]: choose from identify, rules, screen, state, views",
         ),
         ("[screen]\nprompt = '['\n", r"codex\.toml: \[screen\]: prompt: bad regex '\['"),
         ("[screen]\npromt = 'x'\n", r"codex\.toml: \[screen\]: .*unknown field `promt`"),
         ("screen = 1\n", r"codex\.toml: \[screen\]: Expected `object`, got `int`"),
     ],
 )
-def test_what_is_wrong_with_a_rules_file_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_rules_file_is_reported_in_one_line(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "codex.toml").write_text(text)
     with pytest.raises(RulesProblem, match=said) as problem:
         load_rules(tmp_path)
@@ -325,16 +334,16 @@ def test_what_is_wrong_with_a_rules_file_is_one_line(tmp_path: Path, text: str, 
     assert "\n" not in str(problem.value)
 
 
-def test_a_rules_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_rules_file(tmp_path: Path) -> None:
     (tmp_path / "codex.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(RulesProblem, match=r"codex\.toml: cannot be read"):
         load_rules(tmp_path)
 
 
-# ---------------------------------------------------------------- the report
+# ---------------------------------------------------------------- document
 
 
-def test_a_reading_as_a_document() -> None:
+def test_reading_as_json() -> None:
     reading = read("codex-0.169.0", "approve-edit")
     report = screen_report(reading, "codex", versions_tested("codex", reading.rule)[:2])
     assert msgspec.json.decode(document_json(report)) == {
@@ -365,10 +374,10 @@ def test_a_reading_as_a_document() -> None:
             ScreenReading("waiting-approval", "codex.title-action", "x", partial=True),
             ("waiting-approval", "half of a menu"),
         ),
-        (NOTHING, ("not decided by this screen", "none matches")),
+        (NO_READING, ("not decided by this screen", "none matches")),
     ],
 )
-def test_a_reading_for_people(reading: ScreenReading, said: tuple[str, ...]) -> None:
+def test_reading_as_text(reading: ScreenReading, said: tuple[str, ...]) -> None:
     console = Console(width=100, record=True)
     print_screen(screen_report(reading, "codex", ["1.2", "1.3"]), console)
     shown = console.export_text()
