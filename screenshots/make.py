@@ -45,13 +45,15 @@ class Picture(NamedTuple):
 
 
 PICTURES = (
-    Picture("fleet", (120, 36), 26, ("!",)),
+    Picture("fleet", (120, 36), 26, keys=("!",)),
     Picture("split", (45, 50), 26),
     Picture("strip", (150, 8), 26),
-    Picture("why", (120, 36), 26, ("a", "w")),
-    Picture("wide", (200, 50), 60, ("!",)),
-    Picture("replay", (120, 36), 26, ("!",), "past"),
-    Picture("library", (120, 36), 0, ("/", *"version:0.1", "enter", "g", "x", "j", "j"), "library"),
+    Picture("why", (120, 36), 26, keys=("a", "w")),
+    Picture("wide", (200, 50), 60, keys=("!",)),
+    Picture("replay", (120, 36), 26, keys=("!",), scene="past"),
+    Picture(
+        "library", (120, 36), 0, keys=("/", *"version:0.1", "enter", "g", "x", "j", "j"), scene="library"
+    ),
 )
 
 FRAMES = (
@@ -61,9 +63,9 @@ FRAMES = (
     (Picture("moving", (120, 36), 20), 1.5),
     (Picture("moving", (120, 36), 26), 1.5),
     (Picture("moving", (120, 36), 44), 3),
-    (Picture("moving", (120, 36), 44, ("!",)), 3),
-    (Picture("moving", (120, 36), 44, ("!", "w")), 6),
-    (Picture("moving", (120, 36), 44, ("!",)), 3),
+    (Picture("moving", (120, 36), 44, keys=("!",)), 3),
+    (Picture("moving", (120, 36), 44, keys=("!", "w")), 6),
+    (Picture("moving", (120, 36), 44, keys=("!",)), 3),
 )
 """The frames of the animation, and for how many seconds each is shown."""
 
@@ -139,10 +141,13 @@ def library(_: float) -> Iterator[tuple[Hub, LibraryApp]]:
             day.mkdir(parents=True, exist_ok=True)
             os.utime(shutil.copy(path, day), (0, 0))
         clock.set(now=1_795_290_000.0, paused=True)
-        yield (
-            Hub([], clock),
-            LibraryApp(Library(CodexHome(home), clock), LibraryModel(), clock, Options(theme="dark")),
+        app = LibraryApp(
+            library=Library(CodexHome(home), clock),
+            model=LibraryModel(),
+            clock=clock,
+            options=Options(theme="dark"),
         )
+        yield Hub([], clock), app
 
 
 SCENES: Final[dict[str, Callable[[float], AbstractContextManager[tuple[Hub, AgentDash | LibraryApp]]]]] = {

@@ -221,5 +221,5 @@ def bindings(*ids: str) -> list[BindingType]:
 
 
 def ids(on: HandledBy) -> tuple[str, ...]:
-    """Return the ids of the keys whose actions `on` has."""
+    """Return the ids of the keys that are handled by `on`."""
     return tuple(key.id for key in KEYS if key.on == on)

@@ -34,7 +34,7 @@ class ActionProvider(Provider):
             yield DiscoveryHit(Content(key.label), self._run(key), help=_help(key))
 
     async def search(self, query: str) -> Hits:
-        """Yield the actions whose label or help matches."""
+        """Yield the actions with a matching label or help."""
         matcher = self.matcher(query)
         for key in self._keys():
             if (score := max(matcher.match(key.label), matcher.match(key.help) / 2)) > 0:
@@ -57,7 +57,7 @@ class WorkerProvider(Provider):
     """The workers; running one selects it."""
 
     async def search(self, query: str) -> Hits:
-        """Yield the workers whose name or id matches."""
+        """Yield the workers with a matching name or id."""
         app: AgentDash = self.app  # type: ignore[assignment]
         matcher = self.matcher(query)
         for worker in app.snapshot.workers if app.snapshot else ():

@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _same_everywhere(monkeypatch):
-    """One time zone and no wishes from outside: screens are compared cell by cell."""
+    """Fix the time zone and unset variables that change colours: screens are compared cell by cell."""
     monkeypatch.setenv("TZ", "UTC")
     for name in ("NO_COLOR", "COLORTERM", "FORCE_COLOR", "TEXTUAL_THEME", "TEXTUAL_ANIMATIONS"):
         monkeypatch.delenv(name, raising=False)

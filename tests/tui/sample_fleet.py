@@ -1,4 +1,4 @@
-"""Fleets to look at: every state, verdict and direction, deep trees, wide names, and strings that would like to be escapes or markup."""
+"""Fleets for tests: every state, verdict and direction, deep trees, wide names, text like markup."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ MEDIATED = Policy(
 
 
 def frozen() -> VirtualClock:
-    """A clock that stands still."""
+    """Return a paused clock."""
     clock = VirtualClock(NOW)
     clock.set(paused=True, now=NOW)
     return clock
 
 
 class StaticFeed:
-    """A feed of these snapshots, one after another; then silence."""
+    """A feed of these snapshots, one after another; it does not end."""
 
     def __init__(self, *snapshots: Snapshot) -> None:
         self._snapshots = snapshots
@@ -64,7 +64,7 @@ class StaticFeed:
 
 
 class QueueFeed:
-    """A feed that tests push snapshots into; an exception pushed into it is raised, None ends it."""
+    """A feed of pushed snapshots; a pushed exception is raised, None ends the feed."""
 
     def __init__(self) -> None:
         self.queue: asyncio.Queue[Snapshot | Exception | None] = asyncio.Queue()
@@ -98,11 +98,9 @@ def worker(
 ) -> Worker:
     agent = more.pop("agent", Agent("codex", "0.169.0"))
     evidence = more.pop("evidence", ())
+    digits = sum(ord(c) * 31**i for i, c in enumerate(name)) % 16**7
     return Worker(
-        id=more.pop(
-            "id",
-            f"019cd{abs(sum(ord(c) * 31**i for i, c in enumerate(name))) % 16**7:07x}-7aa1-7c03-9d5e-0242ac120002",
-        ),
+        id=more.pop("id", f"019cd{digits:07x}-7aa1-7c03-9d5e-0242ac120002"),
         kind=more.pop("kind", "codex-thread"),
         name=name,
         agent=agent,
@@ -120,7 +118,8 @@ def stale_flag(count: int) -> Finding:
         configured="turn_context, line 212: files unrestricted, network on, approval never",
         got="CODEX_SANDBOX_NETWORK_DISABLED=1 (pid 4242)",
         message="The flag says that the network is off; the kernel says that it is on. "
-        "Tools that trust the flag will skip network work. It was inherited from whatever started this Codex.",
+        "Tools that trust the flag will skip network work. "
+        "It was inherited from whatever started this Codex.",
         since=NOW - 72,
         last=NOW - 1,
         count=count,
@@ -267,7 +266,7 @@ HOSTILE = "[bold red]x[/] [/oops] $(reboot) `id` <script>&amp; \\e]2;gone\\a"
 
 
 def full_fleet() -> Snapshot:
-    """A fleet with every state, verdict and direction."""
+    """Return a fleet with every state, verdict and direction."""
     main = worker(
         "main",
         State.RUNNING,
@@ -374,12 +373,14 @@ def full_fleet() -> Snapshot:
             since=14,
             pane=pane(
                 4,
-                "Would you like to run the following command?\n\n  $ curl -m 3 http://example.com\n\n> 1. Yes\n  2. No",
+                "Would you like to run the following command?\n\n"
+                "  $ curl -m 3 http://example.com\n\n> 1. Yes\n  2. No",
             ),
             sandbox=Sandbox(
                 "match",
                 WORKSPACE,
-                "codex-linux-sandbox: files workspace, network off; asked to run outside of the sandbox: open",
+                "codex-linux-sandbox: files workspace, network off; "
+                "asked to run outside of the sandbox: open",
                 Got("1", "unset", 2, "own", NOW - 60, "environment", no_new_privs=True, sandboxed=True),
                 applied_policy=WORKSPACE,
             ),
@@ -520,7 +521,7 @@ def full_fleet() -> Snapshot:
 
 
 def sources(**detail: str) -> tuple[SourceHealth, ...]:
-    """Health of the three sources; those named here fail, with this detail."""
+    """Return the health of three sources; those with a detail fail."""
     return tuple(
         SourceHealth(name, name not in detail, detail.get(name, ""), NOW - 1)
         for name in ("codex", "processes", "tmux")
@@ -528,7 +529,7 @@ def sources(**detail: str) -> tuple[SourceHealth, ...]:
 
 
 def empty_fleet() -> Snapshot:
-    """Nothing there, and every source says why."""
+    """Return a snapshot without workers, with two failing sources."""
     return Snapshot(
         NOW,
         (),
@@ -537,7 +538,7 @@ def empty_fleet() -> Snapshot:
 
 
 def many(total: int) -> Snapshot:
-    """A big fleet: families of five."""
+    """Return a big fleet: families of five."""
     template = {w.state: w for w in full_fleet().workers}
     states = list(template)
     workers: list[Worker] = []
@@ -558,7 +559,7 @@ def many(total: int) -> Snapshot:
 
 
 def changed(snapshot: Snapshot, every: int, line: str) -> Snapshot:
-    """The same with a new line and a new sign of life for each `every`th worker."""
+    """Return the snapshot with a new line and newer activity of each `every`th worker."""
     workers = tuple(
         replace(w, line=line, last_activity=(w.last_activity or NOW) + 1) if i % every == 0 else w
         for i, w in enumerate(snapshot.workers)

@@ -1,4 +1,4 @@
-"""A library to look at: families, forks, every kind of ending, bad files, long and wide names."""
+"""A library for tests: families, forks, every kind of ending, bad files, long and wide names."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ PAST = (
 
 
 class StaticLibrary:
-    """A library without files: everything is known as soon as it is asked for."""
+    """A library without files: every entry is read at once."""
 
     home = HOME
     problem: str | None = None

@@ -1,4 +1,4 @@
-"""What snapshots, clocks, mice and resizes do to the screen."""
+"""The dashboard on snapshots, time, mouse and resizes."""
 
 import pytest
 from msgspec.structs import replace
@@ -11,10 +11,7 @@ from agentdash.tui.worker.screen import WorkerScreen
 from agentdash.tui.worker.why import WhyScreen
 
 from . import sample_fleet
-
-
-def screen_text(app):
-    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+from .rendering import screen_text
 
 
 def make(*snapshots, clock=None, **options):
@@ -25,7 +22,7 @@ def make(*snapshots, clock=None, **options):
 
 @pytest.fixture
 async def pushed():
-    """An app whose snapshots the test pushes: app, pilot, and `push`, which returns when it has been taken."""
+    """Provide an app, its pilot, `push` (returns when the snapshot is drawn), and its clock."""
     feed = sample_fleet.QueueFeed()
     clock = sample_fleet.frozen()
     app = AgentDash(feed, clock)
@@ -42,7 +39,7 @@ async def pushed():
 
 @pytest.fixture
 def painted(monkeypatch):
-    """The regions that lines ask to be painted, by the id of the lines."""
+    """Provide the repainted regions with the id of their widget."""
     seen: list[tuple[str, Region]] = []
     refresh = Lines.refresh
 
@@ -57,7 +54,7 @@ def painted(monkeypatch):
 # ---------------------------------------------------------------- snapshots
 
 
-async def test_before_the_first_snapshot_it_says_that_it_is_looking(pushed):
+async def test_before_the_first_snapshot(pushed):
     app, _, push, _ = pushed
     assert "Looking for workers." in screen_text(app)
     await push(sample_fleet.full_fleet())
@@ -65,7 +62,7 @@ async def test_before_the_first_snapshot_it_says_that_it_is_looking(pushed):
     assert "api-worker" in screen_text(app)
 
 
-async def test_an_equal_snapshot_paints_nothing(pushed, painted):
+async def test_equal_snapshot_repaints_nothing(pushed, painted):
     app, pilot, push, _ = pushed
     await push(sample_fleet.full_fleet())
     painted.clear()
@@ -75,7 +72,7 @@ async def test_an_equal_snapshot_paints_nothing(pushed, painted):
     assert painted == []
 
 
-async def test_a_second_paints_only_what_it_changed(pushed, painted):
+async def test_a_second_repaints_only_the_clock(pushed, painted):
     app, pilot, push, clock = pushed
     await push(sample_fleet.full_fleet())
     painted.clear()
@@ -83,14 +80,14 @@ async def test_a_second_paints_only_what_it_changed(pushed, painted):
     app.draw()
     await pilot.pause()
     painted.clear()
-    clock.set(now=sample_fleet.NOW + 3_601.0)  # all ages are hours by now; but for the clock nothing changes
+    clock.set(now=sample_fleet.NOW + 3_601.0)  # all ages are hours: only the clock changes
     app.draw()
     await pilot.pause()
     assert [name for name, _ in painted] == ["header"]
     assert painted[0][1].width <= len("20:14:07 ")
 
 
-async def test_a_changed_row_is_painted_alone(pushed, painted):
+async def test_changed_row_is_repainted_alone(pushed, painted):
     _, _, push, _ = pushed
     snapshot = sample_fleet.full_fleet()
     await push(snapshot)
@@ -102,7 +99,7 @@ async def test_a_changed_row_is_painted_alone(pushed, painted):
     assert painted[0][1].width <= 6
 
 
-async def test_the_cursor_stays_on_its_worker_when_rows_move(pushed):
+async def test_cursor_follows_its_worker_when_rows_move(pushed):
     app, pilot, push, _ = pushed
     snapshot = sample_fleet.full_fleet()
     await push(snapshot)
@@ -124,7 +121,7 @@ async def test_the_cursor_stays_on_its_worker_when_rows_move(pushed):
     assert app.worker.name != "fix tests"
 
 
-async def test_the_chosen_row_is_scrolled_into_sight(pushed):
+async def test_selected_row_is_scrolled_into_view(pushed):
     app, pilot, push, _ = pushed
     await push(sample_fleet.many(2_000))
     await pilot.press("G")
@@ -141,7 +138,7 @@ async def test_the_chosen_row_is_scrolled_into_sight(pushed):
     assert list_.scroll_offset.y <= list_.cursor < list_.scroll_offset.y + list_.size.height
 
 
-async def test_a_worker_that_goes_while_it_is_open_is_not_exchanged_for_another(pushed):
+async def test_removed_worker_is_not_replaced_on_its_open_screen(pushed):
     app, pilot, push, _ = pushed
     snapshot = sample_fleet.full_fleet()
     await push(snapshot)
@@ -153,30 +150,30 @@ async def test_a_worker_that_goes_while_it_is_open_is_not_exchanged_for_another(
 
 
 @pytest.mark.parametrize(
-    ("item", "says"),
+    ("item", "message"),
     [
         (None, "The feed has ended"),
         (ValueError("torn [/b] \x1b]2;x\x07 line"), "ValueError: torn [/b]  line"),
     ],
 )
-async def test_a_feed_that_stops_says_so_and_what_was_seen_stays(pushed, item, says):
+async def test_ended_feed_shows_a_message_and_keeps_the_snapshot(pushed, item, message):
     app, _, push, _ = pushed
     await push(sample_fleet.full_fleet())
     await push(item)
-    assert says in screen_text(app)
+    assert message in screen_text(app)
     assert "api-worker" in screen_text(app)
     assert "\x1b" not in screen_text(app)
 
 
 @pytest.mark.parametrize("wanted", ["fix tests", "%7"])
-async def test_it_starts_on_the_worker_asked_for(wanted):
+async def test_select_option_by_name_or_pane(wanted):
     app = make(sample_fleet.full_fleet(), select=wanted)
     async with app.run_test() as pilot:
         await pilot.pause()
         assert app.worker.name == "fix tests"
 
 
-async def test_it_starts_on_the_worker_whose_id_begins_so():
+async def test_select_option_by_id_prefix():
     spike = next(w for w in sample_fleet.full_fleet().workers if w.name == "spike")
     app = make(sample_fleet.full_fleet(), select=spike.id[:12])
     async with app.run_test() as pilot:
@@ -184,7 +181,7 @@ async def test_it_starts_on_the_worker_whose_id_begins_so():
         assert app.worker == spike
 
 
-async def test_ages_grow_with_the_clock(pushed):
+async def test_ages_follow_the_clock(pushed):
     app, _, push, clock = pushed
     await push(sample_fleet.full_fleet())
     clock.set(now=sample_fleet.NOW + 120)
@@ -196,7 +193,7 @@ async def test_ages_grow_with_the_clock(pushed):
 # ---------------------------------------------------------------- mouse
 
 
-async def test_a_click_chooses_a_row_and_a_second_one_opens_it(pushed):
+async def test_click_selects_and_double_click_opens(pushed):
     app, pilot, push, _ = pushed
     await push(sample_fleet.full_fleet())
     await pilot.click("#fleet", offset=(30, 6))
@@ -207,7 +204,7 @@ async def test_a_click_chooses_a_row_and_a_second_one_opens_it(pushed):
     assert app.focused.id == "tab"
 
 
-async def test_counts_tabs_and_hints_can_be_clicked(pushed):
+async def test_click_on_counts_tabs_and_hints(pushed):
     app, pilot, push, _ = pushed
     await push(sample_fleet.full_fleet())
     await pilot.click("#header", offset=(4, 0))
@@ -223,7 +220,7 @@ async def test_counts_tabs_and_hints_can_be_clicked(pushed):
     assert isinstance(app.screen, WhyScreen)
 
 
-async def test_a_finding_leads_to_its_worker(pushed):
+async def test_opened_finding_selects_its_worker(pushed):
     app, pilot, push, _ = pushed
     await push(sample_fleet.full_fleet())
     await pilot.press("shift+tab", "j", "j", "enter")
@@ -252,7 +249,7 @@ def parts(app):
         ((45, 7), {"fleet"}, 1),
     ],
 )
-async def test_what_is_shown_at_which_size_also_after_a_live_resize(size, shown, item_height):
+async def test_parts_shown_by_size_also_after_resize(size, shown, item_height):
     for start in (size, (120, 36), (45, 50)):
         app = make(sample_fleet.full_fleet())
         async with app.run_test(size=start) as pilot:
@@ -265,7 +262,7 @@ async def test_what_is_shown_at_which_size_also_after_a_live_resize(size, shown,
                 assert app.root.fleet.item_height == item_height
 
 
-async def test_a_strip_and_a_narrow_list_are_flat_and_worst_first():
+async def test_strip_and_cards_are_flat_most_urgent_first():
     for size in ((150, 8), (45, 50)):
         app = make(sample_fleet.full_fleet())
         async with app.run_test(size=size) as pilot:
@@ -277,7 +274,7 @@ async def test_a_strip_and_a_narrow_list_are_flat_and_worst_first():
             assert app.worker.name == "Pasteur the Younger"
 
 
-async def test_focus_comes_back_to_the_list_when_what_had_it_is_hidden(pushed):
+async def test_focus_returns_to_the_list_when_its_part_is_hidden(pushed):
     app, pilot, push, _ = pushed
     await push(sample_fleet.full_fleet())
     await pilot.press("enter")
@@ -286,7 +283,7 @@ async def test_focus_comes_back_to_the_list_when_what_had_it_is_hidden(pushed):
     assert app.focused is app.root.fleet
 
 
-async def test_a_message_shows_even_where_there_is_no_footer():
+async def test_message_is_shown_where_the_footer_is_hidden():
     app = make(sample_fleet.full_fleet())
     async with app.run_test(size=(150, 8)) as pilot:
         await pilot.pause()
@@ -295,7 +292,7 @@ async def test_a_message_shows_even_where_there_is_no_footer():
         assert f"Copied {app.worker.id}" in screen_text(app)
 
 
-async def test_a_pane_in_full_is_seen_from_its_last_line():
+async def test_pane_is_scrolled_to_its_last_line():
     screen = "\n".join(f"line {i}" for i in range(200))
     worker = replace(sample_fleet.full_fleet().workers[5], pane=sample_fleet.pane(7, screen), moments=())
     app = make(replace(sample_fleet.full_fleet(), workers=(worker,)))
@@ -312,7 +309,7 @@ async def test_a_pane_in_full_is_seen_from_its_last_line():
 # ---------------------------------------------------------------- looks
 
 
-async def test_in_ascii_every_sign_is_ascii():
+async def test_ascii_option_draws_ascii_only():
     snapshot = sample_fleet.full_fleet()
     workers = tuple(replace(w, notes=()) for w in snapshot.workers if w.name.isascii() and w.name != "claude")
     app = make(replace(snapshot, workers=workers), ascii=True)
@@ -338,7 +335,7 @@ async def test_in_ascii_every_sign_is_ascii():
 
 
 @pytest.mark.parametrize("theme", ["dark", "light", "high-contrast", "colour-blind", "terminal", "nord"])
-async def test_every_theme_draws(theme):
+async def test_theme(theme):
     app = make(sample_fleet.full_fleet(), theme=theme)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
@@ -346,17 +343,17 @@ async def test_every_theme_draws(theme):
         assert "api-worker" in screen_text(app)
 
 
-async def test_the_users_own_textual_theme_is_respected(monkeypatch):
+async def test_textual_theme_variable_is_the_default(monkeypatch):
     monkeypatch.setattr("textual.constants.DEFAULT_THEME", "gruvbox")
     assert make().theme == "gruvbox"
     assert make(theme="light").theme == "light"
 
 
-async def test_whoever_tells_people_is_shown_every_snapshot():
-    told = []
+async def test_on_snapshot_gets_every_snapshot():
+    seen = []
     snapshots = (sample_fleet.empty_fleet(), sample_fleet.full_fleet())
     async with AgentDash(
-        sample_fleet.StaticFeed(*snapshots), sample_fleet.frozen(), on_snapshot=told.append
+        sample_fleet.StaticFeed(*snapshots), sample_fleet.frozen(), on_snapshot=seen.append
     ).run_test() as pilot:
         await pilot.pause()
-        assert told == list(snapshots)
+        assert seen == list(snapshots)

@@ -1,4 +1,4 @@
-"""Every key of the table, pressed; and the table itself."""
+"""The key table, and the effect of each key of the dashboard."""
 
 from collections import Counter
 
@@ -27,11 +27,11 @@ SIZE = (120, 36)
 
 
 class Stage:
-    """The app with a full fleet, and what a test wants to know of it."""
+    """The app with a full fleet, and shortcuts for tests."""
 
     def __init__(self, app: AgentDash, pilot: Pilot) -> None:
         self.app, self.pilot = app, pilot
-        self.jumps: list[PaneKey] = []
+        self.panes_visited: list[PaneKey] = []
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
@@ -66,12 +66,12 @@ async def stage(request):
 # ---------------------------------------------------------------- the table
 
 
-def test_no_two_entries_share_a_key_or_an_id():
+def test_keys_and_ids_are_unique():
     assert [key for key, n in Counter(k for key in KEYS for k in key.keys.split(",")).items() if n > 1] == []
     assert len(BY_ID) == len(KEYS)
 
 
-def test_every_entry_is_documented_and_in_the_help():
+def test_every_key_is_in_the_help():
     helped = "\n".join(plain(line) for line in help_keys(200))
     assert KEYS
     for key in KEYS:
@@ -82,11 +82,11 @@ def test_every_entry_is_documented_and_in_the_help():
         assert key.help in helped
 
 
-def test_tmux_prefixes_are_left_alone():
+def test_tmux_prefixes_are_not_bound():
     assert not {"ctrl+b", "ctrl+a", "ctrl+space"} & {k for key in KEYS for k in key.keys.split(",")}
 
 
-async def test_every_binding_that_is_active_is_in_the_table(stage):
+async def test_active_bindings_are_in_the_table(stage):
     for keys in ([], ["w"], ["question_mark"], ["enter", "enter"]):
         await stage.press(*keys)
         documented = {k for key in KEYS for k in key.keys.split(",")}
@@ -96,7 +96,7 @@ async def test_every_binding_that_is_active_is_in_the_table(stage):
         await stage.press(*["escape"] * 3)
 
 
-async def test_every_binding_has_an_action_that_exists(stage):
+async def test_every_action_exists(stage):
     assert KEYS
     for key in KEYS:
         name = key.action.partition("(")[0]
@@ -111,7 +111,7 @@ async def test_every_binding_has_an_action_that_exists(stage):
         assert hasattr(owner, f"action_{name}"), key.id
 
 
-def test_the_footer_names_keys_of_the_table():
+def test_hints_are_in_the_table():
     assert set(HINTS) <= set(BY_ID)
 
 
@@ -264,12 +264,12 @@ async def check_jump(stage):
     assert "Cannot go to %1" in stage.message
 
     async def go_to_pane(pane):
-        stage.jumps.append(pane)
-        return "no such pane" if len(stage.jumps) == 2 else None
+        stage.panes_visited.append(pane)
+        return "no such pane" if len(stage.panes_visited) == 2 else None
 
     stage.app._go_to_pane = go_to_pane
     await stage.press("o")
-    assert (stage.jumps, stage.message) == ([PaneKey("default", "%1")], "Went to %1.")
+    assert (stage.panes_visited, stage.message) == ([PaneKey("default", "%1")], "Went to %1.")
     await stage.press("o")
     assert stage.message == "no such pane"
 
@@ -338,14 +338,14 @@ async def check_back(stage):
 async def check_quit(stage):
     await stage.press("w", "q", "enter", "enter", "q")
     assert stage.app.screen is stage.app.root
-    assert stage.app._exit is False
+    assert stage.app.is_running
     await stage.press("q")
-    assert stage.app._exit is True
+    assert not stage.app.is_running
 
 
 async def check_quit_now(stage):
     await stage.press("w", "ctrl+q")
-    assert stage.app._exit is True
+    assert not stage.app.is_running
 
 
 CHECKS = {
@@ -355,8 +355,8 @@ CHECKS = {
 }
 
 
-def test_every_key_is_checked():
-    elsewhere = ("player", "library")  # those are checked in test_playback and test_library
+def test_every_key_has_a_check():
+    elsewhere = ("player", "library")  # checked in test_transport and test_library
     assert set(CHECKS) == {key.id for key in KEYS if key.on not in elsewhere}
 
 
@@ -376,28 +376,28 @@ async def choose(stage, text):
     await stage.press("enter")
 
 
-async def test_the_palette_runs_actions(stage):
+async def test_palette_runs_actions(stage):
     await choose(stage, "why")
     while not isinstance(stage.app.screen, WhyScreen):
         await stage.pilot.pause()
 
 
-async def test_the_palette_finds_workers_whatever_their_names(stage):
+async def test_palette_finds_worker_named_like_markup(stage):
     await choose(stage, "[bold red]")
     while stage.name != sample_fleet.HOSTILE:
         await stage.pilot.pause()
     assert stage.app.screen is stage.app.root
 
 
-async def test_what_comes_when_it_has_ended_is_drawn_on_nothing(stage):
-    """Screens lose their parts before they leave the stack, and messages are still on their way then."""
+async def test_draw_after_shutdown_does_nothing(stage):
+    """Screens lose their widgets before they leave the stack, while messages may still arrive."""
     await stage.press("w")
-    await stage.app._shutdown()
+    await stage.app._shutdown()  # private: `exit` would only request it
     stage.app.draw()
     stage.app.root.fleet.focus()
 
 
-async def test_picking_a_worker_that_a_filter_hides_lifts_the_filter(stage):
+async def test_selecting_a_hidden_worker_clears_the_filter(stage):
     await stage.press("f")
     stage.app.select_worker(sample_fleet.full_fleet().workers[-1].id)
     await stage.pilot.pause()
@@ -407,7 +407,7 @@ async def test_picking_a_worker_that_a_filter_hides_lifts_the_filter(stage):
 # ---------------------------------------------------------------- other keys
 
 
-async def test_keys_can_be_given_to_other_actions():
+async def test_remapped_keys():
     app = AgentDash(
         sample_fleet.StaticFeed(sample_fleet.full_fleet()),
         sample_fleet.frozen(),

@@ -1,4 +1,4 @@
-"""The library: what it looks like, and what can be done in it."""
+"""The library: snapshots, list, filter, search."""
 
 import asyncio
 import threading
@@ -17,6 +17,7 @@ from agentdash.tui.primitives.spans import plain
 
 from ..unit.rollout_files import RECORDINGS
 from . import sample_fleet
+from .rendering import rows
 from .sample_library import PARENT, PAST, StaticLibrary, library
 from .test_screens import SIZES
 
@@ -31,8 +32,8 @@ every_view = pytest.mark.parametrize("view", VIEWS)
 every_size = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 
 
-async def settled(pilot):
-    """Returns when everything has been read and drawn."""
+async def wait_until_read(pilot):
+    """Wait until everything is read and drawn."""
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
     pilot.app.rearrange_if_stale()
@@ -43,20 +44,16 @@ def prepared(view):
     keys, options = VIEWS[view]
 
     async def prepare(pilot):
-        await settled(pilot)
+        await wait_until_read(pilot)
         await pilot.press(*keys)
         await pilot.pause()
 
     return library(**options), prepare
 
 
-def rows(app):
-    return [strip.text.rstrip() for strip in app.screen._compositor.render_strips()]
-
-
-def chosen(app):
-    place = app.root.sessions.selected
-    return app.model.entries[place.key].title if place else None
+def selected_title(app):
+    row = app.root.sessions.selected
+    return app.model.entries[row.key].title if row else None
 
 
 @every_size
@@ -68,12 +65,11 @@ def test_look(snap_compare, view, size):
 
 @every_size
 @every_view
-async def test_every_row_fits_and_every_picture_is_xml(view, size):
+async def test_rows_fit_and_screenshot_is_xml(view, size):
     app, prepare = prepared(view)
     async with app.run_test(size=size) as pilot:
         await prepare(pilot)
-        strips = app.screen._compositor.render_strips()
-        assert {cell_len(row.text) for row in strips} == {size[0]}
+        assert {cell_len(row) for row in rows(app)} == {size[0]}
         ET.fromstring(app.export_screenshot())
 
 
@@ -81,62 +77,62 @@ async def test_every_row_fits_and_every_picture_is_xml(view, size):
 async def stage():
     app = library()
     async with app.run_test(size=(120, 36)) as pilot:
-        await settled(pilot)
+        await wait_until_read(pilot)
         yield app, pilot
 
 
 # ---------------------------------------------------------------- rows
 
 
-async def test_a_family_unfolds_and_folds(stage):
+async def test_family_unfolds_and_folds(stage):
     app, pilot = stage
     await pilot.press("j", "j")
-    assert chosen(app) == PARENT.title
+    assert selected_title(app) == PARENT.title
     before = len(app.model.rows)
     await pilot.press("x")
     assert len(app.model.rows) == before + 3
-    assert chosen(app) == PARENT.title
+    assert selected_title(app) == PARENT.title
     await pilot.press("j", "j", "left")
-    assert (chosen(app), len(app.model.rows)) == (PARENT.title, before)
+    assert (selected_title(app), len(app.model.rows)) == (PARENT.title, before)
     await pilot.press("right", "right")
     assert len(app.model.rows) == before + 3
 
 
-async def test_a_folded_family_shows_its_worst_verdict(stage):
+async def test_folded_family_has_its_worst_verdict(stage):
     app, _ = stage
     place = next(p for p in app.model.rows if p.key == PARENT.key)
     assert (place.family.verdict, PARENT.verdict) == ("mismatch", "match")
 
 
-async def test_the_cursor_stays_on_its_session_when_families_come_together():
+async def test_cursor_follows_its_session_when_families_merge():
     app = library(StaticLibrary([]))
     async with app.run_test(size=(120, 36)) as pilot:
-        await settled(pilot)
+        await wait_until_read(pilot)
         app.model.put([e for e in PAST if e is not PARENT])
         app._arrange()
         await pilot.press("j", "j", "j", "j")
-        assert chosen(app) == "Ship the checkout, but with the new client"
+        assert selected_title(app) == "Ship the checkout, but with the new client"
         app.model.put([PARENT])
         app._arrange()
-        assert chosen(app) == PARENT.title
+        assert selected_title(app) == PARENT.title
         await pilot.press("j")
-        below = chosen(app)
+        below = selected_title(app)
         app.model.put([PAST[0]])
         app._arrange()
-        assert chosen(app) == below
+        assert selected_title(app) == below
 
 
-async def test_a_home_without_sessions_says_why():
+async def test_empty_home_shows_the_reason():
     app = library(StaticLibrary((), problem="/home/dev/.codex has no sessions yet"))
     async with app.run_test(size=(80, 24)) as pilot:
-        await settled(pilot)
+        await wait_until_read(pilot)
         assert any("has no sessions yet" in row for row in rows(app))
 
 
 # ---------------------------------------------------------------- filter
 
 
-async def test_it_filters_while_one_types(stage):
+async def test_filter_applies_while_typing(stage):
     app, pilot = stage
     await pilot.press("/", *"verdict:mis")
     assert [p.family.head.title for p in app.model.rows] == [PARENT.title]
@@ -146,7 +142,7 @@ async def test_it_filters_while_one_types(stage):
     assert app.model.query.text == ""
 
 
-async def test_a_term_that_is_not_understood_is_told(stage):
+async def test_invalid_filter_term_shows_a_message(stage):
     app, pilot = stage
     await pilot.press("/", *"since:whenever", "enter")
     assert any("invalid date 'whenever'" in row for row in rows(app))
@@ -161,7 +157,7 @@ async def test_enter_returns_the_session(stage):
     assert app.return_value == SelectedSession(PAST[1].id, PAST[1].path)
 
 
-async def test_what_cannot_be_played_says_why_and_stays(stage):
+async def test_unreadable_session_shows_the_reason_and_stays(stage):
     app, pilot = stage
     await pilot.press("/", *"header", "enter", "enter")
     await pilot.pause()
@@ -169,26 +165,26 @@ async def test_what_cannot_be_played_says_why_and_stays(stage):
     assert any("cannot be played: no rollout" in row for row in rows(app))
 
 
-async def test_a_double_click_opens(stage):
+async def test_double_click_opens(stage):
     app, pilot = stage
     await pilot.click("#library", offset=(10, 2), times=2)
     assert app.return_value is not None
 
 
-async def test_who_comes_back_finds_it_as_it_was_left():
+async def test_model_outlives_the_screen():
     model = LibraryModel()
     for _ in range(2):
         app = library(model=model)
         async with app.run_test(size=(120, 36)) as pilot:
-            await settled(pilot)
+            await wait_until_read(pilot)
             if not model.query.text:
                 await pilot.press("/", *"nightly", "enter", "j", "j")
-            assert chosen(app) == "Nightly run 2"
+            assert selected_title(app) == "Nightly run 2"
             await pilot.press("enter")
     assert model.query.text == "nightly"
 
 
-async def test_the_id_is_copied(stage):
+async def test_copy_id(stage):
     app, pilot = stage
     await pilot.press("y")
     assert app.clipboard == PAST[0].id
@@ -202,7 +198,7 @@ async def test_help_opens_and_closes(stage):
     assert app.screen is app.root
 
 
-async def test_q_leaves(stage):
+async def test_q_quits(stage):
     app, pilot = stage
     await pilot.press("q")
     assert not app.is_running
@@ -214,26 +210,26 @@ async def test_q_leaves(stage):
 
 @pytest.fixture
 async def recorded(tmp_path):
-    """The library over real recordings."""
+    """Provide the library over real recordings."""
     (tmp_path / "sessions").mkdir()
     (tmp_path / "sessions" / "2026").symlink_to(Path(RECORDINGS))
     home = CodexHome(tmp_path)
     app = library(Library(home, sample_fleet.frozen()))
     async with app.run_test(size=(120, 36)) as pilot:
-        await settled(pilot)
+        await wait_until_read(pilot)
         yield app, pilot
 
 
-async def found(pilot):
+async def wait_for_search(pilot):
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
 
 
-async def test_a_search_streams_its_hits_and_opens_one(recorded):
+async def test_search_shows_hits_and_opens_one(recorded):
     app, pilot = recorded
     assert len(app.model.entries) > 10
     await pilot.press("s", *"codex_sandbox", "enter")
-    await found(pilot)
+    await wait_for_search(pilot)
     assert app.search_job is not None
     assert app.search_job.over
     assert app.search_job.files == app.search_job.total
@@ -245,10 +241,10 @@ async def test_a_search_streams_its_hits_and_opens_one(recorded):
     assert app.return_value == SelectedSession(hit.thread, hit.path, hit.at)
 
 
-async def test_a_search_goes_through_what_the_filter_lets_through(recorded):
+async def test_search_reads_filtered_sessions_only(recorded):
     app, pilot = recorded
     await pilot.press("/", *"version:0.169", "enter", "s", *"the", "enter")
-    await found(pilot)
+    await wait_for_search(pilot)
     versions = {app.model.entries[str(hit.path)].version for hit in app.search_job.hits}
     assert versions == {"0.169.0"}
 
@@ -270,16 +266,16 @@ async def test_esc_stops_a_search_then_closes_it(recorded, monkeypatch):
     assert not app.search_job.over
     assert any("esc stops" in row for row in rows(app))
     await pilot.press("escape")
-    await found(pilot)
+    await wait_for_search(pilot)
     assert app.search_job.over
     await pilot.press("escape")
     assert app.search_job is None
 
 
-async def test_the_words_are_marked(recorded):
+async def test_search_words_are_marked(recorded):
     app, pilot = recorded
     await pilot.press("s", *"codex_sandbox", "enter")
-    await found(pilot)
+    await wait_for_search(pilot)
     line = app.root.hits.line_at(0)
     assert "CODEX_SANDBOX" in plain(line)
     assert any(span.tone == "strong" and span.text == "CODEX_SANDBOX" for span in line)

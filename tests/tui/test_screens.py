@@ -1,4 +1,4 @@
-"""What it looks like, at every size that has to be good. `pytest --snapshot-update` accepts a new look; look at it first."""
+"""Snapshots of the dashboard at every supported size; `pytest --snapshot-update` accepts changes."""
 
 import xml.etree.ElementTree as ET
 
@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from agentdash.tui.app import AgentDash, Options
 
 from . import sample_fleet
+from .rendering import rows
 
 SIZES = ((45, 50), (150, 8), (80, 24), (120, 36), (200, 50))
 VIEWS = {
@@ -29,7 +30,7 @@ every_size = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}
 
 
 def show(view, monkeypatch):
-    """The app of a view, and what presses its keys."""
+    """Return the app of a view and a function that presses its keys."""
     snapshot, options, keys = VIEWS[view]
     if view == "monochrome":
         monkeypatch.setenv("NO_COLOR", "1")
@@ -54,12 +55,12 @@ def test_look(snap_compare, monkeypatch, view, size):
 
 @every_size
 @every_view
-async def test_every_row_fits_and_every_picture_is_xml(monkeypatch, view, size):
+async def test_rows_fit_and_screenshot_is_xml(monkeypatch, view, size):
     app, prepare = show(view, monkeypatch)
     async with app.run_test(size=size) as pilot:
         await prepare(pilot)
-        rows = app.screen._compositor.render_strips()
-        assert len(rows) == size[1]
-        assert {cell_len(row.text) for row in rows} == {size[0]}
-        assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for row in rows for c in row.text)
+        painted = rows(app)
+        assert len(painted) == size[1]
+        assert {cell_len(row) for row in painted} == {size[0]}
+        assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for row in painted for c in row)
         ET.fromstring(app.export_screenshot())

@@ -1,4 +1,4 @@
-"""What is past, on the screen: the bar at every size, and every key of time."""
+"""Replays: the transport bar at every size, and every key of time."""
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -21,6 +21,7 @@ from agentdash.tui.primitives.spans import plain
 from agentdash.tui.transport.app import HINTS, ReplayApp
 from agentdash.tui.transport.bar import Track, Transport
 
+from .rendering import rows, screen_text
 from .sample_fleet import StaticFeed
 from .test_screens import SIZES
 
@@ -34,8 +35,8 @@ every_view = pytest.mark.parametrize("view", VIEWS)
 every_size = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 
 
-def past(version="0.114.0", scenario="spawn-leaked-flags", *, finding=2, options=Options()):  # noqa: B008 - it is frozen
-    """The app over a recording, standing still where its n-th finding shows."""
+def replay_app(version="0.114.0", scenario="spawn-leaked-flags", *, finding=2, options=Options()):  # noqa: B008 - it is frozen
+    """Return the app over a recording, paused at its n-th finding."""
     first = min((RECORDINGS / version / scenario).iterdir())
     clock = VirtualClock(0)
     player = Player(find_family(CodexHome(Path("/nonexistent")), str(first)), clock)
@@ -48,7 +49,7 @@ def past(version="0.114.0", scenario="spawn-leaked-flags", *, finding=2, options
 
 
 def show(view):
-    """The app of a view, and what presses its keys."""
+    """Return the app of a view and a function that presses its keys."""
     options, keys = VIEWS[view]
 
     async def prepare(pilot):
@@ -57,7 +58,7 @@ def show(view):
         await pilot.pause()
         await pilot.pause()
 
-    return past(options=options), prepare
+    return replay_app(options=options), prepare
 
 
 @every_size
@@ -69,29 +70,29 @@ def test_look(snap_compare, view, size):
 
 @every_size
 @every_view
-async def test_the_bar_is_always_there_and_every_row_fits(view, size):
+async def test_bar_is_shown_and_rows_fit(view, size):
     app, prepare = show(view)
     async with app.run_test(size=size) as pilot:
         await prepare(pilot)
-        rows = app.screen._compositor.render_strips()
-        assert {cell_len(row.text) for row in rows} == {size[0]}
-        assert any("REPLAY" in row.text and "READ-ONLY" in row.text for row in rows)
+        painted = rows(app)
+        assert {cell_len(row) for row in painted} == {size[0]}
+        assert any("REPLAY" in row and "READ-ONLY" in row for row in painted)
         ET.fromstring(app.export_screenshot())
 
 
 @pytest.mark.parametrize("size", [(29, 9), (20, 5)])
-async def test_the_smallest_bar(size):
-    async with past().run_test(size=size) as pilot:
+async def test_smallest_bar(size):
+    async with replay_app().run_test(size=size) as pilot:
         await pilot.pause()
         await pilot.pause()
-        assert any("REPLAY READ-ONLY" in row.text for row in pilot.app.screen._compositor.render_strips())
+        assert "REPLAY READ-ONLY" in screen_text(pilot.app)
 
 
 # ---------------------------------------------------------------- each key
 
 
 class Stage:
-    """The app over a family of three, at its second finding."""
+    """The app over a family of three at its second finding, and shortcuts for tests."""
 
     def __init__(self, app, pilot):
         self.app, self.pilot, self.player = app, pilot, app._player
@@ -119,15 +120,15 @@ class Stage:
 
 @pytest.fixture
 async def stage():
-    app = past()
+    app = replay_app()
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
         await pilot.pause()
         yield Stage(app, pilot)
 
 
-async def there_and_back(stage, key, wanted):
-    """`]` and `[` alike: the next place with the mark, and the way back."""
+async def check_steps(stage, key, wanted):
+    """Check that the keys step to every position with these marks, forward and back."""
     forth, back = BY_ID[f"next-{key}"].keys, BY_ID[f"previous-{key}"].keys
     marks, start = stage.player.index.marks, stage.place
     ahead = [n for n in range(start + 1, len(marks) + 1) if marks[n - 1] & wanted]
@@ -156,27 +157,27 @@ async def check_pause(stage):
 
 
 async def check_event(stage):
-    await there_and_back(stage, "event", Mark.VISIBLE)
+    await check_steps(stage, "event", Mark.VISIBLE)
 
 
 async def check_turn(stage):
-    await there_and_back(stage, "turn", Mark.TURN)
+    await check_steps(stage, "turn", Mark.TURN)
 
 
 async def check_command(stage):
-    await there_and_back(stage, "command", Mark.COMMAND)
+    await check_steps(stage, "command", Mark.COMMAND)
 
 
 async def check_failure(stage):
-    await there_and_back(stage, "failure", Mark.FAILURE | Mark.DENIAL)
+    await check_steps(stage, "failure", Mark.FAILURE | Mark.DENIAL)
 
 
 async def check_wait(stage):
-    await there_and_back(stage, "wait", Mark.WAIT)
+    await check_steps(stage, "wait", Mark.WAIT)
 
 
 async def check_finding(stage):
-    await there_and_back(stage, "finding", Mark.FINDING)
+    await check_steps(stage, "finding", Mark.FINDING)
 
 
 async def check_speed(stage):
@@ -223,7 +224,7 @@ CHECKS = {
 }
 
 
-def test_every_key_of_time_is_checked():
+def test_every_key_of_time_has_a_check():
     pairs = {f"{way}-{name}" for way in ("next", "previous") for name in PAIRS}
     assert {key.id for key in KEYS if key.on == "player"} == {
         *(CHECKS.keys() - {*PAIRS, "speed"}),
@@ -239,7 +240,7 @@ async def test_key(stage, name):
     await CHECKS[name](stage)
 
 
-async def test_the_mouse_goes_anywhere(stage):
+async def test_click_on_the_track_seeks(stage):
     track = stage.app.screen.query_one(Track)
     places = []
     for x in (0, track.size.width // 2, track.size.width - 1):

@@ -63,7 +63,7 @@ class LibraryModel:
             self.selected_key = self._head_of(self.selected_key)
 
     def fold(self, key: str, unfold: bool | None = None) -> None:
-        """Unfold (True) or fold (False) the family in whose rows this entry stands; None toggles."""
+        """Unfold (True) or fold (False) the family of this row's key; None toggles."""
         head = next((row.family.head.key for row in self.rows if row.key == key), key)
         wanted = head not in self.unfolded if unfold is None else unfold
         if wanted:
@@ -88,4 +88,4 @@ class LibraryModel:
         head = family.head.key
         unfolded = head in self.unfolded
         for member in family.members if unfolded else family.members[:1]:
-            yield LibraryRow(member.entry.key, family, member, unfolded)
+            yield LibraryRow(member.entry.key, family=family, member=member, unfolded=unfolded)

@@ -1,4 +1,4 @@
-"""Lists whose items take one line in columns, or two lines (a card) where there is too little room."""
+"""Lists of items: one line in columns, or two lines (a card) where there is too little room."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Column(Generic[Item]):
     width: Callable[[int, Glyphs], int]
     """Cells of the column in a list of so many cells; 0: the column is left out."""
     cell: Callable[[Item, int, Look], Line]
-    """Content for an item in at most so many cells; at least one span, whose tone the filling takes."""
+    """Content for an item in at most so many cells; at least one span: the filling takes its tone."""
     align_right: bool = False
 
 
@@ -55,8 +55,9 @@ class Columns(Generic[Item]):
         main = self.main.width(cells, glyphs)
         spare = cells - main - sum(placed.cells + _GAP_CELLS for placed in (*left, *right))
         if self.rest is None or spare - _REST_GAP_CELLS < self.rest.width(cells, glyphs):
-            return Layout(left, Placed(self.main, max(1, main + spare)), right)
-        return Layout(left, Placed(self.main, main), right, Placed(self.rest, spare - _REST_GAP_CELLS))
+            return Layout(left=left, main=Placed(self.main, max(1, main + spare)), right=right)
+        rest = Placed(self.rest, spare - _REST_GAP_CELLS)
+        return Layout(left=left, main=Placed(self.main, main), right=right, rest=rest)
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _placed(columns: Sequence[Column[Item]], cells: int, glyphs: Glyphs) -> tupl
     return tuple(each for each in placed if each.cells)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Layout(Generic[Item]):
     """The columns of a list of a certain width."""
 

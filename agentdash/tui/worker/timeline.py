@@ -37,7 +37,7 @@ def timeline(worker: Worker, cells: int, look: Look) -> list[Line]:
     ]
     entries += [(period.since, 1, _period(period, cells, look)) for period in worker.history]
     entries.sort(key=lambda entry: entry[:2])  # at the same time: the moment, then the state that it led to
-    return [line for _, _, line in reversed(entries)] or [(Span("Nothing has been read of it.", "muted"),)]
+    return [line for _, _, line in reversed(entries)] or [(Span("No events have been read.", "muted"),)]
 
 
 def calls(worker: Worker, cells: int, look: Look) -> list[Line]:
@@ -45,7 +45,7 @@ def calls(worker: Worker, cells: int, look: Look) -> list[Line]:
     lines: list[Line] = []
     for call in worker.calls:
         lines += [*_call(call, cells, look), BLANK]
-    return lines[:-1] or [(Span("No calls are known of it.", "muted"),)]
+    return lines[:-1] or [(Span("No calls have been read.", "muted"),)]
 
 
 def outcome(call: Call, now: float) -> Span:
