@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_typ
 import msgspec
 from msgspec import Meta
 
+from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 
@@ -101,7 +102,7 @@ class Config(msgspec.Struct, frozen=True):
             gt=0,
             description="Seconds without output, CPU and I/O after which a running worker counts as stalled.",
         ),
-    ] = 120.0
+    ] = STALLED_AFTER_S
     debug_log: Annotated[
         Path | None,
         Meta(

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from agentdash.cli import debug_log
 from agentdash.cli.options import APPEARANCE_OPTIONS, PATH, config_of, options
 from agentdash.config import Config, journal_folder
+from agentdash.model.limits import MAX_GAP_S, REPLAY_SPEEDS
 
-_SPEEDS = ("0.25", "0.5", "1", "2", "4", "8", "16", "32", "64", "max")
+if TYPE_CHECKING:
+    from agentdash.replay.player import Player
+
+_SPEEDS: Final = {"max" if math.isinf(speed) else f"{speed:g}": speed for speed in REPLAY_SPEEDS}
+"""The speeds by their names on the command line."""
 
 
 @click.command()
@@ -22,7 +27,7 @@ _SPEEDS = ("0.25", "0.5", "1", "2", "4", "8", "16", "32", "64", "max")
 @click.option("--at", metavar="TIME", help="Start there: 20:14, 20:14:07, or a date and a time.")
 @click.option(
     "--speed",
-    type=click.Choice(_SPEEDS),
+    type=click.Choice(list(_SPEEDS)),
     default="1",
     show_default=True,
     metavar="N",
@@ -32,7 +37,7 @@ _SPEEDS = ("0.25", "0.5", "1", "2", "4", "8", "16", "32", "64", "max")
     "-i",
     "--idle",
     type=click.FloatRange(0),
-    default=2.0,
+    default=MAX_GAP_S,
     show_default=True,
     metavar="SECONDS",
     help="Shorten pauses to this.",
@@ -76,7 +81,7 @@ def replay(
     agentdash replay session.jsonl --export report.html --redact
     """
     config = config_of(given)
-    factor = math.inf if speed == "max" else float(speed)
+    factor = _SPEEDS[speed]
     if exported is not None:
         from agentdash.cli.export import export
 
@@ -103,7 +108,7 @@ def play(
     *,
     at: str | float | None = None,
     speed: float = 1.0,
-    gap: float = 2.0,
+    gap: float = MAX_GAP_S,
     from_finding: int | None = None,
     journal: Path | None = None,
 ) -> None:
@@ -139,6 +144,22 @@ def play(
         speed=speed,
         open_extra=journal_streams(journal or journal_folder(), family, SystemClock().now()),
     )
+    _seek(player, at, from_finding)
+    hub = Hub([player], clock)
+
+    from agentdash.tui.options import Options
+    from agentdash.tui.transport.app import ReplayApp
+
+    options = Options(
+        ascii=config.ascii,
+        theme=config.theme,
+        keys=checked_keys(config),
+        debug_log_hint=debug_log.hint(),
+    )
+    run(hub, ReplayApp(hub, clock, player, options=options).run_async)
+
+
+def _seek(player: Player, at: str | float | None, from_finding: int | None) -> None:
     if isinstance(at, float):
         player.seek_time(at)
     elif at is not None and not player.seek_text(at):
@@ -147,22 +168,3 @@ def play(
         )
     if from_finding is not None:
         player.seek_finding(from_finding)
-    hub = Hub([player], clock)
-
-    from agentdash.tui.options import Options
-    from agentdash.tui.transport.app import ReplayApp
-
-    run(
-        hub,
-        ReplayApp(
-            hub,
-            clock,
-            player,
-            options=Options(
-                ascii=config.ascii,
-                theme=config.theme,
-                keys=checked_keys(config),
-                debug_log_hint=debug_log.hint(),
-            ),
-        ).run_async,
-    )
