@@ -13,7 +13,7 @@ import pytest
 
 from agentdash.cli import app
 from agentdash.config import THEMES, defaults
-from agentdash.model.findings import findings_table
+from agentdash.model.findings import FINDING_KINDS, FindingKind, findings_table
 from agentdash.model.states import State
 from agentdash.report.schemas import DOCUMENTS
 from agentdash.tui import theme
@@ -46,6 +46,7 @@ def test_states() -> None:
 
 
 def test_findings() -> None:
+    assert set(FINDING_KINDS) == set(FindingKind)
     assert findings_table() in README
 
 
