@@ -130,7 +130,10 @@ def test_config_commands(tmp_path: Path) -> None:
         )
     file.write_text('theme = "light"\n[keys]\nup = "j"\n')
     refused = agentdash("demo", AGENTDASH_CONFIG=str(file))
-    assert (refused.returncode, f"{file}:3: keys.up: j is already assigned to `down`" in refused.stderr) == (2, True)
+    assert (refused.returncode, f"{file}:3: keys.up: j is already assigned to `down`" in refused.stderr) == (
+        2,
+        True,
+    )
     file.write_text(agentdash("config", "default").stdout)
     assert agentdash("config", "check", str(file)).returncode == 0
     assert "colour-blind" in agentdash("config", "show", "--theme", "colour-blind").stdout
