@@ -1,4 +1,4 @@
-"""Choose and connect the live sources that the configuration asks for."""
+"""Choose and connect the live sources that the configuration enables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentdash.model.source import Source
 
 
 def live_sources(config: Config, clock: Clock) -> list[Source]:
-    """Return the sources that the configuration asks for, in the order in which a single pass polls them.
+    """Return the sources that the configuration enables, in the order in which a single pass polls them.
 
     Rollouts come before processes, so that a thread without an owner has really been left; screens and
     session files come last, since they are read by what panes and processes showed.

@@ -176,7 +176,11 @@ DENIED = (
         (("Chunk ID: 1a\nWall time: 0.3 seconds\nProcess exited with code 2\nOriginal token count: 4\n"
          "Output:\nx\n"), ("ended", 2, "x\n")),
         (
-            [{"type": "input_text", "text": "a"}, {"type": "input_image"}, {"type": "input_text", "text": "b"}],
+            [
+                {"type": "input_text", "text": "a"},
+                {"type": "input_image"},
+                {"type": "input_text", "text": "b"},
+            ],
             ("ended", None, "a\nb"),
         ),
         ({"content": "fine", "success": True}, ("ended", None, "fine")),

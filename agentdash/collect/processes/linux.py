@@ -126,9 +126,9 @@ def io(pid: int) -> int:
 def kernel(pid: int) -> Kernel | None:
     """Return what the kernel enforces on a process (`/proc/PID/status`, `/proc/PID/ns`); None where nothing
     is readable."""
-    if not (told := status(pid)):
+    if not (fields := status(pid)):
         return None
-    seccomp, no_new_privs = told.get(b"Seccomp"), told.get(b"NoNewPrivs")
+    seccomp, no_new_privs = fields.get(b"Seccomp"), fields.get(b"NoNewPrivs")
     return Kernel(
         seccomp=int(seccomp) if seccomp else None,
         no_new_privs=no_new_privs == b"1" if no_new_privs else None,
@@ -136,7 +136,7 @@ def kernel(pid: int) -> Kernel | None:
         mnt=_namespace_inode(pid, "mnt"),
         pid=_namespace_inode(pid, "pid"),
         user=_namespace_inode(pid, "user"),
-        ns_pids=tuple(map(int, told.get(b"NSpid", b"").split())),
+        ns_pids=tuple(map(int, fields.get(b"NSpid", b"").split())),
     )
 
 

@@ -48,7 +48,7 @@ _MIN_IO_CHANGE_BYTES: Final = 4_096
 _SLOW_FACTS_EVERY_POLLS: Final = 4
 """Open rollouts, working directories and I/O are read every fourth time: they show in no field of `stat`."""
 _WRITE_ACCESS_EVERY_POLLS: Final = 64
-"""How often it is determined anew whether a worker may write its state."""
+"""How often it is determined again whether a worker may write its state."""
 _YOUNG_S: Final = 3.0
 """A process that is not followed is read in every poll for so long: it may yet exec something of interest."""
 _UNFOLLOWED_PER_POLL: Final = 16

@@ -106,7 +106,7 @@ class LogFile:
         self._pending_reset = False
         """Whether the next `FileGrown` invalidates what was emitted before."""
         self._generation = 0
-        """Number of restarts: shows an iterator that another one began anew."""
+        """Number of restarts: shows an iterator that another one has restarted."""
         self._offset = 0
         self._fingerprint = b""
         """The bytes before the offset."""
