@@ -17,7 +17,8 @@ class EvidenceSource(StrEnum):
     CODEX_LOG = "log"
     """Codex's log database, `logs_2.sqlite` (0.148+)."""
     SESSION_FILE = "session file"
-    """A file in which a worker CLI publishes its own status (Claude Code: `~/.claude/sessions/<pid>.json`)."""
+    """A file in which a worker CLI publishes its own status (Claude Code:
+    `~/.claude/sessions/<pid>.json`)."""
     LOCK = "lock"
     """A flock on `thread-writer-locks/<thread>.lock` (Codex 0.148+)."""
     PROCESS = "process"

@@ -52,8 +52,8 @@ class KindInfo(NamedTuple):
     """What is the same for all findings of one kind."""
 
     severity: Severity
-    """The usual one. `network-open` and `filesystem-wider` are `info` where an allowed retry would look the same;
-    `child-policy-drift` is `danger` where the child may do more than its parent."""
+    """The usual one. `network-open` and `filesystem-wider` are `info` where an allowed retry would look the
+    same; `child-policy-drift` is `danger` where the child may do more than its parent."""
     directions: tuple[Direction, ...]
     """The possible ones, the usual one first."""
     meaning: str
@@ -81,7 +81,8 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
     FindingKind.MISSING_NETWORK_FLAG: KindInfo(
         "warning",
         ("looser",),
-        "the policy turns the network off, the command does not carry the flag, and kernel facts are not available",
+        "the policy turns the network off, the command does not carry the flag, and kernel facts are not"
+        " available",
     ),
     FindingKind.FOREIGN_SANDBOX_FLAG: KindInfo(
         "warning",
@@ -96,7 +97,8 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
     FindingKind.FILESYSTEM_WIDER: KindInfo(
         "danger",
         ("looser",),
-        "no sandbox around a command that should have one, or one in which more can be written than under the policy",
+        "no sandbox around a command that should have one, or one in which more can be written than under"
+        " the policy",
     ),
     FindingKind.ESCALATED_NOT_HOST: KindInfo(
         "warning", ("stricter",), "a command that was allowed to leave the sandbox is still inside"

@@ -38,7 +38,8 @@ Layer = Literal["configured", "applied", "observed"]
 """A column of the layers table."""
 
 Reference = Literal["configured", "allowed", "parent", "before"]
-"""What a cell is compared with: the policy in force, an escalation that was allowed, the parent thread, or the policy before."""
+"""What a cell is compared with: the policy in force, an escalation that was allowed, the parent thread, or
+the policy before."""
 
 
 class DifferingField(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -61,6 +61,7 @@ class Redaction:
                 self._pseudonyms[event.child] = event.nickname
             case e.CallStarted(kind="command"):
                 self._keep(event.text)
+                self._keep(event.script)
                 return replace(event, escalation=self._redact(event.escalation))
         redacted: e.Event = self._redact(event)
         return redacted
@@ -238,6 +239,7 @@ def _redact_call(call: Call) -> Call:
     return replace(
         call,
         text=call.text if call.kind == "command" else "",
+        script=call.script if call.kind == "command" else "",
         tail="",
         escalation=replace(call.escalation, reason=None) if call.escalation else None,
         denial=replace(call.denial, quote=_PLACEHOLDER, path=None) if call.denial else None,

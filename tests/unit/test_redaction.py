@@ -33,6 +33,7 @@ KEPT_OF_WORKER = {
     "calls.cwd",
     "calls.escalation.prefix_rule",
     "calls.id",
+    "calls.script",
     "calls.session",
     "calls.text",
     "calls.tool",
