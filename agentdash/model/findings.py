@@ -64,7 +64,8 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
     FindingKind.NETWORK_CUT: KindInfo(
         "danger",
         ("stricter",),
-        "the policy grants the network, and the command has none: it runs in a network namespace of its own, or"
+        "the policy grants the network, and the command has none: it runs in a network namespace of its"
+        " own, or"
         " its launcher turned the network off",
     ),
     FindingKind.NETWORK_OPEN: KindInfo(
@@ -75,7 +76,8 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
     FindingKind.STALE_NETWORK_FLAG: KindInfo(
         "warning",
         ("stricter", "label"),
-        "the policy grants the network, and `CODEX_SANDBOX_NETWORK_DISABLED=1` marks it as off; the kernel, where"
+        "the policy grants the network, and `CODEX_SANDBOX_NETWORK_DISABLED=1` marks it as off; the"
+        " kernel, where"
         " observed, decides",
     ),
     FindingKind.MISSING_NETWORK_FLAG: KindInfo(
@@ -116,7 +118,8 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
     FindingKind.TMUX_ESCAPE: KindInfo(
         "danger",
         ("looser",),
-        "a sandboxed command had a tmux server outside open a pane, type keys or run a shell: what runs there is in"
+        "a sandboxed command had a tmux server outside open a pane, type keys or run a shell: what runs"
+        " there is in"
         " no sandbox",
     ),
     FindingKind.SANDBOXED_TMUX_SERVER: KindInfo(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-SECRET_WORDS: Final = r"(?:api[-_]?)?key|secret|token|passw(?:or)?d|passphrase|credentials?"
+SECRET_WORDS: Final = r"(?:api[-_]?)?key|secret|token|passw(?:or)?d|passphrase|credentials?"  # noqa: S105 - a pattern, no secret
 """A pattern of the words that name a secret, lower case."""
 _SECRET_VALUE: Final = re.compile(
     rf"((?:\b|_)(?:{SECRET_WORDS})=)[^\s;&|]+"  # OPENAI_API_KEY=..., --api-key=...
