@@ -6,8 +6,8 @@ A script maps a marker to the steps that a thread takes:
      "child": [{"run": "touch x", "escalate": "May I?"}, {"say": "ready"}]}
 
 The marker of a thread is the last `[[name]]` in its messages: the prompt "[[parent]] go" selects `parent`,
-and a child has a script of its own. The n-th request of a thread takes the n-th step; past the end the answer is
-"(script ended)". Requests that offer no tools (chat completions, for a title) take no step. A step is one of
+and a child has a script of its own. The n-th request of a thread takes the n-th step; past the end the answer
+is "(script ended)". Requests without tools (chat completions for a title) take no step. A step is one of
 
     {"say": TEXT}                                      the final message: ends the turn
     {"run": CMD, "escalate": REASON?, "yield_ms": N?}  a shell command, by the shell tool offered
