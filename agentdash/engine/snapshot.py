@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, parent_policy
 from agentdash.engine.judge.findings.pane_sandbox import judge_pane_sandbox
+from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
 from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
@@ -43,6 +44,15 @@ class WorkerCache:
     def __init__(self) -> None:
         self._judged: dict[str, tuple[RowInputs, Worker]] = {}
         self._shown: dict[str, tuple[Worker, Worker]] = {}
+        self._predictor: DenialPredictor | None = None
+
+    def predictor(self, installed: Installed | None) -> DenialPredictor | None:
+        """Return the predictor for these worker CLIs: the cached one while they are the same."""
+        if installed is None:
+            return None
+        if self._predictor is None or self._predictor.installed != installed:
+            self._predictor = DenialPredictor(installed)
+        return self._predictor
 
     def worker(self, inputs: RowInputs, make: Callable[[RowInputs], Worker]) -> Worker:
         """Return the worker of these inputs: the cached one, or else a new one."""
@@ -80,8 +90,8 @@ class RowInputs(msgspec.Struct, frozen=True):
     parent_policy: ParentPolicy | None
     server_findings: tuple[Finding, ...] = ()
     """Findings about the tmux server of its pane."""
-    installed: Installed | None = None
-    """The worker CLIs that could be started on this machine."""
+    predictor: DenialPredictor | None = None
+    """What policies would deny the worker CLIs of this machine."""
 
     def is_same(self, other: RowInputs) -> bool:
         """Return whether judging again would give the same; large facts are frozen, so identity is enough for
@@ -99,7 +109,7 @@ class RowInputs(msgspec.Struct, frozen=True):
             and (case.reading, case.pushed) == (theirs.reading, theirs.pushed)
             and (case.processes_at == theirs.processes_at or _is_at_rest(case.thread))
             and (self.parent_policy, self.server_findings) == (other.parent_policy, other.server_findings)
-            and self.installed is other.installed
+            and self.predictor is other.predictor
         )
 
 
@@ -130,6 +140,7 @@ class _SnapshotBuilder:
         self._stalled_after = stalled_after
         # without passes over processes (replay of bare rollouts) the reducer never links
         self._links = link_fleet(fleet) if fleet.processes_at is None else fleet.links
+        self._predictor = cache.predictor(fleet.host.installed if fleet.host else None)
         self._workers: dict[str, Worker] = {}
         self._dues: list[float] = []
 
@@ -187,7 +198,7 @@ class _SnapshotBuilder:
             platform=fleet.host.platform if fleet.host else None,
             parent_policy=parent_policy(fleet.threads.get(parent or "")),
             server_findings=self._server_findings(pane) if pane else (),
-            installed=fleet.host.installed if fleet.host else None,
+            predictor=self._predictor,
         )
 
     def _server_findings(self, pane: Pane) -> tuple[Finding, ...]:
@@ -256,7 +267,7 @@ def _thread_worker(inputs: RowInputs) -> Worker:
         assessment,
         platform=inputs.platform,
         parent_policy=inputs.parent_policy,
-        installed=inputs.installed,
+        predictor=inputs.predictor,
     )
     return Worker(
         id=thread.id,

@@ -16,10 +16,21 @@ Severity = Literal["info", "warning", "danger"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("danger", "warning", "info")
 """The severities, worst first. `info` makes no mismatch."""
-DIRECTION_MEANINGS: Final[dict[Direction, str]] = {
-    "stricter": "stricter: work will fail",
-    "looser": "looser: more than was granted",
-    "label": "label only",
+
+
+class DirectionInfo(NamedTuple):
+    """What a direction means."""
+
+    short: str
+    """Beside a finding."""
+    sentence: str
+    """In the help."""
+
+
+DIRECTIONS: Final[dict[Direction, DirectionInfo]] = {
+    "stricter": DirectionInfo("stricter: work will fail", "It got less than was configured: work will fail."),
+    "looser": DirectionInfo("looser: more than was granted", "It got more than was configured: danger."),
+    "label": DirectionInfo("label only", "A flag and the kernel disagree."),
 }
 
 

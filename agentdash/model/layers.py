@@ -1,4 +1,4 @@
-"""The cells of a sandbox's layers that differ from what they are compared with."""
+"""The layers of a sandbox as a table: its rows and columns, the values of a policy, and the cells that differ."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from enum import StrEnum
 from typing import Final, Literal
 
 import msgspec
+
+from agentdash.model.policy import Network, Policy
 
 OWN_NETWORK: Final = "own namespace"
 HOST_NETWORK: Final = "host's"
@@ -37,9 +39,9 @@ class LayerField(StrEnum):
 Layer = Literal["configured", "applied", "observed"]
 """A column of the layers table."""
 
-Reference = Literal["configured", "allowed", "parent", "before"]
-"""What a cell is compared with: the policy in force, an escalation that was allowed, the parent thread, or
-the policy before."""
+Reference = Literal["configured", "earlier", "allowed", "parent", "before"]
+"""What a cell is compared with: the policy configured now, an earlier one that was in force then, an escalation
+that was allowed, the parent thread, or (for a changed policy) the policy before."""
 
 
 class DifferingField(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -58,3 +60,29 @@ class DifferingField(msgspec.Struct, frozen=True, omit_defaults=True):
     """Since when the expected value was in force (unix seconds); None where the file states no time."""
     actual_at: float | None = None
     """When the actual value was found (unix seconds)."""
+
+
+def configured_values(policy: Policy) -> dict[LayerField, str]:
+    """Return what a policy promises of each fact; facts that it promises nothing about are left out.
+
+    Codex sets the network flag for every command under a policy with the network off, and for no other (0.20 to 0.169).
+    It sets `CODEX_SANDBOX` in macOS's sandbox alone, so that only full access promises that it is unset.
+    """
+    values = policy_values(policy)
+    if policy.network is not Network.UNKNOWN:
+        values[LayerField.NETWORK_FLAG] = "1" if policy.network is Network.OFF else "unset"
+    if policy.is_full_access:
+        values[LayerField.SANDBOX_FLAG] = "unset"
+        values[LayerField.SECCOMP] = SECCOMP_MODES[0]
+    if policy.approval:
+        values[LayerField.APPROVAL] = policy.approval
+    return values
+
+
+def policy_values(policy: Policy) -> dict[LayerField, str]:
+    """Return the files and the network of a policy."""
+    external = ", external" if policy.enforced_by == "external" else ""
+    return {
+        LayerField.FILES: policy.filesystem.value + external,
+        LayerField.NETWORK: policy.network.value,
+    }

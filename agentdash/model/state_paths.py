@@ -64,6 +64,15 @@ class PathAccess(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.access.verdict in ("read-only-mount", "mode", "policy")
 
 
+class PredictedDenials(msgspec.Struct, frozen=True):
+    """The state paths that a policy would deny a worker CLI if it were started under it."""
+
+    agent: str
+    """`opencode`"""
+    paths: tuple[PathAccess, ...]
+    """Those first that it needs."""
+
+
 def path_access(row: StatePath, path: str, access: WriteAccess) -> PathAccess:
     """Return the access to a state path, once its place and the access to that are known."""
     return PathAccess(

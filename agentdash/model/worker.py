@@ -13,10 +13,18 @@ from agentdash.model.engine_failure import EngineFailure
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, Verdict
 from agentdash.model.fleet import Call, Moment, PolicyPeriod, SourceHealth, StatePeriod, Tokens
-from agentdash.model.layers import DifferingField
+from agentdash.model.layers import (
+    HOST_NETWORK,
+    IN_SANDBOX,
+    NO_SANDBOX,
+    OWN_NETWORK,
+    SECCOMP_MODES,
+    DifferingField,
+    LayerField,
+)
 from agentdash.model.pane import Pane
 from agentdash.model.policy import Policy
-from agentdash.model.state_paths import Installed, PathAccess
+from agentdash.model.state_paths import Installed, PredictedDenials
 from agentdash.model.states import State, bucket
 
 
@@ -45,6 +53,21 @@ class Got(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether it was observed under an earlier policy than the one configured now: they must not be
     compared."""
 
+    def values(self) -> dict[LayerField, str]:
+        """Return the observed facts by their row in the layers table; facts that were not observed are left out."""
+        values: dict[LayerField, str] = {}
+        if self.sandboxed is not None:
+            values[LayerField.FILES] = IN_SANDBOX if self.sandboxed else NO_SANDBOX
+        if self.network_namespace is not None:
+            values[LayerField.NETWORK] = HOST_NETWORK if self.network_namespace == "host" else OWN_NETWORK
+        if self.network_flag is not None:
+            values[LayerField.NETWORK_FLAG] = self.network_flag
+        if self.sandbox_flag is not None:
+            values[LayerField.SANDBOX_FLAG] = self.sandbox_flag
+        if self.seccomp is not None:
+            values[LayerField.SECCOMP] = SECCOMP_MODES.get(self.seccomp, str(self.seccomp))
+        return values
+
 
 class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
     """The layers of one worker's sandbox, and the result of comparing them."""
@@ -62,9 +85,8 @@ class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
     """Evidence of the verdict, and against it."""
     unread: tuple[str, ...] = ()
     """What could not be observed, and limits the verdict."""
-    predicted_denials: dict[str, tuple[PathAccess, ...]] = {}
-    """By installed worker CLI: its state paths that the configured policy would deny if it were started under
-    it."""
+    predicted_denials: tuple[PredictedDenials, ...] = ()
+    """What the configured policy would deny the worker CLIs that it could start; those without any are left out."""
 
     @property
     def differing_fields(self) -> tuple[DifferingField, ...]:

@@ -10,11 +10,9 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from agentdash.engine.judge.findings.state_paths import predicted_denials
 from agentdash.model import worker as w
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
-from agentdash.model.state_paths import Installed
 from agentdash.model.times import iso
 from agentdash.report.elements import (
     AgentReport,
@@ -95,7 +93,7 @@ def explain_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> Explai
     return ExplainReport(
         schema="agentdash.explain/1",
         generated_at=iso(snapshot.at) or "",
-        workers=[_worker_report(worker, snapshot.installed) for worker in snapshot.workers],
+        workers=[_worker_report(worker) for worker in snapshot.workers],
         via=via,
     )
 
@@ -111,10 +109,9 @@ def print_explained(snapshot: w.Snapshot, console: Console) -> None:
         _print_sandbox(worker, console)
         for finding in worker.sandbox.findings:
             _print_finding(finding, console)
-        denied = predicted_denials(worker.sandbox.configured, snapshot.installed, worker.cwd)
-        for agent, paths in denied.items():
-            joined = ", ".join(access.path for access in paths)
-            console.print(Text(f"would deny {agent}: {joined}"), style="dim")
+        for denials in worker.sandbox.predicted_denials:
+            joined = ", ".join(access.path for access in denials.paths)
+            console.print(Text(f"would deny {denials.agent}: {joined}"), style="dim")
         for link in worker.links:
             console.print(Text(f"tied to {link.to}: {link.by}"), style="dim")
 
@@ -146,9 +143,8 @@ def _print_evidence(evidence: Iterable[Evidence], console: Console) -> None:
         console.print(Text(line), style="dim")
 
 
-def _worker_report(worker: w.Worker, installed: Installed | None) -> ExplainedReport:
+def _worker_report(worker: w.Worker) -> ExplainedReport:
     sandbox = worker.sandbox
-    denied = predicted_denials(sandbox.configured, installed, worker.cwd)
     return ExplainedReport(
         id=worker.id,
         name=worker.name,
@@ -165,7 +161,9 @@ def _worker_report(worker: w.Worker, installed: Installed | None) -> ExplainedRe
         unread=[*sandbox.unread, *worker.notes],
         findings=[_finding_report(finding) for finding in sandbox.findings],
         policies=[policy_report(period) for period in worker.policies],
-        would_deny={agent: [access.path for access in paths] for agent, paths in denied.items()},
+        would_deny={
+            denials.agent: [access.path for access in denials.paths] for denials in sandbox.predicted_denials
+        },
         links=[LinkReport(link.to, link.by) for link in worker.links],
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentdash.model.findings import Direction, Verdict
+from agentdash.model.findings import DIRECTIONS, Verdict
 from agentdash.model.states import State
 from agentdash.tui.format import pad
 from agentdash.tui.keys import BY_ID, GROUPS, Key
@@ -31,11 +31,6 @@ _VERDICTS: tuple[tuple[Verdict, str], ...] = (
     ("match", "What was observed agrees with what was configured."),
     ("mismatch", "It got something else than it was configured to have."),
     ("unverified", "Nothing was observed that could be compared."),
-)
-_DIRECTIONS: tuple[tuple[Direction, str], ...] = (
-    ("stricter", "It got less than was configured: work will fail."),
-    ("looser", "It got more than was configured: danger."),
-    ("label", "A flag and the kernel disagree."),
 )
 
 
@@ -71,8 +66,8 @@ def signs(cells: int, glyphs: Glyphs) -> list[Line]:
     for verdict, text in _VERDICTS:
         lines += paragraph(text, cells, head=_sign(glyphs.verdicts[verdict], verdict))
     lines += [BLANK, (Span("Findings", "title"),)]
-    for direction, text in _DIRECTIONS:
-        lines += paragraph(text, cells, head=_sign(glyphs.directions[direction], direction))
+    for direction, info in DIRECTIONS.items():
+        lines += paragraph(info.sentence, cells, head=_sign(glyphs.directions[direction], direction))
     lines += [BLANK, (Span("Timeline of a replay", "title"),)]
     for sign, tone, text in legend(glyphs):
         lines += paragraph(text, cells, head=(Span("  " + pad(sign, STATE_WIDTH + 1), tone),))

@@ -8,10 +8,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.model.events import Escalation
-from agentdash.model.evidence import Evidence
-from agentdash.model.findings import Finding
+from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.fleet import Call, Denial, Moment, SourceHealth, Tokens
+from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.state_paths import Installed, StatePath
@@ -112,7 +114,7 @@ def worker(
 
 def stale_flag(count: int) -> Finding:
     return Finding(
-        kind="stale-network-flag",
+        kind=FindingKind.STALE_NETWORK_FLAG,
         direction="label",
         severity="warning",
         configured="turn_context, line 212: files unrestricted, network on, approval never",
@@ -125,20 +127,26 @@ def stale_flag(count: int) -> Finding:
         count=count,
         evidence=(
             Evidence(
-                "rollout",
+                EvidenceSource.ROLLOUT,
                 NOW - 900,
                 "policy-in-force",
                 "turn_context, line 212: files unrestricted, network on",
             ),
-            Evidence("environment", NOW - 72, "flags-seen", "CODEX_SANDBOX_NETWORK_DISABLED=1 in pid 4242"),
+            Evidence(
+                EvidenceSource.ENVIRONMENT,
+                NOW - 72,
+                "flags-seen",
+                "CODEX_SANDBOX_NETWORK_DISABLED=1 in pid 4242",
+            ),
         ),
         remedy='shell_environment_policy.exclude = ["CODEX_SANDBOX*"]',
         pids=(4242,),
+        fields=(DifferingField(LayerField.NETWORK_FLAG, expected="unset", actual="1"),),
     )
 
 
 FOREIGN = Finding(
-    kind="foreign-sandbox-flag",
+    kind=FindingKind.FOREIGN_SANDBOX_FLAG,
     direction="stricter",
     severity="warning",
     configured="files unrestricted, network on, approval never",
@@ -149,9 +157,10 @@ FOREIGN = Finding(
     last=NOW - 1,
     count=9,
     remedy='shell_environment_policy.exclude = ["CODEX_SANDBOX*"]',
+    fields=(DifferingField(LayerField.SANDBOX_FLAG, expected="unset", actual="seatbelt"),),
 )
 LOOSER = Finding(
-    kind="missing-network-flag",
+    kind=FindingKind.MISSING_NETWORK_FLAG,
     direction="looser",
     severity="danger",
     configured="files workspace, network off, approval on-request",
@@ -161,9 +170,13 @@ LOOSER = Finding(
     since=NOW - 400,
     last=NOW - 200,
     count=2,
+    fields=(
+        DifferingField(LayerField.NETWORK_FLAG, expected="1", actual="unset"),
+        DifferingField(LayerField.NETWORK, expected="off", actual="host's"),
+    ),
 )
 DENIED = Finding(
-    kind="denied-filesystem",
+    kind=FindingKind.DENIED_FILESYSTEM,
     direction="stricter",
     severity="warning",
     configured="files workspace, network off, approval on-request",
@@ -278,7 +291,9 @@ def full_fleet() -> Snapshot:
     main = replace(
         main,
         below=("waiting-approval Pasteur the Younger",),
-        sandbox=Sandbox("match", FULL, None, Got("unset", "unset", 0, "host", NOW - 30, "environment")),
+        sandbox=Sandbox(
+            "match", FULL, None, Got("unset", "unset", 0, "host", NOW - 30, EvidenceSource.ENVIRONMENT)
+        ),
         tokens=Tokens(total=182_400, context=96_000, window=272_000),
         cwd="/home/dev/shop",
         model="gpt-5.3-codex",
@@ -294,16 +309,25 @@ def full_fleet() -> Snapshot:
         "mismatch",
         FULL,
         "asked to run outside of the sandbox: ended",
-        Got("1", "seatbelt", 0, "host", NOW - 1, "environment", no_new_privs=False, sandboxed=False),
+        Got(
+            "1",
+            "seatbelt",
+            0,
+            "host",
+            NOW - 1,
+            EvidenceSource.ENVIRONMENT,
+            no_new_privs=False,
+            sandboxed=False,
+        ),
         (stale_flag(9), FOREIGN),
         evidence=(
             Evidence(
-                "environment",
+                EvidenceSource.ENVIRONMENT,
                 NOW - 70,
                 "command-seen",
                 "9x: CODEX_SANDBOX_NETWORK_DISABLED=1; not sandboxed; the host's network",
             ),
-            Evidence("output", NOW - 71, "command-seen", "flag=; sandbox=", agrees=False),
+            Evidence(EvidenceSource.OUTPUT, NOW - 71, "command-seen", "flag=; sandbox=", agrees=False),
         ),
         unread=("the kernel's facts of some of its processes could not be read (macOS, or another user's)",),
     )
@@ -327,10 +351,24 @@ def full_fleet() -> Snapshot:
         links=(Link("pid 4242", "CODEX_THREAD_ID in its environment: pytest -q"),),
         file="/home/dev/.codex/sessions/2026/03/11/rollout-2026-03-11T20-12-55-019cd.jsonl",
         evidence=(
-            Evidence("rollout", NOW - 72, "turn-open", "task_started, line 213; no task_complete since"),
-            Evidence("process", NOW - 1, "command-running", "pid 4242 `pytest -q tests/checkout`, 1.2 s CPU"),
-            Evidence("lock", NOW - 5, "owner-alive", "pid 4100 holds thread-writer-locks/019cd.lock"),
-            Evidence("title", NOW - 5, "title-idle", "the pane's title says ready", agrees=False),
+            Evidence(
+                EvidenceSource.ROLLOUT,
+                NOW - 72,
+                "turn-open",
+                "task_started, line 213; no task_complete since",
+            ),
+            Evidence(
+                EvidenceSource.PROCESS,
+                NOW - 1,
+                "command-running",
+                "pid 4242 `pytest -q tests/checkout`, 1.2 s CPU",
+            ),
+            Evidence(
+                EvidenceSource.LOCK, NOW - 5, "owner-alive", "pid 4100 holds thread-writer-locks/019cd.lock"
+            ),
+            Evidence(
+                EvidenceSource.TITLE, NOW - 5, "title-idle", "the pane's title says ready", agrees=False
+            ),
         ),
         notes=("3 × unknown world_state2 skipped",),
     )
@@ -343,7 +381,11 @@ def full_fleet() -> Snapshot:
         parent=main.id,
         depth=1,
         sandbox=Sandbox(
-            "mismatch", FULL, None, Got("1", None, None, None, NOW - 3, "output"), (stale_flag(9),)
+            "mismatch",
+            FULL,
+            None,
+            Got("1", None, None, None, NOW - 3, EvidenceSource.OUTPUT),
+            (stale_flag(9),),
         ),
         line="Reading src/checkout/total.py",
         tokens=Tokens(total=22_000),
@@ -381,7 +423,16 @@ def full_fleet() -> Snapshot:
                 WORKSPACE,
                 "codex-linux-sandbox: files workspace, network off; "
                 "asked to run outside of the sandbox: open",
-                Got("1", "unset", 2, "own", NOW - 60, "environment", no_new_privs=True, sandboxed=True),
+                Got(
+                    "1",
+                    "unset",
+                    2,
+                    "own",
+                    NOW - 60,
+                    EvidenceSource.ENVIRONMENT,
+                    no_new_privs=True,
+                    sandboxed=True,
+                ),
                 applied_policy=WORKSPACE,
             ),
             tokens=Tokens(total=61_000, context=201_000, window=272_000),
@@ -400,19 +451,32 @@ def full_fleet() -> Snapshot:
             id="%7",
             pane=pane(7, OPENCODE_SCREEN, title="OC | fix tests"),
             sandbox=Sandbox(
-                "match", WORKSPACE, None, Got("1", "unset", 2, "own", NOW - 190, "environment"), (DENIED,)
+                "match",
+                WORKSPACE,
+                None,
+                Got("1", "unset", 2, "own", NOW - 190, EvidenceSource.ENVIRONMENT),
+                (DENIED,),
             ),
             evidence=(
                 Evidence(
-                    "screen",
+                    EvidenceSource.SCREEN,
                     NOW - 185,
                     "opencode.denied",
                     "EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'",
                 ),
-                Evidence("kernel", NOW - 185, "mount-table", "/ is read-only; /home/dev/shop is writable"),
-                Evidence("process", NOW - 2, "idle", "no child, 0.0 s CPU in 3m"),
                 Evidence(
-                    "screen", NOW - 2, "redrawn", "the spinner moves: does not count as work", agrees=False
+                    EvidenceSource.KERNEL,
+                    NOW - 185,
+                    "mount-table",
+                    "/ is read-only; /home/dev/shop is writable",
+                ),
+                Evidence(EvidenceSource.PROCESS, NOW - 2, "idle", "no child, 0.0 s CPU in 3m"),
+                Evidence(
+                    EvidenceSource.SCREEN,
+                    NOW - 2,
+                    "redrawn",
+                    "the spinner moves: does not count as work",
+                    agrees=False,
                 ),
             ),
             line="Error: could not open the session database",
@@ -427,7 +491,7 @@ def full_fleet() -> Snapshot:
                 "mismatch",
                 WORKSPACE,
                 None,
-                Got("unset", "unset", 0, "host", NOW - 200, "environment"),
+                Got("unset", "unset", 0, "host", NOW - 200, EvidenceSource.ENVIRONMENT),
                 (LOOSER,),
             ),
             line="refused",
@@ -463,7 +527,9 @@ def full_fleet() -> Snapshot:
             ago=720,
             since=720,
             pane=pane(2),
-            sandbox=Sandbox("match", READ, None, Got("1", "unset", 2, "own", NOW - 800, "output")),
+            sandbox=Sandbox(
+                "match", READ, None, Got("1", "unset", 2, "own", NOW - 800, EvidenceSource.OUTPUT)
+            ),
             line="The README now says how to install it.",
             tokens=Tokens(total=9_300),
         ),
@@ -494,7 +560,7 @@ def full_fleet() -> Snapshot:
             agent=Agent(HOSTILE, HOSTILE),
             cwd=f"/home/dev/{HOSTILE}",
             line=HOSTILE,
-            evidence=(Evidence("title", NOW, "[/rule]", HOSTILE),),
+            evidence=(Evidence(EvidenceSource.TITLE, NOW, "[/rule]", HOSTILE),),
             moments=(Moment(NOW - 7_000, "message", HOSTILE),),
         ),
         worker(
@@ -517,7 +583,14 @@ def full_fleet() -> Snapshot:
     )
     rows = (StatePath("$XDG_DATA_HOME/opencode", "sessions database, log", "always"),)
     installed = Installed({"opencode": rows}, {"HOME": "/home/dev"})
-    return Snapshot(NOW, (main, lagrange, pasteur, younger, *rest), sources(), installed=installed)
+    predictor = DenialPredictor(installed)
+    workers = tuple(_with_predictions(each, predictor) for each in (main, lagrange, pasteur, younger, *rest))
+    return Snapshot(NOW, workers, sources(), installed=installed)
+
+
+def _with_predictions(worker: Worker, predictor: DenialPredictor) -> Worker:
+    denials = predictor.predict(worker.sandbox.configured, worker.cwd)
+    return replace(worker, sandbox=replace(worker.sandbox, predicted_denials=denials))
 
 
 def sources(**detail: str) -> tuple[SourceHealth, ...]:

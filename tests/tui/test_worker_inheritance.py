@@ -1,6 +1,10 @@
 """The Sandbox tab: the family's sandboxes, and predicted denials."""
 
-from agentdash.model.state_paths import Installed, StatePath
+from msgspec.structs import replace
+
+from agentdash.model.layers import DifferingField, LayerField
+from agentdash.model.mounts import WriteAccess
+from agentdash.model.state_paths import PathAccess, PredictedDenials
 from agentdash.tui.worker.inheritance import inheritance
 
 from . import sample_fleet
@@ -12,25 +16,40 @@ def test_family_table():
     pasteur = BY_NAME["Pasteur"]
     shown = text(
         inheritance(
-            pasteur, [w for w in sample_fleet.full_fleet().workers if w.depth or w.children], None, 100, LOOK
+            pasteur, [w for w in sample_fleet.full_fleet().workers if w.depth or w.children], 100, LOOK
         )
     ).splitlines()
     names = [line.split()[0] for line in shown[1:5]]
     assert names == ["main", "Lagrange", "Pasteur", "Pasteur"]
     assert "≠ flag 1, seatbelt, host's net, no sandbox" in shown[3]
-    assert "ws net-" in shown[4]  # told less than its parent
+    assert "ws net-" in shown[4]  # grants less than its parent's
     assert any("flag=; sandbox=  (against)" in line for line in shown)
     assert shown[-1].startswith("not known: the kernel's facts")
 
 
 def test_predicted_denials_of_worker_clis():
-    rows = (
-        StatePath("$XDG_DATA_HOME/opencode", "sessions database", "always"),
-        StatePath("$PWD/.cache", "nothing much"),
-    )
-    installed = Installed({"opencode": rows, "aider": rows[1:]}, {"HOME": "/home/dev"})
+    access = WriteAccess("policy")
+    path = PathAccess("/home/dev/.local/share/opencode", "sessions database", access, needed=True)
     worker = BY_NAME["api-worker"]
-    shown = text(inheritance(worker, [worker], installed, 100, LOOK))
+    denied = replace(
+        worker, sandbox=replace(worker.sandbox, predicted_denials=(PredictedDenials("opencode", (path,)),))
+    )
+    shown = text(inheritance(denied, [denied], 100, LOOK))
     assert "opencode  /home/dev/.local/share/opencode (sessions database, needed)" in shown
-    assert "aider" not in shown
-    assert "would deny" not in text(inheritance(BY_NAME["Pasteur"], [], installed, 100, LOOK))
+    assert "would deny" not in text(inheritance(BY_NAME["Pasteur"], [], 100, LOOK))
+
+
+def test_policy_that_drifts_from_the_parents_is_marked():
+    drift = DifferingField(
+        LayerField.NETWORK, expected="on", actual="off", layer="configured", reference="parent"
+    )
+    worker = BY_NAME["api-worker"]
+    finding = replace(sample_fleet.LOOSER, fields=(drift,))
+    drifted = replace(worker, sandbox=replace(worker.sandbox, findings=(finding,)))
+    tones = [
+        span.tone
+        for each in (worker, drifted)
+        for span in inheritance(each, [each], 60, LOOK)[1]
+        if "ws net-" in span.text
+    ]
+    assert tones == ["", "mismatch"]

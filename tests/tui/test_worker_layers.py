@@ -2,12 +2,15 @@
 
 from msgspec.structs import replace
 
+from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.worker import Got, Sandbox
-from agentdash.tui.worker.layers import layers
+from agentdash.tui.worker.layers import Cell, LayerRow, layer_rows, layers
 
 from . import sample_fleet
 from .rendering import LOOK, text
 from .sample_fleet import BY_NAME
+
+MISMATCHED = BY_NAME["Pasteur"].sandbox
 
 
 def test_layers_in_three_columns():
@@ -50,9 +53,44 @@ def test_open_network_against_the_policy_is_marked():
     assert "≠ host's" in text(layers(BY_NAME["deploy"].sandbox, 80, LOOK))
 
 
-def test_unverified_layers_have_no_marks():
-    same = replace(BY_NAME["Pasteur"].sandbox, verdict="unverified")
-    assert "≠" not in text(layers(same, 80, LOOK))
+def test_only_cells_of_findings_are_marked():
+    rows = layer_rows(MISMATCHED)
+    assert {row.label for row in rows if row.observed.differs} == {"network flag", "CODEX_SANDBOX"}
+    assert not any(row.applied.differs or row.configured.differs for row in rows)
+    unmarked = text(layers(replace(MISMATCHED, findings=()), 80, LOOK))
+    assert unmarked.count("≠") == 1  # the verdict in the head
+
+
+def test_reference_of_a_cell_is_shown_unless_it_is_configured():
+    drift = DifferingField(
+        LayerField.NETWORK, expected="on", actual="off", layer="configured", reference="parent"
+    )
+    earlier = DifferingField(LayerField.NETWORK_FLAG, expected="1", actual="unset", reference="earlier")
+    finding = replace(sample_fleet.LOOSER, fields=(drift, earlier))
+    rows = {row.label: row for row in layer_rows(replace(MISMATCHED, findings=(finding,)))}
+    assert rows["network"].configured == Cell("off (parent: on)", differs=True)
+    assert rows["network flag"].observed == Cell("unset (then: 1)", differs=True)
+
+
+def test_newest_difference_of_a_cell_is_shown():
+    old = DifferingField(LayerField.NETWORK_FLAG, expected="unset", actual="1", actual_at=1.0)
+    new = DifferingField(LayerField.NETWORK_FLAG, expected="unset", actual="yes", actual_at=2.0)
+    finding = replace(sample_fleet.LOOSER, fields=(new, old))
+    rows = {row.label: row for row in layer_rows(replace(MISMATCHED, findings=(finding,)))}
+    assert rows["network flag"].observed.text == "yes"
+
+
+def test_tmux_row_is_shown_only_where_it_differs():
+    tmux = DifferingField(LayerField.TMUX, expected="in the sandbox", actual="outside %9")
+    escaped = replace(MISMATCHED, findings=(replace(sample_fleet.LOOSER, fields=(tmux,)),))
+    assert layer_rows(escaped)[-1] == LayerRow("tmux", Cell(), Cell(), Cell("outside %9", differs=True))
+    assert "tmux" not in {row.label for row in layer_rows(MISMATCHED)}
+
+
+def test_observation_under_an_earlier_policy_is_headed_so():
+    got = replace(MISMATCHED.got, under_earlier_policy=True)
+    head = text(layers(replace(MISMATCHED, got=got), 120, LOOK)).splitlines()[0]
+    assert head.endswith("got 20:14:06 (earlier)")
 
 
 def test_missing_layers_are_dashes():

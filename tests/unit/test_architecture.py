@@ -24,6 +24,8 @@ MAY_IMPORT = {
     "config": {"model", "config"},
 }
 """Packages that each package may import; `cli` may import all of them."""
+MAY_NOT_IMPORT = {"tui": ("agentdash.engine.judge", "agentdash.engine.reduce", "agentdash.engine.detect")}
+"""Modules below allowed packages that a package may not import: screens show the snapshot, and judge nothing."""
 ONLY_IN = {
     "textual": "tui",
     "libtmux": "collect",
@@ -77,6 +79,8 @@ def violations(path: Path, name: str) -> Iterator[str]:
     top, *rest = name.split(".")
     if top == "agentdash" and rest and here in MAY_IMPORT and rest[0] not in MAY_IMPORT[here]:
         yield f"{here} imports {name}"
+    if name.startswith(MAY_NOT_IMPORT.get(here, ())):
+        yield f"{here} imports {name}"
     if top in ONLY_IN and here != ONLY_IN[top]:
         yield f"{top} is used outside of {ONLY_IN[top]}"
     if is_pure(path) and top in IMPURE:
@@ -96,6 +100,7 @@ def test_imports_point_one_way(path: Path) -> None:
         ("model/events.py", "agentdash.engine.hub"),
         ("report/status.py", "textual.app"),
         ("cli/status.py", "psutil"),
+        ("tui/worker/layers.py", "agentdash.engine.judge.findings.verdict"),
     ],
 )
 def test_violations_are_found(module: str, name: str) -> None:

@@ -473,3 +473,106 @@ def test_mounts_that_let_more_be_written() -> None:
 
 def test_mounts_of_a_container_around_codex_are_no_sandbox() -> None:
     assert mounted(replace(FULL, network=Network.UNKNOWN), BOUND, codex=SANDBOXED) == []
+
+
+# ---------------------------------------------------------------- the cells that differ
+
+
+def differing(*story: e.Event | list[e.Event]) -> dict[str, list[tuple[str, str, str, str, str]]]:
+    """Return the differing fields of a story's findings: name, layer, expected, actual, reference."""
+    found = worker(*story).sandbox.findings
+    assert found
+    return {
+        finding.kind: [(f.name, f.layer, f.expected, f.actual, f.reference) for f in finding.fields]
+        for finding in found
+    }
+
+
+def test_fields_of_network_findings() -> None:
+    online = (begun(policy=FULL), called(), live(SANDBOXED))
+    assert differing(*online) == {
+        "network-cut": [("network", "observed", "on", "own namespace", "configured")]
+    }
+    offline = (begun(), called(), live(HOST))
+    assert differing(*offline) == {
+        "network-open": [("network", "observed", "off", "host's", "configured")],
+        "filesystem-wider": [("files", "observed", "workspace", "no sandbox", "configured")],
+    }
+
+
+def test_fields_of_flags() -> None:
+    assert differing(begun(policy=FULL), printed("1", "seatbelt"), polled(110)) == {
+        "stale-network-flag": [("network_flag", "observed", "unset", "1", "configured")],
+        "foreign-sandbox-flag": [("sandbox_flag", "observed", "unset", "seatbelt", "configured")],
+    }
+    assert differing(begun(), printed(""), polled(110)) == {
+        "missing-network-flag": [("network_flag", "observed", "1", "unset", "configured")]
+    }
+
+
+def test_fields_of_escalations() -> None:
+    assert differing(begun(), allowed(SANDBOXED, **NETWORK)) == {
+        "escalated-not-host": [("files", "observed", "no sandbox", "in a sandbox", "allowed")]
+    }
+    assert differing(begun(), allowed(HOST, **NETWORK)) == {
+        "escalated-flag-left": [("network_flag", "observed", "unset", "1", "allowed")]
+    }
+
+
+def test_fields_of_a_nested_sandbox() -> None:
+    online = replace(SANDBOXED, net=HOST.net)
+    assert differing(begun(policy=FULL), called(), live(online)) == {
+        "nested-sandbox": [
+            ("files", "observed", "no sandbox", "in a sandbox", "configured"),
+            ("seccomp", "observed", "none", "filter", "configured"),
+        ]
+    }
+
+
+def test_fields_of_a_launcher_that_applies_less() -> None:
+    story = (
+        begun(policy=FULL),
+        called(),
+        e.HostSeen(at=90, platform="linux", kernel=HOST),
+        process(50, started=90.0, agent="codex"),
+        process(60, 50, started=100.0, argv=bwrap("--unshare-net")),
+        process(
+            77, 60, started=104.0, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}, kernel=Kernel()
+        ),
+        polled(110),
+    )
+    assert differing(*story) == {
+        "network-cut": [("network", "applied", "on", "off", "configured")],
+        "filesystem-narrower": [("files", "applied", "unrestricted", "workspace", "configured")],
+    }
+
+
+def test_fields_of_an_earlier_policy_say_so() -> None:
+    later = e.PolicySet(thread=T, at=105, line=8, policy=ONLINE, origin="thread_settings_applied")
+    sandbox = worker(begun(), printed(""), later, polled(110)).sandbox
+    (field,) = sandbox.differing_fields
+    assert (field.expected, field.actual, field.reference) == ("1", "unset", "earlier")
+    assert (field.expected_at, field.actual_at) == (100.0, 102.0)
+    assert sandbox.got.under_earlier_policy
+
+
+def test_fields_of_a_child() -> None:
+    (drift,) = family(ONLINE, WORKSPACE).sandbox.differing_fields
+    assert (drift.name, drift.layer, drift.expected, drift.actual, drift.reference) == (
+        "network",
+        "configured",
+        "on",
+        "off",
+        "parent",
+    )
+    assert (drift.expected_at, drift.actual_at) == (100.0, 104.0)
+    reviewed = family(replace(WORKSPACE, reviewer="user"), replace(WORKSPACE, reviewer="auto_review"))
+    (finding,) = reviewed.sandbox.findings
+    assert (finding.configured, finding.got) == ("reviewer user", "reviewer auto_review")
+    assert [(f.name, f.expected, f.actual) for f in finding.fields] == [("reviewer", "user", "auto_review")]
+    assert reviewed.sandbox.differing_fields == ()  # information only
+
+
+def test_a_denial_is_no_difference_between_layers() -> None:
+    refused = (called(), ended("c1", "touch: cannot touch '/x': Read-only file system", exit_code=1))
+    assert differing(begun(), refused, done(), polled(110)) == {"denied-filesystem": []}

@@ -9,11 +9,11 @@ import pytest
 
 from agentdash.agents.state_paths import paths_of, state_paths
 from agentdash.collect.processes.env_filter import filter_environment
-from agentdash.engine.judge.findings.state_paths import denied_paths, paths_under_policy
+from agentdash.engine.judge.findings.state_paths import DenialPredictor, denied_paths, paths_under_policy
 from agentdash.model.mounts import WriteAccess
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.state_paths import StatePath, resolve_path
+from agentdash.model.state_paths import Installed, StatePath, resolve_path
 
 HOME = {"HOME": "/home/dev"}
 WORKSPACE = Policy(
@@ -97,3 +97,14 @@ def test_a_living_worker_by_its_own_environment(tmp_path: Path) -> None:
     assert asked == ["/ws/.crush", f"{tmp_path}/crush", "/home/dev/.config/crush"]
     assert [path.denied for path in found] == [True, True, True]
     assert paths_of(Process(ProcessKey(1, 1.0), 0, "x", agent="nobody"), may_write) == ()
+
+
+def test_predicted_denials_name_the_workers_that_could_not_work() -> None:
+    rows = (StatePath("$XDG_DATA_HOME/opencode", "sessions", "always"), StatePath("$PWD/.cache", "cache"))
+    predictor = DenialPredictor(Installed({"opencode": rows, "aider": rows[1:]}, HOME))
+    found = predictor.predict(WORKSPACE, "/home/dev/ws")
+    assert [(each.agent, [path.path for path in each.paths]) for each in found] == [
+        ("opencode", ["/home/dev/.local/share/opencode"])
+    ]
+    assert predictor.predict(WORKSPACE, "/home/dev/ws") is found
+    assert predictor.predict(None, "/home/dev/ws") == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentdash.model import events as e
+from agentdash.model.evidence import EvidenceSource
 from agentdash.model.process import ProcessKey
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
@@ -31,6 +32,17 @@ def test_running_while_the_model_thinks() -> None:
     found = worker(begun(), held(110))
     assert (found.state, found.assessment.since) == (State.RUNNING, 100.0)
     assert {x.rule for x in found.assessment.evidence} == {"turn-open", "owner-alive"}
+
+
+def test_owner_without_a_lock_is_evidence_of_its_process() -> None:
+    """Codex through 0.147 has no writer locks: its rollout is held open."""
+    seen = e.FileSeen(thread=T, at=100, path="/r.jsonl", size=1, modified=100)
+    codex = process(50, started=90.0, agent="codex", rollouts=("/r.jsonl",))
+    found = worker(codex, seen, begun(), polled(110))
+    owner = [(x.source, x.text) for x in found.assessment.evidence if x.rule == "owner-alive"]
+    assert owner == [("process", "pid 50 holds its rollout open")]
+    locked = worker(codex, seen, begun(), held(110)).assessment.evidence
+    assert [x.source for x in locked if x.rule == "owner-alive"] == ["lock"]
 
 
 def test_running_names_the_process_of_the_call() -> None:
@@ -312,6 +324,19 @@ def test_a_pane_is_what_its_screen_is_read_as() -> None:
         111,
         "opencode.approval",
     )
+
+
+def test_a_reading_of_the_title_is_evidence_of_the_title() -> None:
+    title = e.ScreenRead(
+        at=111,
+        key=PANE,
+        agent="opencode",
+        state="running",
+        rule="opencode.any-name",
+        text="Working",
+        source=EvidenceSource.TITLE,
+    )
+    assert worker(opencode(), title).assessment.evidence[0].source == "title"
 
 
 def test_a_pager_freezes_what_was_known() -> None:

@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from agentdash.model.findings import Direction, Finding, Severity
+from agentdash.model.findings import DIRECTIONS, SEVERITIES, Finding
 from agentdash.model.worker import Worker
 from agentdash.tui.format import pad, stamp
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph, width
 from agentdash.tui.theme import SEVERITY_TONES, Look
 
-_MEANINGS: Final[dict[Direction, str]] = {
-    "stricter": "stricter: work will fail",
-    "looser": "looser: more than was granted",
-    "label": "label only",
-}
-_SEVERITY_ORDER: Final[dict[Severity, int]] = {"danger": 0, "warning": 1, "info": 2}
 _LABEL_CELLS: Final = 11
 """The longest label, `configured`, and a space."""
 _LABELS_BESIDE_FROM_CELLS: Final = 50
@@ -29,7 +23,7 @@ def finding_details(findings: Iterable[Finding], cells: int, look: Look) -> list
     for finding in findings:
         tone = SEVERITY_TONES[finding.severity]
         kind = Span(f"{look.glyphs.directions[finding.direction]} {finding.kind}  ", tone)
-        meaning = Span(_MEANINGS[finding.direction], tone)
+        meaning = Span(DIRECTIONS[finding.direction].short, tone)
         when = Span(f"since {stamp(finding.since, look.now).strip()}, {finding.count}x", "muted")
         if width((kind, meaning, when)) < cells:
             lines += [BLANK, justify((kind, meaning), (when,), cells, look.glyphs.ellipsis)]
@@ -51,5 +45,5 @@ def _labelled(label: str, text: str, cells: int, tone: Tone = "") -> list[Line]:
 
 def remedies(worker: Worker) -> list[str]:
     """Return the remedies of a worker's findings, the most severe finding first."""
-    findings = sorted(worker.sandbox.findings, key=lambda finding: _SEVERITY_ORDER[finding.severity])
+    findings = sorted(worker.sandbox.findings, key=lambda finding: SEVERITIES.index(finding.severity))
     return [finding.remedy for finding in findings if finding.remedy]

@@ -1,147 +1,167 @@
-"""The three layers side by side: what was configured, what Codex applied to the newest command, what that command got."""
+"""The layers of a sandbox side by side: what was configured, applied to the newest command, and observed of it.
+
+The marked cells are those that the findings name; nothing is compared here.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
-from agentdash.model.policy import Filesystem, Network, Policy
-from agentdash.model.worker import Got, Sandbox
+from agentdash.model.layers import (
+    DifferingField,
+    Layer,
+    LayerField,
+    Reference,
+    configured_values,
+    policy_values,
+)
+from agentdash.model.policy import Filesystem
+from agentdash.model.worker import Sandbox
 from agentdash.tui.format import pad, stamp
 from agentdash.tui.primitives.spans import Line, Span, Tone, paragraph
 from agentdash.tui.theme import VERDICT_TONES, Look
 
-_FILES = {
-    Filesystem.READ_ONLY: "read only",
-    Filesystem.WORKSPACE: "workspace",
-    Filesystem.UNRESTRICTED: "all",
-    Filesystem.CUSTOM: "custom",
-    Filesystem.UNKNOWN: "unknown",
+_LABELS: Final[Mapping[LayerField, str]] = {
+    LayerField.FILES: "files",
+    LayerField.NETWORK: "network",
+    LayerField.NETWORK_FLAG: "network flag",
+    LayerField.SANDBOX_FLAG: "CODEX_SANDBOX",
+    LayerField.SECCOMP: "seccomp",
+    LayerField.APPROVAL: "approval",
+    LayerField.REVIEWER: "reviewer",
+    LayerField.TMUX: "tmux",
 }
-_LABEL = 14
+_OPTIONAL_ROWS: Final = (LayerField.REVIEWER, LayerField.TMUX)
+"""Rows that are shown only where a cell of them differs."""
+_DISPLAYED_AS: Final[Mapping[str, str]] = {
+    Filesystem.READ_ONLY.value: "read only",
+    Filesystem.UNRESTRICTED.value: "all",
+}
+_REFERENCES: Final[Mapping[Reference, str]] = {
+    "earlier": "then",
+    "allowed": "outside",
+    "parent": "parent",
+    "before": "before",
+}
+"""Words before an expected value that the configured column does not show."""
+_LABEL_WIDTH: Final = 14
 """Cells of the longest label, `CODEX_SANDBOX`, and a space."""
-_BESIDE = 52
+_THREE_COLUMNS_FROM: Final = 52
 """Cells from which on the three layers have room side by side."""
-_WIDEST = 30
-_UNSEEN = "-"
+_MAX_COLUMN_WIDTH: Final = 30
+_NOT_KNOWN: Final = "-"
 
 
-class Layer(NamedTuple):
-    """One row of the table. `-` stands for: not said, or not seen."""
+class Cell(NamedTuple):
+    """One value of one layer."""
 
-    label: str
-    configured: str
-    applied: str = _UNSEEN
-    got: str = _UNSEEN
+    text: str = _NOT_KNOWN
     differs: bool = False
 
 
-def _compared(label: str, configured: str, got: str) -> Layer:
-    """A row whose sides are told in the same words."""
-    return Layer(label, configured, got=got, differs=_UNSEEN not in (configured, got) and configured != got)
+class LayerRow(NamedTuple):
+    """One fact in the three layers."""
+
+    label: str
+    configured: Cell
+    applied: Cell
+    observed: Cell
 
 
-def rows(sandbox: Sandbox) -> list[Layer]:
-    """The table.
-
-    The network flag is set by Codex for every command whose policy does not turn the network on, and for no other (0.20 to 0.169);
-    `CODEX_SANDBOX` by macOS's sandbox alone, so that only full access promises that it is unset.
-    """
-    got, policy = sandbox.got, sandbox.configured
-    if policy is None:
-        unset, flag, policy = _UNSEEN, _UNSEEN, Policy()
-    else:
-        unset = "unset" if policy.enforced_by == "nobody" else _UNSEEN
-        flag = {Network.OFF: "1", Network.ON: "unset", Network.MEDIATED: "unset", Network.UNKNOWN: _UNSEEN}[
-            policy.network
-        ]
-    known, handed = sandbox.configured is not None, sandbox.applied_policy
+def layer_rows(sandbox: Sandbox) -> list[LayerRow]:
+    """Return the table, with the cells marked that differ by the findings."""
+    fields = _newest_fields(sandbox.differing_fields)
+    configured = configured_values(sandbox.configured) if sandbox.configured else {}
+    applied = policy_values(sandbox.applied_policy) if sandbox.applied_policy else {}
+    observed = sandbox.got.values()
+    named = {name for name, _ in fields}
     return [
-        Layer(
-            "files", _files(policy) if known else _UNSEEN, _files(handed) if handed else _UNSEEN, _boxed(got)
-        ),
-        Layer(
-            "network",
-            policy.network.value if known else _UNSEEN,
-            handed.network.value if handed else _UNSEEN,
-            _network(got),
-            _network_differs(policy, got),
-        ),
-        _compared("network flag", flag, got.network_flag or _UNSEEN),
-        _compared("CODEX_SANDBOX", unset, got.sandbox_flag or _UNSEEN),
-        _compared("seccomp", "none" if unset == "unset" else _UNSEEN, _seccomp(got)),
-        Layer("approval", policy.approval or _UNSEEN),
+        LayerRow(
+            label,
+            _cell(configured, fields, name, "configured"),
+            _cell(applied, fields, name, "applied"),
+            _cell(observed, fields, name, "observed"),
+        )
+        for name, label in _LABELS.items()
+        if name not in _OPTIONAL_ROWS or name in named
     ]
 
 
-def layers(sandbox: Sandbox, cells: int, look: Look) -> list[Line]:
-    """The table. Differences are marked only where the verdict is a mismatch: screens do not judge.
+def _newest_fields(fields: Iterable[DifferingField]) -> dict[tuple[LayerField, Layer], DifferingField]:
+    """Return the newest difference of each cell."""
+    oldest_first = sorted(fields, key=lambda field: field.actual_at or 0.0)
+    return {(field.name, field.layer): field for field in oldest_first}
 
-    Where three columns are too narrow, the middle one is left to the words below.
-    """
-    beside = cells >= _BESIDE
-    column = min(_WIDEST, (cells - _LABEL - (2 if beside else 1)) // (3 if beside else 2))
-    dots = look.glyphs.ellipsis
-    lines = [_heads(sandbox, column, look, beside=beside)]
-    for layer in rows(sandbox):
-        wrong = sandbox.verdict == "mismatch" and layer.differs
-        got = f"{look.glyphs.verdicts['mismatch']} {layer.got}" if wrong else layer.got
-        between = (Span(pad(layer.applied, column, dots) + " ", _tone(layer.applied)),) if beside else ()
+
+def _cell(
+    values: Mapping[LayerField, str],
+    fields: Mapping[tuple[LayerField, Layer], DifferingField],
+    name: LayerField,
+    layer: Layer,
+) -> Cell:
+    """Return the value that differs, with what it was compared with where the table does not show that."""
+    field = fields.get((name, layer))
+    if field is None:
+        return Cell(_displayed(values.get(name, _NOT_KNOWN)))
+    reference = _REFERENCES.get(field.reference)
+    beside = f" ({reference}: {_displayed(field.expected)})" if reference else ""
+    return Cell(_displayed(field.actual) + beside, differs=True)
+
+
+def _displayed(value: str) -> str:
+    word, comma, rest = value.partition(",")
+    return _DISPLAYED_AS.get(word, word) + comma + rest
+
+
+def layers(sandbox: Sandbox, cells: int, look: Look) -> list[Line]:
+    """Return the table as lines. Where three columns have no room, the applied layer is in the words below alone."""
+    wide = cells >= _THREE_COLUMNS_FROM
+    spaces, columns = (2, 3) if wide else (1, 2)
+    width = min(_MAX_COLUMN_WIDTH, (cells - _LABEL_WIDTH - spaces) // columns)
+    lines = [_heads(sandbox, width, look, wide=wide)]
+    for row in layer_rows(sandbox):
+        applied = (_span(row.applied, width, look, " "),) if wide else ()
         lines.append(
             (
-                Span(pad(layer.label, _LABEL), "muted"),
-                Span(pad(layer.configured, column, dots) + " ", _tone(layer.configured)),
-                *between,
-                Span(pad(got, column, dots), "mismatch" if wrong else _tone(layer.got)),
+                Span(pad(row.label, _LABEL_WIDTH), "muted"),
+                _span(row.configured, width, look, " "),
+                *applied,
+                _span(row.observed, width, look, muted=sandbox.got.under_earlier_policy),
             )
         )
+    return [*lines, *_words_below(sandbox, cells)]
+
+
+def _span(cell: Cell, width: int, look: Look, end: str = "", *, muted: bool = False) -> Span:
+    tone: Tone = "muted" if muted or cell.text == _NOT_KNOWN else ""
+    text = cell.text
+    if cell.differs:
+        tone, text = "mismatch", f"{look.glyphs.verdicts['mismatch']} {text}"
+    return Span(pad(text, width, look.glyphs.ellipsis) + end, tone)
+
+
+def _words_below(sandbox: Sandbox, cells: int) -> list[Line]:
+    lines: list[Line] = []
     if sandbox.applied:
-        lines += paragraph(sandbox.applied, cells, head=(Span(pad("applied", _LABEL), "muted"),), cap=3)
-    if sandbox.configured and sandbox.configured.filesystem in (Filesystem.WORKSPACE, Filesystem.CUSTOM):
-        roots = "  ".join(sandbox.configured.writable_roots) or "nothing"
-        lines += paragraph(roots, cells, head=(Span(pad("writable", _LABEL), "muted"),), cap=2)
+        lines += paragraph(sandbox.applied, cells, head=(Span(pad("applied", _LABEL_WIDTH), "muted"),), cap=3)
+    policy = sandbox.configured
+    if policy and policy.filesystem in (Filesystem.WORKSPACE, Filesystem.CUSTOM):
+        roots = "  ".join(policy.writable_roots) or "nothing"
+        lines += paragraph(roots, cells, head=(Span(pad("writable", _LABEL_WIDTH), "muted"),), cap=2)
     return lines
 
 
-def _heads(sandbox: Sandbox, column: int, look: Look, *, beside: bool) -> Line:
+def _heads(sandbox: Sandbox, width: int, look: Look, *, wide: bool) -> Line:
+    """Return the column heads; an observation under an earlier policy is said to be one."""
     glyph, got = look.glyphs.verdicts[sandbox.verdict], sandbox.got
-    seen = f"got {stamp(got.at, look.now)}" if got.at is not None else "got"
-    words = ("configured", "applied") if beside else ("configured",)
-    verdict = Span(pad(f"{glyph} {sandbox.verdict}", _LABEL), VERDICT_TONES[sandbox.verdict])
+    observed = "got" if got.at is None else f"got {stamp(got.at, look.now)}"
+    if got.under_earlier_policy:
+        observed += " (earlier)"
+    heads = ("configured", "applied") if wide else ("configured",)
+    verdict = Span(pad(f"{glyph} {sandbox.verdict}", _LABEL_WIDTH), VERDICT_TONES[sandbox.verdict])
     return (
         verdict,
-        *(Span(pad(word, column + 1), "title") for word in words),
-        Span(pad(seen, column), "title"),
-    )
-
-
-def _tone(text: str) -> Tone:
-    return "muted" if text == _UNSEEN else ""
-
-
-def _files(policy: Policy) -> str:
-    return _FILES[policy.filesystem] + (", external" if policy.enforced_by == "external" else "")
-
-
-def _boxed(got: Got) -> str:
-    return _UNSEEN if got.sandboxed is None else "in a sandbox" if got.sandboxed else "no sandbox"
-
-
-def _network(got: Got) -> str:
-    if got.network_namespace is None:
-        return _UNSEEN
-    return "host's" if got.network_namespace == "host" else "own namespace"
-
-
-def _network_differs(policy: Policy, got: Got) -> bool:
-    """A namespace of its own where nobody was to build one; or the host's, unfiltered, where the network was to be off."""
-    if got.network_namespace == "own":
-        return policy.enforced_by == "nobody" and policy.network is Network.ON
-    return got.network_namespace == "host" and got.seccomp == 0 and policy.network is Network.OFF
-
-
-def _seccomp(got: Got) -> str:
-    return (
-        _UNSEEN
-        if got.seccomp is None
-        else {0: "none", 1: "strict", 2: "filter"}.get(got.seccomp, str(got.seccomp))
+        *(Span(pad(head, width + 1), "title") for head in heads),
+        Span(pad(observed, width, look.glyphs.ellipsis), "title"),
     )

@@ -163,7 +163,6 @@ def _content(tab: str, worker: Worker, view: View, height: int, cells: int) -> l
         case "Calls":
             return calls(worker, cells, look)
         case "Sandbox":
-            installed = view.snapshot.installed if view.snapshot else None
-            return inheritance(worker, view.family, installed, cells, look)
+            return inheritance(worker, view.family, cells, look)
         case _:
             return evidence_tab(worker, cells, look)

@@ -28,6 +28,8 @@ class Comparison(msgspec.Struct, frozen=True):
     """None where the file states no policy (files of 0.20)."""
     platform: str | None
     """`sys.platform` where the command ran, as far as that is known."""
+    is_current: bool = True
+    """Whether that policy is the one configured now."""
 
     @property
     def policy(self) -> Policy:
@@ -82,7 +84,7 @@ class Comparison(msgspec.Struct, frozen=True):
         expected: str,
         actual: str,
         layer: Layer = "observed",
-        reference: Reference = "configured",
+        reference: Reference | None = None,
     ) -> DifferingField:
         """Return a cell of this observation that differs from the policy in force."""
         return DifferingField(
@@ -90,7 +92,7 @@ class Comparison(msgspec.Struct, frozen=True):
             expected=expected,
             actual=actual,
             layer=layer,
-            reference=reference,
+            reference=reference or ("configured" if self.is_current else "earlier"),
             expected_at=self.period.since if self.period else None,
             actual_at=self.observation.last,
         )

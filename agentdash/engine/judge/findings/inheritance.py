@@ -243,14 +243,15 @@ def _network_less_than_parent(thread: Thread, parent: ParentPolicy) -> Iterator[
         return
     free, first = parents[0], min(cut, key=lambda s: s.first)
     info = FINDING_KINDS[FindingKind.CHILD_GOT_LESS]
+    by_flag = first.own_network is None
+    lack = "carry the flag that marks it as off" if by_flag else "do not"
     yield Finding(
         kind=FindingKind.CHILD_GOT_LESS,
         direction=info.directions[0],
         severity=info.severity,
         configured=policy_in_words(period.policy),
         got=f"{first.quote}; its parent: {free.quote}",
-        message="Parent and child were granted the network: the parent's commands have it, the child's are told"
-        " that they have not.",
+        message=f"Parent and child were granted the network: the parent's commands have it, the child's {lack}.",
         since=first.first,
         last=max(s.last for s in cut),
         count=sum(s.count for s in cut),

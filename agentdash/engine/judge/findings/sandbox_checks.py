@@ -15,7 +15,6 @@ from agentdash.model.policy import Network
 
 _SEATBELT: Final = "seatbelt"
 """The one value that Codex gives `CODEX_SANDBOX`: on macOS, for commands that it sandboxes."""
-_OUTSIDE_SANDBOX: Final = "outside (allowed)"
 
 
 def foreign_sandbox_flag(seen: Comparison) -> Finding | None:
@@ -47,7 +46,7 @@ def escalated_not_host(seen: Comparison) -> Finding | None:
         "The command was allowed to run outside of the sandbox; the kernel shows it inside of one."
         + (hidden if seen.policy.has_deny else ""),
         fields=(
-            seen.differs(LayerField.FILES, expected=_OUTSIDE_SANDBOX, actual=IN_SANDBOX, reference="allowed"),
+            seen.differs(LayerField.FILES, expected=NO_SANDBOX, actual=IN_SANDBOX, reference="allowed"),
         ),
     )
 

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Literal
+from typing import Final, Literal
 
 from agentdash.model.mounts import WriteAccess
 from agentdash.model.policy import Policy
-from agentdash.model.state_paths import Installed, PathAccess, StatePath, path_access, resolve_path
+from agentdash.model.state_paths import (
+    Installed,
+    PathAccess,
+    PredictedDenials,
+    StatePath,
+    path_access,
+    resolve_path,
+)
+
+_MAX_PREDICTIONS: Final = 1000
+"""Predictions kept: homes hold far fewer distinct pairs of policy and directory."""
 
 
 def paths_under_policy(
@@ -52,13 +62,32 @@ def denied_paths(
     return tuple(sorted(found, key=lambda path: not path.needed))
 
 
-def predicted_denials(
-    policy: Policy | None, installed: Installed | None, cwd: str | None
-) -> dict[str, tuple[PathAccess, ...]]:
-    """Return the state paths that a policy denies, by installed worker CLI; CLIs without any are left out."""
-    if policy is None or installed is None:
-        return {}
-    found = {
-        agent: denied_paths(policy, rows, installed.env, cwd) for agent, rows in installed.workers.items()
-    }
-    return {agent: paths for agent, paths in found.items() if paths}
+class DenialPredictor:
+    """What policies would deny the worker CLIs that could be started on a machine; computed once per policy.
+
+    Args:
+        installed: the worker CLIs, and the environment that they would get.
+    """
+
+    def __init__(self, installed: Installed) -> None:
+        self.installed = installed
+        self._known: dict[tuple[Policy, str | None], tuple[PredictedDenials, ...]] = {}
+
+    def predict(self, policy: Policy | None, cwd: str | None) -> tuple[PredictedDenials, ...]:
+        """Return the state paths that a policy denies, by worker CLI; those without any are left out."""
+        if policy is None:
+            return ()
+        known = self._known.get((policy, cwd))
+        if known is None:
+            if len(self._known) >= _MAX_PREDICTIONS:
+                self._known.clear()
+            known = self._known[policy, cwd] = self._denials(policy, cwd)
+        return known
+
+    def _denials(self, policy: Policy, cwd: str | None) -> tuple[PredictedDenials, ...]:
+        env = self.installed.env
+        found = (
+            PredictedDenials(agent, denied_paths(policy, rows, env, cwd))
+            for agent, rows in self.installed.workers.items()
+        )
+        return tuple(denials for denials in found if denials.paths)

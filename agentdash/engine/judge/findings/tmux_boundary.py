@@ -126,7 +126,7 @@ def escape_findings(thread: Thread) -> Iterator[Finding]:
             DifferingField(
                 name=LayerField.TMUX,
                 expected="in the sandbox",
-                actual=f"outside: {last.pane}",
+                actual=f"outside {last.pane}",
                 expected_at=call.at if call else None,
                 actual_at=last.at,
             ),

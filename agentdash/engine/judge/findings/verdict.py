@@ -14,7 +14,7 @@ from agentdash.engine.judge.findings.blockers import blocker_findings
 from agentdash.engine.judge.findings.comparison import Comparison
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
 from agentdash.engine.judge.findings.policy_checks import check_observation
-from agentdash.engine.judge.findings.state_paths import predicted_denials
+from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import kernel_in_words, launcher_in_words
 from agentdash.model.evidence import Evidence, EvidenceSource
@@ -22,7 +22,6 @@ from agentdash.model.findings import Finding, Verdict
 from agentdash.model.fleet import SandboxObservation, Thread
 from agentdash.model.layers import DifferingField
 from agentdash.model.policy import Policy
-from agentdash.model.state_paths import Installed
 from agentdash.model.worker import Assessment, Got, Sandbox
 
 
@@ -32,7 +31,7 @@ def judge_sandbox(
     *,
     platform: str | None,
     parent_policy: ParentPolicy | None = None,
-    installed: Installed | None = None,
+    predictor: DenialPredictor | None = None,
 ) -> Sandbox:
     """Return the layers of a thread's sandbox, compared.
 
@@ -41,7 +40,7 @@ def judge_sandbox(
         assessment: its state; a denial that stopped it is a finding, one that it got past is not.
         platform: `sys.platform` of the machine on which its live processes were seen.
         parent_policy: the policies and observations of its parent, where it has one.
-        installed: the worker CLIs that it could start.
+        predictor: what its policy would deny the worker CLIs that it could start.
     """
     policy = thread.policy
     if thread.helper:
@@ -64,7 +63,7 @@ def judge_sandbox(
             _evidence(observation, agrees=mismatch is _is_mismatch(found)) for observation, found in checked
         ),
         unread=tuple(_not_observed(thread, own)),
-        predicted_denials=predicted_denials(policy, installed, thread.cwd),
+        predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
     )
 
 
@@ -81,7 +80,12 @@ def _verdict(*, mismatch: bool, comparable: bool) -> Verdict:
 def _compare(observation: SandboxObservation, thread: Thread, platform: str | None) -> Comparison:
     period = thread.policies[observation.policy] if observation.policy >= 0 else None
     live = observation.source is EvidenceSource.ENVIRONMENT
-    return Comparison(observation, period, platform if live and platform else thread.platform)
+    return Comparison(
+        observation=observation,
+        period=period,
+        platform=platform if live and platform else thread.platform,
+        is_current=observation.policy == len(thread.policies) - 1,
+    )
 
 
 # ---------------------------------------------------------------- one finding per cause
