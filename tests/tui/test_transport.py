@@ -127,7 +127,7 @@ async def stage():
         yield Stage(app, pilot)
 
 
-async def check_steps(stage, key, wanted):
+async def assert_steps(stage, key, wanted):
     """Check that the keys step to every position with these marks, forward and back."""
     forth, back = BY_ID[f"next-{key}"].keys, BY_ID[f"previous-{key}"].keys
     marks, start = stage.player.index.marks, stage.place
@@ -157,27 +157,27 @@ async def check_pause(stage):
 
 
 async def check_event(stage):
-    await check_steps(stage, "event", Mark.VISIBLE)
+    await assert_steps(stage, "event", Mark.VISIBLE)
 
 
 async def check_turn(stage):
-    await check_steps(stage, "turn", Mark.TURN)
+    await assert_steps(stage, "turn", Mark.TURN)
 
 
 async def check_command(stage):
-    await check_steps(stage, "command", Mark.COMMAND)
+    await assert_steps(stage, "command", Mark.COMMAND)
 
 
 async def check_failure(stage):
-    await check_steps(stage, "failure", Mark.FAILURE | Mark.DENIAL)
+    await assert_steps(stage, "failure", Mark.FAILURE | Mark.DENIAL)
 
 
 async def check_wait(stage):
-    await check_steps(stage, "wait", Mark.WAIT)
+    await assert_steps(stage, "wait", Mark.WAIT)
 
 
 async def check_finding(stage):
-    await check_steps(stage, "finding", Mark.FINDING)
+    await assert_steps(stage, "finding", Mark.FINDING)
 
 
 async def check_speed(stage):

@@ -67,22 +67,26 @@ class Placed(Generic[Item]):
     column: Column[Item]
     cells: int
 
-    def content(self, item: Item, look: Look) -> Line:
-        """Return the item's cell, filled up to the width of the column."""
+    def content(self, item: Item, look: Look, *, before: int = 0, after: int = 0) -> Line:
+        """Return the item's cell, filled up to the width of the column, between two gaps."""
         line = self.column.cell(item, self.cells, look)
-        fill = " " * (self.cells - width(line))
-        if not fill:
-            return line
-        return (
-            (Span(fill, line[0].tone), *line)
-            if self.column.align_right
-            else (*line, Span(fill, line[-1].tone))
-        )
+        fill = self.cells - width(line)
+        if self.column.align_right:
+            return _spaced(line, before + fill, after)
+        return _spaced(line, before, fill + after)
 
     def title(self, gap: int) -> Span:
         """Return the title, filled up to the width of the column, after a gap (the first: the gutter)."""
         title = self.column.title if cell_len(self.column.title) <= self.cells else ""
         return Span(" " * gap + pad(title, self.cells, right=self.column.align_right), "title")
+
+
+def _spaced(line: Line, before: int, after: int) -> Line:
+    """Return a line with spaces before and after it, in the tones of its first and its last span."""
+    spans = list(line)
+    spans[0] = spans[0]._replace(text=" " * before + spans[0].text)
+    spans[-1] = spans[-1]._replace(text=spans[-1].text + " " * after)
+    return tuple(spans)
 
 
 def _placed(columns: Sequence[Column[Item]], cells: int, glyphs: Glyphs) -> tuple[Placed[Item], ...]:
@@ -113,12 +117,10 @@ class Layout(Generic[Item]):
         """Return an item on one line. A gap has the tone of its neighbour that is farther from `main`."""
         spans: list[Span] = []
         for placed in self.left:
-            cell = placed.content(item, look)
-            spans += [*cell, Span(" " * _GAP_CELLS, cell[-1].tone)]
+            spans += placed.content(item, look, after=_GAP_CELLS)
         spans += self.main.content(item, look)
         for placed in self.right:
-            cell = placed.content(item, look)
-            spans += [Span(" " * _GAP_CELLS, cell[0].tone), *cell]
+            spans += placed.content(item, look, before=_GAP_CELLS)
         if self.rest:
             spans += [Span(" " * _REST_GAP_CELLS), *self.rest.column.cell(item, self.rest.cells, look)]
         return tuple(spans)
