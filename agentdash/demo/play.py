@@ -15,12 +15,13 @@ from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.screen_reader import read_screen
 from agentdash.demo.source import ScriptedSource
-from agentdash.engine.detect.env_output import NETWORK_FLAG, SANDBOX_FLAG, flags
+from agentdash.engine.detect.env_output import read_flags
 from agentdash.engine.hub import Hub
 from agentdash.model import events as e
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Network, Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.replay.clock import VirtualClock
 
 _DATA: Final = files("agentdash.demo")
@@ -201,7 +202,7 @@ def _policy_of(call: e.CallStarted, policies: Sequence[e.PolicySet]) -> Policy:
 
 def _environment(call: e.CallStarted, end: e.CallEnded | None, *, offline: bool) -> dict[str, str]:
     """Return the environment of a command: the flags that it printed, or else those of its policy."""
-    printed = flags(call.text, end.output if end else "", call.thread)
+    printed = read_flags(call.script, end.output if end else "")
     env = {"CODEX_THREAD_ID": call.thread, "CODEX_TOOL_CALL_ID": call.call}
     if printed.network == "1" or offline:
         env[NETWORK_FLAG] = "1"

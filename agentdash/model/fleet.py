@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.events import (
     CallKind,
     Escalation,
@@ -44,22 +45,6 @@ class PolicyPeriod(msgspec.Struct, frozen=True, omit_defaults=True):
     turn: str | None = None
 
 
-class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A refusal by a sandbox, as a command printed it."""
-
-    what: Literal["filesystem", "network", "sandbox"]
-    """`sandbox`: the sandbox itself could not be started."""
-    quote: str
-    """The line of output that shows it."""
-    path: str | None = None
-    """The path that was refused, where the output or the command names it; may start with `~`."""
-    certain: bool = True
-    """False for words that a plain failure would use as well (`Could not resolve host`)."""
-    source: EvidenceSource = EvidenceSource.OUTPUT
-    """Where it was read: in what was printed, in Codex's own log, or in what the kernel lets the process
-    do."""
-
-
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     """A tool call, open until it has ended."""
 
@@ -81,8 +66,14 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     tail: str = ""
     """The last lines of its output."""
     session: str | None = None
-    denial: Denial | None = None
-    """The denial that its output shows, where the policy makes one plausible."""
+    denials: tuple[Denial, ...] = ()
+    """The denials that its output shows, where the policy explains them."""
+
+    @property
+    def denial(self) -> Denial | None:
+        """Return the denial that counts most: the last certain one, else the last."""
+        certain = (denial for denial in reversed(self.denials) if denial.is_certain)
+        return next(certain, self.denials[-1] if self.denials else None)
 
 
 class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -253,6 +244,10 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     """The newest denials that Codex itself has logged, oldest first; bounded."""
     trouble: TroubleLogged | None = None
     """The newest request to the model that had to be tried again."""
+    denials: tuple[LedgerEntry, ...] = ()
+    """The denial ledger: what its sandbox refused, oldest first; bounded."""
+    denials_dropped: int = 0
+    """Older entries of the ledger that were dropped."""
     file: RolloutFile | None = None
     lines: int = 0
     skipped: tuple[tuple[str, int], ...] = ()

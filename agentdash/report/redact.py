@@ -242,7 +242,7 @@ def _redact_call(call: Call) -> Call:
         script=call.script if call.kind == "command" else "",
         tail="",
         escalation=replace(call.escalation, reason=None) if call.escalation else None,
-        denial=replace(call.denial, quote=_PLACEHOLDER, path=None) if call.denial else None,
+        denials=tuple(replace(each, quote=_PLACEHOLDER, target=None) for each in call.denials),
     )
 
 

@@ -73,7 +73,15 @@ def called(
     """A call, perhaps with the wish to run outside of the sandbox."""
     wish = e.Escalation("escalated", "May I?") if ask else None
     return e.CallStarted(
-        thread=T, at=at, line=5, call=call, kind=kind, tool="exec_command", text=text, escalation=wish
+        thread=T,
+        at=at,
+        line=5,
+        call=call,
+        kind=kind,
+        tool="exec_command",
+        text=text,
+        script=text,
+        escalation=wish,
     )
 
 

@@ -222,7 +222,7 @@ def test_log_denies_a_call_without_output(story: tuple[Event, ...]) -> None:
     thread = fleet(begun(), *story).threads[T]
     (call,) = thread.calls
     assert call.denial is not None
-    assert (call.denial.source, call.denial.path, call.denial.certain) == ("log", "/srv/board", True)
+    assert (call.denial.source, call.denial.path, call.denial.is_certain) == ("log", "/srv/board", True)
     assert "reason=read_only_file_system" in call.denial.quote
     assert thread.violations == (LOGGED,)
     assert thread.last_at == 102.0  # a row of the log is not activity
@@ -247,7 +247,7 @@ def test_output_takes_precedence_over_the_log() -> None:
 def test_ambiguous_words_in_the_log(resource: Any, reason: str, certain: bool) -> None:
     (call,) = fleet(begun(), *SILENT, replace(LOGGED, resource=resource, reason=reason)).threads[T].calls
     assert call.denial is not None
-    assert (call.denial.what, call.denial.certain) == (resource, certain)
+    assert (call.denial.what, call.denial.is_certain) == (resource, certain)
 
 
 def test_retried_request() -> None:

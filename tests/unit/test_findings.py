@@ -121,7 +121,15 @@ def test_the_policy_of_the_time_counts() -> None:
 
 def test_a_command_of_the_user_is_not_held_against_the_policy() -> None:
     own = e.CallStarted(
-        thread=T, at=102, line=5, call="u1", kind="command", tool="shell", text=PROBE, by_user=True
+        thread=T,
+        at=102,
+        line=5,
+        call="u1",
+        kind="command",
+        tool="shell",
+        text=PROBE,
+        script=PROBE,
+        by_user=True,
     )
     assert worker(begun(), own, ended("u1", "flag=\nsandbox=\n"), polled(110)).sandbox.findings == ()
 
@@ -158,7 +166,14 @@ def test_children_that_got_less_than_their_parent() -> None:
         story = begun(thread, version="0.114.0", policy=FULL, **more)
         story[0] = replace(story[0], cwd="/Users/dev/project")  # type: ignore[arg-type]
         call = e.CallStarted(
-            thread=thread, at=102, line=5, call="c", kind="command", tool="exec_command", text=block
+            thread=thread,
+            at=102,
+            line=5,
+            call="c",
+            kind="command",
+            tool="exec_command",
+            text=block,
+            script=block,
         )
         return [
             *story,
@@ -215,6 +230,7 @@ def test_a_rule_that_an_escalation_set_up_holds_for_later_commands() -> None:
         kind="command",
         tool="exec_command",
         text="git push",
+        script="git push",
         escalation=wish,
     )
     story = (
@@ -411,7 +427,7 @@ def test_a_sandbox_that_cannot_start() -> None:
 
 def test_denied_though_nothing_should_deny() -> None:
     refused = (
-        called(),
+        called(text="tmux new-window"),
         ended("c1", "error connecting to /tmp/tmux-0/default (Operation not permitted)", exit_code=1),
     )
     assert worker(begun(policy=FULL), refused, done(), polled(110)).sandbox.findings == ()
@@ -421,7 +437,15 @@ def test_denied_though_nothing_should_deny() -> None:
 
 def test_only_the_users_own_commands_were_seen() -> None:
     own = e.CallStarted(
-        thread=T, at=102, line=5, call="u1", kind="command", tool="shell", text=PROBE, by_user=True
+        thread=T,
+        at=102,
+        line=5,
+        call="u1",
+        kind="command",
+        tool="shell",
+        text=PROBE,
+        script=PROBE,
+        by_user=True,
     )
     assert worker(begun(), own, ended("u1", "flag=\nsandbox=\n"), polled(110)).sandbox.verdict == "unverified"
 
@@ -574,5 +598,5 @@ def test_fields_of_a_child() -> None:
 
 
 def test_a_denial_is_no_difference_between_layers() -> None:
-    refused = (called(), ended("c1", "touch: cannot touch '/x': Read-only file system", exit_code=1))
+    refused = (called(text="touch /x"), ended("c1", "touch: cannot touch '/x': Read-only file system", exit_code=1))
     assert differing(begun(), refused, done(), polled(110)) == {"denied-filesystem": []}

@@ -449,9 +449,24 @@ def test_who_agrees_is_named_too() -> None:
     assert {"rollout", "lock", "screen", "codex feed"} == {x.source for x in found.assessment.evidence}
 
 
-def test_a_command_that_exits_with_0_although_a_write_in_it_was_denied_is_complete_and_says_so() -> None:
-    output = "touch: cannot touch '/home/dev/x': Read-only file system\nwrote-workspace"
-    found = worker(begun(), called(), ended(output=output), done(), polled(110))
+@pytest.mark.parametrize(
+    "script",
+    [
+        "touch /home/dev/x || true",
+        "touch /home/dev/x 2>&1 | tail -3",
+        "touch /home/dev/x; echo rc=$?",
+        "touch /home/dev/x; touch y",
+    ],
+)
+def test_an_exit_code_of_another_command_does_not_hide_a_denial(script: str) -> None:
+    output = "touch: cannot touch '/home/dev/x': Read-only file system\n"
+    found = worker(begun(), called(text=script), ended(output=output), done(), polled(110))
+    assert found.state is State.BLOCKED_SANDBOX
+
+
+def test_a_program_that_handles_a_denial_and_exits_with_0_is_complete_and_shows_it() -> None:
+    output = "touch: cannot touch '/home/dev/x': Read-only file system\n"
+    found = worker(begun(), called(text="touch /home/dev/x"), ended(output=output), done(), polled(110))
     assert (found.state, against(found)) == (State.COMPLETED, [("output", "denied-filesystem")])
 
 

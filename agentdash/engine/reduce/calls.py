@@ -8,12 +8,16 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.engine.detect.denials import denial
-from agentdash.engine.detect.env_output import flags, platform, restraints
+from agentdash.engine.detect.denials import find_denials
+from agentdash.engine.detect.env_output import read_flags
 from agentdash.engine.detect.escalation import granted
+from agentdash.engine.detect.platform import platform
+from agentdash.engine.detect.process_status import restraints
+from agentdash.engine.reduce.denial_ledger import record_denials
 from agentdash.model import events as e
+from agentdash.model.denials import Denial
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import Call, Denial, Moment, SandboxObservation, Thread
+from agentdash.model.fleet import Call, Moment, SandboxObservation, Thread
 from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 
@@ -73,7 +77,7 @@ def end_call(thread: Thread, event: e.CallEnded) -> Thread:
         exit_code=event.exit_code,
         tail=event.output[-_MAX_TAIL_CHARS:],
         session=event.session or known.session,
-        denial=_detect_denial(thread, known, event) or _logged_denial(thread.violations, known.id),
+        denials=_detect_denials(thread, known, event) or _logged_denials(thread.violations, known.id),
     )
     others = thread.calls if earlier is None else (c for c in thread.calls if c is not earlier)
     thread = replace(
@@ -81,6 +85,7 @@ def end_call(thread: Thread, event: e.CallEnded) -> Thread:
         open_calls=tuple(c for c in thread.open_calls if c.id != ended.id),
         calls=_append_calls(others, (ended,)),
     )
+    thread = record_denials(thread, ended, event.at)
     if thread.platform is None:
         thread = replace(thread, platform=platform(event.output))
     return _observe_output(thread, known, event) if known.kind == "command" else thread
@@ -98,13 +103,13 @@ def add_violation(thread: Thread, event: e.ViolationLogged) -> Thread:
     one."""
     if event in thread.violations:
         return thread
-    calls = tuple(
-        replace(call, denial=_logged_denial((event,), call.id))
-        if call.id == event.call and call.denial is None
-        else call
-        for call in thread.calls
-    )
-    return replace(thread, violations=(*thread.violations, event)[-_MAX_VIOLATIONS:], calls=calls)
+    thread = replace(thread, violations=(*thread.violations, event)[-_MAX_VIOLATIONS:])
+    call = next((c for c in thread.calls if c.id == event.call and not c.denials), None)
+    if call is None:
+        return thread
+    denied = replace(call, denials=_logged_denials((event,), call.id))
+    calls = tuple(denied if other is call else other for other in thread.calls)
+    return record_denials(replace(thread, calls=calls), denied, event.at)
 
 
 def add_observation(thread: Thread, new: SandboxObservation) -> Thread:
@@ -134,37 +139,56 @@ def _append_recent(old: tuple[_T, ...], new: tuple[_T, ...]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys((*old, *new)))[-_MAX_RECENT:]
 
 
-def _detect_denial(thread: Thread, call: Call, event: e.CallEnded) -> Denial | None:
-    if call.kind not in ("command", "patch") or call.by_user:
-        return None
+def _detect_denials(thread: Thread, call: Call, event: e.CallEnded) -> tuple[Denial, ...]:
+    if call.kind not in ("command", "patch", "other") or call.by_user or event.outcome == "running":
+        return ()
     policy = thread.policy_at(call.at)
     if policy is None and event.outcome == "denied":
         policy = _UNSTATED_SANDBOX
-    return denial(call.text, event.output, policy, call.cwd)
+    if granted(thread, call) == "outside":
+        return ()
+    return find_denials(
+        call.script or call.text,
+        event.output,
+        exit_code=event.exit_code,
+        outcome=event.outcome,
+        policy=policy,
+        cwd=call.cwd,
+        tool="command" if call.kind == "command" else call.tool,
+    )
 
 
-def _logged_denial(violations: tuple[e.ViolationLogged, ...], call: str) -> Denial | None:
+def _logged_denials(violations: tuple[e.ViolationLogged, ...], call: str) -> tuple[Denial, ...]:
     """Return the denial of a call that Codex has logged."""
     logged = next((violation for violation in reversed(violations) if violation.call == call), None)
     if logged is None:
-        return None
-    return Denial(
-        what=logged.resource,
-        quote=(
-            f"recorded sandbox violation: resource={logged.resource} reason={logged.reason}"
-            f" path={logged.path} host={logged.host}"
+        return ()
+    # network violations come from Codex's own proxy, those of files from the words of a failed command
+    certain = logged.resource == "network" or logged.reason == _UNAMBIGUOUS_REASON
+    return (
+        Denial(
+            what=logged.resource,
+            operation="connect" if logged.resource == "network" else "write",
+            certainty="certain" if certain else "likely",
+            quote=(
+                f"recorded sandbox violation: resource={logged.resource} reason={logged.reason}"
+                f" path={logged.path} host={logged.host}"
+            ),
+            target=logged.path or logged.host,
+            source=EvidenceSource.CODEX_LOG,
         ),
-        path=logged.path,
-        # network violations come from Codex's own proxy, those of files from the words of a failed command
-        certain=logged.resource == "network" or logged.reason == _UNAMBIGUOUS_REASON,
-        source=EvidenceSource.CODEX_LOG,
     )
 
 
 def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
     """Add what the command printed of its own environment and kernel restraints."""
-    shown = flags(call.text, event.output, thread.id)
-    kernel = restraints(call.text, event.output)
+    shown = read_flags(
+        call.script,
+        event.output,
+        exit_code=event.exit_code,
+        truncated=event.outcome in ("running", "aborted", "timed-out"),
+    )
+    kernel = restraints(call.script, event.output)
     if not shown and not kernel:
         return thread
     observation = SandboxObservation(

@@ -6,7 +6,6 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.engine.detect.escalation import granted
 from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
 from agentdash.engine.judge.findings.write_access import MountTables, exposed_paths, unwritable_roots
@@ -19,6 +18,7 @@ from agentdash.model.fleet import UNSET, Call, SandboxObservation, Thread
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, Process
+from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 
 _PROXY_FLAG: Final = "CODEX_NETWORK_PROXY_ACTIVE"
 """`1` in the environment of commands whose network goes through Codex's own proxy."""

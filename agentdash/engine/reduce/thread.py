@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from agentdash.engine.detect.env_output import platform
+from agentdash.engine.detect.platform import platform
 from agentdash.engine.reduce.calls import (
     abort_open_calls,
     add_moment,

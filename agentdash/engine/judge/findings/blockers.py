@@ -7,9 +7,11 @@ from typing import Final
 
 from agentdash.engine.judge.findings.remedies import EXCLUDE_FLAGS, network, writable_root
 from agentdash.engine.judge.findings.wording import policy_in_words
+from agentdash.engine.judge.states.denied_calls import stopping_denial
+from agentdash.model.denials import Denial
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
-from agentdash.model.fleet import UNSET, Call, Denial, SandboxObservation, Thread
+from agentdash.model.fleet import UNSET, Call, SandboxObservation, Thread
 from agentdash.model.policy import Network
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment
@@ -35,8 +37,8 @@ def blocker_findings(thread: Thread, assessment: Assessment) -> Iterator[Finding
     # without marks of a sandbox the same words could be those of a firewall
     if free and any(map(_has_sandbox_mark, thread.observations)):
         yield _denied_under_full_access(thread, free)
-    call = next((c for c in reversed(thread.calls) if c.denial and c.denial.certain), None)
-    if assessment.state is State.BLOCKED_SANDBOX and call and call.denial and call not in cannot_start:
+    call = next((c for c in reversed(thread.calls) if stopping_denial(thread, c)), None)
+    if assessment.state is State.BLOCKED_SANDBOX and call and call not in cannot_start and call.denial:
         yield _blocked(thread, call, call.denial)
 
 
@@ -86,12 +88,16 @@ def _blocked(thread: Thread, call: Call, denial: Denial) -> Finding:
         remedy = writable_root(denial.path, policy, denial.quote)
     elif denial.what == "network" and policy and policy.network is not Network.ON:
         remedy = network(policy, denial.quote)
-    target = f": {denial.path} may not be written" if denial.path else ""
+    target = ""
+    if denial.path:
+        target = f": {denial.path} may not be written"
+    elif denial.target:
+        target = f": {denial.target} cannot be reached"
     return _finding(
         thread,
         [call],
         kind=DENIAL_KINDS[denial.what],
-        message=f"The last thing it tried was denied{target}.",
+        message=f"The last thing it tried was {'' if denial.is_certain else 'likely '}denied{target}.",
         remedy=remedy,
     )
 

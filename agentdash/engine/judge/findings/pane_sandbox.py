@@ -8,7 +8,6 @@ from __future__ import annotations
 import posixpath
 from typing import Literal
 
-from agentdash.engine.detect.env_output import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.engine.judge.findings.blockers import DENIAL_KINDS
 from agentdash.engine.judge.findings.remedies import NETWORK_ACCESS, writable_root
 from agentdash.engine.judge.states.sandboxed_pane import (
@@ -17,12 +16,14 @@ from agentdash.engine.judge.states.sandboxed_pane import (
     screen_denial,
     state_path_denial,
 )
+from agentdash.model.denials import Denial
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding
-from agentdash.model.fleet import UNSET, Denial, PaneOccupant
+from agentdash.model.fleet import UNSET, PaneOccupant
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.pane import Pane
 from agentdash.model.process import Kernel, Process
+from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment, Got, Sandbox
 

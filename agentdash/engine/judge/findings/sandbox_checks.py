@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from agentdash.engine.detect.env_output import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.engine.judge.findings.comparison import Comparison
 from agentdash.engine.judge.findings.remedies import EXCLUDE_FLAGS, OUTSIDE
 from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.fleet import UNSET
 from agentdash.model.layers import IN_SANDBOX, NO_SANDBOX, SECCOMP_MODES, DifferingField, LayerField
 from agentdash.model.policy import Network
+from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 
 _SEATBELT: Final = "seatbelt"
 """The one value that Codex gives `CODEX_SANDBOX`: on macOS, for commands that it sandboxes."""

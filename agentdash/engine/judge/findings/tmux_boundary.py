@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from agentdash.engine.detect.escalation import granted
-from agentdash.engine.detect.shell import statements
+from agentdash.engine.detect.shell import commands
 from agentdash.engine.judge.findings.remedies import NO_NETWORK_ACCESS, SERVER_OUTSIDE
 from agentdash.engine.judge.findings.wording import policy_in_words
 from agentdash.engine.link.process_tree import ProcessTree
@@ -53,13 +53,20 @@ def parse_tmux_request(command: str) -> TmuxRequest | None:
     """Parse the first tmux command of a shell script that runs something; None where there is none."""
     if "tmux" not in command:
         return None
-    for words in statements(command):
+    for words in _command_words(command):
         if words[0].rpartition("/")[2] != "tmux":
             continue
         server, arguments = _parse_options(words[1:])
         if arguments and arguments[0] in _OPENING_COMMANDS | _DRIVING_COMMANDS:
             return TmuxRequest(arguments[0], server)
     return None
+
+
+def _command_words(script: str) -> Iterator[tuple[str, ...]]:
+    """Yield the words of the simple commands of a script; nothing where it cannot be parsed."""
+    for command in commands(script) or ():
+        if command.argv:
+            yield tuple(word.text for word in command.argv)
 
 
 def _parse_options(words: tuple[str, ...]) -> tuple[str | None, list[str]]:
@@ -175,12 +182,12 @@ def _ran_in_sandbox(thread: Thread, call: Call) -> bool:
     policy = thread.policy_at(call.at) or Policy()
     if not policy.restricts_files or call.by_user or granted(thread, call) is not None:
         return False
-    return call.denial is None and call.exit_code in (0, None)
+    return not call.denials and call.exit_code in (0, None)
 
 
 def _escape(call: Call, tree: ProcessTree, panes: list[Pane], host: Kernel) -> Escape | None:
     """Return the first pane outside of the sandbox that the call opened or drove."""
-    request = parse_tmux_request(call.text)
+    request = parse_tmux_request(call.script or call.text)
     if request is None:
         return None
     for pane in panes:
@@ -225,5 +232,5 @@ def _is_target(command: str, pane: Pane) -> bool:
 
 
 def _targets(command: str) -> Iterator[str]:
-    for words in statements(command):
+    for words in _command_words(command):
         yield from (words[at + 1] for at, word in enumerate(words[:-1]) if word == "-t")

@@ -131,7 +131,7 @@ def output_corroborates(thread: Thread) -> Iterator[Corroboration]:
     turn = thread.turn
     if turn is None or (turn.ended_at is None and not turn.inferred):
         return
-    calls = (call for call in reversed(thread.calls) if call.denial and call.denial.certain)
+    calls = (call for call in reversed(thread.calls) if call.denial and call.denial.is_certain)
     call = next((call for call in calls if call.at >= turn.since), None)
     if call is not None and call.denial is not None:
         yield Corroboration(

@@ -11,15 +11,16 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.denials import denial
-from agentdash.engine.detect.env_output import NETWORK_FLAG
+from agentdash.engine.detect.denials import find_denials
 from agentdash.engine.judge.states.activity import pane_last_sign
+from agentdash.model.denials import Denial
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.fleet import Denial, PaneOccupant
+from agentdash.model.fleet import PaneOccupant
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.pane import Pane
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Kernel, Process
+from agentdash.model.sandbox_flags import NETWORK_FLAG
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment
 
@@ -80,11 +81,14 @@ def screen_denial(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -
     output, cwd = _screen_end(pane), sandbox.process.cwd
     network = Network.OFF if sandbox.offline else Network.ON
     policy = Policy(Filesystem.READ_ONLY, network, (PolicyRule("/", "read"),))
-    found = [d for line in output.splitlines() if (d := denial("", line, policy, cwd)) is not None]
-    # an error of several lines has the path in one of them
-    best = next((d for d in reversed(found) if d.path), found[-1] if found else None)
-    if (best is None or not best.certain) and (failure := _UNEXPLAINED_FAILURE.search(output)):
-        best = Denial(what="filesystem", quote=failure[0], path=failure[1])
+    found = find_denials(
+        "", output, exit_code=None, outcome="ended", policy=policy, cwd=cwd, tool="screen"
+    )
+    best = next((d for d in reversed(found) if d.target), found[-1] if found else None)
+    if (best is None or not best.is_certain) and (failure := _UNEXPLAINED_FAILURE.search(output)):
+        best = Denial(
+            what="filesystem", operation="write", certainty="certain", quote=failure[0], target=failure[1]
+        )
     return SandboxDenial(sandbox, best) if best else None
 
 
@@ -96,7 +100,15 @@ def state_path_denial(fleet: FleetView, occupant: PaneOccupant | None) -> Sandbo
         return None
     quote = f"it may not write {path.path}, where it keeps its {path.what}"
     return SandboxDenial(
-        sandbox, Denial(what="filesystem", quote=quote, path=path.path, source=EvidenceSource.KERNEL)
+        sandbox,
+        Denial(
+            what="filesystem",
+            operation="write",
+            certainty="certain",
+            quote=quote,
+            target=path.path,
+            source=EvidenceSource.KERNEL,
+        ),
     )
 
 
@@ -105,7 +117,8 @@ def network_cut_denial(fleet: FleetView, occupant: PaneOccupant | None, text: st
     sandbox = _sandbox(fleet, occupant)
     if sandbox is None or not sandbox.offline or not _CONNECTION_FAILURE.search(text):
         return None
-    return SandboxDenial(sandbox, Denial(what="network", quote=text))
+    denial = Denial(what="network", operation="connect", certainty="likely", quote=text)
+    return SandboxDenial(sandbox, denial)
 
 
 def has_no_activity(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from agentdash.engine.judge.states.assessments import RECOVERY_S, conclude
+from agentdash.engine.judge.states.denied_calls import stopping_denial
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
+from agentdash.model.denials import Denial
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.fleet import Call, Denial, Thread, Turn
+from agentdash.model.fleet import Call, Thread, Turn
 from agentdash.model.liveness import Liveness
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment
@@ -135,8 +137,8 @@ def last_attempt_denied(facts: ThreadFacts) -> Assessment | None:
     call = _last_attempt(facts.thread, turn)
     if call is None:
         return None
-    if call.denial and call.denial.certain and call.exit_code != 0:
-        return _denied(call, call.denial)
+    if (denial := stopping_denial(facts.thread, call)) is not None:
+        return _denied(call, denial)
     by = _REFUSERS.get(call.outcome or "")
     return _refused(call, by) if by else None
 
@@ -150,11 +152,12 @@ def _last_attempt(thread: Thread, turn: Turn) -> Call | None:
 
 
 def _denied(call: Call, denial: Denial) -> Assessment:
-    where = f" {denial.path}" if denial.path else ""
+    where = f" {denial.target}" if denial.target else ""
+    was = "was denied" if denial.is_certain else "was likely denied"
     return conclude(
         State.BLOCKED_SANDBOX,
         since=call.ended_at or call.at,
-        why=f"its last command was denied{where}: {denial.quote}",
+        why=f"its last command {was}{where}: {denial.quote}",
         source=denial.source,
         rule=f"denied-{denial.what}",
         text=f"`{call.text}` -> {denial.quote}",
