@@ -1,0 +1,159 @@
+"""One call of a command or a tool: what is known of it while its output is read."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from agentdash.engine.detect.denials.lines import Lines, quote
+from agentdash.engine.detect.denials.programs import Role
+from agentdash.engine.detect.denials.sources import Attribution, Origin, Strength, prefix_of
+from agentdash.model.denials import Certainty, Denial, Operation, What
+from agentdash.model.policy import Policy
+
+_ERROR_SHAPE: Final = re.compile(
+    r"^\W{0,12}(?:(?:API )?[\w.$:]*(?:error|exception|panic\w*|fail\w*|fatal)\b|unknown: |caused by|errno"
+    r"|E[A-Z]{4,}:|traceback|called `|thread '|cannot |could not |can't |unable to |\[Errno"
+    r"|\{\s*['\"](?:error|message|isError|status)['\"])",
+    re.IGNORECASE,
+)
+"""How programs begin an account of their own failure; prose does not."""
+_TEST_INFRASTRUCTURE: Final = re.compile(
+    r"/(?:target|\.cargo|go-build\w*|pkg/mod|\.npm|_cacache|\.pytest_cache|__pycache__|\.gradle|\.m2|\.tox"
+    r"|\.nox|\.hypothesis|\.mypy_cache"
+    r"|\.cache/(?:uv|pip|go-build|node|yarn|pnpm|bazel|zig))(?:/|$)"
+)
+"""Files of the tools that run tests: a test does not provoke errors there."""
+_TRACEBACK_LINES: Final = 60
+_STACK_LINES: Final = 10
+"""Lines of a stack that follow a message (node's)."""
+_MESSAGE_LINES: Final = 3
+_TOOL_FAILURE_LINES: Final = 40
+"""An account of a tool's own failure is not longer; what it read is."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A denial and where it was read."""
+
+    denial: Denial
+    first: int
+    last: int
+    generic: bool = False
+    """Whether another line of the same account names the cause."""
+
+
+class Call:
+    """What ran under which policy, how it ended, and the lines that it printed."""
+
+    def __init__(
+        self,
+        *,
+        script: str,
+        lines: Lines,
+        exit_code: int | None,
+        outcome: str,
+        policy: Policy,
+        origin: Origin,
+        is_command: bool,
+    ) -> None:
+        self.script = script
+        self.lines = lines
+        self.exit_code = exit_code
+        self.denied = outcome == "denied"
+        self.policy = policy
+        self.origin = origin
+        self.is_command = is_command
+        self.failed = exit_code not in (0, None) or self.denied
+        self.unsandboxed = policy.enforced_by == "nobody"
+        self._outcome = outcome
+
+    def finding(
+        self,
+        *,
+        what: What,
+        operation: Operation,
+        certainty: Certainty,
+        target: str | None,
+        source: Attribution,
+        first: int,
+        last: int,
+        generic: bool = False,
+    ) -> Finding:
+        """Return the finding of a denial that is reported in the lines from `first` to `last`."""
+        command = source.command
+        denial = Denial(
+            what=what,
+            operation=operation,
+            certainty=certainty,
+            quote=quote(*self.lines.range(first, last)),
+            target=target,
+            program=command.name if command is not None and command.name else prefix_of(self.lines[first]),
+            nested=self._nested(source),
+        )
+        return Finding(denial, first, last, generic)
+
+    def account(self, number: int) -> str:
+        """Return the traceback that ends with a line, and what follows it."""
+        above: list[str] = []
+        for earlier in range(number - 1, max(-1, number - _TRACEBACK_LINES), -1):
+            line = self.lines[earlier]
+            if line.startswith("Traceback "):
+                break
+            if line[:1] not in (" ", "\t"):
+                break
+            above.append(line)
+        return "\n".join([*reversed(above), *self.lines.range(number, number + _STACK_LINES)])
+
+    def attribute(
+        self, line: str, paths: tuple[str, ...], phrase: str, account: str, *, network: bool = False
+    ) -> Attribution:
+        """Return which command printed a line; of a tool that is no command, whether it failed."""
+        if not self.is_command:
+            return Attribution(Strength.OPEN if self._is_tools_failure() else Strength.NONE)
+        source = self.origin.attribute(
+            line, paths, phrase, account, network=network, alone=self._is_alone(line)
+        )
+        if source.strength is not Strength.NONE:
+            return source
+        return self._of_agent(line, paths) or self._of_tests(paths) or source
+
+    def _is_alone(self, line: str) -> bool:
+        """Return whether an output is a message of this line, with at most some advice behind it."""
+        printed = [text for text in self.lines.range(0, _MESSAGE_LINES + 1) if text.strip()]
+        return len(printed) <= _MESSAGE_LINES and printed[0] == line
+
+    def _is_tools_failure(self) -> bool:
+        """Return whether the output of a tool that is no command is an account of its failure, not what it
+        was to read."""
+        if self._outcome in ("denied", "failed"):
+            return True
+        first = next((line for line in self.lines.range(0, 5) if line.strip()), "")
+        return len(self.lines) <= _TOOL_FAILURE_LINES and _ERROR_SHAPE.match(first) is not None
+
+    def _of_agent(self, line: str, named: tuple[str, ...]) -> Attribution | None:
+        """Attribute the account of a failure to the coding agent's CLI that the script starts."""
+        found = self.origin.agent()
+        if found is None or self.origin.shows_text or not _ERROR_SHAPE.match(line):
+            return None
+        if len(self.lines) > _TOOL_FAILURE_LINES or not all(_is_state(path) for path in named):
+            return None  # an answer, which may quote
+        return Attribution(Strength.OPEN, found[1])
+
+    def _of_tests(self, paths: tuple[str, ...]) -> Attribution | None:
+        """Attribute a message about its own files to a test runner."""
+        tests = [c for c in self.origin.commands or () if c.role is Role.TEST and not c.unseen]
+        others = [c for c in self.origin.commands or () if c.role in (Role.READER, Role.REMOTE)]
+        if not tests or others or not any(_TEST_INFRASTRUCTURE.search(path) for path in paths):
+            return None
+        return Attribution(Strength.OPEN, tests[-1])
+
+    def _nested(self, source: Attribution) -> str | None:
+        found = self.origin.agent() if self.is_command else None
+        return found[0] if found is not None and source.command == found[1] else None
+
+
+def _is_state(named: str) -> bool:
+    """Return whether an agent keeps its state there: in a hidden folder, or a temporary one; or a host."""
+    return not named.startswith("/") or "/." in named or named.startswith(("/tmp/", "/var/", "/private/"))  # noqa: S108

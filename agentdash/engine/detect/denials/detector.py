@@ -1,0 +1,110 @@
+"""Find the denials in what a command printed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentdash.engine.detect.denials import file_messages, network_messages, startup
+from agentdash.engine.detect.denials.call import Call, Finding
+from agentdash.engine.detect.denials.file_denials import judge_file
+from agentdash.engine.detect.denials.lines import quote, suspects
+from agentdash.engine.detect.denials.merging import merged
+from agentdash.engine.detect.denials.network_denials import judge_network
+from agentdash.engine.detect.denials.sources import Strength, origin
+from agentdash.engine.detect.denials.targets import home_of
+from agentdash.model.denials import Certainty, Denial
+from agentdash.model.policy import Network, Policy
+
+MAX_DENIALS: Final = 20
+"""Of one output: one with more repeats one cause."""
+
+
+def find_denials(
+    script: str,
+    output: str,
+    *,
+    exit_code: int | None,
+    outcome: str,
+    policy: Policy | None,
+    cwd: str | None,
+    home: str | None = None,
+    tool: str = "command",
+) -> tuple[Denial, ...]:
+    """Return the denials that an output proves, in order, without repetitions.
+
+    Args:
+        script: what ran, as written; of a tool that is no command its arguments.
+        output: what it printed.
+        exit_code: its exit code where one is known: evidence, never a condition.
+        outcome: how the call ended; `denied` where the agent's CLI itself took it for a denial.
+        policy: the policy in force when it ran.
+        cwd: its working directory.
+        home: the home directory; taken from the working directory where it is not known.
+        tool: `command`, or the name of the MCP tool.
+    """
+    if policy is None or policy.enforced_by == "external":
+        return ()
+    lines, numbers = suspects(output)
+    if not numbers:
+        return ()
+    call = Call(
+        script=script,
+        lines=lines,
+        exit_code=exit_code,
+        outcome=outcome,
+        policy=policy,
+        origin=origin(script, cwd, home or home_of(cwd)),
+        is_command=tool == "command",
+    )
+    if not call.unsandboxed and (report := startup.read(lines, numbers, exit_code, script)):
+        return _not_started(call, report)
+    return tuple(finding.denial for finding in merged(_findings(call, numbers)))[:MAX_DENIALS]
+
+
+def _not_started(call: Call, report: list[str]) -> tuple[Denial, ...]:
+    """Return the denial of a sandbox that could not be started; a file that was shown can read the same."""
+    in_doubt = call.is_command and call.origin.commands is not None and call.origin.shows_text
+    if in_doubt and not call.denied and not (call.failed and call.origin.is_one_reader()):
+        return ()
+    certainty: Certainty = "likely" if in_doubt and not call.denied else "certain"
+    return (Denial(what="sandbox", operation="start", certainty=certainty, quote=quote(*report)),)
+
+
+def _findings(call: Call, numbers: tuple[int, ...]) -> list[Finding]:
+    findings: list[Finding] = []
+    end = -1
+    for number in numbers:
+        if number > end and (finding := _read(call, number)) is not None:
+            findings.append(finding)
+            end = finding.last
+    return findings
+
+
+def _inner_sandbox(call: Call, number: int) -> Finding | None:
+    source = call.attribute(call.lines[number], (), "sandbox_apply", call.account(number))
+    if source.strength is Strength.NONE or call.unsandboxed:
+        return None
+    return call.finding(
+        what="other",
+        operation="exec",
+        certainty="likely" if source.strength is Strength.AMBIGUOUS else "certain",
+        target=None,
+        source=source,
+        first=number,
+        last=number,
+    )
+
+
+def _read(call: Call, number: int) -> Finding | None:
+    """Return what one line reports."""
+    if call.policy.network is not Network.ON or call.unsandboxed:
+        mediated = call.policy.network is Network.MEDIATED
+        about_network = network_messages.read_message(
+            call.lines, number, call.script, index_reachable=mediated
+        )
+        if about_network is not None:
+            return judge_network(call, about_network)
+    if startup.is_inner_sandbox(call.lines[number]):
+        return _inner_sandbox(call, number)
+    about_file = file_messages.read_message(call.lines, number, call.script)
+    return None if about_file is None else judge_file(call, about_file)

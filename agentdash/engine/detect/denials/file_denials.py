@@ -1,0 +1,264 @@
+"""Decide which messages about files are denials: what the policy forbids, and what failed for it."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Final
+
+from agentdash.engine.detect.denials.call import Call, Finding
+from agentdash.engine.detect.denials.file_messages import Message, Reason, operation_of
+from agentdash.engine.detect.denials.programs import WRITING_CODE, WRITING_TOOLS, Role, output_files
+from agentdash.engine.detect.denials.sources import Attribution, Ran, Strength, is_shells, prefix_of
+from agentdash.engine.detect.denials.targets import databases_in, denies_read, may_write, place
+from agentdash.model.denials import Certainty, Operation
+from agentdash.model.policy import Filesystem
+
+_KERNEL: Final = ("/proc/", "/sys/", "/dev/")
+_PROTECTED: Final = re.compile(r"/\.(?:git|agents|codex|aws)(?:/|$)")
+"""Codex keeps these read-only in every writable root, also where the policy does not list them (legacy
+`sandbox_policy`)."""
+_NOT_FILES: Final = frozenset(
+    (
+        *(
+            "mount",
+            "umount",
+            "unshare",
+            "nsenter",
+            "chroot",
+            "swapon",
+            "losetup",
+            "strace",
+            "ptrace",
+            "dmesg",
+            "sudo",
+            "su",
+            "kill",
+            "renice",
+        ),
+        *(
+            "nice",
+            "sysctl",
+            "iptables",
+            "ip",
+            "setcap",
+            "prlimit",
+            "perf",
+            "gdb",
+            "pkexec",
+            "runuser",
+            "newgrp",
+            "hostname",
+            "date",
+            "ps",
+        ),
+    )
+)
+"""Programs that lack a privilege, whatever path they name."""
+_INSTALLING: Final = frozenset(("install", "add", "i", "ci", "sync", "upgrade", "update", "link"))
+"""Subcommands with which package managers write."""
+_INTERPRETERS: Final = ("python", "node", "perl", "ruby", "php", "bun", "deno")
+_NAMELESS: Final = re.compile(r"(?:command )?failed in sandbox: [\w -]+")
+"""What Codex 0.49 and 0.50 leave of `touch: cannot touch '/etc/x': Permission denied`: the command alone
+names the file."""
+
+
+def judge_file(call: Call, message: Message) -> Finding | None:
+    """Return the denial that a message about a file reports; None where the policy does not explain it."""
+    filesystem = call.policy.filesystem
+    if filesystem is Filesystem.UNKNOWN:
+        return None
+    if call.unsandboxed and message.reason is not Reason.READ_ONLY:
+        return None
+    if filesystem is Filesystem.UNRESTRICTED and not call.unsandboxed:
+        return None
+    if _NAMELESS.fullmatch(call.lines[message.last].strip()):
+        return _nameless(call, message)
+    source = _source(call, message)
+    if source.strength is Strength.NONE:
+        return None
+    return _Judge(call, message, source).finding()
+
+
+def _source(call: Call, message: Message) -> Attribution:
+    line, head = call.lines[message.last], call.lines[message.first]
+    return call.attribute(
+        line if prefix_of(line) else head, message.paths, message.phrase, call.account(message.last)
+    )
+
+
+def _nameless(call: Call, message: Message) -> Finding | None:
+    """Return the denial of what is left of a message, where the script writes one refused file alone."""
+    written: dict[str, Ran] = {}
+    for command in call.origin.commands or ():
+        operands = command.words if command.name in WRITING_TOOLS else ()
+        for word in (*command.written, *operands):
+            path = None if word.startswith("-") else place(word, command.cwd, call.origin.home)
+            if word and path and _is_refused(call, path, message.reason):
+                written.setdefault(path, command)
+    if len(written) != 1:
+        return None
+    [(path, command)] = written.items()
+    return call.finding(
+        what="filesystem",
+        operation=operation_of(f"{command.name}: "),
+        certainty="certain",
+        target=path,
+        source=Attribution(Strength.OWN, command),
+        first=message.first,
+        last=message.last,
+    )
+
+
+def _is_refused(call: Call, path: str, reason: Reason) -> bool:
+    """Return whether the policy does not let a path be written."""
+    if path.startswith(_KERNEL):
+        return False
+    allowed = False if call.unsandboxed else may_write(call.policy, path)
+    sure = reason in (Reason.READ_ONLY, Reason.NOT_PERMITTED)
+    return allowed is False or (allowed is True and sure and _PROTECTED.search(path) is not None)
+
+
+class _Judge:
+    """The judgement of one message that a command can have printed."""
+
+    def __init__(self, call: Call, message: Message, source: Attribution) -> None:
+        self._call = call
+        self._message = message
+        self._source = source
+        self._command = source.command
+        self._home = call.origin.home
+        self._cwd = call.origin.cwd if source.command is None else source.command.cwd
+
+    def finding(self) -> Finding | None:
+        named = self._paths()
+        target = next((path for path in named if _is_refused(self._call, path, self._message.reason)), None)
+        if named and target is None:
+            return None  # what may be written: an ordinary failure
+        if self._message.writes is False or self._is_reading(target):
+            if target is None or not denies_read(self._call.policy, target):
+                return None
+            return self._found(
+                "read", "certain" if self._source.strength >= Strength.OPEN else "likely", target
+            )
+        certainty = self._certainty(target)
+        return None if certainty is None else self._found(self._message.operation, certainty, target)
+
+    def _found(self, operation: Operation, certainty: Certainty, target: str | None) -> Finding:
+        return self._call.finding(
+            what="filesystem",
+            operation=operation,
+            certainty=certainty,
+            target=target,
+            source=self._source,
+            first=self._message.first,
+            last=self._message.last,
+        )
+
+    # ------------------------------------------------------------ what it is about
+
+    def _paths(self) -> list[str]:
+        """Return the absolute paths that the message can be about, likeliest first."""
+        named = [self._place(path) for path in self._message.paths if "/" in path or self._is_file(path)]
+        if self._message.reason is Reason.DATABASE and not any(named):
+            named = [self._place(path) for path in self._databases()]
+        return list(dict.fromkeys(path for path in named if path is not None))
+
+    def _place(self, path: str) -> str | None:
+        return place(path, self._cwd, self._home)
+
+    def _is_file(self, word: str) -> bool:
+        """Return whether a word without a slash is a file's name: the script has to show it.
+
+        Only files have the errors of a read-only file system.
+        """
+        return self._message.reason is Reason.READ_ONLY or word in self._call.script
+
+    def _databases(self) -> list[str]:
+        command = self._command
+        text = "\n".join(self._call.lines.range(self._message.first, self._message.last))
+        words = " ".join(command.words) if command is not None else ""
+        found = databases_in(text) or databases_in(words) or databases_in(self._call.script)
+        if not found and command is not None and command.name.startswith("sqlite"):
+            found = [word for word in command.words if word and not word.startswith("-")][:1]
+        return found
+
+    # ------------------------------------------------------------ whether it is a refused write
+
+    def _is_reading(self, target: str | None) -> bool:
+        """Return whether a program that only reads could not read: it does not say so."""
+        if self._message.writes or self._command is None or self._source.strength is not Strength.OWN:
+            return False
+        reader = self._command.role in (Role.READER, Role.QUIET)
+        return reader and not (target is not None and self._writes(target))
+
+    def _certainty(self, target: str | None) -> Certainty | None:
+        """Return how sure a failure is a denied write; None where it may as well be something else."""
+        certainty = self._by_reason(target)
+        if certainty is None:
+            return None
+        if self._source.strength is Strength.AMBIGUOUS and not self._call.failed:
+            return None
+        if self._call.denied and not self._call.unsandboxed:
+            return "certain"
+        in_doubt = self._call.unsandboxed or self._source.strength is Strength.AMBIGUOUS
+        return "likely" if in_doubt else certainty
+
+    def _by_reason(self, target: str | None) -> Certainty | None:
+        reason = self._message.reason
+        if reason is Reason.READ_ONLY:
+            return "certain"
+        if reason is Reason.DATABASE:
+            return "certain" if target else "likely"
+        if target is None:
+            return "likely" if self._is_agents() and self._message.writes is not False else None
+        if reason is Reason.UNWRITABLE:
+            return "certain" if "FileSystem." in self._call.lines[self._message.last] else "likely"
+        if self._command is not None and self._command.name in _NOT_FILES:
+            return None
+        if self._message.writes or self._writes(target) or self._account_writes():
+            return "certain"
+        if self._command is not None and self._command.role in (Role.QUIET, Role.READER):
+            return None
+        if reason is Reason.NOT_PERMITTED:
+            return "certain"
+        if self._command is not None and not _INSTALLING.isdisjoint(self._command.words):
+            return "likely"
+        at_home = self._home is not None and target.startswith(f"{self._home}/")
+        return "likely" if at_home and not self._has_code() else None
+
+    def _is_agents(self) -> bool:
+        """Return whether a coding agent's CLI failed: it does nothing without its state."""
+        return (
+            self._command is not None
+            and self._command.role is Role.AGENT
+            and not any("/" in path for path in self._message.paths)
+        )
+
+    def _account_writes(self) -> bool:
+        """Return whether the traceback shows a call that writes."""
+        return WRITING_CODE.search(self._call.account(self._message.last)) is not None
+
+    def _writes(self, target: str) -> bool:
+        """Return whether what ran writes this file by itself, though the message does not say so."""
+        command = self._command
+        if command is None:
+            return False
+        shell = is_shells(self._call.lines[self._message.first])
+        if command.name in WRITING_TOOLS or (shell and not all(command.written)):
+            return True
+        outputs = (*command.written, *output_files(command.name, command.words))
+        if any(self._place(path) == target for path in outputs if path):
+            return True
+        operands = [path for word in command.words if word and (path := self._place(word))]
+        if command.role is Role.PROGRAM and any(target.startswith(f"{path}.") for path in operands):
+            return True  # what it makes of a file: `x.gz`, `x.bak`
+        code = "\n".join((*command.words, command.raw, self._call.script))
+        return posixpath.basename(target) in code and WRITING_CODE.search(code) is not None
+
+    def _has_code(self) -> bool:
+        """Return whether the program is inline, so that what it does with files can be seen."""
+        command = self._command
+        if command is None or not command.name.startswith(_INTERPRETERS):
+            return False
+        return any(word in ("-c", "-e", "-p") for word in command.words) or "\n" in command.raw

@@ -1,0 +1,358 @@
+"""Read messages about files: which operation on which path failed for which reason."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from agentdash.engine.detect.denials.lines import Lines
+from agentdash.engine.detect.denials.targets import paths_in, without_paths
+from agentdash.model.denials import Operation
+
+
+class Reason(StrEnum):
+    """Why an operation on a file failed, as the message gives it."""
+
+    READ_ONLY = "EROFS"
+    """Only writing fails with it: with a restricted policy this is the read-only root of bubblewrap (Codex
+    0.125+)."""
+    NOT_PERMITTED = "EPERM"
+    """Of macOS' Seatbelt. Also of `chown`, and of what is no file."""
+    PERMISSION = "EACCES"
+    """Of Landlock (Codex through 0.114). Also of plain file modes, and of reading."""
+    DATABASE = "database"
+    """SQLite gives no error number: not there, read-only, not permitted read alike."""
+    UNWRITABLE = "unwritable"
+    """A program found by itself that it may not write, and went on or gave up without an error number."""
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A message about a file."""
+
+    reason: Reason
+    operation: Operation
+    writes: bool | None
+    """Whether the message is about writing; None where it could be reading too."""
+    paths: tuple[str, ...]
+    """As named, likeliest target first."""
+    phrase: str
+    """The words that report the failure; empty where there are only codes."""
+    first: int
+    last: int
+    """Numbers of its lines."""
+
+
+_REASONS: Final = (
+    (Reason.READ_ONLY, re.compile(r"read-only file ?system|\bEROFS\b", re.IGNORECASE)),
+    (Reason.NOT_PERMITTED, re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)),
+    (
+        Reason.PERMISSION,
+        re.compile(
+            r"permission denied(?! \(publickey|, please try again)|\bEACCES\b|PermissionDenied\b"
+            r"|AccessDeniedException"
+            r"|insufficient permission|Access to the path .{1,300} is denied",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        Reason.DATABASE,
+        re.compile(
+            r"unable to open (?:the )?database(?: file)?|attempt to write a readonly database"
+            r"|readonly database"
+            r"|SQLITE_(?:READONLY|CANTOPEN)",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        Reason.UNWRITABLE,
+        re.compile(
+            r"(?:is|are) not writ(?:e)?able|due to an error writing to the directory"
+            r"|No usable temporary directory"
+            r"|don't have write permissions? for|trying to write to [`'\"]"
+            r"|Failed to add the host to the list of known hosts|E212: Can't open file for writing"
+            r"|\bUnknown: FileSystem\.\w+",
+        ),
+    ),
+)
+
+_WORDS: Final = re.compile(
+    r"read-only file ?system|operation not permitted|permission denied"
+    r"|unable to open|readonly database|not writ\w+",
+    re.IGNORECASE,
+)
+_READING: Final = re.compile(
+    r"for reading|can(?:no|')t (?:read|stat|statx|access|list|open directory)"
+    r"|can't open file(?! for writing)|cannot open directory|could not open directory"
+    r"|opendir|readdir|scandir|readlink|realpath|unable to access '|failed to read|(?:could not|couldn't"
+    r"|unable to|error) read"
+    r"|cannot be loaded|unable to index|(?:^|[\s,])(?:l?stat|access|lstatx?|read|watch) [`'\"/]"
+    r"|reading (?:file|from)|FileSystem\.(?:stat|read\w*|access)",
+    re.IGNORECASE,
+)
+_OPERATIONS: Final[tuple[tuple[Operation, re.Pattern[str]], ...]] = (
+    ("sqlite", re.compile(r"database(?! \.git)|SQLITE_|sqlite3?\.", re.IGNORECASE)),
+    (
+        "mkdir",
+        re.compile(
+            r"mkdir|creat(?:e|ing) (?:\w+ ){0,2}(?:director|folder)|create work tree dir"
+            r"|make director|create_dir|makeDirectory"
+            r"|can't make|mkdtemp|makedirs",
+            re.IGNORECASE,
+        ),
+    ),
+    ("rename", re.compile(r"\brename|cannot move|can't move|\bmv: |cannot overwrite|moving ", re.IGNORECASE)),
+    (
+        "delete",
+        re.compile(
+            r"cannot (?:remove|delete|unlink)|can't remove|\bunlink|\brmdir|\brm: |delet|remov", re.IGNORECASE
+        ),
+    ),
+    (
+        "chmod",
+        re.compile(
+            r"\bchmod|\bchown|\bchgrp|changing (?:permissions|ownership|group)|chang\w+ (?:mode|owner)"
+            r"|setfacl|setxattr",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "create",
+        re.compile(
+            r"creat|mktemp|mkstemp|cannot touch|\btouch: |symlink|symbolic link|hard link|\blink |\bln: "
+            r"|mkfifo|mknod|copyfile"
+            r"|FileOutputStream|temporary file",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "write",
+        re.compile(
+            r"writ|\bappend|truncat|overwrit|\bsav(?:e|ing)\b|\block(?:ed|ing)?\b|setting times|utime"
+            r"|cannot make|output file|log file"
+            r"|\btee: |\bdd: |\binstall: |for (?:output|writing|appending)|failed to open (?:the file"
+            r"|stream)|file_put_contents|into ",
+            re.IGNORECASE,
+        ),
+    ),
+)
+_GIT: Final = re.compile(r"(?:^|/)\.git(?:/|$)|\.git/")
+_GIT_MESSAGE: Final = re.compile(
+    r"^\s*(?:fatal|error|warning): .*(?:\.git\b|index\.lock|lock ref|object|repository|config file)"
+)
+
+_CHAIN: Final = re.compile(
+    r"^\s*(?:caused? by\b|cause\b|because\b|reason\b|\d+: |[╰├└│|>*✗×·-])|^\s{2,}\S|^\t|^ \S",
+    re.IGNORECASE,
+)
+_TROUBLE: Final = re.compile(
+    r"fail|error|cannot|can't|could ?n[o']t|couldn't|unable|denied|refus|not (?:create|open|write)"
+    r"|initiali[sz]",
+    re.IGNORECASE,
+)
+_CHAIN_LINES: Final = 10
+"""Lines between the path and the error number in the longest chains of causes (cargo's)."""
+_MAX_PATH: Final = 1_000
+_BLOCK_LINES: Final = 10
+"""Lines of npm's and node's accounts of one error."""
+_NPM: Final = re.compile(
+    r"^npm (?:ERR!|error|warn|WARN) (?:(?P<key>code|syscall|path|dest|errno)\s+(?P<value>.+))?"
+)
+_NODE_FIELD: Final = re.compile(r"^\s*['\"]?(?P<key>path|dest)['\"]?: ['\"](?P<value>[^'\"]+)['\"]")
+_FIELD: Final = re.compile(
+    r"^\s*['\"]?(?:code|errno|syscall|path|dest|address|port)['\"]?: |^npm (?:ERR!|error) (?:code|errno"
+    r"|syscall|path|dest) "
+)
+"""Fields of an error that its message, a line above or below, has in words."""
+_BARE: Final = re.compile(r"(?:^|: |cannot create )([\w.@+~-]+)$")
+
+
+def read_message(lines: Lines, number: int, script: str) -> Message | None:
+    """Return what the line reports about a file, with what the lines around it add; None for nothing.
+
+    Args:
+        lines: the output.
+        number: of the line.
+        script: what ran: it shows where a path with blanks begins and ends.
+    """
+    line = lines[number]
+    found = _reason_in(line)
+    if found is None:
+        return None
+    reason, match = found
+    if _FIELD.match(line):
+        return _npm_block(lines, number, reason) if line.startswith("npm ") else None
+    first = last = number
+    paths = _paths(line[: match.start()], _behind(line, match), match[0], script)
+    text = line
+    if not any("/" in path for path in paths):
+        more, first, last, text = _around(lines, number)
+        paths = (*more, *paths)
+    writes = _writes(reason, text)
+    return Message(
+        reason=reason,
+        operation=_operation(reason, text, paths),
+        writes=writes,
+        paths=paths,
+        phrase=_phrase(line),
+        first=first,
+        last=last,
+    )
+
+
+def _reason_in(line: str) -> tuple[Reason, re.Match[str]] | None:
+    for reason, pattern in _REASONS:
+        if match := pattern.search(line):
+            return reason, match
+    return None
+
+
+def _phrase(line: str) -> str:
+    found = _WORDS.search(line)
+    return found[0] if found else ""
+
+
+def _behind(line: str, match: re.Match[str]) -> str:
+    """Return what follows the reason; of its repetition in words (`EROFS: read-only file system`) what
+    follows that."""
+    rest = line[match.end() :]
+    repeated = re.match(
+        r":? ?(?:read-only file ?system|operation not permitted|permission denied)", rest, re.IGNORECASE
+    )
+    return rest[repeated.end() :] if repeated else rest
+
+
+def _blank_path(before: str, script: str) -> str | None:
+    """Return an unquoted path with blanks, as shells write it: all of the text before the reason, or as
+    much as the script names."""
+    if not before.endswith((": ", " : ", " (")):
+        return None
+    for text in before.rstrip(" :(").split(": ")[:-3:-1]:
+        if (start := re.search(r"(?:^|(?<=\s))[~/]", text)) is None:
+            continue
+        path = text[start.start() :]
+        last = path.rpartition(" ")[2]
+        known = path in script or path.rpartition("/")[0] in script
+        return path if " " in path and (start.start() == 0 or known or last.find("/") > 0) else None
+    return None
+
+
+def _paths(before: str, behind: str, reason: str, script: str) -> tuple[str, ...]:
+    if whole := _blank_path(before, script):
+        return (whole,)
+    inner = paths_in(reason)  # `Access to the path '/x' is denied`
+    after = paths_in(behind)
+    arrow = re.search(r"['\"`] -> ['\"`]", behind)
+    first = paths_in(before)
+    ordered = [*inner, *(reversed(after) if arrow else after)]
+    if "->" in before:
+        ordered += first  # `'link' -> 'its text'`
+    else:
+        ordered += reversed(first)
+    if not ordered and (
+        bare := _BARE.search(
+            re.sub(r"[:\s(\[]+(?:\[?errno -?\d+\]?|\d+:)?\s*$", "", before, flags=re.IGNORECASE)
+        )
+    ):
+        ordered.append(bare[1])
+    if bare_after := re.match(r":\s+([\w.@+~-]+)$", behind):
+        ordered.append(bare_after[1])
+    ordered.sort(key=lambda path: "/" not in path)
+    line = f"{before}{reason}{behind}"
+    return tuple(dict.fromkeys(_extended(path, line, script) for path in ordered))
+
+
+def _extended(path: str, line: str, script: str) -> str:
+    """Return a path with the rest of it behind its blanks, as far as the script has that rest as well."""
+    at = line.find(f"{path} ")
+    if at < 0 or f"{path} " not in script:
+        return path
+    longest = path
+    for end in range(at + len(path) + 1, min(len(line), at + _MAX_PATH)):
+        if line[at : end + 1] not in script:
+            break
+        if line[end] not in " '\"`,:;()":
+            longest = line[at : end + 1]
+    return (
+        longest
+        if "/" in longest[len(path) :].lstrip(" /") and not longest[len(path) :].startswith(" /")
+        else path
+    )
+
+
+def _around(lines: Lines, number: int) -> tuple[tuple[str, ...], int, int, str]:
+    """Return paths of the lines that belong to this one, the numbers of the first and last of them, and
+    their text."""
+    line = lines[number]
+    for later in range(number + 1, min(len(lines), number + _BLOCK_LINES)):
+        if field := _NODE_FIELD.match(lines[later]):
+            return (field["value"],), number, later, line
+        if later == number + 1 and line.rstrip().endswith(":") and re.match(r"\s*[~/]\S*\s*$", lines[later]):
+            return (lines[later].strip(),), number, later, line  # brew's list of directories
+    chained = _CHAIN.match(line) is not None
+    steps = 0
+    for earlier in range(number - 1, max(-1, number - 1 - _CHAIN_LINES), -1):
+        above = lines[earlier]
+        if not above.strip():
+            continue
+        steps += 1
+        if found := [path for path in paths_in(above) if "/" in path]:
+            if _TROUBLE.search(above) and 'File "' not in above:
+                return tuple(reversed(found)), earlier, number, f"{above}\n{line}"
+            break
+        if not chained and (steps >= 1 or not _TROUBLE.search(above)):
+            break
+    return (), number, number, line
+
+
+def _npm_block(lines: Lines, number: int, reason: Reason) -> Message | None:
+    """Return the message of npm's fields `code`, `syscall`, `path`, where there is a path among them."""
+    fields: dict[str, str] = {}
+    last = number
+    for later in range(number, min(len(lines), number + _BLOCK_LINES)):
+        field = _NPM.match(lines[later])
+        if field is None:
+            break
+        if field["key"]:
+            fields.setdefault(field["key"], field["value"].strip())
+            last = later
+    path = fields.get("dest") or fields.get("path")
+    if path is None or "code" not in fields:
+        return None
+    text = f"{fields.get('syscall', '')} '{path}'"
+    return Message(
+        reason=reason,
+        operation=_operation(reason, text, (path,)),
+        writes=_writes(reason, text),
+        paths=tuple(dict.fromkeys(p for p in (path, fields.get("path")) if p)),
+        phrase="",
+        first=number,
+        last=last,
+    )
+
+
+def _writes(reason: Reason, text: str) -> bool | None:
+    if reason is Reason.READ_ONLY:
+        return True
+    text = without_paths(text)
+    if _READING.search(text):
+        return False
+    if reason in (Reason.DATABASE, Reason.UNWRITABLE):
+        return True
+    return True if any(pattern.search(text) for _, pattern in _OPERATIONS) else None
+
+
+def _operation(reason: Reason, text: str, paths: tuple[str, ...]) -> Operation:
+    if reason is Reason.DATABASE:
+        return "sqlite"
+    if any(_GIT.search(path) for path in paths) or _GIT_MESSAGE.search(text):
+        return "git"
+    return operation_of(text)
+
+
+def operation_of(text: str) -> Operation:
+    """Return the operation that the words of a message are about; `write` where they do not show which."""
+    text = without_paths(text)
+    return next((operation for operation, pattern in _OPERATIONS if pattern.search(text)), "write")

@@ -1,0 +1,158 @@
+"""Find the few lines of an output that may report a denial, without looking at the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+MAX_QUOTE_CHARACTERS: Final = 400
+_MAX_LINE_CHARACTERS: Final = 1_000
+"""Longer lines are minified code or data; only their part around the hit is read."""
+_MAX_LINES: Final = 200
+"""Different lines that are read of one output."""
+
+_FRAGMENTS: Final = {
+    fragment: re.compile(confirmed, re.IGNORECASE)
+    for fragment, confirmed in {
+        "-only file": r"read-only file",
+        "ermi": r"permission denied|not permitted|insufficient permission|write permission",
+        "enied": r"access ?denied|access\b.{0,150} denied",
+        "atabase": r"database file|readonly database|open (?:the )?database",
+        "not writ": r"not writ(?:e)?able",
+        "ror writing": r"error writing to",
+        "usable temp": r"no usable temporary",
+        "esol": r"(?:not|n't|to) resolve|name resolution|resolving (?:'|timed)|resolving [^ ]+ \(.*failed",
+        "onnect": r"onnect\w*\W[^\n]{0,150}(?:refused|timed out|timeout|unreachable|reset by|failed"
+        "|SSL_ERROR)|onnectionrefused"
+        r"|(?:failed|unable|cannot|not|n't|error|attempts) (?:\w+ ){0,3}(?:re)?connect(?:ing)? to"
+        r"|your network connection|failed_connect"
+        r"|connection (?:error|failed)|\(connect\)|connect error|error connect|NewConnection",
+        "nreachable": r"(?:network|host)(?: is)? unreachable",
+        "known": r"not known|unknown host|UnknownHost|known hosts|Unknown: File|Unknown MySQL|host is known",
+        "ookup": r"lookup [\w.-]+(?:\.| on \S+)?:|lookup address|lookup failed",
+        "getaddr": r"getaddr",
+        "bad addr": r"bad address '",
+        " hostname": r"bad hostname",
+        "ress assoc": r"address associated",
+        "timed out": r"(?:connect\w*|operation|resolving|i/o)\b.{0,80} timed out",
+        "servers could": r"no servers could",
+        "o route": r"no route to",
+        "ror sending": r"error sending request",
+        "the serv": r"find the server at|load the service",
+        "llowlist": r"in allowlist|by-allowlist",
+        "andbox": r"linux-sandbox|sandbox-exec|sandbox_apply|failed in sandbox|windows sandbox"
+        r"|sandbox error|sandbox\(",
+        "bwrap: ": r"bwrap: ",
+        "ersions: none": r"from versions: none",
+    }.items()
+}
+"""Every line that a rule of this package reads has one of these fragments, or one of the words below.
+
+Searching for one that is not there takes about half a microsecond per kilobyte, so they are few; where one is
+found, its pattern decides whether the line is read.
+"""
+_WORDS: Final = (
+    *("EROFS", "EACCES", "EPERM", "EAI_", "ENOTFOUND", "ENETUNREACH", "EHOSTUNREACH", "ECONNREFUSED"),
+    *("ETIMEDOUT", "E212: ", "SQLITE_CANTOPEN", "SQLITE_READONLY", "FailedToOpenSocket", "FileSystem."),
+    *("Network access ", "No matching distribution", "Received HTTP code", "Landlock"),
+    *("CONNECT tunnel failed", "CONNECTION FAILED"),
+)
+"""Found by their capital initials, which are rare: a search leaps from one to the next."""
+
+
+def _by_initial(words: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
+    rests: dict[str, list[str]] = {}
+    for word in words:
+        rests.setdefault(word[0], []).append(re.escape(word[1:]))
+    return {initial: re.compile(f"{initial}(?:{'|'.join(some)})") for initial, some in rests.items()}
+
+
+_INITIALS: Final = _by_initial(_WORDS)
+
+_SGR: Final = re.compile(r"\x1b\[[0-9;:]*[A-Za-z]")
+_TRIES_PER_LINE: Final = 6
+"""Of a fragment that is in a line again and again."""
+_BEFORE: Final = 60
+_BEHIND: Final = 200
+"""Characters around a fragment that its pattern is searched in."""
+
+
+class Lines:
+    """The lines of an output by number, cleaned of colours and carriage returns when they are read."""
+
+    def __init__(self, output: str) -> None:
+        self._raw = output.split("\n") if output else []
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def __getitem__(self, number: int) -> str:
+        return _clean(self._raw[number])
+
+    def range(self, first: int, last: int) -> list[str]:
+        """Return the lines from `first` to `last`, both included, as far as there are any."""
+        return [self[n] for n in range(max(0, first), min(len(self), last + 1))]
+
+
+def suspects(output: str) -> tuple[Lines, tuple[int, ...]]:
+    """Return the lines of an output, and the numbers of those that may report a denial."""
+    starts = sorted(set(_line_starts(output)))
+    if not starts:
+        return Lines(""), ()
+    lines = Lines(output)
+    numbers: list[int] = []
+    seen: set[str] = set()
+    number = at = 0
+    for start in starts:
+        number += output.count("\n", at, start)
+        at = start
+        if (text := lines[number]) in seen:
+            continue
+        seen.add(text)
+        numbers.append(number)
+        if len(numbers) == _MAX_LINES:
+            break
+    return lines, tuple(numbers)
+
+
+def quote(*lines: str) -> str:
+    """Return lines as one bounded quotation."""
+    return "\n".join(line.strip() for line in lines)[:MAX_QUOTE_CHARACTERS]
+
+
+def _line_starts(output: str) -> Iterator[int]:
+    for fragment, confirmed in _FRAGMENTS.items():
+        at = output.find(fragment)
+        line = tries = 0
+        while at >= 0:
+            start, end = output.rfind("\n", 0, at) + 1, output.find("\n", at)
+            end = len(output) if end < 0 else end
+            tries = tries + 1 if start == line else 1
+            line = start
+            if confirmed.search(output, max(start, at - _BEFORE), min(end, at + _BEHIND)):
+                yield start
+                at = end
+            at = output.find(fragment, at + 1 if tries < _TRIES_PER_LINE else end)
+    for initial, pattern in _INITIALS.items():
+        if initial in output:
+            for match in pattern.finditer(output):
+                yield output.rfind("\n", 0, match.start()) + 1
+
+
+def _clean(line: str) -> str:
+    if "\x1b" in line:
+        line = _SGR.sub("", line)
+    line = line.rstrip("\r")
+    if "\r" in line:
+        line = line.rpartition("\r")[2]  # a progress display: what is left standing
+    if len(line) <= _MAX_LINE_CHARACTERS:
+        return line
+    hit = next(_line_hits(line), 0)
+    return line[max(0, hit - _MAX_LINE_CHARACTERS // 2) :][:_MAX_LINE_CHARACTERS]
+
+
+def _line_hits(line: str) -> Iterator[int]:
+    for fragment, confirmed in _FRAGMENTS.items():
+        if fragment in line and (match := confirmed.search(line)):
+            yield match.start()

@@ -1,0 +1,56 @@
+"""Join the findings of one account, and drop repetitions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from agentdash.engine.detect.denials.call import Finding
+
+_MERGE_LINES: Final = 14
+"""Lines within which messages without a target belong to the one that has it."""
+
+
+def merged(findings: list[Finding]) -> list[Finding]:
+    """Return findings without repetitions, and without those that another one of the account completes."""
+    kept: list[Finding] = []
+    for finding in findings:
+        for index, earlier in enumerate(kept):
+            if _is_one(earlier, finding):
+                kept[index] = _joined(earlier, finding)
+                break
+        else:
+            kept.append(finding)
+    return kept
+
+
+def _is_one(one: Finding, two: Finding) -> bool:
+    """Return whether two findings are of one operation."""
+    a, b = one.denial, two.denial
+    if a.what != b.what:
+        return False
+    alike = a.operation == b.operation
+    if a.target == b.target and alike:
+        return True
+    if two.first - one.last > _MERGE_LINES:
+        return False
+    generic = one.generic or two.generic
+    if a.target == b.target:
+        return generic or {a.operation, b.operation} == {"connect", "resolve"}
+    return None in (a.target, b.target) and (alike or generic or a.program == b.program)
+
+
+def _joined(one: Finding, two: Finding) -> Finding:
+    """Return the finding that has more to it, completed by the other one."""
+    second = (one.generic and not two.generic) or (one.denial.target is None and not two.generic)
+    better, other = (two, one) if second else (one, two)
+    both = (one.denial.certainty, two.denial.certainty)
+    denial = msgspec.structs.replace(
+        better.denial,
+        target=better.denial.target or other.denial.target,
+        certainty="certain" if "certain" in both else "likely",
+    )
+    return Finding(
+        denial, min(one.first, two.first), max(one.last, two.last), generic=one.generic and two.generic
+    )

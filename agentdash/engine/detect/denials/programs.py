@@ -1,0 +1,330 @@
+"""What programs print besides their own messages: which of them show text from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Final
+
+Words = tuple[str, ...]
+
+
+class Role(StrEnum):
+    """What a command can have printed."""
+
+    TOOL = "tool"
+    """Only messages that begin with its own name."""
+    QUIET = "quiet"
+    """No message about a file that it writes: `echo`, `ls`, filters of a pipeline."""
+    READER = "reader"
+    """The content of files, histories, databases, web pages: what it prints may quote any message."""
+    TEST = "test"
+    """A test run, which provokes and prints errors on purpose."""
+    REMOTE = "remote"
+    """Something on another host or in a container."""
+    AGENT = "agent"
+    """Another coding agent's CLI."""
+    PROGRAM = "program"
+    """Anything else: messages of its own and of the programs that it starts."""
+
+
+def _names(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
+AGENTS: Final = _names("opencode claude codex gemini qwen aider goose crush cursor-agent amp copilot droid")
+_AGENT_PACKAGES: Final = {
+    "opencode-ai": "opencode",
+    "@anthropic-ai/claude-code": "claude",
+    "@openai/codex": "codex",
+    "@google/gemini-cli": "gemini",
+    "@qwen-code/qwen-code": "qwen",
+}
+"""npm packages of these CLIs, for `npx PACKAGE`."""
+
+WRITING_TOOLS: Final = _names(
+    "touch mkdir rmdir rm unlink cp mv ln link install tee dd mktemp truncate mkfifo mknod chmod chown "
+    "chgrp setfacl shred split csplit ditto"
+)
+"""Tools which fail on a file because they write it; where they only read it, they say so (`cannot stat`,
+`for reading`)."""
+_QUIET: Final = _names(
+    "echo printf cd pushd popd pwd true false : test [ [[ exit return set unset export local declare "
+    "typeset readonly shift trap umask ulimit wait sleep read break continue alias type which command "
+    "hash shopt setopt let getopts ls stat du df tree wc basename dirname realpath readlink date id "
+    "whoami uname hostname nproc seq kill pgrep ps jobs find fd env printenv file sha256sum sha1sum "
+    "md5sum cksum tty locale arch groups uptime free clear"
+)
+_FILTERS: Final = {
+    **dict.fromkeys(
+        _names(
+            "cat head tail less more bat batcat nl tac rev cut sort uniq column fold fmt expand strings xxd "
+            "hexdump od zcat gzcat bzcat xzcat diff cmp comm paste join pr tr view glow base64 iconv "
+            "ansi2txt ts look"
+        ),
+        0,
+    ),
+    **dict.fromkeys(
+        _names("grep egrep fgrep zgrep rg ag ack ugrep pcregrep sed awk gawk mawk jq yq gron"), 1
+    ),
+}
+"""Programs that show files or their standard input, with the number of arguments before the files."""
+_NO_FILES: Final = frozenset(("tr", "ts"))
+_VALUE_OPTIONS: Final = {
+    "head": "nc",
+    "tail": "ncs",
+    "grep": "ABCmdD",
+    "egrep": "ABCm",
+    "fgrep": "ABCm",
+    "rg": "ABCmgtTj",
+    "cut": "dfcb",
+    "sort": "kt",
+    "awk": "Fv",
+    "gawk": "Fv",
+    "fold": "w",
+    "column": "st",
+    "od": "AtjN",
+    "xxd": "lsc",
+    "paste": "d",
+}
+"""Options whose next word is a value, not a file."""
+_PATTERN_OPTIONS: Final = ("-e", "-f", "--regexp", "--expression", "--file")
+_READERS: Final = _names(
+    "man info journalctl dmesg history fc tldr sqlite3-analyzer pdftotext lynx w3m links asciinema glab "
+    "jira pandoc svn hg strace ltrace"
+)
+_READING_SUBCOMMANDS: Final = {
+    "git": _names(
+        "log diff show blame annotate grep cat-file reflog shortlog format-patch whatchanged difftool "
+        "ls-files ls-tree rev-parse rev-list name-rev describe help range-diff notes diff-tree diff-index"
+    ),
+    "gh": _names("issue pr run api release gist search repo"),
+    "docker": frozenset(("logs", "inspect")),
+    "podman": frozenset(("logs", "inspect")),
+    "kubectl": frozenset(("logs", "describe", "get")),
+    "tmux": _names("capture-pane capturep show-buffer showb"),
+    "npm": _names("view info show docs explain help"),
+    "pip": frozenset(("show", "list")),
+    "cargo": _names("tree metadata help search"),
+    "systemctl": frozenset(("status",)),
+    "codex": _names("sandbox debug mcp login completion features"),
+    "agentdash": _names("check status explain sessions replay export wait history"),
+}
+_READING_WORDS: Final = frozenset(("log", "logs", "diff", "blame", "grep", "cat", "history"))
+"""Subcommands which show text in any program that has them."""
+_REMOTE_SUBCOMMANDS: Final = {
+    "docker": _names("exec run compose attach start build buildx"),
+    "podman": _names("exec run attach start build"),
+    "kubectl": _names("exec run attach debug"),
+    "nerdctl": frozenset(("exec", "run")),
+    "vagrant": frozenset(("ssh",)),
+    "devcontainer": frozenset(("exec",)),
+}
+_REMOTE: Final = _names(
+    "mosh docker-compose bwrap firejail unshare nsenter chroot sandbox-exec lxc machinectl wsl"
+)
+_FETCHERS: Final = _names("curl wget http https xh httpie aria2c lynx")
+"""They print pages: their own messages begin with their name."""
+_OUTPUT_OPTIONS: Final = _names(
+    "-o -O -out --output --out --outfile --output-file --log-file --output-document"
+)
+_REMOTE_READERS: Final = _names("gh glab kubectl docker podman npm cargo svn hg jira lynx w3m")
+_TEST_PROGRAMS: Final = _names(
+    "pytest py.test nose2 nosetests unittest jest vitest mocha ava tap karma cypress playwright tox nox "
+    "rspec minitest cucumber behave ctest phpunit pest bats prove ginkgo gotestsum cargo-nextest hspec "
+    "stestr trial green ward hypothesis coverage wdio testcafe"
+)
+_TEST_WORDS: Final = _names("test tests t check verify nextest spec testall selftest")
+"""Subcommands, scripts and targets that run tests."""
+_TEST_RUNNERS: Final = _names(
+    "npm yarn pnpm bun deno cargo go mvn mvnw gradle gradlew make gmake just task ninja dotnet swift mix "
+    "bazel bazelisk zig rake rails sbt lein flutter dart meson stack cabal composer xcodebuild hatch pdm "
+    "rush nx turbo lerna invoke inv dune cmake"
+)
+_LAUNCHERS: Final = _names("npx pnpx bunx uvx pipx uv poetry pdm bundle rye pipenv yarn pnpm bun dlx")
+_LAUNCHER_WORDS: Final = _names("run exec dlx x tool --yes -y -q --quiet -- -c --with -p --package")
+_INTERPRETERS: Final = _names("python python3 python2 pypy3 node nodejs ruby perl php bun deno bash sh zsh")
+
+
+WRITING_CODE: Final = re.compile(
+    r"""open\([^)]*,\s*(?:mode\s*=\s*)?['"][rb+t]*[wax]|\.write_(?:text|bytes)\(|writeFile"""
+    r"|appendFile|[wW]riteStream|FileHandler|basicConfig\(|makedirs|mkdir|\.touch\("
+    r"|File\.(?:write|open\([^)]*['\"][wa])|os\.(?:WriteFile|Create|rename|remove|unlink|replace|symlink"
+    r"|chmod)|shutil\.|fs::write|File::create"
+    r"|open\([^)]*['\"]\+?>|rename|unlink|rmSync|copyFile|\.to_(?:csv|json|parquet)\(|json\.dump\(|\.save\("
+)
+"""Calls in inline code which write files."""
+_READING_CODE: Final = re.compile(
+    r"\.read\(|read_text\(|readFile|readlines|\bin open\(|fileinput"
+    r"|File\.(?:read|foreach)|IO\.read|slurp|file_get_contents"
+)
+_READING_OPTIONS: Final = re.compile(r"-\w*[np]\w*e")
+"""`perl -ne`, `ruby -pe`: they go through the lines of files."""
+
+
+def shows_files_by_code(name: str, words: Words, code: str) -> bool:
+    """Return whether an interpreter runs inline code that reads files: it may print what it reads."""
+    if not name.startswith(("python", "node", "perl", "ruby", "php", "bun", "deno")):
+        return False
+    if words[:2] in (("-m", "json.tool"), ("-m", "pydoc")) or any(
+        _READING_OPTIONS.fullmatch(w) for w in words
+    ):
+        return True
+    inline = any(word in ("-c", "-e", "-p", "-") for word in words) or "\n" in code
+    return inline and _READING_CODE.search(code) is not None and WRITING_CODE.search(code) is None
+
+
+def agent_of(name: str, words: Words) -> str | None:
+    """Return the coding agent's CLI that a command starts, also through `npx`; None where it starts none
+    that works."""
+    if name in ("npx", "bunx", "pnpx", "uvx"):
+        started = next((word for word in words if not word.startswith("-")), "")
+        bare = started[:1] + started[1:].partition("@")[0]
+        name = _AGENT_PACKAGES.get(bare, bare)
+        words = words[words.index(started) + 1 :] if started else ()
+    if name not in AGENTS or (words and words[0] in _READING_SUBCOMMANDS.get(name, ())):
+        return None
+    return None if any(word in ("--version", "-V", "--help") for word in words) else name
+
+
+def role_of(name: str, words: Words, *, piped: bool) -> Role:
+    """Return what a command can have printed.
+
+    Args:
+        name: of the program, without its folder.
+        words: its arguments; empty strings for what is known only when it runs.
+        piped: whether its standard input is the output of another command.
+    """
+    if agent_of(name, words):
+        return Role.AGENT
+    if name in AGENTS and (not words or words[0].startswith("-")):
+        return Role.QUIET  # its version, its help
+    if name in WRITING_TOOLS:
+        return Role.TOOL
+    if name in _FILTERS:
+        return Role.READER if _shows_files(name, words, piped=piped) else Role.QUIET
+    if name in _QUIET:
+        return Role.QUIET
+    subcommand = next((word for word in _after_options(name, words) if word), "")
+    if name in _READERS or subcommand in _READING_WORDS or subcommand in _READING_SUBCOMMANDS.get(name, ()):
+        return Role.READER
+    if (
+        name in _REMOTE
+        or subcommand in _REMOTE_SUBCOMMANDS.get(name, ())
+        or (name == "ssh" and _ssh_runs(words))
+    ):
+        return Role.REMOTE
+    return Role.TEST if _is_test(name, words) else Role.PROGRAM
+
+
+def output_files(name: str, words: Words) -> list[str]:
+    """Return the files that a command is to write by its options: `-o FILE`, `--output=FILE`, `tar -cf
+    FILE`."""
+    files: list[str] = []
+    for word, following in zip(words, (*words, "")[1:], strict=True):
+        option, assigned, value = word.partition("=")
+        if assigned and option in _OUTPUT_OPTIONS:
+            files.append(value)
+        elif word in _OUTPUT_OPTIONS or (name == "tar" and re.fullmatch(r"-?\w*[cru]\w*f", word)):
+            files.append(following)
+    if name in ("git", "hg") and words[:1] in (("clone",), ("init",)):
+        files += [word for word in words[1:] if not word.startswith("-")][-1:]
+    return [file for file in files if file]
+
+
+def reads_remotely(name: str) -> bool:
+    """Return whether a program that shows text gets it over the network."""
+    return name in _REMOTE_READERS
+
+
+def shows_pages(name: str) -> bool:
+    """Return whether a program prints what it fetched, besides messages under its own name."""
+    return name in _FETCHERS
+
+
+def files_shown(name: str, words: Words) -> list[str]:
+    """Return the files whose content a filter shows."""
+    if name not in _FILTERS or name in _NO_FILES:
+        return []
+    operands: list[str] = []
+    options = _VALUE_OPTIONS.get(name, "")
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word.startswith("-") and len(word) > 1:
+            skip = len(word) == 2 and word[1] in options
+        else:
+            operands.append(word)
+    patterns = 0 if any(word.startswith(_PATTERN_OPTIONS) for word in words) else _FILTERS[name]
+    return [word for word in operands[patterns:] if word != "-" and not word.isdecimal()]
+
+
+def _shows_files(name: str, words: Words, *, piped: bool) -> bool:
+    if name == "sed" and any(word.startswith(("-i", "--in-place")) for word in words):
+        return False
+    return not piped or bool(files_shown(name, words))
+
+
+def _after_options(name: str, words: Words) -> list[str]:
+    """Return the arguments without options before the subcommand (`git -C folder -c a=b log`)."""
+    rest = list(words)
+    with_value = (
+        ("-C", "-c", "--git-dir", "--work-tree")
+        if name == "git"
+        else ("-n", "--namespace", "--context", "-H", "-L", "-S")
+    )
+    while rest and rest[0].startswith("-"):
+        rest = rest[2:] if rest[0] in with_value else rest[1:]
+    return rest
+
+
+def _ssh_runs(words: Words) -> bool:
+    """Return whether `ssh` got a command to run on the other host."""
+    operands = 0
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word.startswith("-") and len(word) > 1:
+            skip = word[-1] in "bcDEeFIiJLlmOopQRSWw" and len(word) == 2
+        else:
+            operands += 1
+    return operands > 1
+
+
+def _is_test(name: str, words: Words) -> bool:
+    if name in _TEST_PROGRAMS or _looks_like_test(name):
+        return True
+    plain = [word for word in words if word and not word.startswith("-")]
+    if name in _LAUNCHERS:
+        inner = [word for word in plain if word not in _LAUNCHER_WORDS]
+        if inner and (inner[0] in _TEST_PROGRAMS or inner[0] in _INTERPRETERS):
+            return inner[0] in _TEST_PROGRAMS or _is_test(inner[0], words[words.index(inner[0]) + 1 :])
+    if name.startswith(tuple(_INTERPRETERS)):
+        if "-m" in words:
+            module = words[words.index("-m") + 1 : words.index("-m") + 2]
+            return bool(module) and (
+                module[0].partition(".")[0] in _TEST_PROGRAMS or module[0] in _TEST_WORDS
+            )
+        return (
+            "--test" in words
+            or (bool(plain) and _looks_like_test(plain[0]))
+            or plain[:2] == ["manage.py", "test"]
+        )
+    return name in _TEST_RUNNERS and any(_is_test_word(word) for word in plain[:3])
+
+
+def _is_test_word(word: str) -> bool:
+    return any(part in _TEST_WORDS for part in word.lower().replace("_", ":").replace("-", ":").split(":"))
+
+
+def _looks_like_test(path: str) -> bool:
+    """Return whether a path is a test's by the customs of its name: `test_x.py`, `x.test.js`, `tests/run`,
+    `run_tests.sh`."""
+    if not path or "\n" in path or " " in path:
+        return False
+    parts = path.lower().split("/")
+    stem = parts[-1].replace("_", ".").replace("-", ".").split(".")
+    return any(part in ("test", "tests", "__tests__", "spec") for part in (*parts[:-1], *stem))

@@ -1,0 +1,449 @@
+"""Decide which command of a script can have printed a line."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+from enum import IntEnum
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from agentdash.engine.detect.denials.programs import (
+    Role,
+    agent_of,
+    files_shown,
+    reads_remotely,
+    role_of,
+    shows_files_by_code,
+    shows_pages,
+)
+from agentdash.engine.detect.denials.targets import place
+from agentdash.engine.detect.shell import Command, Context, Parameter, Redirect, Text, Word, commands
+
+SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash", "ash", "ksh", "fish", "busybox"))
+_PREFIX: Final = re.compile(r"^\s{0,4}(?P<name>-?[\w./+@~-]+|\(eval\))(?:\[\d+\]|:? ?line \d+|:\d+)?: ")
+"""What a message begins with: `touch: `, `bash: line 1: `, `zsh:1: `, `/bin/sh: 1: `, `make[1]: `."""
+_SHELL_SCRIPT: Final = re.compile(r"^\s{0,4}(?:\S+: (?:line )?\d+: |\S+\.sh: |\(eval\):\d+: )")
+"""A shell names the script that it runs, or what `bash -c '…' NAME` says."""
+_NPM: Final = re.compile(r"^(?P<name>p?npm) (?:ERR!|error|warn|WARN|notice) ")
+_GENERIC: Final = re.compile(
+    r"(?:fatal|error|warning|warn|note|hint|info|debug|critical|exception|panic|err!?|e|w|uncaught|unknown"
+    r"|notfound|caused by|cause|failed"
+    r"|\d.*|socket|bind|open|mkdir|unlink(?:at)?|rename|remove|connect|listen|E[A-Z]{3,}|.*(?:error|exception|warning)"
+    r"|[~/.].*)",
+    re.IGNORECASE,
+)
+"""First words that are no program's name, or a path (which may be one: then the name is compared as well)."""
+_SHOWN_TEXT: Final = re.compile(
+    r"^\s*(?:\S+\.[A-Za-z]\w*[:(]\d+(?:[:,]\d+)?\)?:? (?!.*(?:warning|error))"  # a place in a source
+    r"|\d+\s*[|│:]\s|\++ |\$ "  # a numbered line, an added one, a trace or a prompt
+    r"|\[[^\]]+ [0-9a-f]{7,}\] |HEAD is now at |Applying: |[0-9a-f]{7,} "  # the subject of a commit
+    r"|# |`{3})",  # a document
+    re.IGNORECASE,
+)
+"""Lines which programs show of a text, besides their own messages."""
+_UNKNOWN_TO_GRAMMAR: Final = re.compile(r"(?<![\w-])time (?:-p )?(?=[({])|\s*2>&1(?=\s*(?:[|;)&\n]|$))")
+"""What the grammar cannot parse everywhere (`a && b 2>&1 | c`): of no matter for which command it was."""
+_WRITES: Final = (">", ">>", ">|", "&>", "&>>", "<>")
+_UNKNOWN: Final = ""
+_SHOWN: Final = ("/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/fd/1", "/dev/fd/2")
+
+
+class Strength(IntEnum):
+    """How surely a line is a command's own message."""
+
+    NONE = 0
+    """It can only be text that is shown: no command of the script prints such a message."""
+    AMBIGUOUS = 1
+    """A command can have printed it, and another one of the script shows text from elsewhere."""
+    OPEN = 2
+    """A command can have printed it, and none of the script shows text from elsewhere."""
+    OWN = 3
+    """It begins with the name of a command of the script and is about what that command was given."""
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """A simple command of a script."""
+
+    name: str
+    words: tuple[str, ...]
+    """Its arguments with variables replaced as far as the script sets them; empty for what is known only
+    when it runs."""
+    role: Role
+    cwd: str | None
+    """Its working directory; None where it is not known."""
+    written: tuple[str, ...]
+    """Files that its output is redirected to."""
+    unseen: bool
+    """Whether its messages are discarded."""
+    through_xargs: bool
+    raw: str
+
+
+class Attribution(msgspec.Struct, frozen=True):
+    """The command that a line is attributed to."""
+
+    strength: Strength
+    command: Ran | None = None
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What ran: the commands of a script, or None for what could not be parsed."""
+
+    commands: tuple[Ran, ...] | None
+    text: str
+    """Of the script without filters of pipelines, whose patterns quote what they look for."""
+    home: str | None
+    cwd: str | None
+
+    @property
+    def shows_text(self) -> bool:
+        """Whether a command prints text from elsewhere."""
+        return self.commands is None or any(
+            c.role in (Role.READER, Role.TEST, Role.REMOTE) for c in self.commands
+        )
+
+    def is_one_reader(self) -> bool:
+        """Return whether all there is to run is one command that exits with 0 where it shows text."""
+        return self.commands is not None and len(self.commands) == 1 and self.commands[0].name != "diff"
+
+    def agent(self) -> tuple[str, Ran] | None:
+        """Return the first coding agent's CLI that the script starts."""
+        for command in self.commands or ():
+            if command.role is Role.AGENT and (name := agent_of(command.name, command.words)):
+                return name, command
+        return None
+
+    def attribute(
+        self, line: str, named: tuple[str, ...], phrase: str, account: str, *, network: bool, alone: bool
+    ) -> Attribution:
+        """Return which command printed a line, and how surely.
+
+        Args:
+            line: the line that begins the message.
+            named: the paths or hosts that the message names, as written.
+            phrase: the words which report the failure; where the script holds them itself, it prints them.
+            account: the lines around it: a traceback names the program's file.
+            network: whether it is about the network: programs that print pages fail there in own words.
+            alone: whether hardly anything else was printed: no text from elsewhere, then.
+        """
+        if self.commands is None:
+            return Attribution(Strength.AMBIGUOUS)
+        visible = [c for c in self.commands if not c.unseen]
+        name = prefix_of(line, frozenset(c.name for c in visible))
+        if is_shells(line):
+            fits = _opens_connection if network else _shell_message_fits
+            if found := next((c for c in visible if fits(c, named, self.home)), None):
+                return Attribution(Strength.OWN, found)
+        elif name is not None and (
+            own := [c for c in visible if c.name == name and (c.role is not Role.TEST or name == "go")]
+        ):
+            if found := next((c for c in own if _is_about(c, named, self.home)), None):
+                return Attribution(Strength.OWN, found)
+            programs = [c for c in visible if c.role is Role.PROGRAM]
+            starter = next((c for c in programs if self._shows(c, named, account)), None)
+            return Attribution(Strength.OPEN if starter else Strength.NONE, starter)
+        if (phrase and phrase in self.text) or _SHOWN_TEXT.match(line):
+            return Attribution(Strength.NONE)
+        programs = [c for c in visible if c.role is Role.PROGRAM]
+        if not network:
+            programs = [
+                c
+                for c in programs
+                if not shows_pages(c.name) or any(_mentions(c, n, self.home) for n in named)
+            ]
+        elif not programs:
+            clients = [c for c in visible if c.role in (Role.READER, Role.REMOTE) and reads_remotely(c.name)]
+            if clients and (alone or "dial unix" in line):
+                return Attribution(Strength.OPEN, clients[0])
+        if not programs:
+            return Attribution(Strength.NONE)
+        mentioned = [c for c in programs if self._shows(c, named, account)]
+        command = (mentioned or [c for c in programs if c.name == name] or programs)[-1]
+        return Attribution(
+            Strength.AMBIGUOUS if self.shows_text and not mentioned else Strength.OPEN, command
+        )
+
+    def _shows(self, command: Ran, named: tuple[str, ...], account: str) -> bool:
+        """Return whether something shows that a message is of this command: it names what the command
+        does, or its file."""
+        return any(_mentions(command, name, self.home) for name in named) or _is_in(command, account)
+
+
+def is_shells(line: str) -> bool:
+    """Return whether a message is a shell's own."""
+    return prefix_of(line) in SHELLS or _SHELL_SCRIPT.match(line) is not None
+
+
+def prefix_of(line: str, known: frozenset[str] = frozenset()) -> str | None:
+    """Return the name of the program with which a message begins; None where it begins with none.
+
+    Args:
+        line: the message.
+        known: names that are programs, whatever else they may be.
+    """
+    match = _NPM.match(line) or _PREFIX.match(line)
+    if match is None:
+        return None
+    name = posixpath.basename(match["name"].lstrip("-"))
+    if name in known:
+        return name
+    return (
+        None
+        if _GENERIC.fullmatch(name)
+        or (_GENERIC.fullmatch(match["name"]) and "." in name and not name.endswith(".sh"))
+        else name
+    )
+
+
+def _mentions(command: Ran, named: str, home: str | None) -> bool:
+    """Return whether a command's own words, inline code or input name a path or a host."""
+    if len(named) < 4:
+        return False
+    if named in command.raw or any(named in word for word in command.words):
+        return True
+    placed = place(named, command.cwd, home)
+    return placed is not None and any(
+        word and place(word, command.cwd, home) == placed for word in command.words
+    )
+
+
+def _is_in(command: Ran, account: str) -> bool:
+    """Return whether a traceback is of what a command runs: its file, or its inline code."""
+    if "-c" in command.words and 'File "<string>"' in account:
+        return True
+    if 'File "<stdin>"' in account and command.name.startswith("python"):
+        return True
+    if command.name in ("make", "gmake") and re.search(
+        r"^\w*make(?:\[\d+\])?: \*\*\*", account, re.MULTILINE
+    ):
+        return True
+    if command.name.startswith("node") and ("[eval" in account or "node:internal" in account):
+        return True
+    files = [
+        posixpath.basename(word)
+        for word in command.words
+        if re.fullmatch(r"[\w./@+-]+\.(?:py|js|mjs|cjs|ts|rb|pl|php)", word)
+    ]
+    return any(re.search(rf"[/\"(]{re.escape(file)}[\":]", account) for file in files)
+
+
+def origin(script: str, cwd: str | None, home: str | None) -> Origin:
+    """Return what a script runs."""
+    return _origin(script, cwd, home)
+
+
+@lru_cache(128)
+def _origin(script: str, cwd: str | None, home: str | None) -> Origin:
+    parsed = commands(script) or commands(_UNKNOWN_TO_GRAMMAR.sub("", script))
+    if not parsed:
+        return Origin(commands=None, text=script, home=home, cwd=cwd)
+    ran = tuple(_Reader(cwd, home).read(parsed))
+    made = {path for c in ran for path in (*c.written, *(c.words if c.name == "tee" else ()))}
+    ran = tuple(_looked_at(c, made) for c in ran)
+    text = script
+    for command in ran:
+        if command.role is Role.QUIET and command.name not in ("echo", "printf"):
+            text = text.replace(command.raw, "", 1)
+    return Origin(commands=ran, text=text, home=home, cwd=cwd)
+
+
+def _looked_at(command: Ran, made: set[str]) -> Ran:
+    """Return a command that shows only files which this script has written (`make >log 2>&1; tail log`) as
+    a quiet one."""
+    shown = files_shown(command.name, command.words)
+    if command.role is Role.READER and shown and all(file and file in made for file in shown):
+        return msgspec.structs.replace(command, role=Role.QUIET)
+    return command
+
+
+class _Reader:
+    """Walks through the commands of a script, and keeps its variables and its working directory."""
+
+    def __init__(self, cwd: str | None, home: str | None) -> None:
+        self._home = home
+        self._outer = cwd
+        self._inner: str | None = cwd
+        self._isolated = False
+        self._variables: dict[str, str] = {}
+
+    def read(self, parsed: tuple[Command, ...]) -> list[Ran]:
+        ran: list[Ran] = []
+        messages_read = {self._text(word) for c in parsed for word in c.argv[1:]}
+        for command in parsed:
+            isolated = (
+                bool(command.context & {Context.SUBSHELL, Context.SUBSTITUTION, Context.NESTED})
+                or command.length > 1
+            )
+            if not isolated or not self._isolated:
+                self._inner = self._outer
+            self._isolated = isolated
+            words = tuple(self._text(word) for word in command.argv)
+            for assignment in command.assignments:
+                value = self._text(assignment.value) if assignment.value is not None else _UNKNOWN
+                self._variables[assignment.name] = value if not assignment.append else _UNKNOWN
+            if words:
+                name = posixpath.basename(words[0])
+                if name in ("cd", "pushd"):
+                    self._change(words[1:], isolated=isolated)
+                ran += self._ran(command, name, words[1:], messages_read)
+            elif command.redirects:
+                ran += self._ran(command, ":", (), messages_read)
+        return ran
+
+    def _ran(self, command: Command, name: str, words: tuple[str, ...], messages_read: set[str]) -> list[Ran]:
+        piped = command.position > 0
+        through_xargs = "xargs" in command.wrappers
+        role = role_of(name, words, piped=piped and not through_xargs) if name else Role.PROGRAM
+        redirects = [r for r in command.redirects if r.operator in _WRITES and r.target is not None]
+        written = tuple(self._text(r.target) for r in redirects)
+        if role is Role.READER and any(
+            r.fd in (None, 1) and self._text(r.target) not in _SHOWN for r in redirects
+        ):
+            role = Role.QUIET  # what it reads goes to a file
+        raw = " ".join(
+            (
+                *(w.raw for w in command.argv),
+                *(r.target.raw for r in command.redirects if r.target is not None),
+            )
+        )
+        if role is Role.PROGRAM and shows_files_by_code(name, words, "\n".join((*words, raw))):
+            role = Role.READER
+        base = Ran(
+            name=name,
+            words=words,
+            role=role,
+            cwd=self._directory(name, words),
+            written=written,
+            unseen=_discards_messages(command.redirects, messages_read, self._text),
+            through_xargs=through_xargs,
+            raw=raw,
+        )
+        return [base, *self._started_by_find(base)]
+
+    def _started_by_find(self, found: Ran) -> list[Ran]:
+        if found.name not in ("find", "fd"):
+            return []
+        for option in ("-exec", "-execdir", "-ok", "-x", "-X"):
+            if option in found.words[:-1]:
+                at = found.words.index(option) + 1
+                name, words = posixpath.basename(found.words[at]), found.words[at + 1 :]
+                role = role_of(name, words, piped=False)
+                return [msgspec.structs.replace(found, name=name, words=words, role=role, through_xargs=True)]
+        return []
+
+    def _directory(self, name: str, words: tuple[str, ...]) -> str | None:
+        """Return where a command works: `git -C`, `make -C`, `npm --prefix` name another directory."""
+        if name in ("git", "make", "gmake", "ninja", "tar") and "-C" in words[:-1]:
+            return (
+                place(words[words.index("-C") + 1], self._inner, self._home)
+                if words[words.index("-C") + 1]
+                else None
+            )
+        return self._inner
+
+    def _change(self, words: tuple[str, ...], *, isolated: bool) -> None:
+        named = [word for word in words if not (word.startswith("-") and len(word) > 1)]
+        to = named[0] if named else (self._home or _UNKNOWN)
+        directory = place(to, self._inner, self._home) if to and to != "-" else None
+        self._inner = directory
+        if not isolated:
+            self._outer = directory
+
+    def _text(self, word: Word | None) -> str:
+        """Return the text of a word; empty where it is known only when the script runs."""
+        if word is None:
+            return _UNKNOWN
+        parts: list[str] = []
+        for piece in word.pieces:
+            if isinstance(piece, Text):
+                parts.append(piece.text)
+            elif (
+                isinstance(piece, Parameter)
+                and not piece.operator
+                and not piece.prefix
+                and (value := self._value(piece.name))
+            ):
+                parts.append(value)
+            else:
+                return _UNKNOWN
+        return "".join(parts)
+
+    def _value(self, name: str) -> str:
+        if name in self._variables:
+            return self._variables[name]
+        return {"HOME": self._home or _UNKNOWN, "PWD": self._inner or _UNKNOWN}.get(name, _UNKNOWN)
+
+
+def _discards_messages(
+    redirects: tuple[Redirect, ...], shown: set[str], text: Callable[[Word | None], str]
+) -> bool:
+    """Return whether standard error is thrown away, or goes to a file that the script never looks at."""
+    for redirect in redirects:
+        both = redirect.operator in ("&>", "&>>") or (redirect.operator == ">&" and redirect.fd is None)
+        if not (both or (redirect.operator in _WRITES and redirect.fd == 2)) or redirect.target is None:
+            continue
+        target = text(redirect.target)
+        if not target or target in _SHOWN or target == "1":
+            return False
+        return target not in shown
+    return False
+
+
+def _shell_message_fits(command: Ran, paths: tuple[str, ...], home: str | None) -> bool:
+    """Return whether a shell can have printed a message about one of these paths for the redirection of
+    this command."""
+    if not command.written:
+        return False
+    return any(
+        not target or _same(target, path, command.cwd, home)
+        for target in command.written
+        for path in paths or ("",)
+    )
+
+
+def _opens_connection(command: Ran, _named: tuple[str, ...], _home: str | None) -> bool:
+    """Return whether a shell connects by itself, to bash's `/dev/tcp/HOST/PORT`."""
+    return any(target.startswith(("/dev/tcp/", "/dev/udp/")) for target in command.written)
+
+
+def _is_about(command: Ran, paths: tuple[str, ...], home: str | None) -> bool:
+    """Return whether a message about these paths is about what the command was given.
+
+    Only simple tools name what they were given; for all others any path will do.
+    """
+    if command.role is not Role.TOOL or not paths or command.through_xargs:
+        return True
+    for word in command.words:
+        if not word or any(mark in word for mark in "*?[{"):
+            return True
+        operand = word.partition("=")[2] if re.match(r"(?:--[\w-]+|of|if)=", word) else word
+        if any(
+            _same(operand, path, command.cwd, home) or _covers(operand, path, command.cwd, home)
+            for path in paths
+        ):
+            return True
+    return False
+
+
+def _same(named: str, path: str, cwd: str | None, home: str | None) -> bool:
+    if not path or named == path:
+        return True
+    here, there = place(named, cwd, home), place(path, cwd, home)
+    if here is None or there is None:
+        return posixpath.basename(named.rstrip("/")) == posixpath.basename(path.rstrip("/"))
+    return here == there
+
+
+def _covers(operand: str, path: str, cwd: str | None, home: str | None) -> bool:
+    """Return whether one of two paths lies in the other, or is its temporary file.
+
+    `mkdir -p a/b/c` names `a`, `cp x dir` names `dir/x`, `patch x` names `x.oAbCdEf`.
+    """
+    here, there = place(operand, cwd, home), place(path, cwd, home)
+    if here is None or there is None or there == "/" or here == "/":
+        return False
+    return there.startswith(here) or here.startswith(there + "/")

@@ -1,0 +1,354 @@
+"""Commands of the shell itself: those that change its state, and those that print its variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.conditions import condition
+from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAG_STEM, FLAGS, SHELL_STYLE, Dump
+from agentdash.engine.detect.env_output.patterns import (
+    ANY,
+    ONE_LINE,
+    QUIET,
+    Choice,
+    Hole,
+    Kind,
+    Names,
+    Parts,
+    concrete,
+    errors_of,
+    unlike_quoted,
+)
+from agentdash.engine.detect.env_output.printing import echo, printf
+from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.world import Environment, State, Unreadable, shown
+
+Builtin = Callable[[Call], list[Result]]
+
+_NAME: Final = re.compile(r"[A-Za-z_]\w*")
+
+
+def not_found(name: str) -> Result:
+    """Return the outcome where a shell or a machine has no such command."""
+    said: tuple[Parts, ...] = ((name, ": ", Hole(Kind.QUIET_LINE)), ("command not found: ", name))
+    return Result(err=(Hole(Kind.QUIET_LINE), Choice(said), "\n"), status=127)
+
+
+def dump_of(environment: Environment, state: State, *, shell: bool = False) -> Parts:
+    """Return a dump of an environment; with `shell`, as shells write their variables."""
+    if _may_hide_lines(state, shell=shell):
+        return (ANY,)
+    flags = (shown(environment[FLAGS[0]]), shown(environment[FLAGS[1]]))
+    return (Dump(shown=flags, style=SHELL_STYLE if shell else ENV_STYLE, whole=True),)
+
+
+def _may_hide_lines(state: State, *, shell: bool) -> bool:
+    """Return whether a variable that the script set can hold lines that look like a flag's."""
+    for name, value in state.variables:
+        if name in FLAGS or value is None or (not shell and name not in state.exported):
+            continue
+        text = concrete(value)
+        if FLAG_STEM + "=" in text or FLAG_STEM + "_N" in text if text is not None else ANY in _flat(value):
+            return True
+    return False
+
+
+def _flat(parts: Parts) -> list[object]:
+    found: list[object] = []
+    for part in parts:
+        if isinstance(part, Choice):
+            for option in part.options:
+                found += _flat(option)
+        elif isinstance(part, Hole) and part.kind is Kind.ANY and not part.key:
+            found.append(ANY)
+        elif not isinstance(part, str | Hole):
+            found.append(ANY)
+    return found
+
+
+def _variables(state: State) -> Environment:
+    return {name: state.value(name) for name in FLAGS}
+
+
+# ---------------------------------------------------------------- state
+
+
+def _nothing(_call: Call) -> list[Result]:
+    return [Result()]
+
+
+def _false(_call: Call) -> list[Result]:
+    return [Result(status=1)]
+
+
+def _test(call: Call) -> list[Result]:
+    words = list(call.arguments)
+    glob = call.name == "[["
+    if call.name in ("[", "[["):
+        words = words[:-1]
+    truth = condition(words, call.state, glob=glob)
+    results = [Result(status=None if truth is None else int(not truth))]
+    other_shells = glob or any(concrete(word) in ("==", "-v", "=~") for word in words)
+    if other_shells and call.state.dialect != "bash":
+        results.append(Result(err=(Hole(Kind.QUIET_LINE), call.name, ": ", Hole(Kind.QUIET_LINE), "\n"), status=2))
+    return results
+
+
+def _change_directory(call: Call) -> list[Result]:
+    prints = bool(call.arguments) and concrete(call.arguments[0]) == "-"
+    return [Result(out=ONE_LINE if prints else (), err=errors_of(call.name), status=None)]
+
+
+def _export(call: Call) -> list[Result]:
+    options, names = _options(call.arguments)
+    if options is None:
+        raise Unreadable
+    if not names:
+        if options.strip("xp"):
+            raise Unreadable
+        results = [Result(out=dump_of(call.environment, call.state, shell=True))]
+        is_export = call.name == "export"
+        if not is_export and not options:  # `declare` alone prints all variables
+            results = [Result(out=dump_of(_variables(call.state), call.state, shell=True))]
+        if not is_export and call.state.dialect != "bash":
+            results.append(not_found(call.name))
+        return results
+    if "p" in options and call.name != "export":
+        return _declared(call, names)
+    if options.strip("xgrn") or "f" in options:
+        raise Unreadable
+    return [Result(state=_exported(call, options, names))]
+
+
+def _exported(call: Call, options: str, names: list[Parts]) -> State:
+    state = call.state
+    exports = call.name == "export" or "x" in options
+    for argument in names:
+        first = argument[0] if argument else ""
+        if not isinstance(first, str) or not (match := re.match(r"([A-Za-z_]\w*)(\+?=)?", first)):
+            raise Unreadable
+        name = match[1]
+        if match[2]:
+            value: Parts = (first[match.end() :], *argument[1:]) if first[match.end() :] else argument[1:]
+            state = state.with_variable(name, value if match[2] == "=" else (ANY,))
+        elif concrete(argument) != name:
+            raise Unreadable
+        elif not exports and name in FLAGS:
+            raise Unreadable  # `local`, `declare` of a flag: scopes
+        if exports:
+            state = state.with_exported(name, exported="n" not in options)
+    return state
+
+
+def _declared(call: Call, names: list[Parts]) -> list[Result]:
+    """Return what `declare -p NAME …` writes."""
+    out: list[Parts] = []
+    err: list[Parts] = []
+    for argument in names:
+        name = concrete(argument)
+        if name not in FLAGS or name is None:
+            out.append((Choice(((), (Hole(Kind.ANY), "\n"))),))
+            err.append(errors_of(call.name))
+        elif (value := call.state.value(name)) is None:
+            err.append((Hole(Kind.LINE), Choice(((f": {name}: not found",), (f"no such variable: {name}",))), "\n"))
+        else:
+            words = ("declare -x ", "declare -- ", "typeset -x ", "export ", "typeset ")
+            spelled: list[Parts] = []
+            for quote in ('"', "'", ""):
+                written = value if quote else unlike_quoted(value)
+                spelled += [(f"{word}{name}={quote}", *written, f"{quote}\n") for word in words]
+            out.append((Choice(tuple(spelled)),))
+    status = None if any(concrete(n) not in FLAGS for n in names) else int(bool(err))
+    results = [Result(out=sum(out, ()), err=sum(err, ()), status=status)]
+    return results if call.state.dialect == "bash" else [*results, not_found(call.name)]
+
+
+def _options(arguments: tuple[Parts, ...]) -> tuple[str | None, list[Parts]]:
+    """Return the option letters and the operands; None where an option is not known."""
+    letters = ""
+    for number, argument in enumerate(arguments):
+        text = concrete(argument)
+        if text == "--":
+            return letters, list(arguments[number + 1 :])
+        if text is None or not text.startswith(("-", "+")) or len(text) < 2:
+            return letters, list(arguments[number:])
+        if text[0] == "+":
+            return None, []
+        letters += text[1:]
+    return letters, []
+
+
+def _unset(call: Call) -> list[Result]:
+    options, names = _options(call.arguments)
+    if options is None or options.strip("vn"):
+        if options == "f":
+            raise Unreadable
+        raise Unreadable
+    state = call.state
+    for argument in names:
+        name = concrete(argument)
+        if name is None:
+            raise Unreadable
+        if _NAME.fullmatch(name):
+            state = state.with_variable(name, None)
+    return [Result(state=state)]
+
+
+def _set(call: Call) -> list[Result]:
+    if not call.arguments:
+        return [Result(out=dump_of(_variables(call.state), call.state, shell=True))]
+    words = [concrete(argument) for argument in call.arguments]
+    state = call.state
+    number = 0
+    while number < len(words):
+        word = words[number]
+        if word is None or not re.fullmatch(r"[-+][A-Za-z]+", word):
+            return [Result(state=_positional(state, call.arguments[number + (word == "--") :]))]
+        on = word[0] == "-"
+        for letter in word[1:]:
+            if letter == "o":
+                number += 1
+                option = words[number] if number < len(words) else None
+                state = _with_option(state, option, on=on)
+            else:
+                state = _with_option(state, _LONG_OPTIONS.get(letter), on=on)
+        number += 1
+    return [Result(state=state)]
+
+
+_LONG_OPTIONS: Final = {
+    **{"e": "errexit", "u": "nounset", "a": "allexport", "x": "xtrace", "v": "verbose", "n": "noexec"},
+    **{"f": "noglob", "m": "monitor", "h": "hashall", "b": "notify", "C": "noclobber", "E": "errtrace", "T": "functrace"},
+}
+_HARMLESS_OPTIONS: Final = frozenset(
+    ("noglob", "monitor", "hashall", "notify", "noclobber", "errtrace", "functrace", "posix", "history")
+)
+
+
+def _with_option(state: State, option: str | None, *, on: bool) -> State:
+    match option:
+        case "errexit" | "nounset" | "allexport" | "pipefail":
+            return msgspec.structs.replace(state, **{option: on})
+        case "xtrace" | "verbose" | "noexec" if not on:
+            return state
+        case _ if option in _HARMLESS_OPTIONS:
+            return state
+        case _:
+            raise Unreadable
+
+
+def _positional(state: State, arguments: tuple[Parts, ...]) -> State:
+    for number, argument in enumerate(arguments, start=1):
+        state = state.with_variable(str(number), argument)
+    return state
+
+
+def _read(call: Call) -> list[Result]:
+    names = [concrete(argument) for argument in call.arguments]
+    state = call.state
+    for name in names or ["REPLY"]:
+        if name is None:
+            raise Unreadable
+        if _NAME.fullmatch(name):
+            state = state.with_variable(name, (ANY,))
+    return [Result(status=None, state=state)]
+
+
+def _leave(call: Call) -> list[Result]:
+    status = call.state.status
+    if call.arguments:
+        text = concrete(call.arguments[0])
+        status = int(text) & 0xFF if text and text.isdecimal() else None
+    return [Result(status=status, leaves=call.name)]
+
+
+def _unreadable(_call: Call) -> list[Result]:
+    raise Unreadable
+
+
+def _trap(call: Call) -> list[Result]:
+    action = concrete(call.arguments[0]) if call.arguments else None
+    if action is None or (action not in ("", "-") and not re.fullmatch(r"(?:rm|kill|rmdir) [^;&|>]*", action)):
+        raise Unreadable
+    return [Result()]
+
+
+def _quiet_lines(call: Call) -> list[Result]:
+    return [Result(out=(QUIET,), err=errors_of(call.name), status=None)]
+
+
+def _unknown_status(call: Call) -> list[Result]:
+    return [Result(err=errors_of(call.name), status=None)]
+
+
+def _complete(call: Call) -> list[Result]:
+    """Return what `compgen -e` and `compgen -v` write: the names of variables."""
+    letters, operands = _options(call.arguments)
+    if letters in ("e", "v") and len(operands) <= 1:
+        prefix = concrete(operands[0]) if operands else ""
+        values = call.environment if letters == "e" else _variables(call.state)
+        if prefix is not None and not _may_hide_lines(call.state, shell=True):
+            present = tuple(values[name] is not None and name.startswith(prefix) for name in FLAGS)
+            results = [Result(out=(Names((present[0], present[1])),), status=0 if any(present) else None)]
+            return results if call.state.dialect == "bash" else [*results, not_found("compgen")]
+    return [Result(out=(ANY,), err=(ANY,), status=None)]
+
+
+BUILTINS: Final[dict[str, Builtin]] = {
+    ":": _nothing,
+    "true": _nothing,
+    "false": _false,
+    "test": _test,
+    "[": _test,
+    "[[": _test,
+    "echo": echo,
+    "printf": printf,
+    "cd": _change_directory,
+    "pushd": _quiet_lines,
+    "popd": _quiet_lines,
+    "export": _export,
+    "declare": _export,
+    "typeset": _export,
+    "local": _export,
+    "readonly": _export,
+    "unset": _unset,
+    "set": _set,
+    "shopt": _unknown_status,
+    "setopt": _unknown_status,
+    "unsetopt": _unknown_status,
+    "read": _read,
+    "mapfile": _read,
+    "readarray": _read,
+    "exit": _leave,
+    "return": _leave,
+    "break": _leave,
+    "continue": _leave,
+    "shift": _unreadable,
+    "getopts": _unreadable,
+    "alias": _unreadable,
+    "unalias": _unreadable,
+    "enable": _unreadable,
+    "source": _unreadable,
+    ".": _unreadable,
+    "coproc": _unreadable,
+    "let": _unreadable,
+    "fc": _unreadable,
+    "history": _unreadable,
+    "trap": _trap,
+    "wait": _unknown_status,
+    "umask": _quiet_lines,
+    "ulimit": _quiet_lines,
+    "type": _quiet_lines,
+    "which": _quiet_lines,
+    "whence": _quiet_lines,
+    "where": _quiet_lines,
+    "hash": _unknown_status,
+    "jobs": _quiet_lines,
+    "times": _quiet_lines,
+    "kill": _unknown_status,
+    "compgen": _complete,
+}

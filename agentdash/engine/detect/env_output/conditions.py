@@ -1,0 +1,140 @@
+"""`test`, `[ … ]` and `[[ … ]]` under a hypothesis."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable
+from typing import Final
+
+from agentdash.engine.detect.env_output.dumps import FLAGS
+from agentdash.engine.detect.env_output.expansion import is_empty
+from agentdash.engine.detect.env_output.patterns import Hole, Kind, Parts, concrete
+from agentdash.engine.detect.env_output.world import State
+
+_FILE_TESTS: Final = frozenset(f"-{letter}" for letter in "abcdefghkprstuwxGLNOS")
+
+
+def condition(words: list[Parts], state: State, *, glob: bool) -> bool | None:
+    """Return the truth of a test, None where it is not known. With `glob`, `==` and `!=` compare with a pattern."""
+    return _Test(words, state, glob=glob).read()
+
+
+class _Test:
+    """A recursive-descent reader: or, and, not, primaries."""
+
+    def __init__(self, words: list[Parts], state: State, *, glob: bool) -> None:
+        self._words = words
+        self._state = state
+        self._glob = glob
+        self._at = 0
+
+    def read(self) -> bool | None:
+        if not self._words:
+            return False
+        if not self._glob and len(self._words) == 1:
+            return _negated(is_empty(self._words[0]))
+        value = self._or()
+        return value if self._at == len(self._words) else None
+
+    def _word(self, ahead: int = 0) -> str | None:
+        at = self._at + ahead
+        return concrete(self._words[at]) if at < len(self._words) else ""
+
+    def _or(self) -> bool | None:
+        value = self._and()
+        while self._word() in ("-o", "||") and self._at < len(self._words):
+            self._at += 1
+            value = _either(value, self._and())
+        return value
+
+    def _and(self) -> bool | None:
+        value = self._not()
+        while self._word() in ("-a", "&&") and self._at < len(self._words):
+            self._at += 1
+            value = _negated(_either(_negated(value), _negated(self._not())))
+        return value
+
+    def _not(self) -> bool | None:
+        if self._word() == "!" and self._at + 1 < len(self._words):
+            self._at += 1
+            return _negated(self._not())
+        if self._word() == "(":
+            self._at += 1
+            value = self._or()
+            if self._word() != ")":
+                return None
+            self._at += 1
+            return value
+        return self._primary()
+
+    def _primary(self) -> bool | None:
+        if self._at >= len(self._words):
+            return None
+        operator = self._word(1)
+        if self._at + 2 < len(self._words) and operator in _BINARY:
+            left, right = self._words[self._at], self._words[self._at + 2]
+            self._at += 3
+            return _BINARY[operator](left, right, self._glob)
+        unary = self._word()
+        if self._at + 1 < len(self._words) and unary is not None and (unary in ("-z", "-n", "-v") or unary in _FILE_TESTS):
+            operand = self._words[self._at + 1]
+            self._at += 2
+            return self._unary(unary, operand)
+        self._at += 1
+        return _negated(is_empty(self._words[self._at - 1]))
+
+    def _unary(self, operator: str, operand: Parts) -> bool | None:
+        match operator:
+            case "-z":
+                return is_empty(operand)
+            case "-n":
+                return _negated(is_empty(operand))
+            case "-v" if (name := concrete(operand)) in FLAGS and name is not None:
+                return self._state.value(name) is not None
+            case _:
+                return None
+
+
+def _equal(left: Parts, right: Parts, glob: bool) -> bool | None:
+    a, b = concrete(left), concrete(right)
+    if a is not None and b is not None:
+        if glob and re.search(r"[*?\[(]", b):
+            return fnmatch.fnmatchcase(a, b) if "(" not in b and "[" not in b else None
+        return a == b
+    for value, text in ((left, b), (right, a)):
+        if text is not None and len(value) == 1 and isinstance(value[0], Hole) and value[0].kind is Kind.OTHER:
+            return False if text == "" or text in value[0].exclude else None
+    return None
+
+
+def _different(left: Parts, right: Parts, glob: bool) -> bool | None:
+    return _negated(_equal(left, right, glob))
+
+
+def _compared(left: Parts, right: Parts, _glob: bool) -> bool | None:
+    a, b = concrete(left), concrete(right)
+    return int(a) == int(b) if a and b and a.isdecimal() and b.isdecimal() else None
+
+
+def _unknown(_left: Parts, _right: Parts, _glob: bool) -> bool | None:
+    return None
+
+
+_BINARY: Final[dict[str | None, Callable[[Parts, Parts, bool], bool | None]]] = {
+    "=": _equal,
+    "==": _equal,
+    "!=": _different,
+    "-eq": _compared,
+    **dict.fromkeys(("=~", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "<", ">"), _unknown),
+}
+
+
+def _negated(value: bool | None) -> bool | None:
+    return None if value is None else not value
+
+
+def _either(left: bool | None, right: bool | None) -> bool | None:
+    if left is True or right is True:
+        return True
+    return None if left is None or right is None else False

@@ -1,0 +1,327 @@
+"""Dumps of an environment in an output: which stretches of it can be one, given the two flags.
+
+A dump shows many variables of which only the two flags are known. Each line of it either shows a flag, and then what it has to be is
+known, or something else, and then it can be anything that the filters behind the dumper let through.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+NETWORK_FLAG: Final = "CODEX_SANDBOX_NETWORK_DISABLED"
+SANDBOX_FLAG: Final = "CODEX_SANDBOX"
+FLAGS: Final = (NETWORK_FLAG, SANDBOX_FLAG)
+FLAG_STEM: Final = "CODEX_SANDBOX"
+"""Text that names either flag."""
+
+_OTHER_SAMPLES: Final = ("0", "other", "2x", "a b", "Zé-9", "none")
+"""Values on which a filter is tried that has to let any value through."""
+
+
+class Presence(Enum):
+    """What a dump shows of a variable."""
+
+    ABSENT = "absent"
+    EXACT = "exact"
+    OTHER = "other"
+    """A value that is not empty and none of those that the flag can have."""
+    UNKNOWN = "unknown"
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """What a dump shows of one flag; `text` is the value where it is exact, `exclude` what another value is not."""
+
+    presence: Presence
+    text: str = ""
+    exclude: tuple[str, ...] = ()
+
+    def allows(self, value: str) -> bool:
+        """Return whether a printed value can be this one."""
+        match self.presence:
+            case Presence.ABSENT:
+                return False
+            case Presence.EXACT:
+                return value == self.text
+            case Presence.OTHER:
+                return value != "" and value not in self.exclude
+            case Presence.UNKNOWN:
+                return True
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """Values that stand for all that it can be."""
+        return (self.text,) if self.presence is Presence.EXACT else _OTHER_SAMPLES
+
+
+class LineFilter(msgspec.Struct, frozen=True):
+    """A filter by line: a regular expression, or lines without it where `inverted`."""
+
+    pattern: re.Pattern[str]
+    inverted: bool = False
+
+    def passes(self, line: str) -> bool:
+        """Return whether the filter lets a line through."""
+        return (self.pattern.search(line) is None) is self.inverted
+
+
+class Style(msgspec.Struct, frozen=True):
+    """How a dumper writes a variable: text before the value (in place of `NAME` its name), and behind it."""
+
+    prefixes: tuple[str, ...] = ("NAME=",)
+    suffix: str = ""
+    quoted: bool = False
+    """The value can stand in quotes."""
+
+
+ENV_STYLE: Final = Style()
+SHELL_STYLE: Final = Style(prefixes=("NAME=", "declare -x NAME=", "export NAME=", "typeset -x NAME=", "declare -- NAME="), quoted=True)
+
+_ENTRY: Final = re.compile(r"(?:\d+[:\t])?(?:declare -\S+ |export |typeset -\S+ )?[A-Za-z_][\w%()]*\W")
+"""How the first line of a dump begins: behind text without a line break it is the only way to know it."""
+_NUMBER: Final = re.compile(r"\s*\d+[:\t]")
+
+
+class Dump(msgspec.Struct, frozen=True):
+    """Lines that show the environment of a process."""
+
+    shown: tuple[Shown, Shown]
+    """Of the network flag and the sandbox flag."""
+    style: Style = ENV_STYLE
+    filters: tuple[LineFilter, ...] = ()
+    partial: bool = False
+    """Some lines may be missing (`head`, a filter that is not understood)."""
+    numbered: bool = False
+    """A line number may stand before each line (`grep -n`)."""
+    nul: bool = False
+    """Entries end in NUL instead of a line break; such a dump has to be converted before it can be read."""
+    flat: bool = False
+    """Entries are separated by blanks (`xargs -0` without `-n1`)."""
+    some: bool = False
+    """At least one line is there."""
+    whole: bool = False
+    """A dumper wrote it: it has lines, and the first of them holds a variable."""
+
+    def required(self, flag: int) -> bool | None:
+        """Return whether a flag's line is shown: yes, no, or possibly."""
+        shown = self.shown[flag]
+        if shown.presence is Presence.ABSENT:
+            return False
+        lines = [line for sample in shown.samples for line in self._spellings(flag, sample)]
+        passed = {all(f.passes(line) for f in self.filters) for line in lines}
+        if passed == {False}:
+            return False
+        return True if passed == {True} and not self.partial and shown.presence is not Presence.UNKNOWN else None
+
+    def _spellings(self, flag: int, value: str) -> list[str]:
+        values = (value, f"'{value}'", f'"{value}"') if self.style.quoted else (value,)
+        return [
+            prefix.replace("NAME", FLAGS[flag]) + text + self.style.suffix for prefix in self.style.prefixes for text in values
+        ]
+
+    def ends(self, text: str, starts: list[tuple[int, int]], is_prefix: bool) -> tuple[set[int], bool]:
+        """Return where a dump that begins at one of `starts` can end, and whether the text can stop within it."""
+        return _LineScan(self, text).run(starts, is_prefix=is_prefix)
+
+
+class _State(msgspec.Struct, frozen=True):
+    """How much of a dump was seen: each flag at most once."""
+
+    network: bool = False
+    sandbox: bool = False
+    lines: bool = False
+
+    def seen(self, flag: int | None) -> _State | None:
+        if flag is None:
+            return _State(self.network, self.sandbox, lines=True)
+        if (self.network, self.sandbox)[flag]:
+            return None
+        return _State(self.network or flag == 0, self.sandbox or flag == 1, lines=True)
+
+
+class _LineScan:
+    """A walk over the lines of an output with all states in which a dump can be."""
+
+    def __init__(self, dump: Dump, text: str) -> None:
+        self._dump = dump
+        self._text = text
+        self._required = (dump.required(0), dump.required(1))
+        self._prefixes = _prefixes(dump.style)
+        self._needs_equals = dump.whole and not (dump.filters or dump.partial or dump.flat)
+        self._needs_lines = dump.some or self._needs_equals
+
+    def run(self, starts: list[tuple[int, int]], *, is_prefix: bool) -> tuple[set[int], bool]:
+        text, end = self._text, len(self._text)
+        ends: set[int] = set()
+        states: set[_State] = set()
+        at = text.rfind("\n", 0, starts[0][0]) + 1
+        pending = list(starts)
+        while True:
+            stop = text.find("\n", at)
+            stop = end if stop < 0 else stop
+            if _within(at, pending):
+                states.add(_State())
+            if any(self._accepts(state) for state in states):
+                ends.add(at)
+            if at >= end:
+                break
+            following = {after for state in states for after in self._after(state, text[at:stop])}
+            for offset in self._first_lines(at, stop, pending):
+                if self._accepts(_State()):
+                    ends.add(offset)
+                if _ENTRY.match(text, offset):
+                    following |= set(self._after(_State(), text[offset:stop]))
+            if is_prefix and stop == end:
+                return ends, bool(states) or _any_within(at, end, pending)
+            if stop == end:
+                ends |= {end} if any(self._accepts(state) for state in following) else set()
+                break
+            states = following
+            at = stop + 1
+            if not states and at > pending[-1][1]:
+                break
+        return ends, is_prefix and at >= end and bool(states)
+
+    def _first_lines(self, start: int, stop: int, intervals: list[tuple[int, int]]) -> list[int]:
+        """Return offsets behind the start of a line at which a dump can begin."""
+        return [p for low, high in intervals for p in range(max(low, start + 1), min(high, stop) + 1)]
+
+    def _accepts(self, state: _State) -> bool:
+        if (self._required[0] and not state.network) or (self._required[1] and not state.sandbox):
+            return False
+        return state.lines or not self._needs_lines
+
+    def _after(self, state: _State, line: str) -> list[_State]:
+        """Return the states after a line; none where the line cannot be part of the dump."""
+        if self._dump.numbered:
+            line = _NUMBER.sub("", line, count=1)
+        if self._dump.filters and not self._dump.flat and not all(f.passes(line) for f in self._dump.filters):
+            return []
+        current = state
+        for entry in line.split(" ") if self._dump.flat else (line,):
+            flag = self._flag(entry)
+            if flag is not None and not self._allows(flag, entry):
+                return []
+            following = current.seen(flag)
+            if following is None:
+                return []
+            current = following
+        if self._needs_equals and not state.lines and "=" not in line:
+            current = msgspec.structs.replace(current, lines=False)
+        return [current]
+
+    def _flag(self, entry: str) -> int | None:
+        if FLAG_STEM not in entry:
+            return None
+        return next((n for n, prefixes in enumerate(self._prefixes) if entry.startswith(prefixes)), None)
+
+    def _allows(self, flag: int, entry: str) -> bool:
+        prefix = next(p for p in self._prefixes[flag] if entry.startswith(p))
+        value = entry.removeprefix(prefix)
+        if self._dump.style.suffix:
+            if not value.endswith(self._dump.style.suffix):
+                return self._dump.shown[flag].presence is not Presence.ABSENT  # a value with a line break in it
+            value = value.removesuffix(self._dump.style.suffix)
+        if self._dump.style.quoted:
+            value = _unquoted(value)
+        return self._dump.shown[flag].allows(value)
+
+
+@lru_cache(64)
+def _prefixes(style: Style) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(p.replace("NAME", name) for p in style.prefixes) for name in FLAGS)
+
+
+def _within(at: int, intervals: list[tuple[int, int]]) -> bool:
+    return any(low <= at <= high for low, high in intervals)
+
+
+def _any_within(start: int, stop: int, intervals: list[tuple[int, int]]) -> bool:
+    return any(low <= stop and high >= start for low, high in intervals)
+
+
+def _unquoted(value: str) -> str:
+    if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
+        return value[1:-1]
+    return value
+
+
+# ---------------------------------------------------------------- dictionaries
+
+
+class Record(msgspec.Struct, frozen=True):
+    """The environment, or a part of it, as the text of one dictionary: Python's or JSON's."""
+
+    shown: tuple[Shown, Shown]
+    required: tuple[bool | None, bool | None]
+    """Whether each flag is in the dictionary: yes, no, possibly."""
+
+    def ends(self, text: str, starts: list[tuple[int, int]], is_prefix: bool) -> tuple[set[int], bool]:
+        """Return where a dictionary that begins at one of `starts` can end, and whether the text can stop within it."""
+        ends: set[int] = set()
+        is_open = False
+        for low, high in starts:
+            at = text.find("{", low)
+            while 0 <= at <= high + len("environ("):
+                begin = at - len("environ(") if text.startswith("environ(", at - len("environ(")) else at
+                stop = _closing(text, at)
+                if stop < 0:
+                    is_open = is_prefix
+                elif (low <= begin <= high or low <= at <= high) and self._is_instance(text[at:stop]):
+                    ends.add(stop + (begin < at and text.startswith(")", stop)))
+                at = text.find("{", at + 1)
+        return ends, is_open
+
+    def _is_instance(self, text: str) -> bool:
+        entries = _dictionary(text)
+        if entries is None:
+            return False
+        for name, shown, required in zip(FLAGS, self.shown, self.required, strict=True):
+            if name in entries:
+                value = entries[name]
+                if required is False or not isinstance(value, str) or not shown.allows(value):
+                    return False
+            elif required:
+                return False
+        return True
+
+
+@lru_cache(64)
+def _dictionary(text: str) -> dict[str, Any] | None:
+    for read in (json.loads, ast.literal_eval, lambda text: json.loads(_as_json(text))):
+        try:
+            value = read(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        return value if isinstance(value, dict) else None
+    return None
+
+
+_INSPECTED: Final = re.compile(r"""(?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`)|(?P<key>[A-Za-z_$][\w$]*)(?=:)""")
+
+
+def _as_json(text: str) -> str:
+    """Return JSON for what Node's `console.log` writes of an object of strings."""
+
+    def quoted(match: re.Match[str]) -> str:
+        if match["key"]:
+            return f'"{match["key"]}"'
+        return json.dumps(re.sub(r"\\(.)", r"\1", match["string"][1:-1]))
+
+    return re.sub(r",(\s*\})", r"\1", _INSPECTED.sub(quoted, text))
+
+
+def _closing(text: str, start: int) -> int:
+    """Return the offset behind the bracket that closes the one at `start`, -1 without."""
+    depth = 0
+    for match in re.finditer(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|[{}]""", text[start:]):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        if depth == 0:
+            return start + match.end()
+    return -1

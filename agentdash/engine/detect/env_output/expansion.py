@@ -1,0 +1,176 @@
+"""Expand the words of a script under a hypothesis."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from agentdash.engine.detect.env_output.patterns import (
+    ANY,
+    Choice,
+    Hole,
+    Kind,
+    Parts,
+    concrete,
+    joined,
+    unlike,
+)
+from agentdash.engine.detect.env_output.streams import Stream
+from agentdash.engine.detect.env_output.world import State
+from agentdash.engine.detect.shell import Opaque, Parameter, Script, Substitution, Text, Word
+
+_SPECIAL: Final[dict[str, Hole]] = {
+    "?": Hole(Kind.DIGITS),
+    "#": Hole(Kind.DIGITS),
+    "!": Hole(Kind.DIGITS),
+    "0": Hole(Kind.QUIET_LINE),
+    "-": Hole(Kind.QUIET_LINE),
+}
+_UNSET_MESSAGES: Final[tuple[Parts, ...]] = (
+    ("unbound variable",),
+    ("parameter not set",),
+    ("parameter null or not set",),
+    ("parameter not set or null",),
+)
+_VALUE_LIKE: Final = re.compile(r"\d*|true|false|yes|on|enabled|disabled|other", re.IGNORECASE)
+"""Defaults that a variable can hold as well: where one is printed, it is not known which it is."""
+_NAME: Final = re.compile(r"[A-Za-z_]\w*|\d+")
+
+
+class Aborted(Exception):
+    """The shell ends at an expansion: `${X:?}`, or an unset variable under `set -u`."""
+
+    def __init__(self, name: str, message: Parts = ()) -> None:
+        super().__init__(name)
+        self.name = name
+        self.messages: tuple[Parts, ...] = (message, *_UNSET_MESSAGES)
+
+
+class Expander:
+    """Expands words; keeps the state, which `${X:=…}` changes, and what substitutions write to standard error."""
+
+    def __init__(self, state: State, substitute: Callable[[Script, State], tuple[Parts, Stream]]) -> None:
+        self.state = state
+        self.errors: Stream = ()
+        self.bashism = False
+        """An expansion was used that some shells end at."""
+        self._substitute = substitute
+
+    def word(self, word: Word) -> Parts:
+        """Return a word as one string."""
+        return joined(part for piece in word.pieces for part in self._piece(piece))
+
+    def fields(self, word: Word) -> list[Parts]:
+        """Return the arguments that a word becomes."""
+        parts = self.word(word)
+        quoted = any(isinstance(p, Text) or p.quoted for p in word.pieces)
+        if not quoted and parts == ():
+            return []
+        unquoted = "".join(p.text if not p.quoted else "\0" for p in word.pieces if isinstance(p, Text))
+        if re.search(r"[*?]|^~", unquoted):
+            return [(Choice((parts, (Hole(Kind.QUIET),))),)] if unquoted[0] != "~" else [(Hole(Kind.QUIET_LINE),)]
+        if re.search(r"\{[^{}]*(?:,|\.\.)[^{}]*\}", unquoted):
+            return [(ANY,)]
+        text = concrete(parts)
+        if text is not None and not all(isinstance(p, Text) or p.quoted for p in word.pieces):
+            return [(field,) for field in text.split()] if len(word.pieces) == 1 else [parts]
+        return [parts]
+
+    def _piece(self, piece: Text | Parameter | Substitution | Opaque) -> Parts:
+        match piece:
+            case Text(text=text):
+                return (text,) if text else ()
+            case Parameter():
+                return self._parameter(piece)
+            case Substitution(script=script):
+                parts, errors = self._substitute(script, self.state)
+                self.errors += errors
+                return parts
+            case Opaque(raw=raw):
+                if not raw.startswith("$((") or "=" in raw or "++" in raw or "--" in raw:
+                    return (ANY,)
+                return (Choice((("-", Hole(Kind.DIGITS)), (Hole(Kind.DIGITS),))),)
+
+    def _parameter(self, parameter: Parameter) -> Parts:
+        name = parameter.name
+        if parameter.index:
+            return (ANY,)
+        if parameter.prefix == "!":
+            self.bashism = True
+            target = concrete(self._value(name) or (ANY,))
+            if target is None or not _NAME.fullmatch(target) or parameter.operator in ("@", "*"):
+                return (ANY,)
+            name = target
+        value = self._value(name)
+        if parameter.prefix == "#":
+            return self._length(value)
+        return self._operated(parameter, name, value)
+
+    def _value(self, name: str) -> Parts | None:
+        if name == "$":
+            return (Hole(Kind.DIGITS, key=f"shell {self.state.level}"),)
+        if name == "?" and self.state.status is not None:
+            return (str(self.state.status),)
+        return (_SPECIAL[name],) if name in _SPECIAL else self.state.value(name)
+
+    def _length(self, value: Parts | None) -> Parts:
+        text = concrete(value or ())
+        return (str(len(text)),) if text is not None else (Hole(Kind.DIGITS),)
+
+    def _operated(self, parameter: Parameter, name: str, value: Parts | None) -> Parts:
+        operator = parameter.operator
+        if operator in ("", ":"):
+            if value is None and self.state.nounset:
+                raise Aborted(name)
+            return (value or ()) if not operator or not value else (ANY,)
+        if operator[-1] not in "-=+?":
+            self.bashism = self.bashism or operator[0] not in "#%"
+            return () if not value else (ANY,)
+        is_set = _is_set(value, counts_empty=not operator.startswith(":"))
+        match operator[-1]:
+            case "-":
+                return self._default(parameter, value, is_set)
+            case "=":
+                result = self._default(parameter, value, is_set)
+                if is_set is not True:
+                    self.state = self.state.with_variable(name, result)
+                return result
+            case "+":
+                alternative = self._argument(parameter)
+                return alternative if is_set else () if is_set is False else (Choice((alternative, ())),)
+            case _:
+                if is_set is False:
+                    raise Aborted(name, self._argument(parameter))
+                return value or ()
+
+    def _default(self, parameter: Parameter, value: Parts | None, is_set: bool | None) -> Parts:
+        if is_set is False:
+            return self._argument(parameter)
+        if is_set is True and value is not None:
+            default = concrete(self._argument(parameter))
+            return value if default is None or _VALUE_LIKE.fullmatch(default) else unlike(value, default)
+        return (Choice((value or (), self._argument(parameter))),)
+
+    def _argument(self, parameter: Parameter) -> Parts:
+        if parameter.argument is None:
+            return (ANY,)
+        return self.word(parameter.argument)
+
+
+def _is_set(value: Parts | None, *, counts_empty: bool) -> bool | None:
+    if value is None:
+        return False
+    if any(not isinstance(p, str) and not (isinstance(p, Hole) and p.kind is Kind.OTHER) for p in value):
+        return None  # an inherited variable may be unset
+    return counts_empty or not is_empty(value)
+
+
+def is_empty(parts: Parts) -> bool | None:
+    """Return whether text is empty; None where it is not known."""
+    if not parts:
+        return True
+    for part in parts:
+        if (isinstance(part, str) and part) or (isinstance(part, Hole) and part.kind in (Kind.OTHER, Kind.DIGITS)):
+            return False
+    return None

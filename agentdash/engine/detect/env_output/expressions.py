@@ -1,0 +1,354 @@
+"""Print statements of Node, Perl, Ruby, awk and jq: texts, variables of the environment, defaults, and what joins them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.dumps import FLAGS, Presence, Record
+from agentdash.engine.detect.env_output.patterns import Hole, Kind, Part, joined
+from agentdash.engine.detect.env_output.placeholders import with_placeholders
+from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.world import shown
+
+_MAX_CODE: Final = 2_000
+
+
+class Unknown(Exception):
+    """The program does something that is not modelled."""
+
+
+class Language(msgspec.Struct, frozen=True):
+    """What differs between the languages."""
+
+    name: str
+    variable: str
+    """A regular expression of a variable of the environment; the group `name` is its name."""
+    defaults: tuple[str, ...] = ()
+    """Operators that give their right side where the left one is unset or false."""
+    joins: tuple[str, ...] = ()
+    """Operators that join two texts."""
+    interpolation: str = ""
+    """A regular expression of an expression in a double-quoted text; its group is the expression."""
+    unset: str = ""
+    """What is printed of an unset variable."""
+    code_options: str = ""
+
+
+NODE: Final = Language(
+    name="node",
+    variable=r"process\.env(?:\?)?(?:\.(?P<name>[A-Za-z_]\w*)|\[(?P<quoted>['\"])(?P<name2>\w+)(?P=quoted)\])",
+    defaults=("||", "??"),
+    joins=("+",),
+    unset="undefined",
+    code_options="ep",
+)
+PERL: Final = Language(
+    name="perl",
+    variable=r"\$ENV\{\s*(?P<quoted>['\"]?)(?P<name>\w+)(?P=quoted)\s*\}",
+    defaults=("||", "//"),
+    joins=(".",),
+    interpolation=r"(\$ENV\{\s*['\"]?\w+['\"]?\s*\})",
+    code_options="eE",
+)
+RUBY: Final = Language(
+    name="ruby",
+    variable=r"ENV\[(?P<quoted>['\"])(?P<name>\w+)(?P=quoted)\]",
+    defaults=("||",),
+    joins=("+",),
+    interpolation=r"#\{([^{}]*)\}",
+    code_options="e",
+)
+AWK: Final = Language(name="awk", variable=r'ENVIRON\[\s*"(?P<name>\w+)"\s*\]', joins=("",))
+JQ: Final = Language(
+    name="jq",
+    variable=r"(?:env|\$ENV)(?:\.(?P<name>[A-Za-z_]\w*)|\.?\[\"(?P<name2>\w+)\"\])",
+    defaults=("//",),
+    joins=("+",),
+    interpolation=r"\\\(([^()]*)\)",
+    unset="null",
+)
+
+_STRING: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`""", re.DOTALL)
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
+_BLANK: Final = re.compile(r"\s*")
+
+
+def run_code(language: Language, code: str, options: str, call: Call, holes: dict[str, Part]) -> list[Result]:
+    """Return the results of a program. Raises `Unknown` for what is not modelled."""
+    if len(code) > _MAX_CODE:
+        raise Unknown
+    program = _Program(language, options, call, holes)
+    return [Result(out=joined(program.run(code)))]
+
+
+class _Program:
+    def __init__(self, language: Language, options: str, call: Call, holes: dict[str, Part]) -> None:
+        self._language = language
+        self._options = options
+        self._call = call
+        self._holes = holes
+        self._variable = re.compile(language.variable)
+
+    def run(self, code: str) -> list[Part]:
+        """Return what the program prints."""
+        name = self._language.name
+        if name == "jq":
+            return self._jq(code.strip())
+        if name == "node" and "p" in self._options:
+            return [*self._inspected(code.strip().rstrip(";")), "\n"]
+        out: list[Part] = []
+        for statement in _split(code, (";", "\n")):
+            if statement.strip():
+                out += self._statement(statement.strip())
+        return out
+
+    # ------------------------------------------------------------ statements
+
+    def _statement(self, statement: str) -> list[Part]:
+        match self._language.name:
+            case "node":
+                return self._node(statement)
+            case "perl":
+                return self._perl(statement)
+            case "ruby":
+                return self._ruby(statement)
+            case _:
+                return self._awk(statement)
+
+    def _node(self, statement: str) -> list[Part]:
+        if match := re.fullmatch(r"console\.(?:log|info)\((.*)\)", statement, re.DOTALL):
+            arguments = _split(match[1], (",",)) if match[1].strip() else []
+            out: list[Part] = []
+            for number, argument in enumerate(arguments):
+                out += [" "] if number else []
+                out += self._inspected(argument.strip())
+            if len(arguments) > 1 and isinstance(out[0], str) and "%" in out[0]:
+                raise Unknown
+            return [*out, "\n"]
+        if match := re.fullmatch(r"process\.stdout\.write\((.*)\)", statement, re.DOTALL):
+            return [self._text(self._value(match[1]))]
+        raise Unknown
+
+    def _inspected(self, expression: str) -> list[Part]:
+        """Return what `console.log` writes of one argument."""
+        if re.fullmatch(r"process\.env|JSON\.stringify\(\s*process\.env\s*(?:,\s*null\s*,\s*\d\s*)?\)", expression):
+            return [self._environment()]
+        if match := re.fullmatch(r"JSON\.stringify\((.*)\)", expression, re.DOTALL):
+            return [self._json(match[1].strip())]
+        return [self._text(self._value(expression))]
+
+    def _json(self, expression: str) -> str:
+        if not (match := re.fullmatch(r"\{(.*)\}", expression, re.DOTALL)):
+            value = self._value(expression)
+            return "undefined" if value is None else json.dumps(value)
+        entries: dict[str, Any] = {}
+        for entry in _split(match[1], (",",)):
+            key, colon, inner = entry.partition(":")
+            if not colon or not re.fullmatch(r"\s*['\"]?[\w-]+['\"]?\s*", key):
+                raise Unknown
+            if (value := self._value(inner)) is not None:
+                entries[key.strip().strip("'\"")] = value
+        return json.dumps(entries, separators=(",", ":"))
+
+    def _environment(self) -> Record:
+        values = [self._call.environment[name] for name in FLAGS]
+        flags = [shown(value) for value in values]
+        there = [flag.presence is not Presence.ABSENT for flag in flags]
+        return Record(shown=(flags[0], flags[1]), required=(there[0], there[1]))
+
+    def _perl(self, statement: str) -> list[Part]:
+        match = re.fullmatch(r"(print|say)\b\s*(.*)", statement, re.DOTALL)
+        if not match or "E" not in self._options and match[1] == "say":
+            raise Unknown
+        body = match[2].strip()
+        if body.startswith("(") and body.endswith(")"):
+            body = body[1:-1]
+        out = [self._text(self._value(part)) for part in _split(body, (",",))]
+        return [*out, *(("\n",) if match[1] == "say" or "l" in self._options else ())]
+
+    def _ruby(self, statement: str) -> list[Part]:
+        match = re.fullmatch(r"(puts|print|p)\b[\s(]+(.*?)\)?", statement, re.DOTALL)
+        if not match:
+            raise Unknown
+        out: list[Part] = []
+        for part in _split(match[2], (",",)):
+            value = self._value(part)
+            if match[1] == "p":
+                out += ["nil" if value is None else json.dumps(value), "\n"]
+            else:
+                out += [self._text(value), *(("\n",) if match[1] == "puts" else ())]
+        return out
+
+    def _awk(self, statement: str) -> list[Part]:
+        match = re.fullmatch(r"print\b\s*(.*)", statement, re.DOTALL)
+        if not match or ">" in _STRING.sub("", match[1]):
+            raise Unknown
+        out: list[Part] = []
+        for number, part in enumerate(_split(match[1], (",",))):
+            out += [" "] if number else []
+            out.append(self._text(self._value(part)))
+        return [*out, "\n"]
+
+    def _jq(self, code: str) -> list[Part]:
+        if code in ("env", "$ENV"):
+            return [self._environment(), "\n"]
+        out: list[Part] = []
+        for part in _split(code, (",",)):
+            value = self._value(part)
+            out.append(value if "r" in self._options and isinstance(value, str) else json.dumps(value))
+            out.append("\n")
+        return out
+
+    # ------------------------------------------------------------ expressions
+
+    def _text(self, value: Any) -> str:
+        if value is None:
+            return self._language.unset
+        if isinstance(value, bool):
+            return str(value).lower()
+        return str(value)
+
+    def _value(self, expression: str) -> Any:
+        """Return the value of an expression: a text, None for unset."""
+        expression = expression.strip()
+        while expression.startswith("(") and _closes(expression) == len(expression):
+            expression = expression[1:-1].strip()
+        for operator in self._language.defaults:
+            parts = _split(expression, (operator,))
+            if len(parts) > 1:
+                return self._default(operator, parts)
+        if self._language.joins and "" not in self._language.joins:
+            parts = _split(expression, self._language.joins)
+            if len(parts) > 1:
+                return self._joined([self._value(part) for part in parts])
+        return self._atom(expression)
+
+    def _default(self, operator: str, parts: list[str]) -> Any:
+        value: Any = None
+        for part in parts:
+            value = self._value(part)
+            is_set = value is not None if operator in ("??", "//") else bool(value)
+            if self._language.name == "perl" and operator == "||" and value == "0":
+                is_set = False
+            if self._language.name == "ruby":
+                is_set = value is not None
+            if is_set:
+                return value
+        return value
+
+    def _joined(self, values: list[Any]) -> str:
+        if self._language.name in ("ruby", "jq") and None in values:
+            raise Unknown
+        return "".join(self._text(value) for value in values)
+
+    def _atom(self, expression: str) -> Any:
+        if match := self._variable.fullmatch(expression):
+            return self._read(match)
+        if _STRING.fullmatch(expression):
+            return self._string(expression)
+        if re.fullmatch(r"\d+", expression):
+            return expression
+        if self._language.name == "ruby" and (match := re.fullmatch(r"ENV\.fetch\(\s*(['\"]\w+['\"])\s*,\s*(.*)\)", expression)):
+            return self._default("??", [f"ENV[{match[1]}]", match[2]])
+        if self._language.name == "awk":
+            return self._juxtaposed(expression)
+        raise Unknown
+
+    def _juxtaposed(self, expression: str) -> str:
+        text = ""
+        at = 0
+        while at < len(expression):
+            at = _BLANK.match(expression, at).end()  # type: ignore[union-attr]
+            match = self._variable.match(expression, at) or _STRING.match(expression, at)
+            if match is None or match.end() == len(expression) == match.end() - match.start():
+                raise Unknown
+            text += self._text(self._atom(match[0]))
+            at = match.end()
+        return text
+
+    def _read(self, match: re.Match[str]) -> Any:
+        groups = match.groupdict()
+        name = groups.get("name") or groups.get("name2")
+        if name not in FLAGS or name is None:
+            mark = f"Zhole{len(self._holes)}Z"
+            self._holes[mark] = Hole(Kind.ANY)
+            return mark
+        value = self._call.environment[name]
+        if value is None:
+            return None
+        text = with_placeholders(value, self._holes)
+        if text is None:
+            raise Unknown
+        return text
+
+    def _string(self, literal: str) -> str:
+        quote, body = literal[0], literal[1:-1]
+        if quote == "'" and self._language.name not in ("node", "ruby"):
+            if "\\" in body:
+                raise Unknown
+            return body
+        pattern = self._language.interpolation
+        if self._language.name == "node":
+            pattern = r"\$\{([^{}]*)\}" if quote == "`" else ""
+        elif quote == "'":
+            pattern = ""
+        if not pattern:
+            return _unescaped(body)
+        out = ""
+        for number, piece in enumerate(re.split(pattern, body)):
+            if number % 2:
+                out += self._text(self._value(piece))
+            elif self._language.name == "perl" and re.search(r"[$@]\w", piece):
+                raise Unknown
+            else:
+                out += _unescaped(piece)
+        return out
+
+
+def _unescaped(text: str) -> str:
+    if re.search(r"\\[^ntr\\'\"`$@]", text):
+        raise Unknown
+    return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text, flags=re.DOTALL)
+
+
+def _split(text: str, separators: tuple[str, ...]) -> list[str]:
+    """Return the parts between separators that stand outside of strings and brackets."""
+    parts: list[str] = []
+    depth = start = at = 0
+    while at < len(text):
+        char = text[at]
+        if char in "'\"`" and (match := _STRING.match(text, at)):
+            at = match.end()
+            continue
+        if char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        found = next((s for s in separators if depth == 0 and s and text.startswith(s, at)), None)
+        if found:
+            parts.append(text[start:at])
+            at += len(found)
+            start = at
+        else:
+            at += 1
+    return [*parts, text[start:]]
+
+
+def _closes(text: str) -> int:
+    """Return the offset behind the bracket that closes the first one."""
+    depth = at = 0
+    while at < len(text):
+        if text[at] in "'\"`" and (match := _STRING.match(text, at)):
+            at = match.end()
+            continue
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        at += 1
+        if depth == 0:
+            break
+    return at
+
+

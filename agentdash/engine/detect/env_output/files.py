@@ -1,0 +1,59 @@
+"""What is known of the content of files that a script reads."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
+from agentdash.engine.detect.env_output.patterns import ANY, QUIET, Hole, Kind, Parts, concrete
+from agentdash.engine.detect.env_output.world import Environment, State, shown
+
+_SYSTEM_FILE: Final = re.compile(
+    r"/proc/(?:self|thread-self|\d+|sys/[\w./-]+)/(?:status|stat|cgroup|mounts|mountinfo|limits|comm|attr/current|uid_map|gid_map)"
+    r"|/proc/(?:version|cpuinfo|meminfo|uptime|loadavg|mounts|sys/[\w./-]+|net/\w+)"
+    r"|/etc/(?:os-release|lsb-release|debian_version|hostname|hosts|resolv\.conf|passwd|group|nsswitch\.conf|issue)"
+    r"|/sys/[\w./-]+|/dev/null"
+)
+"""Files of the system in which no flag of Codex stands."""
+
+
+def environ_of(path: Parts, state: State, environment: Environment) -> Environment | None:
+    """Return the environment that `/proc/…/environ` shows; None for other files, and for other processes."""
+    if path in (("/proc/self/environ",), ("/proc/thread-self/environ",)):
+        return environment
+    match path:
+        case ("/proc/", Hole(kind=Kind.DIGITS, key=key), "/environ") if key == f"shell {state.level}":
+            return dict(state.started)
+        case _:
+            return None
+
+
+def file_content(path: Parts, state: State, environment: Environment | None = None) -> Parts:
+    """Return what is known of a file's content."""
+    written = dict(state.files)
+    if path in written:
+        return written[path]
+    if (environ := environ_of(path, state, state.environment() if environment is None else environment)) is not None:
+        return (Dump(shown=(shown(environ[FLAGS[0]]), shown(environ[FLAGS[1]])), nul=True, whole=True),)
+    text = concrete(path) or ""
+    if text == "/dev/null":
+        return ()
+    return (QUIET,) if is_system_file(path) else (ANY,)
+
+
+def is_system_file(path: Parts) -> bool:
+    """Return whether a file of the system is one in which no flag stands."""
+    text = "".join(part if isinstance(part, str) else "1" for part in path if isinstance(part, str | Hole))
+    return ".." not in text and _SYSTEM_FILE.fullmatch(text) is not None
+
+
+def opened_content(path: Parts, state: State) -> Parts:
+    """Return what is known of a file that the shell opens for a program, before it starts the program."""
+    content = file_content(path, state, dict(state.started))
+    if concrete(path) in ("/proc/self/environ", "/proc/thread-self/environ") and isinstance(content[0], Dump):
+        # it shows the process that opened it, which has mostly gone when it is read
+        return (msgspec.structs.replace(content[0], partial=True),)
+    return content

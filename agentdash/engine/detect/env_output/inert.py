@@ -1,0 +1,68 @@
+"""Programs whose output cannot hold a line of an environment."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentdash.engine.detect.env_output.dumps import FLAG_STEM
+from agentdash.engine.detect.env_output.patterns import (
+    ANY,
+    ONE_LINE,
+    QUIET,
+    QUIET_TEXT,
+    concrete,
+    errors_of,
+)
+from agentdash.engine.detect.env_output.streams import Call, Result
+
+_ONE_LINE: Final = frozenset("arch date id logname pwd uname whoami".split())
+"""Programs of every system that print one line; with several operands some of them print more."""
+_MISSING_ON_SOME: Final = frozenset("basename dirname hostid hostname mktemp nproc readlink realpath tty".split())
+"""Programs that print one line, or are missing, or fail with one."""
+_SILENT: Final = frozenset("chgrp chmod chown cp install ln mkdir mkfifo mv rm rmdir sleep sync touch truncate".split())
+_QUIET: Final = frozenset(
+    (
+        *("aa-status arp cal capsh cksum curl df dig du factor file findmnt free getcap getconf getent getenforce".split()),
+        *("getfacl groups host ifconfig ip last ldd locale ls lsb_release lsblk lscpu lsof md5sum mount nc ncat".split()),
+        *("netstat networksetup nslookup pgrep pidof ping ping6 route scutil seq sha1sum sha256sum shasum ss stat".split()),
+        *("sw_vers sysctl telnet traceroute tree uptime w wget who".split()),
+    )
+)
+_TALKERS: Final = frozenset(("curl", "wget", "nc", "ncat", "telnet", "traceroute", "ping", "ping6"))
+"""Programs that write what they receive, and their progress, without regard to lines."""
+_PRINTING_OPTIONS: Final = ("-exec", "-ok", "-printf", "-fprint", "file:")
+"""Beginnings of arguments with which `find` and `curl` print the content of files."""
+
+
+def inert(call: Call) -> list[Result] | None:
+    """Return what a program of these lists writes; None for other programs."""
+    texts = [concrete(argument) for argument in call.arguments]
+    if any(FLAG_STEM in part for argument in call.arguments for part in argument if isinstance(part, str)):
+        return None  # it may print its own arguments
+    if call.name in _SILENT:
+        verbose = any(text is not None and text.startswith(("-v", "--verbose")) for text in texts)
+        return [Result(out=(QUIET,) if verbose else (), err=errors_of(call.name), status=None)]
+    if call.name in _ONE_LINE:
+        return [Result(out=(QUIET,) if call.name == "id" and len(texts) > 1 else ONE_LINE)]
+    if call.name in _MISSING_ON_SOME:
+        if sum(not (text or "-").startswith("-") for text in texts) > 1:
+            return [Result(out=(QUIET,), err=errors_of(call.name), status=None)]
+        return [Result(out=ONE_LINE), Result(err=errors_of(call.name), status=None)]
+    if call.name in _QUIET or call.name == "find":
+        if any(text is not None and text.startswith(_PRINTING_OPTIONS) for text in texts):
+            return None
+        if call.name in _TALKERS:
+            return [Result(out=(QUIET_TEXT,), err=(QUIET_TEXT,), status=None)]
+        return [Result(out=(QUIET,), err=errors_of(call.name), status=None)]
+    return None
+
+
+def version_request(call: Call) -> list[Result] | None:
+    """Return what `program --version` writes."""
+    if len(call.arguments) == 1 and concrete(call.arguments[0]) in ("--version", "-V", "-v", "version"):
+        return [Result(out=(QUIET,), err=errors_of(call.name), status=None)]
+    return None
+
+
+UNKNOWN: Final = [Result(out=(ANY,), err=(ANY,), status=None)]
+"""What is known of any other program."""

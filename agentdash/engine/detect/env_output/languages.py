@@ -1,0 +1,141 @@
+"""One-liners and here-documents of programming languages that print variables of their environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from agentdash.engine.detect.env_output.builtins import not_found
+from agentdash.engine.detect.env_output.expressions import (
+    AWK,
+    JQ,
+    NODE,
+    PERL,
+    RUBY,
+    Language,
+    Unknown,
+    run_code,
+)
+from agentdash.engine.detect.env_output.filters import awk_filter
+from agentdash.engine.detect.env_output.inert import UNKNOWN
+from agentdash.engine.detect.env_output.patterns import ANY, Part, Parts, concrete
+from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
+from agentdash.engine.detect.env_output.python_code import run_python
+from agentdash.engine.detect.env_output.streams import Call, Result
+
+_PYTHON_OPTIONS: Final = re.compile(r"-[uSIEsBq]+")
+
+
+def python(call: Call) -> list[Result]:
+    """Return what `python3 -c '…'` and `python3 - <<EOF` write."""
+    words = list(call.arguments)
+    code: Parts | None = None
+    while words:
+        text = concrete(words[0])
+        if text == "-c" and len(words) > 1:
+            code = words[1]
+            break
+        if text == "-":
+            code = call.stdin
+            break
+        if text is None or not _PYTHON_OPTIONS.fullmatch(text):
+            return _version(words, text)
+        words.pop(0)
+    else:
+        code = call.stdin
+    return _run(call, code, run_python)
+
+
+def _version(words: list[Parts], text: str | None) -> list[Result]:
+    if text in ("--version", "-V") and len(words) == 1:
+        from agentdash.engine.detect.env_output.patterns import QUIET  # noqa: PLC0415
+
+        return [Result(out=(QUIET,), err=(QUIET,), status=None)]
+    return UNKNOWN
+
+
+Runner = Callable[[str, Call, dict[str, Part]], list[Result]]
+
+
+def _run(call: Call, code: Parts | None, run: Runner) -> list[Result]:
+    holes: dict[str, Part] = {}
+    text = None if code is None else with_placeholders(code, holes)
+    if text is None:
+        return UNKNOWN
+    try:
+        results = run(text, call, holes)
+    except (Unknown, RecursionError):
+        return UNKNOWN
+    return [*(_refilled(r, holes) for r in results), not_found(call.name)]
+
+
+def _refilled(result: Result, holes: dict[str, Part]) -> Result:
+    return Result(out=refilled(result.out, holes), err=refilled(result.err, holes), status=result.status)
+
+
+def _coder(language: Language, flags: str, *, raw: str = "") -> Callable[[Call], list[Result]]:
+    """Return a handler for `program -e CODE`: `flags` are options that may stand before."""
+
+    def handle(call: Call) -> list[Result]:
+        words = list(call.arguments)
+        letters = ""
+        while words:
+            text = concrete(words[0])
+            if text is None or not re.fullmatch(rf"-[{flags}]*", text) or text == "-":
+                break
+            letters += text[1:]
+            words.pop(0)
+            if text[-1] in language.code_options:
+                break
+        if len(words) != 1 or (language.code_options and not set(letters) & set(language.code_options)):
+            return UNKNOWN
+        return _run(call, words[0], lambda code, c, holes: run_code(language, code, letters, c, holes))
+
+    del raw
+    return handle
+
+
+def jq(call: Call) -> list[Result]:
+    """Return what `jq -n FILTER` writes."""
+    words = list(call.arguments)
+    letters = ""
+    while words and (text := concrete(words[0])) is not None and text.startswith("-"):
+        long = {"--null-input": "n", "--raw-output": "r", "--compact-output": "c", "--sort-keys": "S"}.get(text)
+        if long is None and not re.fullmatch(r"-[nrcSMa]+", text):
+            return UNKNOWN
+        letters += long or text[1:]
+        words.pop(0)
+    if len(words) != 1 or "n" not in letters:
+        return UNKNOWN
+    return _run(call, words[0], lambda code, c, holes: run_code(JQ, code, letters, c, holes))
+
+
+def awk(call: Call) -> list[Result]:
+    """Return what awk writes: `BEGIN { print ENVIRON["X"] }`, or lines of its input."""
+    words = list(call.arguments)
+    separator = ""
+    while words and (text := concrete(words[0])) is not None and text.startswith("-F"):
+        words.pop(0)
+        separator = text[2:] or (concrete(words.pop(0)) or "?" if words else "?")
+    if len(words) != 1 or (program := concrete(words[0])) is None:
+        return UNKNOWN
+    if call.stdin is not None and (results := awk_filter(call, program, separator=separator)) is not None:
+        return results
+    if (match := re.fullmatch(r"\s*BEGIN\s*\{(.*)\}\s*", program, re.DOTALL)) is None:
+        return [Result(out=(ANY,), err=(ANY,), status=None)]
+    return _run(call, (match[1],), lambda code, c, holes: run_code(AWK, code, "", c, holes))
+
+
+LANGUAGES: Final[dict[str, Callable[[Call], list[Result]]]] = {
+    "python": python,
+    "python3": python,
+    "node": _coder(NODE, "ep"),
+    "nodejs": _coder(NODE, "ep"),
+    "perl": _coder(PERL, "eElw"),
+    "ruby": _coder(RUBY, "ew"),
+    "awk": awk,
+    "gawk": awk,
+    "mawk": awk,
+    "jq": jq,
+}

@@ -1,0 +1,74 @@
+"""Loops over the names or the lines of an environment: what their body prints of each is a dump in its own style."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Shown, Style
+from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Names, Parts, concrete, joined
+from agentdash.engine.detect.env_output.streams import all_parts
+from agentdash.engine.detect.env_output.world import State, shown
+from agentdash.engine.detect.shell import Script, Simple
+
+if TYPE_CHECKING:
+    from agentdash.engine.detect.env_output.interpreter import Interpreter
+
+_MARK: Final = Hole(Kind.OTHER, key="value of the loop")
+
+
+def entries_loop(interpreter: Interpreter, condition: Script, body: Script, stdin: Parts, state: State) -> Parts | None:
+    """Return what `while read …; do …; done` prints of names or entries that it reads; None for other loops."""
+    match condition.items, stdin:
+        case (item,), (Names() as names,) if isinstance(item.node, Simple):
+            words = [word.text for word in item.node.words]
+            variables = [word for word in words[1:] if not word.startswith("-")]
+            if words[:1] == ["read"] and len(variables) == 1:
+                return passed_on(interpreter, body, variables[0], names, state)
+            return None
+        case _:
+            return None
+
+
+def passed_on(interpreter: Interpreter, body: Script, variable: str, names: Names, state: State) -> Parts:
+    """Return what the body of a loop prints for all names: a dump, or any text."""
+    prefixes: set[str] = set()
+    suffixes: set[str] = set()
+    flags: list[Shown] = []
+    is_partial = False
+    for name, present in zip(FLAGS, names.present, strict=True):
+        line = _line(interpreter, body, state.with_variable(variable, (name,)).with_variable(name, (_MARK,)))
+        if line is None or len(line) != 3 or line[1] != _MARK or not isinstance(line[0], str) or not isinstance(line[2], str):
+            return (ANY,)
+        before, _, after = line
+        if not isinstance(before, str) or not isinstance(after, str):
+            return (ANY,)
+        if name not in before or "\n" in before or after.count("\n") != 1 or not after.endswith("\n"):
+            return (ANY,)
+        prefixes.add(before.replace(name, "NAME"))
+        suffixes.add(after[:-1])
+        value = state.value(name)
+        if present is False:
+            flags.append(Shown(Presence.ABSENT))
+            continue
+        is_partial = is_partial or present is None
+        if value is None:
+            flags.append(Shown(Presence.ABSENT))
+        elif (real := _line(interpreter, body, state.with_variable(variable, (name,)))) == joined((before, *value, after)):
+            flags.append(shown(value))
+        elif real == ():
+            flags.append(Shown(Presence.ABSENT))
+        elif (text := concrete(real or (ANY,))) is not None and text.startswith(before) and text.endswith(after):
+            flags.append(Shown(Presence.EXACT, text=text[len(before) : len(text) - len(after)]))
+        else:
+            return (ANY,)
+    if len(prefixes) != 1 or len(suffixes) != 1:
+        return (ANY,)
+    style = Style(prefixes=(prefixes.pop(),), suffix=suffixes.pop())
+    return (Dump(shown=(flags[0], flags[1]), style=style, partial=True if is_partial else False, some=False),)
+
+
+def _line(interpreter: Interpreter, body: Script, state: State) -> Parts | None:
+    """Return what one round prints; None where that depends on something unknown."""
+    outcomes = interpreter.script(body, state, guarded=True)
+    outcomes = [o for o in outcomes if not o.leaves or o.leaves == "continue"]
+    return all_parts(outcomes[0].stream) if len(outcomes) == 1 else None

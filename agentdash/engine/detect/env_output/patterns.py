@@ -1,0 +1,288 @@
+"""What a script can print under one hypothesis about its environment, and whether an output is an instance of it.
+
+A pattern is a sequence of parts: literal text, holes (text that is known by its kind only), dumps of an environment, choices.
+Matching works on sets of positions, kept as intervals, so that its cost stays near the size of the output. Where a
+part cannot be matched exactly it matches too much: a hypothesis is never ruled out by mistake.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from functools import cached_property
+from typing import Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.dumps import FLAG_STEM, Dump, Record
+
+Interval = tuple[int, int]
+
+
+class Kind(Enum):
+    """What the text of a hole can be."""
+
+    ANY = "any text"
+    LINE = "text without a line break"
+    QUIET = "whole lines in which no flag is named"
+    QUIET_TEXT = "text in which no flag is named"
+    ERRORS = "whole lines that name the program of the hole's key, and no flag"
+    QUIET_LINE = "one line, or a part of it, in which no flag is named"
+    DIGITS = "a number"
+    OTHER = "a value that is neither empty nor one that the flag can have"
+
+
+class Hole(msgspec.Struct, frozen=True):
+    """Text that is known by its kind only.
+
+    `exclude`: texts that it is not; `unlike`: texts that are taken for something else where they are printed. `key` tells holes of one kind apart: a variable, a program.
+    """
+
+    kind: Kind
+    exclude: tuple[str, ...] = ()
+    unlike: tuple[str, ...] = ()
+    key: str = ""
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One of several sequences."""
+
+    options: tuple[Parts, ...]
+
+
+class Names(msgspec.Struct, frozen=True):
+    """A list of the names of variables, one a line; `present` tells of each flag whether it is in it: yes, no, possibly."""
+
+    present: tuple[bool | None, bool | None]
+
+
+class Trimmed(msgspec.Struct, frozen=True):
+    """A sequence without its line breaks at the end, as `$(…)` gives it."""
+
+    parts: Parts
+
+
+Part = str | Hole | Choice | Trimmed | Names | Dump | Record
+Parts = tuple[Part, ...]
+
+ANY: Final = Hole(Kind.ANY)
+QUIET: Final = Hole(Kind.QUIET)
+QUIET_TEXT: Final = Hole(Kind.QUIET_TEXT)
+ONE_LINE: Final[Parts] = (Hole(Kind.QUIET_LINE), "\n")
+ERROR_LINE: Final[Parts] = (Hole(Kind.QUIET_LINE), ": ", Hole(Kind.QUIET_LINE), "\n")
+
+_NUMBER: Final = re.compile(r"[ \t]*\d+")
+
+
+def unlike(parts: Parts, *texts: str) -> Parts:
+    """Return parts in which another value of a flag is not printed as one of some texts."""
+    return tuple(
+        msgspec.structs.replace(part, unlike=(*part.unlike, *texts))
+        if isinstance(part, Hole) and part.kind is Kind.OTHER
+        else part
+        for part in parts
+    )
+
+
+def unlike_quoted(parts: Parts) -> Parts:
+    """Return parts in which another value of a flag is not a value of it in quotes."""
+    values = [text for part in parts if isinstance(part, Hole) for text in part.exclude]
+    return unlike(parts, *(f"{quote}{value}{quote}" for value in values for quote in "\"'"))
+
+
+def errors_of(program: str) -> Parts:
+    """Return what a program may write to standard error."""
+    return (Hole(Kind.ERRORS, key=program),)
+
+
+def concrete(parts: Parts) -> str | None:
+    """Return the text of parts without holes."""
+    return "".join(parts) if all(isinstance(p, str) for p in parts) else None  # type: ignore[arg-type]
+
+
+def is_quiet(parts: Parts) -> bool:
+    """Return whether no instance of a sequence names a flag."""
+    return all(_is_quiet(part) for part in parts)
+
+
+def _is_quiet(part: Part) -> bool:
+    match part:
+        case str():
+            return FLAG_STEM not in part
+        case Hole(kind=kind):
+            return kind in (Kind.QUIET, Kind.QUIET_TEXT, Kind.QUIET_LINE, Kind.ERRORS, Kind.DIGITS)
+        case Choice(options=options):
+            return all(is_quiet(option) for option in options)
+        case Trimmed(parts=parts):
+            return is_quiet(parts)
+        case _:
+            return False
+
+
+def joined(parts: Iterable[Part]) -> Parts:
+    """Return parts with neighbouring literals made one."""
+    result: list[Part] = []
+    for part in parts:
+        if isinstance(part, str) and result and isinstance(result[-1], str):
+            result[-1] += part
+        elif part != "":
+            result.append(part)
+    return tuple(result)
+
+
+class Text:
+    """An output that patterns are matched against."""
+
+    def __init__(self, text: str, *, is_prefix: bool) -> None:
+        self.text = text
+        self.end = len(text)
+        self.is_prefix = is_prefix
+        """The output stops somewhere: what follows is not known."""
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        """Offsets at which lines begin, and the end of the text."""
+        starts = [match.end() for match in re.finditer("\n", self.text)]
+        return starts if starts and starts[-1] == self.end else [*starts, self.end]
+
+    def matches(self, parts: Parts) -> bool:
+        """Return whether the whole text is an instance of a sequence."""
+        positions, is_open = self._sequence(parts, [(0, 0)])
+        return is_open or any(low <= self.end <= high for low, high in positions)
+
+    def _sequence(self, parts: Parts, positions: list[Interval]) -> tuple[list[Interval], bool]:
+        """Return where a sequence can end, and whether the text can stop within it."""
+        is_open = False
+        for part in parts:
+            is_open = is_open or (self.is_prefix and positions[-1][1] >= self.end)
+            positions, stops = self._part(part, positions)
+            is_open = is_open or stops
+            if not positions:
+                break
+        if positions and self.is_prefix and positions[-1][1] >= self.end:
+            is_open = True
+        return positions, is_open
+
+    def _part(self, part: Part, positions: list[Interval]) -> tuple[list[Interval], bool]:
+        match part:
+            case str():
+                return self._literal(part, positions)
+            case Hole():
+                return self._hole(part, positions), False
+            case Choice(options=options):
+                ends: list[Interval] = []
+                is_open = False
+                for option in options:
+                    found, stops = self._sequence(option, positions)
+                    ends += found
+                    is_open = is_open or stops
+                return _merged(ends), is_open
+            case Trimmed(parts=parts):
+                ends, is_open = self._sequence(parts, positions)
+                return _merged(self._without_breaks(low, high) for low, high in ends), is_open
+            case Names() | Dump(nul=True):
+                return self._hole(ANY, positions), False
+            case Dump() | Record():
+                points, is_open = part.ends(self.text, positions, self.is_prefix)
+                return _merged((p, p) for p in points), is_open
+
+    def _literal(self, literal: str, positions: list[Interval]) -> tuple[list[Interval], bool]:
+        ends: list[Interval] = []
+        is_open = False
+        for low, high in positions:
+            at = self.text.find(literal, low, high + len(literal))
+            while at >= 0:
+                ends.append((at + len(literal),) * 2)
+                at = self.text.find(literal, at + 1, high + len(literal))
+            if self.is_prefix and high > self.end - len(literal):
+                starts = range(max(low, self.end - len(literal) + 1), high + 1)
+                is_open = is_open or any(literal.startswith(self.text[start:]) for start in starts)
+        return _merged(ends), is_open
+
+    def _hole(self, hole: Hole, positions: list[Interval]) -> list[Interval]:
+        match hole.kind:
+            case Kind.ANY:
+                return [(positions[0][0], self.end)]
+            case Kind.LINE:
+                return _merged((low, self._break(high)) for low, high in positions)
+            case Kind.QUIET:
+                return _merged((*positions, *self._lines(positions)))
+            case Kind.ERRORS:
+                return _merged((*positions, *self._errors(positions, hole.key)))
+            case Kind.QUIET_TEXT:
+                return _merged((low, self._named(high)) for low, high in positions)
+            case Kind.QUIET_LINE:
+                return _merged((low, min(self._break(high), self._named(high))) for low, high in positions)
+            case Kind.DIGITS:
+                return _merged(end for low, high in positions for end in self._numbers(low, high))
+            case Kind.OTHER:
+                return _merged(end for low, high in positions for end in self._others(low, high, (*hole.exclude, *hole.unlike)))
+
+    def _break(self, start: int) -> int:
+        at = self.text.find("\n", start)
+        return self.end if at < 0 else at
+
+    def _named(self, start: int) -> int:
+        """Return where the next name of a flag begins: quiet text ends there at the latest."""
+        at = self.text.find(FLAG_STEM, start)
+        return self.end if at < 0 else at
+
+    def _lines(self, positions: list[Interval]) -> Iterator[Interval]:
+        """Yield where whole lines can end that begin at one of the positions."""
+        for low, high in positions:
+            stop = self._named(high)
+            first, last = bisect_right(self._line_starts, low), bisect_right(self._line_starts, stop)
+            for start in self._line_starts[first:last]:
+                yield start, start
+
+    def _errors(self, positions: list[Interval], program: str) -> Iterator[Interval]:
+        """Yield where lines can end that all name a program."""
+        for low, high in positions:
+            stop = self._named(high)
+            at = self.text.find("\n", low) + 1
+            start = low
+            while start < at <= stop and program in self.text[start:at]:
+                yield at, at
+                start, at = at, self.text.find("\n", at) + 1
+
+    def _numbers(self, low: int, high: int) -> list[Interval]:
+        if low != high:
+            return [(low, self._break(high))]
+        match = _NUMBER.match(self.text, low)
+        return [(low + 1, match.end())] if match else []
+
+    def _others(self, low: int, high: int, exclude: tuple[str, ...]) -> list[Interval]:
+        stop = self._break(high)
+        if low != high:
+            return [(low + 1, stop)] if stop > low else []
+        line = self.text[low:stop]
+        ends = [low + length for length in range(1, len(line) + 1) if not _is_excluded(line[:length], exclude)]
+        return [(end, end) for end in ends]
+
+    def _without_breaks(self, low: int, high: int) -> Interval:
+        while low > 0 and self.text[low - 1] == "\n":
+            low -= 1
+        return low, high
+
+
+_ABSENCE: Final = re.compile(
+    r"\W*|.*\b(?:un-?set|not?|none|nothing|null|nil|undef|undefined|missing|absent|empty|blank|na)\b.*|\W*n/a\W*", re.IGNORECASE
+)
+_MAX_ABSENCE: Final = 40
+
+
+def _is_excluded(text: str, exclude: tuple[str, ...]) -> bool:
+    """Return whether a value is one of those excluded, or words that scripts print for a variable that is not set."""
+    return text in exclude or (len(text) <= _MAX_ABSENCE and _ABSENCE.fullmatch(text) is not None)
+
+
+def _merged(intervals: Iterable[Interval]) -> list[Interval]:
+    result: list[Interval] = []
+    for low, high in sorted(intervals):
+        if result and low <= result[-1][1] + 1:
+            result[-1] = (result[-1][0], max(result[-1][1], high))
+        else:
+            result.append((low, high))
+    return result

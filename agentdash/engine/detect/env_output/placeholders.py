@@ -1,0 +1,46 @@
+"""Words that stand for holes, so that text with holes in it can be parsed as code and put together again."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from agentdash.engine.detect.env_output.dumps import Dump, Record
+from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part, Parts, joined
+
+_MARK: Final = re.compile(r"(Zhole\d+Z)")
+
+
+def with_placeholders(parts: Parts, holes: dict[str, Part]) -> str | None:
+    """Return text in which each hole is a word; adds the words to `holes`. None where a hole may be more than a word."""
+    text = ""
+    for part in parts:
+        if isinstance(part, str):
+            text += part
+        elif isinstance(part, Hole) and part.kind in (Kind.OTHER, Kind.DIGITS, Kind.QUIET_LINE):
+            mark = f"Zhole{len(holes)}Z"
+            holes[mark] = part
+            text += mark
+        else:
+            return None
+    return text
+
+
+def has_placeholder(text: str) -> bool:
+    """Return whether a text holds the word of a hole."""
+    return "Zhole" in text
+
+
+def refilled(parts: Parts, holes: dict[str, Part]) -> Parts:
+    """Return parts with the words of holes replaced by the holes."""
+    result: list[Part] = []
+    for part in parts:
+        if isinstance(part, Choice):
+            result.append(Choice(tuple(refilled(option, holes) for option in part.options)))
+        elif isinstance(part, str):
+            result += [holes.get(piece, piece) for piece in _MARK.split(part)]
+        elif isinstance(part, Hole | Dump | Record):
+            result.append(part)
+        else:
+            result.append(ANY)
+    return joined(result)

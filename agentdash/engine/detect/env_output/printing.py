@@ -1,0 +1,137 @@
+"""`echo` and `printf`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part, Parts, concrete, joined
+from agentdash.engine.detect.env_output.streams import Call, Result
+
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v", "\\": "\\"}
+_ESCAPE: Final = re.compile(r"\\(?:(?P<letter>[abefnrtv\\])|(?P<octal>0?[0-7]{1,3})|x(?P<hex>[0-9a-fA-F]{1,2}))")
+_CONVERSION: Final = re.compile(r"%(?:%|(?P<flags>[-#0 +]*)(?P<width>\d*|\*)(?:\.(?P<precision>\d*|\*))?(?P<type>[a-zA-Z]))")
+_PLAIN: Final = re.compile(r"[\w./:=@%+,-]+")
+_MAX_ROUNDS: Final = 100
+
+
+def echo(call: Call) -> list[Result]:
+    """Return what `echo` writes: shells differ in options and in backslashes, so there can be several readings."""
+    arguments = list(call.arguments)
+    options = ""
+    skipped: list[str] = []
+    while arguments and (text := concrete(arguments[0])) and re.fullmatch(r"-[neE]+", text):
+        options += text[1:]
+        skipped.append(text)
+        arguments.pop(0)
+    end: Parts = () if "n" in options else ("\n",)
+    plain = _spaced(arguments)
+    readings: list[Parts] = [(*plain, *end)]
+    if any(isinstance(part, str) and "\\" in part for part in plain):
+        decoded = _decoded(plain)
+        readings = [(*decoded, *end)] if "e" in options else [(*plain, *end), (*decoded, *end)]
+    if "e" in options or "E" in options:  # dash writes these options, and decodes escapes always
+        kept = [option for option in skipped if option != "-n"]
+        readings.append((" ".join(kept), *((" ",) if plain else ()), *_decoded(plain), *end))
+    unique = tuple(dict.fromkeys(joined(r) for r in readings))
+    return [Result(out=unique[0] if len(unique) == 1 else (Choice(unique),))]
+
+
+def _spaced(arguments: list[Parts]) -> Parts:
+    parts: list[Part] = []
+    for number, argument in enumerate(arguments):
+        parts += [" "] if number else []
+        parts += argument
+    return joined(parts)
+
+
+def _decoded(parts: Parts) -> Parts:
+    return joined(_ESCAPE.sub(_character, part) if isinstance(part, str) else part for part in parts)
+
+
+def _character(match: re.Match[str]) -> str:
+    if match["letter"]:
+        return _ESCAPES[match["letter"]]
+    return chr(int(match["octal"], 8) & 0xFF if match["octal"] else int(match["hex"], 16))
+
+
+def printf(call: Call) -> list[Result]:
+    """Return what `printf` writes; with `-v` it assigns."""
+    arguments = list(call.arguments)
+    name = None
+    if len(arguments) >= 2 and concrete(arguments[0]) == "-v":
+        name = concrete(arguments[1])
+        del arguments[:2]
+        if name is None:
+            return [Result(out=(ANY,), err=(ANY,), status=None)]
+    if arguments and concrete(arguments[0]) == "--":
+        arguments.pop(0)
+    if not arguments:
+        return [Result(status=2, err=(ANY,))]
+    out = _formatted(arguments[0], arguments[1:])
+    if name is not None:
+        return [Result(state=call.state.with_variable(name, out))]
+    return [Result(out=out)]
+
+
+def _formatted(template: Parts, arguments: list[Parts]) -> Parts:
+    if not all(isinstance(part, str) for part in template):
+        text = "".join(part for part in template if isinstance(part, str))
+        return _decoded(template) if "%" not in text and not arguments else (ANY,)
+    text = concrete(template) or ""
+    rest = list(arguments)
+    parts: list[Part] = []
+    for _ in range(_MAX_ROUNDS):
+        before = len(rest)
+        parts += _round(text, rest)
+        if not rest or len(rest) == before:
+            return joined(parts)
+    return (ANY,)
+
+
+def _round(template: str, rest: list[Parts]) -> list[Part]:
+    """Return one pass over the format; takes the arguments that it uses."""
+    parts: list[Part] = []
+    at = 0
+    for match in _CONVERSION.finditer(template):
+        parts.append(_ESCAPE.sub(_character, template[at : match.start()].replace('\\"', '"')))
+        at = match.end()
+        if match[0] == "%%":
+            parts.append("%")
+        elif "*" in (match["width"], match["precision"]):
+            parts.append(ANY)
+            rest.clear()
+        else:
+            parts += _converted(match, rest.pop(0) if rest else ())
+    parts.append(_ESCAPE.sub(_character, template[at:].replace('\\"', '"')))
+    return parts
+
+
+def _converted(match: re.Match[str], argument: Parts) -> Parts:
+    text = concrete(argument)
+    kind = match["type"]
+    if kind == "q":
+        if text == "":
+            return ("''",)
+        if text is not None:
+            return argument if _PLAIN.fullmatch(text) else (ANY,)
+        return argument if all(isinstance(p, str) or p == _other(p) for p in argument) else (ANY,)
+    if kind in "diu" and text is not None and (text == "" or text.isdecimal()):
+        return (str(int(text or "0")),) if not (match["flags"] or match["width"]) else (ANY,)
+    if kind not in "sb" or (kind == "b" and text is None and not all(isinstance(p, str) or _other(p) for p in argument)):
+        return (ANY,)
+    if kind == "b":
+        argument = _decoded(argument)
+        text = concrete(argument)
+    if not (match["width"] or match["precision"]):
+        return argument
+    if text is None:
+        return (Hole(Kind.ANY),)
+    if match["precision"]:
+        text = text[: int(match["precision"])]
+    width = int(match["width"] or 0)
+    return (text.ljust(width) if "-" in match["flags"] else text.rjust(width),)
+
+
+def _other(part: Part) -> Part | None:
+    return part if isinstance(part, Hole) and part.kind is Kind.OTHER else None

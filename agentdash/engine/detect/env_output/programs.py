@@ -1,0 +1,73 @@
+"""Programs by name: what is known of their output under a hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.builtins import dump_of
+from agentdash.engine.detect.env_output.dumps import FLAGS
+from agentdash.engine.detect.env_output.filters import FILTERS, xargs
+from agentdash.engine.detect.env_output.inert import UNKNOWN, inert, version_request
+from agentdash.engine.detect.env_output.languages import LANGUAGES
+from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part, concrete, joined
+from agentdash.engine.detect.env_output.streams import Call, Result
+
+_SYSTEM_FOLDERS: Final = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin"))
+
+
+def program_name(path: str) -> str:
+    """Return a program's name where its path is one of the system's, else the path."""
+    folder, slash, name = path.rpartition("/")
+    return name if slash and folder in _SYSTEM_FOLDERS else path
+
+
+def run_program(call: Call) -> list[Result]:
+    """Return the outcomes of a program that is started."""
+    if (handler := _PROGRAMS.get(call.name)) is not None:
+        return handler(call)
+    for look in (version_request, inert, _xargs):
+        if (results := look(call)) is not None:
+            return _without_files(call, results) if call.name in ("cp", "mv", "rm", "ln", "truncate", "install") else results
+    return _without_files(call, UNKNOWN)
+
+
+def _without_files(call: Call, results: list[Result]) -> list[Result]:
+    """Forget what files hold: the program may have changed them."""
+    if not call.state.files:
+        return results
+    state = msgspec.structs.replace(call.state, files=())
+    return [msgspec.structs.replace(r, state=state) for r in results]
+
+
+def _xargs(call: Call) -> list[Result] | None:
+    return xargs(call) if call.name == "xargs" else None
+
+
+def printenv(call: Call) -> list[Result]:
+    """Return what `printenv` writes: the whole environment, or the values of the variables that are named."""
+    if not call.arguments:
+        return [Result(out=dump_of(call.environment, call.state))]
+    out: list[Part] = []
+    status: int | None = 0
+    for argument in call.arguments:
+        name = concrete(argument)
+        if name is None or name.startswith("-"):
+            return UNKNOWN
+        if name not in FLAGS:
+            out.append(Choice(((), (Hole(Kind.ANY, key=name), "\n"))))
+            status = None if status == 0 else status
+        elif (value := call.environment[name]) is None:
+            status = 1
+        else:
+            out += (*value, "\n")
+    return [Result(out=joined(out), status=status)]
+
+
+_PROGRAMS: Final[dict[str, Callable[[Call], list[Result]]]] = {
+    "printenv": printenv,
+    **FILTERS,
+    **LANGUAGES,
+}

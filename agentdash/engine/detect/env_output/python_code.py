@@ -1,0 +1,639 @@
+"""Python code under a hypothesis: programs that print variables of their environment, nothing more."""
+
+from __future__ import annotations
+
+import ast
+import json
+import operator
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Record, Shown, Style
+from agentdash.engine.detect.env_output.expressions import Unknown
+from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Part, Parts, joined
+from agentdash.engine.detect.env_output.placeholders import has_placeholder, with_placeholders
+from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.world import Environment, shown
+
+_MAX_CODE: Final = 4_000
+_MARK: Final = "Zhole9999Z"
+"""Stands for the value of any variable in a loop over the environment."""
+_LOOP_VALUE: Final[Parts] = (Hole(Kind.OTHER, key="value in a loop"),)
+_PLAIN_FORMAT: Final = re.compile(r"(?:[^%]|%[sd%])*", re.DOTALL)
+_MODULES: Final = frozenset(("os", "sys", "json", "pprint"))
+
+
+class _Failed(Exception):
+    """The program ends with a traceback."""
+
+
+class _Exit(Exception):
+    """The program ends with `sys.exit`."""
+
+    def __init__(self, status: int | None) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class _Selection(msgspec.Struct, frozen=True):
+    """The environment, or a part of it, as a mapping; for each flag whether it is in it."""
+
+    kept: tuple[bool, bool]
+    items: bool = False
+    """It is `.items()`, or a sorted list of them."""
+
+
+class _Lines(msgspec.Struct, frozen=True):
+    """One text for each variable of the environment."""
+
+    style: Style
+    kept: tuple[bool, bool]
+
+
+def run_python(code: str, call: Call, holes: dict[str, Part]) -> list[Result]:
+    """Return the results of a program. Raises `Unknown` for what is not modelled."""
+    if len(code) > _MAX_CODE:
+        raise Unknown
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, MemoryError) as error:
+        raise Unknown from error
+    program = _Program(call.environment, holes)
+    try:
+        program.block(tree.body)
+    except _Failed:
+        return [Result(out=joined(program.out), err=("Traceback", ANY), status=1)]
+    except _Exit as ended:
+        return [Result(out=joined(program.out), err=program.error(), status=ended.status)]
+    return [Result(out=joined(program.out), err=program.error())]
+
+
+class _Program:
+    def __init__(self, environment: Environment, holes: dict[str, Part]) -> None:
+        self._environment = environment
+        self._holes = holes
+        self._names: dict[str, Any] = {}
+        self.out: list[Part] = []
+        self._err: list[Part] = []
+
+    def error(self) -> Parts:
+        return joined(self._err)
+
+    # ------------------------------------------------------------ statements
+
+    def block(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            self._statement(statement)
+
+    def _statement(self, statement: ast.stmt) -> None:
+        match statement:
+            case ast.Import(names=names):
+                for name in names:
+                    if name.name not in _MODULES:
+                        raise Unknown
+                    self._names[name.asname or name.name] = _Module(name.name)
+            case ast.ImportFrom(module=str(module), names=names):
+                for name in names:
+                    self._names[name.asname or name.name] = self._attribute(_Module(module), name.name)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                self._names[name] = self._value(value)
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):
+                computed = [self._value(value) for value in values]
+                for target, value in zip(targets, computed, strict=True):
+                    self._bind(target, value)
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                pass
+            case ast.Expr(value=value):
+                self._value(value)
+            case ast.If(test=test, body=body, orelse=otherwise):
+                self.block(body if self._truth(test) else otherwise)
+            case ast.For(target=target, iter=iterable, body=body, orelse=[]):
+                self._loop(target, self._value(iterable), lambda: self.block(body))
+            case _:
+                raise Unknown
+
+    def _bind(self, target: ast.expr, value: Any) -> None:
+        match target:
+            case ast.Name(id=name):
+                self._names[name] = value
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                values = list(value) if isinstance(value, tuple | list) else None
+                if values is None or len(values) != len(elements):
+                    raise Unknown
+                for element, part in zip(elements, values, strict=True):
+                    self._bind(element, part)
+            case _:
+                raise Unknown
+
+    def _loop(self, target: ast.expr, values: Any, body: Callable[[], None]) -> None:
+        if isinstance(values, _Selection):
+            self.out += self._over_environment(target, values, body)
+            return
+        if not isinstance(values, list | tuple) or len(values) > 50:
+            raise Unknown
+        for value in values:
+            self._bind(target, value)
+            body()
+
+    def _over_environment(self, target: ast.expr, selection: _Selection, body: Callable[[], None]) -> Parts:
+        """Return what a loop over the environment prints: a dump in its own style."""
+        styles: list[Style] = []
+        kept: list[bool] = []
+        for number, name in enumerate(FLAGS):
+            before, after = self._printed(target, selection, name, body)
+            if not before and not after:
+                kept.append(False)
+                continue
+            if after.count("\n") != 1 or not after.endswith("\n") or "\n" in before or name not in before:
+                raise Unknown
+            styles.append(Style(prefixes=(before.replace(name, "NAME"),), suffix=after[:-1]))
+            kept.append(selection.kept[number])
+        if not styles or any(style != styles[0] for style in styles):
+            raise Unknown
+        return (Dump(shown=self._shown((kept[0], kept[1])), style=styles[0], partial=len(styles) < 2, some=False),)
+
+    def _printed(
+        self, target: ast.expr, selection: _Selection, name: str, body: Callable[[], None]
+    ) -> tuple[str, str]:
+        outer, self.out = self.out, []
+        self._bind(target, (name, _MARK) if selection.items else name)
+        environment = self._environment
+        self._environment = {**environment, name: _LOOP_VALUE}
+        body()
+        self._environment = environment
+        text, self.out = "".join(part if isinstance(part, str) else "\n\n" for part in self.out), outer
+        if not text:
+            return "", ""
+        if text.count(_MARK) != 1:
+            raise Unknown
+        before, _, after = text.partition(_MARK)
+        return before, after
+
+    def _shown(self, kept: tuple[bool, bool]) -> tuple[Shown, Shown]:
+        absent = Shown(Presence.ABSENT)
+        network, sandbox = (
+            shown(self._environment[name]) if keep else absent for name, keep in zip(FLAGS, kept, strict=True)
+        )
+        return network, sandbox
+
+    # ------------------------------------------------------------ expressions
+
+    def _truth(self, node: ast.expr) -> bool:
+        value = self._value(node)
+        if isinstance(value, _Selection | _Lines | _Module):
+            raise Unknown
+        return bool(value)
+
+    def _value(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.Name(id=name):
+                if name in self._names:
+                    return self._names[name]
+                if name in _FUNCTIONS:
+                    return _Module(name)
+                raise Unknown
+            case ast.Attribute(value=value, attr=name):
+                return self._attribute(self._value(value), name)
+            case ast.JoinedStr(values=values):
+                return "".join(self._formatted(value) for value in values)
+            case ast.Subscript(value=value, slice=index):
+                return self._item(self._value(value), self._value(index))
+            case ast.Call():
+                return self._call(node)
+            case ast.BoolOp(op=op, values=values):
+                return self._bool_op(op, values)
+            case ast.IfExp(test=test, body=body, orelse=otherwise):
+                return self._value(body if self._truth(test) else otherwise)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return not self._truth(operand)
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return self._compared(op, self._value(left), self._value(right))
+            case ast.BinOp(left=left, op=op, right=right):
+                return self._binary(op, self._value(left), self._value(right))
+            case ast.List(elts=elements) | ast.Tuple(elts=elements):
+                values = [self._value(element) for element in elements]
+                return tuple(values) if isinstance(node, ast.Tuple) else values
+            case ast.Dict(keys=[None], values=[value]) if isinstance(mapping := self._value(value), _Selection):
+                return mapping
+            case ast.Dict(keys=keys, values=values) if None not in keys:
+                return {self._value(k): self._value(v) for k, v in zip(keys, values, strict=True) if k is not None}
+            case ast.DictComp() | ast.ListComp() | ast.GeneratorExp() | ast.SetComp():
+                return self._comprehension(node)
+            case _:
+                raise Unknown
+
+    def _attribute(self, value: Any, name: str) -> Any:
+        match value:
+            case _Module(name="os") if name == "environ":
+                return _Selection((True, True))
+            case _Module(name=module) if (module, name) in _ATTRIBUTES:
+                return _Module(f"{module}.{name}")
+            case _Selection() | str() | dict():
+                return _Method(value, name)
+            case _:
+                raise Unknown
+
+    def _variable(self, name: Any, default: Any) -> Any:
+        """Return a variable of the environment."""
+        if not isinstance(name, str) or has_placeholder(name):
+            raise Unknown
+        if name not in FLAGS:
+            mark = f"Zhole{len(self._holes)}Z"
+            self._holes[mark] = Hole(Kind.ANY)
+            return _Foreign(mark)
+        value = self._environment[name]
+        if value is None:
+            return default
+        if value == _LOOP_VALUE:
+            return _MARK
+        text = with_placeholders(value, self._holes)
+        if text is None:
+            raise Unknown
+        return text
+
+    def _item(self, value: Any, index: Any) -> Any:
+        if isinstance(value, _Selection) and not value.items:
+            found = self._variable(index, _MISSING)
+            if found is _MISSING or (index in FLAGS and not value.kept[FLAGS.index(index)]):
+                raise _Failed
+            return found
+        if isinstance(value, list | tuple) and isinstance(index, int) and index < len(value):
+            return value[index]
+        if isinstance(value, dict) and index in value:
+            return value[index]
+        raise Unknown
+
+    def _bool_op(self, op: ast.boolop, values: list[ast.expr]) -> Any:
+        result: Any = None
+        for node in values:
+            result = self._value(node)
+            if isinstance(result, _Foreign | _Selection | _Lines):
+                raise Unknown
+            if bool(result) is isinstance(op, ast.Or):
+                return result
+        return result
+
+    def _compared(self, op: ast.cmpop, left: Any, right: Any) -> bool:
+        if isinstance(right, _Selection) and isinstance(op, ast.In | ast.NotIn):
+            if left not in FLAGS:
+                raise Unknown
+            there = self._environment[left] is not None and right.kept[FLAGS.index(left)]
+            return there is isinstance(op, ast.In)
+        self._require_plain(left, right)
+        marked = any(isinstance(v, str) and has_placeholder(v) for v in (left, right))
+        match op:
+            case ast.Is() if None in (left, right):
+                return left is right
+            case ast.IsNot() if None in (left, right):
+                return left is not right
+            case ast.Eq() | ast.NotEq():
+                if marked and not self._differs(left, right):
+                    raise Unknown
+                return (left == right) is isinstance(op, ast.Eq)
+            case ast.In() | ast.NotIn() if not marked and isinstance(right, str | list | tuple | dict):
+                return bool((left in right) is isinstance(op, ast.In))
+            case _:
+                raise Unknown
+
+    def _differs(self, left: Any, right: Any) -> bool:
+        """Return whether another value of a flag is known to differ from what it is compared with."""
+        for value, text in ((left, right), (right, left)):
+            hole = self._holes.get(value) if isinstance(value, str) else None
+            if isinstance(hole, Hole) and (text is None or text == "" or text in hole.exclude):
+                return True
+        return False
+
+    def _require_plain(self, *values: Any) -> None:
+        if any(isinstance(v, _Selection | _Lines | _Module | _Foreign | _Method) for v in values):
+            raise Unknown
+
+    def _binary(self, op: ast.operator, left: Any, right: Any) -> Any:
+        if isinstance(op, ast.Mod) and isinstance(left, str):
+            arguments = right if isinstance(right, tuple) else (right,)
+            return left % tuple(self._text_or_number(a) for a in arguments) if _PLAIN_FORMAT.fullmatch(left) else self._give_up()
+        if isinstance(op, ast.Add) and isinstance(left, str | _Foreign) and isinstance(right, str | _Foreign):
+            return str(left) + str(right)
+        if isinstance(op, ast.Add) and (isinstance(left, str) or isinstance(right, str)):
+            raise _Failed  # str + None
+        self._require_plain(left, right)
+        compute = {ast.Add: operator.add, ast.Mult: operator.mul, ast.Sub: operator.sub}.get(type(op))
+        if compute is None or not isinstance(left, int | str | list | tuple) or not isinstance(right, int | list | tuple):
+            raise Unknown
+        if isinstance(op, ast.Mult) and (not isinstance(right, int) or right > 200 or (isinstance(left, int) and left > 10**6)):
+            raise Unknown
+        return compute(left, right)
+
+    def _give_up(self) -> Any:
+        raise Unknown
+
+    def _text_or_number(self, value: Any) -> Any:
+        return value if isinstance(value, int) and not isinstance(value, bool) else self._text(value)
+
+    def _formatted(self, node: ast.expr) -> str:
+        match node:
+            case ast.Constant(value=str(text)):
+                return text
+            case ast.FormattedValue(value=value, conversion=conversion, format_spec=spec):
+                computed = self._value(value)
+                text = self._repr(computed) if conversion == ord("r") else self._text(computed)
+                if spec is None:
+                    return text
+                width = self._value(spec)
+                if has_placeholder(text) or not isinstance(width, str) or not isinstance(computed, str):
+                    raise Unknown
+                try:
+                    return format(text, width)
+                except ValueError as error:
+                    raise Unknown from error
+            case _:
+                raise Unknown
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, str | _Foreign):
+            return str(value)
+        return self._repr(value)
+
+    def _repr(self, value: Any) -> str:
+        if isinstance(value, _Selection | _Lines | _Module | _Method | _Foreign):
+            raise Unknown
+        if isinstance(value, list | tuple | dict) and any(isinstance(v, _Selection | _Lines | _Foreign) for v in _flat(value)):
+            raise Unknown
+        return repr(value)
+
+    def _comprehension(self, node: ast.DictComp | ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Any:
+        if len(node.generators) != 1 or node.generators[0].is_async:
+            raise Unknown
+        generator = node.generators[0]
+        values = self._value(generator.iter)
+        if isinstance(values, _Selection):
+            return self._selected(node, generator, values)
+        if not isinstance(values, list | tuple) or len(values) > 50 or isinstance(node, ast.SetComp):
+            raise Unknown
+        found: list[Any] = []
+        for value in values:
+            self._bind(generator.target, value)
+            if all(self._truth(test) for test in generator.ifs):
+                found.append((self._value(node.key), self._value(node.value)) if isinstance(node, ast.DictComp) else self._value(node.elt))
+        return dict(found) if isinstance(node, ast.DictComp) else found
+
+    def _selected(
+        self, node: ast.DictComp | ast.ListComp | ast.GeneratorExp | ast.SetComp, generator: ast.comprehension, values: _Selection
+    ) -> Any:
+        """Return a part of the environment, or a text for each variable in it."""
+        kept: list[bool] = []
+        styles: list[Style] = []
+        is_mapping = isinstance(node, ast.DictComp)
+        for number, name in enumerate(FLAGS):
+            self._bind(generator.target, (name, _MARK) if values.items else name)
+            keep = all(self._truth(test) for test in generator.ifs)
+            kept.append(keep and values.kept[number])
+            if isinstance(node, ast.DictComp):
+                is_mapping = self._value(node.key) == name and self._value(node.value) == _MARK
+                continue
+            if isinstance(node, ast.SetComp):
+                raise Unknown
+            text = self._value(node.elt) if not isinstance(node.elt, ast.Tuple) else None
+            if not isinstance(text, str) or text.count(_MARK) != 1:
+                raise Unknown
+            before, _, after = text.partition(_MARK)
+            if name not in before or "\n" in text:
+                raise Unknown
+            styles.append(Style(prefixes=(before.replace(name, "NAME"),), suffix=after))
+        if isinstance(node, ast.DictComp):
+            if not is_mapping:
+                raise Unknown
+            return _Selection((kept[0], kept[1]))
+        if styles[0] != styles[1]:
+            raise Unknown
+        return _Lines(styles[0], (kept[0], kept[1]))
+
+    # ------------------------------------------------------------ calls
+
+    def _call(self, node: ast.Call) -> Any:
+        function = self._value(node.func)
+        if any(keyword.arg is None for keyword in node.keywords):
+            raise Unknown
+        starred = [a for a in node.args if isinstance(a, ast.Starred)]
+        arguments = [self._value(a.value if isinstance(a, ast.Starred) else a) for a in node.args]
+        keywords = {k.arg or "": self._value(k.value) for k in node.keywords}
+        if starred:
+            if len(arguments) != 1 or not isinstance(function, _Module) or function.name != "print":
+                raise Unknown
+            if isinstance(arguments[0], _Lines) and keywords == {"sep": "\n"}:
+                arguments, keywords = arguments, {}
+            elif isinstance(arguments[0], list | tuple):
+                arguments = list(arguments[0])
+            else:
+                raise Unknown
+        if isinstance(function, _Method):
+            return self._method(function.owner, function.name, arguments, keywords)
+        if isinstance(function, _Module) and function.name in _FUNCTIONS:
+            return _FUNCTIONS[function.name](self, arguments, keywords)
+        raise Unknown
+
+    def _method(self, owner: Any, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        if isinstance(owner, _Selection):
+            return self._mapping_method(owner, name, arguments, keywords)
+        if isinstance(owner, dict):
+            if name == "items" and not arguments:
+                return list(owner.items())
+            if name == "get" and arguments:
+                return owner.get(arguments[0], arguments[1] if len(arguments) > 1 else None)
+            raise Unknown
+        if name == "join" and len(arguments) == 1 and not keywords:
+            if isinstance(arguments[0], _Lines) and owner == "\n":
+                return arguments[0]
+            self._require_plain(arguments[0])
+            return owner.join(self._joinable(value) for value in arguments[0])
+        if name == "format" and "!" not in owner and ":" not in owner:
+            texts = [self._text(a) for a in arguments]
+            try:
+                return owner.format(*texts, **{k: self._text(v) for k, v in keywords.items()})
+            except (IndexError, KeyError, ValueError, AttributeError) as error:
+                raise Unknown from error
+        if name in ("startswith", "endswith", "upper", "lower", "strip", "split") and not has_placeholder(owner):
+            self._require_plain(*arguments)
+            return getattr(owner, name)(*arguments)
+        raise Unknown
+
+    def _joinable(self, value: Any) -> str:
+        if not isinstance(value, str | _Foreign):
+            raise _Failed
+        return str(value)
+
+    def _mapping_method(self, owner: _Selection, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        if keywords or owner.items:
+            raise Unknown
+        match name, arguments:
+            case ("get", [key]) | ("get", [key, _]):
+                default = arguments[1] if len(arguments) > 1 else None
+                if key in FLAGS and not owner.kept[FLAGS.index(key)]:
+                    return default
+                return self._variable(key, default)
+            case "items", []:
+                return _Selection(owner.kept, items=True)
+            case "copy", []:
+                return owner
+            case _:
+                raise Unknown
+
+    # ------------------------------------------------------------ functions
+
+    def print(self, arguments: list[Any], keywords: dict[str, Any]) -> None:
+        """Run `print`."""
+        separator, end = keywords.get("sep", " "), keywords.get("end", "\n")
+        stream = keywords.get("file")
+        target = self.out if stream is None or stream == _Module("sys.stdout") else self._err
+        if stream is not None and stream not in (_Module("sys.stdout"), _Module("sys.stderr")):
+            raise Unknown
+        if not isinstance(separator, str | None) or not isinstance(end, str | None):
+            raise Unknown
+        for number, argument in enumerate(arguments):
+            if number:
+                target.append(" " if separator is None else separator)
+            target += self._written(argument, len(arguments) == 1 and end in ("\n", None))
+        if not (len(arguments) == 1 and isinstance(arguments[0], _Lines)):
+            target.append("\n" if end is None else end)
+
+    def _written(self, value: Any, alone: bool) -> Parts:
+        if isinstance(value, _Selection) and not value.items:
+            return (self._record(value),)
+        if isinstance(value, _Lines) and alone:
+            return (Dump(shown=self._shown(value.kept), style=value.style, partial=False, some=False),)
+        return (self._text(value),)
+
+    def _record(self, selection: _Selection) -> Record:
+        there = [self._environment[n] is not None and kept for n, kept in zip(FLAGS, selection.kept, strict=True)]
+        return Record(shown=self._shown(selection.kept), required=(there[0], there[1]))
+
+    def get_variable(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run `os.getenv`."""
+        if keywords or not 1 <= len(arguments) <= 2:
+            raise Unknown
+        return self._variable(arguments[0], arguments[1] if len(arguments) > 1 else None)
+
+    def dumps(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run `json.dumps`."""
+        if len(arguments) != 1 or set(keywords) - {"indent", "sort_keys", "ensure_ascii", "default"}:
+            raise Unknown
+        value = arguments[0]
+        if isinstance(value, _Selection) and not value.items:
+            return value
+        self._require_plain(value, *_flat(value))
+        return json.dumps(value, indent=keywords.get("indent"), sort_keys=bool(keywords.get("sort_keys")))
+
+    def as_dict(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run `dict`."""
+        if len(arguments) == 1 and isinstance(arguments[0], _Selection):
+            return _Selection(arguments[0].kept)
+        if not arguments:
+            return dict(keywords)
+        raise Unknown
+
+    def sorted(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run `sorted`."""
+        if len(arguments) == 1 and not keywords and isinstance(arguments[0], _Selection | _Lines):
+            return arguments[0]
+        if len(arguments) == 1 and not keywords and isinstance(arguments[0], list | tuple):
+            self._require_plain(*arguments[0])
+            if all(isinstance(v, str) and not has_placeholder(v) for v in arguments[0]):
+                return sorted(arguments[0])
+        raise Unknown
+
+    def as_text(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
+        """Run `str`."""
+        if len(arguments) != 1 or keywords:
+            raise Unknown
+        return self._text(arguments[0])
+
+    def as_repr(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
+        """Run `repr`."""
+        if len(arguments) != 1 or keywords:
+            raise Unknown
+        return self._repr(arguments[0])
+
+    def as_bool(self, arguments: list[Any], keywords: dict[str, Any]) -> bool:
+        """Run `bool`."""
+        if len(arguments) != 1 or keywords:
+            raise Unknown
+        self._require_plain(arguments[0])
+        return bool(arguments[0])
+
+    def as_list(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run `list`."""
+        if len(arguments) == 1 and not keywords and isinstance(arguments[0], list | tuple | _Selection):
+            return arguments[0]
+        raise Unknown
+
+    def write(self, arguments: list[Any], keywords: dict[str, Any]) -> None:
+        """Run `sys.stdout.write`."""
+        if len(arguments) != 1 or keywords:
+            raise Unknown
+        if not isinstance(arguments[0], str | _Foreign):
+            raise _Failed
+        self.out.append(str(arguments[0]))
+
+    def exit(self, arguments: list[Any], keywords: dict[str, Any]) -> None:
+        """Run `sys.exit`."""
+        if keywords or not all(isinstance(a, int) for a in arguments):
+            raise Unknown
+        raise _Exit(arguments[0] & 0xFF if arguments else 0)
+
+
+class _Module(msgspec.Struct, frozen=True):
+    """A module, or a function of one."""
+
+    name: str
+
+
+class _Method(msgspec.Struct, frozen=True):
+    """A method of a value."""
+
+    owner: Any
+    name: str
+
+
+class _Foreign(msgspec.Struct, frozen=True):
+    """The value of a variable that is no flag: it may be unset."""
+
+    mark: str
+
+    def __str__(self) -> str:
+        return self.mark
+
+
+_MISSING: Final = object()
+_ATTRIBUTES: Final = frozenset(
+    (
+        *(("os", "getenv"), ("json", "dumps"), ("sys", "exit"), ("sys", "stdout"), ("sys", "stderr")),
+        *(("sys.stdout", "write"), ("pprint", "pprint")),
+    )
+)
+_FUNCTIONS: Final[dict[str, Callable[[_Program, list[Any], dict[str, Any]], Any]]] = {
+    "print": _Program.print,
+    "pprint.pprint": _Program.print,
+    "os.getenv": _Program.get_variable,
+    "json.dumps": _Program.dumps,
+    "sys.exit": _Program.exit,
+    "exit": _Program.exit,
+    "sys.stdout.write": _Program.write,
+    "dict": _Program.as_dict,
+    "sorted": _Program.sorted,
+    "list": _Program.as_list,
+    "str": _Program.as_text,
+    "repr": _Program.as_repr,
+    "bool": _Program.as_bool,
+}
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [part for pair in value.items() for item in pair for part in _flat(item)]
+    if isinstance(value, list | tuple):
+        return [part for item in value for part in _flat(item)]
+    return [value]

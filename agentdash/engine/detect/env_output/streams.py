@@ -1,0 +1,145 @@
+"""What commands emit, by file descriptor, and the outcomes of running them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.patterns import Choice, Part, Parts, is_quiet, joined
+from agentdash.engine.detect.env_output.world import Environment, State
+
+STDOUT: Final = 1
+STDERR: Final = 2
+
+
+class Emit(msgspec.Struct, frozen=True):
+    """Text written to a descriptor."""
+
+    fd: int
+    parts: Parts
+
+
+class Fork(msgspec.Struct, frozen=True):
+    """One of several streams."""
+
+    options: tuple[Stream, ...]
+
+
+Stream = tuple[Emit | Fork, ...]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """One way in which a statement can end. `leaves` is how it ends more than itself: exit, return, break, continue."""
+
+    stream: Stream
+    status: int | None
+    state: State
+    leaves: str = ""
+
+
+class Result(msgspec.Struct, frozen=True):
+    """One way in which a program can end; `status` None is not known, `state` is the shell's afterwards, if changed."""
+
+    out: Parts = ()
+    err: Parts = ()
+    status: int | None = 0
+    state: State | None = None
+    leaves: str = ""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A command that is about to run: arguments behind its name, what it reads, and what it inherits."""
+
+    name: str
+    arguments: tuple[Parts, ...]
+    state: State
+    environment: Environment
+    stdin: Parts | None = None
+    guarded: bool = False
+    """Its failure does not end a script that runs with `set -e`."""
+
+
+def parts_of(stream: Stream, fd: int) -> Parts:
+    """Return what a stream writes to one descriptor."""
+    result: list[Part] = []
+    for entry in stream:
+        if isinstance(entry, Emit):
+            result += entry.parts if entry.fd == fd else ()
+        else:
+            options = tuple(dict.fromkeys(parts_of(option, fd) for option in entry.options))
+            result += options[0] if len(options) == 1 else (Choice(options),)
+    return joined(result)
+
+
+def all_parts(stream: Stream) -> Parts:
+    """Return what a stream writes, in order."""
+    result: list[Part] = []
+    for entry in stream:
+        if isinstance(entry, Emit):
+            result += entry.parts
+        else:
+            options = tuple(dict.fromkeys(all_parts(option) for option in entry.options))
+            result += options[0] if len(options) == 1 else (Choice(options),)
+    return joined(result)
+
+
+_MAX_VARIANTS: Final = 32
+"""Combinations of a stream's branches that are told apart."""
+
+
+def variants(stream: Stream) -> list[Stream] | None:
+    """Return streams without branches that together are a stream; None where they are too many."""
+    found: list[Stream] = [()]
+    for entry in stream:
+        if isinstance(entry, Emit):
+            found = [(*before, entry) for before in found]
+            continue
+        inner: list[Stream] = []
+        for option in entry.options:
+            branch = variants(option)
+            if branch is None:
+                return None
+            inner += branch
+        found = [(*before, *branch) for before in found for branch in dict.fromkeys(inner)]
+        if len(found) > _MAX_VARIANTS:
+            return None
+    return list(dict.fromkeys(found))
+
+
+def only(stream: Stream, fd: int) -> Stream:
+    """Return the part of a stream that goes to one descriptor."""
+    parts = parts_of(stream, fd)
+    return (Emit(fd, parts),) if parts else ()
+
+
+def merged(outcomes: list[Outcome]) -> list[Outcome]:
+    """Return outcomes with those of the same state and status made one."""
+    groups: list[tuple[Outcome, list[Stream]]] = []
+    for outcome in outcomes:
+        for first, streams in groups:
+            if (first.status, first.leaves, first.state) == (outcome.status, outcome.leaves, outcome.state):
+                if outcome.stream not in streams:
+                    streams.append(outcome.stream)
+                break
+        else:
+            groups.append((outcome, [outcome.stream]))
+    return [
+        first if len(streams) == 1 else msgspec.structs.replace(first, stream=(Fork(tuple(streams)),))
+        for first, streams in groups
+    ]
+
+
+def outcome_of(result: Result, state: State) -> Outcome:
+    """Return a program's result as an outcome."""
+    out = (Emit(STDOUT, result.out),) if result.out else ()
+    err = (Emit(STDERR, result.err),) if result.err else ()
+    stream = (*out, *err) if is_quiet(result.err) else interleaved(out, err)
+    return Outcome(stream=stream, status=result.status, state=result.state or state, leaves=result.leaves)
+
+
+def interleaved(first: Stream, second: Stream) -> Stream:
+    """Return two streams that are written at the same time."""
+    if not first or not second:
+        return (*first, *second)
+    return (Fork(((*first, *second), (*second, *first))),)

@@ -1,0 +1,138 @@
+"""A hypothesis about the environment, and the state of a shell that runs under it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.dumps import FLAGS, Presence, Shown
+from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Parts, concrete
+from agentdash.engine.detect.shell import Node
+
+FLAG_VALUES: Final[dict[str, tuple[str, ...]]] = {FLAGS[0]: ("1",), FLAGS[1]: ("seatbelt",)}
+"""The values that Codex sets (codex-rs/core/src/spawn.rs, exec.rs of 0.20 to 0.169); any other is not its own."""
+
+
+class Given(Enum):
+    """What a hypothesis assumes of a variable apart from the values that it can have."""
+
+    UNSET = "unset"
+    EMPTY = "empty"
+    OTHER = "another value"
+
+
+Assumption = Given | str
+"""A `Given`, or the value itself."""
+
+
+class Unreadable(Exception):
+    """The script does something whose effect on the output is not modelled: nothing is read of it."""
+
+
+class World(msgspec.Struct, frozen=True):
+    """What both flags are when the script starts."""
+
+    network: Assumption
+    sandbox: Assumption
+
+    def value(self, name: str) -> Parts | None:
+        """Return a flag's value, None where it is unset."""
+        assumed = self.network if name == FLAGS[0] else self.sandbox
+        match assumed:
+            case Given.UNSET:
+                return None
+            case Given.EMPTY:
+                return ()
+            case Given.OTHER:
+                return (Hole(Kind.OTHER, exclude=FLAG_VALUES[name], key=name),)
+            case _:
+                return (assumed,)
+
+
+Environment = dict[str, Parts | None]
+"""The two flags as a process inherits them; None is unset."""
+
+
+def shown(value: Parts | None) -> Shown:
+    """Return what a dump shows of a flag with this value."""
+    if value is None:
+        return Shown(Presence.ABSENT)
+    if (text := concrete(value)) is not None:
+        return Shown(Presence.EXACT, text=text)
+    if len(value) == 1 and isinstance(value[0], Hole) and value[0].kind is Kind.OTHER:
+        return Shown(Presence.OTHER, exclude=value[0].exclude)
+    return Shown(Presence.UNKNOWN)
+
+
+class State(msgspec.Struct, frozen=True):
+    """A shell's state, as far as it bears on the two flags."""
+
+    started: tuple[tuple[str, Parts | None], ...]
+    """The flags in the environment with which this shell was started."""
+    level: int = 0
+    """Shells around this one."""
+    dialect: str = ""
+    """bash, zsh or dash; empty where it is not known."""
+    variables: tuple[tuple[str, Parts | None], ...] = ()
+    """Variables that the script set (None: unset), by name."""
+    exported: frozenset[str] = frozenset(FLAGS)
+    functions: tuple[tuple[str, Node], ...] = ()
+    files: tuple[tuple[Parts, Parts], ...] = ()
+    """What the script wrote to files, by path."""
+    errexit: bool = False
+    nounset: bool = False
+    pipefail: bool = False
+    allexport: bool = False
+    status: int | None = 0
+
+    def flag(self, name: str) -> Parts | None:
+        """Return the value with which the shell was started."""
+        return dict(self.started)[name]
+
+    def value(self, name: str) -> Parts | None:
+        """Return a variable's value; None where it is unset, a hole where it is not known."""
+        variables = dict(self.variables)
+        if name in variables:
+            return variables[name]
+        if name in FLAGS:
+            return self.flag(name)
+        return (_inherited(name),)
+
+    def with_variable(self, name: str, value: Parts | None) -> State:
+        """Return the state after an assignment; `None` unsets."""
+        variables = {**dict(self.variables), name: value}
+        exported = self.exported
+        if value is None:
+            exported -= {name}
+        elif name in FLAGS and self.value(name) is None and not self.allexport:
+            exported -= {name}
+        elif self.allexport:
+            exported |= {name}
+        return msgspec.structs.replace(self, variables=tuple(sorted(variables.items())), exported=exported)
+
+    def with_exported(self, name: str, *, exported: bool = True) -> State:
+        """Return the state after `export name`."""
+        names = self.exported | {name} if exported else self.exported - {name}
+        return msgspec.structs.replace(self, exported=names)
+
+    def with_file(self, path: Parts, content: Parts) -> State:
+        """Return the state after a file was written."""
+        others = [(p, c) for p, c in self.files if p != path and concrete(p) is not None and concrete(path) is not None]
+        return msgspec.structs.replace(self, files=(*others, (path, content)))
+
+    def environment(self) -> Environment:
+        """Return the flags that a program started now inherits."""
+        return {name: self.value(name) if name in self.exported else None for name in FLAGS}
+
+
+_ONE_LINE_VARIABLES: Final = frozenset(
+    ("HOME", "PATH", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TMPDIR", "HOSTNAME", "UID", "EUID", "RANDOM")
+)
+
+
+def _inherited(name: str) -> Hole:
+    if name in _ONE_LINE_VARIABLES or name.startswith(("CODEX_", "XDG_", "LC_")):
+        return Hole(Kind.QUIET_LINE, key=name)
+    return Hole(ANY.kind, key=name)

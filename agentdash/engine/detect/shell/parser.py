@@ -1,0 +1,420 @@
+"""Parse a shell script into the syntax tree, with tree-sitter's grammar for bash."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Final
+
+from agentdash.engine.detect.shell.syntax import (
+    AndOr,
+    Assignment,
+    Case,
+    CaseItem,
+    Compound,
+    For,
+    Function,
+    Group,
+    If,
+    Item,
+    Node,
+    Not,
+    Pipeline,
+    Redirect,
+    Script,
+    Simple,
+    Text,
+    Unsupported,
+    While,
+    Word,
+)
+from agentdash.engine.detect.shell.words import (
+    HEREDOC,
+    MAX_NESTING,
+    WORDS,
+    MisreadError,
+    UnparsedError,
+    WordConverter,
+    without_leading_tabs,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node as Tree
+    from tree_sitter import Parser
+
+MAX_SCRIPT_CHARACTERS: Final = 64_000
+"""Longer scripts are not parsed: a model does not type them, and parse time has to stay bounded."""
+_MAX_BRACKETS: Final = 200
+"""Bracket depth above which the grammar's error recovery takes seconds."""
+_MAX_REPAIRS: Final = 200
+"""Line ends that the grammar may take for blanks in one script."""
+_BRACKETS: Final = re.compile(r"[({\[)}\]]")
+
+_IGNORED: Final = frozenset(
+    (";", ";;", "&", "\n", "comment", "then", "do", "done", "fi", "esac", "{", "}", "(", ")")
+)
+_STATEMENTS: Final = frozenset(
+    (
+        *("command", "variable_assignment", "variable_assignments", "declaration_command", "unset_command"),
+        *(
+            "test_command",
+            "redirected_statement",
+            "pipeline",
+            "negated_command",
+            "list",
+            "compound_statement",
+        ),
+        *("subshell", "if_statement", "while_statement", "for_statement", "c_style_for_statement"),
+        *("case_statement", "function_definition"),
+    )
+)
+_REDIRECTS: Final = frozenset(("file_redirect", "heredoc_redirect", "herestring_redirect"))
+
+
+@lru_cache(512)
+def parse(script: str) -> Script | None:
+    """Return the syntax tree of a script, or None where it cannot be parsed as a whole. Never raises."""
+    if len(script) > MAX_SCRIPT_CHARACTERS or "\0" in script or _bracket_depth(script) > _MAX_BRACKETS:
+        return None
+    source = script.replace("\r\n", "\n").encode(errors="replace")
+    for _ in range(_MAX_REPAIRS):
+        if (root := _tree(source)) is None:
+            return None
+        try:
+            return _Converter(source).script(root.children, 0)
+        except MisreadError as misread:
+            source = source[: misread.offset] + b";" + source[misread.offset :]
+        except UnparsedError:
+            return None
+    return None
+
+
+def _bracket_depth(script: str) -> int:
+    depth = deepest = 0
+    for match in _BRACKETS.finditer(script):
+        depth += 1 if match[0] in "({[" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+@cache
+def _parser() -> Parser:
+    import tree_sitter  # noqa: PLC0415  start-up time: most sessions have no script worth parsing
+    import tree_sitter_bash  # noqa: PLC0415
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+def _tree(source: bytes) -> Tree | None:
+    parser = _parser()
+    try:
+        tree = parser.parse(lambda start, _: source[start:], progress_callback=lambda _, has_error: has_error)
+    except ValueError:  # cancelled at the first error
+        parser.reset()
+        return None
+    return None if tree.root_node.has_error else tree.root_node
+
+
+def _leaves(tree: Tree) -> Iterator[Tree]:
+    """Yield the words and operators of a test, in order."""
+    for child in tree.children:
+        if child.type in WORDS or not child.children:
+            yield child
+        else:
+            yield from _leaves(child)
+
+
+def _redirected(body: Node, redirects: tuple[Redirect, ...], extra: tuple[Word, ...]) -> Node:
+    """Give redirections to the command they belong to: the last one of a pipeline or list."""
+    if isinstance(body, Simple):
+        return Simple(
+            words=(*body.words, *extra), assignments=body.assignments, redirects=(*body.redirects, *redirects)
+        )
+    if isinstance(body, Pipeline):
+        return Pipeline((*body.parts[:-1], _redirected(body.parts[-1], redirects, extra)), body.stderr)
+    if isinstance(body, AndOr):
+        return AndOr(body.left, body.operator, _redirected(body.right, redirects, extra))
+    if isinstance(body, Not):
+        return Not(_redirected(body.body, redirects, extra))
+    if extra:
+        raise UnparsedError
+    return Compound(body, redirects)
+
+
+def _hoisted(parts: list[Node], stderr: list[bool]) -> Node:
+    """Return a pipeline with `!` and the list behind it taken out of its first and last part."""
+    first, last = parts[0], parts[-1]
+    if (
+        any(isinstance(p, AndOr | Not) for p in parts[1:-1])
+        or isinstance(first, AndOr)
+        or isinstance(last, Not)
+    ):
+        raise UnparsedError
+    if isinstance(last, AndOr):
+        left = last.left
+        if isinstance(left, AndOr):  # `a | b && c || d` comes as `a | ((b && c) || d)`
+            return AndOr(_hoisted([*parts[:-1], left], stderr), last.operator, last.right)
+        inner = left.parts if isinstance(left, Pipeline) else (left,)
+        more = left.stderr if isinstance(left, Pipeline) else ()
+        return AndOr(_hoisted([*parts[:-1], *inner], [*stderr, *more]), last.operator, last.right)
+    if isinstance(first, Not):
+        return Not(_hoisted([first.body, *parts[1:]], stderr))
+    return Pipeline(tuple(parts), tuple(stderr))
+
+
+class _Converter(WordConverter):
+    """Turns tree-sitter's nodes into ours; raises `UnparsedError` at anything that it does not know."""
+
+    # ------------------------------------------------------------ statements
+
+    def script(self, children: list[Tree], depth: int) -> Script:
+        items: list[Item] = []
+        for child in children:
+            if child.type == "&" and items:
+                items[-1] = Item(items[-1].node, background=True)
+            elif child.type not in _IGNORED:
+                items.append(Item(self._statement(child, depth + 1)))
+        return Script(tuple(items))
+
+    def _statement(self, tree: Tree, depth: int) -> Node:
+        if depth > MAX_NESTING:
+            raise UnparsedError
+        convert = getattr(self, f"_{tree.type}", None)
+        if tree.type in _REDIRECTS:
+            redirects, _ = self._redirections([tree], depth)
+            return Simple(words=(), redirects=redirects)
+        if convert is None or tree.type not in _STATEMENTS:
+            raise UnparsedError
+        node: Node = convert(tree, depth)
+        return node
+
+    def _command(self, tree: Tree, depth: int) -> Node:
+        self.require_one_line(tree.children)
+        assignments = tuple(
+            self._assignment(c, depth) for c in tree.children if c.type == "variable_assignment"
+        )
+        redirects, extra = self._redirections([c for c in tree.children if c.type in _REDIRECTS], depth)
+        rest = [c for c in tree.children if c.type not in _REDIRECTS and c.type != "variable_assignment"]
+        return Simple(words=(*self.words(rest, depth), *extra), assignments=assignments, redirects=redirects)
+
+    def _variable_assignment(self, tree: Tree, depth: int) -> Node:
+        return Simple(words=(), assignments=(self._assignment(tree, depth),))
+
+    def _variable_assignments(self, tree: Tree, depth: int) -> Node:
+        self.require_one_line(tree.children)
+        return Simple(words=(), assignments=tuple(self._assignment(c, depth) for c in tree.children))
+
+    def _declaration_command(self, tree: Tree, depth: int) -> Node:
+        self.require_one_line(tree.children)
+        redirects, extra = self._redirections([c for c in tree.children if c.type in _REDIRECTS], depth)
+        words = [self._declared(c, depth) for c in tree.children if c.type not in _REDIRECTS]
+        return Simple(words=(*words, *extra), redirects=redirects)
+
+    _unset_command = _declaration_command
+
+    def _declared(self, tree: Tree, depth: int) -> Word:
+        if tree.type != "variable_assignment":
+            return self.word(tree, depth)
+        assigned = self._assignment(tree, depth)
+        if assigned.value is None:
+            raise UnparsedError
+        name = Text(assigned.name + ("+=" if assigned.append else "="), quoted=False)
+        return Word((name, *assigned.value.pieces), self.text(tree.start_byte, tree.end_byte))
+
+    def _test_command(self, tree: Tree, depth: int) -> Node:
+        if tree.children[0].type not in ("[", "[["):
+            return self._unsupported(tree)
+        return Simple(words=tuple(self.words(list(_leaves(tree)), depth, joins=tree.children[0].type == "[")))
+
+    def _redirected_statement(self, tree: Tree, depth: int) -> Node:
+        self.require_one_line([c for c in tree.children if c.type != "heredoc_redirect"])
+        trees = [c for c in tree.children if c.type in _REDIRECTS]
+        others = [c for c in tree.children if c.type not in _REDIRECTS]
+        if len(others) > 1:
+            raise UnparsedError
+        body: Node = self._statement(others[0], depth + 1) if others else Simple(words=())
+        redirects, extra = self._redirections(trees, depth)
+        node = _redirected(body, redirects, extra)
+        for heredoc in (c for c in trees if c.type == "heredoc_redirect"):
+            node = self._behind_heredoc(node, heredoc, depth)
+        return node
+
+    def _behind_heredoc(self, node: Node, heredoc: Tree, depth: int) -> Node:
+        """Attach what follows `<<EOF` on its line: the grammar nests it in the redirection."""
+        children = heredoc.children
+        for number, child in enumerate(children):
+            if child.type == "pipeline":
+                pipes = [c for c in child.children if c.type in ("|", "|&")]
+                rest = self._pipeline(child, depth + 1) if len(child.children) > 2 else None
+                behind = rest if rest is not None else self._statement(child.children[-1], depth + 1)
+                parts = behind.parts if isinstance(behind, Pipeline) else (behind,)
+                inner = behind.stderr if isinstance(behind, Pipeline) else ()
+                node = Pipeline((node, *parts), (pipes[0].type == "|&", *inner)[: len(parts)])
+            elif child.type in ("&&", "||"):
+                right = self._statement(children[number + 1], depth + 1)
+                node = AndOr(node, "&&" if child.type == "&&" else "||", right)
+        return node
+
+    def _pipeline(self, tree: Tree, depth: int) -> Node:
+        parts: list[Node] = []
+        stderr: list[bool] = []
+        for child in tree.children:
+            if child.type in ("|", "|&"):
+                if parts:
+                    stderr.append(child.type == "|&")
+                continue
+            part = self._statement(child, depth + 1)
+            if isinstance(part, Pipeline):
+                parts += part.parts
+                stderr += part.stderr
+            else:
+                parts.append(part)
+        return _hoisted(parts, stderr)
+
+    def _negated_command(self, tree: Tree, depth: int) -> Node:
+        body = self._statement(tree.children[-1], depth + 1)
+        if isinstance(body, AndOr):
+            return AndOr(Not(body.left), body.operator, body.right)
+        return Not(body)
+
+    def _list(self, tree: Tree, depth: int) -> Node:
+        left, operator, right = (c for c in tree.children if c.type != "comment")
+        after = self._statement(right, depth + 1)
+        if operator.type not in ("&&", "||") or (
+            isinstance(after, AndOr) and after.operator != operator.type
+        ):
+            raise UnparsedError  # to the left by the grammar; on the right it stood behind `<<EOF`
+        return AndOr(self._statement(left, depth + 1), "&&" if operator.type == "&&" else "||", after)
+
+    # ------------------------------------------------------------ compound commands
+
+    def _compound_statement(self, tree: Tree, depth: int) -> Node:
+        if tree.children[0].type != "{":
+            return self._unsupported(tree)
+        return Group(self.script(tree.children, depth))
+
+    def _subshell(self, tree: Tree, depth: int) -> Node:
+        return Group(self.script(tree.children, depth), subshell=True)
+
+    def _if_statement(self, tree: Tree, depth: int) -> Node:
+        branches = [self._branch(tree, depth)]
+        otherwise = None
+        for child in tree.children:
+            if child.type == "elif_clause":
+                branches.append(self._branch(child, depth))
+            elif child.type == "else_clause":
+                otherwise = self.script(child.children[1:], depth)
+        return If(tuple(branches), otherwise)
+
+    def _branch(self, tree: Tree, depth: int) -> tuple[Script, Script]:
+        children = [c for c in tree.children[1:] if c.type not in ("elif_clause", "else_clause")]
+        then = next((i for i, c in enumerate(children) if c.type == "then"), None)
+        if then is None:
+            raise UnparsedError
+        return self.script(children[:then], depth), self.script(children[then + 1 :], depth)
+
+    def _while_statement(self, tree: Tree, depth: int) -> Node:
+        condition = self.script(tree.children[1:-1], depth)
+        return While(
+            condition, self.script(tree.children[-1].children, depth), until=tree.children[0].type == "until"
+        )
+
+    def _for_statement(self, tree: Tree, depth: int) -> Node:
+        if tree.children[0].type != "for":
+            return self._unsupported(tree)
+        children = [c for c in tree.children[2:] if c.type not in _IGNORED]
+        body = self.script(children[-1].children, depth)
+        words = None
+        if children[0].type == "in":
+            words = tuple(self.words(children[1:-1], depth))
+        return For(self.text(tree.children[1].start_byte, tree.children[1].end_byte), words, body)
+
+    def _c_style_for_statement(self, tree: Tree, _depth: int) -> Node:
+        return self._unsupported(tree)
+
+    def _case_statement(self, tree: Tree, depth: int) -> Node:
+        items = tuple(self._case_item(c, depth) for c in tree.children if c.type == "case_item")
+        return Case(self.word(tree.children[1], depth), items)
+
+    def _case_item(self, tree: Tree, depth: int) -> CaseItem:
+        close = next((i for i, c in enumerate(tree.children) if c.type == ")"), None)
+        if close is None:
+            raise UnparsedError
+        patterns = tuple(self.word(c, depth) for c in tree.children[:close] if c.type not in ("(", "|"))
+        body = [c for c in tree.children[close + 1 :] if c.type not in (";;", ";&", ";;&")]
+        ends = [c.type for c in tree.children if c.type in (";;", ";&", ";;&")]
+        return CaseItem(patterns, self.script(body, depth), ends[-1] if ends else "")
+
+    def _function_definition(self, tree: Tree, depth: int) -> Node:
+        name = next(c for c in tree.children if c.type == "word")
+        bodies = [c for c in tree.children if c.type in _STATEMENTS]
+        if len(bodies) != 1:
+            raise UnparsedError
+        return Function(self.text(name.start_byte, name.end_byte), self._statement(bodies[0], depth + 1))
+
+    def _unsupported(self, tree: Tree) -> Node:
+        return Unsupported(self.text(tree.start_byte, tree.end_byte))
+
+    # ------------------------------------------------------------ redirections and assignments
+
+    def _redirections(self, trees: list[Tree], depth: int) -> tuple[tuple[Redirect, ...], tuple[Word, ...]]:
+        """Return the redirections, and the arguments of the command that the grammar counts to them."""
+        redirects: list[Redirect] = []
+        extra: list[Word] = []
+        for tree in trees:
+            fd = next(
+                (self.text(c.start_byte, c.end_byte) for c in tree.children if c.type == "file_descriptor"),
+                "",
+            )
+            operator = next(c.type for c in tree.children if not c.is_named)
+            if tree.type == "heredoc_redirect":
+                redirects.append(self._heredoc(tree, operator, fd, depth))
+                inner, more = self._redirections([c for c in tree.children if c.type in _REDIRECTS], depth)
+                redirects += inner
+                extra += [self.word(c, depth) for c in tree.children if c.type in WORDS] + list(more)
+                continue
+            words = self.words(
+                [c for c in tree.children if c.is_named and c.type != "file_descriptor"], depth
+            )
+            if fd and not fd.isdecimal():
+                raise UnparsedError  # {name}>file
+            target = words[0] if words else None
+            redirects.append(Redirect(operator=operator, fd=int(fd) if fd else None, target=target))
+            extra += words[1:]
+        return tuple(redirects), tuple(extra)
+
+    def _heredoc(self, tree: Tree, operator: str, fd: str, depth: int) -> Redirect:
+        delimiter = next(
+            self.text(c.start_byte, c.end_byte) for c in tree.children if c.type == "heredoc_start"
+        )
+        expands = not any(mark in delimiter for mark in "'\"\\")
+        body = next((c for c in tree.children if c.type == "heredoc_body"), None)
+        end = next((c for c in tree.children if c.type == "heredoc_end"), None)
+        if end is None:
+            raise UnparsedError
+        start = end.start_byte if body is None else body.start_byte
+        start = self.source.rfind(b"\n", 0, start) + 1
+        stop = self.source.rfind(b"\n", 0, end.start_byte) + 1
+        if expands:
+            pieces = self.pieces(start, stop, [] if body is None else body.children, HEREDOC, depth)
+        else:
+            pieces = (Text(self.text(start, stop), quoted=True),)
+        if operator == "<<-":
+            pieces = without_leading_tabs(pieces)
+        word = Word(pieces, self.text(start, stop))
+        return Redirect(
+            operator=operator, fd=int(fd) if fd.isdecimal() else None, target=word, expands=expands
+        )
+
+    def _assignment(self, tree: Tree, depth: int) -> Assignment:
+        name, operator, *value = tree.children
+        if name.type != "variable_name" or (value and value[0].type == "array"):
+            base = self.text(name.start_byte, name.end_byte).partition("[")[0]
+            return Assignment(base, None, append=operator.type == "+=")
+        words = self.words(value, depth)
+        if len(words) > 1:
+            raise UnparsedError
+        word = words[0] if words else Word((), "")
+        return Assignment(self.text(name.start_byte, name.end_byte), word, append=operator.type == "+=")

@@ -1,0 +1,30 @@
+"""Decide whether a denial stopped a call, or the call got on in spite of it."""
+
+from __future__ import annotations
+
+from agentdash.engine.detect.shell import commands
+from agentdash.model.denials import Denial
+from agentdash.model.fleet import Call, Thread
+
+
+def stopping_denial(thread: Thread, call: Call) -> Denial | None:
+    """Return the denial that stopped a call; None where it had none, or ended well in spite of it.
+
+    Under full access the same words are those of a firewall, or of file modes.
+
+    An exit code of 0 means that the program handled the denial itself, unless another command of the script
+    set the code: `| tail`, `|| true`, `; echo rc=$?`.
+    """
+    denial = call.denial
+    policy = thread.policy_at(call.at)
+    if denial is None or denial.what == "other" or (policy is not None and policy.is_full_access):
+        return None
+    if call.exit_code == 0 and call.outcome != "denied" and not _hides_exit_code(call.script):
+        return None
+    return denial
+
+
+def _hides_exit_code(script: str) -> bool:
+    """Return whether the script's exit code need not be that of the command that was denied."""
+    found = commands(script)
+    return found is not None and len(found) > 1

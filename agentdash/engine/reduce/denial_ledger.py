@@ -1,0 +1,117 @@
+"""Keep the denial ledger of a thread: everything its sandbox refused, whether the thread got past it or not."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from agentdash.model.denials import Denial, LedgerEntry
+from agentdash.model.fleet import Call, Thread
+
+_MAX_ENTRIES: Final = 200
+"""Distinct denials kept of a thread, the newest; how many were dropped is counted."""
+_MAX_CALLS: Final = 8
+"""Call ids kept of an entry, the newest."""
+
+
+def record_denials(thread: Thread, call: Call, at: float) -> Thread:
+    """Enter the denials of a call that has ended, and mark those that it got past.
+
+    Args:
+        thread: its ledger is that before the call.
+        call: with its outcome and its denials.
+        at: when it ended (unix seconds).
+    """
+    entries = thread.denials
+    for denial in call.denials:
+        entries = _enter(entries, denial, call, at)
+    if _succeeded(call):
+        entries = tuple(_after_success(entries, thread, call))
+    if entries is thread.denials:
+        return thread
+    dropped = max(0, len(entries) - _MAX_ENTRIES)
+    return replace(
+        thread, denials=entries[-_MAX_ENTRIES:], denials_dropped=thread.denials_dropped + dropped
+    )
+
+
+def _enter(
+    entries: tuple[LedgerEntry, ...], denial: Denial, call: Call, at: float
+) -> tuple[LedgerEntry, ...]:
+    """Add a denial; one of the same operation and target is counted, and moves to the end."""
+    for index, old in enumerate(entries):
+        if (old.what, old.operation, old.target) != (denial.what, denial.operation, denial.target):
+            continue
+        merged = replace(
+            old,
+            certainty="certain" if "certain" in (old.certainty, denial.certainty) else "likely",
+            quote=denial.quote,
+            source=denial.source,
+            last=max(old.last, at),
+            count=old.count + (call.id not in old.calls),
+            calls=tuple(dict.fromkeys((*old.calls, call.id)))[-_MAX_CALLS:],
+            got_past=False,
+        )
+        return (*entries[:index], *entries[index + 1 :], merged)
+    entry = LedgerEntry(
+        what=denial.what,
+        operation=denial.operation,
+        target=denial.target,
+        certainty=denial.certainty,
+        quote=denial.quote,
+        first=at,
+        last=at,
+        calls=(call.id,),
+        nested=denial.nested,
+        source=denial.source,
+    )
+    return (*entries, entry)
+
+
+def _succeeded(call: Call) -> bool:
+    return call.kind in ("command", "patch") and call.exit_code in (0, None) and call.outcome == "ended"
+
+
+def _after_success(entries: Iterable[LedgerEntry], thread: Thread, call: Call) -> Iterator[LedgerEntry]:
+    """Yield the entries; those of the same command, or of a target that the call changed, are got past."""
+    denied = {other.id: other.script or other.text for other in thread.calls if other.denials}
+    script = call.script or call.text
+    for entry in entries:
+        is_open = not entry.got_past and call.id not in entry.calls
+        if is_open and not any(_is_same(entry, denial) for denial in call.denials):
+            repeats = script in [denied.get(other) for other in entry.calls]
+            if repeats or _names_target(script, entry, call.cwd):
+                yield replace(entry, got_past=True)
+                continue
+        yield entry
+
+
+def _is_same(entry: LedgerEntry, denial: Denial) -> bool:
+    return (entry.what, entry.target) == (denial.what, denial.target)
+
+
+def _names_target(script: str, entry: LedgerEntry, cwd: str | None) -> bool:
+    """Return whether a script that succeeded names the entry's target as a word: it wrote it, or reached it.
+
+    A script that reads a file proves nothing of writing it, so its first word must not be a reader.
+    """
+    if entry.target is None:
+        return False
+    names = {entry.target}
+    if cwd and entry.target.startswith(cwd.rstrip("/") + "/"):
+        names.add(posixpath.relpath(entry.target, cwd))
+    if entry.what == "filesystem" and _READS_ONLY.match(script):
+        return False
+    return any(re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w.-])", script) for name in names)
+
+
+_READS_ONLY: Final = re.compile(
+    r"\s*(?:cat|ls|head|tail|less|more|stat|file|find|grep|rg|wc|du|test|\[|diff|readlink|realpath|sed -n)\b"
+    r"(?!.*(?:>|\btee\b|&&|;|\n))",
+    re.DOTALL,
+)
+"""A script of one command that reads: that it succeeds says nothing about writing."""

@@ -1,0 +1,74 @@
+"""The denial record: what a sandbox refused, as far as an output proves it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from agentdash.model.evidence import EvidenceSource
+
+What = Literal["filesystem", "network", "sandbox", "other"]
+"""`sandbox`: the sandbox itself could not be started."""
+Certainty = Literal["certain", "likely"]
+Operation = Literal[
+    "read", "write", "create", "mkdir", "rename", "delete", "chmod", "sqlite", "git",
+    "connect", "resolve", "bind", "exec", "start",
+]  # fmt: skip
+"""`write`: also where only an open for writing is known. `git`: a change of a repository's own files.
+`start`: of the sandbox."""
+
+
+class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One operation that a sandbox refused."""
+
+    what: What
+    operation: Operation
+    certainty: Certainty
+    """`likely`: a failure that the policy explains, in words that other causes have as well (`Could not
+    resolve host`)."""
+    quote: str
+    """The line or lines that show it, at most `MAX_QUOTE_CHARACTERS`."""
+    target: str | None = None
+    """An absolute path, a host name or address, or the path of a socket; None where neither output nor
+    script names it."""
+    program: str | None = None
+    """Base name of the program that printed it, where the line or the script shows which one it was."""
+    nested: str | None = None
+    """Name of the coding agent's CLI which ran inside of the sandbox and failed there (`opencode`,
+    `codex`, …)."""
+    source: EvidenceSource = EvidenceSource.OUTPUT
+    """Where it was read: in what was printed, in the CLI's own log, or in what the kernel lets a process do."""
+
+    @property
+    def is_certain(self) -> bool:
+        """Return whether no other cause has these words."""
+        return self.certainty == "certain"
+
+    @property
+    def path(self) -> str | None:
+        """Return the path that was refused; None of other targets."""
+        return self.target if self.what == "filesystem" else None
+
+
+class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All denials of one operation on one target in a thread."""
+
+    what: What
+    operation: Operation
+    target: str | None = None
+    certainty: Certainty
+    quote: str
+    """The newest line or lines that show it."""
+    first: float
+    """When it was denied first (unix seconds)."""
+    last: float
+    count: int = 1
+    """In how many calls."""
+    calls: tuple[str, ...] = ()
+    """The newest call ids."""
+    got_past: bool = False
+    """Whether the same command, or a change of the same target, succeeded afterwards."""
+    nested: str | None = None
+    """Name of the coding agent's CLI that ran inside of the sandbox and failed there."""
+    source: EvidenceSource = EvidenceSource.OUTPUT

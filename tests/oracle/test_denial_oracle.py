@@ -1,0 +1,78 @@
+"""What is read of real sandboxes' outputs never contradicts what they refused, and misses little of it.
+
+The seeds are fixed; `python -m tests.oracle.denial_probes --seed N --count 5000` runs others.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.live.codex import VERSION, SetupError, cache, npm_install
+from tests.oracle.denial_probes import Lab, Result, generate, run_all, summary
+
+FOUND_AT_LEAST = 0.9
+"""Of the denials that the outputs show."""
+
+
+def _works(*command: str) -> bool:
+    if shutil.which(command[0]) is None:
+        return False
+    return subprocess.run(command, capture_output=True, check=False, timeout=20).returncode == 0
+
+
+def _sandboxes() -> tuple[str, ...]:
+    """Return the sandboxes that this machine has: user namespaces may be off, a kernel without Landlock."""
+    helper = str(Path(__file__).with_name("landlock.py"))
+    found = ["none"] if _works("setpriv", "--bounding-set", "-all", "true") else []
+    if _works("bwrap", "--ro-bind", "/", "/", "--unshare-user", "--unshare-net", "true"):
+        found.append("bwrap")
+    if _works("unshare", "-n", sys.executable, helper, "/tmp", "true"):
+        found.append("landlock")
+    return tuple(found)
+
+
+def check(results: Sequence[Result]) -> None:
+    """Assert that nothing was read that is not so, and that enough was found."""
+    line = summary(results)
+    contradicted = [
+        f"probe {r.probe.number} ({r.probe.sandbox}): {r.false}\n{r.probe.script}\n{r.output[-600:]}"
+        for r in results
+        if r.false
+    ]
+    assert not contradicted, "\n\n".join((line, *contradicted))
+    shown = sum(truth.shown for r in results for truth in r.truths)
+    missed = sum(len(r.missed) for r in results)
+    assert shown > len(results) / 5, line
+    assert 1 - missed / shown >= FOUND_AT_LEAST, line
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("sandbox", ["bwrap", "landlock"])
+def test_denials_of_a_real_sandbox(sandbox: str) -> None:
+    available = _sandboxes()
+    if sandbox not in available:
+        pytest.fail(f"{sandbox} does not work here: install bubblewrap, allow user namespaces, run as root")
+    check(run_all(Lab(cache() / "denials"), generate(20_261_122, 250, (sandbox, "none"))))
+
+
+@pytest.mark.timeout(300)
+def test_denials_of_codex_sandbox() -> None:
+    """Sockets are refused here (EPERM), which bubblewrap alone does not do."""
+    try:
+        npm_install("@openai/codex", VERSION, "codex")
+    except SetupError as error:
+        pytest.fail(str(error))
+    package = cache() / f"codex-{VERSION}" / "node_modules" / "@openai"
+    binary = next(path for path in package.rglob("vendor/*/bin/codex") if path.is_file())
+    check(run_all(Lab(cache() / "denials", binary), generate(169, 60, ("codex",))))
+
+
+def test_the_same_seed_makes_the_same_probes() -> None:
+    assert [p.script for p in generate(5, 40)] == [p.script for p in generate(5, 40)]
+    assert [p.script for p in generate(5, 40)] != [p.script for p in generate(6, 40)]

@@ -1,0 +1,469 @@
+"""What programs print when a sandbox refuses, and what only looks like it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentdash.engine.detect.denials import MAX_DENIALS, MAX_QUOTE_CHARACTERS, Denial, find_denials
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+
+DATA = Path(__file__).parents[1] / "data"
+HOME = "/home/dev"
+CWD = "/home/dev/project"
+ROOTS = (CWD, "/tmp", "$TMPDIR")
+WORKSPACE = Policy(
+    filesystem=Filesystem.WORKSPACE,
+    network=Network.OFF,
+    rules=(PolicyRule("/", "read"), *(PolicyRule(root, "write") for root in ROOTS)),
+)
+"""As Codex writes it in its legacy form: without the read-only tops of the roots."""
+PROTECTED = Policy(
+    filesystem=Filesystem.WORKSPACE,
+    network=Network.OFF,
+    rules=(*WORKSPACE.rules, PolicyRule(f"{CWD}/.git", "read")),
+)
+READ_ONLY = Policy(filesystem=Filesystem.READ_ONLY, network=Network.OFF, rules=(PolicyRule("/", "read"),))
+ONLINE = Policy(filesystem=Filesystem.WORKSPACE, network=Network.ON, rules=WORKSPACE.rules)
+MEDIATED = Policy(filesystem=Filesystem.WORKSPACE, network=Network.MEDIATED, rules=WORKSPACE.rules)
+FULL = Policy(filesystem=Filesystem.UNRESTRICTED, network=Network.ON, enforced_by="nobody")
+EXTERNAL = Policy(filesystem=Filesystem.UNRESTRICTED, network=Network.OFF, enforced_by="external")
+HIDING = Policy(
+    filesystem=Filesystem.CUSTOM,
+    network=Network.OFF,
+    rules=(*WORKSPACE.rules, PolicyRule(f"{CWD}/secrets", "deny")),
+)
+UNKNOWN = Policy(filesystem=Filesystem.UNKNOWN, network=Network.UNKNOWN)
+
+
+MACOS_CWD = "/Users/me/proj"
+MACOS = Policy(
+    filesystem=Filesystem.WORKSPACE,
+    network=Network.OFF,
+    rules=(PolicyRule("/", "read"), *(PolicyRule(root, "write") for root in (MACOS_CWD, "/tmp", "$TMPDIR"))),
+)
+
+
+def find(script: str, output: str, policy: Policy | None = WORKSPACE, **more: Any) -> tuple[Denial, ...]:
+    arguments: dict[str, Any] = {"exit_code": 1, "outcome": "ended", "cwd": CWD, "home": HOME, **more}
+    return find_denials(script, output, policy=policy, **arguments)
+
+
+def short(denials: tuple[Denial, ...]) -> list[tuple[str, str, str | None, str]]:
+    return [(d.what, d.operation, d.target, d.certainty) for d in denials]
+
+
+# ---------------------------------------------------------------- files
+
+EROFS, EACCES, EPERM = "Read-only file system", "Permission denied", "Operation not permitted"
+INDEX_LOCK = f"fatal: Unable to create '{CWD}/.git/index.lock': {EROFS}"
+POLICIES = {
+    "workspace": WORKSPACE,
+    "read-only": READ_ONLY,
+    "online": ONLINE,
+    "mediated": MEDIATED,
+    "full": FULL,
+    "external": EXTERNAL,
+    "unknown": UNKNOWN,
+    None: None,
+}
+TEXTS = [json.loads(line) for line in (DATA / "denials_texts.jsonl").read_text("utf-8").splitlines()]
+"""What programs print, by groups: `refused-write`, `likely-write`, `refused-read`, `quoted`, `ordinary`,
+`network`, `refused-socket`, `proxy`, `explained` (failures with another cause), `not-started` (the sandbox),
+`nested` (agents inside of the sandbox), `macos` (a home in /Users, and more tools)."""
+
+
+def of_group(*groups: str) -> list[dict[str, Any]]:
+    chosen = [case for case in TEXTS if case["group"] in groups]
+    assert {case["group"] for case in chosen} == set(groups)
+    return chosen
+
+
+@pytest.mark.parametrize("case", TEXTS, ids=lambda case: f"{case['group']}: {case['script']}")
+def test_the_text_of_a_program(case: dict[str, Any]) -> None:
+    """Findings A4, B1 to B3, B7 of the review, and the families of messages of many programs."""
+    macos = case["group"] == "macos"
+    found = find(
+        case["script"],
+        case["output"],
+        MACOS if macos else POLICIES[case.get("policy", "workspace")],
+        exit_code=case.get("exit_code", 1),
+        **({"cwd": MACOS_CWD, "home": "/Users/me"} if macos else {}),
+    )
+    assert [list(denial) for denial in short(found)] == case["denials"]
+    assert [d.nested for d in found] == ([case["nested"]] if "nested" in case else [None] * len(found))
+
+
+@pytest.mark.parametrize(
+    "case", of_group("refused-read", "explained", "nested"), ids=lambda case: case["script"]
+)
+def test_an_exit_code_decides_nothing(case: dict[str, Any]) -> None:
+    found = find(case["script"], case["output"], exit_code=0)
+    assert [list(denial) for denial in short(found)] == case["denials"]
+
+
+def test_a_write_of_any_program_below_the_home_directory_is_likely() -> None:
+    """EACCES alone is of reading too, but one's own files in the home directory can be read."""
+    found = find("./tool", "open /home/dev/.tool/state.json: permission denied")
+    assert short(found) == [("filesystem", "write", "/home/dev/.tool/state.json", "likely")]
+    assert find("./tool", "open /var/lib/tool/state.json: permission denied") == ()
+
+
+# ---------------------------------------------------------------- the exit code is no condition
+
+ENDINGS = (
+    "{} 2>&1 | tail -3",
+    "{} || true",
+    "{}; echo rc=$?",
+    "{} 2>&1 | tee log",
+    "{} 2>&1 | head -3",
+    "bash -lc '{}'; true",
+    "({}) || echo no",
+    "{} |& cat",
+    "cd . && {} 2>&1 | tail -3",
+    "time ( {} )",
+)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(
+    ("script", "output", "target"),
+    [
+        ("git commit --allow-empty -m x", INDEX_LOCK, f"{CWD}/.git/index.lock"),
+        ("touch /etc/x", f"touch: cannot touch '/etc/x': {EROFS}", "/etc/x"),
+        (
+            "tmux -L lab ls",
+            "error connecting to /tmp/tmux-0/lab (Operation not permitted)",
+            "/tmp/tmux-0/lab",
+        ),
+        (
+            "opencode run hi",
+            f"Unknown: FileSystem.open ({HOME}/.local/share/opencode/log/opencode.log)",
+            f"{HOME}/.local/share/opencode/log/opencode.log",
+        ),
+        (
+            "hermes kanban complete 7 --db /home/dev/board/kanban.db",
+            "Error: unable to open database file",
+            "/home/dev/board/kanban.db",
+        ),
+        ("curl -s https://example.com/x", "curl: (6) Could not resolve host: example.com", "example.com"),
+    ],
+    ids=["git", "touch", "tmux", "opencode", "kanban", "curl"],
+)
+def test_an_exit_code_of_0_hides_nothing(script: str, output: str, target: str, ending: str) -> None:
+    """Findings B1 and 14357's probe: models pipe to `tail` all the time."""
+    assert [d.target for d in find(ending.format(script), output, exit_code=0)] == [target]
+
+
+def test_every_denial_of_an_output_is_found_once() -> None:
+    script = "touch /etc/a /etc/b; mkdir /opt/c; touch /etc/a; curl https://example.com"
+    lines = [
+        f"touch: cannot touch '/etc/a': {EROFS}",
+        f"touch: cannot touch '/etc/b': {EROFS}",
+        f"mkdir: cannot create directory ‘/opt/c’: {EROFS}",
+        f"touch: cannot touch '/etc/a': {EROFS}",
+        "curl: (6) Could not resolve host: example.com",
+    ]
+    assert [(d.operation, d.target) for d in find(script, "\n".join(lines))] == [
+        ("create", "/etc/a"),
+        ("create", "/etc/b"),
+        ("mkdir", "/opt/c"),
+        ("resolve", "example.com"),
+    ]
+
+
+def test_their_number_and_their_quotes_are_bounded() -> None:
+    output = "\n".join(f"touch: cannot touch '/etc/{number}{'x' * 500}': {EROFS}" for number in range(60))
+    found = find("touch /etc/*", output)
+    assert len(found) == MAX_DENIALS
+    assert all(len(d.quote) <= MAX_QUOTE_CHARACTERS for d in found)
+
+
+# ---------------------------------------------------------------- databases
+
+SQLITE = (
+    "python3 -c \"import sqlite3,os; c=sqlite3.connect(os.path.expanduser('~/board/kanban.db')); "
+    "c.execute('create table t(a)')\"",
+    "python3 -c \"import sqlite3,os; sqlite3.connect(os.environ['HOME']+'/board/kanban.db')\"",
+    "sqlite3 ~/board/kanban.db 'insert into t values(1)'",
+    "node -e \"new (require('better-sqlite3'))(process.env.HOME + '/board/kanban.db')\"",
+)
+
+
+@pytest.mark.parametrize("script", SQLITE)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "unable to open database file",
+        "attempt to write a readonly database",
+        "SQLITE_CANTOPEN: unable to open",
+    ],
+)
+def test_a_database_is_named_by_the_command(script: str, text: str) -> None:
+    assert short(find(script, f"sqlite3.OperationalError: {text}")) == [
+        ("filesystem", "sqlite", "/home/dev/board/kanban.db", "certain")
+    ]
+
+
+def test_a_database_that_nothing_names_is_likely() -> None:
+    assert short(find("hermes kanban complete 7", "Error: unable to open database file")) == [
+        ("filesystem", "sqlite", None, "likely")
+    ]
+
+
+def test_a_database_in_the_workspace_is_an_ordinary_failure() -> None:
+    assert (
+        find(
+            "sqlite3 data/app.db 'select 1'",
+            'Error: unable to open database "data/app.db": unable to open database file',
+        )
+        == ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "output", "target"),
+    [
+        ('{"task": 7}', "unable to open database file", None),
+        (
+            '{"task": 7}',
+            "Error: sqlite3.OperationalError: unable to open database file: /home/dev/board/kanban.db",
+            "/home/dev/board/kanban.db",
+        ),
+        (
+            '{"board": "/home/dev/board/kanban.db"}',
+            '{"error": "attempt to write a readonly database"}',
+            "/home/dev/board/kanban.db",
+        ),
+        ("{}", "Error: EROFS: read-only file system, open '/home/dev/board/x'", "/home/dev/board/x"),
+        ("{}", "[Errno 13] Permission denied: '/home/dev/board/x'", "/home/dev/board/x"),
+    ],
+)
+@pytest.mark.parametrize("outcome", ["failed", "ended"])
+def test_an_mcp_tool_fails_like_a_command(
+    arguments: str, output: str, target: str | None, outcome: str
+) -> None:
+    """Finding B7: Hermes Kanban's hand-off by `kanban_complete`."""
+    if outcome == "ended" and output.startswith("unable"):
+        output = f"Error: {output}"
+    found = find(arguments, output, tool="kanban_complete", outcome=outcome, exit_code=None)
+    assert [(d.what, d.target) for d in found] == [("filesystem", target)]
+
+
+def test_what_an_mcp_tool_reads_is_no_denial() -> None:
+    text = f"# Troubleshooting\n\nIf you see\n\n    touch: cannot touch '/etc/x': {EROFS}\n\nask.\n"
+    assert find('{"path": "README.md"}', text, tool="read_file", exit_code=None) == ()
+
+
+# ---------------------------------------------------------------- reading and quoting
+
+MESSAGES = (
+    f"touch: cannot touch '/etc/x': {EROFS}",
+    f"OSError: [Errno 30] {EROFS}: '/opt/x'",
+    f"PermissionError: [Errno 13] {EACCES}: '/home/dev/.cache/x'",
+    "Error: EROFS: read-only file system, open '/opt/x'",
+    INDEX_LOCK.replace(CWD, "/srv/repo"),
+    "sqlite3.OperationalError: unable to open database file",
+    "curl: (6) Could not resolve host: example.com",
+    "npm error request to https://registry.npmjs.org/x failed, reason: getaddrinfo EAI_AGAIN "
+    "registry.npmjs.org",
+    "error connecting to /tmp/tmux-0/default (Operation not permitted)",
+    'Network access to "example.com" was blocked by policy.',
+    "Caused by:\n  Read-only file system (os error 30)",
+    "npm error code EROFS\nnpm error path /opt/x",
+)
+QUOTERS = (
+    "cat README.md",
+    "head -50 log.txt",
+    "tail -n 20 log.txt",
+    "sed -n '1,40p' docs/x.md",
+    "grep -h 'system' docs/*.md",
+    "rg --no-filename system",
+    "git log -3",
+    "git diff HEAD~1",
+    "git show HEAD:README.md | head -40",
+    "cat README.md && false",
+    "cat a.txt | sort | uniq -c; exit 3",
+    "less README.md",
+    "awk '{print}' README.md",
+    "find . -name '*.md' -exec cat {} +",
+    "find . -name '*.md' | xargs cat",
+    "gh issue view 12",
+    "docker logs web",
+    "journalctl -n 50",
+    "pytest -q",
+    "python -m pytest tests/unit -x",
+    "python3 -m unittest",
+    "npm test",
+    "npm run test:unit -- --watch=false",
+    "cargo test",
+    "go test ./...",
+    "make check",
+    "npx vitest run",
+    "uv run pytest -q 2>&1 | tail -20",
+    "./run_tests.sh",
+    "python tests/run.py",
+    "ssh build uptime",
+    "docker run --rm img make",
+    "tmux capture-pane -p -t %3",
+    "jq -r .message log.json",
+    "ls -la; cat notes.md",
+    "touch ok.txt; cat notes.md",
+    "cd docs && cat notes.md",
+    "bash -lc 'cat notes.md'",
+    'x=$(cat notes.md); echo "$x"',
+    "nl -ba notes.md | sed -n '1,20p'",
+)
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+@pytest.mark.parametrize("script", QUOTERS)
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_quoted_text_is_no_denial(script: str, message: str, exit_code: int) -> None:
+    """Finding A4."""
+    assert find(script, f"some text\n{message}\nmore text", exit_code=exit_code) == ()
+
+
+def test_a_policy_that_hides_paths_denies_reading() -> None:
+    output = f"cat: {CWD}/secrets/key: {EACCES}"
+    assert short(find("cat secrets/key", output, HIDING)) == [
+        ("filesystem", "read", f"{CWD}/secrets/key", "certain")
+    ]
+    assert find("cat /etc/shadow", "cat: /etc/shadow: Permission denied", HIDING) == ()
+
+
+def test_a_message_that_is_in_doubt_needs_another_witness() -> None:
+    """Either the program printed it, or the log did."""
+    output = f"OSError: [Errno 30] {EROFS}: '/opt/x'"
+    assert find("cat old.log; python app.py", output, exit_code=0) == ()
+    assert short(find("cat old.log; python app.py", output, exit_code=1)) == [
+        ("filesystem", "write", "/opt/x", "likely")
+    ]
+    assert short(find("cat old.log; python app.py /opt/x", output, exit_code=0)) == [
+        ("filesystem", "write", "/opt/x", "certain")
+    ]
+
+
+def test_a_log_that_the_script_has_written_itself_is_no_quotation() -> None:
+    script = "python app.py > run.log 2>&1; tail -5 run.log"
+    assert [d.target for d in find(script, f"OSError: [Errno 30] {EROFS}: '/opt/x'", exit_code=0)] == [
+        "/opt/x"
+    ]
+
+
+def test_a_script_that_cannot_be_parsed_proves_little() -> None:
+    output = f"touch: cannot touch '/etc/x': {EROFS}"
+    assert find("touch /etc/x; if then fi ((", output, exit_code=0) == ()
+    assert short(find("touch /etc/x; if then fi ((", output, exit_code=1)) == [
+        ("filesystem", "create", "/etc/x", "likely")
+    ]
+
+
+# ---------------------------------------------------------------- the policy
+
+
+def test_under_full_access_no_word_is_certain() -> None:
+    assert short(find("touch ~/x", f"touch: cannot touch '/home/dev/x': {EROFS}", FULL)) == [
+        ("filesystem", "create", "/home/dev/x", "likely")
+    ]
+    assert short(
+        find("tmux ls", "error connecting to /tmp/tmux-0/default (Operation not permitted)", FULL)
+    ) == [("network", "connect", "/tmp/tmux-0/default", "likely")]
+
+
+def test_what_codex_took_for_a_denial_is_certain() -> None:
+    found = find("hermes kanban complete 7", "Error: unable to open database file", outcome="denied")
+    assert [d.certainty for d in found] == ["certain"]
+
+
+def test_a_read_only_error_without_a_path_counts_under_a_restricted_policy() -> None:
+    assert short(
+        find("./tool", 'Error: Os { code: 30, kind: ReadOnlyFilesystem, message: "Read-only file system" }')
+    ) == [("filesystem", "write", None, "certain")]
+    assert find("./tool", "Error: Permission denied") == ()
+
+
+@pytest.mark.parametrize(
+    ("script", "target"), [("touch /etc/x", "/etc/x"), ("touch /tmp/x", None), ("make install", None)]
+)
+def test_what_0_50_leaves_of_a_refusal_is_about_what_the_command_names(
+    script: str, target: str | None
+) -> None:
+    """Real: 0.49 and 0.50 keep no more of it than this."""
+    found = find(script, "failed in sandbox: Permission denied", outcome="denied")
+    assert [d.target for d in found] == ([target] if target else [])
+
+
+# ---------------------------------------------------------------- the network
+
+
+@pytest.mark.parametrize("case", of_group("network"), ids=lambda case: case["script"])
+def test_a_network_that_is_on_or_mediated(case: dict[str, Any]) -> None:
+    assert find(case["script"], case["output"], ONLINE) == ()
+    mediated = [list(denial) for denial in short(find(case["script"], case["output"], MEDIATED))]
+    # where some hosts can be reached a package may as well not exist
+    assert mediated == ([] if "from versions: none" in case["output"] else case["denials"])
+
+
+# ---------------------------------------------------------------- a sandbox that cannot start
+
+
+@pytest.mark.parametrize(
+    ("script", "exit_code"),
+    [
+        ("cat sandbox.log", 0),
+        ("cat sandbox.log; exit 3", 3),
+        ("bwrap --ro-bind / / true", 1),
+        ("grep -h bwrap sandbox.log; false", 1),
+        ("python3 app.py", 0),
+    ],
+)
+def test_a_sandbox_that_did_start(script: str, exit_code: int) -> None:
+    assert find(script, "bwrap: setting up uid map: Permission denied\n", exit_code=exit_code) == ()
+    assert find(script, "first\nbwrap: setting up uid map: Permission denied\n", exit_code=exit_code) == ()
+
+
+# ---------------------------------------------------------------- agents inside of the sandbox
+
+
+def test_what_a_nested_agent_says_is_text() -> None:
+    output = f"I looked into it: the log has `touch: cannot touch '/etc/x': {EROFS}`, so ask for an approval."
+    assert find("claude -p 'why?'", output, exit_code=0) == ()
+    assert find("codex --version", f"OSError: [Errno 30] {EROFS}: '/opt/x'", exit_code=0) == ()
+
+
+# ---------------------------------------------------------------- recorded outputs
+
+RUN = "/home/dev/run/ws"
+RECORDED = [json.loads(line) for line in (DATA / "denials_0_169.jsonl").read_text("utf-8").splitlines()]
+
+
+def sandbox(profile: str) -> Policy:
+    roots = () if profile == "read-only" else (RUN, "/tmp")
+    rules = (
+        PolicyRule("/", "read"),
+        *(PolicyRule(root, "write") for root in roots),
+        *(PolicyRule(f"{root}/.git", "read") for root in roots),
+    )
+    network = Network.ON if profile.endswith("network") else Network.OFF
+    return Policy(
+        filesystem=Filesystem.WORKSPACE if roots else Filesystem.READ_ONLY, network=network, rules=rules
+    )
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: f"{case['name']}-{case['profile']}")
+def test_what_commands_printed_in_the_sandbox_of_0_169(case: dict[str, Any]) -> None:
+    """50 commands under three profiles; what each is read as was looked through by hand."""
+    found = find_denials(
+        case["command"],
+        case["output"],
+        exit_code=case["exit"],
+        outcome="ended",
+        policy=sandbox(case["profile"]),
+        cwd=RUN,
+        home="/home/dev/run/home",
+    )
+    assert [list(denial) for denial in short(found)] == case["denials"]
