@@ -1,8 +1,9 @@
-"""Which changes of a fleet deserve that somebody is told. Pure: how it is told is the affair of `agentdash.tui.notifier`."""
+"""Which changes of a snapshot deserve a notification. Pure: `agentdash.tui.notifier` sends them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Final
 
 import msgspec
 
@@ -10,76 +11,79 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 
-_TEXT = 160
+_MAX_TEXT_CHARS: Final = 160
+"""Characters of a title or text: desktops show no more."""
 
 
 class Notification(msgspec.Struct, frozen=True):
-    """One thing to tell."""
+    """One notification."""
 
     worker: str
-    """Its id."""
+    """The worker's id; empty for several workers."""
     state: State
     title: str
     text: str
 
 
 class NotificationState(msgspec.Struct, frozen=True):
-    """What has been told so far."""
+    """What has been notified so far."""
 
     since: float | None = None
-    """When watching began: what was so before is no news. None: it has not begun."""
+    """Time of the first snapshot (unix seconds): earlier states are not notified."""
     states: dict[str, State] = {}
-    """Of each worker, the state it was seen in last."""
-    spoken: dict[str, float] = {}
-    """When each was spoken of last."""
+    """The newest known state of each worker."""
+    notified: dict[str, float] = {}
+    """When each worker was last notified (unix seconds), within the pause."""
 
 
 def next_notifications(
-    told: NotificationState, snapshot: Snapshot, wanted: Collection[State], pause: float
+    state: NotificationState, snapshot: Snapshot, wanted: Collection[State], pause: float
 ) -> tuple[NotificationState, tuple[Notification, ...]]:
-    """What to tell of a snapshot, and what has been told then.
+    """Return the state after a snapshot, and the notifications that it makes due.
 
-    A worker is spoken of when it enters one of the wanted states, once in `pause` seconds at most; not for what it was in already when
-    watching began. Who changes to and fro within the pause is not spoken of again until after it.
+    A worker is notified when it enters a wanted state after the first snapshot, at most once per pause.
 
     Args:
-        wanted: states that deserve a notice.
-        pause: seconds in which the same worker is not spoken of again.
+        state: after the snapshot before.
+        snapshot: the newest.
+        wanted: the states to notify.
+        pause: seconds between two notifications of one worker.
     """
-    since = snapshot.at if told.since is None else told.since
-    spoken = {worker: at for worker, at in told.spoken.items() if snapshot.at - at < pause}
-    found = [
+    since = snapshot.at if state.since is None else state.since
+    notified = {worker: at for worker, at in state.notified.items() if snapshot.at - at < pause}
+    due = [
         worker
         for worker in snapshot.workers
-        if _is_news(worker, told, since, wanted) and worker.id not in spoken
+        if worker.state in wanted and worker.id not in notified and _has_entered(worker, state, since)
     ]
-    spoken |= {worker.id: snapshot.at for worker in found}
-    return NotificationState(since, {worker.id: worker.state for worker in snapshot.workers}, spoken), tuple(
-        map(_notice, found)
-    )
+    notified |= {worker.id: snapshot.at for worker in due}
+    states = {worker.id: worker.state for worker in snapshot.workers}
+    return NotificationState(since=since, states=states, notified=notified), tuple(map(_notification, due))
 
 
-def _is_news(worker: Worker, told: NotificationState, since: float, wanted: Collection[State]) -> bool:
-    return (
-        worker.state in wanted
-        and told.states.get(worker.id) != worker.state
-        and (worker.assessment.since or 0.0) >= since
-    )
+def _has_entered(worker: Worker, state: NotificationState, since: float) -> bool:
+    """Return whether a worker has entered its state since the snapshot before, and since the first one."""
+    return state.states.get(worker.id) != worker.state and (worker.assessment.since or 0.0) >= since
 
 
-def _notice(worker: Worker) -> Notification:
+def _notification(worker: Worker) -> Notification:
     return Notification(
-        worker.id,
-        worker.state,
-        clean_line(f"{worker.name}: {worker.state.replace('-', ' ')}", _TEXT),
-        clean_line(worker.assessment.why, _TEXT),
+        worker=worker.id,
+        state=worker.state,
+        title=clean_line(f"{worker.name}: {worker.state.replace('-', ' ')}", _MAX_TEXT_CHARS),
+        text=clean_line(worker.assessment.why, _MAX_TEXT_CHARS),
     )
 
 
-def together(said: Iterable[Notification]) -> Notification | None:
-    """Several notices as one: nobody wants ten at once."""
-    said = tuple(said)
-    if len(said) < 2:
-        return said[0] if said else None
-    names = ", ".join(notice.title.partition(":")[0] for notice in said)
-    return Notification("", said[0].state, f"{len(said)} workers need you", clean_line(names, _TEXT))
+def merge_notifications(found: Iterable[Notification]) -> Notification | None:
+    """Return several notifications as one; None for none."""
+    found = tuple(found)
+    if len(found) < 2:
+        return found[0] if found else None
+    names = ", ".join(notification.title.partition(":")[0] for notification in found)
+    return Notification(
+        worker="",
+        state=found[0].state,
+        title=f"{len(found)} workers need you",
+        text=clean_line(names, _MAX_TEXT_CHARS),
+    )

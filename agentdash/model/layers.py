@@ -1,4 +1,4 @@
-"""The layers of a sandbox as a table: its rows and columns, the values of a policy, and the cells that differ."""
+"""The layers of a sandbox as a table: rows, columns, values of a policy, and the cells that differ."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ Layer = Literal["configured", "applied", "observed"]
 """A column of the layers table."""
 
 Reference = Literal["configured", "earlier", "allowed", "parent", "before"]
-"""What a cell is compared with: the policy configured now, an earlier one that was in force then, an escalation
-that was allowed, the parent thread, or (for a changed policy) the policy before."""
+"""What a cell is compared with: the policy configured now, an earlier one that was in force then, an
+escalation that was allowed, the parent thread, or (for a changed policy) the policy before."""
 
 
 class DifferingField(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -65,8 +65,9 @@ class DifferingField(msgspec.Struct, frozen=True, omit_defaults=True):
 def configured_values(policy: Policy) -> dict[LayerField, str]:
     """Return what a policy promises of each fact; facts that it promises nothing about are left out.
 
-    Codex sets the network flag for every command under a policy with the network off, and for no other (0.20 to 0.169).
-    It sets `CODEX_SANDBOX` in macOS's sandbox alone, so that only full access promises that it is unset.
+    Codex sets the network flag for every command under a policy with the network off, and for no other (0.20
+    to 0.169). It sets `CODEX_SANDBOX` in macOS's sandbox alone, so that only full access promises that it is
+    unset.
     """
     values = policy_values(policy)
     if policy.network is not Network.UNKNOWN:

@@ -54,7 +54,7 @@ class Got(msgspec.Struct, frozen=True, omit_defaults=True):
     compared."""
 
     def values(self) -> dict[LayerField, str]:
-        """Return the observed facts by their row in the layers table; facts that were not observed are left out."""
+        """Return the observed facts by their row in the layers table; others are left out."""
         values: dict[LayerField, str] = {}
         if self.sandboxed is not None:
             values[LayerField.FILES] = IN_SANDBOX if self.sandboxed else NO_SANDBOX
@@ -86,7 +86,7 @@ class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
     unread: tuple[str, ...] = ()
     """What could not be observed, and limits the verdict."""
     predicted_denials: tuple[PredictedDenials, ...] = ()
-    """What the configured policy would deny the worker CLIs that it could start; those without any are left out."""
+    """What the configured policy would deny each worker CLI that it could start, if anything."""
 
     @property
     def differing_fields(self) -> tuple[DifferingField, ...]:

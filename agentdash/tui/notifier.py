@@ -14,7 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from agentdash.config import NotificationSettings
-from agentdash.engine.notifications import Notification, NotificationState, next_notifications, together
+from agentdash.engine.notifications import (
+    Notification,
+    NotificationState,
+    merge_notifications,
+    next_notifications,
+)
 from agentdash.model.worker import Snapshot
 
 _ICON: Final = "utilities-terminal"
@@ -52,12 +57,14 @@ class Notifier:
         self._state, found = next_notifications(self._state, snapshot, wanted, settings.pause)
         if any(notification.state in settings.bell for notification in found):
             self._write("\a")
-        if (merged := together(each for each in found if each.state in settings.terminal)) is not None:
+        if (
+            merged := merge_notifications(each for each in found if each.state in settings.terminal)
+        ) is not None:
             sequences = osc_sequences(merged)
             self._write("".join(tmux_passthrough(each) if self._in_tmux else each for each in sequences))
-        if (merged := together(each for each in found if each.state in settings.desktop)) is not None and (
-            command := desktop_command(merged)
-        ):
+        if (
+            merged := merge_notifications(each for each in found if each.state in settings.desktop)
+        ) is not None and (command := desktop_command(merged)):
             self._run(command)
 
 

@@ -1,4 +1,4 @@
-"""Configured against got, in every direction; nothing where nothing differs."""
+"""Findings of threads: observations against policies, parents and mounts."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ NETWORK = {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}
         (Policy(), "1", "", "match", []),
     ],
 )
-def test_printed(policy: Policy, flag: str, sandbox: str, verdict: str, kinds: list[str]) -> None:
+def test_printed_flags(policy: Policy, flag: str, sandbox: str, verdict: str, kinds: list[str]) -> None:
     found = worker(begun(policy=policy), printed(flag, sandbox), done(), polled(110)).sandbox
     assert (found.verdict, sorted(f.kind for f in found.findings)) == (verdict, kinds)
 
@@ -89,7 +89,7 @@ def test_printed(policy: Policy, flag: str, sandbox: str, verdict: str, kinds: l
         (FULL, Kernel(), NETWORK, ["stale-network-flag"], "stricter"),
     ],
 )
-def test_live(
+def test_live_processes(
     policy: Policy, kernel: Kernel, env: dict[str, str], kinds: list[str], direction: str | None
 ) -> None:
     found = worker(begun(policy=policy), called(), live(kernel, **env)).sandbox
@@ -97,29 +97,29 @@ def test_live(
     assert direction is None or found.findings[0].direction == direction
 
 
-def test_nothing_seen_is_no_match() -> None:
+def test_no_observation_is_unverified() -> None:
     assert worker(begun(), called(), ended(), done(), polled(110)).sandbox.verdict == "unverified"
 
 
-def test_one_finding_for_many_commands() -> None:
+def test_observations_of_one_cause_are_merged() -> None:
     many = [x for i in range(9) for x in printed("1", call=f"c{i}", at=102.0 + i)]
     (finding,) = worker(begun(policy=FULL), many, done(at=120), polled(130)).sandbox.findings
     assert (finding.count, finding.since, finding.last) == (9, 102.0, 110.0)
 
 
-def test_printed_and_live_are_one_cause() -> None:
+def test_printed_and_live_observations_are_merged() -> None:
     (finding,) = worker(begun(policy=FULL), printed("1"), live(HOST, **NETWORK)).sandbox.findings
     assert (finding.kind, finding.direction, finding.count) == ("stale-network-flag", "label", 2)
     assert {x.source for x in finding.evidence} == {"rollout", "output", "environment", "process", "kernel"}
 
 
-def test_the_policy_of_the_time_counts() -> None:
+def test_observation_is_compared_with_the_policy_then() -> None:
     """Network was off when the flag was seen, and is on now."""
     later = e.PolicySet(thread=T, at=105, line=8, policy=ONLINE, origin="thread_settings_applied")
     assert worker(begun(), printed("1"), later, polled(110)).sandbox.verdict == "match"
 
 
-def test_a_command_of_the_user_is_not_held_against_the_policy() -> None:
+def test_user_commands_are_not_compared() -> None:
     own = e.CallStarted(
         thread=T,
         at=102,
@@ -134,7 +134,7 @@ def test_a_command_of_the_user_is_not_held_against_the_policy() -> None:
     assert worker(begun(), own, ended("u1", "flag=\nsandbox=\n"), polled(110)).sandbox.findings == ()
 
 
-def test_both_sides_are_quoted() -> None:
+def test_finding_quotes_both_sides() -> None:
     (finding,) = worker(begun(policy=FULL), printed("1"), done(), polled(110)).sandbox.findings
     assert finding.configured == "files unrestricted, network on, approval never"
     assert "flag=1" in finding.got
@@ -142,18 +142,19 @@ def test_both_sides_are_quoted() -> None:
     assert finding.remedy == 'shell_environment_policy.exclude = ["CODEX_SANDBOX*"]'
 
 
-def test_seatbelt_on_a_mac_is_as_it_should_be() -> None:
+def test_seatbelt_on_macos_is_no_finding() -> None:
     story = begun()
     story[0] = replace(story[0], cwd="/Users/dev/project")  # type: ignore[arg-type]
     story[2] = replace(story[2], cwd="/Users/dev/project")  # type: ignore[arg-type]
     assert worker(story, printed("1", "seatbelt"), done(), polled(110)).sandbox.verdict == "match"
 
 
-def test_children_that_got_less_than_their_parent() -> None:
+def test_children_with_less_than_their_parent() -> None:
     """The block of a real report (Codex 0.114 on macOS): PASS for the parent, FAIL for both children."""
     block = (
-        'echo "=== $ROLE ==="; echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED-}"; echo "sandbox=${CODEX_SANDBOX-}"; '
-        'echo "thread=${CODEX_THREAD_ID-}"; python3 -c "import socket; socket.getaddrinfo(\'example.com\', 443)"; '
+        'echo "=== $ROLE ==="; echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED-}"; '
+        'echo "sandbox=${CODEX_SANDBOX-}"; echo "thread=${CODEX_THREAD_ID-}"; '
+        "python3 -c \"import socket; socket.getaddrinfo('example.com', 443)\"; "
         "curl -sS -m 5 https://example.com; ping -c 1 1.1.1.1"
     )
     failed = (
@@ -214,13 +215,11 @@ def allowed(kernel: Kernel, **flags: str) -> list[e.Event]:
         (ONLINE, HOST, NETWORK, ["stale-network-flag"]),
     ],
 )
-def test_an_escalation_that_was_allowed(
-    policy: Policy, kernel: Kernel, env: dict[str, str], kinds: list[str]
-) -> None:
+def test_allowed_escalation(policy: Policy, kernel: Kernel, env: dict[str, str], kinds: list[str]) -> None:
     assert [f.kind for f in worker(begun(policy=policy), allowed(kernel, **env)).sandbox.findings] == kinds
 
 
-def test_a_rule_that_an_escalation_set_up_holds_for_later_commands() -> None:
+def test_prefix_rule_of_an_escalation_covers_later_commands() -> None:
     wish = e.Escalation("escalated", "to push", ("git", "push"))
     first = e.CallStarted(
         thread=T,
@@ -244,7 +243,7 @@ def test_a_rule_that_an_escalation_set_up_holds_for_later_commands() -> None:
 
 
 @pytest.mark.parametrize("call", ["u9", None])
-def test_a_command_whose_call_is_not_known_may_be_the_users_own(call: str | None) -> None:
+def test_command_without_a_call_is_not_compared(call: str | None) -> None:
     env = {"CODEX_THREAD_ID": T} | ({"CODEX_TOOL_CALL_ID": call} if call else {})
     own = process(77, 50, started=104.0, kernel=HOST, env=env)
     host = e.HostSeen(at=90, platform="linux", kernel=HOST)
@@ -252,7 +251,7 @@ def test_a_command_whose_call_is_not_known_may_be_the_users_own(call: str | None
     assert found.findings == ()
 
 
-def test_an_allowed_retry_looks_the_same() -> None:
+def test_possible_retry_is_information() -> None:
     story = (begun(policy=replace(WORKSPACE, approval="on-failure")), called(), live(HOST, **NETWORK))
     found = worker(*story).sandbox
     assert (found.verdict, {f.severity for f in found.findings}) == ("match", {"info"})
@@ -291,28 +290,28 @@ def bwrap(*more: str) -> tuple[str, ...]:
     return ("bwrap", "--ro-bind", "/", "/", "--bind", CWD, CWD, "--bind", "/tmp", "/tmp", *more, "--", "make")
 
 
-def test_applied_as_configured() -> None:
+def test_launcher_applies_the_policy() -> None:
     assert launched(WORKSPACE, *bwrap("--unshare-net")) == []
     assert launched(ONLINE, *bwrap(), kernel=replace(SANDBOXED, net=HOST.net), flags={}) == []
 
 
-def test_applied_is_less_than_configured() -> None:
+def test_launcher_applies_less() -> None:
     """As when a child's split policies are those of its parent before it was given more (Codex 0.114)."""
     assert launched(FULL, *bwrap("--unshare-net"), kernel=Kernel()) == ["network-cut", "filesystem-narrower"]
     bigger = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv", "write")))
     assert launched(bigger, *bwrap("--unshare-net")) == ["filesystem-narrower"]
 
 
-def test_applied_is_more_than_configured() -> None:
+def test_launcher_applies_more() -> None:
     assert launched(WORKSPACE, *bwrap("--bind", "/srv", "/srv", "--unshare-net")) == ["filesystem-wider"]
     assert launched(WORKSPACE, *bwrap(), kernel=replace(SANDBOXED, net=HOST.net)) == ["network-open"]
 
 
-def test_the_proxy_answers_for_a_network_of_its_own() -> None:
+def test_proxy_replaces_the_network() -> None:
     assert launched(ONLINE, *bwrap("--unshare-net"), flags={"CODEX_NETWORK_PROXY_ACTIVE": "1"}) == []
 
 
-def test_a_codex_inside_of_a_sandbox() -> None:
+def test_codex_inside_a_sandbox() -> None:
     story = (
         begun(policy=FULL),
         called(),
@@ -329,7 +328,7 @@ def test_a_codex_inside_of_a_sandbox() -> None:
     ]
 
 
-def test_a_container_around_both_is_no_sandbox_of_codex() -> None:
+def test_container_around_both_is_no_sandbox() -> None:
     container = replace(SANDBOXED, no_new_privs=False)
     story = (
         begun(policy=FULL),
@@ -367,12 +366,12 @@ def family(parent: Policy, child: Policy, *more: e.Event, **about: object) -> Wo
         (WORKSPACE, Policy(), None),
     ],
 )
-def test_a_child_inherits_its_parents_policy(parent: Policy, child: Policy, direction: str | None) -> None:
+def test_child_policy_drift(parent: Policy, child: Policy, direction: str | None) -> None:
     drift = [f.direction for f in family(parent, child).sandbox.findings if f.kind == "child-policy-drift"]
     assert drift == ([direction] if direction else [])
 
 
-def test_a_child_in_a_directory_of_its_own_is_no_drift() -> None:
+def test_child_directory_is_no_drift() -> None:
     tree = replace(
         WORKSPACE,
         rules=(PolicyRule("/", "read"), PolicyRule("/home/dev/tree", "write"), PolicyRule("/tmp", "write")),
@@ -382,7 +381,7 @@ def test_a_child_in_a_directory_of_its_own_is_no_drift() -> None:
     assert snapshot_after(begun(), story, polled(110)).workers[1].sandbox.findings == ()
 
 
-def test_who_reviews_approvals() -> None:
+def test_reviewer_drift() -> None:
     found = family(
         replace(WORKSPACE, reviewer="user"), replace(WORKSPACE, reviewer="auto_review"), done(thread=CHILD)
     ).sandbox
@@ -390,7 +389,7 @@ def test_who_reviews_approvals() -> None:
     assert found.verdict == "unverified"
 
 
-def test_a_policy_that_changes_is_told_once() -> None:
+def test_policy_changes_are_one_finding() -> None:
     story = begun()
     changes = [
         e.PolicySet(thread=T, at=105.0 + i, line=9 + i, policy=p, origin="turn_context")
@@ -408,7 +407,7 @@ def test_a_policy_that_changes_is_told_once() -> None:
 # ---------------------------------------------------------------- what stood in the way
 
 
-def test_a_sandbox_that_cannot_start() -> None:
+def test_sandbox_cannot_start() -> None:
     broken = [
         x
         for i in range(3)
@@ -425,7 +424,7 @@ def test_a_sandbox_that_cannot_start() -> None:
     assert found.state == "blocked-sandbox"
 
 
-def test_denied_though_nothing_should_deny() -> None:
+def test_denied_under_full_access() -> None:
     refused = (
         called(text="tmux new-window"),
         ended("c1", "error connecting to /tmp/tmux-0/default (Operation not permitted)", exit_code=1),
@@ -435,7 +434,7 @@ def test_denied_though_nothing_should_deny() -> None:
     assert {f.kind for f in marked.sandbox.findings} == {"stale-network-flag", "denied-under-full-access"}
 
 
-def test_only_the_users_own_commands_were_seen() -> None:
+def test_user_commands_alone_are_unverified() -> None:
     own = e.CallStarted(
         thread=T,
         at=102,
@@ -481,21 +480,21 @@ def mounted(policy: Policy, mounts: tuple[Mount, ...], *, codex: Kernel = HOST) 
     return [(f.kind, f.direction) for f in worker(*story).sandbox.findings]
 
 
-def test_mounts_as_the_policy_has_it() -> None:
+def test_mounts_like_the_policy() -> None:
     assert mounted(WORKSPACE, BOUND) == []
 
 
-def test_mounts_that_let_less_be_written() -> None:
+def test_mounts_narrower_than_the_policy() -> None:
     bigger = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv/data", "write")))
     assert mounted(bigger, BOUND) == [("filesystem-narrower", "stricter")]
     assert mounted(bigger, (*BOUND, Mount(5, 1, "/mnt/disk/data"))) == []  # /srv/data may be a link to it
 
 
-def test_mounts_that_let_more_be_written() -> None:
+def test_mounts_wider_than_the_policy() -> None:
     assert mounted(WORKSPACE, (Mount(1, 0, "/"), *BOUND[1:])) == [("filesystem-wider", "looser")]
 
 
-def test_mounts_of_a_container_around_codex_are_no_sandbox() -> None:
+def test_container_mounts_are_no_sandbox() -> None:
     assert mounted(replace(FULL, network=Network.UNKNOWN), BOUND, codex=SANDBOXED) == []
 
 
@@ -597,6 +596,9 @@ def test_fields_of_a_child() -> None:
     assert reviewed.sandbox.differing_fields == ()  # information only
 
 
-def test_a_denial_is_no_difference_between_layers() -> None:
-    refused = (called(text="touch /x"), ended("c1", "touch: cannot touch '/x': Read-only file system", exit_code=1))
+def test_denials_have_no_fields() -> None:
+    refused = (
+        called(text="touch /x"),
+        ended("c1", "touch: cannot touch '/x': Read-only file system", exit_code=1),
+    )
     assert differing(begun(), refused, done(), polled(110)) == {"denied-filesystem": []}

@@ -1,4 +1,4 @@
-"""Worker CLIs in panes that are inside of a sandbox: what the kernel shows, what they print, what would help."""
+"""Worker CLIs inside a sandbox: kernel facts, printed denials, remedies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ran(
     return worker(story)
 
 
-def test_an_exit_on_a_denial_names_path_process_and_remedy() -> None:
+def test_exit_after_denial_names_path_process_and_remedy() -> None:
     found = ran(*WORDS)
     assert (found.state, LOG in found.assessment.why, "exit code 1" in found.assessment.why) == (
         State.BLOCKED_SANDBOX,
@@ -76,34 +76,34 @@ def test_an_exit_on_a_denial_names_path_process_and_remedy() -> None:
         "error: could not lock config file /home/dev/.gitconfig: Permission denied",
     ],
 )
-def test_denials_as_other_workers_print_them(line: str) -> None:
+def test_denials_of_other_workers(line: str) -> None:
     found = ran("", line, ' syscall: "mkdir",', "   errno: -30,", '    code: "EROFS"', "", "Bun v1.3.14")
     assert found.state is State.BLOCKED_SANDBOX
     assert "/home/dev/." in found.assessment.why
 
 
-def test_a_path_that_wraps_is_read_whole() -> None:
+def test_wrapped_path_is_joined() -> None:
     line = WORDS[2]
     assert LOG in ran(line[:40], line[40:], width=40).assessment.why
 
 
-def test_the_same_words_outside_of_a_sandbox_are_an_exit() -> None:
+def test_denial_text_without_a_sandbox_is_an_exit() -> None:
     assert ran(*WORDS, kernel=HOST).state is State.EXITED
 
 
-def test_the_same_command_outside_completes() -> None:
+def test_success_without_a_sandbox_completes() -> None:
     found = ran("> build · model", "", "all done", kernel=HOST, status=0)
     assert (found.state, found.assessment.why) == (State.COMPLETED, "its one task is done: exit code 0")
 
 
-def test_a_denial_that_it_got_past_does_not_block() -> None:
+def test_denial_before_a_success_does_not_block() -> None:
     assert (
         ran("touch: cannot touch '/home/dev/x': Read-only file system", "all done", status=0).state
         is State.COMPLETED
     )
 
 
-def test_what_scrolled_away_later_still_counts() -> None:
+def test_denial_that_scrolled_away_still_counts() -> None:
     one = process(11, 10, started=85.0, agent="opencode", kernel=ONLINE)
     story = [
         HOST_SEEN,
@@ -119,7 +119,7 @@ def test_what_scrolled_away_later_still_counts() -> None:
     assert worker(story, gone, cleared).state is State.BLOCKED_SANDBOX
 
 
-def test_one_that_rested_and_then_quit_was_not_stopped_by_what_its_screen_quotes() -> None:
+def test_quit_at_rest_is_no_block() -> None:
     one = process(11, 10, started=85.0, agent="claude", kernel=ONLINE)
     quoted = e.PaneDrawn(
         at=111,
@@ -141,7 +141,7 @@ def retrying(kernel: Kernel, text: str, **env: str) -> Worker:
     return worker(HOST_SEEN, pane(), process(10, started=80.0), one, polled(110), reading)
 
 
-def test_a_provider_that_cannot_be_reached_without_a_network_is_the_sandboxs_doing() -> None:
+def test_unreachable_provider_without_network_is_blocked() -> None:
     text = "Cannot connect to API: Was there a typo in the url or port? [retrying in 6s attempt #4]"
     found = retrying(SANDBOXED, text)
     assert (found.state, [f.remedy for f in found.sandbox.findings]) == (
@@ -153,7 +153,7 @@ def test_a_provider_that_cannot_be_reached_without_a_network_is_the_sandboxs_doi
     assert retrying(SANDBOXED, "Rate limit reached [retrying attempt #2]").state is State.FAILED_PROVIDER
 
 
-def test_prose_about_denials_in_an_idle_worker_is_no_block() -> None:
+def test_prose_about_denials_is_no_block() -> None:
     one = process(11, 10, started=85.0, agent="opencode", kernel=ONLINE)
     prose = e.PaneDrawn(
         at=111, key=PANE, screen=("The error was: Read-only file system, so I wrote to /tmp instead.",)
@@ -188,7 +188,7 @@ def silent(*paths: PathAccess, at: float, kernel: Kernel = ONLINE, status: int |
     return worker(story)
 
 
-def test_one_that_sits_still_and_may_not_write_what_it_needs() -> None:
+def test_standstill_with_a_denied_state_path_is_blocked() -> None:
     assert silent(GEMINI, at=105).state is State.UNKNOWN
     found = silent(GEMINI, at=130)
     assert (found.state, "/home/dev/.gemini" in found.assessment.why) == (State.BLOCKED_SANDBOX, True)
@@ -200,8 +200,10 @@ def test_one_that_sits_still_and_may_not_write_what_it_needs() -> None:
     assert silent(at=130).state is State.UNKNOWN
 
 
-def test_what_would_help_is_the_folder_that_was_refused_and_not_the_one_above_it() -> None:
-    data = PathAccess("/home/dev/.local/share/opencode", "sessions", WriteAccess("read-only-mount"), needed=True)
+def test_remedy_is_the_refused_directory() -> None:
+    data = PathAccess(
+        "/home/dev/.local/share/opencode", "sessions", WriteAccess("read-only-mount"), needed=True
+    )
     found = silent(data, at=130), ran("EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'")
     for each in found:
         assert [f.remedy for f in each.sandbox.findings] == [
@@ -209,6 +211,6 @@ def test_what_would_help_is_the_folder_that_was_refused_and_not_the_one_above_it
         ]
 
 
-def test_one_that_ends_without_a_word_and_may_not_write_what_it_needs() -> None:
+def test_silent_exit_with_a_denied_state_path_is_blocked() -> None:
     assert silent(GEMINI, at=103, status=1).state is State.BLOCKED_SANDBOX
     assert silent(GEMINI, at=103, status=0).state is State.EXITED

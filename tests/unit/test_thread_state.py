@@ -1,4 +1,4 @@
-"""Every state, by what proves it."""
+"""Every state of threads and panes, with its evidence."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def test_running_names_the_process_of_the_call() -> None:
     assert found.pids == (77,)
 
 
-def test_an_escalation_without_a_process_waits_for_approval() -> None:
+def test_escalation_without_process_waits_for_approval() -> None:
     found = worker(begun(), called(ask=True), held(110))
     assert (found.state, found.assessment.since) == (State.WAITING_APPROVAL, 101.0)
 
 
-def test_an_approved_escalation_runs() -> None:
+def test_approved_escalation_is_running() -> None:
     env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
     assert (
         worker(begun(), called(ask=True), process(77, 50, started=105.0, env=env), held(110)).state
@@ -70,11 +70,11 @@ def test_an_approved_escalation_runs() -> None:
     )
 
 
-def test_an_escalation_is_given_time_to_start() -> None:
+def test_escalation_has_a_start_grace() -> None:
     assert worker(begun(), called(ask=True), held(101.5)).state is State.RUNNING
 
 
-def test_a_question_waits_for_input() -> None:
+def test_open_question_waits_for_input() -> None:
     found = worker(begun(), called(text="Which branch?", kind="question"), held(110))
     assert found.state is State.WAITING_INPUT
     assert "Which branch?" in found.assessment.why
@@ -90,14 +90,14 @@ def test_interrupted() -> None:
     assert worker(begun(), called(), aborted, polled(110)).state is State.INTERRUPTED
 
 
-def test_killed_in_a_command() -> None:
+def test_exited_during_a_command() -> None:
     found = worker(begun(), called(text="sleep 30"), polled(110))
     assert found.state is State.EXITED
     assert "sleep 30" in found.assessment.why
 
 
-def test_an_owner_that_was_seen_to_end_has_left_at_once() -> None:
-    """That nobody holds a thread takes some looks to be sure of; that its Codex is not there any more does not."""
+def test_observed_end_of_owner_needs_no_grace() -> None:
+    """The absence of an owner takes several scans to be sure of; an observed end does not."""
     codex = process(50, started=90.0, agent="codex")
     gone = e.ProcessGone(at=102.5, key=ProcessKey(50, 90.0))
     killed = (codex, begun(), called(), held(102), gone, polled(102.5))
@@ -117,8 +117,8 @@ def test_an_owner_that_was_seen_to_end_has_left_at_once() -> None:
 
 
 @pytest.mark.parametrize("how", ["collected", "zombie", "dead pane"])
-def test_what_a_killed_codex_leaves_on_its_screen_says_nothing_of_the_present(how: str) -> None:
-    """tmux 3.3a now and then does not collect a pane's program: then its pane is dead, or it stays a zombie, for good."""
+def test_screen_of_a_dead_codex_is_ignored(how: str) -> None:
+    """tmux 3.3a may leave a pane's program uncollected: the pane is dead, or the program a zombie."""
     zombie = process(11, 10, started=95.0, agent="codex", cwd=CWD, zombie=True)
     ending = {
         "collected": e.ProcessGone(at=110, key=ProcessKey(11, 95.0)),
@@ -129,7 +129,7 @@ def test_what_a_killed_codex_leaves_on_its_screen_says_nothing_of_the_present(ho
     assert (found.state, found.pane is not None) == (State.EXITED, True)
 
 
-def test_nobody_looked_means_nobody_knows() -> None:
+def test_without_process_scans_liveness_is_unknown() -> None:
     assert worker(begun(), called()).state is State.RUNNING
 
 
@@ -143,27 +143,27 @@ def test_nobody_looked_means_nobody_knows() -> None:
         (None, State.FAILED_PROVIDER),
     ],
 )
-def test_a_turn_that_failed(kind: str | None, state: State) -> None:
+def test_failed_turn(kind: str | None, state: State) -> None:
     found = worker(begun(), done(None, error="it failed", error_kind=kind), polled(110))
     assert found.state is state
     assert "it failed" in found.assessment.why
 
 
-def test_no_answer_and_no_error_recorded() -> None:
+def test_turn_without_answer_before_errors_were_recorded() -> None:
     assert worker(begun(version="0.114.0"), done(None), polled(110)).state is State.FAILED_PROVIDER
 
 
-def test_a_turn_without_a_last_word_is_complete_where_errors_would_be_written() -> None:
+def test_turn_without_answer_since_errors_are_recorded() -> None:
     assert (
         worker(begun(version="0.160.0"), called(), ended(), done(None), polled(110)).state is State.COMPLETED
     )
 
 
-def test_asked_again_and_again() -> None:
+def test_repeated_requests_without_answer() -> None:
     assert worker(old(), asked(at=101), asked(at=102), polled(110)).state is State.FAILED_PROVIDER
 
 
-def test_the_same_half_answer_again_and_again() -> None:
+def test_repeated_requests_with_the_same_partial_answer() -> None:
     half = [e.MessageLogged(thread=T, at=104, line=7, role="agent", text="half")]
     assert (
         worker(old(), half, asked(at=105), half, asked(at=106), half, polled(110)).state
@@ -171,7 +171,7 @@ def test_the_same_half_answer_again_and_again() -> None:
     )
 
 
-def test_a_last_word_ends_an_old_turn() -> None:
+def test_last_message_ends_an_inferred_turn() -> None:
     assert (
         worker(
             old(), e.MessageLogged(thread=T, at=104, line=7, role="agent", text="Done."), polled(110)
@@ -180,7 +180,7 @@ def test_a_last_word_ends_an_old_turn() -> None:
     )
 
 
-def test_asked_once_and_gone() -> None:
+def test_single_request_then_exit() -> None:
     assert worker(old(), polled(110)).state is State.EXITED
 
 
@@ -188,7 +188,7 @@ DATABASE = "sqlite3.OperationalError: unable to open database file"
 BOARD = "sqlite3 ~/board/kanban.db 'update t'"
 
 
-def test_blocked_at_the_hand_off() -> None:
+def test_denied_last_command_blocks() -> None:
     found = worker(begun(), called(text=BOARD), ended(output=DATABASE, exit_code=1), done(), polled(110))
     assert found.state is State.BLOCKED_SANDBOX
     assert "/home/dev/board/kanban.db" in found.assessment.why
@@ -197,7 +197,7 @@ def test_blocked_at_the_hand_off() -> None:
     ]
 
 
-def test_a_denial_that_was_got_past_does_not_block() -> None:
+def test_denial_before_a_success_does_not_block() -> None:
     story = (
         begun(),
         called(text=BOARD),
@@ -210,13 +210,13 @@ def test_a_denial_that_was_got_past_does_not_block() -> None:
     assert worker(*story).state is State.COMPLETED
 
 
-def test_a_denial_inside_of_a_command_that_succeeded_does_not_block() -> None:
+def test_denial_inside_a_successful_command_does_not_block() -> None:
     output = "touch: cannot touch '/home/dev/x': Read-only file system\nwrote-workspace"
     assert worker(begun(), called(), ended(output=output), done(), polled(110)).state is State.COMPLETED
 
 
 @pytest.mark.parametrize("outcome", ["refused-by-user", "refused-by-policy", "refused-by-approval"])
-def test_refused(outcome: e.Outcome) -> None:
+def test_refused_last_command(outcome: e.Outcome) -> None:
     story = (
         begun(),
         called(ask=True),
@@ -227,12 +227,12 @@ def test_refused(outcome: e.Outcome) -> None:
     assert worker(*story).state is State.FAILED_PERMISSION
 
 
-def test_an_unreadable_rollout() -> None:
+def test_unreadable_rollout() -> None:
     seen = e.FileSeen(thread=T, at=100, path="/x", size=1, modified=100, unreadable="Permission denied")
     assert worker(seen).state is State.UNREACHABLE
 
 
-def test_a_new_thread_that_somebody_holds_waits_for_input() -> None:
+def test_new_thread_with_owner_waits_for_input() -> None:
     started = e.ThreadStarted(thread=T, at=100, line=1, version="0.169.0")
     assert worker(started, held(110)).state is State.WAITING_INPUT
 
@@ -258,14 +258,14 @@ def in_a_pane() -> list[e.Event]:
     ]
 
 
-def test_what_codex_pushes_counts_at_once() -> None:
+def test_feed_status_applies_at_once() -> None:
     found = worker(begun(), called(kind="patch", text="notes.txt"), pushed("waitingOnApproval"), held(105.1))
     assert (found.state, found.assessment.since) == (State.WAITING_APPROVAL, 105.0)
     assert worker(begun(), pushed("waitingOnUserInput"), held(110)).state is State.WAITING_INPUT
     assert worker(begun(), pushed("waitingOnApproval"), pushed(at=106.0), held(110)).state is State.RUNNING
 
 
-def test_who_was_answered_by_the_feeds_word_waits_no_more_whatever_screen_and_processes_say() -> None:
+def test_feed_answer_outranks_screen_and_processes() -> None:
     menu = read("waiting-approval", at=105.5)
     asked_and_answered = [
         *in_a_pane(),
@@ -283,33 +283,33 @@ def test_who_was_answered_by_the_feeds_word_waits_no_more_whatever_screen_and_pr
     )
 
 
-def test_a_feed_that_is_gone_says_nothing() -> None:
+def test_closed_feed_is_ignored() -> None:
     gone = e.SourceSeen(at=106, name="codex feed", ok=False, detail="closed")
     assert worker(begun(), pushed("waitingOnApproval"), gone, held(110)).state is State.RUNNING
 
 
-def test_the_screen_tells_of_prompts_that_write_nothing() -> None:
+def test_screen_adds_prompts_and_provider_trouble() -> None:
     assert worker(in_a_pane(), read("waiting-approval")).state is State.WAITING_APPROVAL
     assert worker(in_a_pane(), read("failed-provider")).state is State.FAILED_PROVIDER
     assert worker(in_a_pane(), read("completed")).state is State.RUNNING
 
 
-def test_a_turn_that_ended_outranks_its_screen() -> None:
+def test_ended_turn_outranks_the_screen() -> None:
     assert worker(in_a_pane(), read("waiting-approval"), done(at=110)).state is State.COMPLETED
 
 
-def test_a_screen_that_lags_behind_does_not_make_an_open_turn_idle() -> None:
+def test_idle_screen_does_not_end_an_open_turn() -> None:
     assert worker(in_a_pane(), read("waiting-input", rule="codex.fresh", at=100.5)).state is State.RUNNING
 
 
-def test_a_screen_from_before_the_turn_says_nothing_of_it() -> None:
+def test_screen_from_before_the_turn_is_ignored() -> None:
     assert worker(in_a_pane(), read("waiting-approval", at=90.0)).state is State.RUNNING
 
 
 # ---------------------------------------------------------------- panes
 
 
-def test_a_pane_is_what_its_screen_is_read_as() -> None:
+def test_pane_state_is_the_screen_reading() -> None:
     approval = e.ScreenRead(
         at=111,
         key=PANE,
@@ -326,7 +326,7 @@ def test_a_pane_is_what_its_screen_is_read_as() -> None:
     )
 
 
-def test_a_reading_of_the_title_is_evidence_of_the_title() -> None:
+def test_title_reading_has_the_title_as_source() -> None:
     title = e.ScreenRead(
         at=111,
         key=PANE,
@@ -339,7 +339,7 @@ def test_a_reading_of_the_title_is_evidence_of_the_title() -> None:
     assert worker(opencode(), title).assessment.evidence[0].source == "title"
 
 
-def test_a_pager_freezes_what_was_known() -> None:
+def test_pager_freezes_the_state() -> None:
     before = e.ScreenRead(
         at=111, key=PANE, agent="opencode", state="running", rule="opencode.working", text="esc interrupt"
     )
@@ -349,7 +349,7 @@ def test_a_pager_freezes_what_was_known() -> None:
     assert "hides its prompt" in found.assessment.why
 
 
-def test_half_a_menu_is_said_to_be_half_a_menu() -> None:
+def test_half_visible_menu_is_unknown() -> None:
     half = e.ScreenRead(
         at=111,
         key=PANE,
@@ -363,7 +363,7 @@ def test_half_a_menu_is_said_to_be_half_a_menu() -> None:
     assert (found.state, "out of sight" in found.assessment.why) == (State.UNKNOWN, True)
 
 
-def test_an_unchanged_reading_keeps_its_time() -> None:
+def test_unchanged_reading_keeps_its_time() -> None:
     first = e.ScreenRead(
         at=111, key=PANE, agent="opencode", state="running", rule="opencode.working", text="3s"
     )
@@ -381,34 +381,34 @@ def opencode(*, gone: bool = False) -> list[e.Event]:
     return story
 
 
-def test_a_worker_in_a_pane_is_shown_and_not_guessed_about() -> None:
+def test_pane_worker_without_reading_is_unknown() -> None:
     found = worker(opencode())
     assert (found.kind, found.agent.name, found.state) == ("pane", "opencode", State.UNKNOWN)
 
 
-def test_a_worker_that_left_its_pane() -> None:
+def test_worker_that_left_its_pane_is_exited() -> None:
     found = worker(opencode(gone=True))
     assert (found.state, found.assessment.since) == (State.EXITED, 120)
 
 
-def test_a_dead_pane() -> None:
+def test_dead_pane() -> None:
     found = worker(opencode(), pane(dead=True, dead_status=3))
     assert (found.state, found.assessment.why) == (State.EXITED, "exit code 3")
 
 
-def test_a_dead_pane_whose_program_nobody_has_collected() -> None:
+def test_dead_pane_takes_the_exit_code_of_its_zombie() -> None:
     zombie = process(10, started=80.0, zombie=True, exit_code=4)
     assert worker(opencode(), pane(dead=True)).assessment.why == "exit code unknown"
     assert worker(opencode(), pane(dead=True), zombie).assessment.why == "exit code 4"
 
 
-def test_a_lost_server() -> None:
+def test_lost_tmux_server() -> None:
     lost = e.SourceSeen(at=130, name="tmux", ok=False, detail="no server running on /tmp/tmux-0/default")
     assert worker(opencode(), lost).state is State.UNREACHABLE
 
 
 @pytest.mark.parametrize(("server", "source"), [("-L lab", "tmux lab"), ("/tmp/x/lab", "tmux /tmp/x/lab")])
-def test_another_lost_server(server: str, source: str) -> None:
+def test_lost_tmux_server_with_a_name(server: str, source: str) -> None:
     key = e.PaneKey(server, "%1")
     story = opencode()
     story[0] = e.PaneSeen(at=90.0, pane=e.Pane(key, "work", "1:api", 10, "node"))
@@ -416,11 +416,11 @@ def test_another_lost_server(server: str, source: str) -> None:
     assert [w.state for w in snapshot_after(story, lost).workers] == [State.UNREACHABLE]
 
 
-def test_a_shell_is_not_a_worker() -> None:
+def test_shell_is_no_worker() -> None:
     assert snapshot_after(pane(), process(10, started=80.0), polled(110)).workers == ()
 
 
-def test_a_pane_that_is_gone_is_not_shown() -> None:
+def test_removed_pane_is_not_shown() -> None:
     assert snapshot_after(opencode(), e.PaneGone(at=130, key=PANE)).workers == ()
 
 
@@ -431,19 +431,19 @@ def against(found: Worker) -> list[tuple[str, str]]:
     return [(x.source, x.rule) for x in found.assessment.evidence if not x.agrees]
 
 
-def test_an_idle_screen_beside_an_open_turn_is_kept_as_evidence() -> None:
+def test_idle_screen_is_evidence_against_an_open_turn() -> None:
     found = worker(in_a_pane(), read("completed"))
     assert (found.state, against(found)) == (State.RUNNING, [("screen", "codex.rule")])
 
 
-def test_a_feed_that_says_active_beside_a_finished_turn_is_kept_as_evidence() -> None:
+def test_active_feed_is_evidence_against_a_finished_turn() -> None:
     found = worker(begun(), done(), pushed(), held(110))
     assert (found.state, against(found)) == (State.COMPLETED, [("codex feed", "status-pushed")])
     idle = e.StatusPushed(at=105, thread=T, status="idle")
     assert against(worker(begun(), idle, held(110))) == [("codex feed", "status-pushed")]
 
 
-def test_who_agrees_is_named_too() -> None:
+def test_agreeing_sources_are_attached() -> None:
     found = worker(in_a_pane(), read("running"), pushed())
     assert against(found) == []
     assert {"rollout", "lock", "screen", "codex feed"} == {x.source for x in found.assessment.evidence}
@@ -458,19 +458,19 @@ def test_who_agrees_is_named_too() -> None:
         "touch /home/dev/x; touch y",
     ],
 )
-def test_an_exit_code_of_another_command_does_not_hide_a_denial(script: str) -> None:
+def test_exit_code_of_another_command_does_not_hide_a_denial(script: str) -> None:
     output = "touch: cannot touch '/home/dev/x': Read-only file system\n"
     found = worker(begun(), called(text=script), ended(output=output), done(), polled(110))
     assert found.state is State.BLOCKED_SANDBOX
 
 
-def test_a_program_that_handles_a_denial_and_exits_with_0_is_complete_and_shows_it() -> None:
+def test_handled_denial_is_evidence_against_completion() -> None:
     output = "touch: cannot touch '/home/dev/x': Read-only file system\n"
     found = worker(begun(), called(text="touch /home/dev/x"), ended(output=output), done(), polled(110))
     assert (found.state, against(found)) == (State.COMPLETED, [("output", "denied-filesystem")])
 
 
-def test_provider_trouble_that_only_the_screen_shows_and_then_the_turn_is_stopped() -> None:
+def test_turn_stopped_during_provider_trouble_on_screen() -> None:
     """0.169 writes nothing for as long as it reconnects; interrupted, its prompt looks as ready as ever."""
     aborted = e.TurnEnded(thread=T, at=150, line=9, how="aborted", reason="interrupted")
     trouble = read("failed-provider", rule="codex.reconnecting")
@@ -484,7 +484,7 @@ def test_provider_trouble_that_only_the_screen_shows_and_then_the_turn_is_stoppe
 
 
 @pytest.mark.parametrize("after", [None, "interrupted"])
-def test_a_pane_whose_retries_were_stopped_is_not_ready(after: str | None) -> None:
+def test_pane_stopped_during_retries(after: str | None) -> None:
     def reads(state: str | None, at: float) -> e.Event:
         return e.ScreenRead(
             at=at,
@@ -503,12 +503,12 @@ def test_a_pane_whose_retries_were_stopped_is_not_ready(after: str | None) -> No
     )
 
 
-def test_a_turn_stopped_after_a_long_silence_says_so() -> None:
+def test_aborted_turn_mentions_a_long_silence() -> None:
     aborted = e.TurnEnded(thread=T, at=150, line=9, how="aborted", reason="interrupted")
     assert "had not answered for 50 s" in worker(begun(), aborted, polled(160)).assessment.why
 
 
-def test_a_background_terminal_outlives_its_turn() -> None:
+def test_background_terminal_outlives_its_turn() -> None:
     env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
     server = process(77, 50, started=101.5, env=env, argv=("make", "serve"))
     found = worker(
@@ -526,7 +526,7 @@ def test_a_background_terminal_outlives_its_turn() -> None:
     assert against(found) == [("process", "command-alive")]
 
 
-def test_a_turn_goes_on_in_the_daemon_when_its_tui_has_quit() -> None:
+def test_turn_continues_in_the_daemon_without_tui() -> None:
     daemon = process(50, started=70.0, argv=("codex", "app-server", "--managed-daemon"))
     quit_ = [e.ProcessGone(at=120, key=process(11, 10, started=95.0).process.key), *held(121, 50)]  # type: ignore[attr-defined]
     found = worker(
@@ -541,7 +541,7 @@ def test_a_turn_goes_on_in_the_daemon_when_its_tui_has_quit() -> None:
     assert (found.kind, found.state, found.pane) == ("codex-thread", State.RUNNING, None)
 
 
-def test_half_a_menu_in_a_small_pane_leaves_it_open_unless_somebody_knows() -> None:
+def test_half_visible_menu_yields_to_other_sources() -> None:
     half = read(None, rule="codex.approval", partial=True)
     found = worker(in_a_pane(), half)
     assert (found.state, "out of sight" in found.assessment.why) == (State.UNKNOWN, True)
@@ -552,7 +552,7 @@ def test_half_a_menu_in_a_small_pane_leaves_it_open_unless_somebody_knows() -> N
     assert (runs.state, against(runs)) == (State.RUNNING, [("screen", "codex.approval")])
 
 
-def test_a_log_that_tells_of_failed_requests_speaks_where_no_screen_does() -> None:
+def test_logged_request_failures_apply_without_a_screen() -> None:
     """A turn that goes on in the daemon after its TUI has quit: no screen, and the rollout says nothing."""
     logged = e.TroubleLogged(thread=T, at=120, text="error sending request")
     found = worker(begun(), logged, held(130))

@@ -1,4 +1,4 @@
-"""Tmux across the border of a sandbox."""
+"""Tmux across the boundary of a sandbox: parsed requests, and escapes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ONLINE = replace(WORKSPACE, network=Network.ON)
         ("make", None),
     ],
 )
-def test_what_a_command_asks_of_tmux(command: str, asked: tuple[str, str | None] | None) -> None:
+def test_parse_tmux_request(command: str, asked: tuple[str, str | None] | None) -> None:
     assert parse_tmux_request(command) == asked
 
 
@@ -65,7 +65,7 @@ def opened(
     return [f.kind for f in worker(*story).sandbox.findings]
 
 
-def test_a_pane_that_a_sandboxed_command_opened_outside() -> None:
+def test_escape_by_an_opened_pane() -> None:
     assert opened(ONLINE, "tmux new-window -d make") == ["tmux-escape"]
 
 
@@ -83,12 +83,12 @@ def test_no_escape(policy: Policy, command: str, started: float, kernel: Kernel,
     assert opened(policy, command, started=started, kernel=kernel, server=server) == []
 
 
-def test_keys_typed_into_a_pane_outside() -> None:
+def test_escape_by_typed_keys() -> None:
     assert opened(ONLINE, "tmux send-keys -t %9 'touch /x' Enter", started=50.0) == ["tmux-escape"]
     assert opened(ONLINE, "tmux send-keys -t %3 'touch /x' Enter", started=50.0) == []
 
 
-def test_an_escape_is_remembered_when_its_pane_is_gone() -> None:
+def test_escape_outlives_its_pane() -> None:
     key = PaneKey("default", "%9")
     story = (
         begun(policy=ONLINE),

@@ -1,4 +1,4 @@
-"""The sandbox tab: a family's layers as a table, a worker's policies, its evidence, and what it would deny others."""
+"""The Sandbox tab: a family's layers, a worker's policies and evidence, and predicted denials."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _policies(worker: Worker, cells: int, look: Look) -> Iterable[Line]:
 
 
 def _predicted_denials(worker: Worker, cells: int) -> Iterable[Line]:
-    """Yield the worker CLIs that could not work if this thread started them, and the paths that they would miss."""
+    """Yield the worker CLIs that the sandbox would deny state paths, and these paths."""
     denied = worker.sandbox.predicted_denials
     if denied:
         yield BLANK
@@ -90,7 +90,7 @@ def _configured(sandbox: Sandbox) -> Span:
 
 
 def _row(columns: Sequence[int], parts: Sequence[Span], cells: int, look: Look) -> Line:
-    """Return the parts in columns of these widths, two cells apart; 0 leaves a part out, the last has no column."""
+    """Return the parts in columns of these widths; 0 leaves a part out, the last takes the rest."""
     dots = look.glyphs.ellipsis
     line = [
         part._replace(text=pad(part.text, width, dots) + "  ")

@@ -1,4 +1,4 @@
-"""The layers of a sandbox side by side: what was configured, applied to the newest command, and observed of it.
+"""The layers of a sandbox side by side: configured, applied to the newest command, observed of it.
 
 The marked cells are those that the findings name; nothing is compared here.
 """
@@ -115,7 +115,7 @@ def _displayed(value: str) -> str:
 
 
 def layers(sandbox: Sandbox, cells: int, look: Look) -> list[Line]:
-    """Return the table as lines. Where three columns have no room, the applied layer is in the words below alone."""
+    """Return the table as lines; where three columns have no room, the applied one is left out."""
     wide = cells >= _THREE_COLUMNS_FROM
     spaces, columns = (2, 3) if wide else (1, 2)
     width = min(_MAX_COLUMN_WIDTH, (cells - _LABEL_WIDTH - spaces) // columns)

@@ -15,9 +15,9 @@ from agentdash.model.layers import DifferingField, Layer, LayerField, Reference
 from agentdash.model.policy import Network, Policy
 
 _DISABLED_VALUES: Final = ("1", "true", "yes")
-"""Values of the network flag that mark the network as off; Codex itself sets `1` only, others are the user's."""
+"""Values of the network flag that mark the network as off; Codex itself sets `1` only."""
 _APPROVALS_WITH_RETRY: Final = ("on-failure", "untrusted")
-"""Approval policies under which Codex offers to run a denied command again outside, which no file records."""
+"""Approval policies under which Codex offers to run a denied command again outside: no file records it."""
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def network_cut(self) -> bool | None:
-        """Whether the network is out of reach, by the kernel or else by the launcher's arguments; None: not known."""
+        """Whether the network is out of reach, by the kernel or else by the launcher; None: not known."""
         observation = self.observation
         if observation.mediated:
             return False
@@ -63,7 +63,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def is_bound(self) -> bool:
-        """Whether the policy binds this command: its call is known, and nothing beyond the policy was granted."""
+        """Whether the policy binds this command: its call is known, and nothing more was granted."""
         return self.observation.called and self.observation.granted is None
 
     @property

@@ -1,4 +1,4 @@
-"""Checks of files: what the policy makes writable against the launcher's arguments, the mounts and the kernel."""
+"""Checks of files: what the policy makes writable against launcher, mounts and kernel."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Checks of a policy against the one before it and against the parent thread's.
 
-A child inherits its parent's policy of the turn that spawns it (0.107+); a role may set its own. Approval policies may
-differ without a finding: 0.1xx gave children `never`, whatever the parent's was.
+A child inherits its parent's policy of the turn that spawns it (0.107+); a role may set its own. Approval
+policies may differ without a finding: 0.1xx gave children `never`, whatever the parent's was.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ParentPolicy(msgspec.Struct, frozen=True):
 
 
 def parent_policy(parent: Thread | None) -> ParentPolicy | None:
-    """Return what a child of this thread is compared with; None without a parent, or without a stated policy."""
+    """Return what a child of this thread is compared with; None without a stated policy."""
     if parent is None or not parent.policies:
         return None
     return ParentPolicy(
@@ -82,7 +82,7 @@ def _reviewer_differs(was: Policy, now: Policy) -> bool:
 
 
 def _drift(parent: Policy, child: Policy, parent_cwd: str | None, child_cwd: str | None) -> Direction | None:
-    """Return whether a child may do less or more than its parent, apart from their own working directories."""
+    """Return whether a child may do less or more than its parent, apart from their directories."""
     if Filesystem.UNKNOWN in (parent.filesystem, child.filesystem):
         return None
     if Network.UNKNOWN in (parent.network, child.network):
@@ -142,7 +142,8 @@ def _policy_changed(changes: list[tuple[PolicyPeriod, PolicyPeriod]]) -> Finding
     online = now.policy.network is Network.ON and was.policy.network is not Network.ON
     finding = _finding(
         FindingKind.POLICY_CHANGED,
-        f"Its policy changed from {was.policy.brief()} to {now.policy.brief()}: commands are held against the one"
+        f"Its policy changed from {was.policy.brief()} to {now.policy.brief()}: commands are held"
+        " against the one"
         " in force then.",
         now=now,
         was=was,
@@ -230,7 +231,7 @@ def _field(
 
 
 def _network_less_than_parent(thread: Thread, parent: ParentPolicy) -> Iterator[Finding]:
-    """Yield a finding where a child's commands lack the network that its parent's have, though both were granted it."""
+    """Yield a finding where a child's commands lack the granted network that its parent's have."""
     period = thread.policies[-1] if thread.policies else None
     above = parent.policy_at(period.since) if period else None
     if period is None or above is None:
@@ -251,7 +252,8 @@ def _network_less_than_parent(thread: Thread, parent: ParentPolicy) -> Iterator[
         severity=info.severity,
         configured=policy_in_words(period.policy),
         got=f"{first.quote}; its parent: {free.quote}",
-        message=f"Parent and child were granted the network: the parent's commands have it, the child's {lack}.",
+        message="Parent and child were granted the network: the parent's commands have it, the"
+        f" child's {lack}.",
         since=first.first,
         last=max(s.last for s in cut),
         count=sum(s.count for s in cut),
@@ -280,7 +282,7 @@ def _network_field(child: SandboxObservation, parent: SandboxObservation) -> Dif
 
 
 def _is_cut(observation: SandboxObservation) -> bool:
-    """Return whether a command has no network, by the kernel; by the flag where kernel facts are not known."""
+    """Return whether a command has no network, by the kernel or else by the flag."""
     if observation.own_network is None:
         return observation.network_flag == _CUT_FLAG
     return observation.own_network

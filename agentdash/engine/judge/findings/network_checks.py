@@ -33,7 +33,8 @@ def network_open(seen: Comparison) -> Finding | None:
         return None
     return seen.finding(
         FindingKind.NETWORK_OPEN,
-        "The policy turns the network off, but the kernel shows the command in the host's network, with nothing"
+        "The policy turns the network off, but the kernel shows the command in the host's network,"
+        " with nothing"
         " that keeps it out." + unrecorded_permission(seen),
         fields=tuple(_network_fields(seen)),
         severity="info" if seen.may_be_retry else None,
@@ -48,7 +49,8 @@ def stale_network_flag(seen: Comparison) -> Finding | None:
     authority = "the kernel says that it is on. " if proven else "the policy says that it is on. "
     return seen.finding(
         FindingKind.STALE_NETWORK_FLAG,
-        f"The flag says that the network is off; {authority}Tools that trust the flag will skip network work.",
+        f"The flag says that the network is off; {authority}Tools that trust the flag will skip"
+        " network work.",
         fields=(_flag_field(seen, expected=UNSET),),
         direction="label" if proven else None,
         remedy=EXCLUDE_FLAGS,
@@ -56,14 +58,15 @@ def stale_network_flag(seen: Comparison) -> Finding | None:
 
 
 def missing_network_flag(seen: Comparison) -> Finding | None:
-    """Return a finding where the policy turns the network off and the flag is unset, if the kernel does not decide."""
+    """Return a finding where the flag is unset though the network is off, and no kernel fact decides."""
     if seen.policy.network is not Network.OFF or seen.observation.network_flag != UNSET:
         return None
     if not seen.is_bound or seen.network_cut is not None:
         return None
     return seen.finding(
         FindingKind.MISSING_NETWORK_FLAG,
-        "The policy turns the network off, but the command does not carry the flag that goes with it: it may run"
+        "The policy turns the network off, but the command does not carry the flag that goes with"
+        " it: it may run"
         " outside of the sandbox.",
         fields=(_flag_field(seen, expected="1"),),
     )
@@ -72,7 +75,8 @@ def missing_network_flag(seen: Comparison) -> Finding | None:
 def unrecorded_permission(seen: Comparison) -> str:
     """Return what else could have let a command out of its sandbox without a record."""
     if seen.may_be_retry:
-        return f" Under approval {seen.policy.approval} this may be a retry that was allowed: no file records it."
+        approval = seen.policy.approval
+        return f" Under approval {approval} this may be a retry that was allowed: no file records it."
     return " A rule in rules/*.rules that allows it would look the same."
 
 

@@ -3,14 +3,15 @@
 | policy's network | `CODEX_SANDBOX_NETWORK_DISABLED` of a command | finding |
 |---|---|---|
 | off | `1` | none; `escalated-flag-left` where an allowed escalation really runs on the host |
-| off | unset | `missing-network-flag`; `network-open` where the kernel shows the host's network (not for `!cmd`) |
+| off | unset | `missing-network-flag`; `network-open` where the kernel shows the host's (not for `!cmd`) |
 | on | unset | none |
 | on | `1` | `stale-network-flag`; `network-cut` where the kernel shows a network namespace of its own |
 
-Codex sets `CODEX_SANDBOX` on macOS alone, to `seatbelt`, and only for commands that it sandboxes: anywhere else its
-presence is a `foreign-sandbox-flag`. The flags are labels: kernel facts, where known, outrank them.
+Codex sets `CODEX_SANDBOX` on macOS alone, to `seatbelt`, and only for commands that it sandboxes: anywhere
+else its presence is a `foreign-sandbox-flag`. The flags are labels: kernel facts, where known, outrank them.
 
-Files: what the launcher's arguments and the command's mounts make writable, against what the policy makes writable.
+Files: what the launcher's arguments and the command's mounts make writable, against what the policy makes
+writable.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ from typing import Final
 from agentdash.model.policy import Network, Policy
 
 EXCLUDE_FLAGS: Final = 'shell_environment_policy.exclude = ["CODEX_SANDBOX*"]'
-"""Removes inherited flags. Codex sets a true one again after the filter (checked on 0.169), so nothing is hidden."""
+"""Removes inherited flags. Codex sets a true one again after the filter (checked on 0.169), so nothing is
+hidden."""
 OUTSIDE: Final = "start this Codex from a shell outside of the sandbox"
 SERVER_OUTSIDE: Final = (
     "start the tmux server from a shell outside of the sandbox: tmux kill-server, then tmux"
@@ -25,8 +26,8 @@ _MISSING_DIRECTORY: Final = re.compile(r"\bmkdir\b|create director|Failed to ini
 def writable_root(path: str, policy: Policy | None, quote: str = "") -> str | None:
     """Return the setting that makes `path` writable; None where the policy lets it be written already.
 
-    The root is the path's directory, since databases and locks put siblings beside a file. But for one file in a home
-    directory, or above, it is the file alone.
+    The root is the path's directory, since databases and locks put siblings beside a file. But for one file
+    in a home directory, or above, it is the file alone.
 
     Args:
         path: what was refused; may start with `~`.
@@ -49,7 +50,7 @@ def network(policy: Policy, quote: str) -> str:
 
 
 def _is_too_wide(directory: str) -> bool:
-    """Return whether it is the root, a system directory below it, a home directory, or the parent of homes."""
+    """Return whether it is the root, a system directory, a home directory, or the parent of homes."""
     parts = [part for part in directory.split("/") if part]
     if directory.startswith("~"):
         return len(parts) <= 1

@@ -1,4 +1,4 @@
-"""Checks of sandbox marks: foreign flags, escalations that did not take effect, and sandboxes around sandboxes."""
+"""Checks of sandbox marks: foreign flags, escalations without effect, nested sandboxes."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ def escalated_not_host(seen: Comparison) -> Finding | None:
         FindingKind.ESCALATED_NOT_HOST,
         "The command was allowed to run outside of the sandbox; the kernel shows it inside of one."
         + (hidden if seen.policy.has_deny else ""),
-        fields=(
-            seen.differs(LayerField.FILES, expected=NO_SANDBOX, actual=IN_SANDBOX, reference="allowed"),
-        ),
+        fields=(seen.differs(LayerField.FILES, expected=NO_SANDBOX, actual=IN_SANDBOX, reference="allowed"),),
     )
 
 
@@ -60,7 +58,8 @@ def escalated_flag_left(seen: Comparison) -> Finding | None:
         return None
     return seen.finding(
         FindingKind.ESCALATED_FLAG_LEFT,
-        "The command was allowed to run outside of the sandbox, and does: the flag that says the network is off"
+        "The command was allowed to run outside of the sandbox, and does: the flag that marks the"
+        " network as off"
         " is left over. Tools that trust it will skip network work.",
         fields=(
             seen.differs(
@@ -84,7 +83,8 @@ def nested_sandbox(seen: Comparison) -> Finding | None:
     where = "Its Codex was itself started" if nested else "The policy starts no sandbox, and the command runs"
     return seen.finding(
         FindingKind.NESTED_SANDBOX,
-        f"{where} inside of a sandbox: whatever the policy grants, commands get no more than that lets through.",
+        f"{where} inside of a sandbox: whatever the policy grants, commands get no more than that"
+        " lets through.",
         fields=tuple(_nested_fields(seen)),
         remedy=OUTSIDE,
     )

@@ -57,7 +57,7 @@ def denied_paths(
     cwd: str | None,
     missing: Collection[str] = (),
 ) -> tuple[PathAccess, ...]:
-    """Return the state paths that the policy denies, those first that the CLI needs. Arguments: `paths_under_policy`."""
+    """Return the state paths that the policy denies, needed ones first. Arguments: `paths_under_policy`."""
     found = (path for path in paths_under_policy(policy, paths, env, cwd, missing) if path.denied)
     return tuple(sorted(found, key=lambda path: not path.needed))
 

@@ -1,8 +1,8 @@
-"""Tmux across the boundary of a sandbox: servers that were started inside, and commands that reached a server outside.
+"""Tmux across the boundary of a sandbox: servers started inside, and commands that reached one outside.
 
-With the network on, a sandboxed command reaches tmux's socket: what it makes a server outside do (open a window, type
-keys, run a shell) runs without any sandbox, carries no `CODEX_*`, and is no descendant of Codex. A server started inside
-keeps all its panes inside, whichever client opens them.
+With the network on, a sandboxed command reaches tmux's socket: what it makes a server outside do (open a
+window, type keys, run a shell) runs without any sandbox, carries no `CODEX_*`, and is no descendant of Codex.
+A server started inside keeps all its panes inside, whichever client opens them.
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ def escape_findings(thread: Thread) -> Iterator[Finding]:
         severity=info.severity,
         configured=policy_in_words(policy),
         got=last.quote,
-        message="A sandboxed command had a tmux server outside run something: what runs there has no sandbox, and"
+        message="A sandboxed command had a tmux server outside run something: what runs there has no"
+        " sandbox, and"
         " no mark of Codex.",
         since=first.at,
         last=last.at,
@@ -142,7 +143,7 @@ def escape_findings(thread: Thread) -> Iterator[Finding]:
 
 
 def sandboxed_server_finding(pane: Pane, server: Process | None, host: Kernel | None) -> tuple[Finding, ...]:
-    """Return the finding about a pane whose tmux server was started inside of a sandbox; empty where that is not known."""
+    """Return the finding about a pane of a tmux server that was started inside of a sandbox."""
     if server is None or server.kernel is None or host is None or not is_sandboxed(server.kernel, host):
         return ()
     namespaces = ", ".join(server.kernel.apart_from(host))
@@ -156,8 +157,9 @@ def sandboxed_server_finding(pane: Pane, server: Process | None, host: Kernel | 
         severity=info.severity,
         configured="a pane of a tmux server",
         got=quote,
-        message=f"The tmux server of pane {pane.key} was started inside of a sandbox: all its panes are in it,"
-        " whoever opens them.",
+        message=f"The tmux server of pane {pane.key} was started inside of a sandbox: all its panes"
+        " are in it,"
+        " whichever client opens them.",
         since=at,
         last=at,
         count=1,

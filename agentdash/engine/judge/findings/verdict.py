@@ -1,7 +1,8 @@
 """The verdict on a thread's sandbox: its layers compared, and one finding per cause.
 
-`policy_checks` compares observations with the policy, `inheritance` a policy with the one before and with the parent's,
-`tmux_boundary` reports what left the sandbox through tmux, `blockers` the denials that stopped the thread.
+`policy_checks` compares observations with the policy, `inheritance` a policy with the one before and with the
+parent's, `tmux_boundary` reports what left the sandbox through tmux, `blockers` the denials that stopped the
+thread.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _merge(found: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _merge_two(known: Finding, finding: Finding) -> Finding:
-    """Return two findings of one cause as one: that of the first, unless the kernel has settled it as a label since."""
+    """Return two findings of one cause as one: the first, unless the kernel has shown a label since."""
     first, latest = (known, finding) if known.since <= finding.since else (finding, known)
     base = latest if latest.direction == "label" else first
     return msgspec.structs.replace(

@@ -36,8 +36,8 @@ class MountTables:
 def unwritable_roots(policy: Policy, tables: MountTables, namespace: int | None) -> tuple[str, ...]:
     """Return roots that are writable under the policy, and not by the mounts.
 
-    A root may be a symlink, which a mount table does not show: a root is left out where a writable mount has the same
-    last name.
+    A root may be a symlink, which a mount table does not show: a root is left out where a writable mount has
+    the same last name.
     """
     table = tables.of(namespace)
     if table is None or namespace is None:
@@ -50,7 +50,7 @@ def unwritable_roots(policy: Policy, tables: MountTables, namespace: int | None)
 def exposed_paths(
     policy: Policy, tables: MountTables, namespace: int | None, home: str | None, cwd: str | None
 ) -> tuple[str, ...]:
-    """Return which of `/`, the home directory and the parent of the workspace are writable by the mounts alone."""
+    """Return which of `/`, the home and the parent of the workspace only the mounts make writable."""
     table = tables.of(namespace)
     if table is None or policy.filesystem is Filesystem.UNKNOWN:
         return ()

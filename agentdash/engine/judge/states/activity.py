@@ -1,4 +1,4 @@
-"""Activity: output, CPU, I/O. A running worker without any for long enough has stalled, which is a mark and no state."""
+"""Activity: output, CPU, I/O. A running worker without any has stalled, which is a mark and no state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def differs_beyond_clocks(old: Sequence[str], new: Sequence[str]) -> bool:
 def thread_last_sign(
     thread: Thread, commands: Iterable[Process], pane: Pane | None, busy: Mapping[ProcessKey, float]
 ) -> float:
-    """Return when a thread was last active: a line in its file, CPU or I/O of its commands, a change of its screen."""
+    """Return when a thread was last active: a new line, CPU or I/O of its commands, a changed screen."""
     modified = thread.file.modified if thread.file else 0.0
     return max(thread.last_at or 0.0, modified, _screen_changed(pane), *_last_busy(commands, busy))
 
@@ -43,7 +43,7 @@ def pane_last_sign(below: Iterable[Process], pane: Pane, busy: Mapping[ProcessKe
 
 
 def is_static(pane: Pane | None, polled: float | None) -> bool:
-    """Return whether a spinner in the pane's title has stopped: its program hangs, or was stopped (SIGSTOP)."""
+    """Return whether a spinner in the pane's title has stopped: its program hangs, or got SIGSTOP."""
     if pane is None or pane.titled_at is None or polled is None or not _SPINNER_TITLE.match(pane.title):
         return False
     return polled - pane.titled_at > _SPINNER_STOPPED_S

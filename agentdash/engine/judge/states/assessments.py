@@ -10,8 +10,8 @@ from agentdash.model.states import State
 from agentdash.model.worker import Assessment
 
 RECOVERY_S: Final = 3.0
-"""Time for which a screen must show work before its trouble with the provider counts as over: between two retries
-some CLIs draw a working screen for a moment."""
+"""Time for which a screen must show work before its trouble with the provider counts as over: between two
+retries some CLIs draw a working screen for a moment."""
 
 
 def conclude(
@@ -23,7 +23,7 @@ def conclude(
     rule: str,
     text: str | None = None,
 ) -> Assessment:
-    """Return a state that rests on one piece of evidence; without a text of its own, that quotes the reason."""
+    """Return a state that rests on one piece of evidence; its text is the reason unless given."""
     return Assessment(
         state=state,
         since=since,

@@ -1,4 +1,4 @@
-"""Corroboration: what other sources report while a state is concluded. It agrees or disagrees, and never decides."""
+"""Corroboration: what other sources report of a concluded state. It agrees or not, and never decides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from agentdash.model.states import State
 from agentdash.model.worker import Assessment
 
 Appearances = frozenset[str]
-"""What a worker may look like to a source that knows less than the authority: it works, waits for an answer, or rests."""
+"""What a worker may look like to a source that knows less than the authority: it works, waits for an answer,
+or rests."""
 _WORKS, _WAITS, _RESTS = "works", "waits", "rests"
 _APPEARANCES: Final[dict[State, Appearances]] = {
     State.RUNNING: frozenset((_WORKS,)),

@@ -42,7 +42,8 @@ _STATE_OF_STATUS: Final[dict[_SessionStatus, State]] = {
     "waiting": State.WAITING_APPROVAL,
     "idle": State.COMPLETED,
 }
-"""The state that the status of a session file (`SessionSeen.status`) stands for where the screen adds nothing."""
+"""The state that the status of a session file (`SessionSeen.status`) stands for where the screen adds
+nothing."""
 _REFINEMENTS: Final[dict[_SessionStatus, tuple[State, ...]]] = {
     "busy": (State.RUNNING, State.FAILED_PROVIDER),
     "waiting": (State.WAITING_APPROVAL, State.WAITING_INPUT),
@@ -54,7 +55,8 @@ _REFINEMENTS: Final[dict[_SessionStatus, tuple[State, ...]]] = {
         State.BLOCKED_SANDBOX,
     ),
 }
-"""States of the screen that refine a status: it tells questions from permissions, retries from work, and how a turn ended."""
+"""States of the screen that refine a status: it tells questions from permissions, retries from work, and how
+a turn ended."""
 
 
 def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
@@ -120,7 +122,7 @@ def _ending(pane: Pane, occupant: PaneOccupant | None) -> tuple[float, str, Evid
 
 
 def _with_exit_code(fleet: FleetView, pane: Pane) -> Pane:
-    """Return a dead pane with the exit code of its zombie, where its tmux server has not collected it (tmux 3.3)."""
+    """Return a dead pane with the exit code of its zombie, which tmux 3.3 may not have collected."""
     if not pane.dead or pane.dead_status is not None or pane.dead_signal is not None:
         return pane
     code = next((p.exit_code for p in fleet.processes.values() if p.pid == pane.pid and p.zombie), None)

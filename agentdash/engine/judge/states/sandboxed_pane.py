@@ -1,7 +1,7 @@
 """Worker CLIs inside of a sandbox: whether the kernel shows one around the process, and what it denied.
 
-The text of a denial alone proves nothing. Together with a kernel that shows a sandbox around the process, and with an
-end or a standstill, it does.
+The text of a denial alone proves nothing. Together with a kernel that shows a sandbox around the process, and
+with an end or a standstill, it does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from agentdash.model.states import State
 from agentdash.model.worker import Assessment
 
 _SCREEN_END_LINES: Final = 20
-"""Non-empty lines at the bottom of a screen that count as its end: an error of several lines, and a prompt below it."""
+"""Non-empty lines at the bottom of a screen that count as its end: an error of several lines, and a prompt
+below it."""
 _UNEXPLAINED_FAILURE: Final = re.compile(r"\bFileSystem\.\w+ \((/[^)]+)\)")
 """OpenCode (1.18, by its runtime) prints the operation and the path that failed, without the reason."""
 _CONNECTION_FAILURE: Final = re.compile(
@@ -93,7 +94,7 @@ def screen_denial(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -
 
 
 def state_path_denial(fleet: FleetView, occupant: PaneOccupant | None) -> SandboxDenial | None:
-    """Return the state path that a sandboxed worker needs and may not write, whether it prints that or not."""
+    """Return the state path that a sandboxed worker needs and may not write, printed or not."""
     sandbox = _sandbox(fleet, occupant)
     path = next((p for p in occupant.paths if p.needed and p.denied), None) if occupant else None
     if sandbox is None or path is None:
@@ -113,7 +114,7 @@ def state_path_denial(fleet: FleetView, occupant: PaneOccupant | None) -> Sandbo
 
 
 def network_cut_denial(fleet: FleetView, occupant: PaneOccupant | None, text: str) -> SandboxDenial | None:
-    """Return trouble with the provider that the sandbox explains: it has no network, and `text` is a failed connection."""
+    """Return the denial behind a failed connection in `text`, where the sandbox has no network."""
     sandbox = _sandbox(fleet, occupant)
     if sandbox is None or not sandbox.offline or not _CONNECTION_FAILURE.search(text):
         return None

@@ -1,4 +1,4 @@
-"""Rules for threads whose turn has ended, or that have had none: how it ended."""
+"""Rules for threads with an ended turn, or with none yet: how it ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentdash.model.worker import Assessment
 _SLOW_ANSWER_S: Final = 10.0
 """Time without a first answer from which the reason of an aborted turn mentions it."""
 _ERRORS_RECORDED_SINCE: Final = (0, 145)
-"""First Codex whose rollout schema has `error` in `task_complete`; seen in files from 0.150."""
+"""First Codex with `error` in `task_complete` of its rollout schema; seen in files from 0.150."""
 _REFUSERS: Final[dict[str, str]] = {
     "refused-by-user": "the user",
     "refused-by-policy": "a rule",
@@ -26,7 +26,7 @@ _REFUSERS: Final[dict[str, str]] = {
 
 
 def stopped_while_failing(facts: ThreadFacts) -> Assessment | None:
-    """Return `failed-provider` for a turn that was aborted while its requests failed, however idle its prompt looks."""
+    """Return `failed-provider` for a turn that was aborted while its requests failed."""
     turn, trouble = facts.thread.turn, facts.trouble
     if turn is None or turn.how != "aborted" or turn.error or trouble is None or trouble.at < turn.since:
         return None
@@ -79,7 +79,7 @@ def turn_failed(facts: ThreadFacts) -> Assessment | None:
 
 
 def _failure(turn: Turn) -> Assessment:
-    """Return the state of `codex_error_info` (0.145+): all but two of its kinds concern the model or its provider."""
+    """Return the state of `codex_error_info` (0.145+): all but two kinds concern the provider."""
     kind, text = turn.error_kind or "other", turn.error or "error"
     if kind == "sandbox_error":
         state, why = State.BLOCKED_SANDBOX, f"the sandbox failed: {text}"
@@ -94,7 +94,7 @@ def _failure(turn: Turn) -> Assessment:
 
 
 def requests_without_answer(facts: ThreadFacts) -> Assessment | None:
-    """Return `failed-provider` for requests without an answer, in files that record no errors (through 0.142)."""
+    """Return `failed-provider` for unanswered requests, in files that record no errors (through 0.142)."""
     turn, thread = facts.thread.turn, facts.thread
     if turn is None or thread.open_calls or turn.error:
         return None
@@ -193,7 +193,7 @@ def turn_complete(facts: ThreadFacts) -> Assessment | None:
 
 
 def last_message(facts: ThreadFacts) -> Assessment | None:
-    """Return the state of files without turn marks (through 0.98): a message that no call follows ends a turn."""
+    """Return the state without turn marks (through 0.98): a message that no call follows ends a turn."""
     turn = facts.thread.turn
     if turn is None or not turn.inferred or facts.thread.open_calls:
         return None

@@ -16,7 +16,8 @@ from agentdash.model.liveness import Liveness
 from agentdash.model.process import Process
 
 _OWNERLESS_AFTER_S: Final = 3.0
-"""Age of the newest line from which a thread without an owner counts as left: open files are scanned only every few passes."""
+"""Age of the newest line from which a thread without an owner counts as left: open files are scanned only
+every few passes."""
 
 
 class ThreadFacts(msgspec.Struct, frozen=True):
@@ -62,7 +63,7 @@ class ThreadFacts(msgspec.Struct, frozen=True):
 
     @property
     def ownerless_since(self) -> float | None:
-        """When its owner ended; the time of its newest line where that was not observed, or where the line is later."""
+        """When its owner ended; the time of its newest line where that is later or all that is known."""
         return max((at for at in (self.orphaned, self.thread.last_at) if at is not None), default=None)
 
     def open_call(self, kind: CallKind) -> Call | None:
@@ -70,7 +71,7 @@ class ThreadFacts(msgspec.Struct, frozen=True):
         return next((call for call in self.thread.open_calls if call.kind == kind), None)
 
     def process_of(self, call: Call) -> Process | None:
-        """Return the live process of a call, by the call id in its environment (`CODEX_TOOL_CALL_ID`, 0.163+)."""
+        """Return the live process of a call, by `CODEX_TOOL_CALL_ID` in its environment (0.163+)."""
         return next((p for p in self.commands if (p.env or {}).get("CODEX_TOOL_CALL_ID") == call.id), None)
 
     def is_answered_since(self, at: float) -> bool:

@@ -1,4 +1,4 @@
-"""Rules for threads whose turn is open: what stops them or makes them wait, and what goes on."""
+"""Rules for threads with an open turn: what stops them or makes them wait, and what goes on."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from agentdash.model.states import State
 from agentdash.model.worker import Assessment
 
 _PROCESS_START_GRACE_S: Final = 1.0
-"""Time that a call's process may take to appear before its absence counts: a scan of all processes and a fork."""
+"""Time that a call's process may take to appear before its absence counts: a scan of all processes and a
+fork."""
 _STATES_FROM_SCREEN: Final = (State.WAITING_APPROVAL, State.FAILED_PROVIDER)
-"""States that a screen may add while a turn is open. Questions are in the rollout; an idle prompt is a screen that lags."""
+"""States that a screen may add while a turn is open. Questions are in the rollout; an idle prompt is a screen
+that lags."""
 _LOGGED_FAILURE_VALID_S: Final = 60.0
-"""Age up to which a failed request in Codex's log describes the present: a retry would have failed again within it."""
+"""Age up to which a failed request in Codex's log describes the present: a retry would have failed again
+within it."""
 
 
 def unreadable_rollout(facts: ThreadFacts) -> Assessment | None:
@@ -52,7 +55,7 @@ def waiting_by_feed(facts: ThreadFacts) -> Assessment | None:
 
 
 def prompt_or_trouble_on_screen(facts: ThreadFacts) -> Assessment | None:
-    """Return what only the screen shows: prompts that write nothing to the rollout, and trouble with the provider."""
+    """Return what only the screen shows: prompts that write nothing, and trouble with the provider."""
     turn, reading = facts.open_turn, facts.reading
     if turn is None or reading is None or reading.state not in _STATES_FROM_SCREEN or reading.at < turn.since:
         return None

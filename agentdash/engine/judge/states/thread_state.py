@@ -1,8 +1,8 @@
-"""The state of a Codex thread: one authority for each fact, and the first rule that applies decides (`PRECEDENCE`).
+"""The state of a Codex thread: one authority for each fact; the first rule that applies decides.
 
-Each rule has a name, which its evidence carries. Other sources are attached as corroboration (`corroboration`): they
-agree with the conclusion or contradict it, and never decide. Where no rule applies, the state is `unknown`; where what
-should be observable is not, `unreachable`.
+Each rule has a name, which its evidence carries. Other sources are attached as corroboration
+(`corroboration`): they agree with the conclusion or contradict it, and never decide. Where no rule applies,
+the state is `unknown`; where what should be observable is not, `unreachable`.
 """
 
 from __future__ import annotations
