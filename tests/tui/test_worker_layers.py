@@ -83,7 +83,8 @@ def test_newest_difference_of_a_cell_is_shown():
 def test_tmux_row_is_shown_only_where_it_differs():
     tmux = DifferingField(LayerField.TMUX, expected="in the sandbox", actual="outside %9")
     escaped = replace(MISMATCHED, findings=(replace(sample_fleet.LOOSER, fields=(tmux,)),))
-    assert layer_rows(escaped)[-1] == LayerRow("tmux", Cell(), Cell(), Cell("outside %9", differs=True))
+    row = LayerRow("tmux", Cell("in the sandbox"), Cell(), Cell("outside %9", differs=True))
+    assert layer_rows(escaped)[-1] == row
     assert "tmux" not in {row.label for row in layer_rows(MISMATCHED)}
 
 

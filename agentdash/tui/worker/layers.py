@@ -76,6 +76,9 @@ def layer_rows(sandbox: Sandbox) -> list[LayerRow]:
     applied = policy_values(sandbox.applied_policy) if sandbox.applied_policy else {}
     observed = sandbox.got.values()
     named = {name for name, _ in fields}
+    for (name, _), field in fields.items():
+        if name in _OPTIONAL_ROWS:  # no policy states these, so that the finding does
+            configured[name] = field.expected
     return [
         LayerRow(
             label,
