@@ -26,13 +26,11 @@ from agentdash.model.events import (
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.links import FleetLinks
 from agentdash.model.mounts import Mount
+from agentdash.model.observation import Escape, SandboxObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.state_paths import PathAccess
-
-UNSET = "unset"
-"""The value of a variable that was looked for and is not set. (None: not looked for.)"""
 
 
 class PolicyPeriod(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -93,78 +91,6 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     """Requests to the model since it last gave something new: 2 and more means that Codex is retrying."""
     answered: bool = False
     """Whether the model gave anything in this turn."""
-
-
-Granted = Literal["outside", "more"]
-"""What a command was allowed beyond the policy: to run outside of the sandbox, or inside with additional
-permissions."""
-
-
-class Applied(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What Codex put between itself and a command."""
-
-    by: str
-    """`codex-linux-sandbox`, `bwrap`, `sandbox-exec`; `nothing` where the command is Codex's own child."""
-    policy: Policy | None = None
-    """The policy in the launcher's arguments; None where there is none, or it cannot be read."""
-
-
-class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What commands of a thread were observed to have, under one policy. Equal observations are one,
-    counted."""
-
-    source: EvidenceSource
-    """`output`: a command printed it. `environment`: read from a live process."""
-    policy: int
-    """Index into the thread's policies; -1 before the first."""
-    network_flag: str | None = None
-    """`CODEX_SANDBOX_NETWORK_DISABLED`: its value, `unset`, or None where it was not looked for."""
-    sandbox_flag: str | None = None
-    """`CODEX_SANDBOX`, likewise."""
-    granted: Granted | None = None
-    by_user: bool = False
-    called: bool = True
-    """Whether the call that started it is known: without one it may be the user's own command, which no
-    sandbox holds."""
-    seccomp: int | None = None
-    no_new_privs: bool | None = None
-    own_network: bool | None = None
-    """Whether the process is in another network namespace than its Codex; None: not known."""
-    mediated: bool = False
-    """Whether it was given Codex's proxy (`CODEX_NETWORK_PROXY_ACTIVE`), which answers for the network in its
-    namespace."""
-    sandboxed: bool | None = None
-    """Whether the kernel restricts it more than its Codex (seccomp, no_new_privs, namespaces); None: not
-    known."""
-    nested: bool = False
-    """Whether its Codex itself runs inside of a sandbox that a launcher above it built."""
-    applied: Applied | None = None
-    """What stands above it; None: not seen."""
-    unwritable: tuple[str, ...] = ()
-    """Roots that the policy lets be written and the command's mounts do not."""
-    exposed: tuple[str, ...] = ()
-    """Paths that the policy keeps from being written and the command's mounts do not."""
-    first: float = 0.0
-    last: float = 0.0
-    count: int = 1
-    calls: tuple[str, ...] = ()
-    """The newest few call ids it was seen at."""
-    pids: tuple[int, ...] = ()
-    """The newest few processes it was seen in."""
-    quote: str = ""
-    """The words or values it is derived from, the first time."""
-
-
-class Escape(msgspec.Struct, frozen=True):
-    """A sandboxed command that had a tmux server outside of the sandbox run something."""
-
-    at: float
-    call: str
-    pane: str
-    """`%4`"""
-    pid: int | None
-    """The process that runs outside, where a pane was opened for it."""
-    quote: str
 
 
 class Moment(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from agentdash.model.fleet import Escape, SandboxObservation
+from agentdash.model.observation import Escape, SandboxObservation
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
 

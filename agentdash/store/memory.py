@@ -19,8 +19,8 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.model.fleet import Escape, SandboxObservation
 from agentdash.model.memory import PastWorker, ThreadMemory
+from agentdash.model.observation import Escape, SandboxObservation
 
 NAME: Final = "memory.sqlite"
 """The file, in agentdash's state directory."""

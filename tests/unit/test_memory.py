@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agentdash.model.fleet import Escape, SandboxObservation
 from agentdash.model.memory import PastWorker, ThreadMemory
+from agentdash.model.observation import Escape, SandboxObservation
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
 from agentdash.store.memory import NAME, Memory, MemoryFileError

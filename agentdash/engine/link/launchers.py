@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentdash.engine.link.process_tree import ProcessTree, is_codex
-from agentdash.model.fleet import Applied
+from agentdash.model.observation import Applied
 from agentdash.model.process import Process
 
 _HELPER: Final = "codex-linux-sandbox"

@@ -17,8 +17,9 @@ from agentdash.engine.reduce.denial_ledger import record_denials
 from agentdash.model import events as e
 from agentdash.model.denials import Denial
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import Call, Moment, SandboxObservation, Thread
+from agentdash.model.fleet import Call, Moment, Thread
 from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS
+from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 
 MAX_OBSERVATIONS: Final = 64

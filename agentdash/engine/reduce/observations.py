@@ -14,8 +14,9 @@ from agentdash.engine.link.launchers import find_launcher
 from agentdash.engine.link.process_tree import ProcessTree, is_codex
 from agentdash.engine.reduce.calls import add_observation
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import UNSET, Call, SandboxObservation, Thread
+from agentdash.model.fleet import Call, Thread
 from agentdash.model.fleet_draft import FleetDraft
+from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, Process
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG

@@ -11,7 +11,8 @@ from agentdash.engine.judge.states.denied_calls import stopping_denial
 from agentdash.model.denials import Denial
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
-from agentdash.model.fleet import UNSET, Call, SandboxObservation, Thread
+from agentdash.model.fleet import Call, Thread
+from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.policy import Network
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment

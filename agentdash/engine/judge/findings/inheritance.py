@@ -14,8 +14,9 @@ import msgspec
 from agentdash.engine.judge.findings.wording import period_in_words, policy_in_words
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind, Severity
-from agentdash.model.fleet import UNSET, PolicyPeriod, SandboxObservation, Thread
+from agentdash.model.fleet import PolicyPeriod, Thread
 from agentdash.model.layers import HOST_NETWORK, OWN_NETWORK, DifferingField, LayerField
+from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy
 
 _NETWORKS_BY_FREEDOM: Final = (Network.OFF, Network.MEDIATED, Network.ON)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from agentdash.engine.judge.findings.comparison import Comparison
 from agentdash.engine.judge.findings.remedies import EXCLUDE_FLAGS
 from agentdash.model.findings import Finding, FindingKind
-from agentdash.model.fleet import UNSET
 from agentdash.model.layers import HOST_NETWORK, OWN_NETWORK, DifferingField, LayerField
+from agentdash.model.observation import UNSET
 from agentdash.model.policy import Network
 
 

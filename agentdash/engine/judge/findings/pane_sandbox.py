@@ -19,8 +19,9 @@ from agentdash.engine.judge.states.sandboxed_pane import (
 from agentdash.model.denials import Denial
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding
-from agentdash.model.fleet import UNSET, PaneOccupant
+from agentdash.model.fleet import PaneOccupant
 from agentdash.model.fleet_draft import FleetView
+from agentdash.model.observation import UNSET
 from agentdash.model.pane import Pane
 from agentdash.model.process import Kernel, Process
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG

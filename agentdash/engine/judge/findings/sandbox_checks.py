@@ -8,8 +8,8 @@ from typing import Final
 from agentdash.engine.judge.findings.comparison import Comparison
 from agentdash.engine.judge.findings.remedies import EXCLUDE_FLAGS, OUTSIDE
 from agentdash.model.findings import Finding, FindingKind
-from agentdash.model.fleet import UNSET
 from agentdash.model.layers import IN_SANDBOX, NO_SANDBOX, SECCOMP_MODES, DifferingField, LayerField
+from agentdash.model.observation import UNSET
 from agentdash.model.policy import Network
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 

@@ -19,8 +19,9 @@ from agentdash.engine.judge.findings.wording import policy_in_words
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
-from agentdash.model.fleet import Call, Escape, Thread
+from agentdash.model.fleet import Call, Thread
 from agentdash.model.layers import DifferingField, LayerField
+from agentdash.model.observation import Escape
 from agentdash.model.pane import Pane
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, Process

@@ -20,8 +20,9 @@ from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import kernel_in_words, launcher_in_words
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, Verdict
-from agentdash.model.fleet import SandboxObservation, Thread
+from agentdash.model.fleet import Thread
 from agentdash.model.layers import DifferingField
+from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Policy
 from agentdash.model.worker import Assessment, Got, Sandbox
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentdash.model.fleet import Applied, PolicyPeriod, SandboxObservation
+from agentdash.model.fleet import PolicyPeriod
+from agentdash.model.observation import Applied, SandboxObservation
 from agentdash.model.policy import Policy
 
 _SECCOMP_MODES: Final = {0: "no seccomp", 1: "seccomp strict", 2: "seccomp filter"}
