@@ -17,6 +17,8 @@ _QUIET_SAMPLE_S: Final = 0.35
 _MAX_FACTOR: Final = 10.0
 """A machine that is even slower is broken, and waiting longer shows nothing new."""
 _POLL_INTERVAL_S: Final = 0.02
+_MAX_COMMAND_S: Final = 9.0
+"""Codex continues a command in the background after 10 s (the model server's `yield_ms`)."""
 
 
 def slowness() -> float:
@@ -40,6 +42,11 @@ def _measured() -> float:
 def scaled(seconds: float) -> float:
     """Return the time that something takes here that takes `seconds` on a quiet machine."""
     return seconds * slowness()
+
+
+def command_seconds(seconds: float) -> str:
+    """Return for how long a command sleeps so that it is observed while it runs, as text for a shell."""
+    return f"{min(scaled(seconds), _MAX_COMMAND_S):.0f}"
 
 
 async def until(

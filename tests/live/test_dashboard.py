@@ -14,12 +14,12 @@ from agentdash.model.worker import Worker
 from tests.live import walks
 from tests.live.codex import Lab
 from tests.live.conftest import OpenLab
-from tests.live.patience import scaled, until
+from tests.live.patience import command_seconds, until
 from tests.live.watched import watching
 
 HELD = {
     "run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"; '
-    f"sleep {scaled(4):.0f}"
+    f"sleep {command_seconds(4)}"
 }
 """A command that prints its flags, and runs long enough to be observed."""
 
@@ -73,7 +73,12 @@ async def test_two_tuis_of_one_daemon(codex: OpenLab) -> None:
 
 async def test_approval(codex: OpenLab) -> None:
     lab = codex(
-        {"ask": [{"run": f"touch allowed; sleep {scaled(3):.0f}", "escalate": "May I?"}, {"say": "all done"}]}
+        {
+            "ask": [
+                {"run": f"touch allowed; sleep {command_seconds(3)}", "escalate": "May I?"},
+                {"say": "all done"},
+            ]
+        }
     )
     async with watching(lab) as seen:
         pane = await lab.tui()

@@ -23,11 +23,11 @@ from agentdash.replay.journal import journal_streams
 from agentdash.replay.streams import family_stream
 from agentdash.store.recorder import Recorder
 from tests.live.conftest import OpenLab
-from tests.live.patience import scaled, until, within
+from tests.live.patience import command_seconds, scaled, until, within
 
 SKEW_S = scaled(1.0)
 """Live may be late: files and processes are polled, and snapshots built at most ten times a second."""
-HELD = {"run": f"sleep {scaled(3):.0f}; echo done"}
+HELD = {"run": f"sleep {command_seconds(3)}; echo done"}
 DENIED = {"run": "touch /usr/denied"}
 
 

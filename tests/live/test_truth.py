@@ -11,7 +11,7 @@ from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live.codex import install
 from tests.live.conftest import OpenLab
-from tests.live.patience import scaled
+from tests.live.patience import command_seconds, scaled
 from tests.live.watched import Watched, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
@@ -30,7 +30,7 @@ async def observed_thread(watched: Watched) -> Worker:
 
 
 async def test_applied_policy_equals_configured_policy(codex: OpenLab) -> None:
-    lab = codex({"work": [{"run": f"sleep {scaled(3):.0f}"}, {"say": "all done"}]})
+    lab = codex({"work": [{"run": f"sleep {command_seconds(3)}"}, {"say": "all done"}]})
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "workspace-write")
         found = (await observed_thread(watched)).sandbox
@@ -51,7 +51,7 @@ async def test_approved_escalation_runs_on_the_host_and_keeps_its_flag(codex: Op
     lab = codex(
         {
             "ask": [
-                {"run": f"env | grep CODEX_SANDBOX; sleep {scaled(4):.0f}", "escalate": "May I?"},
+                {"run": f"env | grep CODEX_SANDBOX; sleep {command_seconds(4)}", "escalate": "May I?"},
                 {"say": "all done"},
             ]
         }
@@ -93,7 +93,7 @@ async def test_pane_opened_outside_by_a_sandboxed_command(codex: OpenLab) -> Non
     lab = codex({})
     lab.model.script = {
         "work": [
-            {"run": f"tmux -S {lab.tmux} new-window -d 'sleep {scaled(30):.0f}'; sleep {scaled(2):.0f}"},
+            {"run": f"tmux -S {lab.tmux} new-window -d 'sleep {scaled(30):.0f}'; sleep {command_seconds(2)}"},
             {"say": "all done"},
         ]
     }
@@ -106,7 +106,7 @@ async def test_pane_opened_outside_by_a_sandboxed_command(codex: OpenLab) -> Non
 
 
 async def test_codex_inside_a_sandbox(codex: OpenLab) -> None:
-    lab = codex({"work": [{"run": f"sleep {scaled(4):.0f}"}, {"say": "all done"}]})
+    lab = codex({"work": [{"run": f"sleep {command_seconds(4)}"}, {"say": "all done"}]})
     inner = shlex.join([str(install()), "exec", *FULL, "--skip-git-repo-check", "[[work]] go"])
     roots = f'sandbox_workspace_write.writable_roots=["{lab.home}"]'
     outer = [
@@ -151,7 +151,7 @@ async def test_denial_has_directory_and_remedy(codex: OpenLab) -> None:
 
 
 async def test_child_has_the_sandbox_of_its_parent(codex: OpenLab) -> None:
-    held = {"run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; sleep ' + f"{scaled(3):.0f}"}
+    held = {"run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; sleep ' + f"{command_seconds(3)}"}
     lab = codex(
         {
             "parent": [held, {"spawn": ["child"]}, {"wait": True}, {"say": "done"}],
