@@ -22,6 +22,7 @@ from agentdash.report.check_worker import (
     print_worker_paths,
     worker_paths_report,
 )
+from agentdash.report.denials import denials_report, print_denials
 from agentdash.report.document import document_json
 
 
@@ -40,25 +41,33 @@ from agentdash.report.document import document_json
     metavar="MODE",
     help="With --worker: use this policy instead of a thread's.",
 )
+@click.option("--denials", is_flag=True, help="List what was denied, by target, instead of findings.")
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="One JSON document, schema agentdash.check/1 or agentdash.check-worker/1.",
+    help="One JSON document, schema agentdash.check/1, agentdash.check-denials/1 or agentdash.check-worker/1.",
 )
 def check(
-    targets: tuple[str, ...], worker: str | None, policy: str | None, as_json: bool, **given: Any
+    targets: tuple[str, ...],
+    worker: str | None,
+    policy: str | None,
+    denials: bool,
+    as_json: bool,
+    **given: Any,
 ) -> int:
     """Audit rollout files: those of PATHs and THREADs, or all of a Codex home.
 
     With --worker: predict which state directories of a worker CLI a policy would deny if it were started
     here. The policy is that of THREAD, of the thread that runs this command, or of the newest thread.
 
-    Exit code 0: no findings. 1: findings. 2: something could not be read.
+    Exit code 0: no findings, and no denial that no success came after. 1: there are some. 2: something could
+    not be read.
 
     \b
     agentdash check                        all of the Codex home
     agentdash check 01a1fa8b session.jsonl --json
+    agentdash check --denials              what sandboxes refused, by target
     agentdash check --worker opencode --policy workspace-write
     """
     home = CodexHome(config_of(given).codex_home or default_home())
@@ -72,6 +81,13 @@ def check(
         raise click.UsageError(str(missing)) from missing
     with Progress("files", len(paths), sum(map(file_size, paths))) as progress:
         report = audit(paths, lambda path: progress.add(file_size(path)))
+    if denials:
+        by_target = denials_report(report)
+        if as_json:
+            click.echo(document_json(by_target))
+        else:
+            print_denials(by_target, console(soft_wrap=True))
+        return by_target.exit_code
     if as_json:
         click.echo(document_json(report))
         return report.exit_code

@@ -333,6 +333,8 @@ def _notes(thread: Thread) -> tuple[str, ...]:
     notes = [f"{count} × {what} skipped" for what, count in thread.skipped]
     if thread.file and thread.file.skimmed:
         notes.insert(0, f"only head and tail of {thread.file.size / 1e6:.0f} MB read")
+    if thread.denials_dropped:
+        notes.append(f"{thread.denials_dropped} older denials dropped")
     return tuple(notes)
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from agentdash.model.denials import LedgerEntry
 from agentdash.model.engine_failure import EngineFailure
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, Verdict
@@ -85,6 +86,8 @@ class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
     """Evidence of the verdict, and against it."""
     unread: tuple[str, ...] = ()
     """What could not be observed, and limits the verdict."""
+    denials: tuple[LedgerEntry, ...] = ()
+    """The denial ledger: what the sandbox refused so far, oldest first, got past or not."""
     predicted_denials: tuple[PredictedDenials, ...] = ()
     """What the configured policy would deny each worker CLI that it could start, if anything."""
 

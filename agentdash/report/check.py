@@ -14,7 +14,14 @@ from rich.console import Console
 from rich.text import Text
 
 from agentdash.model.worker import Worker
-from agentdash.report.elements import FindingReport, PolicyReport, finding_report, policy_report
+from agentdash.report.elements import (
+    DenialReport,
+    FindingReport,
+    PolicyReport,
+    denial_report,
+    finding_report,
+    policy_report,
+)
 
 
 class ThreadReport(msgspec.Struct):
@@ -28,6 +35,8 @@ class ThreadReport(msgspec.Struct):
     state: str
     policies: list[PolicyReport]
     findings: list[FindingReport]
+    denials: list[DenialReport]
+    """The denial ledger: also denials that the thread got past."""
     notes: list[str]
     """What was skipped or could not be parsed."""
     problem: str | None
@@ -44,6 +53,10 @@ class TotalsReport(msgspec.Struct):
     unreadable: int
     findings: dict[str, int]
     """Number of threads with each kind of finding."""
+    denials: int
+    """Entries of all denial ledgers."""
+    open_denials: int
+    """Those that no success came after."""
 
 
 class CheckReport(msgspec.Struct):
@@ -55,16 +68,17 @@ class CheckReport(msgspec.Struct):
 
     @property
     def exit_code(self) -> int:
-        """0: clean. 1: findings. 2: something could not be read."""
+        """0: clean. 1: findings, or denials that no success came after. 2: something could not be read."""
         if self.totals.unreadable:
             return 2
-        return 1 if self.totals.findings else 0
+        return 1 if self.totals.findings or self.totals.open_denials else 0
 
 
 def check_report(threads: Sequence[ThreadReport]) -> CheckReport:
     """Return the document of audited threads."""
     verdicts = Counter(thread.verdict for thread in threads)
     kinds = Counter(kind for thread in threads for kind in {finding.kind for finding in thread.findings})
+    denials = [denial for thread in threads for denial in thread.denials]
     totals = TotalsReport(
         threads=len(threads),
         match=verdicts["match"],
@@ -72,6 +86,8 @@ def check_report(threads: Sequence[ThreadReport]) -> CheckReport:
         unverified=verdicts["unverified"],
         unreadable=sum(thread.problem is not None for thread in threads),
         findings=dict(sorted(kinds.items())),
+        denials=len(denials),
+        open_denials=sum(not denial.got_past for denial in denials),
     )
     return CheckReport("agentdash.check/1", list(threads), totals)
 
@@ -87,6 +103,7 @@ def thread_report(worker: Worker, file: str) -> ThreadReport:
         state=str(worker.state),
         policies=[policy_report(period) for period in worker.policies],
         findings=[finding_report(finding) for finding in worker.sandbox.findings],
+        denials=[denial_report(entry) for entry in worker.sandbox.denials],
         notes=list(worker.notes),
         problem=None,
     )
@@ -103,8 +120,19 @@ def unreadable_report(thread: str, file: str, problem: str) -> ThreadReport:
         state="unreachable",
         policies=[],
         findings=[],
+        denials=[],
         notes=[],
         problem=problem,
+    )
+
+
+def denial_line(denial: DenialReport) -> str:
+    """Return an entry of the ledger in one line."""
+    certainty = "denied" if denial.certainty == "certain" else "likely denied"
+    past = ", got past" if denial.got_past else ""
+    quote = denial.quote.replace("\n", " ")
+    return (
+        f"{certainty} {denial.what} {denial.operation} {denial.target or '?'} {denial.count}x{past}: {quote}"
     )
 
 
@@ -121,7 +149,11 @@ def print_check(report: CheckReport, console: Console) -> None:
                 console.print(Text(f"  {evidence.source} {evidence.at or ''}  {evidence.text}"), style="dim")
             if finding.remedy:
                 console.print(Text(f"  remedy: {finding.remedy}"))
+        for denial in thread.denials:
+            if not denial.got_past:
+                console.print(Text(f"{thread.id}  {denial_line(denial)}"))
     totals = report.totals
     verdicts = f"{totals.match} match, {totals.mismatch} mismatch, {totals.unverified} unverified"
     unreadable = f", {totals.unreadable} unreadable" if totals.unreadable else ""
-    console.print(Text(f"{totals.threads} threads: {verdicts}{unreadable}"))
+    denials = f", {totals.denials} denials ({totals.open_denials} not got past)" if totals.denials else ""
+    console.print(Text(f"{totals.threads} threads: {verdicts}{unreadable}{denials}"))

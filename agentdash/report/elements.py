@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
+from agentdash.model.denials import LedgerEntry
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import PolicyPeriod, SourceHealth
@@ -85,6 +87,30 @@ class GotReport(msgspec.Struct):
     sandboxed: bool | None
 
 
+class DenialReport(msgspec.Struct):
+    """All denials of one operation on one target, from the denial ledger."""
+
+    what: Literal["filesystem", "network", "other"]
+    operation: str
+    target: str | None
+    """Path, host or socket; null where neither output nor script names it."""
+    certainty: str
+    """`certain`, or `likely`: another cause could have the same words."""
+    quote: str
+    calls: list[str]
+    """The newest calls that were denied."""
+    count: int
+    first: str | None
+    last: str | None
+    got_past: bool
+    """Whether the same command, or a change of the same target, succeeded afterwards."""
+    nested: str | None
+    """The worker CLI that ran inside of the sandbox and failed there."""
+    remedy: str | None = None
+    remedy_where: str | None = None
+    remedy_once: str | None = None
+
+
 class FindingReport(msgspec.Struct):
     """A difference between configured and observed sandbox, or a denial that stopped the worker."""
 
@@ -99,6 +125,23 @@ class FindingReport(msgspec.Struct):
 def source_report(source: SourceHealth) -> SourceReport:
     """Return the report of a source."""
     return SourceReport(source.name, source.ok, source.detail)
+
+
+def denial_report(entry: LedgerEntry) -> DenialReport:
+    """Return the report of an entry of the denial ledger."""
+    return DenialReport(
+        what="other" if entry.what == "sandbox" else entry.what,
+        operation=entry.operation,
+        target=entry.target,
+        certainty=entry.certainty,
+        quote=entry.quote,
+        calls=list(entry.calls),
+        count=entry.count,
+        first=iso(entry.first),
+        last=iso(entry.last),
+        got_past=entry.got_past,
+        nested=entry.nested,
+    )
 
 
 def evidence_report(evidence: Iterable[Evidence]) -> list[EvidenceReport]:

@@ -14,14 +14,17 @@ from agentdash.model import worker as w
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
 from agentdash.model.times import iso
+from agentdash.report.check import denial_line
 from agentdash.report.elements import (
     AgentReport,
     ConfiguredReport,
+    DenialReport,
     EvidenceReport,
     GotReport,
     PolicyReport,
     ViaReport,
     configured_report,
+    denial_report,
     evidence_report,
     got_report,
     policy_report,
@@ -72,6 +75,8 @@ class ExplainedReport(msgspec.Struct):
     unread: list[str]
     """Sources that could not be read, and lines that were skipped."""
     findings: list[FullFindingReport]
+    denials: list[DenialReport]
+    """The denial ledger: also denials that the worker got past."""
     policies: list[PolicyReport]
     would_deny: dict[str, list[str]]
     """Installed worker CLIs, and their state paths that the policy in force would deny."""
@@ -109,6 +114,8 @@ def print_explained(snapshot: w.Snapshot, console: Console) -> None:
         _print_sandbox(worker, console)
         for finding in worker.sandbox.findings:
             _print_finding(finding, console)
+        for entry in worker.sandbox.denials:
+            console.print(Text(denial_line(denial_report(entry))))
         for denials in worker.sandbox.predicted_denials:
             joined = ", ".join(access.path for access in denials.paths)
             console.print(Text(f"would deny {denials.agent}: {joined}"), style="dim")
@@ -160,6 +167,7 @@ def _worker_report(worker: w.Worker) -> ExplainedReport:
         verdict_evidence=evidence_report(sandbox.evidence),
         unread=[*sandbox.unread, *worker.notes],
         findings=[_finding_report(finding) for finding in sandbox.findings],
+        denials=[denial_report(entry) for entry in sandbox.denials],
         policies=[policy_report(period) for period in worker.policies],
         would_deny={
             denials.agent: [access.path for access in denials.paths] for denials in sandbox.predicted_denials

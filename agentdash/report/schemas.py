@@ -9,6 +9,7 @@ import msgspec
 from agentdash.report.change import ChangeReport
 from agentdash.report.check import CheckReport
 from agentdash.report.check_worker import WorkerPathsReport
+from agentdash.report.denials import DenialsReport
 from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport
 from agentdash.report.explain_screen import ScreenReport
@@ -23,6 +24,7 @@ _DOCUMENTS: Final = (
     WaitReport,
     ExplainReport,
     CheckReport,
+    DenialsReport,
     WorkerPathsReport,
     SessionsReport,
     ScreenReport,

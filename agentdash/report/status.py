@@ -12,12 +12,14 @@ from agentdash.model.times import ago, iso
 from agentdash.report.elements import (
     AgentReport,
     ConfiguredReport,
+    DenialReport,
     EvidenceReport,
     FindingReport,
     GotReport,
     SourceReport,
     ViaReport,
     configured_report,
+    denial_report,
     evidence_report,
     finding_report,
     got_report,
@@ -45,6 +47,8 @@ class SandboxReport(msgspec.Struct):
     got: GotReport
     verdict: Verdict
     findings: list[FindingReport]
+    denials: list[DenialReport]
+    """The denial ledger: also denials that the worker got past."""
 
 
 class WorkerReport(msgspec.Struct):
@@ -156,6 +160,7 @@ def _sandbox_report(sandbox: w.Sandbox) -> SandboxReport:
         got=got_report(sandbox.got),
         verdict=sandbox.verdict,
         findings=[finding_report(finding) for finding in sandbox.findings],
+        denials=[denial_report(entry) for entry in sandbox.denials],
     )
 
 

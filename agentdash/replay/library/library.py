@@ -70,6 +70,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     verdict: Verdict | None = None
     findings: tuple[str, ...] = ()
     """Kinds of its findings."""
+    denied: bool = False
+    """Whether its sandbox refused anything, got past or not."""
     children: tuple[str, ...] = ()
     tokens: int | None = None
     problem: str | None = None
@@ -237,4 +239,5 @@ def _with_verdict(entry: Entry, worker: Worker) -> Entry:
         why=worker.assessment.why,
         verdict=worker.sandbox.verdict,
         findings=tuple(dict.fromkeys(str(finding.kind) for finding in worker.sandbox.findings)),
+        denied=bool(worker.sandbox.denials),
     )

@@ -138,7 +138,7 @@ def _date_predicate(name: str, value: str, now: float) -> Predicate:
     return lambda entry: entry.begun is not None and entry.begun < end
 
 
-_FLAGS: Final = ("archived", "compressed", "fork", "helper")
+_FLAGS: Final = ("archived", "compressed", "denied", "fork", "helper")
 """Values of `is:`; each is a field of `Entry`."""
 _COLUMNS: Final[dict[str, Callable[[Entry, str], bool]]] = {
     "state": lambda entry, value: entry.state is not None and value in entry.state.value,

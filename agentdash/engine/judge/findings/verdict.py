@@ -65,6 +65,7 @@ def judge_sandbox(
             _evidence(observation, agrees=mismatch is _is_mismatch(found)) for observation, found in checked
         ),
         unread=tuple(_not_observed(thread, own)),
+        denials=thread.denials,
         predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
     )
 
