@@ -25,7 +25,7 @@ MAY_IMPORT = {
 }
 """Packages that each package may import; `cli` may import all of them."""
 MAY_NOT_IMPORT = {"tui": ("agentdash.engine.judge", "agentdash.engine.reduce", "agentdash.engine.detect")}
-"""Modules below allowed packages that a package may not import: screens show the snapshot, and judge nothing."""
+"""Modules of allowed packages that a package may not import: screens show the snapshot, and do not judge."""
 ONLY_IN = {
     "textual": "tui",
     "libtmux": "collect",
@@ -150,7 +150,7 @@ def test_no_linux_files_are_read_on_import_elsewhere(platform: str, module: str)
         f"import selectors, asyncio, psutil, importlib\nsys.platform = {platform!r}\n"
         "opened, listed, scanned, real = os.open, os.listdir, os.scandir, builtins.open\n"
         "def refuse(path):\n"
-        "    if str(path).startswith(('/proc', '/sys')): raise AssertionError(f'{path} exists on Linux only')\n"
+        "    if str(path).startswith(('/proc', '/sys')): raise AssertionError(f'{path} is on Linux only')\n"
         "def guard(call): return lambda path='.', *a, **k: (refuse(path), call(path, *a, **k))[1]\n"
         "os.open, os.listdir, os.scandir, builtins.open = map(guard, (opened, listed, scanned, real))\n"
         f"importlib.import_module('agentdash.{module}')\n"
