@@ -239,11 +239,13 @@ CALLS = (
         exit_code=6,
         tail="curl: (6) Could not resolve host: registry.example.com",
         escalation=Escalation("escalated", "the tests download a fixture"),
-        denial=Denial(
-            what="network",
-            operation="resolve",
-            certainty="likely",
-            quote="curl: (6) Could not resolve host: registry.example.com",
+        denials=(
+            Denial(
+                what="network",
+                operation="resolve",
+                certainty="likely",
+                quote="curl: (6) Could not resolve host: registry.example.com",
+            ),
         ),
     ),
     Call(
