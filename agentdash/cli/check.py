@@ -46,7 +46,7 @@ from agentdash.report.document import document_json
     "--json",
     "as_json",
     is_flag=True,
-    help="One JSON document, schema agentdash.check/1, agentdash.check-denials/1 or agentdash.check-worker/1.",
+    help="One JSON document, schema agentdash.check/1, check-denials/1 or check-worker/1.",
 )
 def check(
     targets: tuple[str, ...],

@@ -38,7 +38,7 @@ class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
     """Name of the coding agent's CLI which ran inside of the sandbox and failed there (`opencode`,
     `codex`, …)."""
     source: EvidenceSource = EvidenceSource.OUTPUT
-    """Where it was read: in what was printed, in the CLI's own log, or in what the kernel lets a process do."""
+    """Where it was read: in what was printed, in the CLI's own log, or in the kernel's facts of a process."""
 
     @property
     def is_certain(self) -> bool:

@@ -95,6 +95,24 @@ def test_status_document(home: Path) -> None:
                     "remedy": 'sandbox_workspace_write.writable_roots = ["/home/dev/board"]',
                 }
             ],
+            "denials": [
+                {
+                    "what": "filesystem",
+                    "operation": "sqlite",
+                    "target": channel,
+                    "certainty": "certain",
+                    "quote": quote,
+                    "calls": ["call_dad71dfd2afd"],
+                    "count": 1,
+                    "first": "2026-11-20T19:59:52.718Z",
+                    "last": "2026-11-20T19:59:52.718Z",
+                    "got_past": False,
+                    "nested": None,
+                    "remedy": None,
+                    "remedy_where": None,
+                    "remedy_once": None,
+                }
+            ],
         },
         "pane": None,
         "pids": [],
@@ -253,9 +271,16 @@ def test_check(home: Path) -> None:
         "mismatch": 3,
         "unverified": 1,
         "unreadable": 0,
-        "findings": {"denied-filesystem": 1, "foreign-sandbox-flag": 3, "stale-network-flag": 3},
+        "findings": {
+            "denied-filesystem": 1,
+            "denied-network": 1,
+            "foreign-sandbox-flag": 3,
+            "stale-network-flag": 3,
+        },
+        "denials": 3,
+        "open_denials": 3,
     }
-    (channel,) = [t for t in document["threads"] if t["state"] == "blocked-sandbox"]
+    (channel,) = [t for t in document["threads"] if t["denials"] and t["denials"][0]["operation"] == "sqlite"]
     assert channel["policies"] == [
         {
             "since": "2026-11-20T19:59:52.488Z",

@@ -73,7 +73,7 @@ def test_all_lines_and_policies_are_read(version: str, scenario: str) -> None:
 @pytest.mark.parametrize(("version", "scenario"), scenarios(*CLEAN))
 def test_clean(version: str, scenario: str) -> None:
     for worker in snapshot_of(version, scenario).workers:
-        # the last command resolves a name: with the network off that is denied, and no difference between layers
+        # the last command resolves a name: with the network off that is denied, which is no difference
         kinds = {finding.kind for finding in worker.sandbox.findings}
         is_offline = worker.sandbox.configured is not None and worker.sandbox.configured.network == "off"
         assert kinds == ({"denied-network"} if is_offline and scenario != "spawn" else set())

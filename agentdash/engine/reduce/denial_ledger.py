@@ -1,4 +1,4 @@
-"""Keep the denial ledger of a thread: everything its sandbox refused, whether the thread got past it or not."""
+"""Keep the denial ledger of a thread: everything its sandbox refused, got past or not."""
 
 from __future__ import annotations
 
