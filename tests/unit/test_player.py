@@ -309,6 +309,7 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.rglob("rollout-*.jsonl"))
 
 
+@pytest.mark.slow
 def test_unindexed_position_is_skimmed_then_exact(big: Path) -> None:
     player = Player(find_family(NO_HOME, str(big)), VirtualClock(0))
     player.seek(0.8)
@@ -329,6 +330,7 @@ def test_unindexed_position_is_skimmed_then_exact(big: Path) -> None:
     assert [call.text for call in exact.calls[:5]] == [call.text for call in skimmed.calls[:5]]
 
 
+@pytest.mark.slow
 def test_skim_and_last_time_of_a_big_file(big: Path) -> None:
     index = index_of(find_family(NO_HOME, str(big)), apart=0.001)
     assert index.times[-1] <= last_time(big) <= index.times[-1] + 1
@@ -337,6 +339,7 @@ def test_skim_and_last_time_of_a_big_file(big: Path) -> None:
         assert cursor.at == index.times[number]
 
 
+@pytest.mark.slow
 def test_checkpoints_are_bounded(big: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentdash.replay.index._MAX_CHECKPOINTS", 10)
     index = index_of(find_family(NO_HOME, str(big)), apart=0.001)
