@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -28,6 +28,14 @@ from agentdash.report.elements import (
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+_SEEN_WIDTH: Final = 4
+"""Of an age in the table, `120d` at most for a year."""
+
+
+_VERSIONS_FROM_WIDTH: Final = 100
+"""Columns from which the table has room for versions beside a reason."""
 
 
 class StatePeriodReport(msgspec.Struct):
@@ -132,17 +140,26 @@ def print_status(snapshot: w.Snapshot, console: Console) -> None:
     from rich.table import Table  # noqa: PLC0415 - `status --json` is called often, and starts faster without it
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("STATE", "WORKER", "AGENT", "SANDBOX", "SEEN", "WHY"):
-        table.add_column(
-            column, no_wrap=True, overflow="ellipsis", max_width=32 if column == "WORKER" else None
-        )
-    for worker in snapshot.workers:
+    states = [
+        str(worker.state) if worker.stalled is None else f"{worker.state} (stalled)"
+        for worker in snapshot.workers
+    ]
+    sandboxes = [_sandbox_cell(worker.sandbox) for worker in snapshot.workers]
+    table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
+    # rich shrinks all columns alike, so those that must stand whole get their width
+    table.add_column("STATE", no_wrap=True, min_width=max(map(len, (*states, "STATE"))))
+    wide = console.width >= _VERSIONS_FROM_WIDTH
+    table.add_column("WORKER", no_wrap=True, overflow="ellipsis", max_width=min(32, console.width // 4))
+    table.add_column("AGENT", no_wrap=True, overflow="ellipsis")
+    table.add_column("SANDBOX", no_wrap=True, min_width=max(map(len, (*sandboxes, "SANDBOX"))))
+    table.add_column("SEEN", no_wrap=True, min_width=_SEEN_WIDTH)
+    table.add_column("WHY", no_wrap=True, overflow="ellipsis", ratio=1)
+    for worker, state, sandbox in zip(snapshot.workers, states, sandboxes, strict=True):
         table.add_row(
-            Text(worker.state if worker.stalled is None else f"{worker.state} (stalled)"),
+            Text(state),
             Text("  " * worker.depth + worker.name),
-            Text(f"{worker.agent.name} {worker.agent.version or ''}".strip()),
-            Text(_sandbox_cell(worker.sandbox)),
+            Text(f"{worker.agent.name} {worker.agent.version or ''}".strip() if wide else worker.agent.name),
+            Text(sandbox),
             Text(ago(snapshot.at, worker.last_activity)),
             Text(worker.assessment.why),
         )

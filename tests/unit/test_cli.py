@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from agentdash import __version__
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.live import live_sources
+from agentdash.config import Config
+from agentdash.engine.hub import Hub
+from agentdash.report.status import print_status
 
 pytestmark = pytest.mark.slow  # each test starts processes
 
@@ -423,3 +431,19 @@ def test_check_worker_without_policy_is_a_usage_error(home: Path) -> None:
     done = predicted_denials(home, "nosuch")
     assert (done.returncode, done.stdout) == (2, "")
     assert "no thread 'nosuch' here states a policy: give --policy" in done.stderr
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_status_table_never_cuts_state_and_sandbox(home: Path, columns: int) -> None:
+    config = Config(codex_home=home, tmux=False)
+    clock = SystemClock()
+    snapshot = asyncio.run(Hub(live_sources(config, clock), clock).once())
+    printed = StringIO()
+    print_status(snapshot, Console(width=columns, file=printed))
+    lines = printed.getvalue().splitlines()
+    assert max(map(len, lines)) <= columns
+    assert len(lines) == len(snapshot.workers) + 1
+    for worker, line in zip(snapshot.workers, lines[1:], strict=True):
+        assert line.startswith(str(worker.state))
+        assert worker.sandbox.configured is not None
+        assert worker.sandbox.configured.brief() in line
