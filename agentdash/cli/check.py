@@ -11,7 +11,7 @@ import click
 from agentdash.agents.codex.home import CodexHome, default_home, problem
 from agentdash.agents.state_paths import state_paths
 from agentdash.cli.options import PATH, config_of
-from agentdash.cli.output import console
+from agentdash.cli.output import console, warn_unreadable
 from agentdash.cli.progress import Progress
 from agentdash.report.audit import audit, file_size, find_rollouts
 from agentdash.report.check import print_check
@@ -76,11 +76,12 @@ def check(
     if not targets and (trouble := problem(home)) is not None:
         raise click.UsageError(trouble)
     try:
-        paths = find_rollouts(home, targets)
+        paths, unreadable = find_rollouts(home, targets)
     except LookupError as missing:
         raise click.UsageError(str(missing)) from missing
     with Progress("files", len(paths), sum(map(file_size, paths))) as progress:
-        report = audit(paths, lambda path: progress.add(file_size(path)))
+        report = audit(paths, lambda path: progress.add(file_size(path)), unreadable)
+    warn_unreadable(report.problems)
     if denials:
         by_target = denials_report(report)
         if as_json:

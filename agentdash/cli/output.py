@@ -6,13 +6,16 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+import click
 from rich.console import Console
 
 _T = TypeVar("_T")
+_MAX_WARNINGS: Final = 5
+"""Lines on stderr: the document has all of them."""
 
 
 class _Console(Console):
@@ -23,6 +26,14 @@ class _Console(Console):
 def console(*, soft_wrap: bool = False) -> Console:
     """Return a console as wide as the terminal, or 200 columns where stdout is a file or a pipe."""
     return _Console(width=None if sys.stdout.isatty() else 200, highlight=False, soft_wrap=soft_wrap)
+
+
+def warn_unreadable(problems: Sequence[object]) -> None:
+    """Print what could not be read on stderr: documents and tables are often piped."""
+    for problem in problems[:_MAX_WARNINGS]:
+        click.echo(f"agentdash: {problem}", err=True)
+    if len(problems) > _MAX_WARNINGS:
+        click.echo(f"agentdash: and {len(problems) - _MAX_WARNINGS} more", err=True)
 
 
 async def until_pipe_closes(work: Coroutine[Any, Any, _T]) -> _T | None:

@@ -79,19 +79,23 @@ async def _watch(config: Config, target: str | None) -> None:
     help="Number of sessions, newest first; 0 for all.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.sessions/1.")
-def sessions(limit: int, as_json: bool, **given: Any) -> None:
+def sessions(limit: int, as_json: bool, **given: Any) -> int:
     """List the sessions of a Codex home, newest first, with archived and compressed ones.
+
+    Exit code 2: something could not be read.
 
     \b
     agentdash sessions --limit 10
     agentdash sessions --json --limit 0 | jq '.sessions[].id'
     """
-    from agentdash.cli.output import console
+    from agentdash.cli.output import console, warn_unreadable
     from agentdash.report.document import document_json
     from agentdash.report.sessions import print_sessions, read_sessions
 
     listed = read_sessions(config_of(given).codex_home, limit or None)
     if as_json:
         click.echo(document_json(listed))
-        return
-    print_sessions(listed, console())
+    else:
+        print_sessions(listed, console())
+    warn_unreadable(listed.problems)
+    return 2 if listed.problems else 0

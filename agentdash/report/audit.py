@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -29,6 +29,7 @@ from agentdash.report.check import (
     thread_report,
     unreadable_report,
 )
+from agentdash.report.elements import UnreadableReport, unreadable
 
 _BATCH_LINES: Final = 2_000
 """Lines held in memory at a time."""
@@ -39,40 +40,61 @@ _MAX_PROCESSES: Final = 8
 """More do not help: the main process judges what they read."""
 _MIN_PREFIX_CHARS: Final = 4
 """Shortest accepted prefix of a thread id: a shorter one matches by accident."""
+_NOT_A_ROLLOUT: Final = "no rollout: not a line of it is understood"
 _END_OF_TIME: Final = 4e9
 """Unix seconds after every rollout: a time at which no process holds the files."""
 
 
-def find_rollouts(home: CodexHome, targets: Iterable[str]) -> list[Path]:
+class FoundRollouts(NamedTuple):
+    """The files to audit, and the directories that may contain more."""
+
+    paths: list[Path]
+    unreadable: list[UnreadableReport]
+    """Directories that cannot be listed."""
+
+
+def find_rollouts(home: CodexHome, targets: Iterable[str]) -> FoundRollouts:
     """Return the files of targets: paths, directories, thread ids or prefixes of these; without any, all of
     the home.
 
     Raises:
-        LookupError: a target matches nothing; the message names it.
+        LookupError: a target matches nothing, and could be looked for everywhere; the message names it.
     """
-    if not (wanted := list(targets)):
-        return list(home.rollouts())
+    errors: list[OSError] = []
     found: list[Path] = []
+    wanted = list(targets)
+    if not wanted:
+        found += home.rollouts(errors.append)
     for target in wanted:
-        path = Path(target)
-        if path.is_dir():
-            matches = sorted(file for file in path.rglob("rollout-*.jsonl*") if thread_id(file))
-        elif path.exists():
-            matches = [path]
-        elif len(target) >= _MIN_PREFIX_CHARS:
-            matches = [file for file in home.rollouts() if (thread_id(file) or "").startswith(target)]
-        else:
-            matches = []
-        if not matches:
+        matches = _matching(home, target, errors.append)
+        if not matches and not errors:
             raise LookupError(
                 f"{clean_line(target)!r} is neither a rollout, nor a directory with rollouts, "
                 f"nor a thread in {clean_line(str(home.root))}"
             )
         found += matches
-    return list(dict.fromkeys(found))
+    problems = {report.path: report for report in map(unreadable, errors)}
+    return FoundRollouts(list(dict.fromkeys(found)), list(problems.values()))
 
 
-def audit(paths: Iterable[Path], on_read: Callable[[Path], None] = lambda _: None) -> CheckReport:
+def _matching(home: CodexHome, target: str, on_error: Callable[[OSError], None]) -> list[Path]:
+    path = Path(target)
+    if path.is_dir():
+        folders = os.walk(path, onerror=on_error)
+        files = (Path(folder, name) for folder, _, names in folders for name in names)
+        return sorted(file for file in files if thread_id(file))
+    if path.exists():
+        return [path]
+    if len(target) < _MIN_PREFIX_CHARS:
+        return []
+    return [file for file in home.rollouts(on_error) if (thread_id(file) or "").startswith(target)]
+
+
+def audit(
+    paths: Iterable[Path],
+    on_read: Callable[[Path], None] = lambda _: None,
+    unreadable: Sequence[UnreadableReport] = (),
+) -> CheckReport:
     """Audit rollouts in the given order; children are compared with their parents among them.
 
     Helper threads of Codex are left out.
@@ -80,8 +102,9 @@ def audit(paths: Iterable[Path], on_read: Callable[[Path], None] = lambda _: Non
     Args:
         paths: the files.
         on_read: called with each file when it has been read.
+        unreadable: directories that may contain more, but cannot be listed.
     """
-    return check_report(_audit_threads(tuple(paths), on_read))
+    return check_report(_audit_threads(tuple(paths), on_read), unreadable)
 
 
 def file_size(path: Path) -> int:
@@ -169,6 +192,8 @@ def _read(path: Path) -> Fleet | ThreadReport:
 
 def _judge(fleet: Fleet, path: Path, known: dict[str, Thread]) -> ThreadReport | None:
     """Return the report of a file's thread; None for a helper thread."""
+    if not any(thread.lines for thread in fleet.threads.values()):
+        return unreadable_report(_thread_name(path), clean_line(str(path)), _NOT_A_ROLLOUT)
     parents = {
         thread.parent: known[thread.parent] for thread in fleet.threads.values() if thread.parent in known
     }

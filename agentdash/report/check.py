@@ -18,6 +18,7 @@ from agentdash.report.elements import (
     DenialReport,
     FindingReport,
     PolicyReport,
+    UnreadableReport,
     denial_report,
     finding_report,
     policy_report,
@@ -51,6 +52,7 @@ class TotalsReport(msgspec.Struct):
     mismatch: int
     unverified: int
     unreadable: int
+    """Files, and directories."""
     findings: dict[str, int]
     """Number of threads with each kind of finding."""
     denials: int
@@ -64,7 +66,15 @@ class CheckReport(msgspec.Struct):
 
     schema: Literal["agentdash.check/1"]
     threads: list[ThreadReport]
+    unreadable_directories: list[UnreadableReport]
+    """Directories that may contain more rollouts, but cannot be listed."""
     totals: TotalsReport
+
+    @property
+    def problems(self) -> list[UnreadableReport]:
+        """Everything that could not be read."""
+        files = [UnreadableReport(each.file, each.problem) for each in self.threads if each.problem]
+        return [*self.unreadable_directories, *files]
 
     @property
     def exit_code(self) -> int:
@@ -74,8 +84,8 @@ class CheckReport(msgspec.Struct):
         return 1 if self.totals.findings or self.totals.open_denials else 0
 
 
-def check_report(threads: Sequence[ThreadReport]) -> CheckReport:
-    """Return the document of audited threads."""
+def check_report(threads: Sequence[ThreadReport], unreadable: Sequence[UnreadableReport] = ()) -> CheckReport:
+    """Return the document of audited threads, and of directories that cannot be listed."""
     verdicts = Counter(thread.verdict for thread in threads)
     kinds = Counter(kind for thread in threads for kind in {finding.kind for finding in thread.findings})
     denials = [denial for thread in threads for denial in thread.denials]
@@ -84,12 +94,17 @@ def check_report(threads: Sequence[ThreadReport]) -> CheckReport:
         match=verdicts["match"],
         mismatch=verdicts["mismatch"],
         unverified=verdicts["unverified"],
-        unreadable=sum(thread.problem is not None for thread in threads),
+        unreadable=len(unreadable) + sum(thread.problem is not None for thread in threads),
         findings=dict(sorted(kinds.items())),
         denials=len(denials),
         open_denials=sum(not denial.got_past for denial in denials),
     )
-    return CheckReport("agentdash.check/1", list(threads), totals)
+    return CheckReport(
+        schema="agentdash.check/1",
+        threads=list(threads),
+        unreadable_directories=list(unreadable),
+        totals=totals,
+    )
 
 
 def thread_report(worker: Worker, file: str) -> ThreadReport:
@@ -138,6 +153,8 @@ def denial_line(denial: DenialReport) -> str:
 
 def print_check(report: CheckReport, console: Console) -> None:
     """Print the findings by thread, and the totals."""
+    for directory in report.unreadable_directories:
+        console.print(Text(str(directory)))
     for thread in report.threads:
         if thread.problem:
             console.print(Text(f"{thread.file}: cannot be read: {thread.problem}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Literal
 
@@ -12,6 +13,7 @@ from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import PolicyPeriod, SourceHealth
 from agentdash.model.policy import Policy
+from agentdash.model.sanitize import clean_line
 from agentdash.model.times import iso
 from agentdash.model.worker import Got
 
@@ -52,6 +54,22 @@ class EvidenceReport(msgspec.Struct):
     text: str
     agrees: bool
     """Whether it supports the state or verdict; contradicting evidence is listed too."""
+
+
+class UnreadableReport(msgspec.Struct):
+    """A directory or file that could not be read, so that nothing is known of what is in it."""
+
+    path: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.path} cannot be read: {self.problem}"
+
+
+def unreadable(error: OSError) -> UnreadableReport:
+    """Return the report of an error that has a `filename`."""
+    path = "?" if error.filename is None else os.fsdecode(error.filename)
+    return UnreadableReport(path=clean_line(path), problem=clean_line(error.strerror or str(error)))
 
 
 class PolicyReport(msgspec.Struct):

@@ -21,6 +21,7 @@ from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet, Thread
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import iso
+from agentdash.report.elements import UnreadableReport, unreadable
 
 _HEAD_LINES: Final = 40
 """Lines read of each file: in every version of Codex they contain the header, the first policy and the
@@ -55,23 +56,35 @@ class SessionsReport(msgspec.Struct):
     home: str
     problem: str | None
     """Why there are no sessions, if there is a reason."""
+    unreadable_directories: list[UnreadableReport]
+    """Directories that may contain more sessions, but cannot be listed."""
     sessions: list[SessionReport]
+
+    @property
+    def problems(self) -> list[UnreadableReport]:
+        """Everything that could not be read."""
+        files = [UnreadableReport(each.file, each.problem) for each in self.sessions if each.problem]
+        return [*self.unreadable_directories, *files]
 
 
 def read_sessions(root: Path | None, limit: int | None) -> SessionsReport:
     """Return the newest `limit` sessions (None: all) of a Codex home (None: the default one)."""
     home = CodexHome(root or default_home())
-    found = [_read(home, path) for path in islice(home.rollouts(), limit)]
+    errors: list[OSError] = []
+    found = [_read(home, path) for path in islice(home.rollouts(errors.append), limit)]
     return SessionsReport(
         schema="agentdash.sessions/1",
         home=clean_line(str(home.root)),
         problem=problem(home),
+        unreadable_directories=list(map(unreadable, errors)),
         sessions=found,
     )
 
 
 def print_sessions(report: SessionsReport, console: Console) -> None:
     """Print the sessions as a table, or why there are none."""
+    for directory in report.unreadable_directories:
+        console.print(Text(str(directory)))
     if not report.sessions:
         console.print(Text(report.problem or f"no sessions in {report.home}"))
         return

@@ -13,15 +13,16 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "agentdash"
 MAY_IMPORT = {
     "model": {"model"},
-    "agents": {"model", "agents"},
-    "collect": {"model", "agents", "collect", "config"},
-    "store": {"model", "store", "config"},
+    "agents": {"model", "agents", "files"},
+    "collect": {"model", "agents", "collect", "config", "files"},
+    "store": {"model", "store", "config", "files"},
     "engine": {"model", "engine"},
-    "replay": {"model", "agents", "store", "engine", "collect", "replay"},
-    "report": {"model", "agents", "collect", "store", "engine", "replay", "report", "config"},
+    "replay": {"model", "agents", "store", "engine", "collect", "replay", "files"},
+    "report": {"model", "agents", "collect", "store", "engine", "replay", "report", "config", "files"},
     "tui": {"model", "engine", "replay", "tui", "config"},
     "demo": {"model", "agents", "engine", "replay", "demo"},
-    "config": {"model", "config"},
+    "config": {"model", "config", "files"},
+    "files": {"files"},
 }
 """Packages that each package may import; `cli` may import all of them."""
 MAY_NOT_IMPORT = {"tui": ("agentdash.engine.judge", "agentdash.engine.reduce", "agentdash.engine.detect")}

@@ -11,7 +11,7 @@ import heapq
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path, PurePath
 from typing import Any, Final, NamedTuple
@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from agentdash.agents.codex.rollout.lineage import parse_time, uuid_time
+from agentdash.files import open_regular, open_stream, unpacked
 from agentdash.model.events import LocksSeen, ThreadNamed
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES
 from agentdash.model.sanitize import clean_line
@@ -29,6 +30,8 @@ _ROLLOUT_NAME: Final = re.compile(
 )
 _SESSIONS_DEPTH: Final = 3
 """Levels of directories under `sessions`: year, month, day."""
+_MAX_INDEX_BYTES: Final = 8 << 20
+"""Read of the end of `session_index.jsonl`: 50,000 entries. It is read every few seconds."""
 _PROC_LOCKS: Final = Path("/proc/locks")
 
 
@@ -55,15 +58,18 @@ class CodexHome:
         """The existing directories with rollouts."""
         return [directory for directory in (self.sessions, self.archived) if directory.is_dir()]
 
-    def rollouts(self) -> Iterator[Path]:
+    def rollouts(self, on_error: Callable[[OSError], None] = lambda _: None) -> Iterator[Path]:
         """Yield all rollouts, newest first by the time in their names.
 
-        Directories are listed as the iteration reaches them; unlistable ones are left out. Of a thread with
-        two files the plain one is yielded, not the compressed one, as Codex itself does.
+        Directories are listed as the iteration reaches them. Of a thread with two files the plain one is
+        yielded, not the compressed one, as Codex itself does.
+
+        Args:
+            on_error: called with the error, which has a `filename`, of each directory that cannot be listed.
         """
         found = heapq.merge(
-            _walk(self.sessions, _SESSIONS_DEPTH),
-            _walk(self.archived, 0),
+            _walk(self.sessions, _SESSIONS_DEPTH, on_error),
+            _walk(self.archived, 0, on_error),
             key=lambda file: file.stem,
             reverse=True,
         )
@@ -77,17 +83,20 @@ class _File(NamedTuple):
     path: str
 
 
-def _walk(directory: Path | str, depth: int) -> Iterator[_File]:
+def _walk(directory: Path | str, depth: int, on_error: Callable[[OSError], None]) -> Iterator[_File]:
     """Yield the rollouts in the directories `depth` levels below a directory, newest first."""
     try:
         with os.scandir(directory) as listing:
             entries = list(listing)
-    except OSError:
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        on_error(error)
         return
     if depth:
         for entry in sorted(entries, key=lambda entry: entry.name, reverse=True):
-            if entry.is_dir():
-                yield from _walk(entry.path, depth - 1)
+            if _is_directory(entry, on_error):
+                yield from _walk(entry.path, depth - 1, on_error)
         return
     files = [
         _File(match.group(1), match.group(4) is not None, entry.path)
@@ -95,6 +104,14 @@ def _walk(directory: Path | str, depth: int) -> Iterator[_File]:
         if (match := _ROLLOUT_NAME.fullmatch(entry.name))
     ]
     yield from sorted(files, reverse=True)
+
+
+def _is_directory(entry: os.DirEntry[str], on_error: Callable[[OSError], None]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:  # a loop of links, or a link into a directory that cannot be searched
+        on_error(error)
+        return False
 
 
 def thread_id(path: PurePath) -> str | None:
@@ -158,23 +175,19 @@ def open_lines(path: Path) -> Iterator[bytes]:
 
 
 def blocks(path: Path) -> Iterator[bytes]:
-    """Yield the content of a rollout, plain or compressed, in blocks of up to 1 MiB.
+    """Yield the content of a rollout, plain or compressed, in blocks of about 1 MiB.
 
     Raises:
         OSError: the file cannot be opened, read or uncompressed.
     """
-    with path.open("rb") as file:
+    with open_stream(path) as file:
         if path.suffix != ".zst":
             while block := file.read(READ_BLOCK_BYTES):
                 yield block
             return
-        import zstandard  # noqa: PLC0415 - compressed files are rare, and its import slow
-
-        reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
         try:
-            while block := reader.read(READ_BLOCK_BYTES):
-                yield block
-        except zstandard.ZstdError as error:
+            yield from filter(None, unpacked(file, READ_BLOCK_BYTES))
+        except ValueError as error:
             raise OSError(f"{path}: {error}") from error
 
 
@@ -194,20 +207,28 @@ _entry = msgspec.json.Decoder(_Entry)
 
 def names(home: CodexHome) -> list[ThreadNamed]:
     """Return the names of threads from `session_index.jsonl`: the last entry of each. Malformed lines are
-    left out."""
+    left out, as is an index that cannot be read."""
     named: dict[str, ThreadNamed] = {}
-    try:
-        for line in open_lines(home.root / "session_index.jsonl"):
-            try:
-                entry = _entry.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                continue
-            at = parse_time(entry.updated_at) if isinstance(entry.updated_at, str) else None
-            thread, name = clean_line(entry.id), clean_line(entry.thread_name)
-            named[thread] = ThreadNamed(at=at or 0.0, thread=thread, name=name)
-    except OSError:
-        pass
+    for line in _index_lines(home.root / "session_index.jsonl"):
+        try:
+            entry = _entry.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+        at = parse_time(entry.updated_at) if isinstance(entry.updated_at, str) else None
+        thread, name = clean_line(entry.id), clean_line(entry.thread_name)
+        named[thread] = ThreadNamed(at=at or 0.0, thread=thread, name=name)
     return list(named.values())
+
+
+def _index_lines(path: Path) -> list[bytes]:
+    """Return the lines of the end of an index, which is appended to."""
+    try:
+        with open_regular(path) as fd:
+            begin = max(0, os.fstat(fd).st_size - _MAX_INDEX_BYTES)
+            lines = os.pread(fd, _MAX_INDEX_BYTES, begin).split(b"\n")
+    except OSError:
+        return []
+    return lines[1:] if begin else lines
 
 
 def locks(home: CodexHome, at: float) -> LocksSeen:

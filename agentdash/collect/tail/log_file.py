@@ -1,9 +1,7 @@
 """One log file: the offset up to which it was read, and reading what was appended, replaced or compressed
 since."""
 
-# Paths are strings here, and files plain descriptors: this runs for thousands of files, several times a
-# minute.
-# ruff: noqa: PTH123
+# Paths are strings here: this runs for thousands of files, several times a minute.
 
 from __future__ import annotations
 
@@ -11,13 +9,13 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 import msgspec
 
 from agentdash.collect.tail.line_splitter import LineSplitter
+from agentdash.files import open_regular, open_stream, unpacked
 from agentdash.model.limits import READ_BLOCK_BYTES
 from agentdash.model.sanitize import clean_line
 
@@ -27,8 +25,6 @@ _TAIL_BYTES: Final = 48 << 10
 _FINGERPRINT_BYTES: Final = 256
 """Before the offset, compared before reading on: the file may have been truncated, and have grown again
 since."""
-_UNPACK_STEP_BYTES: Final = 1 << 10
-"""Decompressed at once: the most hostile input of this size becomes 32 MiB."""
 _MTIME_RESOLUTION_NS: Final = 50_000_000
 """A file changed more recently than this may change again without a new time stamp."""
 
@@ -145,7 +141,7 @@ class LogFile:
         if stat.st_size < self._offset:
             return False
         try:
-            with _opened(path) as fd:
+            with open_regular(path) as fd:
                 return self._fingerprint_matches(fd)
         except OSError:
             return False
@@ -184,7 +180,7 @@ class LogFile:
 
     def _batch(self) -> tuple[bool, int]:
         """Read the next batch; return whether there was anything to read, and the file's size in bytes."""
-        with _opened(self.path) as fd:
+        with open_regular(self.path) as fd:
             stat = os.fstat(fd)
             truncated = stat.st_size < self._offset or not self._fingerprint_matches(fd)
             if truncated or self._id != file_identity(stat):
@@ -249,7 +245,7 @@ class LogFile:
     def _unpack(self) -> Iterator[FileGrown | FileUnreadable]:
         """Read the whole file unless it is unchanged: compressed logs are written at once, so a changed one
         is another one."""
-        with open(self.path, "rb") as packed:
+        with open_stream(self.path) as packed:
             stat = os.fstat(packed.fileno())
             size_and_mtime = (stat.st_size, stat.st_mtime_ns)
             unchanged = self._id == file_identity(stat) and self._size_and_mtime == size_and_mtime
@@ -261,7 +257,7 @@ class LogFile:
                 generation = self._generation
                 complete = False
                 try:
-                    for data in _unpacked(packed, self._limits.batch):
+                    for data in unpacked(packed, self._limits.batch):
                         if self._generation != generation:  # another iterator began anew meanwhile
                             return
                         self._add(stat, data)
@@ -320,36 +316,6 @@ class LogFile:
             yield FileUnreadable(Path(self.path), reason)
 
 
-def _unpacked(packed: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield the content of a compressed file in pieces of about `size` bytes, the last of which may be empty.
-
-    Raises:
-        ValueError: the file is damaged, or ends too early.
-    """
-    from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - compressed logs are rare
-
-    frame = ZstdDecompressor().decompressobj()
-    begun = False
-    plain = bytearray()
-    try:
-        while data := packed.read(_UNPACK_STEP_BYTES):
-            while data:
-                plain += frame.decompress(data)
-                data = frame.unused_data
-                begun = not frame.eof
-                if frame.eof:
-                    frame = ZstdDecompressor().decompressobj()
-            if len(plain) >= size:
-                yield bytes(plain)
-                plain.clear()
-    except ZstdError as error:
-        yield bytes(plain)
-        raise ValueError(str(error)) from error
-    yield bytes(plain)
-    if begun:
-        raise ValueError("compressed data that is not complete")
-
-
 def file_identity(stat: os.stat_result) -> tuple[int, int]:
     """Return device and inode: what stays the same when a file is renamed."""
     return stat.st_dev, stat.st_ino
@@ -368,16 +334,6 @@ def failure_reason(error: Exception) -> str:
 def _is_settled(stat: os.stat_result) -> bool:
     """Return whether the next write is certain to change size or time."""
     return time.time_ns() - stat.st_mtime_ns > _MTIME_RESOLUTION_NS
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[int]:
-    # not blocking: the file may have been replaced by a pipe
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
 
 
 def _bytes_before(fd: int, end: int, length: int) -> bytes:

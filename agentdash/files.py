@@ -1,0 +1,149 @@
+"""Open files that another program may have written: regular files only, never blocking, of limited size.
+
+A path that agentdash reads may lead to a FIFO, a device or a loop of links. Opening these may block for ever
+or have side effects, so that the type is checked before a file is opened, and again on its descriptor.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+MAX_TEXT_FILE_BYTES: Final = 1 << 20
+"""Largest config, rules or state file that is read: written by hand, they have a few kB."""
+_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_READ_BYTES: Final = 1 << 16
+_UNPACK_STEP_BYTES: Final = 1 << 10
+"""Decompressed at once: the most hostile input of this size becomes 32 MiB."""
+
+
+@contextmanager
+def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> Iterator[int]:
+    """Open a regular file for reading, as a descriptor that is closed at the end of the `with` block.
+
+    Args:
+        path: the file.
+        follow: whether the last component may be a symbolic link.
+
+    Raises:
+        OSError: it cannot be opened, or is not a regular file.
+    """
+    fd = _open(path, follow=follow)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def open_stream(path: str | os.PathLike[str]) -> BinaryIO:
+    """Return a regular file, opened for reading as a buffered stream.
+
+    Raises:
+        OSError: it cannot be opened, or is not a regular file.
+    """
+    return os.fdopen(_open(path, follow=True), "rb")
+
+
+def read_bytes(path: str | os.PathLike[str], limit: int, *, follow: bool = True) -> bytes:
+    """Return the content of a regular file.
+
+    Args:
+        path: the file.
+        limit: bytes; a larger file is an error.
+        follow: whether the last component may be a symbolic link.
+
+    Raises:
+        OSError: it cannot be read, is not a regular file, or is larger than `limit`.
+    """
+    content = bytearray()
+    with open_regular(path, follow=follow) as fd:
+        while block := os.read(fd, _READ_BYTES):
+            content += block
+            if len(content) > limit:
+                raise OSError(errno.EFBIG, f"larger than {limit} bytes", os.fspath(path))
+    return bytes(content)
+
+
+def read_text(path: str | os.PathLike[str], limit: int = MAX_TEXT_FILE_BYTES) -> str:
+    """Return the content of a regular UTF-8 file, with universal newlines.
+
+    Raises:
+        OSError: it cannot be read, is not a regular file, or is larger than `limit` bytes.
+        UnicodeDecodeError: it is not valid UTF-8.
+    """
+    text = read_bytes(path, limit).decode("utf-8")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def unpacked(packed: BinaryIO, size: int) -> Iterator[bytes]:
+    """Yield the content of a zstd-compressed file in pieces of about `size` bytes, the last of which may be
+    empty.
+
+    Raises:
+        ValueError: the file is damaged, or ends too early.
+    """
+    from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - compressed files are rare
+
+    frame = ZstdDecompressor().decompressobj()
+    begun = False
+    plain = bytearray()
+    try:
+        while data := packed.read(_UNPACK_STEP_BYTES):
+            while data:
+                plain += frame.decompress(data)
+                data = frame.unused_data
+                begun = not frame.eof
+                if frame.eof:
+                    frame = ZstdDecompressor().decompressobj()
+            if len(plain) >= size:
+                yield bytes(plain)
+                plain.clear()
+    except ZstdError as error:
+        yield bytes(plain)
+        raise ValueError(str(error)) from error
+    yield bytes(plain)
+    if begun:
+        raise ValueError("compressed data that is not complete")
+
+
+def ensure_private_directory(path: Path) -> None:
+    """Create a directory that only this user may enter, with its parents, or check an existing one.
+
+    Raises:
+        OSError: it cannot be created, is a symbolic link, or other users may write to it.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = path.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        raise OSError(errno.ELOOP, "is a symbolic link", str(path))
+    if found.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, f"belongs to user {found.st_uid}", str(path))
+    if found.st_mode & 0o022:
+        raise PermissionError(errno.EPERM, "other users may write to it", str(path))
+    if found.st_mode & 0o077:
+        path.chmod(0o700)
+
+
+def _open(path: str | os.PathLike[str], *, follow: bool) -> int:
+    # opening some devices and pipes has effects of its own: the type is checked first
+    _check_regular(os.stat(path, follow_symlinks=follow), path)  # noqa: PTH116 - strings are faster
+    fd = os.open(path, _FLAGS if follow else _FLAGS | os.O_NOFOLLOW)
+    try:
+        _check_regular(os.fstat(fd), path)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _check_regular(found: os.stat_result, path: str | os.PathLike[str]) -> None:
+    if stat.S_ISREG(found.st_mode):
+        return
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
