@@ -12,6 +12,7 @@ import click
 
 from agentdash import __version__
 from agentdash.cli.family import family_of
+from agentdash.cli.output import warn_unreadable
 from agentdash.cli.progress import Progress
 from agentdash.config import Config, journal_folder
 from agentdash.model.sanitize import clean_line
@@ -29,8 +30,9 @@ _ENDED_AFTER_S: Final = 60.0
 
 def export(
     target: str, config: Config, file: Path, *, redact: bool, force: bool, gap: float, journal: Path | None
-) -> None:
-    """Export the session of `target` to `file`, in the format of its suffix.
+) -> int:
+    """Export the session of `target` to `file`, in the format of its suffix; return the exit code, 2 where
+    something could not be read.
 
     Raises:
         click.UsageError: no thread matches, the suffix is invalid, or the file cannot be written.
@@ -49,16 +51,27 @@ def export(
     files = [path.stat() for path in family.paths if path.exists()]
     ended = now - max((file.st_mtime for file in files), default=0.0) > _ENDED_AFTER_S
     size = sum(file.st_size for file in files)
+    stream = make()
     with Progress("", 0, size) as progress:
         if file.suffix == ".cast":
-            written = asyncio.run(_cast(make, config, progress, redact=redact, ended=ended, gap=gap))
+            written = asyncio.run(_cast(stream, make, config, progress, redact=redact, ended=ended, gap=gap))
         else:
-            written = _report(family, make(), file.suffix, progress, redact=redact, ended=ended)
+            written = _report(family, stream, file.suffix, progress, redact=redact, ended=ended)
     try:
         with file.open("wb" if force else "xb") as out:
             out.write(written)
     except OSError as error:
         raise click.UsageError(f"{clean_line(str(file))}: {error.strerror or error}") from error
+    problems = [*family.unreadable, *_unreadable(stream)]
+    warn_unreadable(list(dict.fromkeys(problems)))
+    return 2 if problems else 0
+
+
+def _unreadable(stream: MergedStream) -> Iterator[str]:
+    """Yield the files of a stream that could not be read to their ends, and why."""
+    for file in stream.streams:
+        if file.problem is not None:
+            yield f"{clean_line(str(file.path))} cannot be read: {file.problem}"
 
 
 def _report(
@@ -68,6 +81,10 @@ def _report(
     from agentdash.report.timeline_builder import build_report
 
     report = build_report(family.thread, stream, redact=redact, ended=ended, progress=progress.reach)
+    problems = list(dict.fromkeys((*family.unreadable, *_unreadable(stream))))
+    report.notes += (
+        [f"{len(problems)} files or directories cannot be read"] if redact and problems else problems
+    )
     if suffix == ".html":
         from agentdash.report.export_html import html as write
     else:
@@ -77,6 +94,7 @@ def _report(
 
 
 async def _cast(
+    stream: MergedStream,
     make: Callable[[], MergedStream],
     config: Config,
     progress: Progress,
@@ -102,4 +120,4 @@ async def _cast(
 
     options = Options(config.ascii, config.theme or "dark", banner="REPLAY")
     speed = max(1.0, play_duration_s(make(), gap) / _MAX_CAST_S)
-    return b"".join([line async for line in asciicast(snapshots(make()), options, gap, speed)])
+    return b"".join([line async for line in asciicast(snapshots(stream), options, gap, speed)])

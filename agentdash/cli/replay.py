@@ -71,7 +71,7 @@ def replay(
     force: bool,
     journal: Path | None,
     **given: Any,
-) -> None:
+) -> int:
     """Play a past session with its parent, children and forks. Read-only.
 
     THREAD is a thread id or its prefix, FILE a rollout. Without either: browse the library of sessions.
@@ -87,11 +87,10 @@ def replay(
 
         if target is None:
             raise click.UsageError("--export needs a THREAD or FILE")
-        export(target, config, exported, redact=redact, force=force, gap=idle, journal=journal)
-        return
+        return export(target, config, exported, redact=redact, force=force, gap=idle, journal=journal)
     if target is not None:
         play(target, config, at=at, speed=factor, gap=idle, from_finding=from_finding, journal=journal)
-        return
+        return 0
     if at is not None or from_finding is not None:
         raise click.UsageError("--at and --from-finding need a THREAD or FILE")
     from agentdash.cli.library import browse
@@ -100,6 +99,7 @@ def replay(
         config,
         lambda path, moment: play(str(path), config, at=moment, speed=factor, gap=idle, journal=journal),
     )
+    return 0
 
 
 def play(
@@ -129,6 +129,7 @@ def play(
     from agentdash.cli.config import checked_keys
     from agentdash.cli.dashboard import run
     from agentdash.cli.family import family_of
+    from agentdash.cli.output import warn_unreadable
     from agentdash.collect.clock import SystemClock
     from agentdash.engine.hub import Hub
     from agentdash.replay.clock import VirtualClock
@@ -136,6 +137,7 @@ def play(
     from agentdash.replay.player import Player
 
     family = family_of(target, config)
+    warn_unreadable(family.unreadable)
     clock = VirtualClock(0.0)
     player = Player(
         family,

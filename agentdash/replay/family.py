@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentdash.agents.codex.home import CodexHome, begun_at, thread_id
+from agentdash.files import open_stream
 from agentdash.model.sanitize import clean_line
 
 _HEAD_BYTES: Final = 1 << 14
@@ -30,6 +32,8 @@ class Family(NamedTuple):
     """Rollouts of all members, oldest first."""
     home: CodexHome | None = None
     """Home of the rollouts; None if they were found outside of a Codex home."""
+    unreadable: tuple[str, ...] = ()
+    """Directories and files that may belong to further members, and why they cannot be read; clean lines."""
 
 
 def find_family(home: CodexHome, target: str) -> Family:
@@ -46,14 +50,16 @@ def find_family(home: CodexHome, target: str) -> Family:
     path = Path(target).absolute()
     if path.is_file():
         return _family_of_file(home, path, target)
-    found = [path for path in home.rollouts() if _matches(path, target)]
+    problems: dict[str, None] = {}
+    rollouts = list(home.rollouts(lambda error: _note(error, problems)))
+    found = [path for path in rollouts if _matches(path, target)]
     if not found:
-        raise LookupError(
-            f"{clean_line(target)!r} is neither a rollout file nor a thread in {clean_line(str(home.root))}"
-        )
+        where = "; ".join([clean_line(str(home.root)), *problems])
+        raise LookupError(f"{clean_line(target)!r} is neither a rollout file nor a thread in {where}")
     if len(found) > 1:
         raise LookupError(f"{clean_line(target)!r} is ambiguous: {len(found)} thread ids begin with it")
-    return Family(thread_id(found[0]) or "", _relatives(found[0], home.rollouts()), home)
+    relatives = _relatives(found[0], rollouts, problems)
+    return Family(thread_id(found[0]) or "", relatives, home, tuple(problems))
 
 
 def _family_of_file(home: CodexHome, path: Path, target: str) -> Family:
@@ -61,25 +67,36 @@ def _family_of_file(home: CodexHome, path: Path, target: str) -> Family:
         raise LookupError(
             f"{clean_line(target)!r} is not named like a rollout (rollout-TIME-UUID.jsonl or .jsonl.zst)"
         )
+    problems: dict[str, None] = {}
     if any(path.is_relative_to(root.absolute()) for root in home.roots):
-        return Family(thread, _relatives(path, home.rollouts()), home)
-    siblings = (sibling for sibling in sorted(path.parent.iterdir(), reverse=True) if thread_id(sibling))
-    return Family(thread, _relatives(path, siblings), None)
+        rollouts = home.rollouts(lambda error: _note(error, problems))
+        return Family(thread, _relatives(path, rollouts, problems), home, tuple(problems))
+    siblings: list[Path] = []
+    try:
+        siblings = [sibling for sibling in sorted(path.parent.iterdir(), reverse=True) if thread_id(sibling)]
+    except OSError as error:
+        _note(error, problems)
+    return Family(thread, _relatives(path, siblings, problems), None, tuple(problems))
+
+
+def _note(error: OSError, problems: dict[str, None]) -> None:
+    where = "?" if error.filename is None else os.fsdecode(error.filename)
+    problems[clean_line(f"{where} cannot be read: {error.strerror or error}")] = None
 
 
 def _matches(path: Path, prefix: str) -> bool:
     return len(prefix) >= _MIN_PREFIX_CHARS and (thread_id(path) or "").startswith(prefix)
 
 
-def _relatives(path: Path, candidates: Iterable[Path]) -> tuple[Path, ...]:
+def _relatives(path: Path, candidates: Iterable[Path], problems: dict[str, None]) -> tuple[Path, ...]:
     """Return the descendants of the oldest ancestor of `path`, with that ancestor, oldest first."""
     begun = {p: begun_at(p) or 0.0 for p in (*candidates, path)}
     by_thread = {thread_id(p) or "": p for p in begun} | {thread_id(path) or "": path}
-    root = _oldest_ancestor(path, by_thread)
+    root = _oldest_ancestor(path, by_thread, problems)
     newest_first = sorted(by_thread.values(), key=lambda p: begun[p], reverse=True)
     # a descendant is younger than the root: only those files need to be opened
     younger = list(takewhile(lambda p: begun[p] >= begun[root] - _CLOCK_SKEW_S, newest_first))
-    links = {p: set(_links(p)) for p in younger if p != root}
+    links = {p: set(_links(p, problems)) for p in younger if p != root}
     family = {root}
     threads = {thread_id(root) or ""}
     while new := {p for p, linked in links.items() if p not in family and linked & threads}:
@@ -88,21 +105,22 @@ def _relatives(path: Path, candidates: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(sorted(family | {path}, key=lambda p: (begun[p], p.name)))
 
 
-def _oldest_ancestor(path: Path, by_thread: dict[str, Path]) -> Path:
+def _oldest_ancestor(path: Path, by_thread: dict[str, Path], problems: dict[str, None]) -> Path:
     root = path
     visited = {path}
     while True:
-        parent = next((by_thread[thread] for thread in _links(root) if thread in by_thread), None)
+        linked = _links(root, problems)
+        parent = next((by_thread[thread] for thread in linked if thread in by_thread), None)
         if parent is None or parent in visited:
             return root
         root = parent
         visited.add(root)
 
 
-def _links(path: Path) -> Iterator[str]:
+def _links(path: Path, problems: dict[str, None]) -> Iterator[str]:
     """Yield the thread ids that a rollout names as its parent or as the thread it was forked from."""
     try:
-        with path.open("rb") as file:
+        with open_stream(path) as file:
             head = file.read(_HEAD_BYTES)
             if path.suffix == ".zst":
                 from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - few files are compressed
@@ -111,7 +129,8 @@ def _links(path: Path) -> Iterator[str]:
                     head = ZstdDecompressor().decompressobj().decompress(head)
                 except ZstdError:
                     head = b""
-    except OSError:
+    except OSError as error:
+        _note(error, problems)
         return
     first_line = head[: head.find(b"\n")] if b"\n" in head else head
     for match in _LINK.finditer(first_line):

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from agentdash.agents.codex.home import begun_at
 from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.engine.reduce.fleet import reduce
+from agentdash.files import open_stream
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet, FleetKnown
 from agentdash.model.known import known_of
@@ -81,11 +82,11 @@ def find_parts(folder: Path) -> Iterator[JournalPart]:
 
 def _read_begin(path: Path) -> float | None:
     """Return the time in a part's header; None where it is damaged."""
-    with path.open("rb") as file:
+    with open_stream(path) as file:
         header = file.readline(_MAX_HEADER_BYTES)
     try:
         return HEADER_DECODER.decode(header).at
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -138,7 +139,7 @@ def journal_streams(folder: Path, family: Family, now: float) -> Callable[[], li
 def _count_lines(path: Path) -> tuple[int, bool]:
     """Return the number of complete lines, and whether an incomplete one follows."""
     lines, block_end = 0, b"\n"
-    with path.open("rb") as file:
+    with open_stream(path) as file:
         while block := file.read(READ_BLOCK_BYTES):
             lines += block.count(b"\n")
             block_end = block[-1:]

@@ -9,6 +9,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any, Final
 
+from agentdash.files import open_stream
 from agentdash.model.limits import MAX_LINE_BYTES
 
 _BLOCK_BYTES: Final = 1 << 17
@@ -75,7 +76,7 @@ class _PlainBlocks:
         self._offset = offset
 
     def read(self) -> bytes:
-        with self._path.open("rb") as file:
+        with open_stream(self._path) as file:
             file.seek(self._offset)
             block = file.read(_BLOCK_BYTES)
         self._offset += len(block)
@@ -95,7 +96,7 @@ class _CompressedBlocks:
         from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - few files are compressed
 
         plain = bytearray()
-        with self._path.open("rb") as file:
+        with open_stream(self._path) as file:
             file.seek(self._offset)
             while len(plain) < _BLOCK_BYTES and (data := file.read(_COMPRESSED_READ_BYTES)):
                 self._offset += len(data)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agentdash.agents.codex.rollout.lineage import line_time
+from agentdash.files import open_stream
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.streams import FileStream, MergedStream
@@ -88,7 +89,7 @@ def _timed_lines(path: Path, offset: int, end: int | None = None) -> Iterator[tu
     if path.suffix == ".zst":
         return
     try:
-        with path.open("rb") as file:
+        with open_stream(path) as file:
             file.seek(offset)
             offset += len(file.readline(MAX_LINE_BYTES)) if offset else 0
             while (end is None or offset < end) and (line := file.readline(MAX_LINE_BYTES)):

@@ -62,14 +62,15 @@ class FileStream:
         self.opening = tuple(opening)
         self._due = begun
         self._lines: LineReader | None = None
-        self._failed = False
+        self.problem: str | None = None
+        """Why the file cannot be read on; None where it can."""
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_lines": None}
 
     def next(self) -> Step | None:
         """Return the next step; None if there is none (yet)."""
-        if self._failed:
+        if self.problem is not None:
             return None
         events: list[Event] = []
         try:
@@ -107,11 +108,10 @@ class FileStream:
 
     def _fail(self, error: OSError) -> Step | None:
         """Return a step with the error; no step follows it."""
-        self._failed = True
+        self.problem = clean_line(error.strerror or str(error))
         if (thread := thread_id(self.path)) is None:
             return None
-        reason = clean_line(error.strerror or str(error))
-        return self._step([self._file_seen(thread, size=0, unreadable=reason)])
+        return self._step([self._file_seen(thread, size=0, unreadable=self.problem)])
 
     def _step(self, events: Sequence[Event]) -> Step:
         opening = self.opening
