@@ -810,7 +810,12 @@ def _policy(probe: Probe, root: Path) -> Policy:
     if probe.sandbox == "none":
         return Policy(filesystem=Filesystem.UNRESTRICTED, network=Network.ON, enforced_by="nobody")
     ws = str(root / "ws")
-    rules = [PolicyRule("/", "read"), PolicyRule(ws, "write"), PolicyRule("/tmp", "write"), PolicyRule(str(root / "tmp"), "write")]
+    rules = [
+        PolicyRule("/", "read"),
+        PolicyRule(ws, "write"),
+        PolicyRule("/tmp", "write"),
+        PolicyRule(str(root / "tmp"), "write"),
+    ]
     if probe.sandbox != "landlock":
         rules.append(PolicyRule(f"{ws}/.git", "read"))
     return Policy(filesystem=Filesystem.WORKSPACE, network=Network.OFF, rules=tuple(rules))

@@ -74,7 +74,17 @@ class _Maker:
     def dump(self) -> str:
         """A whole dump, plain filters behind it."""
         shell = self.draft.shell
-        dumpers = ["env", "env", "printenv", "/usr/bin/env", "command env", "timeout 10 env", "export -p", "set", "env -0 | tr '\\0' '\\n'"]
+        dumpers = [
+            "env",
+            "env",
+            "printenv",
+            "/usr/bin/env",
+            "command env",
+            "timeout 10 env",
+            "export -p",
+            "set",
+            "env -0 | tr '\\0' '\\n'",
+        ]
         dumpers += ["cat /proc/self/environ | tr '\\0' '\\n'", "tr '\\0' '\\n' </proc/$$/environ"]
         dumpers += ["xargs -0 -n1 </proc/$$/environ", "strings /proc/self/environ", "nice env"]
         dumpers += ["declare -x", "declare -px"] if shell == "bash" else []
@@ -88,7 +98,9 @@ class _Maker:
         if self.chance(0.3):
             text += self.pick(" | sort", " | sort -r")
         if self.chance(0.25):
-            text += self.pick(" || true", " || echo none", " || echo 'no flags'", " || :", " 2>/dev/null", " 2>&1")
+            text += self.pick(
+                " || true", " || echo none", " || echo 'no flags'", " || :", " 2>/dev/null", " 2>&1"
+            )
         return text
 
     def plain_grep(self) -> str:
@@ -116,7 +128,9 @@ class _Maker:
     def parameter(self, name: str) -> str:
         default = self.pick("", "unset", "none", "<unset>", "(not set)", "-", "no", "off", "MISSING", "n/a")
         operator = self.pick("-", ":-")
-        return self.pick(f"${name}", f"${{{name}}}", f"${{{name}{operator}{default}}}", f"${{{name}{operator}{default}}}")
+        return self.pick(
+            f"${name}", f"${{{name}}}", f"${{{name}{operator}{default}}}", f"${{{name}{operator}{default}}}"
+        )
 
     def printed(self) -> str:
         """`echo` or `printf` of one or both flags, with labels."""
@@ -164,7 +178,9 @@ class _Maker:
         body = self.pick(f'printf {template} "$v" {value}', f'echo "$v={value[1:-1]}"')
         if self.chance(0.4):
             body = body.replace("$v", "$n").replace("!v", "!n")
-            listed = self.pick("$(compgen -e)", "$(compgen -e | grep CODEX)", "$(compgen -e | sort)", "$(compgen -v CODEX_)")
+            listed = self.pick(
+                "$(compgen -e)", "$(compgen -e | grep CODEX)", "$(compgen -e | sort)", "$(compgen -v CODEX_)"
+            )
             return f"for n in {listed}; do {body}; done"
         return self.pick(f"for v in {names}; do {body}; done", f"for v in {names}\ndo\n  {body}\ndone")
 
@@ -174,7 +190,12 @@ class _Maker:
             return self.printed()
         names = " ".join(NAMES)
         self.shows(*(n for n in NAMES if self.draft.flags.get(n)))
-        return self.pick(f"declare -p {names}", f"declare -p {names} 2>/dev/null", f"declare -p {names} 2>&1", f"typeset -p {names}")
+        return self.pick(
+            f"declare -p {names}",
+            f"declare -p {names} 2>/dev/null",
+            f"declare -p {names} 2>&1",
+            f"typeset -p {names}",
+        )
 
     def tested(self) -> str:
         """Branches on whether a flag is there, that print it or a word."""
@@ -201,8 +222,9 @@ class _Maker:
             f"import os; print(os.environ.get({i}{name}{i}))",
             f"import os; print({i}net={i}, os.environ.get({i}{name}{i}))",
             f"import os; print(os.getenv({i}{name}{i}, {i}unset{i}))",
-            f"import os; print(f{i}v={{os.environ.get({NAMES.index(name)} and {name!r} or {name!r})}}{i})" if i == '"' else
-            f"import os; print({i}v=%s{i} % os.environ.get({i}{name}{i}))",
+            f"import os; print(f{i}v={{os.environ.get({NAMES.index(name)} and {name!r} or {name!r})}}{i})"
+            if i == '"'
+            else f"import os; print({i}v=%s{i} % os.environ.get({i}{name}{i}))",
             f"import os; print(repr(os.environ.get({i}{name}{i})))",
             f"import os\nprint({i}a:{i}, os.environ.get({i}{name}{i}, {i}{i}), {i}.{i})",
             f"import os; [print(k, os.environ.get(k)) for k in ({i}{name}{i},)]",
@@ -210,10 +232,10 @@ class _Maker:
         ]
         forms = [f"python3 -c {quote}{self.random.choice(python)}{quote}"]
         forms.append(f"python3 - <<'PY'\nimport os\nprint('v', os.environ.get('{name}'))\nPY\n")
-        forms.append(f"perl -e 'print $ENV{{{name}}} // \"unset\", \"\\n\"'")
+        forms.append(f'perl -e \'print $ENV{{{name}}} // "unset", "\\n"\'')
         forms.append(f"perl -E 'say \"v=$ENV{{{name}}}\"'")
         forms.append(f"awk 'BEGIN{{print ENVIRON[\"{name}\"]}}'")
-        forms.append(f"awk 'BEGIN {{ print \"v=\" ENVIRON[\"{name}\"] }}'")
+        forms.append(f'awk \'BEGIN {{ print "v=" ENVIRON["{name}"] }}\'')
         forms.append(f"jq -n 'env.{name}'")
         forms.append(f"jq -rn '$ENV.{name}'")
         forms.append(f"jq -n '$ENV.{name} // \"unset\"'")
@@ -222,7 +244,7 @@ class _Maker:
                 f"node -e 'console.log(process.env.{name})'",
                 f"node -p 'process.env.{name}'",
                 f"node -e \"console.log('v=' + process.env.{name})\"",
-                f"node -e 'console.log(\"v\", process.env.{name} ?? \"unset\")'",
+                f'node -e \'console.log("v", process.env.{name} ?? "unset")\'',
                 f"node -e 'console.log(`v=${{process.env.{name} || \"none\"}}`)'",
                 f"node -e 'console.log(process.env[\"{name}\"])'",
             ]
@@ -293,7 +315,9 @@ class _Maker:
             shell = "bash" if self.draft.shell == "bash" else self.pick("sh", self.draft.shell)
             if "/proc/$$" in text or (shell == "sh" and self.draft.shell != "dash"):
                 shell = self.draft.shell
-            return f"{self.pick('', 'timeout 20 ', 'exec ') if self.chance(0.2) else ''}{shell} {self.pick('-c', '-lc')} {shlex.quote(text)}".replace("exec ", "")
+            return f"{self.pick('', 'timeout 20 ', 'exec ') if self.chance(0.2) else ''}{shell} {self.pick('-c', '-lc')} {shlex.quote(text)}".replace(
+                "exec ", ""
+            )
         if kind == "stderr" and "\n" not in text and "|" not in text and ";" not in text:
             return text + " >&2"
         if kind == "substitution" and "<<" not in text and "`" not in text:
@@ -347,7 +371,14 @@ class _Maker:
         self.draft.hostile = True
         name, other = self.name(), self.name()
         value = self.pick("seatbelt", "1", "other", "0", "")
-        dump = self.pick("env | grep CODEX", "env", "printenv | sort", "export -p | grep SANDBOX", f'echo "n=${name}"', "env | sort | head -40")
+        dump = self.pick(
+            "env | grep CODEX",
+            "env",
+            "printenv | sort",
+            "export -p | grep SANDBOX",
+            f'echo "n=${name}"',
+            "env | sort | head -40",
+        )
         return self.pick(
             "cat .env",
             "cat env.sample",
@@ -379,7 +410,7 @@ class _Maker:
             f"export {name}",
             f"set -a; . ./.env; set +a; {dump}",
             f". ./.env; {dump}",
-            "eval \"$(cat .env)\"; env | grep CODEX",
+            'eval "$(cat .env)"; env | grep CODEX',
             "export $(cat .env | xargs); env | grep CODEX",
             "env $(cat .env) env | grep CODEX",
             f"eval 'export {name}={value}'; {dump}",
@@ -461,7 +492,7 @@ class _Maker:
             f'[ "${name}" = seatbelt ] && echo seatbelt || echo other',
             f'[ "${name}" = 1 ] && echo n=1',
             f'test -z "${name}" && echo "n="',
-            f'[[ -v {name} ]] && echo set || echo unset' if self.draft.shell == "bash" else "true",
+            f"[[ -v {name} ]] && echo set || echo unset" if self.draft.shell == "bash" else "true",
             f"printf '%q\\n' \"${name}\"" if self.draft.shell == "bash" else "true",
             f"printf '%.4s\\n' \"${name}\"",
             f"printf '%d\\n' \"${name}\" 2>/dev/null",
@@ -469,7 +500,7 @@ class _Maker:
             f"echo n=${name} > /dev/null",
             f"echo n=${name} | cut -c1-4",
             f"x=${name}; echo $x",
-            f"x=$(cat .env); echo \"$x\"",
+            f'x=$(cat .env); echo "$x"',
             f"python3 -c \"import os; print(bool(os.environ.get('{name}')))\"",
             f"python3 -c \"import os; print(os.environ.get('{name}') == 'seatbelt')\"",
             f"python3 -c \"import os; print('{name}' in os.environ)\"",
@@ -480,7 +511,7 @@ class _Maker:
             f"python3 -c \"print(open('.env').read())\"",
             f"python3 -c \"import os, subprocess; subprocess.run(['env'], env={{'{name}': 'x'}})\"",
             f"perl -e 'print defined $ENV{{{name}}} ? 1 : 0'",
-            f"perl -e 'print exists $ENV{{{name}}} ? \"seatbelt\" : \"none\"'",
+            f'perl -e \'print exists $ENV{{{name}}} ? "seatbelt" : "none"\'',
             f"awk 'BEGIN{{print length(ENVIRON[\"{name}\"])}}'",
             f"awk 'BEGIN{{print (\"{name}\" in ENVIRON)}}'",
             f"jq -n 'env|has(\"{name}\")'",
@@ -491,9 +522,9 @@ class _Maker:
             f"bash -xc 'echo n=${name}'",
             f"exec 2>/dev/null; echo n=${name}",
             f"(env | grep CODEX) & wait",
-            f"while read -r l; do echo \"$l\"; done < .env",
-            "env | while read -r l; do echo \"$l\"; done | grep CODEX",
-            "while IFS= read -r l; do export \"$l\"; done < .env; env | grep CODEX",
+            f'while read -r l; do echo "$l"; done < .env',
+            'env | while read -r l; do echo "$l"; done | grep CODEX',
+            'while IFS= read -r l; do export "$l"; done < .env; env | grep CODEX',
             f"trap 'echo {name}=late' EXIT",
             f"readonly {name}=x 2>/dev/null; echo n=${name}",
             f"(export {name}={value}; env | grep CODEX)",
@@ -551,7 +582,9 @@ class _Maker:
     # ------------------------------------------------------------ whole scripts
 
     def script(self) -> str:
-        statements = [self.documented() for _ in range(self.random.choices((0, 1, 2, 3), (10, 50, 30, 10))[0])]
+        statements = [
+            self.documented() for _ in range(self.random.choices((0, 1, 2, 3), (10, 50, 30, 10))[0])
+        ]
         statements += [self.quiet() for _ in range(self.random.choices((0, 1, 2, 4), (35, 30, 25, 10))[0])]
         hostile = self.random.choices((0, 1, 2), (60, 30, 10))[0] if statements else 1
         statements += [self.hostile() for _ in range(hostile)]
@@ -564,7 +597,14 @@ class _Maker:
                 text += "" if statement.endswith("\n") else self.separator()
         header = ""
         if self.chance(0.15):
-            header = self.pick("set -e\n", "set -u\n", "set -eu\n", "#!/bin/sh\n", "# look at the sandbox\n", "set -euo pipefail\n")
+            header = self.pick(
+                "set -e\n",
+                "set -u\n",
+                "set -eu\n",
+                "#!/bin/sh\n",
+                "# look at the sandbox\n",
+                "set -euo pipefail\n",
+            )
             if "set -" in header:
                 self.draft.hostile = True  # it may end early
             if "pipefail" in header and self.draft.shell == "dash":
@@ -574,7 +614,11 @@ class _Maker:
         return header + text
 
     def separator(self) -> str:
-        joined = self.pick("; ", ";", "\n", "\n", "\n\n", "\n# next\n", " ;\n", " && ", " || ") if self.chance(0.9) else " ; "
+        joined = (
+            self.pick("; ", ";", "\n", "\n", "\n\n", "\n# next\n", " ;\n", " && ", " || ")
+            if self.chance(0.9)
+            else " ; "
+        )
         if joined.strip() in ("&&", "||"):
             self.draft.hostile = True
         return joined
@@ -623,7 +667,13 @@ def _environment(rng: random.Random, flags: dict[str, str]) -> dict[str, str]:
         "http_proxy": "http://127.0.0.1:3128",
     }
     chosen = {name: value for name, value in extras.items() if rng.random() < 0.4}
-    environment = {"PATH": os.environ["PATH"], "HOME": "/tmp", "LANG": rng.choice(("C.UTF-8", "C")), **chosen, **flags}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": "/tmp",
+        "LANG": rng.choice(("C.UTF-8", "C")),
+        **chosen,
+        **flags,
+    }
     names = list(environment)
     rng.shuffle(names)
     return {name: environment[name] for name in names}

@@ -58,7 +58,7 @@ def test_denials_of_a_real_sandbox(sandbox: str) -> None:
     available = _sandboxes()
     if sandbox not in available:
         pytest.fail(f"{sandbox} does not work here: install bubblewrap, allow user namespaces, run as root")
-    check(run_all(Lab(cache() / "denials"), generate(20_261_122, 250, (sandbox, "none"))))
+    check(run_all(Lab(cache() / "denials"), generate(20_261_122, 200, (sandbox, "none"))))
 
 
 @pytest.mark.timeout(300)
@@ -70,7 +70,7 @@ def test_denials_of_codex_sandbox() -> None:
         pytest.fail(str(error))
     package = cache() / f"codex-{VERSION}" / "node_modules" / "@openai"
     binary = next(path for path in package.rglob("vendor/*/bin/codex") if path.is_file())
-    check(run_all(Lab(cache() / "denials", binary), generate(169, 60, ("codex",))))
+    check(run_all(Lab(cache() / "denials", binary), generate(169, 40, ("codex",))))
 
 
 def test_the_same_seed_makes_the_same_probes() -> None:

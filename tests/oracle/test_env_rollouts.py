@@ -1,6 +1,6 @@
 """Flags read from rollouts: whatever form the call has, what is read never contradicts the environment.
 
-The probes are really run (`env_probes`); here they are written as every Codex writes commands and their outputs.
+The probes are really run (`env_probes`); here they are written as every Codex writes commands and outputs.
 """
 
 from __future__ import annotations

@@ -347,6 +347,20 @@ def test_a_message_that_is_in_doubt_needs_another_witness() -> None:
     ]
 
 
+def test_a_program_s_own_message_about_something_else_is_in_doubt() -> None:
+    script = "curl -s https://example.com/x; cat old.log"
+    assert find(script, "curl: (6) Could not resolve host: other.example", exit_code=0) == ()
+    assert [d.target for d in find(script, "curl: (6) Could not resolve host: example.com", exit_code=0)] == [
+        "example.com"
+    ]
+
+
+def test_a_message_with_a_relative_path_takes_none_from_the_line_above() -> None:
+    output = f"Cannot open /opt/x: {EROFS} at -e line 1.\nbash: line 3: y.log: {EROFS}"
+    script = "perl -e 'open(F, q(>), q(/opt/x)) or die'\ncd /srv && echo hi > y.log"
+    assert [d.target for d in find(script, output)] == ["/opt/x", "/srv/y.log"]
+
+
 def test_a_log_that_the_script_has_written_itself_is_no_quotation() -> None:
     script = "python app.py > run.log 2>&1; tail -5 run.log"
     assert [d.target for d in find(script, f"OSError: [Errno 30] {EROFS}: '/opt/x'", exit_code=0)] == [

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-_HOME: Final = re.compile(r"^(?:(?:CODEX_)?HOME=|PWD=)?(?:(?P<macos>/Users/)|/home/|/root(?:/|$))", re.MULTILINE)
+_HOME: Final = re.compile(
+    r"^(?:(?:CODEX_)?HOME=|PWD=)?(?:(?P<macos>/Users/)|/home/|/root(?:/|$))", re.MULTILINE
+)
 _HOMES: Final = ("/Users/", "/home/", "/root")
 
 

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.denials.lines import Lines
+from agentdash.engine.detect.denials.sources import is_shells, prefix_of
 from agentdash.engine.detect.denials.targets import paths_in, without_paths
 from agentdash.model.denials import Operation
 
@@ -187,7 +188,8 @@ def read_message(lines: Lines, number: int, script: str) -> Message | None:
     first = last = number
     paths = _paths(line[: match.start()], _behind(line, match), match[0], script)
     text = line
-    if not any("/" in path for path in paths):
+    complete = any("/" in path for path in paths) or (paths and (is_shells(line) or prefix_of(line)))
+    if not complete:
         more, first, last, text = _around(lines, number)
         paths = (*more, *paths)
     writes = _writes(reason, text)

@@ -138,34 +138,43 @@ class Origin(msgspec.Struct, frozen=True):
             fits = _opens_connection if network else _shell_message_fits
             if found := next((c for c in visible if fits(c, named, self.home)), None):
                 return Attribution(Strength.OWN, found)
-        elif name is not None and (
-            own := [c for c in visible if c.name == name and (c.role is not Role.TEST or name == "go")]
-        ):
-            if found := next((c for c in own if _is_about(c, named, self.home)), None):
-                return Attribution(Strength.OWN, found)
-            programs = [c for c in visible if c.role is Role.PROGRAM]
-            starter = next((c for c in programs if self._shows(c, named, account)), None)
-            return Attribution(Strength.OPEN if starter else Strength.NONE, starter)
+        elif own := [c for c in visible if c.name == name and (c.role is not Role.TEST or name == "go")]:
+            return self._own(own, visible, named, account)
         if (phrase and phrase in self.text) or _SHOWN_TEXT.match(line):
             return Attribution(Strength.NONE)
-        programs = [c for c in visible if c.role is Role.PROGRAM]
-        if not network:
-            programs = [
-                c
-                for c in programs
-                if not shows_pages(c.name) or any(_mentions(c, n, self.home) for n in named)
-            ]
-        elif not programs:
+        if network:
+            programs = [c for c in visible if c.role is Role.PROGRAM]
             clients = [c for c in visible if c.role in (Role.READER, Role.REMOTE) and reads_remotely(c.name)]
-            if clients and (alone or "dial unix" in line):
+            if not programs and clients and (alone or "dial unix" in line):
                 return Attribution(Strength.OPEN, clients[0])
+        else:
+            programs = [c for c in visible if c.role is Role.PROGRAM and self._may_print(c, named)]
+        return self._open(programs, name, named, account)
+
+    def _own(self, own: list[Ran], visible: list[Ran], named: tuple[str, ...], account: str) -> Attribution:
+        """Attribute a message that begins with the name of these commands."""
+        if found := next((c for c in own if _is_about(c, named, self.home)), None):
+            doubt = (
+                found.role is Role.PROGRAM and self.shows_text and named and not self._shows(found, named, "")
+            )
+            return Attribution(Strength.AMBIGUOUS if doubt else Strength.OWN, found)
+        programs = (c for c in visible if c.role is Role.PROGRAM)
+        starter = next((c for c in programs if self._shows(c, named, account)), None)
+        return Attribution(Strength.OPEN if starter else Strength.NONE, starter)
+
+    def _open(
+        self, programs: list[Ran], name: str | None, named: tuple[str, ...], account: str
+    ) -> Attribution:
+        """Attribute a message to one of the programs that print messages of any form."""
         if not programs:
             return Attribution(Strength.NONE)
-        mentioned = [c for c in programs if self._shows(c, named, account)]
-        command = (mentioned or [c for c in programs if c.name == name] or programs)[-1]
-        return Attribution(
-            Strength.AMBIGUOUS if self.shows_text and not mentioned else Strength.OPEN, command
-        )
+        shown = [c for c in programs if self._shows(c, named, account) or _runs(c, name)]
+        command = (shown or [c for c in programs if c.name == name] or programs)[-1]
+        return Attribution(Strength.AMBIGUOUS if self.shows_text and not shown else Strength.OPEN, command)
+
+    def _may_print(self, command: Ran, named: tuple[str, ...]) -> bool:
+        """Return whether a program prints messages about files; what fetches pages prints those as well."""
+        return not shows_pages(command.name) or any(_mentions(command, name, self.home) for name in named)
 
     def _shows(self, command: Ran, named: tuple[str, ...], account: str) -> bool:
         """Return whether something shows that a message is of this command: it names what the command
@@ -191,12 +200,8 @@ def prefix_of(line: str, known: frozenset[str] = frozenset()) -> str | None:
     name = posixpath.basename(match["name"].lstrip("-"))
     if name in known:
         return name
-    return (
-        None
-        if _GENERIC.fullmatch(name)
-        or (_GENERIC.fullmatch(match["name"]) and "." in name and not name.endswith(".sh"))
-        else name
-    )
+    is_path = _GENERIC.fullmatch(match["name"]) and "." in name and not name.endswith(".sh")
+    return None if is_path or _GENERIC.fullmatch(name) else name
 
 
 def _mentions(command: Ran, named: str, home: str | None) -> bool:
@@ -208,6 +213,13 @@ def _mentions(command: Ran, named: str, home: str | None) -> bool:
     placed = place(named, command.cwd, home)
     return placed is not None and any(
         word and place(word, command.cwd, home) == placed for word in command.words
+    )
+
+
+def _runs(command: Ran, name: str | None) -> bool:
+    """Return whether a command is, or runs, the script of this name."""
+    return (
+        name is not None and "." in name and name in (command.name, *map(posixpath.basename, command.words))
     )
 
 

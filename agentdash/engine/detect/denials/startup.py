@@ -26,13 +26,16 @@ _PREAMBLE: Final = re.compile(
     r"^\s*$|^(?:warning|note|hint)\b|could not find bubblewrap|is deprecated", re.IGNORECASE
 )
 """What may be printed before: Codex's own warnings."""
+_BACKTRACE: Final = re.compile(r"^stack backtrace:$|^ *\d+: |^ +at ")
+"""Lines of a panic after its message (`RUST_BACKTRACE` is set in many shells)."""
 _EXIT_CODES: Final = (None, 1, 65, 71, 101, 125, 126, 127, 134)
 """Of bubblewrap, sandbox-exec, a panic, an abort."""
 _PANIC_EXIT_CODES: Final = (None, 101, 134)
 _OWN_BUSINESS: Final = re.compile(r"bwrap|linux-sandbox|sandbox-exec|landlock|codex sandbox")
 _MAX_LINES: Final = 14
-"""Lines of the longest account: a panic with its hint on backtraces. A command that ran would have printed
-more."""
+"""Lines of the longest account without a backtrace. A command that ran would have printed more."""
+_MAX_TRACED_LINES: Final = 120
+"""With a backtrace."""
 
 
 def is_inner_sandbox(line: str) -> bool:
@@ -45,10 +48,12 @@ def read(lines: Lines, numbers: tuple[int, ...], exit_code: int | None, script: 
 
     Nothing ran, so the report is all of the output. A script that deals with sandboxes itself proves nothing.
     """
-    if exit_code not in _EXIT_CODES or len(lines) > _MAX_LINES or _OWN_BUSINESS.search(script):
+    if exit_code not in _EXIT_CODES or len(lines) > _MAX_TRACED_LINES or _OWN_BUSINESS.search(script):
         return None
-    written = [n for n in range(len(lines)) if not _PREAMBLE.search(lines[n])]
-    if not written or written[0] not in numbers:
+    written = [
+        n for n in range(len(lines)) if not _PREAMBLE.search(lines[n]) and not _BACKTRACE.match(lines[n])
+    ]
+    if not written or written[0] not in numbers or len(written) > _MAX_LINES:
         return None
     last = written[0]
     if "panicked at" in lines[last] and exit_code not in _PANIC_EXIT_CODES:

@@ -128,5 +128,10 @@ def denies_read(policy: Policy, path: str) -> bool:
     """Return whether the policy hides this path from reading."""
     if not policy.has_deny:
         return False
-    rules = tuple(PolicyRule(r.path, "read" if r.access == "deny" else "write", glob=r.glob) for r in policy.rules)
-    return Policy(filesystem=Filesystem.CUSTOM, rules=(PolicyRule("/", "write"), *rules)).may_write(path) is False
+    rules = tuple(
+        PolicyRule(r.path, "read" if r.access == "deny" else "write", glob=r.glob) for r in policy.rules
+    )
+    return (
+        Policy(filesystem=Filesystem.CUSTOM, rules=(PolicyRule("/", "write"), *rules)).may_write(path)
+        is False
+    )

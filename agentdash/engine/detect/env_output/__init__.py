@@ -149,7 +149,11 @@ def _is_consistent(possible: _Possible, text: Text, exit_code: int | None) -> bo
             continue
         if text.matches(parts):
             return True
-        if not text.is_prefix and not text.text.endswith("\n") and Text(text.text + "\n", is_prefix=False).matches(parts):
+        if (
+            not text.is_prefix
+            and not text.text.endswith("\n")
+            and Text(text.text + "\n", is_prefix=False).matches(parts)
+        ):
             return True
     return False
 
@@ -170,7 +174,9 @@ def _quote(name: str, value: str, possible: tuple[_Possible, ...], worlds: list[
     if value != UNSET and (named := next((x for x in lines if re.search(rf"{name}\b", x)), None)):
         return named
     for label in _labels(name, possible, worlds):
-        found = next((x for x in lines if x.startswith(label) and (value == UNSET or value in x[len(label) :])), None)
+        found = next(
+            (x for x in lines if x.startswith(label) and (value == UNSET or value in x[len(label) :])), None
+        )
         if found:
             return found
     return f"{name} is not in what it printed" if value == UNSET else value

@@ -63,9 +63,7 @@ def _flat(parts: Parts) -> list[object]:
         if isinstance(part, Choice):
             for option in part.options:
                 found += _flat(option)
-        elif isinstance(part, Hole) and part.kind is Kind.ANY and not part.key:
-            found.append(ANY)
-        elif not isinstance(part, str | Hole):
+        elif (isinstance(part, Hole) and part.kind is Kind.ANY and not part.key) or not isinstance(part, str | Hole):
             found.append(ANY)
     return found
 
@@ -94,7 +92,9 @@ def _test(call: Call) -> list[Result]:
     results = [Result(status=None if truth is None else int(not truth))]
     other_shells = glob or any(concrete(word) in ("==", "-v", "=~") for word in words)
     if other_shells and call.state.dialect != "bash":
-        results.append(Result(err=(Hole(Kind.QUIET_LINE), call.name, ": ", Hole(Kind.QUIET_LINE), "\n"), status=2))
+        results.append(
+            Result(err=(Hole(Kind.QUIET_LINE), call.name, ": ", Hole(Kind.QUIET_LINE), "\n"), status=2)
+        )
     return results
 
 
@@ -154,7 +154,9 @@ def _declared(call: Call, names: list[Parts]) -> list[Result]:
             out.append((Choice(((), (Hole(Kind.ANY), "\n"))),))
             err.append(errors_of(call.name))
         elif (value := call.state.value(name)) is None:
-            err.append((Hole(Kind.LINE), Choice(((f": {name}: not found",), (f"no such variable: {name}",))), "\n"))
+            err.append(
+                (Hole(Kind.LINE), Choice(((f": {name}: not found",), (f"no such variable: {name}",))), "\n")
+            )
         else:
             words = ("declare -x ", "declare -- ", "typeset -x ", "export ", "typeset ")
             spelled: list[Parts] = []
@@ -221,8 +223,16 @@ def _set(call: Call) -> list[Result]:
 
 
 _LONG_OPTIONS: Final = {
-    **{"e": "errexit", "u": "nounset", "a": "allexport", "x": "xtrace", "v": "verbose", "n": "noexec"},
-    **{"f": "noglob", "m": "monitor", "h": "hashall", "b": "notify", "C": "noclobber", "E": "errtrace", "T": "functrace"},
+    "e": "errexit", "u": "nounset", "a": "allexport", "x": "xtrace", "v": "verbose", "n": "noexec",
+
+        "f": "noglob",
+        "m": "monitor",
+        "h": "hashall",
+        "b": "notify",
+        "C": "noclobber",
+        "E": "errtrace",
+        "T": "functrace"
+    ,
 }
 _HARMLESS_OPTIONS: Final = frozenset(
     ("noglob", "monitor", "hashall", "notify", "noclobber", "errtrace", "functrace", "posix", "history")
@@ -272,7 +282,9 @@ def _unreadable(_call: Call) -> list[Result]:
 
 def _trap(call: Call) -> list[Result]:
     action = concrete(call.arguments[0]) if call.arguments else None
-    if action is None or (action not in ("", "-") and not re.fullmatch(r"(?:rm|kill|rmdir) [^;&|>]*", action)):
+    if action is None or (
+        action not in ("", "-") and not re.fullmatch(r"(?:rm|kill|rmdir) [^;&|>]*", action)
+    ):
         raise Unreadable
     return [Result()]
 

@@ -77,7 +77,11 @@ class _Test:
             self._at += 3
             return _BINARY[operator](left, right, self._glob)
         unary = self._word()
-        if self._at + 1 < len(self._words) and unary is not None and (unary in ("-z", "-n", "-v") or unary in _FILE_TESTS):
+        if (
+            self._at + 1 < len(self._words)
+            and unary is not None
+            and (unary in ("-z", "-n", "-v") or unary in _FILE_TESTS)
+        ):
             operand = self._words[self._at + 1]
             self._at += 2
             return self._unary(unary, operand)
@@ -103,7 +107,12 @@ def _equal(left: Parts, right: Parts, glob: bool) -> bool | None:
             return fnmatch.fnmatchcase(a, b) if "(" not in b and "[" not in b else None
         return a == b
     for value, text in ((left, b), (right, a)):
-        if text is not None and len(value) == 1 and isinstance(value[0], Hole) and value[0].kind is Kind.OTHER:
+        if (
+            text is not None
+            and len(value) == 1
+            and isinstance(value[0], Hole)
+            and value[0].kind is Kind.OTHER
+        ):
             return False if text == "" or text in value[0].exclude else None
     return None
 

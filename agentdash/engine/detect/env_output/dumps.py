@@ -81,7 +81,10 @@ class Style(msgspec.Struct, frozen=True):
 
 
 ENV_STYLE: Final = Style()
-SHELL_STYLE: Final = Style(prefixes=("NAME=", "declare -x NAME=", "export NAME=", "typeset -x NAME=", "declare -- NAME="), quoted=True)
+SHELL_STYLE: Final = Style(
+    prefixes=("NAME=", "declare -x NAME=", "export NAME=", "typeset -x NAME=", "declare -- NAME="),
+    quoted=True,
+)
 
 _ENTRY: Final = re.compile(r"(?:\d+[:\t])?(?:declare -\S+ |export |typeset -\S+ )?[A-Za-z_][\w%()]*\W")
 """How the first line of a dump begins: behind text without a line break it is the only way to know it."""
@@ -117,12 +120,16 @@ class Dump(msgspec.Struct, frozen=True):
         passed = {all(f.passes(line) for f in self.filters) for line in lines}
         if passed == {False}:
             return False
-        return True if passed == {True} and not self.partial and shown.presence is not Presence.UNKNOWN else None
+        return (
+            True if passed == {True} and not self.partial and shown.presence is not Presence.UNKNOWN else None
+        )
 
     def _spellings(self, flag: int, value: str) -> list[str]:
         values = (value, f"'{value}'", f'"{value}"') if self.style.quoted else (value,)
         return [
-            prefix.replace("NAME", FLAGS[flag]) + text + self.style.suffix for prefix in self.style.prefixes for text in values
+            prefix.replace("NAME", FLAGS[flag]) + text + self.style.suffix
+            for prefix in self.style.prefixes
+            for text in values
         ]
 
     def ends(self, text: str, starts: list[tuple[int, int]], is_prefix: bool) -> tuple[set[int], bool]:
@@ -226,7 +233,9 @@ class _LineScan:
         value = entry.removeprefix(prefix)
         if self._dump.style.suffix:
             if not value.endswith(self._dump.style.suffix):
-                return self._dump.shown[flag].presence is not Presence.ABSENT  # a value with a line break in it
+                return (
+                    self._dump.shown[flag].presence is not Presence.ABSENT
+                )  # a value with a line break in it
             value = value.removesuffix(self._dump.style.suffix)
         if self._dump.style.quoted:
             value = _unquoted(value)
@@ -303,7 +312,9 @@ def _dictionary(text: str) -> dict[str, Any] | None:
     return None
 
 
-_INSPECTED: Final = re.compile(r"""(?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`)|(?P<key>[A-Za-z_$][\w$]*)(?=:)""")
+_INSPECTED: Final = re.compile(
+    r"""(?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`)|(?P<key>[A-Za-z_$][\w$]*)(?=:)"""
+)
 
 
 def _as_json(text: str) -> str:
@@ -320,7 +331,9 @@ def _as_json(text: str) -> str:
 def _closing(text: str, start: int) -> int:
     """Return the offset behind the bracket that closes the one at `start`, -1 without."""
     depth = 0
-    for match in re.finditer(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|[{}]""", text[start:]):
+    for match in re.finditer(
+        r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|[{}]""", text[start:]
+    ):
         depth += {"{": 1, "}": -1}.get(match[0], 0)
         if depth == 0:
             return start + match.end()

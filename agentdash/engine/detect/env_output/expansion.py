@@ -69,7 +69,11 @@ class Expander:
             return []
         unquoted = "".join(p.text if not p.quoted else "\0" for p in word.pieces if isinstance(p, Text))
         if re.search(r"[*?]|^~", unquoted):
-            return [(Choice((parts, (Hole(Kind.QUIET),))),)] if unquoted[0] != "~" else [(Hole(Kind.QUIET_LINE),)]
+            return (
+                [(Choice((parts, (Hole(Kind.QUIET),))),)]
+                if unquoted[0] != "~"
+                else [(Hole(Kind.QUIET_LINE),)]
+            )
         if re.search(r"\{[^{}]*(?:,|\.\.)[^{}]*\}", unquoted):
             return [(ANY,)]
         text = concrete(parts)
@@ -171,6 +175,8 @@ def is_empty(parts: Parts) -> bool | None:
     if not parts:
         return True
     for part in parts:
-        if (isinstance(part, str) and part) or (isinstance(part, Hole) and part.kind in (Kind.OTHER, Kind.DIGITS)):
+        if (isinstance(part, str) and part) or (
+            isinstance(part, Hole) and part.kind in (Kind.OTHER, Kind.DIGITS)
+        ):
             return False
     return None

@@ -135,7 +135,9 @@ class _Program:
 
     def _inspected(self, expression: str) -> list[Part]:
         """Return what `console.log` writes of one argument."""
-        if re.fullmatch(r"process\.env|JSON\.stringify\(\s*process\.env\s*(?:,\s*null\s*,\s*\d\s*)?\)", expression):
+        if re.fullmatch(
+            r"process\.env|JSON\.stringify\(\s*process\.env\s*(?:,\s*null\s*,\s*\d\s*)?\)", expression
+        ):
             return [self._environment()]
         if match := re.fullmatch(r"JSON\.stringify\((.*)\)", expression, re.DOTALL):
             return [self._json(match[1].strip())]
@@ -162,7 +164,7 @@ class _Program:
 
     def _perl(self, statement: str) -> list[Part]:
         match = re.fullmatch(r"(print|say)\b\s*(.*)", statement, re.DOTALL)
-        if not match or "E" not in self._options and match[1] == "say":
+        if not match or ("E" not in self._options and match[1] == "say"):
             raise Unknown
         body = match[2].strip()
         if body.startswith("(") and body.endswith(")"):
@@ -252,7 +254,9 @@ class _Program:
             return self._string(expression)
         if re.fullmatch(r"\d+", expression):
             return expression
-        if self._language.name == "ruby" and (match := re.fullmatch(r"ENV\.fetch\(\s*(['\"]\w+['\"])\s*,\s*(.*)\)", expression)):
+        if self._language.name == "ruby" and (
+            match := re.fullmatch(r"ENV\.fetch\(\s*(['\"]\w+['\"])\s*,\s*(.*)\)", expression)
+        ):
             return self._default("??", [f"ENV[{match[1]}]", match[2]])
         if self._language.name == "awk":
             return self._juxtaposed(expression)
@@ -350,5 +354,3 @@ def _closes(text: str) -> int:
         if depth == 0:
             break
     return at
-
-

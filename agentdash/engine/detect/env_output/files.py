@@ -36,7 +36,9 @@ def file_content(path: Parts, state: State, environment: Environment | None = No
     written = dict(state.files)
     if path in written:
         return written[path]
-    if (environ := environ_of(path, state, state.environment() if environment is None else environment)) is not None:
+    if (
+        environ := environ_of(path, state, state.environment() if environment is None else environment)
+    ) is not None:
         return (Dump(shown=(shown(environ[FLAGS[0]]), shown(environ[FLAGS[1]])), nul=True, whole=True),)
     text = concrete(path) or ""
     if text == "/dev/null":

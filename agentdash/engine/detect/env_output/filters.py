@@ -68,7 +68,11 @@ def _is_always_there(path: Parts) -> bool:
 
 def cat(call: Call) -> list[Result]:
     """Return what `cat` writes."""
-    options = [concrete(a) or "" for a in call.arguments if (concrete(a) or "").startswith("-") and concrete(a) != "-"]
+    options = [
+        concrete(a) or ""
+        for a in call.arguments
+        if (concrete(a) or "").startswith("-") and concrete(a) != "-"
+    ]
     files = [a for a in call.arguments if not (concrete(a) or "").startswith("-") or concrete(a) == "-"]
     content = _input(call, files)
     if any(option not in ("-u", "--") for option in options):
@@ -135,8 +139,14 @@ def _sorted(content: Parts) -> Parts:
     lines = _lines(content)
     if lines is None or len(lines) > _MAX_SORTED:
         return (ANY,)
-    orders = tuple(dict.fromkeys(joined(part for line in order for part in line) for order in permutations(lines)))
-    unique = tuple(dict.fromkeys(joined(part for line in order for part in line) for order in permutations(dict.fromkeys(lines))))
+    orders = tuple(
+        dict.fromkeys(joined(part for line in order for part in line) for order in permutations(lines))
+    )
+    unique = tuple(
+        dict.fromkeys(
+            joined(part for line in order for part in line) for order in permutations(dict.fromkeys(lines))
+        )
+    )
     return orders[0] if len(orders) == 1 else (Choice((*orders, *unique)),)
 
 
@@ -244,8 +254,10 @@ def _short_options(text: str, with_value: str) -> tuple[str, str]:
 
 def _pattern(name: str, patterns: list[str], read: _Grep) -> re.Pattern[str] | None:
     letters, longs = read.letters, read.longs
-    syntax = "perl" if name == "rg" else "extended" if name == "egrep" else "fixed" if name == "fgrep" else "basic"
-    if "E" in letters and name != "rg" or "--extended-regexp" in longs:
+    syntax = (
+        "perl" if name == "rg" else "extended" if name == "egrep" else "fixed" if name == "fgrep" else "basic"
+    )
+    if ("E" in letters and name != "rg") or "--extended-regexp" in longs:
         syntax = "extended"
     if "P" in letters or "--perl-regexp" in longs:
         syntax = "perl"
@@ -381,7 +393,13 @@ def tr(call: Call) -> list[Result]:
     words = [concrete(a) for a in call.arguments]
     content = _input(call, [])
     dump = _single_dump(content)
-    if dump and dump.nul and len(words) == 2 and words[0] in ("\\0", "\\000", "\0", "\\00") and words[1] in ("\\n", "\n", "\\012"):
+    if (
+        dump
+        and dump.nul
+        and len(words) == 2
+        and words[0] in ("\\0", "\\000", "\0", "\\00")
+        and words[1] in ("\\n", "\n", "\\012")
+    ):
         return [Result(out=(msgspec.structs.replace(dump, nul=False),))]
     return [Result(out=content if content == () else (ANY,))]
 
@@ -442,7 +460,12 @@ def _pinned(dump: Dump) -> Parts:
     """Return a dump of which a filter left one flag's line alone, as text; any text for other dumps."""
     for line_filter in dump.filters:
         match = _PIN.match(line_filter.pattern.pattern)
-        if match and match[1] in FLAGS and not line_filter.inverted and "|" not in line_filter.pattern.pattern:
+        if (
+            match
+            and match[1] in FLAGS
+            and not line_filter.inverted
+            and "|" not in line_filter.pattern.pattern
+        ):
             number = FLAGS.index(match[1])
             shown = dump.shown[number]
             if dump.numbered or dump.style != ENV_STYLE or dump.required(number) is None:
@@ -481,8 +504,12 @@ def _edited(content: Parts, text: str) -> list[Result]:
         return [Result(out=(Names((None, None)),) if names else (ANY,))]
     if re.fullmatch(r"s([/,|])=\.\*\$?\1\1", text):
         return _fields(content, "1")
-    if match := re.fullmatch(r"(-E |-r )?(?:-n /(?P<kept>[^/]*)/p|/(?P<only>[^/]*)/!d|/(?P<dropped>[^/]*)/d)", text):
-        pattern = compiled(match["kept"] or match["only"] or match["dropped"] or "", "extended" if match[1] else "basic")
+    if match := re.fullmatch(
+        r"(-E |-r )?(?:-n /(?P<kept>[^/]*)/p|/(?P<only>[^/]*)/!d|/(?P<dropped>[^/]*)/d)", text
+    ):
+        pattern = compiled(
+            match["kept"] or match["only"] or match["dropped"] or "", "extended" if match[1] else "basic"
+        )
         if pattern is not None:
             kept = LineFilter(pattern, inverted=match["dropped"] is not None)
             return [Result(out=(_filtered(dump, kept, partial=kept.inverted),))]
@@ -492,7 +519,9 @@ def _edited(content: Parts, text: str) -> list[Result]:
 
 
 def _filtered(dump: Dump, line_filter: LineFilter, *, partial: bool = False) -> Dump:
-    return msgspec.structs.replace(dump, filters=(*dump.filters, line_filter), partial=dump.partial or partial)
+    return msgspec.structs.replace(
+        dump, filters=(*dump.filters, line_filter), partial=dump.partial or partial
+    )
 
 
 def awk_filter(call: Call, program: str, *, separator: str) -> list[Result] | None:
@@ -508,7 +537,9 @@ def awk_filter(call: Call, program: str, *, separator: str) -> list[Result] | No
         return [Result(out=(_filtered(dump, LineFilter(pattern)),))]
     if separator == "=" and re.fullmatch(r"\s*\{\s*print\s+\$1;?\s*\}\s*", program):
         return _fields(content, "1")
-    match = re.fullmatch(r"""\s*(?:\$1\s*==\s*"(?P<name>\w+)"|/\^(?P<start>\w+)=/)\s*\{\s*print\s+\$2;?\s*\}\s*""", program)
+    match = re.fullmatch(
+        r"""\s*(?:\$1\s*==\s*"(?P<name>\w+)"|/\^(?P<start>\w+)=/)\s*\{\s*print\s+\$2;?\s*\}\s*""", program
+    )
     if separator == "=" and match and (name := match["name"] or match["start"]) in FLAGS:
         pinned = re.compile(rf"^{name}=")
         return _fields((_filtered(dump, LineFilter(pinned)),), "2")

@@ -83,7 +83,9 @@ class Interpreter:
 
     # ------------------------------------------------------------ lists
 
-    def script(self, script: Script, state: State, *, guarded: bool = False, stdin: Parts | None = None) -> list[Outcome]:
+    def script(
+        self, script: Script, state: State, *, guarded: bool = False, stdin: Parts | None = None
+    ) -> list[Outcome]:
         """Return the outcomes of statements in order."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
@@ -135,7 +137,9 @@ class Interpreter:
                 return self._redirected(body, redirects, state, guarded=guarded)
             case Function(name=name, body=body):
                 functions = {**dict(state.functions), name: body}
-                defined = msgspec.structs.replace(state, functions=tuple(sorted(functions.items(), key=lambda x: x[0])))
+                defined = msgspec.structs.replace(
+                    state, functions=tuple(sorted(functions.items(), key=lambda x: x[0]))
+                )
                 return [Outcome(stream=(), status=0, state=defined)]
             case If() | Case():
                 return self._branching(node, state, guarded=guarded)
@@ -192,10 +196,14 @@ class Interpreter:
             case Group(body=Script(items=(item,)), subshell=subshell) if not item.background:
                 outcomes = self.node(item.node, state, guarded=guarded, stdin=stdin)
                 return [_back(o, state) for o in outcomes] if subshell else outcomes
-            case Compound(body=body, redirects=redirects) if not any(r.operator.startswith("<") for r in redirects):
+            case Compound(body=body, redirects=redirects) if not any(
+                r.operator.startswith("<") for r in redirects
+            ):
                 expander = Expander(state, self._substituted)
                 route = routing(redirects, expander)
-                return _routed(self.node(body, expander.state, guarded=guarded, stdin=stdin), route, expander.errors)
+                return _routed(
+                    self.node(body, expander.state, guarded=guarded, stdin=stdin), route, expander.errors
+                )
             case While(condition=condition, body=body, until=False):
                 if (parts := entries_loop(self, condition, body, stdin, state)) is not None:
                     return [Outcome(stream=(Emit(STDOUT, parts),) if parts else (), status=None, state=state)]
@@ -227,7 +235,10 @@ class Interpreter:
             if len(current) > _MAX_OUTCOMES:
                 raise Unreadable
         return merged(
-            [Outcome(stream=s, status=_pipe_status(statuses, state.pipefail), state=after) for s, _, statuses, after in current]
+            [
+                Outcome(stream=s, status=_pipe_status(statuses, state.pipefail), state=after)
+                for s, _, statuses, after in current
+            ]
         )
 
     # ------------------------------------------------------------ branches and loops
@@ -346,9 +357,13 @@ class Interpreter:
         """Return the outcome of something that runs an unknown number of times, or with unknown input."""
         for outcome in outcomes:
             for name in FLAGS:
-                if outcome.state.value(name) != state.value(name) or (name in outcome.state.exported) != (name in state.exported):
+                if outcome.state.value(name) != state.value(name) or (name in outcome.state.exported) != (
+                    name in state.exported
+                ):
                     raise Unreadable
-            state = msgspec.structs.replace(state, files=() if outcome.state.files != state.files else state.files)
+            state = msgspec.structs.replace(
+                state, files=() if outcome.state.files != state.files else state.files
+            )
             for name, _ in outcome.state.variables:
                 state = state.with_variable(name, (ANY,)) if name not in FLAGS else state
         parts = [part for outcome in outcomes for part in all_parts(outcome.stream)]
@@ -366,13 +381,21 @@ class Interpreter:
     def _substituted(self, script: Script, state: State) -> tuple[Parts, Stream]:
         """Return what `$(…)` gives, and what it writes to standard error."""
         outcomes = self.script(script, state, guarded=True)
-        stream: Stream = outcomes[0].stream if len(outcomes) == 1 else (Fork(tuple(o.stream for o in outcomes)),)
+        stream: Stream = (
+            outcomes[0].stream if len(outcomes) == 1 else (Fork(tuple(o.stream for o in outcomes)),)
+        )
         parts = parts_of(stream, STDOUT)
         text = concrete(parts)
         trimmed: Parts = (Trimmed(parts),) if text is None else (text.rstrip("\n"),)
         if text is None and len(parts) > 1 and isinstance(parts[-1], str) and parts[-1].rstrip("\n"):
             trimmed = (*parts[:-1], parts[-1].rstrip("\n"))
-        elif text is None and len(parts) == 2 and parts[1] == "\n" and isinstance(parts[0], Hole) and parts[0].kind is Kind.OTHER:
+        elif (
+            text is None
+            and len(parts) == 2
+            and parts[1] == "\n"
+            and isinstance(parts[0], Hole)
+            and parts[0].kind is Kind.OTHER
+        ):
             trimmed = parts[:1]
         return joined(p for p in trimmed if p != ""), only(stream, STDERR)
 
@@ -383,16 +406,26 @@ class Interpreter:
             assigned = [(a.name, _assigned(a, expander)) for a in node.assignments]
             if not node.words:  # each assignment sees the ones before it
                 for assignment in node.assignments:
-                    expander.state = expander.state.with_variable(assignment.name, _assigned(assignment, expander))
+                    expander.state = expander.state.with_variable(
+                        assignment.name, _assigned(assignment, expander)
+                    )
             route = routing(node.redirects, expander)
         except Aborted as aborted:
             return [_aborted(aborted, state)]
         after = expander.state
         if words:
             temporary = dict(assigned)
-            outcomes = self._with_assignments(words, temporary, after, guarded=guarded, stdin=route.stdin if route.stdin is not None else stdin)
+            outcomes = self._with_assignments(
+                words,
+                temporary,
+                after,
+                guarded=guarded,
+                stdin=route.stdin if route.stdin is not None else stdin,
+            )
         else:
-            has_substitution = any(not isinstance(e, str) for a in node.assignments if a.value for e in a.value.expansions)
+            has_substitution = any(
+                not isinstance(e, str) for a in node.assignments if a.value for e in a.value.expansions
+            )
             outcomes = [Outcome(stream=(), status=None if has_substitution or node.words else 0, state=after)]
         outcomes = _routed(outcomes, route, expander.errors)
         if expander.bashism and state.dialect != "bash":
@@ -406,13 +439,20 @@ class Interpreter:
         environment = {**state.environment(), **{n: v for n, v in temporary.items() if n in FLAGS}}
         name = concrete(words[0])
         if any(flag in temporary for flag in FLAGS) and (
-            name in dict(state.functions) or name in ("set", "export", "declare", "typeset", "compgen", "eval", ":", "unset")
+            name in dict(state.functions)
+            or name in ("set", "export", "declare", "typeset", "compgen", "eval", ":", "unset")
         ):
             raise Unreadable
         return self.command(words, state, environment, guarded=guarded, stdin=stdin)
 
     def command(
-        self, words: list[Parts], state: State, environment: Environment, *, guarded: bool, stdin: Parts | None
+        self,
+        words: list[Parts],
+        state: State,
+        environment: Environment,
+        *,
+        guarded: bool,
+        stdin: Parts | None,
     ) -> list[Outcome]:
         """Return the outcomes of a command whose words are expanded."""
         path = concrete(words[0])
@@ -475,7 +515,9 @@ def _inverted(outcome: Outcome) -> Outcome:
 
 def _back(outcome: Outcome, state: State) -> Outcome:
     """Return the outcome of a subshell: its variables are gone, its files stay."""
-    return msgspec.structs.replace(outcome, state=msgspec.structs.replace(state, files=outcome.state.files), leaves="")
+    return msgspec.structs.replace(
+        outcome, state=msgspec.structs.replace(state, files=outcome.state.files), leaves=""
+    )
 
 
 def _aborted(aborted: Aborted, state: State) -> Outcome:
@@ -489,7 +531,10 @@ def _routed(outcomes: list[Outcome], route: Routing, errors: Stream) -> list[Out
         stream, state = route.route(outcome.stream, outcome.state)
         result.append(msgspec.structs.replace(outcome, stream=(*errors, *stream), state=state))
     if route.files and result:  # the file cannot be written: what the script does then is not followed
-        failed: Stream = (*errors, Emit(STDERR, (Hole(Kind.QUIET_LINE), ": ", Hole(Kind.QUIET_LINE), "\n", ANY)))
+        failed: Stream = (
+            *errors,
+            Emit(STDERR, (Hole(Kind.QUIET_LINE), ": ", Hole(Kind.QUIET_LINE), "\n", ANY)),
+        )
         result.append(Outcome(stream=failed, status=None, state=result[0].state, leaves="exit"))
     return result
 
@@ -549,7 +594,5 @@ def _collect(body: Script, names: set[str]) -> None:
     for item in body.items:
         if isinstance(item.node, Simple):
             names.update(a.name for a in item.node.assignments if not item.node.words)
-        elif isinstance(item.node, Group):
-            _collect(item.node.body, names)
-        elif isinstance(item.node, For | While):
+        elif isinstance(item.node, Group) or isinstance(item.node, For | While):
             _collect(item.node.body, names)

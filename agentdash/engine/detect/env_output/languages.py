@@ -101,7 +101,9 @@ def jq(call: Call) -> list[Result]:
     words = list(call.arguments)
     letters = ""
     while words and (text := concrete(words[0])) is not None and text.startswith("-"):
-        long = {"--null-input": "n", "--raw-output": "r", "--compact-output": "c", "--sort-keys": "S"}.get(text)
+        long = {"--null-input": "n", "--raw-output": "r", "--compact-output": "c", "--sort-keys": "S"}.get(
+            text
+        )
         if long is None and not re.fullmatch(r"-[nrcSMa]+", text):
             return UNKNOWN
         letters += long or text[1:]

@@ -30,10 +30,17 @@ from agentdash.engine.detect.shell import parse
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter
 
-SHELLS: Final[dict[str, str]] = {"bash": "bash", "zsh": "zsh", "dash": "dash", "sh": "", "ash": "dash", "ksh": ""}
+SHELLS: Final[dict[str, str]] = {
+    "bash": "bash",
+    "zsh": "zsh",
+    "dash": "dash",
+    "sh": "",
+    "ash": "dash",
+    "ksh": "",
+}
 """Shells by name, and the dialect that is known by it."""
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=", re.DOTALL)
-_INSTANT: Final = frozenset("env printenv echo printf cat grep set export id uname sort".split())
+_INSTANT: Final = frozenset(["env", "printenv", "echo", "printf", "cat", "grep", "set", "export", "id", "uname", "sort"])
 """Programs that end before any time-out of whole seconds."""
 
 
@@ -46,7 +53,9 @@ def _unknown(call: Call) -> list[Outcome]:
     return _outcomes([Result(out=(ANY,), err=(ANY,), status=None)], state)
 
 
-def _run(interpreter: Interpreter, call: Call, words: tuple[Parts, ...], environment: Environment | None = None) -> list[Outcome]:
+def _run(
+    interpreter: Interpreter, call: Call, words: tuple[Parts, ...], environment: Environment | None = None
+) -> list[Outcome]:
     """Run the words behind a launcher as a program: functions of the shell are not seen."""
     state = msgspec.structs.replace(call.state, functions=())
     chosen = call.environment if environment is None else environment
@@ -54,7 +63,10 @@ def _run(interpreter: Interpreter, call: Call, words: tuple[Parts, ...], environ
     name = concrete(words[0]) or ""
     if name in ("export", "set", "declare", "unset", "read", "cd", "source", ".", "eval"):
         raise Unreadable
-    return [msgspec.structs.replace(o, state=msgspec.structs.replace(call.state, files=o.state.files)) for o in outcomes]
+    return [
+        msgspec.structs.replace(o, state=msgspec.structs.replace(call.state, files=o.state.files))
+        for o in outcomes
+    ]
 
 
 def env(interpreter: Interpreter, call: Call) -> list[Outcome]:
@@ -67,7 +79,7 @@ def env(interpreter: Interpreter, call: Call) -> list[Outcome]:
         first = words[0][0] if words[0] else ""
         if text in ("-i", "-", "--ignore-environment"):
             return _unknown(call)  # it can be empty
-        elif text in ("-u", "--unset") and len(words) > 1 and (name := concrete(words[1])) is not None:
+        if text in ("-u", "--unset") and len(words) > 1 and (name := concrete(words[1])) is not None:
             environment.update({name: None} if name in FLAGS else {})
             words.pop(0)
         elif text is not None and (match := re.fullmatch(r"(?:-u|--unset=)(\w+)", text)):
@@ -142,9 +154,12 @@ def command(interpreter: Interpreter, call: Call) -> list[Outcome]:
     if not words:
         return _outcomes([Result()], call.state)
     state = msgspec.structs.replace(call.state, functions=())
-    outcomes = interpreter.command(list(words), state, call.environment, guarded=call.guarded, stdin=call.stdin)
+    outcomes = interpreter.command(
+        list(words), state, call.environment, guarded=call.guarded, stdin=call.stdin
+    )
     return [
-        msgspec.structs.replace(o, state=msgspec.structs.replace(o.state, functions=call.state.functions)) for o in outcomes
+        msgspec.structs.replace(o, state=msgspec.structs.replace(o.state, functions=call.state.functions))
+        for o in outcomes
     ]
 
 
@@ -178,7 +193,9 @@ def run_shell(interpreter: Interpreter, call: Call) -> list[Outcome]:
         level=call.state.level + 1,
         dialect=SHELLS[call.name],
         files=call.state.files,
-        variables=tuple((n, v) for n, v in call.state.variables if n in call.state.exported and n not in FLAGS),
+        variables=tuple(
+            (n, v) for n, v in call.state.variables if n in call.state.exported and n not in FLAGS
+        ),
         exported=call.state.exported | set(FLAGS),
     )
     script: Parts | None = None
@@ -192,7 +209,9 @@ def run_shell(interpreter: Interpreter, call: Call) -> list[Outcome]:
             continue
         if not re.fullmatch(r"-[celuos]+|-[lc]+", text):
             return _unknown(call)
-        state = msgspec.structs.replace(state, errexit=state.errexit or "e" in text, nounset=state.nounset or "u" in text)
+        state = msgspec.structs.replace(
+            state, errexit=state.errexit or "e" in text, nounset=state.nounset or "u" in text
+        )
         if "o" in text:
             if not words or concrete(words.pop(0)) != "pipefail":
                 return _unknown(call)

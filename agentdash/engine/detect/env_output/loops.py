@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 _MARK: Final = Hole(Kind.OTHER, key="value of the loop")
 
 
-def entries_loop(interpreter: Interpreter, condition: Script, body: Script, stdin: Parts, state: State) -> Parts | None:
+def entries_loop(
+    interpreter: Interpreter, condition: Script, body: Script, stdin: Parts, state: State
+) -> Parts | None:
     """Return what `while read …; do …; done` prints of names or entries that it reads; None for other loops."""
     match condition.items, stdin:
         case (item,), (Names() as names,) if isinstance(item.node, Simple):
@@ -37,7 +39,13 @@ def passed_on(interpreter: Interpreter, body: Script, variable: str, names: Name
     is_partial = False
     for name, present in zip(FLAGS, names.present, strict=True):
         line = _line(interpreter, body, state.with_variable(variable, (name,)).with_variable(name, (_MARK,)))
-        if line is None or len(line) != 3 or line[1] != _MARK or not isinstance(line[0], str) or not isinstance(line[2], str):
+        if (
+            line is None
+            or len(line) != 3
+            or line[1] != _MARK
+            or not isinstance(line[0], str)
+            or not isinstance(line[2], str)
+        ):
             return (ANY,)
         before, _, after = line
         if not isinstance(before, str) or not isinstance(after, str):
@@ -53,11 +61,17 @@ def passed_on(interpreter: Interpreter, body: Script, variable: str, names: Name
         is_partial = is_partial or present is None
         if value is None:
             flags.append(Shown(Presence.ABSENT))
-        elif (real := _line(interpreter, body, state.with_variable(variable, (name,)))) == joined((before, *value, after)):
+        elif (real := _line(interpreter, body, state.with_variable(variable, (name,)))) == joined(
+            (before, *value, after)
+        ):
             flags.append(shown(value))
         elif real == ():
             flags.append(Shown(Presence.ABSENT))
-        elif (text := concrete(real or (ANY,))) is not None and text.startswith(before) and text.endswith(after):
+        elif (
+            (text := concrete(real or (ANY,))) is not None
+            and text.startswith(before)
+            and text.endswith(after)
+        ):
             flags.append(Shown(Presence.EXACT, text=text[len(before) : len(text) - len(after)]))
         else:
             return (ANY,)

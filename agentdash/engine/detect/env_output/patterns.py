@@ -218,7 +218,11 @@ class Text:
             case Kind.DIGITS:
                 return _merged(end for low, high in positions for end in self._numbers(low, high))
             case Kind.OTHER:
-                return _merged(end for low, high in positions for end in self._others(low, high, (*hole.exclude, *hole.unlike)))
+                return _merged(
+                    end
+                    for low, high in positions
+                    for end in self._others(low, high, (*hole.exclude, *hole.unlike))
+                )
 
     def _break(self, start: int) -> int:
         at = self.text.find("\n", start)
@@ -258,7 +262,9 @@ class Text:
         if low != high:
             return [(low + 1, stop)] if stop > low else []
         line = self.text[low:stop]
-        ends = [low + length for length in range(1, len(line) + 1) if not _is_excluded(line[:length], exclude)]
+        ends = [
+            low + length for length in range(1, len(line) + 1) if not _is_excluded(line[:length], exclude)
+        ]
         return [(end, end) for end in ends]
 
     def _without_breaks(self, low: int, high: int) -> Interval:
@@ -268,7 +274,8 @@ class Text:
 
 
 _ABSENCE: Final = re.compile(
-    r"\W*|.*\b(?:un-?set|not?|none|nothing|null|nil|undef|undefined|missing|absent|empty|blank|na)\b.*|\W*n/a\W*", re.IGNORECASE
+    r"\W*|.*\b(?:un-?set|not?|none|nothing|null|nil|undef|undefined|missing|absent|empty|blank|na)\b.*|\W*n/a\W*",
+    re.IGNORECASE,
 )
 _MAX_ABSENCE: Final = 40
 

@@ -8,9 +8,23 @@ from typing import Final
 from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part, Parts, concrete, joined
 from agentdash.engine.detect.env_output.streams import Call, Result
 
-_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v", "\\": "\\"}
-_ESCAPE: Final = re.compile(r"\\(?:(?P<letter>[abefnrtv\\])|(?P<octal>0?[0-7]{1,3})|x(?P<hex>[0-9a-fA-F]{1,2}))")
-_CONVERSION: Final = re.compile(r"%(?:%|(?P<flags>[-#0 +]*)(?P<width>\d*|\*)(?:\.(?P<precision>\d*|\*))?(?P<type>[a-zA-Z]))")
+_ESCAPES: Final = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "a": "\a",
+    "b": "\b",
+    "e": "\x1b",
+    "f": "\f",
+    "v": "\v",
+    "\\": "\\",
+}
+_ESCAPE: Final = re.compile(
+    r"\\(?:(?P<letter>[abefnrtv\\])|(?P<octal>0?[0-7]{1,3})|x(?P<hex>[0-9a-fA-F]{1,2}))"
+)
+_CONVERSION: Final = re.compile(
+    r"%(?:%|(?P<flags>[-#0 +]*)(?P<width>\d*|\*)(?:\.(?P<precision>\d*|\*))?(?P<type>[a-zA-Z]))"
+)
 _PLAIN: Final = re.compile(r"[\w./:=@%+,-]+")
 _MAX_ROUNDS: Final = 100
 
@@ -118,7 +132,9 @@ def _converted(match: re.Match[str], argument: Parts) -> Parts:
         return argument if all(isinstance(p, str) or p == _other(p) for p in argument) else (ANY,)
     if kind in "diu" and text is not None and (text == "" or text.isdecimal()):
         return (str(int(text or "0")),) if not (match["flags"] or match["width"]) else (ANY,)
-    if kind not in "sb" or (kind == "b" and text is None and not all(isinstance(p, str) or _other(p) for p in argument)):
+    if kind not in "sb" or (
+        kind == "b" and text is None and not all(isinstance(p, str) or _other(p) for p in argument)
+    ):
         return (ANY,)
     if kind == "b":
         argument = _decoded(argument)

@@ -15,7 +15,9 @@ from agentdash.engine.detect.env_output.languages import LANGUAGES
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part, concrete, joined
 from agentdash.engine.detect.env_output.streams import Call, Result
 
-_SYSTEM_FOLDERS: Final = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin"))
+_SYSTEM_FOLDERS: Final = frozenset(
+    ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin")
+)
 
 
 def program_name(path: str) -> str:
@@ -30,7 +32,11 @@ def run_program(call: Call) -> list[Result]:
         return handler(call)
     for look in (version_request, inert, _xargs):
         if (results := look(call)) is not None:
-            return _without_files(call, results) if call.name in ("cp", "mv", "rm", "ln", "truncate", "install") else results
+            return (
+                _without_files(call, results)
+                if call.name in ("cp", "mv", "rm", "ln", "truncate", "install")
+                else results
+            )
     return _without_files(call, UNKNOWN)
 
 

@@ -100,7 +100,9 @@ class _Program:
                     self._names[name.asname or name.name] = self._attribute(_Module(module), name.name)
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 self._names[name] = self._value(value)
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(
+                targets
+            ) == len(values):
                 computed = [self._value(value) for value in values]
                 for target, value in zip(targets, computed, strict=True):
                     self._bind(target, value)
@@ -153,7 +155,9 @@ class _Program:
             kept.append(selection.kept[number])
         if not styles or any(style != styles[0] for style in styles):
             raise Unknown
-        return (Dump(shown=self._shown((kept[0], kept[1])), style=styles[0], partial=len(styles) < 2, some=False),)
+        return (
+            Dump(shown=self._shown((kept[0], kept[1])), style=styles[0], partial=len(styles) < 2, some=False),
+        )
 
     def _printed(
         self, target: ast.expr, selection: _Selection, name: str, body: Callable[[], None]
@@ -218,10 +222,14 @@ class _Program:
             case ast.List(elts=elements) | ast.Tuple(elts=elements):
                 values = [self._value(element) for element in elements]
                 return tuple(values) if isinstance(node, ast.Tuple) else values
-            case ast.Dict(keys=[None], values=[value]) if isinstance(mapping := self._value(value), _Selection):
+            case ast.Dict(keys=[None], values=[value]) if isinstance(
+                mapping := self._value(value), _Selection
+            ):
                 return mapping
             case ast.Dict(keys=keys, values=values) if None not in keys:
-                return {self._value(k): self._value(v) for k, v in zip(keys, values, strict=True) if k is not None}
+                return {
+                    self._value(k): self._value(v) for k, v in zip(keys, values, strict=True) if k is not None
+                }
             case ast.DictComp() | ast.ListComp() | ast.GeneratorExp() | ast.SetComp():
                 return self._comprehension(node)
             case _:
@@ -315,16 +323,26 @@ class _Program:
     def _binary(self, op: ast.operator, left: Any, right: Any) -> Any:
         if isinstance(op, ast.Mod) and isinstance(left, str):
             arguments = right if isinstance(right, tuple) else (right,)
-            return left % tuple(self._text_or_number(a) for a in arguments) if _PLAIN_FORMAT.fullmatch(left) else self._give_up()
+            return (
+                left % tuple(self._text_or_number(a) for a in arguments)
+                if _PLAIN_FORMAT.fullmatch(left)
+                else self._give_up()
+            )
         if isinstance(op, ast.Add) and isinstance(left, str | _Foreign) and isinstance(right, str | _Foreign):
             return str(left) + str(right)
         if isinstance(op, ast.Add) and (isinstance(left, str) or isinstance(right, str)):
             raise _Failed  # str + None
         self._require_plain(left, right)
         compute = {ast.Add: operator.add, ast.Mult: operator.mul, ast.Sub: operator.sub}.get(type(op))
-        if compute is None or not isinstance(left, int | str | list | tuple) or not isinstance(right, int | list | tuple):
+        if (
+            compute is None
+            or not isinstance(left, int | str | list | tuple)
+            or not isinstance(right, int | list | tuple)
+        ):
             raise Unknown
-        if isinstance(op, ast.Mult) and (not isinstance(right, int) or right > 200 or (isinstance(left, int) and left > 10**6)):
+        if isinstance(op, ast.Mult) and (
+            not isinstance(right, int) or right > 200 or (isinstance(left, int) and left > 10**6)
+        ):
             raise Unknown
         return compute(left, right)
 
@@ -361,7 +379,9 @@ class _Program:
     def _repr(self, value: Any) -> str:
         if isinstance(value, _Selection | _Lines | _Module | _Method | _Foreign):
             raise Unknown
-        if isinstance(value, list | tuple | dict) and any(isinstance(v, _Selection | _Lines | _Foreign) for v in _flat(value)):
+        if isinstance(value, list | tuple | dict) and any(
+            isinstance(v, _Selection | _Lines | _Foreign) for v in _flat(value)
+        ):
             raise Unknown
         return repr(value)
 
@@ -378,11 +398,18 @@ class _Program:
         for value in values:
             self._bind(generator.target, value)
             if all(self._truth(test) for test in generator.ifs):
-                found.append((self._value(node.key), self._value(node.value)) if isinstance(node, ast.DictComp) else self._value(node.elt))
+                found.append(
+                    (self._value(node.key), self._value(node.value))
+                    if isinstance(node, ast.DictComp)
+                    else self._value(node.elt)
+                )
         return dict(found) if isinstance(node, ast.DictComp) else found
 
     def _selected(
-        self, node: ast.DictComp | ast.ListComp | ast.GeneratorExp | ast.SetComp, generator: ast.comprehension, values: _Selection
+        self,
+        node: ast.DictComp | ast.ListComp | ast.GeneratorExp | ast.SetComp,
+        generator: ast.comprehension,
+        values: _Selection,
     ) -> Any:
         """Return a part of the environment, or a text for each variable in it."""
         kept: list[bool] = []
@@ -456,7 +483,9 @@ class _Program:
                 return owner.format(*texts, **{k: self._text(v) for k, v in keywords.items()})
             except (IndexError, KeyError, ValueError, AttributeError) as error:
                 raise Unknown from error
-        if name in ("startswith", "endswith", "upper", "lower", "strip", "split") and not has_placeholder(owner):
+        if name in ("startswith", "endswith", "upper", "lower", "strip", "split") and not has_placeholder(
+            owner
+        ):
             self._require_plain(*arguments)
             return getattr(owner, name)(*arguments)
         raise Unknown
@@ -466,7 +495,9 @@ class _Program:
             raise _Failed
         return str(value)
 
-    def _mapping_method(self, owner: _Selection, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+    def _mapping_method(
+        self, owner: _Selection, name: str, arguments: list[Any], keywords: dict[str, Any]
+    ) -> Any:
         if keywords or owner.items:
             raise Unknown
         match name, arguments:
@@ -508,7 +539,9 @@ class _Program:
         return (self._text(value),)
 
     def _record(self, selection: _Selection) -> Record:
-        there = [self._environment[n] is not None and kept for n, kept in zip(FLAGS, selection.kept, strict=True)]
+        there = [
+            self._environment[n] is not None and kept for n, kept in zip(FLAGS, selection.kept, strict=True)
+        ]
         return Record(shown=self._shown(selection.kept), required=(there[0], there[1]))
 
     def get_variable(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:

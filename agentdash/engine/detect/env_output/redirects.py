@@ -77,11 +77,7 @@ class Routing(msgspec.Struct, frozen=True):
 
 
 def _both(stream: Stream) -> Parts:
-    return tuple(
-        part
-        for entry in stream
-        for part in (entry.parts if isinstance(entry, Emit) else (ANY,))
-    )
+    return tuple(part for entry in stream for part in (entry.parts if isinstance(entry, Emit) else (ANY,)))
 
 
 def routing(redirects: tuple[Redirect, ...], expander: Expander) -> Routing:
@@ -101,7 +97,11 @@ def _applied(routing: Routing, redirect: Redirect, expander: Expander) -> Routin
         case "<<<":
             return replace(routing, stdin=joined((*target, "\n")))
         case "<":
-            return replace(routing, stdin=opened_content(target, expander.state)) if redirect.fd in (None, 0) else routing
+            return (
+                replace(routing, stdin=opened_content(target, expander.state))
+                if redirect.fd in (None, 0)
+                else routing
+            )
         case ">" | ">>" | ">|" | "&>" | "&>>":
             destination = _destination(target, append=redirect.operator.endswith(">>"), routing=routing)
             if redirect.operator.startswith("&"):

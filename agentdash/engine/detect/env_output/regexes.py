@@ -31,7 +31,9 @@ def compiled(pattern: str, syntax: str, *, ignores_case: bool = False) -> re.Pat
         return None
     else:
         translated = pattern if syntax == "perl" else _translated(pattern, basic=syntax == "basic")
-    if translated is None or re.search(r"\([^)]*[*+][^)]*\)[*+{]", translated):  # nested repetition: exponential time
+    if translated is None or re.search(
+        r"\([^)]*[*+][^)]*\)[*+{]", translated
+    ):  # nested repetition: exponential time
         return None
     try:
         return re.compile(translated, re.IGNORECASE if ignores_case else 0)

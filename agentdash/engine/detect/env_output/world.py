@@ -104,9 +104,7 @@ class State(msgspec.Struct, frozen=True):
         """Return the state after an assignment; `None` unsets."""
         variables = {**dict(self.variables), name: value}
         exported = self.exported
-        if value is None:
-            exported -= {name}
-        elif name in FLAGS and self.value(name) is None and not self.allexport:
+        if value is None or (name in FLAGS and self.value(name) is None and not self.allexport):
             exported -= {name}
         elif self.allexport:
             exported |= {name}
@@ -119,7 +117,11 @@ class State(msgspec.Struct, frozen=True):
 
     def with_file(self, path: Parts, content: Parts) -> State:
         """Return the state after a file was written."""
-        others = [(p, c) for p, c in self.files if p != path and concrete(p) is not None and concrete(path) is not None]
+        others = [
+            (p, c)
+            for p, c in self.files
+            if p != path and concrete(p) is not None and concrete(path) is not None
+        ]
         return msgspec.structs.replace(self, files=(*others, (path, content)))
 
     def environment(self) -> Environment:
@@ -128,7 +130,22 @@ class State(msgspec.Struct, frozen=True):
 
 
 _ONE_LINE_VARIABLES: Final = frozenset(
-    ("HOME", "PATH", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TMPDIR", "HOSTNAME", "UID", "EUID", "RANDOM")
+    (
+        "HOME",
+        "PATH",
+        "PWD",
+        "OLDPWD",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "TERM",
+        "LANG",
+        "TMPDIR",
+        "HOSTNAME",
+        "UID",
+        "EUID",
+        "RANDOM",
+    )
 )
 
 
