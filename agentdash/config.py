@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_typ
 import msgspec
 from msgspec import Meta
 
+from agentdash.files import read_text
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
@@ -214,6 +215,8 @@ def read(text: str, path: Path) -> dict[str, Any]:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(_syntax_problem(error, text, path)) from error
+    except RecursionError as error:
+        raise ConfigError(f"{clean_line(str(path))}: nested too deeply") from error
     options: dict[str, Any] = {}
     problems: list[str] = []
     for name, value in table.items():
@@ -297,7 +300,7 @@ def _text(path: Path, *, named: bool) -> str:
     """Return the text of the file; empty if there is none, which is an error only where it is named."""
     shown = clean_line(str(path))
     try:
-        return path.read_text("utf-8")
+        return read_text(path)
     except (FileNotFoundError, NotADirectoryError) as error:
         if named:
             raise ConfigError(f"{shown}: no such file (named by AGENTDASH_CONFIG)") from error
@@ -305,7 +308,7 @@ def _text(path: Path, *, named: bool) -> str:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{shown}: not valid UTF-8") from error
     except OSError as error:
-        raise ConfigError(f"{shown}: {error.strerror}") from error
+        raise ConfigError(f"{shown}: {error.strerror or error}") from error
 
 
 def _fields() -> tuple[msgspec.structs.FieldInfo, ...]:

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, TypeVar, get_args
 import msgspec
 
 from agentdash.agents.registry import adapters, shared_rules_text
+from agentdash.files import read_text
 from agentdash.model.states import State
 
 Region = Literal["title", "top", "tail", "menu", "footer", "turn"]
@@ -167,14 +168,28 @@ def load_rules(user_dir: Path | None = None) -> dict[str, AgentRules]:
     """
     sources = {_SHARED: [_RulesFile(_SHARED, "any.toml", shared_rules_text())]}
     sources |= {name: [_RulesFile(name, f"{name}.toml", cli.toml_text)] for name, cli in adapters().items()}
-    for path in sorted(user_dir.glob("*.toml")) if user_dir else ():
+    for path in _toml_files(user_dir) if user_dir else ():
         try:
-            text = path.read_text("utf-8")
+            text = read_text(path)
         except (OSError, UnicodeDecodeError) as error:
             raise RulesProblem(f"{path}: cannot be read: {error}") from error
         sources.setdefault(path.stem, []).append(_RulesFile(path.stem, str(path), text, strict=True))
     shared = sources.pop(_SHARED)
     return {agent: _agent_rules(agent, [*shared, *own]) for agent, own in sources.items()}
+
+
+def _toml_files(folder: Path) -> list[Path]:
+    """Return the TOML files of a folder, which need not exist.
+
+    Raises:
+        RulesProblem: it cannot be listed.
+    """
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == ".toml")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RulesProblem(f"{folder}: cannot be read: {error.strerror}") from error
 
 
 class _RulesFile:
@@ -184,7 +199,7 @@ class _RulesFile:
         self.agent, self.name, self._text = agent, name, text
         try:
             self.tables: dict[str, Any] = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise RulesProblem(f"{name}: not TOML: {error}") from error
         if strict and (unknown := sorted(self.tables.keys() - TABLES)):
             raise RulesProblem(

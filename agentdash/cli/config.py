@@ -9,6 +9,7 @@ import click
 
 from agentdash.cli.options import APPEARANCE_OPTIONS, FLEET_OPTIONS, RECORDING_OPTIONS, options, settings_of
 from agentdash.config import Config, ConfigError, config_file, default_text, line_of, read
+from agentdash.files import read_text
 from agentdash.model.sanitize import clean_line
 
 
@@ -47,7 +48,7 @@ def check(file: Path | None) -> int:
     """
     path = file or config_file()
     try:
-        text = path.read_text("utf-8") if path.exists() else ""
+        text = read_text(path) if path.exists() else ""
         found = read(text, path)
         _check_keys(Config(**found), path, text)
     except (ConfigError, UnicodeDecodeError) as problem:
@@ -89,7 +90,7 @@ def checked_keys(config: Config) -> dict[str, str]:
     if config.keys:
         path = config_file()
         try:
-            _check_keys(config, path, path.read_text("utf-8"))
+            _check_keys(config, path, read_text(path))
         except ConfigError as problem:
             raise click.UsageError(problem.lines[0]) from problem
     return config.keys

@@ -20,6 +20,7 @@ from agentdash.cli.options import (
     options,
 )
 from agentdash.config import state_folder
+from agentdash.files import ensure_private_directory, read_text
 
 
 class _SplitLayout(msgspec.Struct):
@@ -80,8 +81,8 @@ def split(right: bool | None, size: str | None, close_with_pane: bool, **given: 
 
 def _load_layout() -> _SplitLayout:
     try:
-        return msgspec.json.decode((state_folder() / "split.json").read_bytes(), type=_SplitLayout)
-    except (OSError, msgspec.DecodeError):
+        return msgspec.json.decode(read_text(state_folder() / "split.json"), type=_SplitLayout)
+    except (OSError, ValueError, msgspec.DecodeError, RecursionError):
         return _SplitLayout()
 
 
@@ -89,7 +90,8 @@ def _save_layout(layout: _SplitLayout) -> None:
     """Save the layout; ignore errors, since the split is open already and the layout is a convenience."""
     folder = state_folder()
     with suppress(OSError):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(folder / "split.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        ensure_private_directory(folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_NOFOLLOW
+        descriptor = os.open(folder / "split.json", flags, 0o600)
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a file descriptor, not a path
             file.write(msgspec.json.encode(layout))

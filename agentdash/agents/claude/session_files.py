@@ -8,19 +8,18 @@ that wrote the file; without /proc, the start time is compared instead.
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
+from agentdash.files import read_bytes
 from agentdash.model.events import SessionSeen
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 
 _MAX_FILE_BYTES: Final = 1 << 16
-"""Read of one file at most; a file of 2.1.197 has 400 bytes."""
+"""Size above which a file is malformed; a file of 2.1.197 has 400 bytes."""
 _MAX_WAITING_FOR_CHARS: Final = 80
 _START_TOLERANCE_S: Final = 2.0
 """How much earlier than its process a file may claim to have started: clocks and rounding differ."""
@@ -55,8 +54,9 @@ class ClaudeSessionFiles:
         process."""
         home = (process.env or {}).get("HOME") or str(Path.home())
         try:
-            content = _decoder.decode(_read_regular(Path(home, ".claude", "sessions", f"{process.pid}.json")))
-        except (OSError, msgspec.DecodeError):
+            path = Path(home, ".claude", "sessions", f"{process.pid}.json")
+            content = _decoder.decode(read_bytes(path, _MAX_FILE_BYTES))
+        except (OSError, ValueError, msgspec.DecodeError, RecursionError):  # ValueError: a NUL in the path
             return None
         if content.pid != process.pid or not self._is_written_by(process, content):
             return None
@@ -77,12 +77,3 @@ class ClaudeSessionFiles:
         except (OSError, IndexError):
             return content.started_at / 1000 >= process.key.started - _START_TOLERANCE_S
         return content.proc_start is None or content.proc_start.encode() == start
-
-
-def _read_regular(path: Path) -> bytes:
-    """Return the content of a regular file; nothing of anything else: reading a pipe would block."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        return os.read(fd, _MAX_FILE_BYTES) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
-    finally:
-        os.close(fd)

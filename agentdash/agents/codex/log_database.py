@@ -13,7 +13,7 @@ import re
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from agentdash.model.events import Event, SourceSeen, TroubleLogged, ViolationLogged
@@ -51,7 +51,7 @@ class _Stamp(NamedTuple):
     modified: int = 0
 
 
-_Row = tuple[int, int, int, str, str | None, str | None]
+_Row = tuple[Any, int, int, str, str | None, str | None]
 
 
 def log_file(root: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
@@ -112,7 +112,8 @@ class CodexLog:
         self._stamp = stamp
         events: list[Event] = []
         for row in rows:
-            self._last = max(self._last, row[0])
+            if isinstance(row[0], int):
+                self._last = max(self._last, row[0])
             if (event := _event(row)) is None:
                 self._malformed += 1
             else:
@@ -132,6 +133,9 @@ def _read(file: Path, after: int) -> list[_Row]:
     """
     # with neither a write-ahead log nor a journal no process writes: then SQLite must not create them, as it
     # would even to read
+    for part in (file, _wal(file)):
+        if part.exists() and not part.is_file():  # SQLite would block on opening a pipe
+            raise sqlite3.OperationalError(f"{part.name}: not a regular file")
     busy = _wal(file).exists() or file.with_name(f"{file.name}-journal").exists()
     mode = "mode=ro&readonly_shm=1" if busy else "mode=ro&immutable=1"
     database = sqlite3.connect(f"file:{quote(os.fsencode(file))}?{mode}", uri=True, timeout=0)

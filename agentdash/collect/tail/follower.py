@@ -113,8 +113,8 @@ class LogFollower:
         self._since = since or float("inf")
         self._logs: dict[str, LogFile] = {}
         """By their paths without `.zst`."""
-        self._unlistable: dict[str, str] = {}
-        """Directories that cannot be listed, and the reasons."""
+        self._unreadable: dict[str, str] = {}
+        """Directories that cannot be listed, entries that are no readable files, and the reasons."""
         self._recent: set[str] = set()
         """Logs that were read recently."""
         self._needs_sweep = False
@@ -136,14 +136,17 @@ class LogFollower:
         """List the whole tree and yield what has changed since the last sweep, newest files first. For the
         first sweep, all is new."""
         self._needs_sweep = False
-        found, unlistable = self._list()
+        found, unreadable = self._list()
         if self._logs.keys() - found.keys():
             # a file may have moved while the tree was listed: list it again before a file counts as vanished
-            found, unlistable = self._list()
-        for folder, reason in unlistable.items():
-            if self._unlistable.get(folder) != reason:
-                yield FileUnreadable(Path(folder), reason)
-        self._unlistable = unlistable
+            found, unreadable = self._list()
+        for path, reason in unreadable.items():
+            if self._unreadable.get(path) != reason:
+                yield FileUnreadable(Path(path), reason)
+        for path in self._unreadable.keys() - unreadable.keys() - found.keys():
+            if path.endswith(self._suffixes):
+                yield FileVanished(Path(path))
+        self._unreadable = unreadable
         yield from self._match_logs(found)
         changed = [
             key
@@ -247,10 +250,10 @@ class LogFollower:
     # ------------------------------------------------------------ the tree
 
     def _list(self) -> tuple[dict[str, _Found], dict[str, str]]:
-        """Return all logs, and the directories that cannot be listed, with the reasons."""
+        """Return all logs, and what cannot be listed or found, with the reasons."""
         began = time.monotonic()
         found: dict[str, _Found] = {}
-        unlistable: dict[str, str] = {}
+        unreadable: dict[str, str] = {}
         folders = list(self._roots)
         while folders:
             folder = folders.pop()
@@ -258,24 +261,31 @@ class LogFollower:
                 with os.scandir(folder) as entries:
                     for entry in entries:
                         if entry.name.endswith(self._suffixes):
-                            self._add_entry(entry, found)
+                            self._add_entry(entry, found, unreadable)
                         elif entry.is_dir(follow_symlinks=False):
                             folders.append(entry.path)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                unlistable[folder] = failure_reason(error)
+                unreadable[folder] = failure_reason(error)
         self._swept_at = time.monotonic()
         self._sweep_cost_s = self._swept_at - began
-        return found, unlistable
+        return found, unreadable
 
-    def _add_entry(self, entry: os.DirEntry[str], found: dict[str, _Found]) -> None:
+    def _add_entry(
+        self, entry: os.DirEntry[str], found: dict[str, _Found], unreadable: dict[str, str]
+    ) -> None:
         try:
             stat = entry.stat()
         except FileNotFoundError:  # deleted since it was listed, or a dangling link
             return
+        except OSError as error:  # a loop of links
+            unreadable[entry.path] = failure_reason(error)
+            return
         key = _key(entry.path)
-        if modes.S_ISREG(stat.st_mode) and (key == entry.path or key not in found):
+        if not modes.S_ISREG(stat.st_mode):  # never opened: a pipe or a device would block
+            unreadable[entry.path] = "not a regular file"
+        elif key == entry.path or key not in found:
             found[key] = _Found(entry.path, stat)
 
     def _match_logs(self, found: dict[str, _Found]) -> Iterator[Change]:
@@ -283,7 +293,7 @@ class LogFollower:
         vanished = {
             key
             for key in self._logs.keys() - found.keys()
-            if not any(key.startswith(f"{folder}/") for folder in self._unlistable)
+            if not any(key.startswith(f"{folder}/") for folder in self._unreadable)
         }
         displaced = {
             log.id: key
