@@ -17,6 +17,7 @@ from agentdash.engine.detect.denials.programs import Role
 from agentdash.engine.detect.denials.sources import Ran, Strength
 from agentdash.model.policy import Network
 
+_NOT_PERMITTED: Final = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)
 _RESOLVERS: Final = ("dig", "nslookup", "host", "drill", "getent")
 _QUOTED_PART: Final = re.compile(r"['\"‘’“”].*")
 _PHRASE_CHARACTERS: Final = 60
@@ -25,9 +26,11 @@ _PHRASE_CHARACTERS: Final = 60
 
 def judge_network(call: Call, message: Message) -> Finding | None:
     """Return the denial that a message about the network reports; None where something else explains it."""
-    if not message.certain and (call.policy.network is Network.UNKNOWN or call.unsandboxed):
-        return None
     line = call.lines[message.first]
+    if not message.certain and call.policy.network is Network.UNKNOWN:
+        return None
+    if not message.certain and call.unsandboxed and not _NOT_PERMITTED.search(line):
+        return None  # where nothing restricts it, only a refusal by the kernel has the words of a sandbox
     named = tuple(name for name in (message.host, message.package) if name)
     phrase = _QUOTED_PART.sub("", line)[-_PHRASE_CHARACTERS:]
     source = call.attribute(line, named, phrase, call.account(message.first), network=True)
