@@ -61,16 +61,19 @@ def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
         config: the configuration in force.
         close_with: exit when this pane closes.
     """
-    from agentdash.collect.live import live_sources
+    from agentdash.cli.live_hub import live_hub
     from agentdash.store.status_file import Publisher
 
     clock = SystemClock()
     recorder = _recorder(config.record, clock) if config.record else None
-    sources = [*live_sources(config, clock), *([recorder] if recorder else [])]
-    hub = Hub(
-        sources, clock, stalled_after=config.stalled_after, observer=recorder.record if recorder else None
+    live = live_hub(
+        config,
+        clock,
+        *([recorder] if recorder else []),
+        observer=recorder.record if recorder else None,
     )
-    services: list[Service] = []
+    hub = live.hub
+    services = [live.service]
     if config.publish:
         publisher = Publisher(config.codex_home or default_home(), clock)
         services.append(("status file", lambda: publisher.keep(hub)))

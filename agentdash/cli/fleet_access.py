@@ -6,23 +6,31 @@ The status file is written outside of the sandbox, by a dashboard or by `agentda
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import click
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import default_home
 from agentdash.cli import debug_log
+from agentdash.cli.live_hub import live_hub
+from agentdash.cli.targets import AmbiguousTargetError, Found, find_workers, is_pane, with_server_of
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
+from agentdash.engine.link.linker import session_line
 from agentdash.engine.runner import running, sound, sound_snapshots
 from agentdash.model.engine_failure import EngineFailedError
+from agentdash.model.events import PaneSessionRead
 from agentdash.model.fleet import SourceHealth
 from agentdash.model.sanitize import clean_line
-from agentdash.model.worker import Snapshot
+from agentdash.model.states import State
+from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
+from agentdash.store.memory import SOURCE as MEMORY
 
 if TYPE_CHECKING:
     from agentdash.report.elements import ViaReport
@@ -31,8 +39,6 @@ if TYPE_CHECKING:
 _FILE_POLL_INTERVAL_S: Final = 0.25
 """Between two reads of the status file; a writer pauses for a second after each write."""
 _SOURCE: Final = "status file"
-_MIN_PREFIX_CHARS: Final = 4
-"""Shorter prefixes of a thread id match too many threads, as ids begin with the time."""
 
 
 class StatusFileInfo(NamedTuple):
@@ -58,18 +64,23 @@ def read_fleet(config: Config, target: str | None) -> FleetView:
     """Return the fleet, or the workers that match `target`: a thread id or its prefix, a pane, or a name.
 
     Inside a sandbox it is read from the status file; that, and an engine failure, is reported on stderr.
+    Without a current status file, a target is `unreachable`.
 
     Raises:
-        click.UsageError: no worker matches.
+        click.UsageError: no worker matches, or panes of several tmux servers do.
     """
-    now = _poll(config)
+    config = with_server_of(config, target)
+    now = _poll(config, target)
     warn_if_indirect(now.via)
     found = select_workers(now.snapshot, target)
     if found is None and config.sessions is not None and now.via is None:
         # it may be older than the sessions that are read at first
-        found = select_workers(_poll(replace(config, sessions=None)).snapshot, target)
+        now = _poll(replace(config, sessions=None), target)
+        found = select_workers(now.snapshot, target)
+    if found is None and target is not None and now.via is not None and now.via.problem is not None:
+        found = replace(now.snapshot, workers=(_unreachable_target(target, now),))
     if found is None:
-        raise click.UsageError(no_such_worker(target, now.via))
+        raise click.UsageError(no_such_worker(now.snapshot, target, now.via))
     if found.failure is not None:
         click.echo(f"agentdash: engine: {found.failure.text} ({debug_log.hint()})", err=True)
     return FleetView(found, now.via)
@@ -80,43 +91,66 @@ def exit_code(snapshot: Snapshot) -> int:
     return 0 if snapshot.failure is None else 2
 
 
-async def follow_fleet(config: Config) -> AsyncGenerator[FleetView, None]:
+async def follow_fleet(config: Config, target: str | None = None) -> AsyncGenerator[FleetView, None]:
     """Yield the fleet, and again whenever it changes. The first snapshot is complete.
+
+    Args:
+        config: the configuration in force.
+        target: what the caller looks for; its tmux server is watched too.
 
     Raises:
         click.UsageError: inside a sandbox, without a current status file.
     """
+    config = with_server_of(config, target)
     if (why := _confinement(config)) is not None:
         async for each in _follow_file(config, why):
             yield each
         return
     clock = SystemClock()
-    hub = Hub(live_sources(config, clock), clock, stalled_after=config.stalled_after)
-    yield FleetView(sound(await hub.once()))
-    async with running(hub):
+    live = live_hub(config, clock)
+    hub = live.hub
+    first = _with_session_of(config, hub, sound(await hub.once()), target)
+    live.keeper.save(hub.fleet, first)  # the caller may have its answer already
+    yield FleetView(first)
+    async with running(hub, live.service):
         async for snapshot in sound_snapshots(hub):
             yield FleetView(snapshot)
 
 
 def select_workers(snapshot: Snapshot, target: str | None) -> Snapshot | None:
-    """Return the snapshot with the workers that match `target` only; None if there are none."""
+    """Return the snapshot with the workers that match `target` only; None if there are none.
+
+    Raises:
+        click.UsageError: panes of several tmux servers match.
+    """
     if target is None:
         return snapshot
-    workers = snapshot.workers
-    for match in (
-        [w for w in workers if w.has_name(target)],
-        [w for w in workers if len(target) >= _MIN_PREFIX_CHARS and w.id.startswith(target)],
-    ):
-        if match:
-            return replace(snapshot, workers=tuple(match))
-    return None
+    workers = find(snapshot, target).workers
+    return replace(snapshot, workers=workers) if workers else None
 
 
-def no_such_worker(target: str | None, via: StatusFileInfo | None = None) -> str:
+def find(snapshot: Snapshot, target: str) -> Found:
+    """Return the workers that match `target`.
+
+    Raises:
+        click.UsageError: panes of several tmux servers match.
+    """
+    from agentdash.collect.tmux.sensor import own_server
+
+    try:
+        return find_workers(snapshot, target, own_server())
+    except AmbiguousTargetError as error:
+        raise click.UsageError(clean_line(str(error))) from error
+
+
+def no_such_worker(snapshot: Snapshot | None, target: str | None, via: StatusFileInfo | None = None) -> str:
     """Return the message that no worker matches `target`."""
+    named = repr(clean_line(target or ""))
     if via is not None and via.problem is not None:
-        return f"{clean_line(target or '')!r} cannot be observed inside this sandbox: {via.problem}"
-    return f"no worker matches {clean_line(target or '')!r}: see `agentdash status`"
+        return f"{named} cannot be observed inside this sandbox: {via.problem}"
+    if snapshot is not None and find(snapshot, target or "").pane is not None:
+        return f"no worker matches {named}: the pane is there, and no worker CLI runs in it"
+    return f"no worker matches {named}: see `agentdash status`"
 
 
 def via_report(via: StatusFileInfo | None) -> ViaReport | None:
@@ -138,22 +172,37 @@ def warn_if_indirect(via: StatusFileInfo | None) -> None:
 # ---------------------------------------------------------------- from live sources
 
 
-def _poll(config: Config) -> FleetView:
+def _poll(config: Config, target: str | None) -> FleetView:
     why = _confinement(config)
-    return FleetView(_directly(config)) if why is None else _from_file(config, why)
+    return FleetView(_directly(config, target)) if why is None else _from_file(config, why)
 
 
-def _directly(config: Config, *, only_files: bool = False) -> Snapshot:
-    """Poll the sources once.
+def _directly(config: Config, target: str | None = None) -> Snapshot:
+    """Poll the sources once, and save what was observed.
 
     Raises:
         EngineFailedError: no snapshot could be built.
     """
+    live = live_hub(config, SystemClock())
+    snapshot = _with_session_of(config, live.hub, _once(live.hub), target)
+    if (failure := live.keeper.save(live.hub.fleet, snapshot)) is not None:
+        health = SourceHealth(MEMORY, False, failure, snapshot.at)
+        others = tuple(source for source in snapshot.sources if source.name != MEMORY)
+        snapshot = replace(snapshot, sources=(*others, health))
+    return snapshot
+
+
+def _only_files(config: Config) -> Snapshot:
+    """Poll Codex's files once.
+
+    Codex's seccomp filter forbids `send`, also on asyncio's own socket pair: inside its sandbox no thread or
+    subprocess ever wakes the event loop, and only the first source, Codex's files, needs neither.
+    """
     clock = SystemClock()
-    sources = live_sources(config, clock)
-    # Codex's seccomp filter forbids `send`, also on asyncio's own socket pair: inside its sandbox no thread
-    # or subprocess ever wakes the event loop, and only the first source, Codex's files, needs neither
-    hub = Hub(sources[:1] if only_files else sources, clock, stalled_after=config.stalled_after)
+    return _once(Hub(live_sources(config, clock)[:1], clock, stalled_after=config.stalled_after))
+
+
+def _once(hub: Hub) -> Snapshot:
     found: list[Snapshot] = []
 
     async def poll() -> None:
@@ -164,6 +213,29 @@ def _directly(config: Config, *, only_files: bool = False) -> Snapshot:
     if (failure := found[0].failure) is not None and not failure.goes_on:
         raise EngineFailedError(failure)
     return found[0]
+
+
+def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str | None) -> Snapshot:
+    """Return the snapshot with the session that the scrollback of the target's pane names.
+
+    The scrollback is read only of a pane without a worker, of which nothing else is known.
+    """
+    if target is None or not config.tmux or not is_pane(target):
+        return snapshot
+    found = find(snapshot, target)
+    if found.workers or found.pane is None or found.pane not in hub.fleet.panes:
+        return snapshot
+    from agentdash.collect.tmux.scrollback import read_scrollback
+    from agentdash.collect.tmux.sensor import servers
+
+    known = servers(config.socket_names, config.socket_paths, default=True)
+    server = next((server for server in known if server.label == found.pane.server), None)
+    session = session_line(read_scrollback(server, found.pane.id)) if server else None
+    if session is None:
+        return snapshot
+    pid = hub.fleet.panes[found.pane].server_pid
+    read = PaneSessionRead(at=hub.now(), key=found.pane, thread=session, server_pid=pid)
+    return hub.take([read])
 
 
 def _confinement(config: Config) -> str | None:
@@ -178,19 +250,20 @@ def _confinement(config: Config) -> str | None:
 
 
 def _from_file(config: Config, why: str) -> FleetView:
-    from agentdash.store.status_file import UnpublishedError, outdated, read_published, status_file
+    from agentdash.store.status_file import UnpublishedError, outdated, read_published
 
     now = SystemClock().now()
-    path = status_file(config.codex_home or default_home())
+    path = _published_path(config, now)
     try:
         published = read_published(path)
-    except UnpublishedError as problem:
-        return _unreachable_workers(
-            _directly(config, only_files=True),
-            StatusFileInfo(clean_line(str(path)), None, None, str(problem)),
-            why,
-        )
-    via = StatusFileInfo(clean_line(str(path)), published.age(now), published.pid, outdated(published, now))
+    except UnpublishedError as error:
+        missing = f"{error}{_other_homes(now)}"
+        via = StatusFileInfo(clean_line(str(path)), None, None, missing)
+        return _unreachable_workers(_only_files(config), via, why)
+    problem = outdated(published, now)
+    if problem is not None:
+        problem += _other_homes(now)
+    via = StatusFileInfo(clean_line(str(path)), published.age(now), published.pid, problem)
     if via.problem is not None:
         return _unreachable_workers(published.snapshot, via, why)
     return _from_published(published, via, why)
@@ -214,6 +287,45 @@ def _unreachable_workers(snapshot: Snapshot, via: StatusFileInfo, why: str) -> F
     )
 
 
+def _unreachable_target(target: str, view: FleetView) -> Worker:
+    """Return a target of which nothing is known here as a worker, so that documents keep their form."""
+    from agentdash.store.status_file import unreachable
+
+    name = clean_line(target)
+    kind: Literal["pane", "codex-thread"] = "pane" if is_pane(target) else "codex-thread"
+    worker = Worker(
+        id=name,
+        kind=kind,
+        name=name,
+        agent=Agent("unknown"),
+        assessment=Assessment(State.UNREACHABLE, None, ""),
+    )
+    return unreachable(worker, view.via.problem or "" if view.via else "", view.snapshot.at)
+
+
+def _published_path(config: Config, now: float) -> Path:
+    """Return the status file of the Codex home; else, where none was named, the only current one of another.
+
+    Codex's `shell_environment_policy` may keep `CODEX_HOME` from the commands of a sandboxed agent.
+    """
+    from agentdash.store.status_file import current_files, status_file
+
+    path = status_file(config.codex_home or default_home())
+    current = current_files(now)
+    is_named = config.codex_home is not None or "CODEX_HOME" in os.environ
+    if is_named or path in current or len(current) != 1:
+        return path
+    return next(iter(current))
+
+
+def _other_homes(now: float) -> str:
+    """Return the end of a message about a missing status file: which Codex homes have a current one."""
+    from agentdash.store.status_file import current_files
+
+    homes = [published.home for published in current_files(now).values()]
+    return f"; or set CODEX_HOME: {', '.join(homes)} has a current one" if homes else ""
+
+
 def _with_source(snapshot: Snapshot, ok: bool, detail: str) -> Snapshot:
     return replace(snapshot, sources=(*snapshot.sources, SourceHealth(_SOURCE, ok, detail, snapshot.at)))
 
@@ -223,9 +335,9 @@ async def _follow_file(config: Config, why: str) -> AsyncGenerator[FleetView, No
 
     While the file is missing, as when its writer restarts, its last content counts until it is outdated.
     """
-    from agentdash.store.status_file import UnpublishedError, outdated, read_published, status_file
+    from agentdash.store.status_file import UnpublishedError, outdated, read_published
 
-    path = status_file(config.codex_home or default_home())
+    path = _published_path(config, SystemClock().now())
     last: Published | None = None
     while True:
         now = SystemClock().now()
@@ -233,10 +345,10 @@ async def _follow_file(config: Config, why: str) -> AsyncGenerator[FleetView, No
             published = read_published(path)
         except UnpublishedError as error:
             if last is None or outdated(last, now) is not None:
-                raise click.UsageError(f"inside a sandbox: {error}") from error
+                raise click.UsageError(f"inside a sandbox: {error}{_other_homes(now)}") from error
             published = last
         if (problem := outdated(published, now)) is not None:
-            raise click.UsageError(f"inside a sandbox: {problem}")
+            raise click.UsageError(f"inside a sandbox: {problem}{_other_homes(now)}")
         if last is None or published.written_at != last.written_at:
             via = StatusFileInfo(clean_line(str(path)), published.age(now), published.pid, None)
             yield _from_published(published, via, why)

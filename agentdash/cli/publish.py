@@ -10,11 +10,10 @@ from typing import Any
 import click
 
 from agentdash.agents.codex.home import default_home
+from agentdash.cli.live_hub import live_hub
 from agentdash.cli.options import FLEET_OPTIONS, config_of, options
 from agentdash.collect.clock import SystemClock
-from agentdash.collect.live import live_sources
 from agentdash.config import Config
-from agentdash.engine.hub import Hub
 from agentdash.engine.runner import running, sound
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
@@ -41,7 +40,8 @@ async def _publish(config: Config) -> None:
     if (here := asyncio.current_task()) is not None:
         for ending in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(ending, here.cancel)
-    hub = Hub(live_sources(config, clock), clock, stalled_after=config.stalled_after)
+    live = live_hub(config, clock)
+    hub = live.hub
     first = sound(await hub.once())
     if (other := publisher.keeper()) is not None:
         click.echo(
@@ -55,7 +55,7 @@ async def _publish(config: Config) -> None:
                 f"{clean_line(str(publisher.path))} cannot be written: {error.strerror or error}"
             ) from error
         click.echo(f"agentdash: writing {clean_line(str(publisher.path))} until ctrl-c", err=True)
-    async with running(hub, ("status file", lambda: publisher.keep(hub))):
+    async with running(hub, ("status file", lambda: publisher.keep(hub)), live.service):
         async for snapshot in hub.snapshots():
             if snapshot.failure is not None and not snapshot.failure.goes_on:
                 raise EngineFailedError(snapshot.failure)

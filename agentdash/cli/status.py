@@ -60,7 +60,7 @@ async def _watch(config: Config, target: str | None) -> None:
     from agentdash.report.change import changes
 
     last: Snapshot | None = None
-    async for snapshot, via in follow_fleet(config):
+    async for snapshot, via in follow_fleet(config, target):
         if last is None:
             warn_if_indirect(via)
         now = select_workers(snapshot, target) or msgspec.structs.replace(snapshot, workers=())

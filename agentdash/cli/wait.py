@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -12,17 +11,19 @@ import click
 
 from agentdash.cli.fleet_access import (
     StatusFileInfo,
+    find,
     follow_fleet,
     no_such_worker,
-    select_workers,
     via_report,
     warn_if_indirect,
 )
 from agentdash.cli.options import FLEET_OPTIONS, config_of, options, target_argument
 from agentdash.cli.output import until_pipe_closes
+from agentdash.cli.targets import Found
 from agentdash.config import Config
+from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
-from agentdash.model.worker import Worker
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.document import document_json
 from agentdash.report.wait import Outcome, WaitReport, wait_line, wait_report
 
@@ -71,6 +72,7 @@ def wait(
     """Wait until TARGET is in one of some states, and print its state.
 
     Exit code 0: it is. 1: timed out, or the worker is gone. 2: no worker matches, or it cannot be observed.
+    A worker that is not listed yet may take 10 s to appear.
 
     \b
     agentdash wait %4 --until completed,blocked-sandbox --timeout 600
@@ -90,38 +92,59 @@ async def _wait(config: Config, target: str, wanted: tuple[State, ...], limit: f
     start = loop.time()
     end = start + (math.inf if limit is None else limit)
     worker: Worker | None = None
+    snapshot: Snapshot | None = None
     via: StatusFileInfo | None = None
     outcome: Outcome = "timed-out"
     try:
-        async with asyncio.timeout(None) as deadline, aclosing(follow_fleet(config)) as fleets:
+        async with asyncio.timeout(None) as deadline, aclosing(follow_fleet(config, target)) as fleets:
             async for snapshot, via in fleets:
+                found = _follow(snapshot, target, worker)
                 if deadline.when() is None:
                     warn_if_indirect(via)
-                found = select_workers(snapshot, target)
-                if found is not None:
-                    worker = _single(found.workers, target)
-                    deadline.reschedule(end)
+                    if not found.workers:
+                        _announce(target, limit)
+                if found.workers:
+                    worker = _single(found, target)
                     if worker.state in wanted:
                         outcome = "reached"
                         break
+                is_gone = found.has_ended or not found.workers
+                if not is_gone:
+                    deadline.reschedule(end)
                 elif outcome != "gone":
                     deadline.reschedule(min(end, loop.time() + _APPEARANCE_TIMEOUT_S))
-                outcome = "timed-out" if found is not None else "gone"
+                outcome = "gone" if is_gone else "timed-out"
     except TimeoutError:
         if worker is None:
-            raise click.UsageError(no_such_worker(target)) from None
+            raise click.UsageError(no_such_worker(snapshot, target)) from None
     return wait_report(target, wanted, outcome, loop.time() - start, worker, via_report(via))
 
 
-def _single(workers: Sequence[Worker], target: str) -> Worker:
+def _follow(snapshot: Snapshot, target: str, followed: Worker | None) -> Found:
+    """Return the workers that match `target`: in the pane of the followed one, or else that one itself."""
+    if followed is None:
+        return find(snapshot, target)
+    if followed.pane is not None and (found := find(snapshot, followed.pane.key.full)).workers:
+        return found
+    return find(snapshot, followed.id)
+
+
+def _announce(target: str, limit: float | None) -> None:
+    """Report on stderr how long a worker may take to appear."""
+    longest = _APPEARANCE_TIMEOUT_S if limit is None else min(limit, _APPEARANCE_TIMEOUT_S)
+    click.echo(
+        f"agentdash: no worker matches {clean_line(target)!r} yet; waiting {longest:g} s for it", err=True
+    )
+
+
+def _single(found: Found, target: str) -> Worker:
     """Return the only worker; of several in the named pane, the one that was active last.
 
     Raises:
         click.UsageError: several workers match, and not by their pane.
     """
-    if len(workers) > 1 and any(
-        worker.pane is None or target not in (worker.pane.key.id, str(worker.pane.key)) for worker in workers
-    ):
+    workers = found.workers
+    if len(workers) > 1 and found.pane is None:
         ids = ", ".join(worker.id for worker in workers[:3])
         raise click.UsageError(f"ambiguous target {target!r}: {len(workers)} workers match: {ids} ...")
     return max(workers, key=lambda worker: worker.last_activity or 0)

@@ -123,6 +123,11 @@ class Hub:
             self._reduce(events)
         return self._next_snapshot()
 
+    def take(self, events: Sequence[Event]) -> Snapshot:
+        """Reduce events between two passes, and return the snapshot."""
+        self._reduce(events)
+        return self._next_snapshot()
+
     async def run(self) -> None:
         """Run the sources and publish snapshots until cancelled.
 

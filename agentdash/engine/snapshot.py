@@ -15,6 +15,7 @@ from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_findi
 from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.pane_state import judge_pane
+from agentdash.engine.judge.states.past_state import past_panes
 from agentdash.engine.judge.states.state_history import settle, startup_grace_until
 from agentdash.engine.judge.states.thread_facts import ThreadFacts, thread_facts
 from agentdash.engine.judge.states.thread_state import judge_thread
@@ -23,11 +24,11 @@ from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, History, PaneOccupant, StatePeriod, Thread
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.links import ThreadPane
-from agentdash.model.pane import Pane
+from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import Installed
 from agentdash.model.states import NEEDS_YOU, State
-from agentdash.model.worker import Agent, Assessment, Link, Sandbox, Snapshot, Worker
+from agentdash.model.worker import Agent, Assessment, Link, PastPane, Sandbox, Snapshot, Worker
 
 _EMPTY_HISTORY: Final = History()
 _MAX_NAME_CHARS: Final = 60
@@ -45,6 +46,8 @@ class WorkerCache:
         self._judged: dict[str, tuple[RowInputs, Worker]] = {}
         self._shown: dict[str, tuple[Worker, Worker]] = {}
         self._predictor: DenialPredictor | None = None
+        self._past: tuple[PastPane, ...] = ()
+        self._idle: tuple[PaneKey, ...] = ()
 
     def predictor(self, installed: Installed | None) -> DenialPredictor | None:
         """Return the predictor for these worker CLIs: the cached one while they are the same."""
@@ -53,6 +56,18 @@ class WorkerCache:
         if self._predictor is None or self._predictor.installed != installed:
             self._predictor = DenialPredictor(installed)
         return self._predictor
+
+    def same_past(self, past: tuple[PastPane, ...]) -> tuple[PastPane, ...]:
+        """Return the cached past panes if they are equal: comparing snapshots is then cheap."""
+        if past != self._past:
+            self._past = past
+        return self._past
+
+    def same_idle(self, idle: tuple[PaneKey, ...]) -> tuple[PaneKey, ...]:
+        """Return the cached panes without a worker if they are equal."""
+        if idle != self._idle:
+            self._idle = idle
+        return self._idle
 
     def worker(self, inputs: RowInputs, make: Callable[[RowInputs], Worker]) -> Worker:
         """Return the worker of these inputs: the cached one, or else a new one."""
@@ -143,6 +158,8 @@ class _SnapshotBuilder:
         self._predictor = cache.predictor(fleet.host.installed if fleet.host else None)
         self._workers: dict[str, Worker] = {}
         self._dues: list[float] = []
+        self._occupied: set[PaneKey] = set()
+        """Panes with a worker."""
 
     def add_threads(self) -> None:
         """Add the workers that are Codex threads."""
@@ -154,6 +171,7 @@ class _SnapshotBuilder:
     def add_panes(self) -> None:
         """Add the workers that are panes, but for those of threads."""
         linked = {worker.pane.key for worker in self._workers.values() if worker.pane}
+        self._occupied = linked | (self._fleet.occupants.keys() & self._fleet.panes.keys())
         for key, occupant in self._fleet.occupants.items():
             pane = self._fleet.panes.get(key)
             if pane is not None and key not in linked:
@@ -169,6 +187,8 @@ class _SnapshotBuilder:
             sources=tuple(sorted(self._fleet.sources.values(), key=lambda source: source.name)),
             due=min((due for due in self._dues if due > self._now), default=None),
             installed=host.installed if host else None,
+            past=self._cache.same_past(past_panes(self._fleet, self._occupied)),
+            idle_panes=self._cache.same_idle(tuple(sorted(self._fleet.panes.keys() - self._occupied))),
         )
 
     def _add_thread(self, thread: Thread, parent: str | None) -> None:

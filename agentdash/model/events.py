@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from agentdash.model.evidence import EvidenceSource
+from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.mounts import Mount
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
@@ -312,6 +313,26 @@ class StatusPushed(Event, frozen=True, kw_only=True, tag="status-pushed"):
     """`waitingOnApproval`, `waitingOnUserInput`."""
 
 
+class PaneSessionRead(Event, frozen=True, kw_only=True, tag="pane-session-read"):
+    """The newest `session id:` line of `codex exec` in the scrollback of a pane that has no worker now."""
+
+    key: PaneKey
+    thread: str
+    server_pid: int | None = None
+
+
+class ObservationsRecalled(Event, frozen=True, kw_only=True, tag="observations-recalled"):
+    """What an earlier agentdash observed of live processes of a thread."""
+
+    memory: ThreadMemory
+
+
+class PanesRecalled(Event, frozen=True, kw_only=True, tag="panes-recalled"):
+    """The workers that an earlier agentdash saw in panes, the newest last."""
+
+    workers: tuple[PastWorker, ...]
+
+
 class SessionSeen(Event, frozen=True, kw_only=True, tag="session-seen"):
     """The status that a worker CLI writes into a file of its own; emitted when it changed.
 
@@ -411,6 +432,9 @@ AnyEvent = (
     | PaneGone
     | ScreenRead
     | StatusPushed
+    | PaneSessionRead
+    | ObservationsRecalled
+    | PanesRecalled
     | MountsSeen
     | SessionSeen
     | ProcessSeen

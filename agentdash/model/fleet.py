@@ -25,6 +25,7 @@ from agentdash.model.events import (
 )
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.links import FleetLinks
+from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.mounts import Mount
 from agentdash.model.observation import Escape, SandboxObservation
 from agentdash.model.pane import Pane, PaneKey
@@ -294,6 +295,10 @@ class Fleet(msgspec.Struct, frozen=True):
     """The newest trouble with the provider on the screen of each worker, by thread id or pane."""
     sessions: dict[ProcessKey, SessionSeen] = {}
     """The status that each worker CLI writes into a file of its own."""
+    recalled: dict[str, ThreadMemory] = {}
+    """What was observed of threads earlier: their files may be read again, and do not contain it."""
+    past_workers: dict[PaneKey, PastWorker] = {}
+    """The newest worker of each pane that an earlier look, or another agentdash, saw in it."""
     histories: dict[str, History] = {}
     """By worker: thread id or pane."""
 
@@ -331,5 +336,7 @@ class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):
     busy: tuple[tuple[ProcessKey, float], ...] = ()
     troubles: tuple[tuple[str, ProviderTrouble], ...] = ()
     sessions: tuple[tuple[ProcessKey, SessionSeen], ...] = ()
+    recalled: tuple[tuple[str, ThreadMemory], ...] = ()
+    past_workers: tuple[tuple[PaneKey, PastWorker], ...] = ()
     logged: tuple[ViolationLogged | TroubleLogged, ...] = ()
     """What Codex logged of threads."""

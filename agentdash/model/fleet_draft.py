@@ -116,6 +116,8 @@ class FleetDraft:
         self.busy = CopyOnWrite(fleet.busy)
         self.troubles = CopyOnWrite(fleet.troubles)
         self.sessions = CopyOnWrite(fleet.sessions)
+        self.recalled = CopyOnWrite(fleet.recalled)
+        self.past_workers = CopyOnWrite(fleet.past_workers)
         self.histories = CopyOnWrite(fleet.histories)
 
     @property
@@ -143,6 +145,8 @@ class FleetDraft:
             busy=self.busy.freeze(),
             troubles=self.troubles.freeze(),
             sessions=self.sessions.freeze(),
+            recalled=self.recalled.freeze(),
+            past_workers=self.past_workers.freeze(),
             histories=self.histories.freeze(),
         )
 

@@ -5,8 +5,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentdash.model.fleet import Fleet, FleetKnown
+from msgspec.structs import replace
+
+from agentdash.model.evidence import EvidenceSource
+from agentdash.model.fleet import Fleet, FleetKnown, Thread
+from agentdash.model.memory import RememberedObservation, ThreadMemory
 from agentdash.model.registry import RESTORED_FIELDS
+
+
+def memory_of(thread: Thread) -> ThreadMemory:
+    """Return what is known of a thread's live processes, which no rollout contains."""
+    return ThreadMemory(
+        thread=thread.id,
+        observations=tuple(
+            RememberedObservation(
+                observation=replace(observation, policy=-1),
+                policy_since=thread.policies[observation.policy].since if observation.policy >= 0 else None,
+            )
+            for observation in thread.observations
+            if observation.source is EvidenceSource.ENVIRONMENT
+        ),
+        escapes=thread.escapes,
+    )
 
 
 def known_of(fleet: Fleet, at: float) -> FleetKnown:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 
@@ -15,6 +17,19 @@ class PaneKey(msgspec.Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return self.id if self.server == "default" else f"{self.server} {self.id}"
+
+    @property
+    def full(self) -> str:
+        """Return the form that names the server too: `NAME:%4`, or `SOCKET:%4`."""
+        return f"{self.server.removeprefix('-L ')}:{self.id}"
+
+    def has_name(self, name: str) -> bool:
+        """Return whether `name` is this pane: `%4`, `NAME:%4`, or as documents print it, `-L NAME %4`."""
+        return name in (self.id, self.full, f"{self.server} {self.id}")
+
+
+NO_SERVER: Final = "no server running"
+"""The detail of a tmux source whose server is known not to run."""
 
 
 def tmux_source(server: str) -> str:

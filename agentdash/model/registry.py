@@ -14,7 +14,9 @@ import msgspec
 
 from agentdash.model import events as e
 from agentdash.model.fleet import FleetKnown, Locks, PaneOccupant, ProviderTrouble, SourceHealth
+from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.mounts import Mount, WriteAccess
+from agentdash.model.observation import Applied, Escape, SandboxObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.process import Launcher, Process
@@ -50,6 +52,8 @@ FLEET_FIELDS: Final[Mapping[str, Origin]] = {
     "busy": Origin.JOURNAL,
     "troubles": Origin.JOURNAL,
     "sessions": Origin.JOURNAL,
+    "recalled": Origin.JOURNAL,
+    "past_workers": Origin.JOURNAL,
     "histories": Origin.DERIVED,
 }
 """The fields of a `Fleet`. Those of the journal are the fields of `FleetKnown`."""
@@ -81,6 +85,9 @@ EVENT_ORIGINS: Final[Mapping[type[e.Event], Origin]] = {
     e.PaneGone: Origin.JOURNAL,
     e.ScreenRead: Origin.JOURNAL,
     e.StatusPushed: Origin.JOURNAL,
+    e.PaneSessionRead: Origin.JOURNAL,
+    e.ObservationsRecalled: Origin.JOURNAL,
+    e.PanesRecalled: Origin.JOURNAL,
     e.MountsSeen: Origin.JOURNAL,
     e.SessionSeen: Origin.JOURNAL,
     e.ProcessSeen: Origin.JOURNAL,
@@ -188,6 +195,9 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "text": TextUse.SCREEN,
     },
     e.StatusPushed: {"thread": TextUse.PLAIN, "flags": TextUse.PLAIN},
+    e.PaneSessionRead: {"thread": TextUse.PLAIN},
+    e.ObservationsRecalled: {},
+    e.PanesRecalled: {},
     e.SessionSeen: {"agent": TextUse.PLAIN, "waiting_for": TextUse.PLAIN},
     e.ProcessSeen: {},
     e.MountsSeen: {},
@@ -196,7 +206,14 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
     e.ProcessesCounted: {},
     e.HostSeen: {"platform": TextUse.PLAIN, "home": TextUse.PLAIN},
     e.SourceSeen: {"name": TextUse.PLAIN, "detail": TextUse.PLAIN},
-    FleetKnown: {"pushed": TextUse.PLAIN, "sources": TextUse.PLAIN, "troubles": TextUse.PLAIN},  # their keys
+    FleetKnown: {  # the keys of mappings
+        "pushed": TextUse.PLAIN,
+        "sources": TextUse.PLAIN,
+        "troubles": TextUse.PLAIN,
+        "recalled": TextUse.PLAIN,
+    },
+    Applied: {"by": TextUse.PLAIN},
+    Escape: {"call": TextUse.PLAIN, "pane": TextUse.PLAIN, "quote": TextUse.CONTEXT},
     Installed: {"workers": TextUse.PLAIN, "env": TextUse.PLAIN},
     Launcher: {"name": TextUse.PLAIN},
     Locks: {"holders": TextUse.PLAIN},
@@ -210,6 +227,14 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
     },
     PaneKey: {"server": TextUse.PLAIN, "id": TextUse.PLAIN},
     PaneOccupant: {"agent": TextUse.PLAIN},
+    PastWorker: {
+        "worker": TextUse.PLAIN,
+        "agent": TextUse.PLAIN,
+        "name": TextUse.PLAIN,
+        "cwd": TextUse.PLAIN,
+        "rule": TextUse.PLAIN,
+        "words": TextUse.PLAIN,
+    },
     PathAccess: {"path": TextUse.PLAIN, "what": TextUse.PLAIN},
     Policy: {
         "approval": TextUse.PLAIN,
@@ -228,8 +253,17 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "rollouts": TextUse.PLAIN,
     },
     ProviderTrouble: {"text": TextUse.SCREEN},
+    SandboxObservation: {
+        "network_flag": TextUse.PLAIN,
+        "sandbox_flag": TextUse.PLAIN,
+        "unwritable": TextUse.PLAIN,
+        "exposed": TextUse.PLAIN,
+        "calls": TextUse.PLAIN,
+        "quote": TextUse.PLAIN,
+    },
     SourceHealth: {"name": TextUse.PLAIN, "detail": TextUse.PLAIN},
     StatePath: {"path": TextUse.PLAIN, "what": TextUse.PLAIN},
+    ThreadMemory: {"thread": TextUse.PLAIN},
     WriteAccess: {},
 }
 """The text fields of every struct that an event can contain. Enumerations and literals are no texts."""

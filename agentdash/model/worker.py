@@ -23,7 +23,7 @@ from agentdash.model.layers import (
     DifferingField,
     LayerField,
 )
-from agentdash.model.pane import Pane
+from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.state_paths import Installed, PredictedDenials
 from agentdash.model.states import State, bucket
@@ -165,9 +165,19 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def has_name(self, name: str) -> bool:
         """Return whether `name` is its id, its name, or its pane (`%4`, or with the server)."""
-        return name in (self.id, self.name) or (
-            self.pane is not None and name in (self.pane.key.id, str(self.pane.key))
-        )
+        return name in (self.id, self.name) or (self.pane is not None and self.pane.key.has_name(name))
+
+
+class PastPane(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A pane that has gone, or that its worker has left: a target that still has an answer."""
+
+    key: PaneKey
+    worker: str
+    """Id of its last worker."""
+    shown: Worker | None = None
+    """The worker; None for a Codex thread, which is one of the workers of the snapshot."""
+    is_stale: bool = False
+    """Whether its tmux server has ended: a new server counts its panes from `%0` again."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -185,12 +195,22 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     failure: EngineFailure | None = None
     """The engine's own failure, where there was one: `workers` may be old or incomplete."""
+    past: tuple[PastPane, ...] = ()
+    """Panes of past workers, the newest last; bounded."""
+    idle_panes: tuple[PaneKey, ...] = ()
+    """Panes without a worker."""
 
     def differs_from(self, other: Snapshot | None) -> bool:
         """Return whether anything but the time differs."""
         if other is None:
             return True
-        return (self.workers, self.sources, self.failure) != (other.workers, other.sources, other.failure)
+        return (self.workers, self.sources, self.failure, self.past, self.idle_panes) != (
+            other.workers,
+            other.sources,
+            other.failure,
+            other.past,
+            other.idle_panes,
+        )
 
     def counts(self) -> dict[str, int]:
         """Return the number of workers by bucket: `needs-you`, `running`, `ready`, `gone`, `unknown`, and,

@@ -19,20 +19,28 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.model.memory import PastWorker, ThreadMemory
-from agentdash.model.observation import Escape, SandboxObservation
+from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
+from agentdash.model.observation import Escape
+from agentdash.model.pane import PaneKey
+from agentdash.model.secrets import mask_secrets
 
 NAME: Final = "memory.sqlite"
 """The file, in agentdash's state directory."""
+SOURCE: Final = "memory"
+"""The name under which a failure is reported among the sources of a snapshot."""
 _VERSION: Final = 1
 """Of the tables. A file of another version is left alone and reported."""
 _KEPT_S: Final = 30 * 86_400.0
 _MAX_ROWS: Final = 20_000
-"""Of each table; about 10 MB."""
+"""Of observations, and of escapes; about 10 MB."""
+_MAX_PANES: Final = 500
+"""Rows of panes: all of them are read at each start, in 2 ms."""
 _BUSY_TIMEOUT_S: Final = 0.5
 """For another writer; then the write is put off to the next time."""
 _MAX_BYTES: Final = 64 << 20
 """A larger file was not written by this module."""
+_SEEN_INTERVAL_S: Final = 30.0
+"""Between two writes of a worker of which only the time of the newest look differs."""
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS observation (
     home TEXT, thread TEXT, fact BLOB, first REAL, last REAL, PRIMARY KEY (home, thread, fact)) WITHOUT ROWID;
@@ -42,6 +50,21 @@ CREATE TABLE IF NOT EXISTS pane (
     server TEXT, pane TEXT, server_pid INTEGER, worker TEXT, fact BLOB, last REAL,
     PRIMARY KEY (server, pane, server_pid, worker)) WITHOUT ROWID;
 """
+_INSERT_OBSERVATION: Final = (
+    "INSERT INTO observation VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+    " first = min(first, excluded.first), last = max(last, excluded.last)"
+)
+_INSERT_ESCAPE: Final = (
+    "INSERT INTO tmux_escape VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET last = excluded.last"
+)
+_INSERT_PANE: Final = (
+    "INSERT INTO pane VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+    " fact = excluded.fact, last = excluded.last WHERE excluded.last >= last"
+)
+_SELECT_OBSERVATIONS: Final = (
+    "SELECT fact, first, last FROM observation WHERE home = ? AND thread = ? ORDER BY first"
+)
+_SELECT_ESCAPES: Final = "SELECT fact FROM tmux_escape WHERE home = ? AND thread = ? ORDER BY last"
 _T = TypeVar("_T")
 
 
@@ -60,37 +83,13 @@ class Memory:
     def __init__(self, folder: Path, home: Path) -> None:
         self.path = folder / NAME
         self._home = str(home)
+        self._observations: dict[tuple[str, bytes], tuple[float, float]] = {}
+        self._escapes: set[tuple[str, bytes]] = set()
+        self._panes: dict[tuple[PaneKey, str], PastWorker] = {}
+        """What this object has read or written."""
 
-    def threads(self, wanted: Iterable[str] | None = None) -> list[ThreadMemory]:
-        """Return what is remembered of threads: of all, or of these.
-
-        Raises:
-            MemoryFileError: the file is there and cannot be used.
-        """
-        names = None if wanted is None else set(wanted)
-        found: dict[str, ThreadMemory] = {}
-        with self._reading() as database:
-            if database is None:
-                return []
-            query = "SELECT thread, fact, first, last FROM observation WHERE home = ? ORDER BY first"
-            for thread, fact, first, last in database.execute(query, (self._home,)):
-                if names is not None and thread not in names:
-                    continue
-                observation = _decoded(fact, SandboxObservation)
-                if observation is not None:
-                    memory = found.get(thread) or ThreadMemory(thread)
-                    restored = replace(observation, first=first, last=last)
-                    found[thread] = replace(memory, observations=(*memory.observations, restored))
-            for thread, fact in database.execute(
-                "SELECT thread, fact FROM tmux_escape WHERE home = ? ORDER BY last", (self._home,)
-            ):
-                if (names is None or thread in names) and (escape := _decoded(fact, Escape)) is not None:
-                    memory = found.get(thread) or ThreadMemory(thread)
-                    found[thread] = replace(memory, escapes=(*memory.escapes, escape))
-        return list(found.values())
-
-    def past_workers(self) -> list[PastWorker]:
-        """Return the workers of panes, the newest last.
+    def threads(self, wanted: Iterable[str]) -> list[ThreadMemory]:
+        """Return what is remembered of these threads.
 
         Raises:
             MemoryFileError: the file is there and cannot be used.
@@ -98,52 +97,77 @@ class Memory:
         with self._reading() as database:
             if database is None:
                 return []
-            rows = database.execute("SELECT fact FROM pane ORDER BY last")
-            return [past for (fact,) in rows if (past := _decoded(fact, PastWorker)) is not None]
+            found = [self._thread(database, thread) for thread in wanted]
+            return [memory for memory in found if memory.observations or memory.escapes]
+
+    def _thread(self, database: sqlite3.Connection, thread: str) -> ThreadMemory:
+        key = (self._home, thread)
+        observations: list[RememberedObservation] = []
+        for fact, first, last in database.execute(_SELECT_OBSERVATIONS, key):
+            if (known := _decoded(fact, RememberedObservation)) is not None:
+                observation = replace(known.observation, first=first, last=last)
+                observations.append(replace(known, observation=observation))
+                self._observations[thread, fact] = (first, last)
+        escapes: list[Escape] = []
+        for (fact,) in database.execute(_SELECT_ESCAPES, key):
+            if (escape := _decoded(fact, Escape)) is not None:
+                escapes.append(escape)
+                self._escapes.add((thread, fact))
+        return ThreadMemory(thread, tuple(observations), tuple(escapes))
+
+    def past_workers(self, limit: int = _MAX_PANES) -> list[PastWorker]:
+        """Return the newest workers of panes, the newest last.
+
+        Raises:
+            MemoryFileError: the file is there and cannot be used.
+        """
+        with self._reading() as database:
+            if database is None:
+                return []
+            rows = database.execute("SELECT fact FROM pane ORDER BY last DESC LIMIT ?", (limit,)).fetchall()
+            found = [past for (fact,) in reversed(rows) if (past := _decoded(fact, PastWorker)) is not None]
+        self._panes |= {(past.pane, past.worker): past for past in found}
+        return found
 
     def save(self, threads: Iterable[ThreadMemory], past: Iterable[PastWorker], now: float) -> None:
-        """Add facts, or renew those that are known.
+        """Add what is new since this object has read or written it; nothing where files cannot be written.
 
         Raises:
-            MemoryFileError: the file cannot be written.
+            MemoryFileError: the file cannot be used.
         """
-        observations = [
-            (self._home, memory.thread, _essence(each), each.first, each.last)
-            for memory in threads
-            for each in memory.observations
-        ]
-        escapes = [
-            (self._home, memory.thread, msgspec.json.encode(each), each.at)
-            for memory in threads
-            for each in memory.escapes
-        ]
-        panes = [
-            (
-                each.pane.server,
-                each.pane.id,
-                each.server_pid or 0,
-                each.worker,
-                msgspec.json.encode(each),
-                each.seen,
-            )
-            for each in past
-        ]
+        threads = list(threads)
+        observations = [row for memory in threads for row in self._new_observations(memory)]
+        escapes = [row for memory in threads for row in self._new_escapes(memory)]
+        panes = [each for each in past if self._is_new(each)]
+        if not (observations or escapes or panes) or not _is_writable(self.path.parent):
+            return
         with self._writing() as database:
-            database.executemany(
-                "INSERT INTO observation VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-                "first = min(first, excluded.first), last = max(last, excluded.last)",
-                observations,
-            )
-            database.executemany(
-                "INSERT INTO tmux_escape VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET last = excluded.last",
-                escapes,
-            )
-            database.executemany(
-                "INSERT INTO pane VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-                "fact = excluded.fact, last = excluded.last WHERE excluded.last >= last",
-                panes,
-            )
+            database.executemany(_INSERT_OBSERVATION, observations)
+            database.executemany(_INSERT_ESCAPE, escapes)
+            database.executemany(_INSERT_PANE, [_pane_row(each) for each in panes])
             _prune(database, now)
+        self._observations |= {(thread, fact): (first, last) for _, thread, fact, first, last in observations}
+        self._escapes |= {(thread, fact) for _, thread, fact, _ in escapes}
+        self._panes |= {(each.pane, each.worker): each for each in panes}
+
+    def _new_observations(self, memory: ThreadMemory) -> Iterator[tuple[str, str, bytes, float, float]]:
+        for each in memory.observations:
+            fact, first, last = _essence(each), each.observation.first, each.observation.last
+            known = self._observations.get((memory.thread, fact))
+            if known is None or first < known[0] or last > known[1]:
+                yield self._home, memory.thread, fact, first, last
+
+    def _new_escapes(self, memory: ThreadMemory) -> Iterator[tuple[str, str, bytes, float]]:
+        for escape in memory.escapes:
+            fact = msgspec.json.encode(replace(escape, quote=mask_secrets(escape.quote)))
+            if (memory.thread, fact) not in self._escapes:
+                yield self._home, memory.thread, fact, escape.at
+
+    def _is_new(self, past: PastWorker) -> bool:
+        known = self._panes.get((past.pane, past.worker))
+        if known is None:
+            return True
+        return replace(known, seen=past.seen) != past or past.seen - known.seen >= _SEEN_INTERVAL_S
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection | None]:
@@ -179,8 +203,19 @@ class Memory:
             raise MemoryFileError(f"{self.path} cannot be used: {error}") from error
 
 
+def _pane_row(past: PastWorker) -> tuple[str, str, int, str, bytes, float]:
+    key = past.pane
+    return key.server, key.id, past.server_pid or 0, past.worker, msgspec.json.encode(past), past.seen
+
+
+def _is_writable(folder: Path) -> bool:
+    """Return whether files can be created in a directory, or the directory itself can be created."""
+    existing = next((each for each in (folder, *folder.parents) if each.exists()), folder)
+    return os.access(existing, os.W_OK)
+
+
 def _create(path: Path) -> None:
-    """Create the file, readable by its owner alone, where it is missing; never follow a link or open a device."""
+    """Create the file with mode 0600 where it is missing; never follow a link or open a device."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -196,20 +231,19 @@ def _check_version(database: sqlite3.Connection, path: Path) -> None:
 
 
 def _prune(database: sqlite3.Connection, now: float) -> None:
-    for table in ("observation", "tmux_escape", "pane"):
+    for table, limit in (("observation", _MAX_ROWS), ("tmux_escape", _MAX_ROWS), ("pane", _MAX_PANES)):
         database.execute(f"DELETE FROM {table} WHERE last < ?", (now - _KEPT_S,))  # noqa: S608 - names above
         count = database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608
-        if count > _MAX_ROWS:
+        if count > limit:
             oldest = f"SELECT last FROM {table} ORDER BY last LIMIT 1 OFFSET ?"  # noqa: S608
-            (limit,) = database.execute(oldest, (count - _MAX_ROWS,)).fetchone()
-            database.execute(f"DELETE FROM {table} WHERE last < ?", (limit,))  # noqa: S608
+            (kept,) = database.execute(oldest, (count - limit,)).fetchone()
+            database.execute(f"DELETE FROM {table} WHERE last < ?", (kept,))  # noqa: S608
 
 
-def _essence(observation: SandboxObservation) -> bytes:
+def _essence(known: RememberedObservation) -> bytes:
     """Return the observation without what differs between equal ones: that is the row's key."""
-    return msgspec.json.encode(
-        replace(observation, policy=-1, first=0.0, last=0.0, count=1, calls=(), pids=())
-    )
+    essence = replace(known.observation, policy=-1, first=0.0, last=0.0, count=1, calls=(), pids=())
+    return msgspec.json.encode(replace(known, observation=essence))
 
 
 def _decoded(fact: bytes, kind: type[_T]) -> _T | None:

@@ -108,6 +108,17 @@ def read_published(path: Path) -> Published:
         ) from error
 
 
+def current_files(now: float) -> dict[Path, Published]:
+    """Return the status files of all Codex homes that are not outdated."""
+    found: dict[Path, Published] = {}
+    for path in sorted(state_folder().glob("status-*.json")):
+        with suppress(UnpublishedError):
+            published = read_published(path)
+            if outdated(published, now) is None:
+                found[path] = published
+    return found
+
+
 def outdated(published: Published, now: float) -> str | None:
     """Why the file is no news any more, and what to do; None where it is."""
     if published.age(now) <= TOO_OLD:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agentdash.model.memory import PastWorker, ThreadMemory
+from agentdash.model.evidence import EvidenceSource
+from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
 from agentdash.model.observation import Escape, SandboxObservation
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
@@ -18,7 +19,18 @@ from agentdash.store.memory import NAME, Memory, MemoryFileError
 
 DAY = 86_400.0
 NOW = 1_795_204_800.0
-SEEN = SandboxObservation("environment", 2, network_flag="1", seccomp=0, first=NOW, last=NOW + 1, pids=(7,))
+SEEN = RememberedObservation(
+    SandboxObservation(
+        source=EvidenceSource.ENVIRONMENT,
+        policy=-1,
+        network_flag="1",
+        seccomp=0,
+        first=NOW,
+        last=NOW + 1,
+        pids=(7,),
+    ),
+    policy_since=NOW - 60,
+)
 ESCAPE = Escape(at=NOW, call="c1", pane="%9", pid=77, quote="tmux new-window")
 PAST = PastWorker(PaneKey("default", "%4"), "t1", "codex", seen=NOW, server_pid=11, state=State.COMPLETED)
 
@@ -29,14 +41,14 @@ def memory(tmp_path: Path) -> Memory:
 
 
 def test_nothing_is_remembered_before_the_first_write(memory: Memory) -> None:
-    assert (memory.threads(), memory.past_workers()) == ([], [])
+    assert (memory.threads(["t1"]), memory.past_workers()) == ([], [])
     assert not memory.path.exists()
 
 
 def test_what_was_saved_is_read_again(memory: Memory) -> None:
     memory.save([ThreadMemory("t1", (SEEN,), (ESCAPE,))], [PAST], NOW)
-    (found,) = memory.threads()
-    assert found.observations == (replace(SEEN, policy=-1, pids=()),)
+    (found,) = memory.threads(["t1", "t2"])
+    assert found.observations == (replace(SEEN, observation=replace(SEEN.observation, pids=())),)
     assert found.escapes == (ESCAPE,)
     assert memory.past_workers() == [PAST]
     assert [stat.S_IMODE(path.stat().st_mode) for path in (memory.path, memory.path.parent)] == [0o600, 0o700]
@@ -44,15 +56,22 @@ def test_what_was_saved_is_read_again(memory: Memory) -> None:
 
 def test_equal_observations_are_one_row_with_the_widest_time(memory: Memory) -> None:
     memory.save([ThreadMemory("t1", (SEEN,))], [], NOW)
-    memory.save([ThreadMemory("t1", (replace(SEEN, first=NOW - 5, last=NOW, policy=0, count=9),))], [], NOW)
+    earlier = replace(SEEN, observation=replace(SEEN.observation, first=NOW - 5, last=NOW, count=9))
+    memory.save([ThreadMemory("t1", (earlier,))], [], NOW)
     (found,) = memory.threads(["t1"])
-    assert [(each.first, each.last) for each in found.observations] == [(NOW - 5, NOW + 1)]
+    assert [(o.observation.first, o.observation.last) for o in found.observations] == [(NOW - 5, NOW + 1)]
+
+
+def test_equal_observations_under_two_policies_are_two_rows(memory: Memory) -> None:
+    memory.save([ThreadMemory("t1", (SEEN, replace(SEEN, policy_since=None)))], [], NOW)
+    (found,) = memory.threads(["t1"])
+    assert {each.policy_since for each in found.observations} == {NOW - 60, None}
 
 
 def test_homes_and_threads_are_apart(memory: Memory, tmp_path: Path) -> None:
     memory.save([ThreadMemory("t1", (SEEN,)), ThreadMemory("t2", (SEEN,))], [], NOW)
     assert [found.thread for found in memory.threads(["t2"])] == ["t2"]
-    assert Memory(memory.path.parent, tmp_path / "other").threads() == []
+    assert Memory(memory.path.parent, tmp_path / "other").threads(["t1", "t2"]) == []
 
 
 def test_an_older_fact_of_a_pane_does_not_replace_a_newer_one(memory: Memory) -> None:
@@ -65,14 +84,24 @@ def test_an_older_fact_of_a_pane_does_not_replace_a_newer_one(memory: Memory) ->
 
 def test_rows_older_than_30_days_are_dropped(memory: Memory) -> None:
     memory.save([ThreadMemory("t1", (SEEN,))], [PAST], NOW)
-    memory.save([], [], NOW + 31 * DAY)
-    assert (memory.threads(), memory.past_workers()) == ([], [])
+    later = replace(PAST, worker="t2", seen=NOW + 31 * DAY)
+    memory.save([], [later], NOW + 31 * DAY)
+    assert (memory.threads(["t1"]), memory.past_workers()) == ([], [later])
+
+
+def test_known_facts_are_not_written_again(memory: Memory) -> None:
+    memory.save([ThreadMemory("t1", (SEEN,), (ESCAPE,))], [PAST], NOW)
+    for reader in (memory, Memory(memory.path.parent, Path(memory._home))):
+        known, workers = reader.threads(["t1"]), reader.past_workers()
+        before = memory.path.stat().st_mtime_ns
+        reader.save(known, [replace(worker, seen=NOW + 1) for worker in workers], NOW + 1)
+        assert memory.path.stat().st_mtime_ns == before
 
 
 def test_the_oldest_rows_are_dropped_when_there_are_too_many(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentdash.store.memory._MAX_ROWS", 10)
+    monkeypatch.setattr("agentdash.store.memory._MAX_PANES", 10)
     many = [replace(PAST, pane=PaneKey("default", f"%{number}"), seen=NOW + number) for number in range(25)]
     memory.save([], many, NOW)
     assert [past.pane.id for past in memory.past_workers()] == [f"%{number}" for number in range(15, 25)]
@@ -83,7 +112,7 @@ def test_facts_of_another_version_are_left_out(memory: Memory) -> None:
     with sqlite3.connect(memory.path) as database:
         database.execute("UPDATE observation SET fact = '{\"source\": 3}'")
         database.execute("UPDATE pane SET fact = x'ff00'")
-    assert (memory.threads(), memory.past_workers()) == ([], [])
+    assert (memory.threads(["t1"]), memory.past_workers()) == ([], [])
 
 
 @pytest.mark.parametrize("kind", ["fifo", "text", "directory", "version", "symlink"])
@@ -114,4 +143,4 @@ def test_two_writers_lose_nothing(memory: Memory) -> None:
     for number in range(20):
         writer = (memory, other)[number % 2]
         writer.save([ThreadMemory(f"t{number}", (SEEN,))], [], NOW)
-    assert len(memory.threads()) == 20
+    assert len(memory.threads(f"t{number}" for number in range(20))) == 20

@@ -14,10 +14,13 @@ from msgspec.structs import replace
 
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
+from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import Fleet, FleetKnown, RolloutFile
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.known import known_of
+from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
 from agentdash.model.mounts import Mount, WriteAccess
+from agentdash.model.observation import SandboxObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.registry import EVENT_ORIGINS, FLEET_FIELDS, RECORDED, RESTORED_FIELDS, TEXTS, Origin
@@ -134,6 +137,9 @@ def panes(draw: st.DrawFn) -> Pane:
 AT = st.integers(1, 50).map(float)
 PANE_KEYS, PROCESS_KEYS = st.sampled_from(PANES), st.sampled_from(PROCESSES)
 PATHS = st.sampled_from(((), (PathAccess("/p", "db", WriteAccess("policy"), needed=True),)))
+RECALLED = ThreadMemory(
+    "t1", (RememberedObservation(SandboxObservation(source=EvidenceSource.ENVIRONMENT, policy=-1)),)
+)
 RECORDED_EVENTS: dict[type[e.Event], st.SearchStrategy[Any]] = {
     e.LocksSeen: st.builds(
         e.LocksSeen, at=AT, holders=st.sampled_from(({}, {"t1": 10})), readable=st.booleans()
@@ -157,6 +163,17 @@ RECORDED_EVENTS: dict[type[e.Event], st.SearchStrategy[Any]] = {
         thread=st.sampled_from(THREADS),
         status=st.sampled_from(("active", "idle")),
         flags=st.sampled_from(((), ("waitingOnApproval",))),
+    ),
+    e.PaneSessionRead: st.builds(
+        e.PaneSessionRead, at=AT, key=PANE_KEYS, thread=st.sampled_from(THREADS), server_pid=st.just(5)
+    ),
+    e.ObservationsRecalled: st.builds(
+        e.ObservationsRecalled, at=AT, memory=st.sampled_from([RECALLED, replace(RECALLED, thread="t2")])
+    ),
+    e.PanesRecalled: st.builds(
+        e.PanesRecalled,
+        at=AT,
+        workers=st.builds(lambda key, at: (PastWorker(key, "t1", "codex", seen=at),), PANE_KEYS, AT),
     ),
     e.MountsSeen: st.builds(
         e.MountsSeen, at=AT, namespace=st.sampled_from((5, 6)), mounts=st.just((Mount(1, 0, "/"),))
@@ -301,6 +318,8 @@ REQUIRED: dict[str, Any] = {
     "pane": Pane(PANES[0], "s", "w", 1, "sh"),
     "process": Process(PROCESSES[0], 1, "sh"),
     "key": PANES[0],
+    "memory": RECALLED,
+    "workers": (),
     "how": "completed",
     "origin": "turn_context",
     "kind": "command",

@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from agentdash.model.events import Event, PaneDrawn, PaneGone, PaneSeen, SourceSeen
-from agentdash.model.pane import Pane, PaneKey, tmux_source
+from agentdash.model.pane import NO_SERVER, Pane, PaneKey, tmux_source
 from agentdash.model.sanitize import clean_block, clean_line
 
 _FIELDS: Final = (
@@ -47,7 +47,6 @@ seconds."""
 _CANCELLED_CALL_S: Final = 0.2
 """Grace for a cancelled call to end by itself; a call takes milliseconds."""
 _TMUX_VERSION_TIMEOUT_S: Final = 2.0
-_NO_SERVER: Final = "no server running"
 _NO_SERVER_MESSAGES: Final = (
     "no server running",
     "No such file",
@@ -104,6 +103,12 @@ def current_pane(environ: Mapping[str, str] = os.environ) -> PaneKey | None:
     if socket is None or not re.fullmatch(r"%\d+", pane):
         return None
     return PaneKey(_server(socket, _socket_folder(environ)).label, pane)
+
+
+def own_server(environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return the label of the server that agentdash runs in, by `TMUX`; None outside of tmux."""
+    socket = own_socket(environ)
+    return _server(socket, _socket_folder(environ)).label if socket else None
 
 
 def beside(pane: str, environ: Mapping[str, str] = os.environ) -> PaneKey | None:
@@ -203,13 +208,13 @@ class _ServerView:
     async def poll(self, at: float) -> list[Event]:
         try:
             if self._is_still_absent():
-                raise _NoAnswerError(_NO_SERVER)
+                raise _NoAnswerError(NO_SERVER)
             rows, malformed = await self._list()
             drawn = await self._capture(
                 [key for key, row in rows.items() if self._may_have_drawn(key, row, at)]
             )
         except _NoAnswerError as error:
-            self._absent = str(error) == _NO_SERVER
+            self._absent = str(error) == NO_SERVER
             return [SourceSeen(at=at, name=self._server.source, ok=False, detail=str(error))]
         events: list[Event] = [
             PaneGone(at=at, key=row.pane.key) for key, row in self._rows.items() if key not in rows
@@ -341,7 +346,7 @@ def _failure_reason(stderr: str) -> str:
     if "Permission denied" in stderr:
         return "belongs to another user (Permission denied)"
     if any(message in stderr for message in _NO_SERVER_MESSAGES):
-        return _NO_SERVER
+        return NO_SERVER
     return clean_line(stderr.partition("\n")[0]) or "failed without a message"
 
 

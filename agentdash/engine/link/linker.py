@@ -32,6 +32,10 @@ from agentdash.model.process import Process, ProcessKey
 
 _TUI_ORIGINATORS: Final = ("codex-tui", "codex_cli_rs")
 """`originator` of threads that a TUI started, before and since 0.98."""
+SESSION_LINE: Final = "session id: "
+"""`codex exec` prints it with its thread's id before its first turn (seen in 0.98 to 0.169)."""
+_ID_CHARS: Final = 36
+"""Length of a thread id, a uuid."""
 _LEFT_PANE: Final = "its Codex ran in the pane, and has left it"
 _START_TOLERANCE_S: Final = 5.0
 """Time by which the stated start of a thread may precede that of its TUI: clocks and rounding."""
@@ -158,6 +162,7 @@ def _link_panes(fleet: FleetView, owners: dict[str, ThreadOwner], tree: ProcessT
     roots = [thread for thread in fleet.threads.values() if not thread.parent and not thread.helper]
     linked = _link_by_owner(roots, owners, tree)
     linked |= _link_by_history(fleet, roots, linked)
+    linked |= _link_by_session_line(fleet, roots, linked)
     taken = {link.key for link in linked.values()}
     return linked | _link_by_candidates(
         threads=[thread for thread in roots if thread.id not in linked],
@@ -184,22 +189,68 @@ def _link_by_history(
     """Keep the panes that threads' own Codex processes ran in and have left: the rest there is no other
     worker."""
     taken = {link.key for link in linked.values()}
+    remembered = _remembered_panes(fleet)
     kept: dict[str, ThreadPane] = {}
     for thread in threads:
-        before = fleet.links.panes.get(thread.id)
+        before = fleet.links.panes.get(thread.id) or remembered.get(thread.id)
         if thread.id in linked or before is None or not before.own:
             continue
-        if before.key in fleet.panes and before.key not in taken and _is_leaving(fleet, before.key):
+        if before.key in fleet.panes and before.key not in taken and _is_leaving(fleet, before.key, thread):
             kept[thread.id] = replace(before, by=_LEFT_PANE)
     return kept
 
 
-def _is_leaving(fleet: FleetView, key: PaneKey) -> bool:
-    """Return whether the occupant of a pane has ended, or ends with its one task (`codex exec`)."""
+def _is_leaving(fleet: FleetView, key: PaneKey, thread: Thread) -> bool:
+    """Return whether a thread's Codex in a pane has ended, or ends with its one task (`codex exec`)."""
     occupant = fleet.occupants.get(key)
     if occupant is None:
-        return False
+        return True
+    if occupant.key.started > (thread.last_at or 0.0):
+        return False  # it is the next worker
     return occupant.gone_at is not None or (occupant.process is not None and occupant.process.once)
+
+
+def _remembered_panes(fleet: FleetView) -> dict[str, ThreadPane]:
+    """Return the panes that live on and in which an earlier agentdash saw threads' own Codex processes."""
+    found: dict[str, ThreadPane] = {}
+    for past in fleet.past_workers.values():
+        pane = fleet.panes.get(past.pane)
+        is_same_pane = pane is not None and pane.server_pid == past.server_pid
+        if past.own and is_same_pane and _is_left(fleet, past.pane):
+            found[past.worker] = ThreadPane(past.pane, _LEFT_PANE, own=True)
+    return found
+
+
+def _link_by_session_line(
+    fleet: FleetView, threads: Iterable[Thread], linked: dict[str, ThreadPane]
+) -> dict[str, ThreadPane]:
+    """Link threads to panes without a worker whose screen shows the line that `codex exec` prints."""
+    taken = {link.key for link in linked.values()}
+    shown: dict[str, list[PaneKey]] = {}
+    for key, pane in fleet.panes.items():
+        if key not in taken and _is_left(fleet, key) and (session := session_line(pane.screen)) is not None:
+            shown.setdefault(session, []).append(key)
+    by_id = {thread.id for thread in threads} - linked.keys()
+    return {
+        thread: ThreadPane(keys[0], f"the pane shows `{SESSION_LINE}{thread}`", own=True)
+        for thread, keys in shown.items()
+        if thread in by_id and len(keys) == 1
+    }
+
+
+def session_line(lines: Iterable[str]) -> str | None:
+    """Return the thread id of the last `session id:` line that `codex exec` printed; None without one."""
+    found: str | None = None
+    for line in lines:
+        if line.startswith(SESSION_LINE) and len(line) == len(SESSION_LINE) + _ID_CHARS:
+            found = line[len(SESSION_LINE) :]
+    return found
+
+
+def _is_left(fleet: FleetView, key: PaneKey) -> bool:
+    """Return whether no worker lives in a pane."""
+    occupant = fleet.occupants.get(key)
+    return occupant is None or occupant.gone_at is not None
 
 
 def _unlinked_tuis(fleet: FleetView, taken: set[PaneKey]) -> list[_Tui]:

@@ -116,7 +116,7 @@ def add_violation(thread: Thread, event: e.ViolationLogged) -> Thread:
 def add_observation(thread: Thread, new: SandboxObservation) -> Thread:
     """Add an observation; one that equals an earlier one is counted there."""
     for index, old in enumerate(thread.observations):
-        if _without_occasions(old) == _without_occasions(new):
+        if without_occasions(old) == without_occasions(new):
             others = (*thread.observations[:index], *thread.observations[index + 1 :])
             return replace(thread, observations=(*others, _merge_observations(old, new)))
     return replace(thread, observations=(*thread.observations, new)[-MAX_OBSERVATIONS:])
@@ -210,7 +210,7 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
     return add_observation(thread, observation)
 
 
-def _without_occasions(observation: SandboxObservation) -> SandboxObservation:
+def without_occasions(observation: SandboxObservation) -> SandboxObservation:
     """Return what was observed, without when and in which calls and processes."""
     return replace(observation, first=0.0, last=0.0, count=0, calls=(), pids=(), quote="")
 

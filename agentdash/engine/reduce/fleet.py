@@ -13,7 +13,7 @@ from typing import Final
 from agentdash.engine.judge.states.state_history import may_change_state, update_history
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import ProcessTree
-from agentdash.engine.reduce import panes, processes
+from agentdash.engine.reduce import panes, processes, recall
 from agentdash.engine.reduce.observations import observe_processes
 from agentdash.engine.reduce.restore import restore_known
 from agentdash.engine.reduce.thread import reduce_thread
@@ -49,18 +49,25 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
         case e.FileGone(thread=thread):
             draft.threads.discard(thread)
             draft.troubles.discard(thread)
-        case e.ThreadEvent(thread=thread):
-            draft.threads[thread] = reduce_thread(draft.threads.get(thread) or Thread(thread), event)
+        case e.ThreadEvent():
+            _reduce_thread_event(draft, event)
         case e.PaneSeen():
             panes.reduce_pane(draft, event)
         case e.PaneDrawn():
             panes.reduce_screen(draft, event)
         case e.PaneGone():
+            recall.keep_pane_worker(draft, event.key, event.at)
             panes.remove_pane(draft, event)
         case e.ScreenRead():
             panes.reduce_reading(draft, event)
         case e.StatusPushed():
             draft.pushed[event.thread] = event
+        case e.PaneSessionRead():
+            recall.recall_session(draft, event)
+        case e.ObservationsRecalled():
+            recall.recall_observations(draft, event.memory)
+        case e.PanesRecalled():
+            recall.recall_panes(draft, event)
         case e.SessionSeen():
             draft.sessions[event.key] = event
         case e.ProcessSeen():
@@ -83,6 +90,17 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
             restore_known(draft, event)
         case _:
             raise TypeError(f"not an event that can be reduced: {event!r}")
+
+
+def _reduce_thread_event(draft: FleetDraft, event: e.ThreadEvent) -> None:
+    before = draft.threads.get(event.thread) or Thread(event.thread)
+    if isinstance(event, e.FileReset):
+        recall.keep_observations(draft, before)
+    thread = reduce_thread(before, event)
+    recalled = draft.recalled.get(event.thread)
+    if recalled is not None and thread.policies is not before.policies:
+        thread = recall.merge_recalled(thread, recalled)
+    draft.threads[event.thread] = thread
 
 
 def _reduce_source(draft: FleetDraft, event: e.SourceSeen) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from agentdash.engine.judge.states.activity import differs_beyond_clocks
+from agentdash.engine.reduce.recall import known_since
 from agentdash.model import events as e
 from agentdash.model.fleet import ProviderTrouble
 from agentdash.model.fleet_draft import FleetDraft
@@ -60,7 +61,10 @@ def remove_pane(draft: FleetDraft, event: e.PaneGone) -> None:
 def reduce_reading(draft: FleetDraft, event: e.ScreenRead) -> None:
     """Update the reading of a screen, and the provider trouble that it shows for the pane and the threads in
     it."""
-    draft.readings[event.key] = _merge_readings(draft.readings.get(event.key), event)
+    before = draft.readings.get(event.key)
+    if before is None and (since := known_since(draft, event)) is not None:
+        event = replace(event, at=min(since, event.at))
+    draft.readings[event.key] = _merge_readings(before, event)
     for worker in (str(event.key), *draft.links.threads_in(event.key)):
         _update_trouble(draft, worker, event)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentdash.engine.reduce.recall import merge_recalled
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model.fleet import FleetKnown, Thread
 from agentdash.model.fleet_draft import CopyOnWrite, FleetDraft
@@ -17,6 +18,9 @@ def restore_known(draft: FleetDraft, event: FleetKnown) -> None:
                 current.update(value)
         elif value is not None:
             setattr(draft, name, value)
+    for memory in draft.recalled.values():
+        if (known := draft.threads.get(memory.thread)) is not None:
+            draft.threads[memory.thread] = merge_recalled(known, memory)
     for logged in event.logged:
         thread = draft.threads.get(logged.thread) or Thread(logged.thread)
         draft.threads[logged.thread] = reduce_thread(thread, logged)

@@ -37,7 +37,7 @@ _DRIVING_COMMANDS: Final = frozenset(
 _OPTIONS_WITH_VALUE: Final = ("-L", "-S", "-f", "-c", "-T")
 _START_TOLERANCE_S: Final = 2.0
 """Time by which a pane's process may start before its call is recorded, or after the call has ended."""
-_KEPT_ESCAPES: Final = 8
+MAX_ESCAPES: Final = 8
 """Newest escapes kept of a thread: enough for the evidence of one finding."""
 
 
@@ -99,7 +99,7 @@ def detect_escapes(thread: Thread, tree: ProcessTree, panes: Iterable[Pane], hos
         if call.id in thread.tmux and call.id not in known and _ran_in_sandbox(thread, call)
     ]
     found = [escape for call in candidates if (escape := _escape(call, tree, panes, host)) is not None]
-    return replace(thread, escapes=(*thread.escapes, *found)[-_KEPT_ESCAPES:]) if found else thread
+    return replace(thread, escapes=(*thread.escapes, *found)[-MAX_ESCAPES:]) if found else thread
 
 
 def escape_findings(thread: Thread) -> Iterator[Finding]:

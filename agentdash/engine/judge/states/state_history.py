@@ -93,6 +93,14 @@ def settle(history: History, assessment: Assessment, now: float) -> SettledState
     return SettledState(shown, (*periods[:-2], before), due)
 
 
+def last_settled(history: History | None, at: float) -> StatePeriod | None:
+    """Return the last period of a history that had settled by a time (unix seconds)."""
+    periods = history.periods if history else ()
+    if not periods:
+        return None
+    return periods[-1] if at - periods[-1].since >= _settling_time(periods) else periods[-2]
+
+
 def startup_grace_until(thread: Thread, assessment: Assessment, at: float) -> float | None:
     """Return until when a thread counts as starting; None where it does not at time `at`.
 

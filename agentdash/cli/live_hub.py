@@ -1,0 +1,53 @@
+"""The hub over the live sources, which recalls and saves what outlives processes and panes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from agentdash.agents.codex.home import default_home
+from agentdash.collect.live import live_sources
+from agentdash.config import Config, state_folder
+from agentdash.engine.hub import Hub
+from agentdash.engine.runner import Service
+from agentdash.model.clock import Clock
+from agentdash.model.events import Event
+from agentdash.model.source import Source
+from agentdash.store.memory import SOURCE, Memory
+from agentdash.store.memory_keeper import MemoryKeeper
+from agentdash.store.memory_source import MemorySource
+
+
+class LiveHub(NamedTuple):
+    """A hub over the live sources, and what saves its evidence."""
+
+    hub: Hub
+    keeper: MemoryKeeper
+
+    @property
+    def service(self) -> Service:
+        """Return the service that saves while the hub runs."""
+        return SOURCE, lambda: self.keeper.keep(self.hub)
+
+
+def live_hub(
+    config: Config,
+    clock: Clock,
+    *more: Source,
+    observer: Callable[[Sequence[Event]], None] | None = None,
+) -> LiveHub:
+    """Return the hub over the sources that the configuration enables.
+
+    Args:
+        config: the configuration in force.
+        clock: the time of events and snapshots.
+        more: further sources.
+        observer: called with each batch of reduced events.
+    """
+    home = (config.codex_home or default_home()).expanduser().resolve()
+    memory = Memory(state_folder(), home)
+    rollouts, *others = live_sources(config, clock)
+    # what is remembered of threads is asked for once they are known; of panes, before these are linked
+    sources = [rollouts, MemorySource(memory, clock), *others, *more]
+    hub = Hub(sources, clock, stalled_after=config.stalled_after, observer=observer)
+    return LiveHub(hub, MemoryKeeper(memory, clock))

@@ -1,0 +1,163 @@
+"""Reduce what was known earlier: observations of processes that have ended, and workers of past panes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from agentdash.engine.judge.findings.tmux_boundary import MAX_ESCAPES
+from agentdash.engine.judge.states.state_history import last_settled
+from agentdash.engine.reduce.calls import MAX_OBSERVATIONS, without_occasions
+from agentdash.model import events as e
+from agentdash.model.fleet import Thread
+from agentdash.model.fleet_draft import FleetDraft
+from agentdash.model.known import memory_of
+from agentdash.model.memory import PastWorker, ThreadMemory, digest
+from agentdash.model.observation import SandboxObservation
+from agentdash.model.pane import PaneKey
+from agentdash.model.states import State
+
+MAX_PAST_WORKERS: Final = 500
+"""Past workers kept, the newest ones: those of some days."""
+_UNWATCHED_S: Final = 60.0
+"""Time without a look for which the same words on a screen count as the same state."""
+
+
+# ---------------------------------------------------------------- observations
+
+
+def recall_observations(draft: FleetDraft, memory: ThreadMemory) -> None:
+    """Add what was observed of a thread earlier, as far as the policies in force then have been read."""
+    draft.recalled[memory.thread] = memory
+    if (thread := draft.threads.get(memory.thread)) is not None:
+        draft.threads[thread.id] = merge_recalled(thread, memory)
+
+
+def keep_observations(draft: FleetDraft, thread: Thread) -> None:
+    """Keep a thread's observations beyond the contents of its file, which will be read again."""
+    known = memory_of(thread)
+    if known.observations or known.escapes:
+        before = draft.recalled.get(thread.id) or ThreadMemory(thread.id)
+        draft.recalled[thread.id] = replace(
+            before,
+            observations=tuple(dict.fromkeys((*before.observations, *known.observations)))[
+                -MAX_OBSERVATIONS:
+            ],
+            escapes=tuple(dict.fromkeys((*before.escapes, *known.escapes)))[-MAX_ESCAPES:],
+        )
+
+
+def merge_recalled(thread: Thread, memory: ThreadMemory) -> Thread:
+    """Return the thread with what was observed under the policies that it has now. It is idempotent."""
+    policies: dict[float | None, int] = {None: -1}
+    policies |= {period.since: index for index, period in enumerate(thread.policies)}
+    observations = thread.observations
+    for each in memory.observations:
+        if (policy := policies.get(each.policy_since)) is not None:
+            observations = _merge_observation(observations, replace(each.observation, policy=policy))
+    escapes = thread.escapes
+    if new := [escape for escape in memory.escapes if escape not in escapes]:
+        escapes = tuple(sorted((*escapes, *new), key=lambda escape: escape.at))[-MAX_ESCAPES:]
+    if observations == thread.observations and escapes == thread.escapes:
+        return thread
+    return replace(thread, observations=observations, escapes=escapes)
+
+
+def _merge_observation(
+    known: tuple[SandboxObservation, ...], new: SandboxObservation
+) -> tuple[SandboxObservation, ...]:
+    """Return the observations in the order of their newest occasion; an equal one gets the wider time."""
+    essence = without_occasions(new)
+    same = next((each for each in known if without_occasions(each) == essence), None)
+    if same is not None:
+        wider = replace(same, first=min(same.first, new.first), last=max(same.last, new.last))
+        merged = tuple(wider if each is same else each for each in known)
+    else:
+        merged = (*known, new)
+    return tuple(sorted(merged, key=lambda each: each.last))[-MAX_OBSERVATIONS:]
+
+
+# ---------------------------------------------------------------- panes
+
+
+def recall_panes(draft: FleetDraft, event: e.PanesRecalled) -> None:
+    """Add the workers of past panes; a screen that has been read may have shown its state since then."""
+    for past in event.workers:
+        _add_past_worker(draft, past)
+        reading = draft.readings.get(past.pane)
+        if reading is not None and (since := known_since(draft, reading)) is not None:
+            draft.readings[past.pane] = replace(reading, at=min(since, reading.at))
+
+
+def recall_session(draft: FleetDraft, event: e.PaneSessionRead) -> None:
+    """Add the session whose id the scrollback of a pane shows."""
+    past = PastWorker(
+        pane=event.key,
+        worker=event.thread,
+        agent="codex",
+        seen=event.at,
+        server_pid=event.server_pid,
+        own=True,
+        rule="session-line",
+    )
+    _add_past_worker(draft, past)
+
+
+def keep_pane_worker(draft: FleetDraft, key: PaneKey, at: float) -> None:
+    """Keep the worker of a pane that is gone, with the last state that had settled."""
+    pane, occupant = draft.panes.get(key), draft.occupants.get(key)
+    linked = [draft.threads[thread] for thread in draft.links.threads_in(key) if thread in draft.threads]
+    if pane is None or (occupant is None and not linked):
+        return
+    thread = max(linked, key=lambda each: each.last_at or 0.0, default=None)
+    worker = thread.id if thread else str(key)
+    period = last_settled(draft.histories.get(worker), at)
+    past = PastWorker(
+        pane=key,
+        worker=worker,
+        agent=occupant.agent if occupant else "codex",
+        seen=at,
+        server_pid=pane.server_pid,
+        name=pane.window,
+        cwd=thread.cwd if thread else occupant.process.cwd if occupant and occupant.process else None,
+        pid=occupant.key.pid if occupant else None,
+        own=thread is not None and draft.links.panes[thread.id].own,
+        state=State(period.state) if period else State.UNKNOWN,
+        since=period.since if period else None,
+        ended_at=at,
+    )
+    _add_past_worker(draft, past)
+
+
+def known_since(draft: FleetDraft, reading: e.ScreenRead) -> float | None:
+    """Return since when a screen has shown what it shows, by an earlier look; None where that is not known.
+
+    It is known if the same words of the same process were seen then, and the pane has drawn nothing since, or
+    the look was a moment ago.
+    """
+    past, pane = draft.past_workers.get(reading.key), draft.panes.get(reading.key)
+    occupant = draft.occupants.get(reading.key)
+    if past is None or pane is None or occupant is None or past.since is None:
+        return None
+    seen_then = (past.server_pid, past.pid, past.agent, str(past.state), past.rule, past.words)
+    seen_now = (
+        pane.server_pid,
+        occupant.key.pid,
+        reading.agent,
+        reading.state,
+        reading.rule,
+        digest(reading.text),
+    )
+    is_unchanged = reading.at - past.seen <= _UNWATCHED_S or (pane.drawn_at or reading.at) <= past.seen
+    return past.since if seen_then == seen_now and is_unchanged else None
+
+
+def _add_past_worker(draft: FleetDraft, past: PastWorker) -> None:
+    before = draft.past_workers.get(past.pane)
+    if before is not None and before.seen > past.seen:
+        return
+    draft.past_workers[past.pane] = past
+    if len(draft.past_workers) > MAX_PAST_WORKERS:
+        oldest = min(draft.past_workers.values(), key=lambda each: each.seen)
+        draft.past_workers.discard(oldest.pane)

@@ -1,0 +1,61 @@
+"""Emit what the memory file has of threads and panes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from agentdash.model.clock import Clock
+from agentdash.model.events import Event, ObservationsRecalled, PanesRecalled, SourceSeen
+from agentdash.model.fleet import Fleet
+from agentdash.model.sanitize import clean_line
+from agentdash.model.source import Emit, FleetChannel
+from agentdash.store.memory import SOURCE, Memory, MemoryFileError
+
+
+class MemorySource:
+    """Recalls workers of panes at its start, and observations of each thread once it is known.
+
+    Args:
+        memory: the file.
+        clock: the time of the events.
+    """
+
+    name = SOURCE
+
+    def __init__(self, memory: Memory, clock: Clock) -> None:
+        self._memory = memory
+        self._clock = clock
+        self._recalled: set[str] = set()
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return what is remembered of panes, and of the threads that are known."""
+        return [*self._read(self._panes), *self._read(partial(self._threads, fleet.threads))]
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit what is remembered of panes, and then of threads as they appear."""
+        emit(await asyncio.to_thread(self._read, self._panes))
+        fleet = channel.value
+        while True:
+            if new := fleet.threads.keys() - self._recalled:
+                emit(await asyncio.to_thread(self._read, partial(self._threads, new)))
+            fleet = await channel.wait_for_change(fleet)
+
+    def _read(self, read: Callable[[], Sequence[Event]]) -> Sequence[Event]:
+        """Return the events; the failure as the source's health where the file cannot be used."""
+        try:
+            return read()
+        except MemoryFileError as error:
+            failure = clean_line(str(error))
+            return [SourceSeen(at=self._clock.now(), name=self.name, ok=False, detail=failure)]
+
+    def _panes(self) -> Sequence[Event]:
+        workers = tuple(self._memory.past_workers())
+        return [PanesRecalled(at=self._clock.now(), workers=workers)] if workers else []
+
+    def _threads(self, threads: Iterable[str]) -> Sequence[Event]:
+        names = set(threads)
+        self._recalled |= names
+        at = self._clock.now()
+        return [ObservationsRecalled(at=at, memory=memory) for memory in self._memory.threads(names)]
