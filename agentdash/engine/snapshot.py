@@ -31,6 +31,8 @@ from agentdash.model.states import NEEDS_YOU, State
 from agentdash.model.worker import Agent, Assessment, Link, PastPane, Sandbox, Snapshot, Worker
 
 _EMPTY_HISTORY: Final = History()
+_MAX_NEEDS: Final = 100
+"""Workers that need the user, named at each of their ancestors: a chain of 10,000 would have 50 million."""
 _MAX_NAME_CHARS: Final = 60
 """Characters of a prompt that serves as a name: the widest name column."""
 _MAX_LINE_CHARS: Final = 300
@@ -373,39 +375,55 @@ def _in_tree_order(workers: dict[str, Worker]) -> Iterator[Worker]:
         if worker.parent in workers:
             children.setdefault(worker.parent, []).append(worker)
     roots = [worker for worker in workers.values() if worker.parent not in workers]
-    newest = {root.id: _newest_activity(root, children, set()) for root in roots}
+    newest = {root.id: _newest_activity(root, children) for root in roots}
     visited: set[str] = set()
     for root in sorted(roots, key=lambda worker: newest[worker.id], reverse=True):
-        yield from _family(root, children, 0, visited)
+        yield from _family(root, children, visited)
     for worker in workers.values():  # files may name each other as parents: such families have no root
         if worker.id not in visited:
-            yield from _family(worker, children, 0, visited)
+            yield from _family(worker, children, visited)
 
 
-def _newest_activity(worker: Worker, children: dict[str, list[Worker]], visited: set[str]) -> float:
-    visited.add(worker.id)
-    below = (
-        _newest_activity(child, children, visited)
-        for child in children.get(worker.id, ())
-        if child.id not in visited
-    )
-    return max((worker.last_activity or 0.0, *below))
+def _newest_activity(root: Worker, children: dict[str, list[Worker]]) -> float:
+    """Return the newest activity in a family. Not recursive: files may name chains of any depth."""
+    newest, pending, visited = 0.0, [root], {root.id}
+    while pending:
+        worker = pending.pop()
+        newest = max(newest, worker.last_activity or 0.0)
+        below = [child for child in children.get(worker.id, ()) if child.id not in visited]
+        visited.update(child.id for child in below)
+        pending += below
+    return newest
 
 
-def _family(
-    worker: Worker, children: dict[str, list[Worker]], depth: int, visited: set[str]
-) -> Iterator[Worker]:
-    visited.add(worker.id)
-    own = [child for child in children.get(worker.id, ()) if child.id not in visited]
-    below = [member for child in own for member in _family(child, children, depth + 1, visited)]
-    child_ids, needs = tuple(child.id for child in own), _needs(below)
-    is_unchanged = (worker.depth, worker.children, worker.below) == (depth, child_ids, needs)
-    yield worker if is_unchanged else replace(worker, depth=depth, children=child_ids, below=needs)
-    yield from below
+def _family(root: Worker, children: dict[str, list[Worker]], visited: set[str]) -> list[Worker]:
+    """Return a worker and those below it, each with its depth, children and what its members need."""
+    members: list[tuple[Worker, int, tuple[str, ...]]] = []
+    pending = [(root, 0)]
+    visited.add(root.id)
+    while pending:
+        worker, depth = pending.pop()
+        own = [child for child in children.get(worker.id, ()) if child.id not in visited]
+        visited.update(child.id for child in own)
+        members.append((worker, depth, tuple(child.id for child in own)))
+        pending += [(child, depth + 1) for child in reversed(own)]
+    family: list[Worker] = []
+    waiting: dict[str, list[Worker]] = {}
+    """Workers below each one that need the user, in their order."""
+    for worker, depth, child_ids in reversed(members):
+        below = [each for child in child_ids for each in waiting.pop(child)]
+        waiting[worker.id] = _most_urgent([worker, *below])
+        needs = tuple(f"{each.state} {each.name}" for each in _most_urgent(below))
+        is_unchanged = (worker.depth, worker.children, worker.below) == (depth, child_ids, needs)
+        family.append(
+            worker if is_unchanged else replace(worker, depth=depth, children=child_ids, below=needs)
+        )
+    family.reverse()
+    return family
 
 
-def _needs(workers: Iterable[Worker]) -> tuple[str, ...]:
-    """Return the states below a worker that need the user, the most urgent first."""
+def _most_urgent(workers: Iterable[Worker]) -> list[Worker]:
+    """Return the workers that need the user, the most urgent first."""
     waiting = [worker for worker in workers if worker.state.needs_you]
     waiting.sort(key=lambda worker: NEEDS_YOU.index(worker.state))
-    return tuple(f"{worker.state} {worker.name}" for worker in waiting)
+    return waiting[:_MAX_NEEDS]
