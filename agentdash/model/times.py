@@ -1,13 +1,24 @@
-"""Times as the reports write them."""
+"""Times: which ones are possible, and how the reports write them."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Final
+
+MAX_TIME: Final = 4_102_444_800.0
+"""2100-01-01 UTC in unix seconds: a later time in a file is damage, and calendars end at the year 9999."""
+
+
+def possible_time(at: float | None) -> float | None:
+    """Return a time that another program wrote (unix seconds) if it is after 1970 and before 2100, else
+    None."""
+    return at if at is not None and 0.0 < at < MAX_TIME else None
 
 
 def iso(at: float | None) -> str | None:
-    """Return a time in ISO 8601 with milliseconds, UTC, `2026-11-20T20:12:55.000Z`; None for no time."""
-    if not at:
+    """Return a time in ISO 8601 with milliseconds, UTC, `2026-11-20T20:12:55.000Z`; None for no time, and for
+    an impossible one."""
+    if (at := possible_time(at)) is None:
         return None
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -24,13 +35,13 @@ def ago(now: float, at: float | None) -> str:
 
 
 def moment(at: float) -> str:
-    """Return date and time of day, UTC: `2026-11-20 20:12:55`."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    """Return date and time of day, UTC: `2026-11-20 20:12:55`; 1970 for an impossible time."""
+    return datetime.fromtimestamp(possible_time(at) or 0.0, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def time_of_day(at: float) -> str:
-    """Return the time of day, UTC: `20:12:55`."""
-    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")
+    """Return the time of day, UTC: `20:12:55`; midnight for an impossible time."""
+    return datetime.fromtimestamp(possible_time(at) or 0.0, UTC).strftime("%H:%M:%S")
 
 
 def lasted(seconds: float) -> str:

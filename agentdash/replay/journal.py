@@ -27,6 +27,7 @@ from agentdash.model.pane import PaneKey
 from agentdash.model.process import ProcessKey
 from agentdash.model.registry import EVENT_ORIGINS, Origin
 from agentdash.model.sanitize import clean_block, clean_line
+from agentdash.model.times import possible_time
 from agentdash.replay.family import Family
 from agentdash.replay.streams import FileStream
 from agentdash.store.journal import HEADER_DECODER, LINE_DECODER, PART_NAME, JournalUnpacker
@@ -85,7 +86,7 @@ def _read_begin(path: Path) -> float | None:
     with open_stream(path) as file:
         header = file.readline(_MAX_HEADER_BYTES)
     try:
-        return HEADER_DECODER.decode(header).at
+        return possible_time(HEADER_DECODER.decode(header).at)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -208,6 +209,8 @@ class JournalReader:
             if _CONTROL_ESCAPE.search(text) or clean_block(text, len(text)) != text:
                 raise msgspec.DecodeError("not clean")
             event = LINE_DECODER.decode(line)
+            if possible_time(event.at) is None:
+                raise msgspec.DecodeError("impossible time")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._damaged += 1
             return self._health(self._damage(), ok=False)
@@ -218,6 +221,8 @@ class JournalReader:
 
     def _parse_header(self, line: bytes) -> e.SourceSeen:
         header = HEADER_DECODER.decode(line)
+        if possible_time(header.at) is None:
+            raise msgspec.DecodeError("impossible time")
         self._known_line = 1 + header.known
         self.at = header.at
         detail = f"recorded by agentdash {header.agentdash} on {header.host}"

@@ -15,6 +15,7 @@ from agentdash.agents.codex.home import CodexHome, begun_at, names, thread_id
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.model.events import Event, FileGapSkipped, FileSeen
 from agentdash.model.sanitize import clean_line
+from agentdash.model.times import possible_time
 from agentdash.replay.family import Family
 from agentdash.replay.line_reader import LineReader
 
@@ -196,7 +197,7 @@ def _rollout_stream(path: Path, home: CodexHome | None, named: Event | None) -> 
     thread = thread_id(path) or clean_line(path.name)
     try:
         stat = path.stat()
-        size, modified = stat.st_size, stat.st_mtime
+        size, modified = stat.st_size, possible_time(stat.st_mtime) or 0.0
     except OSError:
         size, modified = 0, 0.0
     file_seen = FileSeen(

@@ -6,6 +6,8 @@ import re
 from datetime import datetime, timedelta
 from typing import Final
 
+from agentdash.model.times import possible_time
+
 _TIME_OF_DAY: Final = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
 _DAY_S: Final = 86_400.0
 
@@ -32,6 +34,6 @@ def parse_time(text: str, begin: float, end: float) -> float | None:
             while day.timestamp() < begin and day.timestamp() + _DAY_S <= end:
                 day = (day.replace(tzinfo=None) + timedelta(days=1)).astimezone()
             return day.timestamp()
-        return datetime.fromisoformat(text.strip()).timestamp()
+        return possible_time(datetime.fromisoformat(text.strip()).timestamp())
     except (ValueError, OverflowError, OSError):
         return None

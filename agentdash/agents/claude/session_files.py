@@ -17,6 +17,7 @@ from agentdash.files import read_bytes
 from agentdash.model.events import SessionSeen
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
+from agentdash.model.times import possible_time
 
 _MAX_FILE_BYTES: Final = 1 << 16
 """Size above which a file is malformed; a file of 2.1.197 has 400 bytes."""
@@ -67,7 +68,7 @@ class ClaudeSessionFiles:
             agent="claude",
             status=content.status,
             waiting_for=clean_line(waiting_for, _MAX_WAITING_FOR_CHARS) if waiting_for else None,
-            since=content.status_updated_at / 1000 if content.status_updated_at else at,
+            since=possible_time((content.status_updated_at or 0.0) / 1000) or at,
         )
 
     def _is_written_by(self, process: Process, content: _SessionFile) -> bool:

@@ -15,6 +15,7 @@ import msgspec
 
 from agentdash import __version__
 from agentdash.model.events import StatusPushed
+from agentdash.model.times import possible_time
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -170,7 +171,7 @@ class AppServerConnection:
         text = await self._socket.recv()
         try:
             message = _message.decode(text)
-            at = self._now() if message.emitted_at is None else message.emitted_at / 1000
+            at = possible_time((message.emitted_at or 0.0) / 1000) or self._now()
             match message.method:
                 case None:
                     return await self._on_response(message, at)

@@ -23,6 +23,7 @@ from agentdash.files import open_regular, open_stream, unpacked
 from agentdash.model.events import LocksSeen, ThreadNamed
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES
 from agentdash.model.sanitize import clean_line
+from agentdash.model.times import possible_time
 
 _ROLLOUT_NAME: Final = re.compile(
     r"(rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))\.jsonl(\.zst)?",
@@ -128,7 +129,7 @@ def begun_at(path: Path) -> float | None:
     if (made := uuid_time(match.group(3))) is not None:
         return made
     try:
-        return time.mktime(time.strptime(match.group(2), "%Y-%m-%dT%H-%M-%S"))
+        return possible_time(time.mktime(time.strptime(match.group(2), "%Y-%m-%dT%H-%M-%S")))
     except (ValueError, OverflowError):
         return None
 

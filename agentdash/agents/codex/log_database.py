@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from agentdash.model.events import Event, SourceSeen, TroubleLogged, ViolationLogged
 from agentdash.model.sanitize import clean_line
+from agentdash.model.times import possible_time
 
 NAME: Final = "codex log"
 """The name under which its health is reported."""
@@ -157,7 +158,8 @@ def _event(row: _Row) -> Event | None:
         thread = named[1]
     if not isinstance(thread, str):
         return None
-    at = seconds + nanos / 1e9
+    if (at := possible_time(seconds + nanos / 1e9)) is None:
+        return None
     thread = clean_line(thread)
     if target == _RETRY_TARGET:
         return TroubleLogged(at=at, thread=thread, text=clean_line(_SPANS.sub("", body), _MAX_TEXT_CHARS))

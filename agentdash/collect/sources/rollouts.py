@@ -28,6 +28,7 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.limits import SKIM_ABOVE_BYTES
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.times import possible_time
 
 _BATCH_BYTES: Final = 1 << 18
 """Read and reduced at once: small, so that the screen is drawn in between."""
@@ -175,4 +176,4 @@ def _size_and_mtime(path: Path, now: float) -> tuple[int, float]:
         stat = path.stat()
     except OSError:
         return 0, now
-    return stat.st_size, stat.st_mtime
+    return stat.st_size, possible_time(stat.st_mtime) or 0.0

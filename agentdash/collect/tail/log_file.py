@@ -18,6 +18,7 @@ from agentdash.collect.tail.line_splitter import LineSplitter
 from agentdash.files import open_regular, open_stream, unpacked
 from agentdash.model.limits import READ_BLOCK_BYTES
 from agentdash.model.sanitize import clean_line
+from agentdash.model.times import possible_time
 
 _HEAD_BYTES: Final = 48 << 10
 _TAIL_BYTES: Final = 48 << 10
@@ -299,7 +300,7 @@ class LogFile:
                 lines=lines,
                 first=first,
                 size=stat.st_size,
-                modified=stat.st_mtime,
+                modified=possible_time(stat.st_mtime) or 0.0,
                 reset=self._pending_reset,
                 skimmed=self.skimmed,
                 oversized=skipped,

@@ -15,6 +15,7 @@ from typing import Any, Final
 from agentdash.agents.codex.rollout.records import SessionMeta
 from agentdash.model.events import ThreadStarted
 from agentdash.model.sanitize import clean_line
+from agentdash.model.times import possible_time
 
 _TURN_ID: Final = re.compile(rb'"turn_id":"([0-9a-fA-F-]{36})"')
 _TIMESTAMP: Final = re.compile(rb'\{"timestamp":"([^"]{8,40})"')
@@ -35,22 +36,22 @@ _HELPER_SOURCES: Final = frozenset(
 
 def uuid_time(text: str) -> float | None:
     """Return the time in a UUIDv7 (unix seconds); None for other versions (thread ids before October 2025)
-    and other text."""
+    other text, and impossible times."""
     if len(text) != 36 or text[14] != "7":
         return None
     try:
-        return int(text[:8] + text[9:13], 16) / 1000
+        return possible_time(int(text[:8] + text[9:13], 16) / 1000)
     except ValueError:
         return None
 
 
 def parse_time(text: str | None) -> float | None:
-    """Parse an ISO timestamp into unix seconds, UTC without a zone; None if it is malformed."""
+    """Parse an ISO timestamp into unix seconds, UTC without a zone; None if it is malformed or impossible."""
     if not text:
         return None
     try:
         moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        return possible_time((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
     except (ValueError, OverflowError):
         return None
 

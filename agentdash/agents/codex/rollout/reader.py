@@ -39,6 +39,7 @@ from agentdash.model.events import (
 )
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.sanitize import clean_block, clean_line
+from agentdash.model.times import possible_time
 
 
 class RolloutReader:
@@ -286,7 +287,7 @@ class RolloutReader:
     def _finish(self, done: Finished, dialect: str, started_ms: int | None = None) -> None:
         if done.by_user and not self._deduplicators["shell"].is_new(dialect, done.tool.text):
             return
-        started_at = started_ms / 1000 if started_ms else self._at
+        started_at = possible_time(started_ms / 1000 if started_ms else None) or self._at
         self._events.extend(
             self._calls.finish(
                 call=clean_line(done.call),

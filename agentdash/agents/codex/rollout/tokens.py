@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from agentdash.agents.codex.rollout.lineage import parse_time
 from agentdash.agents.codex.rollout.records import TokenCount, TokenUsageRecord
+from agentdash.model.times import possible_time
 
 
 class TokenTotals(NamedTuple):
@@ -69,7 +70,7 @@ def _primary(limits: Mapping[str, Any] | None, at: float) -> tuple[float | None,
     seconds_left = _number(primary.get("resets_in_seconds"))
     if resets_at is None and seconds_left is not None:
         resets_at = at + seconds_left
-    return _number(primary.get("used_percent")), resets_at
+    return _number(primary.get("used_percent")), possible_time(resets_at)
 
 
 def _number(value: Any) -> float | None:
