@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 import click
 
 from agentdash import __version__
-from agentdash.cli import debug_log
+from agentdash.cli import debug_log, termination
 from agentdash.cli.options import (
     APPEARANCE_OPTIONS,
     FLEET_OPTIONS,
@@ -105,6 +105,7 @@ app.params.append(debug_log.OPTION)
 
 def main() -> None:
     """Run the command line; print an error as one line on stderr and exit with 2."""
+    termination.install()
     try:
         sys.exit(app.main(standalone_mode=False, prog_name="agentdash"))
     except click.ClickException as problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,10 +15,12 @@ from agentdash import __version__
 from agentdash.agents.codex.home import default_home
 from agentdash.cli import debug_log
 from agentdash.cli.options import APPEARANCE_OPTIONS, config_of, options
+from agentdash.cli.screen import run_app, terminal
+from agentdash.cli.termination import forced_cleanup
 from agentdash.collect.clock import SystemClock
 from agentdash.config import Config, NotificationSettings
 from agentdash.engine.hub import Hub
-from agentdash.engine.runner import Service, running
+from agentdash.engine.runner import Service
 from agentdash.model.clock import Clock
 from agentdash.model.pane import PaneKey, tmux_source
 
@@ -50,8 +52,9 @@ def demo(speed: float, **given: Any) -> None:
     from agentdash.demo.play import demo_hub
 
     config = config_of(given)
-    hub, clock = demo_hub(speed)
-    show(hub, clock, config, banner="DEMO")
+    with terminal():
+        hub, clock = demo_hub(speed)
+        show(hub, clock, config, banner="DEMO")
 
 
 def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
@@ -60,7 +63,15 @@ def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
     Args:
         config: the configuration in force.
         close_with: exit when this pane closes.
+
+    Raises:
+        click.UsageError: there is no terminal.
     """
+    with terminal("try `agentdash status`, or `agentdash status --watch`"):
+        _show_live(config, close_with)
+
+
+def _show_live(config: Config, close_with: PaneKey | None) -> None:
     from agentdash.cli.live_hub import live_hub
     from agentdash.store.status_file import Publisher
 
@@ -74,17 +85,18 @@ def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
     )
     hub = live.hub
     services = [live.service]
+    publisher = Publisher(config.codex_home or default_home(), clock)
     if config.publish:
-        publisher = Publisher(config.codex_home or default_home(), clock)
         services.append(("status file", lambda: publisher.keep(hub)))
-    show(
-        hub,
-        clock,
-        config,
-        on_snapshot=_notifier(config.notices).on_snapshot if config.notices.wanted else None,
-        services=services,
-        close_with=close_with,
-    )
+    with forced_cleanup(publisher.withdraw):
+        show(
+            hub,
+            clock,
+            config,
+            on_snapshot=_notifier(config.notices).on_snapshot if config.notices.wanted else None,
+            services=services,
+            close_with=close_with,
+        )
 
 
 def _recorder(folder: Path, clock: Clock) -> Recorder:
@@ -127,17 +139,7 @@ def show(
     app = AgentDash(hub, clock, options=options, go_to_pane=_go_to_pane, on_snapshot=on_snapshot)
     if close_with is not None:
         services = [*services, ("close with pane", lambda: _close_with(app, hub, close_with))]
-    run(hub, app.run_async, *services)
-
-
-def run(hub: Hub, screen: Callable[[], Awaitable[None]], *services: Service) -> None:
-    """Run a hub, its services and the screen over it, until the screen is closed."""
-
-    async def until_closed() -> None:
-        async with running(hub, *services):
-            await screen()
-
-    asyncio.run(until_closed())
+    run_app(app, hub, services)
 
 
 def _notifier(settings: NotificationSettings) -> Notifier:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.cli.config import checked_keys
+from agentdash.cli.screen import run_app
 from agentdash.collect.clock import SystemClock
 from agentdash.config import Config
 from agentdash.replay.library.library import Library
@@ -21,5 +22,5 @@ def browse(config: Config, play: Callable[[Path, float | None], None]) -> None:
     model = LibraryModel()
     options = Options(config.ascii, config.theme, keys=checked_keys(config))
     library = Library(CodexHome(config.codex_home or default_home()), clock)
-    while (picked := LibraryApp(library, model, clock, options).run()) is not None:
+    while (picked := run_app(LibraryApp(library, model, clock, options))) is not None:
         play(picked.path, picked.at)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
-from contextlib import suppress
 from typing import Any
 
 import click
 
 from agentdash.agents.codex.home import default_home
+from agentdash.cli import termination
 from agentdash.cli.live_hub import live_hub
 from agentdash.cli.options import FLEET_OPTIONS, config_of, options
 from agentdash.collect.clock import SystemClock
@@ -30,16 +28,17 @@ def publish(**given: Any) -> None:
     \b
     agentdash publish &
     """
-    with suppress(asyncio.CancelledError):
-        asyncio.run(_publish(config_of(given)))
-
-
-async def _publish(config: Config) -> None:
+    config = config_of(given)
     clock = SystemClock()
     publisher = Publisher(config.codex_home or default_home(), clock)
-    if (here := asyncio.current_task()) is not None:
-        for ending in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(ending, here.cancel)
+    try:
+        with termination.forced_cleanup(publisher.withdraw):
+            termination.run(_publish(config, clock, publisher))
+    finally:
+        publisher.withdraw()  # its service does it, unless it was cancelled before it began
+
+
+async def _publish(config: Config, clock: SystemClock, publisher: Publisher) -> None:
     live = live_hub(config, clock)
     hub = live.hub
     first = sound(await hub.once())

@@ -10,6 +10,7 @@ import click
 
 from agentdash.cli import debug_log
 from agentdash.cli.options import APPEARANCE_OPTIONS, PATH, config_of, options
+from agentdash.cli.screen import run_app, terminal
 from agentdash.config import Config, journal_folder
 from agentdash.model.limits import MAX_GAP_S, REPLAY_SPEEDS
 
@@ -89,16 +90,19 @@ def replay(
             raise click.UsageError("--export needs a THREAD or FILE")
         return export(target, config, exported, redact=redact, force=force, gap=idle, journal=journal)
     if target is not None:
-        play(target, config, at=at, speed=factor, gap=idle, from_finding=from_finding, journal=journal)
+        with terminal("try --export FILE"):
+            play(target, config, at=at, speed=factor, gap=idle, from_finding=from_finding, journal=journal)
         return 0
     if at is not None or from_finding is not None:
         raise click.UsageError("--at and --from-finding need a THREAD or FILE")
     from agentdash.cli.library import browse
 
-    browse(
-        config,
-        lambda path, moment: play(str(path), config, at=moment, speed=factor, gap=idle, journal=journal),
-    )
+    def play_selected(path: Path, moment: float | None) -> None:
+        with terminal():
+            play(str(path), config, at=moment, speed=factor, gap=idle, journal=journal)
+
+    with terminal("try `agentdash sessions`"):
+        browse(config, play_selected)
     return 0
 
 
@@ -127,7 +131,6 @@ def play(
         click.UsageError: no thread matches, or `at` is invalid.
     """
     from agentdash.cli.config import checked_keys
-    from agentdash.cli.dashboard import run
     from agentdash.cli.family import family_of
     from agentdash.cli.output import warn_unreadable
     from agentdash.collect.clock import SystemClock
@@ -158,7 +161,7 @@ def play(
         keys=checked_keys(config),
         debug_log_hint=debug_log.hint(),
     )
-    run(hub, ReplayApp(hub, clock, player, options=options).run_async)
+    run_app(ReplayApp(hub, clock, player, options=options), hub)
 
 
 def _seek(player: Player, at: str | float | None, from_finding: int | None) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentdash.cli import termination
 from agentdash.cli.options import FLEET_OPTIONS, config_of, options, target_argument
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> int:
     if watch:
         from agentdash.cli.output import until_pipe_closes
 
-        asyncio.run(until_pipe_closes(_watch(config, target)))
+        termination.run(until_pipe_closes(_watch(config, target)))
         return 0
     from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import click
 
+from agentdash.cli import termination
 from agentdash.cli.fleet_access import (
     StatusFileInfo,
     find,
@@ -79,7 +80,7 @@ def wait(
     agentdash wait %4 --json       until it is no longer running
     """
     wanted = until or tuple(state for state in State if state not in _WORKING_STATES)
-    report = asyncio.run(until_pipe_closes(_wait(config_of(given), target, wanted, timeout)))
+    report = termination.run(until_pipe_closes(_wait(config_of(given), target, wanted, timeout)))
     if report is None:
         return 1
     click.echo(document_json(report) if as_json else wait_line(report))
@@ -132,9 +133,9 @@ def _follow(snapshot: Snapshot, target: str, followed: Worker | None) -> Found:
 def _announce(target: str, limit: float | None) -> None:
     """Report on stderr how long a worker may take to appear."""
     longest = _APPEARANCE_TIMEOUT_S if limit is None else min(limit, _APPEARANCE_TIMEOUT_S)
-    click.echo(
-        f"agentdash: no worker matches {clean_line(target)!r} yet; waiting {longest:g} s for it", err=True
-    )
+    if longest > 0:
+        named = repr(clean_line(target))
+        click.echo(f"agentdash: no worker matches {named} yet; waiting {longest:g} s for it", err=True)
 
 
 def _single(found: Found, target: str) -> Worker:

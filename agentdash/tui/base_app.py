@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from textual import constants
 from textual.app import App
@@ -11,9 +12,12 @@ from textual.app import App
 from agentdash.tui.keys import keymap, remapped
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.footer import Footer
+from agentdash.tui.terminal_driver import TerminalDriver
 from agentdash.tui.theme import ASCII, THEMES, UNICODE
 
 Result = TypeVar("Result")
+_INTERRUPTED: Final = 128 + signal.SIGINT
+"""Exit code of a program that ctrl+c has ended."""
 
 
 class BaseApp(App[Result]):
@@ -30,7 +34,9 @@ class BaseApp(App[Result]):
     VERTICAL_BREAKPOINTS = [(0, "-strip"), (14, "-short"), (30, "-tall")]  # noqa: RUF012 - as Textual declares them
 
     def __init__(self, options: Options) -> None:
-        super().__init__()
+        super().__init__(driver_class=TerminalDriver)
+        self.quit_requested = False
+        """Whether the program is to end, and not this app alone."""
         self.animation_level = "none"
         for theme in THEMES:
             self.register_theme(theme)
@@ -47,6 +53,16 @@ class BaseApp(App[Result]):
         """Show a message in the footer for a few seconds."""
         for footer in self.screen.query(Footer):
             footer.show_message(message)
+
+    async def action_quit(self) -> None:
+        """End the program."""
+        self.quit_requested = True
+        self.exit()
+
+    def action_help_quit(self) -> None:
+        """End the program, as ctrl+c does everywhere: no text is selected that it could copy."""
+        self.quit_requested = True
+        self.exit(return_code=_INTERRUPTED)
 
     def action_theme(self) -> None:
         """Switch to the next theme."""

@@ -1,0 +1,65 @@
+"""Run the full-screen apps: with a terminal, until they are closed or a signal ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import click
+
+from agentdash.cli import termination
+from agentdash.tui.terminal import NoTerminalError, own_terminal
+
+if TYPE_CHECKING:
+    from agentdash.engine.hub import Hub
+    from agentdash.engine.runner import Service
+    from agentdash.tui.base_app import BaseApp
+
+_T = TypeVar("_T")
+_CRASHED: Final = 1
+"""Textual's return code of an app that an exception has ended. As an exit code it means "findings"."""
+
+
+@contextmanager
+def terminal(instead: str = "") -> Iterator[None]:
+    """Prepare the terminal for the block, which reads what the app shows and runs it; restore it after.
+
+    Args:
+        instead: what to do without a terminal.
+
+    Raises:
+        click.UsageError: there is no terminal.
+    """
+    try:
+        with own_terminal() as restore, termination.forced_cleanup(restore):
+            yield
+    except NoTerminalError as problem:
+        hint = f": {instead}" if instead else ""
+        raise click.UsageError(f"the screen needs a terminal, but {problem}{hint}") from None
+
+
+def run_app(app: BaseApp[_T], hub: Hub | None = None, services: Sequence[Service] = ()) -> _T | None:
+    """Run an app, and the hub that feeds it with its services, until the app is closed; return its result.
+
+    Raises:
+        SystemExit: a signal or a quit key has ended the program, or the app has failed.
+    """
+    from agentdash.engine.runner import running
+
+    def end() -> bool:
+        app.exit()
+        return app.is_running
+
+    with ExitStack() as stack:
+
+        async def until_closed() -> _T | None:
+            async with running(hub, *services) if hub is not None else nullcontext():
+                result = await app.run_async()
+                stack.enter_context(termination.limited_end())
+                return result
+
+        result = termination.run(until_closed(), end)
+    if app.quit_requested or app.return_code:
+        raise SystemExit(2 if app.return_code == _CRASHED else app.return_code)
+    return result

@@ -1,0 +1,146 @@
+"""End by SIGTERM, SIGHUP, SIGQUIT or SIGINT: in order, or by force where the program does not react.
+
+A signal ends the event loop's work, whose `finally` blocks restore the terminal and remove the status file.
+If the process still runs after a grace period, because something reads without end, a thread does both and
+exits.
+The exit code is 128 + the number of the signal, as shells report it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any, Final, TypeVar
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_GRACE_S: Final = 1.2
+"""From a signal to the exit by force. With the 0.7 s after which a key counts as unheeded: less than 2 s."""
+_SIGNAL_CODE: Final = 128
+
+_T = TypeVar("_T")
+
+
+class _State:
+    """What is known of the end of this process."""
+
+    pid: int | None = None
+    """Process that has installed the handlers: forked children inherit them."""
+    received: int | None = None
+    """First signal that was received; None while there is none."""
+    end: Callable[[], None] | None = None
+    """Ends the work of the running event loop; None while there is none."""
+
+    def __init__(self) -> None:
+        self.cleanups: list[Callable[[], None]] = []
+        """Called before an exit by force, the last one first."""
+
+
+_state: Final = _State()
+
+
+def install() -> None:
+    """Handle the signals from now on, but for those that are ignored, as by `nohup`."""
+    _state.pid = os.getpid()
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _on_signal)
+
+
+@contextmanager
+def forced_cleanup(cleanup: Callable[[], None]) -> Iterator[None]:
+    """Call `cleanup` if the process is ended by force while the block runs; from another thread."""
+    _state.cleanups.append(cleanup)
+    try:
+        yield
+    finally:
+        _state.cleanups.remove(cleanup)
+
+
+def run(work: Coroutine[Any, Any, _T], end: Callable[[], bool] = lambda: False) -> _T:
+    """Run `work` in an event loop and return its result.
+
+    Args:
+        work: cancelled when a signal is received.
+        end: called on the loop before, to end the work in another way; returns whether it can.
+
+    Raises:
+        SystemExit: a signal was received, and the work has ended.
+    """
+    import asyncio
+
+    async def until_signal() -> _T:
+        task = asyncio.ensure_future(work)
+        loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            if not end():
+                task.cancel()
+
+        def stop_soon() -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(stop)
+
+        _state.end = stop_soon
+        if _state.received is not None:
+            stop_soon()
+        return await task
+
+    try:
+        return asyncio.run(until_signal())
+    except asyncio.CancelledError:
+        if _state.received is None:
+            raise
+        raise SystemExit(_SIGNAL_CODE + _state.received) from None
+    finally:
+        _state.end = None
+        if _state.received is not None:
+            raise SystemExit(_SIGNAL_CODE + _state.received)
+
+
+@contextmanager
+def limited_end() -> Iterator[None]:
+    """End the process by force, with exit code 0, if the end of its work takes longer than the grace period.
+
+    The block is that end: after the screen was closed, and until the event loop is.
+    """
+    done = threading.Event()
+    threading.Thread(target=_exit_by_force, args=(0, done), name="limited end", daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def _on_signal(number: int, frame: FrameType | None) -> None:
+    del frame
+    if os.getpid() != _state.pid:  # a forked child: it ends as if the handler did not exist
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        return
+    if _state.received is not None:
+        return
+    _state.received = number
+    code = _SIGNAL_CODE + number
+    threading.Thread(
+        target=_exit_by_force, args=(code, threading.Event()), name="exit by force", daemon=True
+    ).start()
+    if _state.end is not None:
+        _state.end()
+    elif number == signal.SIGINT:
+        raise KeyboardInterrupt
+    else:
+        raise SystemExit(code)
+
+
+def _exit_by_force(code: int, done: threading.Event) -> None:
+    """Clean up and exit after the grace period, unless `done` is set before."""
+    if done.wait(_GRACE_S):
+        return
+    for cleanup in reversed(_state.cleanups):
+        with suppress(Exception):  # the exit must not depend on it
+            cleanup()
+    os._exit(code)

@@ -1,0 +1,134 @@
+"""The terminal of the full-screen commands: required, watched, and restored however they end.
+
+Without Textual, whose import takes longer than the check: the driver of the app is in `terminal_driver`.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import termios
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+_CTRL_Q: Final = b"\x11"
+_ORPHAN_CHECK_INTERVAL_S: Final = 1.0
+_WRITABLE_WITHIN_S: Final = 0.2
+"""A terminal that takes no output for so long (ctrl+s, a dead link) is not restored."""
+_RESTORE: Final = (
+    b"\x18"  # CAN: cancels a sequence that was cut off in its middle
+    b"\x1b[?2004l\x1b[?7h\x1b[?2048l"  # no bracketed paste, wrapped lines, no reports of the size
+    b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l\x1b[?1004l"  # no mouse, no focus
+    b"\x1b[<u\x1b[0m\x1b[?1049l\x1b[?25h"  # usual keys and colours, main screen, cursor
+)
+
+application_mode: Final = threading.Event()
+"""Set while an app has the terminal in its own mode: alternate screen, mouse, raw keys."""
+
+
+class _Saved:
+    settings: list[Any] | None = None
+    """Of the terminal before `own_terminal` changed them; None outside of it."""
+
+
+class NoTerminalError(Exception):
+    """There is no terminal to draw on. The message is the reason."""
+
+
+@contextmanager
+def own_terminal() -> Iterator[Callable[[], None]]:
+    """Prepare the terminal of this process for the block, and restore it after.
+
+    Yields a function that restores it at once, for an exit by force. In the block ctrl+q sends SIGQUIT until
+    the app reads keys itself, and the process receives SIGHUP when the terminal vanishes.
+
+    Raises:
+        NoTerminalError: standard input or output is not a terminal, or it can only print lines.
+    """
+    _require_terminal()
+    descriptor = sys.__stdin__.fileno()  # type: ignore[union-attr]
+    before = termios.tcgetattr(descriptor)
+    _Saved.settings = before
+    _set(descriptor, _start_up_settings(before))
+    _watch(descriptor)
+    try:
+        yield lambda: _restore(descriptor, before)
+    finally:
+        end_start_up()
+        _Saved.settings = None
+
+
+def end_start_up() -> None:
+    """Restore the settings before an app saves them as those of the shell, and sets its own."""
+    if _Saved.settings is not None:
+        _set(sys.__stdin__.fileno(), _Saved.settings)  # type: ignore[union-attr]
+
+
+def _require_terminal() -> None:
+    for name, stream in (("input", sys.__stdin__), ("output", sys.__stdout__)):
+        try:
+            if stream is not None and stream.isatty():
+                continue
+        except ValueError:  # it is closed
+            pass
+        raise NoTerminalError(f"standard {name} is not a terminal")
+    if os.environ.get("TERM") == "dumb":
+        raise NoTerminalError("TERM is dumb")
+
+
+def _start_up_settings(before: list[Any]) -> list[Any]:
+    """Return terminal settings by which ctrl+q ends the program although nothing reads keys yet."""
+    iflag, *flags, characters = before
+    characters = list(characters)
+    characters[termios.VQUIT] = _CTRL_Q
+    return [iflag & ~termios.IXON, *flags, characters]
+
+
+def _set(descriptor: int, settings: list[Any]) -> None:
+    """Change the settings; a process in the background would be stopped by the attempt, and leaves them."""
+    with suppress(termios.error, OSError):
+        if os.tcgetpgrp(descriptor) == os.getpgrp():
+            termios.tcsetattr(descriptor, termios.TCSANOW, settings)
+
+
+def _restore(descriptor: int, before: list[Any]) -> None:
+    _set(descriptor, before)
+    if application_mode.is_set() and select.select([], [descriptor], [], _WRITABLE_WITHIN_S)[1]:
+        os.write(descriptor, _RESTORE)
+
+
+# ---------------------------------------------------------------- a terminal that vanishes
+
+
+def _watch(descriptor: int) -> None:
+    """Send SIGHUP to this process when its terminal has vanished; once for a process."""
+    name = "terminal"
+    if all(thread.name != name for thread in threading.enumerate()):
+        threading.Thread(target=_wait_for_hangup, args=(descriptor,), name=name, daemon=True).start()
+
+
+def _wait_for_hangup(descriptor: int) -> None:
+    terminal = select.poll()
+    terminal.register(descriptor, 0)  # errors and hangups are always reported
+    parent = os.getppid()
+    while not terminal.poll(_ORPHAN_CHECK_INTERVAL_S * 1_000):
+        if os.getppid() != parent and not _in_foreground(descriptor):
+            break  # its shell is gone, and reading fails in an orphaned background process
+    hang_up()
+
+
+def _in_foreground(descriptor: int) -> bool:
+    try:
+        return os.tcgetpgrp(descriptor) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def hang_up() -> None:
+    """End this process, as the kernel does when the terminal of a session vanishes."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    os.kill(os.getpid(), signal.SIGTERM if ignored else signal.SIGHUP)

@@ -1,0 +1,127 @@
+"""Textual's driver for terminals, with what it lacks: SIGSTOP, vanished terminals, a busy event loop.
+
+It overrides private methods of Textual's driver; tried with Textual 8.2.8.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import IO, Any, Final, cast
+
+from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key
+from textual.message import Message
+
+from agentdash.tui.terminal import application_mode, end_start_up, hang_up
+
+_QUIT_KEYS: Final = ("ctrl+c", "ctrl+q")
+_KEY_PATIENCE_S: Final = 0.7
+"""After a quit key, for the app to end or, after ctrl+c, to react. Later the process is interrupted."""
+
+
+class _Output:
+    """The terminal as a stream. What is written after it has vanished is dropped.
+
+    Textual's writing thread would end with the first error, and its queue block the event loop.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+def _output() -> IO[str]:
+    """Return where to draw: stderr as Textual does, or stdout where stderr goes to a file."""
+    errors, output = sys.__stderr__, sys.__stdout__
+    if isinstance(output, TextIOWrapper) and not (errors is not None and errors.isatty()):
+        output.reconfigure(errors="backslashreplace")  # as stderr: an ASCII locale must not end the drawing
+        return output
+    return cast("IO[str]", errors)
+
+
+class TerminalDriver(LinuxDriver):
+    """Textual's driver, that also survives SIGSTOP, a vanished terminal and a busy event loop."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._file: Any = _Output(_output())
+        self._input_disabled = threading.Event()
+        """Set when the app ends, or is suspended."""
+
+    def start_application_mode(self) -> None:
+        """Start application mode."""
+        self._input_disabled.clear()
+        end_start_up()
+        application_mode.set()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def disable_input(self) -> None:
+        """Disable further input."""
+        self._input_disabled.set()
+        super().disable_input()
+
+    def stop_application_mode(self) -> None:
+        """Stop application mode, restore the terminal."""
+        super().stop_application_mode()
+        application_mode.clear()
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Set up the terminal again after SIGSTOP, which cannot be handled, as after SIGTSTP.
+
+        On the loop, since a second SIGCONT may come meanwhile. The base class would start a second thread
+        that reads keys, and save the settings of the app as those to restore.
+        """
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._resume)
+
+    def _resume(self) -> None:
+        if not self._auto_restart or self._app._exit:
+            return
+        if self._key_thread is not None and self._key_thread.is_alive():
+            self.suspend_application_mode()
+        self._must_signal_resume = True
+        self.resume_application_mode()
+        self._app.call_later(self._app.refresh, layout=True)
+
+    def _run_input_thread(self) -> None:
+        try:
+            self.run_input_thread()
+        except OSError:  # EIO: the terminal has vanished
+            hang_up()
+        except BaseException:
+            with suppress(Exception):
+                self._app.call_later(self._app._fatal_error)
+
+    def process_message(self, message: Message) -> None:
+        """Pass a message to the app; interrupt the process if the app does not react to a quit key."""
+        if isinstance(message, Key) and message.key in _QUIT_KEYS:
+            self._expect_reaction(message.key)
+        super().process_message(message)
+
+    def _expect_reaction(self, key: str) -> None:
+        if key == "ctrl+q":
+            reacted = self._input_disabled
+        else:
+            reacted = threading.Event()
+            self._app.call_later(reacted.set)
+
+        def interrupt_if_busy() -> None:
+            if not reacted.wait(_KEY_PATIENCE_S) and not self._input_disabled.is_set():
+                os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=interrupt_if_busy, name="quit key", daemon=True).start()
