@@ -274,6 +274,8 @@ class PaneDrawn(Event, frozen=True, kw_only=True, tag="pane-drawn"):
     key: PaneKey
     screen: tuple[str, ...]
     """The visible lines, top to bottom, right-stripped, without escapes."""
+    since: float | None = None
+    """Of the first capture: when the pane's window last drew anything (unix seconds)."""
 
 
 class PaneGone(Event, frozen=True, kw_only=True, tag="pane-gone"):

@@ -77,7 +77,9 @@ class JournalPacker:
             case e.PaneDrawn():
                 before = self._screens.get(event.key)
                 self._screens[event.key] = event.screen
-                return event if before is None else _pack_screen(event, before)
+                if before is None or event.since is not None:
+                    return event
+                return _pack_screen(event, before)
             case e.PaneGone():
                 self._screens.pop(event.key, None)
             case e.ProcessSeen():

@@ -36,11 +36,11 @@ _FIELDS: Final = (
         "pane_in_mode",
         "cursor_flag",
     ),
-    *("pane_dead", "pane_dead_status", "pane_dead_signal", "window_activity"),
+    *("pane_dead", "pane_dead_status", "pane_dead_signal", "pane_dead_time", "window_activity"),
     *("session_name", "window_index", "window_name", "pane_current_command", "pane_title"),
 )
-"""All of these exist in tmux 3.2a; `pane_dead_signal` since 3.3, empty before. `pane_current_path` is left
-out: /proc is more reliable."""
+"""All of these exist in tmux 3.2a; `pane_dead_signal` and `pane_dead_time` since 3.3, empty before.
+`pane_current_path` is left out: /proc is more reliable."""
 _REDRAW_WINDOW_S: Final = 2.0
 """A window that drew within this time may have drawn again unnoticed: `window_activity` counts whole
 seconds."""
@@ -223,7 +223,10 @@ class _ServerView:
             if key not in self._rows or row.pane != self._rows[key].pane:
                 events.append(PaneSeen(at=at, pane=row.pane))
             if key in drawn and drawn[key] != self._screens.get(key):
-                events.append(PaneDrawn(at=at, key=row.pane.key, screen=_parse_screen(drawn[key])))
+                # a screen that is seen for the first time has not changed since its window last drew
+                since = None if key in self._screens else min(at, float(row.activity))
+                screen = _parse_screen(drawn[key])
+                events.append(PaneDrawn(at=at, key=row.pane.key, screen=screen, since=since))
         self._rows = rows
         self._screens = {key: screen for key, screen in (self._screens | drawn).items() if key in rows}
         detail = f"{len(rows)} pane{'s' * (len(rows) != 1)}"
@@ -372,6 +375,7 @@ def _parse_row(server: str, values: list[str]) -> _Row | None:
             dead=fields["pane_dead"] == "1",
             dead_status=int(fields["pane_dead_status"]) if fields["pane_dead_status"] else None,
             dead_signal=_parse_signal(fields["pane_dead_signal"]),
+            dead_at=float(fields["pane_dead_time"]) if fields["pane_dead_time"] else None,
             in_mode=fields["pane_in_mode"] not in ("", "0"),
             cursor_visible=fields["cursor_flag"] == "1",
             server_pid=int(fields["pid"]),

@@ -22,7 +22,7 @@ def reduce_pane(draft: FleetDraft, event: e.PaneSeen) -> None:
     pane, before = event.pane, draft.panes.get(event.pane.key)
     dead_at = None
     if pane.dead:
-        dead_at = (before.dead_at if before else pane.dead_at) or event.at
+        dead_at = (before.dead_at if before else None) or pane.dead_at or event.at
     if before is None:
         draft.panes[pane.key] = replace(pane, titled_at=event.at, dead_at=dead_at)
         return
@@ -47,7 +47,8 @@ def reduce_screen(draft: FleetDraft, event: e.PaneDrawn) -> None:
         moved_at = pane.drawn_at if moved_at is None else moved_at
         if differs_beyond_clocks(pane.screen, event.screen):
             moved_at = event.at
-    draft.panes[event.key] = replace(pane, screen=event.screen, drawn_at=event.at, moved_at=moved_at)
+    drawn_at = event.at if event.since is None else event.since
+    draft.panes[event.key] = replace(pane, screen=event.screen, drawn_at=drawn_at, moved_at=moved_at)
 
 
 def remove_pane(draft: FleetDraft, event: e.PaneGone) -> None:
@@ -62,11 +63,21 @@ def reduce_reading(draft: FleetDraft, event: e.ScreenRead) -> None:
     """Update the reading of a screen, and the provider trouble that it shows for the pane and the threads in
     it."""
     before = draft.readings.get(event.key)
-    if before is None and (since := known_since(draft, event)) is not None:
-        event = replace(event, at=min(since, event.at))
+    if before is None:
+        event = replace(event, at=_shown_since(draft, event))
     draft.readings[event.key] = _merge_readings(before, event)
     for worker in (str(event.key), *draft.links.threads_in(event.key)):
         _update_trouble(draft, worker, event)
+
+
+def _shown_since(draft: FleetDraft, reading: e.ScreenRead) -> float:
+    """Return since when a screen that is read for the first time has shown its state, at the latest."""
+    if (since := known_since(draft, reading)) is not None:
+        return min(since, reading.at)
+    pane, occupant = draft.panes.get(reading.key), draft.occupants.get(reading.key)
+    if pane is None or pane.drawn_at is None or occupant is None:
+        return reading.at
+    return min(reading.at, max(pane.drawn_at, occupant.key.started))
 
 
 def _merge_readings(old: e.ScreenRead | None, new: e.ScreenRead) -> e.ScreenRead:
