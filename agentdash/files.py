@@ -111,22 +111,52 @@ def unpacked(packed: BinaryIO, size: int) -> Iterator[bytes]:
         raise ValueError("compressed data that is not complete")
 
 
-def ensure_private_directory(path: Path) -> None:
-    """Create a directory that only this user may enter, with its parents, or check an existing one.
+def create_private_directory(path: Path) -> None:
+    """Create a directory and its missing parents; only this user may enter them, from the start.
 
     Raises:
-        OSError: it cannot be created, is a symbolic link, or other users may write to it.
+        OSError: one cannot be created, or the path is not a directory.
     """
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = path.lstat()
-    if stat.S_ISLNK(found.st_mode):
-        raise OSError(errno.ELOOP, "is a symbolic link", str(path))
-    if found.st_uid != os.geteuid():
-        raise PermissionError(errno.EPERM, f"belongs to user {found.st_uid}", str(path))
-    if found.st_mode & 0o022:
-        raise PermissionError(errno.EPERM, "other users may write to it", str(path))
+    missing = [path]
+    while not missing[-1].parent.exists():
+        missing.append(missing[-1].parent)
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+
+
+def ensure_private_directory(path: Path) -> None:
+    """Create a directory that only this user may enter, or take all rights on an existing one from others.
+
+    Raises:
+        OSError: it cannot be created, is a symbolic link, or belongs to another user.
+    """
+    create_private_directory(path)
+    if (problem := _owner_problem(found := path.lstat())) is not None:
+        raise PermissionError(errno.EPERM, problem, str(path))
     if found.st_mode & 0o077:
         path.chmod(0o700)
+
+
+def untrusted(path: Path) -> str | None:
+    """Return why a file that agentdash wrote may have been written by others; None where it cannot.
+
+    Raises:
+        OSError: it does not exist, or cannot be examined.
+    """
+    for each in (path.parent, path):
+        found = each.lstat()
+        problem = _owner_problem(found)
+        if problem is None and found.st_mode & 0o022:
+            problem = "other users may write to it"
+        if problem is not None:
+            return f"{each}: {problem}"
+    return None
+
+
+def _owner_problem(found: os.stat_result) -> str | None:
+    if stat.S_ISLNK(found.st_mode):
+        return "a symbolic link"
+    return None if found.st_uid == os.geteuid() else f"belongs to user {found.st_uid}"
 
 
 def _open(path: str | os.PathLike[str], *, follow: bool) -> int:

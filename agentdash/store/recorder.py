@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from agentdash.files import create_private_directory
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen, encode
 from agentdash.model.fleet import Fleet
@@ -143,7 +144,7 @@ class Recorder:
         self._close_file()
         self._part += 1
         self._packer = JournalPacker()
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        create_private_directory(self._folder)
         self._prune()
         path = self._folder / f"{self._recording}-{self._part:04d}.jsonl"
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)

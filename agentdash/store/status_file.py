@@ -1,8 +1,9 @@
-"""The status file: what an agentdash outside keeps for those who cannot look themselves, because they run inside of a sandbox.
+"""The status file: the fleet as an agentdash outside of a sandbox sees it, for those that run inside of one.
 
-One file for each Codex home, `status-<hash of its path>.json` in agentdash's state directory: a snapshot without screens and timelines,
-who wrote it, and when. It is replaced whole when the fleet has changed, at most once a second, and now and then when it has not, so that
-its age means something.
+One file for each Codex home, `status-<hash of its path>.json` in agentdash's state directory: a snapshot
+without screens and timelines, its writer, and the time. It is replaced whole when the fleet has changed, at
+most once a second, and from time to time when it has not, so that its age has a meaning. A file that others
+may have written, with a time in the future, or of another boot is not believed, and replaced by a writer.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from msgspec.structs import replace
 
 from agentdash import __version__
 from agentdash.config import state_folder
+from agentdash.files import ensure_private_directory, read_bytes, untrusted
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
@@ -28,18 +30,25 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Emit
 from agentdash.model.states import State
-from agentdash.model.times import ago
+from agentdash.model.times import ago, possible_time
 from agentdash.model.worker import Assessment, Snapshot, Worker
 
 HEARTBEAT: Final = 15.0
 """Seconds after which the file is written again although nothing has changed."""
 TOO_OLD: Final = 60.0
-"""Seconds after which a file is no news any more: its writer has gone, or hangs."""
+"""Seconds after which a file is outdated: its writer has ended, or hangs."""
+_MAX_CLOCK_SKEW_S: Final = 5.0
+"""How far in the future a file may be written: clocks are corrected in small steps."""
 START: Final = "start `agentdash publish`, or the dashboard, outside of the sandbox"
-_SPACING: Final = 1.0
-"""Seconds between two writings, at least."""
-_CALLS: Final = 5
+_WRITE_INTERVAL_S: Final = 1.0
+"""Shortest time between two writes."""
+_MAX_CALLS: Final = 5
 """Calls kept of each worker."""
+_MAX_FILE_BYTES: Final = 64 << 20
+"""Size above which a file is malformed: 1,000 workers take about 5 MB."""
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_START_TIME_FIELD: Final = 19
+"""Index of `starttime` (field 22 of `man proc`) among the fields of `/proc/PID/stat` behind the name."""
 
 
 class Engine(Protocol):
@@ -61,11 +70,11 @@ class Engine(Protocol):
 
 
 class UnpublishedError(Exception):
-    """There is no status file that could be used; says why, and what to do, in one line."""
+    """There is no usable status file; the message has the reason and the remedy, in one line."""
 
 
 class Published(msgspec.Struct, frozen=True):
-    """What the file holds."""
+    """The content of the file."""
 
     schema: Literal["agentdash.published/1"]
     version: str
@@ -76,33 +85,41 @@ class Published(msgspec.Struct, frozen=True):
     written_at: float
     """Unix seconds."""
     snapshot: Snapshot
+    boot: str = ""
+    """The kernel's id of the boot; empty where it has none, and in files of 0.1.0."""
+    pid_namespace: int = 0
+    """Inode of the pid namespace in which `pid` is valid; 0: not known."""
+    pid_start: str = ""
+    """Start of the process in clock ticks since the boot, since pids are reused; empty: not known."""
 
     def age(self, now: float) -> float:
-        """Seconds since it was written."""
+        """Return the seconds since it was written."""
         return max(0.0, now - self.written_at)
 
 
 def status_file(home: Path) -> Path:
-    """Where the status of a Codex home is kept."""
+    """Return the path of the status file of a Codex home."""
     path = str(home.expanduser().resolve())
     return state_folder() / f"status-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}.json"
 
 
 def read_published(path: Path) -> Published:
-    """What the file holds, however old.
+    """Return the content of the file, however old.
 
     Raises:
-        UnpublishedError: it is not there, or cannot be read.
+        UnpublishedError: it does not exist, cannot be read, or may have been written by others.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Published)
+        if (problem := untrusted(path)) is not None:
+            raise UnpublishedError(f"the status file is not believed ({clean_line(problem)}): {START}")
+        return msgspec.json.decode(read_bytes(path, _MAX_FILE_BYTES, follow=False), type=Published)
     except FileNotFoundError:
         raise UnpublishedError(f"there is no status file: {START}") from None
     except OSError as error:
         raise UnpublishedError(
             f"{clean_line(str(path))} cannot be read ({error.strerror}): {START}"
         ) from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnpublishedError(
             f"{clean_line(str(path))} is of another version of agentdash: restart the one that writes it"
         ) from error
@@ -120,14 +137,18 @@ def current_files(now: float) -> dict[Path, Published]:
 
 
 def outdated(published: Published, now: float) -> str | None:
-    """Why the file is no news any more, and what to do; None where it is."""
+    """Return why the file does not show the present, and the remedy; None where it does."""
+    if possible_time(published.written_at) is None or published.written_at > now + _MAX_CLOCK_SKEW_S:
+        return f"the status file was written in the future, or the clock was set back: {START}"
+    if published.boot and (boot := _boot_id()) and published.boot != boot:
+        return f"the status file was written before the machine was restarted: {START}"
     if published.age(now) <= TOO_OLD:
         return None
     return f"the status file was written {ago(now, published.written_at)} ago: {START}"
 
 
 def unreachable(worker: Worker, why: str, at: float) -> Worker:
-    """A worker of which nothing can be known from here."""
+    """Return a worker of which nothing can be known inside of the sandbox."""
     evidence = Evidence(EvidenceSource.STATUS_FILE, at, "no-status-file", why, agrees=True)
     return replace(worker, assessment=Assessment(State.UNREACHABLE, None, why, (evidence,)))
 
@@ -136,108 +157,176 @@ def unreachable(worker: Worker, why: str, at: float) -> Worker:
 
 
 class Publisher:
-    """Keeps the status file of a Codex home.
+    """Writes the status file of a Codex home.
 
     Args:
         home: the Codex home.
-        clock: what tells the time.
+        clock: the time of writing.
     """
 
     def __init__(self, home: Path, clock: Clock) -> None:
         self.path = status_file(home)
-        self._home, self._clock = clean_line(str(home)), clock
-        self._told: Snapshot | None = None
-        self._written = 0.0
-        self._mine: tuple[int, int] | None = None
-        self._trouble: str | None = None
+        self._home = clean_line(str(home))
+        self._clock = clock
+        self._last_snapshot: Snapshot | None = None
+        self._written_at = 0.0
+        self._identity: tuple[int, int] | None = None
+        """Of the file as written by this process."""
+        self._health: tuple[bool, str] = (True, "written")
+        """As emitted last."""
 
     async def keep(self, hub: Engine) -> None:
-        """Writes what the hub shows until cancelled; then removes the file. A file that another agentdash keeps is left to that one."""
+        """Write the hub's snapshots until cancelled; then remove the file. A file that another agentdash
+        writes is left alone."""
         try:
             while True:
                 if hub.snapshot is not None and hub.fleet.processes_at is not None:
                     self._publish(hub.snapshot, hub.emit)
-                await asyncio.sleep(_SPACING)
+                await asyncio.sleep(_WRITE_INTERVAL_S)
         finally:
             self.withdraw()
 
     def write(self, snapshot: Snapshot) -> None:
-        """Replaces the file.
+        """Replace the file.
 
         Raises:
             OSError: it cannot be written.
         """
         now = self._clock.now()
         published = Published(
-            "agentdash.published/1", __version__, os.getpid(), self._home, now, _brief(snapshot)
+            schema="agentdash.published/1",
+            version=__version__,
+            pid=os.getpid(),
+            home=self._home,
+            written_at=now,
+            snapshot=_brief(snapshot),
+            boot=_boot_id(),
+            pid_namespace=_pid_namespace(),
+            pid_start=process_start(os.getpid()),
         )
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ensure_private_directory(self.path.parent)
         descriptor, temporary = tempfile.mkstemp(prefix=".status-", dir=self.path.parent)  # 0600
         try:
-            with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor
+            with os.fdopen(descriptor, "wb", buffering=0) as file:
                 file.write(msgspec.json.encode(published))
                 stat = os.fstat(descriptor)
             Path(temporary).replace(self.path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
-        self._mine = _identity(stat)
-        self._told, self._written = snapshot, now
+        self._identity = _identity(stat)
+        self._last_snapshot = snapshot
+        self._written_at = now
 
     def keeper(self) -> int | None:
-        """The pid of another agentdash that keeps the file."""
-        try:
-            if _identity(self.path.stat()) == self._mine:
-                return None
-            published = read_published(self.path)
-        except (OSError, UnpublishedError):
-            return None
-        alive = (
-            published.pid != os.getpid()
-            and outdated(published, self._clock.now()) is None
-            and _is_there(published.pid)
-        )
-        return published.pid if alive else None
+        """Return the pid of another agentdash that writes the file; None where none does, or where that
+        cannot be verified."""
+        return self._other()[0]
 
     def withdraw(self) -> None:
-        """Removes the file, where it is ours."""
+        """Remove the file if this process wrote it."""
         with suppress(OSError):
-            if self._mine is not None and _identity(self.path.stat()) == self._mine:
+            if self._identity is not None and _identity(self.path.lstat()) == self._identity:
                 self.path.unlink()
+
+    def _other(self) -> tuple[int | None, str | None]:
+        """Return the pid of another agentdash that writes the file, and why a file of others is not
+        believed."""
+        try:
+            if _identity(self.path.lstat()) == self._identity:
+                return None, None
+            published = read_published(self.path)
+        except FileNotFoundError:
+            return None, None
+        except (OSError, UnpublishedError) as error:
+            return None, clean_line(str(error)).partition(": start")[0]
+        if (problem := outdated(published, self._clock.now())) is not None:
+            return None, problem.partition(": start")[0]
+        if published.pid == os.getpid():
+            return None, None
+        if published.pid_namespace not in (0, _pid_namespace()):
+            return None, f"it was written by pid {published.pid} of another pid namespace"
+        if published.pid_start not in ("", process_start(published.pid)) or not _exists(published.pid):
+            return None, f"its writer, pid {published.pid}, has ended"
+        return published.pid, None
 
     def _publish(self, snapshot: Snapshot, emit: Emit) -> None:
         now = self._clock.now()
-        if (snapshot is self._told and now - self._written < HEARTBEAT) or self.keeper() is not None:
+        keeper, distrusted = self._other()
+        if keeper is not None:
+            self._emit_health(emit, ok=True, detail=f"pid {keeper} writes it")
+            return
+        is_lost = self._identity is not None and not self._is_own()
+        is_due = snapshot is not self._last_snapshot or now - self._written_at >= HEARTBEAT
+        if not (is_due or is_lost or distrusted):
             return
         try:
             self.write(snapshot)
-            trouble = None
         except OSError as error:
-            trouble = clean_line(f"{self.path} cannot be written: {error.strerror or error}")
-        if trouble != self._trouble:
-            self._trouble = trouble
-            emit([SourceSeen(at=now, name="status file", ok=trouble is None, detail=trouble or "written")])
+            detail = f"{self.path} cannot be written: {error.strerror or error}"
+            self._emit_health(emit, ok=False, detail=clean_line(detail))
+            return
+        if distrusted is not None:
+            self._emit_health(emit, ok=True, detail=f"replaced: {distrusted}")
+        elif not self._health[0] or self._health[1].startswith("pid "):
+            self._emit_health(emit, ok=True, detail="written")
+
+    def _is_own(self) -> bool:
+        try:
+            return _identity(self.path.lstat()) == self._identity
+        except OSError:
+            return False
+
+    def _emit_health(self, emit: Emit, *, ok: bool, detail: str) -> None:
+        if (ok, detail) != self._health:
+            self._health = (ok, detail)
+            emit([SourceSeen(at=self._clock.now(), name="status file", ok=ok, detail=detail)])
 
 
 def _brief(snapshot: Snapshot) -> Snapshot:
-    """Without what is long and not asked for from afar: screens, timelines, old calls."""
+    """Return a snapshot without what is long and not shown by `status`: screens, timelines, old calls."""
     return replace(snapshot, workers=tuple(map(_brief_worker, snapshot.workers)))
 
 
 def _brief_worker(worker: Worker) -> Worker:
     pane = replace(worker.pane, screen=()) if worker.pane else None
-    calls = tuple(replace(call, tail=call.tail[-500:]) for call in worker.calls[:_CALLS])
+    calls = tuple(replace(call, tail=call.tail[-500:]) for call in worker.calls[:_MAX_CALLS])
     return replace(worker, pane=pane, moments=(), calls=calls)
+
+
+def process_start(pid: int) -> str:
+    """Return when a process started, in clock ticks since the boot; empty where that is not known."""
+    try:
+        fields = read_bytes(f"/proc/{pid}/stat", 1 << 16).rpartition(b")")[2].split()
+        return fields[_START_TIME_FIELD].decode("ascii")
+    except (OSError, IndexError, ValueError):
+        return ""
+
+
+def _boot_id() -> str:
+    try:
+        return read_bytes(_BOOT_ID, 1 << 10).decode("ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _pid_namespace() -> int:
+    try:
+        return Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        return 0
 
 
 def _identity(stat: os.stat_result) -> tuple[int, int]:
     return stat.st_ino, stat.st_mtime_ns
 
 
-def _is_there(pid: int) -> bool:
+def _exists(pid: int) -> bool:
+    if pid <= 0:  # these address groups of processes
+        return False
     try:
-        os.kill(pid, 0)  # 0 is no signal: it only asks
-    except ProcessLookupError:
+        os.kill(pid, 0)  # 0 is no signal: only checks
+    except (ProcessLookupError, OverflowError):
         return False
     except OSError:
         return True

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.processes.confinement import confinement, linux_confinement
 from agentdash.demo.play import demo_hub
+from agentdash.model.events import Event, SourceSeen
 from agentdash.model.process import Kernel
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot
@@ -26,6 +27,7 @@ from agentdash.store.status_file import (
     Publisher,
     UnpublishedError,
     outdated,
+    process_start,
     read_published,
     status_file,
     unreachable,
@@ -78,7 +80,10 @@ def test_each_home_has_its_own_file(tmp_path: Path) -> None:
 def test_an_old_file_is_no_news(snapshot: Snapshot) -> None:
     published = Published("agentdash.published/1", "0", 1, "/home", 1000.0, snapshot)
     assert outdated(published, 1000.0 + TOO_OLD) is None
-    assert outdated(published, 900.0) is None  # a clock that was set back
+    assert outdated(published, 998.0) is None  # clocks are corrected in small steps
+    for written in (1010.0, 1e12, float("inf"), float("nan"), -1.0):
+        assert "in the future" in (outdated(replace(published, written_at=written), 1000.0) or "")
+    assert "restarted" in (outdated(replace(published, boot="another"), 1000.0) or "")
     assert "written 2m ago: start `agentdash publish`" in (outdated(published, 1000.0 + 121) or "")
     (worker, *_) = (unreachable(w, "why", 1.0) for w in snapshot.workers)
     assert (worker.state, worker.assessment.why) == (State.UNREACHABLE, "why")
@@ -107,7 +112,9 @@ def test_the_file_of_another_one_is_left_alone_while_that_one_lives(
         (other.pid, clock.now(), other.pid),
         (other.pid, clock.now() - TOO_OLD - 1, None),
     ):
-        mine.path.write_bytes(msgspec.json.encode(replace(published, pid=pid, written_at=written)))
+        start = process_start(pid)
+        content = replace(published, pid=pid, pid_start=start, written_at=written)
+        mine.path.write_bytes(msgspec.json.encode(content))
         assert fresh.keeper() == keeper
     other.communicate(b"\n")
     mine.path.write_bytes(msgspec.json.encode(replace(published, pid=other.pid, written_at=clock.now())))
@@ -164,3 +171,71 @@ def test_who_is_confined(kernel: Kernel | None, first: str, environ: dict[str, s
 
 def test_we_are_not(tmp_path: Path) -> None:
     assert confinement(tmp_path / "no-socket", {}) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"written_at": 4e12},
+        {"written_at": 1e300},
+        {"pid": 1, "pid_start": "1"},
+        {"pid": 2**40, "pid_start": ""},
+        {"pid": -1, "pid_start": ""},
+        {"pid": os.getppid(), "pid_namespace": 1},
+        {"boot": "00000000-0000-0000-0000-000000000000"},
+    ],
+    ids=str,
+)
+def test_forged_file_is_replaced(changes: dict[str, object], snapshot: Snapshot, tmp_path: Path) -> None:
+    writer = Publisher(tmp_path, SystemClock())
+    writer.write(snapshot)
+    forged = replace(read_published(writer.path), **{"pid": os.getppid(), "pid_start": "", **changes})
+    writer.path.write_bytes(msgspec.json.encode(forged))
+    told: list[Event] = []
+    fresh = Publisher(tmp_path, SystemClock())
+    assert fresh.keeper() is None
+    fresh._publish(snapshot, told.extend)
+    assert read_published(fresh.path).pid == os.getpid()
+    assert [event.detail.split(":")[0] for event in told if isinstance(event, SourceSeen)] == ["replaced"]
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe", b"[" * 100_000, b"", b"{}"], ids=["utf8", "deep", "empty", "{}"]
+)
+def test_unreadable_file_is_replaced(content: bytes, snapshot: Snapshot, tmp_path: Path) -> None:
+    writer = Publisher(tmp_path, SystemClock())
+    writer.write(snapshot)
+    writer.path.write_bytes(content)
+    writer._publish(snapshot, lambda _: None)
+    assert read_published(writer.path).pid == os.getpid()
+
+
+def test_file_of_others_is_not_believed(snapshot: Snapshot, state: Path, tmp_path: Path) -> None:
+    writer = Publisher(tmp_path, SystemClock())
+    writer.write(snapshot)
+    writer.path.chmod(0o666)
+    with pytest.raises(UnpublishedError, match="other users may write"):
+        read_published(writer.path)
+    writer.path.chmod(0o600)
+    state.chmod(0o777)
+    with pytest.raises(UnpublishedError, match="other users may write"):
+        read_published(writer.path)
+    writer.write(snapshot)
+    assert state.stat().st_mode & 0o777 == 0o700
+    moved = state.rename(tmp_path / "elsewhere")
+    state.symlink_to(moved)
+    with pytest.raises(UnpublishedError, match="symbolic link"):
+        read_published(writer.path)
+    with pytest.raises(OSError, match="symbolic link"):
+        writer.write(snapshot)
+
+
+def test_fifo_in_place_of_the_file(snapshot: Snapshot, tmp_path: Path) -> None:
+    writer = Publisher(tmp_path, SystemClock())
+    writer.write(snapshot)
+    writer.path.unlink()
+    os.mkfifo(writer.path)
+    with pytest.raises(UnpublishedError, match="not a regular file"):
+        read_published(writer.path)
+    writer._publish(snapshot, lambda _: None)
+    assert read_published(writer.path).pid == os.getpid()
