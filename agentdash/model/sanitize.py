@@ -16,8 +16,15 @@ MAX_BLOCK_CHARS: Final = 64_000
 kept."""
 
 _CONTROL_CHARACTERS = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+    "["
+    "\x00-\x09\x0b-\x1f\x7f-\x9f"  # C0 except newline, DEL, C1
+    "\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f"  # direction, line separators, width 0
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0"  # invisible letters, Hangul fillers
+    "\ufeff\ufff0-\ufffb\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff"  # format, surrogates, tags
+    "]"
 )
+_INVISIBLE_LETTERS: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0]")
+"""Characters that show nothing, and that `str.isprintable` accepts."""
 _ASCII_CONTROLS: Final = dict.fromkeys((*range(10), *range(11, 32), 127))
 _ESCAPE_SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI
@@ -47,6 +54,6 @@ def clean_line(text: str, cap: int = MAX_LINE_CHARS) -> str:
     """Return `text` on one line, stripped."""
     if len(text) > cap:
         text = text[: cap - 1] + "…"
-    if not text.isprintable():
+    if not text.isprintable() or (not text.isascii() and _INVISIBLE_LETTERS.search(text)):
         text = " ".join(clean_block(text).split("\n"))
     return text.strip()

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from typing import Final
 
 from agentdash.config import NotificationSettings
@@ -23,6 +24,7 @@ from agentdash.engine.notifications import (
 from agentdash.model.worker import Snapshot
 
 _ICON: Final = "utilities-terminal"
+_WITHOUT_TAGS: Final = str.maketrans("<>", "‹›")
 _OSC_DELIMITERS: Final = re.compile(r"[;\x00-\x1f\x7f-\x9f]")
 """Characters that end or divide an OSC sequence."""
 
@@ -95,7 +97,10 @@ def desktop_command(
         return ["osascript", "-e", script, "--", title, text] if which("osascript") else None
     if which("notify-send") is None:
         return None
-    return ["notify-send", "--app-name=agentdash", f"--icon={_ICON}", "--", title, text]
+    # the body is markup (Desktop Notifications 1.2); the summary is plain text, which some servers parse too
+    summary = title.translate(_WITHOUT_TAGS)
+    body = escape(text, quote=False)
+    return ["notify-send", "--app-name=agentdash", f"--icon={_ICON}", "--", summary, body]
 
 
 def spawn(command: Sequence[str]) -> None:

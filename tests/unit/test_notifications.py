@@ -134,3 +134,10 @@ def test_desktop_command_by_platform(platform: str, program: str) -> None:
     assert command is not None
     assert (command[0], command[-2:]) == (program, ["title", "text"])
     assert desktop_command(notification, platform, lambda name: None) is None
+
+
+def test_markup_in_desktop_notices_is_escaped() -> None:
+    notification = Notification("1", WAITING, "<b>a</b>", "<img src=x> & more")
+    command = desktop_command(notification, "linux", lambda name: f"/usr/bin/{name}")
+    assert command is not None
+    assert command[-2:] == ["‹b›a‹/b›", "&lt;img src=x&gt; &amp; more"]

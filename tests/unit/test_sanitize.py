@@ -65,3 +65,9 @@ def test_both_ends_of_a_long_text_are_kept() -> None:
     assert text.endswith("end")
     assert "64008 characters left out" in text
     assert clean_line("y" * 2 * MAX_LINE_CHARS).endswith("y…")
+
+
+@pytest.mark.parametrize("letter", "\u115f\u1160\u180e\u3164\uffa0\u034f\u17b4\u2062\u00ad\U000e0020")
+def test_letters_that_show_nothing_are_removed(letter: str) -> None:
+    assert clean_line(letter) == clean_block(letter) == ""
+    assert clean_line(f"a{letter}b") == clean_block(f"a{letter}b") == "ab"

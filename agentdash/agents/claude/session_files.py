@@ -8,6 +8,7 @@ that wrote the file; without /proc, the start time is compared instead.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final, Literal
 
@@ -53,7 +54,7 @@ class ClaudeSessionFiles:
     def read(self, process: Process, at: float) -> SessionSeen | None:
         """Return the content of a worker's session file; None where it is missing, malformed, or of another
         process."""
-        home = (process.env or {}).get("HOME") or str(Path.home())
+        home = (process.env or {}).get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - never fails
         try:
             path = Path(home, ".claude", "sessions", f"{process.pid}.json")
             content = _decoder.decode(read_bytes(path, _MAX_FILE_BYTES))

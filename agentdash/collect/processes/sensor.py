@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection
-from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
@@ -349,7 +348,7 @@ class ProcessSensor:
     def _host_seen(self, at: float) -> HostSeen:
         kernel = system.kernel(os.getpid())
         self._own = kernel or Kernel()
-        home = clean_line(str(Path.home()))
+        home = clean_line(os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` fails without a passwd entry
         return HostSeen(
             at=at, platform=sys.platform, kernel=kernel, uid=os.getuid(), home=home, installed=installed()
         )
