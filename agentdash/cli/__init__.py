@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import logging
 import os
 import sys
@@ -105,6 +106,7 @@ app.params.append(debug_log.OPTION)
 
 def main() -> None:
     """Run the command line; print an error as one line on stderr and exit with 2."""
+    _replace_unencodable()
     termination.install()
     try:
         sys.exit(app.main(standalone_mode=False, prog_name="agentdash"))
@@ -112,6 +114,11 @@ def main() -> None:
         _fail(f"{problem.format_message().rstrip('.')} (see agentdash --help)")
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
+    except FileNotFoundError as problem:
+        log.exception("the command failed")
+        # `getcwd` is the only system call here that fails so without a name
+        gone = "the current directory does not exist any more: change to another one"
+        _fail(clean_line(str(problem)) if problem.filename else gone)
     except OSError as problem:
         log.exception("the command failed")
         _fail(clean_line(str(problem)))
@@ -120,6 +127,13 @@ def main() -> None:
     except Exception as problem:
         log.exception("the command failed")
         _fail(f"{clean_line(f'{type(problem).__name__}: {problem}', 200)} ({debug_log.hint()})")
+
+
+def _replace_unencodable() -> None:
+    """Print `?` for characters that the encoding of stdout or stderr (ASCII, in some containers) has not."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _fail(message: str) -> NoReturn:
