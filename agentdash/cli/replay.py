@@ -95,13 +95,14 @@ def replay(
         return 0
     if at is not None or from_finding is not None:
         raise click.UsageError("--at and --from-finding need a THREAD or FILE")
-    from agentdash.cli.library import browse
 
     def play_selected(path: Path, moment: float | None) -> None:
         with terminal():
             play(str(path), config, at=moment, speed=factor, gap=idle, journal=journal)
 
     with terminal("try `agentdash sessions`"):
+        from agentdash.cli.library import browse
+
         browse(config, play_selected)
     return 0
 

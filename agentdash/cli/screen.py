@@ -56,7 +56,7 @@ def run_app(app: BaseApp[_T], hub: Hub | None = None, services: Sequence[Service
         async def until_closed() -> _T | None:
             async with running(hub, *services) if hub is not None else nullcontext():
                 result = await app.run_async()
-                stack.enter_context(termination.limited_end())
+                stack.enter_context(termination.limited_end(app.return_code or 0))
                 return result
 
         result = termination.run(until_closed(), end)

@@ -17,8 +17,8 @@ from types import FrameType
 from typing import Any, Final, TypeVar
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_GRACE_S: Final = 1.2
-"""From a signal to the exit by force. With the 0.7 s after which a key counts as unheeded: less than 2 s."""
+_GRACE_S: Final = 1.0
+"""From a signal to the exit by force. With the 0.6 s after which a key counts as ignored: less than 2 s."""
 _SIGNAL_CODE: Final = 128
 
 _T = TypeVar("_T")
@@ -102,13 +102,13 @@ def run(work: Coroutine[Any, Any, _T], end: Callable[[], bool] = lambda: False) 
 
 
 @contextmanager
-def limited_end() -> Iterator[None]:
-    """End the process by force, with exit code 0, if the end of its work takes longer than the grace period.
+def limited_end(code: int) -> Iterator[None]:
+    """End the process by force, with exit code `code`, if the end of its work exceeds the grace period.
 
     The block is that end: after the screen was closed, and until the event loop is.
     """
     done = threading.Event()
-    threading.Thread(target=_exit_by_force, args=(0, done), name="limited end", daemon=True).start()
+    threading.Thread(target=_exit_by_force, args=(code, done), name="limited end", daemon=True).start()
     try:
         yield
     finally:

@@ -20,7 +20,7 @@ from textual.message import Message
 from agentdash.tui.terminal import application_mode, end_start_up, hang_up
 
 _QUIT_KEYS: Final = ("ctrl+c", "ctrl+q")
-_KEY_PATIENCE_S: Final = 0.7
+_KEY_PATIENCE_S: Final = 0.6
 """After a quit key, for the app to end or, after ctrl+c, to react. Later the process is interrupted."""
 
 
