@@ -1,6 +1,7 @@
 """Denials: operations that a sandbox refused, read from what commands and tools printed.
 
-`find_denials` (in `detector`) is the entry point:
+`find_denials` is the entry point. Most outputs have no suspicious line: the modules that read such lines are
+imported for the first output that has one.
 
 1. `lines` finds the few lines of an output that may report a denial.
 2. `file_messages` and `network_messages` read them: operation, reason, path or host. `startup` recognizes a
@@ -11,8 +12,56 @@
    together.
 """
 
-from agentdash.engine.detect.denials.detector import MAX_DENIALS, find_denials
-from agentdash.engine.detect.denials.lines import MAX_QUOTE_CHARACTERS
+from __future__ import annotations
+
+from agentdash.engine.detect.denials.lines import MAX_DENIALS, MAX_QUOTE_CHARACTERS, suspects
 from agentdash.model.denials import Certainty, Denial, Operation, What
+from agentdash.model.policy import Policy
 
 __all__ = ["MAX_DENIALS", "MAX_QUOTE_CHARACTERS", "Certainty", "Denial", "Operation", "What", "find_denials"]
+
+
+def find_denials(
+    script: str,
+    output: str,
+    *,
+    exit_code: int | None,
+    outcome: str,
+    policy: Policy | None,
+    cwd: str | None,
+    home: str | None = None,
+    tool: str = "command",
+) -> tuple[Denial, ...]:
+    """Return the denials that an output proves, in order, without repetitions.
+
+    Args:
+        script: what ran, as written; of a tool that is no command its arguments.
+        output: what it printed.
+        exit_code: its exit code where one is known: evidence, never a condition.
+        outcome: how the call ended; `denied` where the agent's CLI itself took it for a denial.
+        policy: the policy in force when it ran.
+        cwd: its working directory.
+        home: the home directory; taken from the working directory where it is not known.
+        tool: `command`, or the name of the MCP tool.
+    """
+    if policy is None or policy.enforced_by == "external":
+        return ()
+    lines, numbers = suspects(output)
+    if not numbers:
+        return ()
+    # these import fifty patterns: one-shot commands start faster without them
+    from agentdash.engine.detect.denials.call import Call  # noqa: PLC0415
+    from agentdash.engine.detect.denials.detector import read_denials  # noqa: PLC0415
+    from agentdash.engine.detect.denials.sources import origin  # noqa: PLC0415
+    from agentdash.engine.detect.denials.targets import home_of  # noqa: PLC0415
+
+    call = Call(
+        script=script,
+        lines=lines,
+        exit_code=exit_code,
+        outcome=outcome,
+        policy=policy,
+        origin=origin(script, cwd, home or home_of(cwd)),
+        is_command=tool == "command",
+    )
+    return read_denials(call, numbers)

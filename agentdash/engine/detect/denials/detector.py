@@ -1,62 +1,21 @@
-"""Find the denials in what a command printed."""
+"""Read the lines of an output that may report a denial."""
 
 from __future__ import annotations
-
-from typing import Final
 
 from agentdash.engine.detect.denials import file_messages, network_messages, startup
 from agentdash.engine.detect.denials.call import Call, Finding
 from agentdash.engine.detect.denials.file_denials import judge_file
-from agentdash.engine.detect.denials.lines import quote, suspects
+from agentdash.engine.detect.denials.lines import MAX_DENIALS, quote
 from agentdash.engine.detect.denials.merging import merged
 from agentdash.engine.detect.denials.network_denials import judge_network
-from agentdash.engine.detect.denials.sources import Strength, origin
-from agentdash.engine.detect.denials.targets import home_of
+from agentdash.engine.detect.denials.sources import Strength
 from agentdash.model.denials import Certainty, Denial
-from agentdash.model.policy import Network, Policy
-
-MAX_DENIALS: Final = 20
-"""Of one output: one with more repeats one cause."""
+from agentdash.model.policy import Network
 
 
-def find_denials(
-    script: str,
-    output: str,
-    *,
-    exit_code: int | None,
-    outcome: str,
-    policy: Policy | None,
-    cwd: str | None,
-    home: str | None = None,
-    tool: str = "command",
-) -> tuple[Denial, ...]:
-    """Return the denials that an output proves, in order, without repetitions.
-
-    Args:
-        script: what ran, as written; of a tool that is no command its arguments.
-        output: what it printed.
-        exit_code: its exit code where one is known: evidence, never a condition.
-        outcome: how the call ended; `denied` where the agent's CLI itself took it for a denial.
-        policy: the policy in force when it ran.
-        cwd: its working directory.
-        home: the home directory; taken from the working directory where it is not known.
-        tool: `command`, or the name of the MCP tool.
-    """
-    if policy is None or policy.enforced_by == "external":
-        return ()
-    lines, numbers = suspects(output)
-    if not numbers:
-        return ()
-    call = Call(
-        script=script,
-        lines=lines,
-        exit_code=exit_code,
-        outcome=outcome,
-        policy=policy,
-        origin=origin(script, cwd, home or home_of(cwd)),
-        is_command=tool == "command",
-    )
-    if not call.unsandboxed and (report := startup.read(lines, numbers, exit_code, script)):
+def read_denials(call: Call, numbers: tuple[int, ...]) -> tuple[Denial, ...]:
+    """Return the denials that the suspicious lines of a call report, in order, without repetitions."""
+    if not call.unsandboxed and (report := startup.read(call.lines, numbers, call.exit_code, call.script)):
         return _not_started(call, report)
     return tuple(finding.denial for finding in merged(_findings(call, numbers)))[:MAX_DENIALS]
 

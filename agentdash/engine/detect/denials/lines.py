@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+MAX_DENIALS: Final = 20
+"""Of one output: one with more repeats one cause."""
 MAX_QUOTE_CHARACTERS: Final = 400
 _MAX_LINE_CHARACTERS: Final = 1_000
 """Longer lines are minified code or data; only their part around the hit is read."""
