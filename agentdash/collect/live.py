@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.codex_log import CodexLogSource
+from agentdash.collect.sources.denied_paths import DeniedPathSource
 from agentdash.collect.sources.processes import ProcessSource
 from agentdash.collect.sources.rollouts import RolloutSource
 from agentdash.collect.sources.screen_readings import ScreenReadingSource
@@ -37,6 +38,7 @@ def live_sources(config: Config, clock: Clock) -> list[Source]:
         StatusFeedSource(home, clock, scheduler),
         CodexLogSource(home, clock, scheduler),
     ]
+    sources.append(DeniedPathSource(clock))
     if config.tmux:
         sources += [ScreenReadingSource(clock, config.agents), SessionFileSource(clock)]
     return sources

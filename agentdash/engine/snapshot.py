@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, parent_policy
 from agentdash.engine.judge.findings.pane_sandbox import judge_pane_sandbox
+from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
 from agentdash.engine.judge.findings.verdict import judge_sandbox
@@ -25,6 +26,7 @@ from agentdash.model.fleet import Fleet, History, PaneOccupant, StatePeriod, Thr
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.links import ThreadPane
 from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.remedies import PathFacts
 from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import Installed
 from agentdash.model.states import NEEDS_YOU, State
@@ -109,6 +111,8 @@ class RowInputs(msgspec.Struct, frozen=True):
     """Findings about the tmux server of its pane."""
     predictor: DenialPredictor | None = None
     """What policies would deny the worker CLIs of this machine."""
+    places: PathFacts = PathFacts()
+    """What is known of the places that its remedies name."""
 
     def is_same(self, other: RowInputs) -> bool:
         """Return whether judging again would give the same; large facts are frozen, so identity is enough for
@@ -127,6 +131,7 @@ class RowInputs(msgspec.Struct, frozen=True):
             and (case.processes_at == theirs.processes_at or _is_at_rest(case.thread))
             and (self.parent_policy, self.server_findings) == (other.parent_policy, other.server_findings)
             and self.predictor is other.predictor
+            and self.places.is_same(other.places)
         )
 
 
@@ -212,8 +217,9 @@ class _SnapshotBuilder:
         fleet, links = self._fleet, self._links
         link = links.panes.get(thread.id)
         pane = fleet.panes.get(link.key) if link else None
+        case = thread_facts(fleet, thread, links)
         return RowInputs(
-            case=thread_facts(fleet, thread, links),
+            case=case,
             parent=parent,
             link=link,
             pane=pane,
@@ -221,6 +227,7 @@ class _SnapshotBuilder:
             parent_policy=parent_policy(fleet.threads.get(parent or "")),
             server_findings=self._server_findings(pane) if pane else (),
             predictor=self._predictor,
+            places=facts_of(fleet, thread, case.commands),
         )
 
     def _server_findings(self, pane: Pane) -> tuple[Finding, ...]:
@@ -290,6 +297,7 @@ def _thread_worker(inputs: RowInputs) -> Worker:
         platform=inputs.platform,
         parent_policy=inputs.parent_policy,
         predictor=inputs.predictor,
+        places=inputs.places,
     )
     return Worker(
         id=thread.id,

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from agentdash.model.evidence import EvidenceSource
+from agentdash.model.remedies import Remedy
 
 What = Literal["filesystem", "network", "sandbox", "other"]
 """`sandbox`: the sandbox itself could not be started."""
@@ -72,3 +73,5 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     nested: str | None = None
     """Name of the coding agent's CLI that ran inside of the sandbox and failed there."""
     source: EvidenceSource = EvidenceSource.OUTPUT
+    remedy: Remedy | None = None
+    """What would have avoided it, as judged."""

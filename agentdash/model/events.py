@@ -20,6 +20,7 @@ from agentdash.model.mounts import Mount
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.remedies import PathKind
 from agentdash.model.state_paths import Installed, PathAccess
 
 CallKind = Literal["command", "poll", "patch", "question", "permission", "spawn", "wait", "other"]
@@ -380,6 +381,13 @@ class StatePathsSeen(Event, frozen=True, kw_only=True, tag="state-paths-seen"):
     paths: tuple[PathAccess, ...]
 
 
+class PathsSeen(Event, frozen=True, kw_only=True, tag="paths-seen"):
+    """What is at paths that were denied, and at the directories above them, as it is now."""
+
+    paths: tuple[tuple[str, PathKind], ...]
+    """Absolute paths."""
+
+
 class ProcessGone(Event, frozen=True, kw_only=True, tag="process-gone"):
     """The process has ended."""
 
@@ -441,6 +449,7 @@ AnyEvent = (
     | SessionSeen
     | ProcessSeen
     | StatePathsSeen
+    | PathsSeen
     | ProcessGone
     | ProcessesCounted
     | HostSeen

@@ -9,6 +9,7 @@ import msgspec
 
 from agentdash.model.evidence import Evidence
 from agentdash.model.layers import DifferingField
+from agentdash.model.remedies import Remedy
 
 Verdict = Literal["match", "mismatch", "unverified"]
 Direction = Literal["stricter", "looser", "label"]
@@ -202,7 +203,7 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     count: int
     """Observations that show it."""
     evidence: tuple[Evidence, ...] = ()
-    remedy: str | None = None
+    remedy: Remedy | None = None
     """The narrowest change that would help, as text to copy."""
     calls: tuple[str, ...] = ()
     pids: tuple[int, ...] = ()

@@ -31,6 +31,7 @@ from agentdash.model.observation import Escape, SandboxObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.remedies import PathKind
 from agentdash.model.state_paths import PathAccess
 
 
@@ -287,6 +288,8 @@ class Fleet(msgspec.Struct, frozen=True):
     agentdash does not."""
     state_paths: dict[ProcessKey, tuple[PathAccess, ...]] = {}
     """Whether a worker CLI in a sandbox may write its state paths."""
+    paths: dict[str, PathKind] = {}
+    """What is at the paths that were denied, and above them."""
     links: FleetLinks = FleetLinks()
     """The links after the newest pass over processes."""
     busy: dict[ProcessKey, float] = {}
@@ -333,6 +336,7 @@ class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):
     host: HostSeen | None = None
     mounts: tuple[tuple[int, tuple[Mount, ...]], ...] = ()
     state_paths: tuple[tuple[ProcessKey, tuple[PathAccess, ...]], ...] = ()
+    paths: tuple[tuple[str, PathKind], ...] = ()
     busy: tuple[tuple[ProcessKey, float], ...] = ()
     troubles: tuple[tuple[str, ProviderTrouble], ...] = ()
     sessions: tuple[tuple[ProcessKey, SessionSeen], ...] = ()

@@ -112,6 +112,7 @@ class FleetDraft:
         self.host: HostSeen | None = fleet.host
         self.mounts = CopyOnWrite(fleet.mounts)
         self.state_paths = CopyOnWrite(fleet.state_paths)
+        self.paths = CopyOnWrite(fleet.paths)
         self.links: FleetLinks = fleet.links
         self.busy = CopyOnWrite(fleet.busy)
         self.troubles = CopyOnWrite(fleet.troubles)
@@ -141,6 +142,7 @@ class FleetDraft:
             host=self.host,
             mounts=self.mounts.freeze(),
             state_paths=self.state_paths.freeze(),
+            paths=self.paths.freeze(),
             links=self.links,
             busy=self.busy.freeze(),
             troubles=self.troubles.freeze(),

@@ -17,9 +17,10 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.home import CodexHome, open_lines, thread_id
 from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.collect.sources.denied_paths import denied_paths, path_kinds
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
-from agentdash.model.events import LocksSeen, ProcessesCounted
+from agentdash.model.events import LocksSeen, PathsSeen, ProcessesCounted
 from agentdash.model.fleet import Fleet, Thread
 from agentdash.model.sanitize import clean_line
 from agentdash.report.check import (
@@ -187,7 +188,8 @@ def _read(path: Path) -> Fleet | ThreadReport:
         LocksSeen(at=_END_OF_TIME, holders={}, readable=True),
         ProcessesCounted(at=_END_OF_TIME),
     ]
-    return reduce(fleet, ended)
+    seen = path_kinds(denied_paths(fleet.threads.values()))
+    return reduce(fleet, [*ended, PathsSeen(at=_END_OF_TIME, paths=tuple(seen.items()))])
 
 
 def _judge(fleet: Fleet, path: Path, known: dict[str, Thread]) -> ThreadReport | None:

@@ -22,6 +22,7 @@ from agentdash.report.elements import (
     denial_report,
     finding_report,
     policy_report,
+    remedy_lines,
 )
 
 
@@ -151,6 +152,12 @@ def denial_line(denial: DenialReport) -> str:
     )
 
 
+def _print_remedy(report: FindingReport | DenialReport, console: Console) -> None:
+    if report.remedy:
+        for label, line in remedy_lines(report.remedy, report.remedy_where, report.remedy_once):
+            console.print(Text(f"  {label + ':' if label else '':<8}{line}"))
+
+
 def print_check(report: CheckReport, console: Console) -> None:
     """Print the findings by thread, and the totals."""
     for directory in report.unreadable_directories:
@@ -164,11 +171,11 @@ def print_check(report: CheckReport, console: Console) -> None:
             console.print(Text(f"  {finding.message}"))
             for evidence in finding.evidence:
                 console.print(Text(f"  {evidence.source} {evidence.at or ''}  {evidence.text}"), style="dim")
-            if finding.remedy:
-                console.print(Text(f"  remedy: {finding.remedy}"))
+            _print_remedy(finding, console)
         for denial in thread.denials:
             if not denial.got_past:
                 console.print(Text(f"{thread.id}  {denial_line(denial)}"))
+                _print_remedy(denial, console)
     totals = report.totals
     verdicts = f"{totals.match} match, {totals.mismatch} mismatch, {totals.unverified} unverified"
     unreadable = f", {totals.unreadable} unreadable" if totals.unreadable else ""

@@ -18,12 +18,14 @@ from rich.text import Text
 
 from agentdash.agents.codex.home import CodexHome, thread_id
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
-from agentdash.engine.judge.findings.remedies import network, writable_root
+from agentdash.collect.sources.denied_paths import path_kinds
+from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.engine.judge.findings.state_paths import paths_under_policy
 from agentdash.model.policy import Network, Policy
+from agentdash.model.remedies import PathFacts, PathKind
 from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, resolve_path
 from agentdash.report.audit import read_rollout
-from agentdash.report.elements import ConfiguredReport, configured_report
+from agentdash.report.elements import ConfiguredReport, configured_report, remedy_fields
 
 MODES: Final = ("read-only", "workspace-write", "danger-full-access")
 """Codex's names of policies (`--sandbox`)."""
@@ -41,6 +43,8 @@ class PathReport(msgspec.Struct):
     needed: bool
     """Whether the worker fails or stalls without it, given the files that exist."""
     remedy: str | None
+    remedy_where: str | None = None
+    remedy_once: str | None = None
 
 
 class WorkerPathsReport(msgspec.Struct):
@@ -57,6 +61,8 @@ class WorkerPathsReport(msgspec.Struct):
     it."""
     network_remedy: str | None
     paths: list[PathReport]
+    network_remedy_where: str | None = None
+    network_remedy_once: str | None = None
 
     @property
     def exit_code(self) -> int:
@@ -102,6 +108,14 @@ def worker_paths_report(
     placed = [path for row in rows if (path := resolve_path(row.path, env, str(cwd)))]
     missing = [path for path in placed if not os.path.lexists(path)]
     reached = {Network.OFF: False, Network.ON: True}.get(policy.network)
+    home = env.get("HOME")
+    places = PathFacts(
+        kinds=path_kinds(placed),
+        homes=(home,) if home else (),
+        workspaces=(str(cwd),),
+        codex_home=env.get("CODEX_HOME"),
+    )
+    online = network_access_remedy(policy, places)
     return WorkerPathsReport(
         schema="agentdash.check-worker/1",
         worker=worker,
@@ -109,9 +123,11 @@ def worker_paths_report(
         policy=configured_report(policy),
         policy_of=origin,
         network=reached,
-        network_remedy=network(policy, "") if reached is False else None,
+        network_remedy=online.text if online else None,
+        network_remedy_where=online.where if online else None,
+        network_remedy_once=online.once if online else None,
         paths=[
-            _path_report(access, policy)
+            _path_report(access, policy, places)
             for access in paths_under_policy(policy, rows, env, str(cwd), missing)
         ],
     )
@@ -140,13 +156,16 @@ def _permission(path: PathReport) -> str:
     return "DENIED" if path.needed else "denied"
 
 
-def _path_report(access: PathAccess, policy: Policy) -> PathReport:
+def _path_report(access: PathAccess, policy: Policy, places: PathFacts) -> PathReport:
     allowed = {"allowed": True, "policy": False}.get(access.access.verdict)
+    missing = places.kinds.get(access.path) is PathKind.MISSING
+    remedy = None
+    if allowed is False:
+        remedy = filesystem_remedy(access.path, "mkdir" if missing else "write", policy, places)
     return PathReport(
         path=access.path,
         what=access.what,
         allowed=allowed,
         needed=access.needed,
-        # state paths are directories: the remedy creates and allows them
-        remedy=writable_root(access.path, policy, "mkdir") if allowed is False else None,
+        **remedy_fields(remedy),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import msgspec
@@ -13,6 +13,7 @@ from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import PolicyPeriod, SourceHealth
 from agentdash.model.policy import Policy
+from agentdash.model.remedies import Remedy
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import iso
 from agentdash.model.worker import Got
@@ -138,6 +139,29 @@ class FindingReport(msgspec.Struct):
     message: str
     evidence: list[EvidenceReport]
     remedy: str | None
+    """Lines of a configuration file, or words; null where nothing narrow enough is known."""
+    remedy_where: str | None = None
+    """The file and the place in it for the lines; null where `remedy` is no configuration."""
+    remedy_once: str | None = None
+    """The shell command that starts Codex with this change for one run; null where there is none."""
+
+
+def remedy_fields(remedy: Remedy | None) -> dict[str, str | None]:
+    """Return the three fields of a remedy in documents."""
+    if remedy is None:
+        return {"remedy": None, "remedy_where": None, "remedy_once": None}
+    return {"remedy": remedy.text, "remedy_where": remedy.where, "remedy_once": remedy.once}
+
+
+def remedy_lines(remedy: str, where: str | None, once: str | None) -> Iterator[tuple[str, str]]:
+    """Yield a remedy as labelled lines for people; further lines of the same text have an empty label."""
+    first, *further = remedy.splitlines()
+    yield "remedy", first
+    yield from (("", line) for line in further)
+    if where:
+        yield "where", where
+    if once:
+        yield "once", once
 
 
 def source_report(source: SourceHealth) -> SourceReport:
@@ -159,6 +183,7 @@ def denial_report(entry: LedgerEntry) -> DenialReport:
         last=iso(entry.last),
         got_past=entry.got_past,
         nested=entry.nested,
+        **remedy_fields(entry.remedy),
     )
 
 
@@ -217,5 +242,5 @@ def finding_report(finding: Finding) -> FindingReport:
         severity=finding.severity,
         message=finding.message,
         evidence=evidence_report(finding.evidence),
-        remedy=finding.remedy,
+        **remedy_fields(finding.remedy),
     )

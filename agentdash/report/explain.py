@@ -13,6 +13,7 @@ from rich.text import Text
 from agentdash.model import worker as w
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
+from agentdash.model.remedies import Remedy
 from agentdash.model.times import iso
 from agentdash.report.check import denial_line
 from agentdash.report.elements import (
@@ -28,6 +29,8 @@ from agentdash.report.elements import (
     evidence_report,
     got_report,
     policy_report,
+    remedy_fields,
+    remedy_lines,
 )
 
 
@@ -46,6 +49,8 @@ class FullFindingReport(msgspec.Struct):
     calls: list[str]
     pids: list[int]
     remedy: str | None
+    remedy_where: str | None
+    remedy_once: str | None
     evidence: list[EvidenceReport]
 
 
@@ -116,6 +121,7 @@ def print_explained(snapshot: w.Snapshot, console: Console) -> None:
             _print_finding(finding, console)
         for entry in worker.sandbox.denials:
             console.print(Text(denial_line(denial_report(entry))))
+            _print_remedy(entry.remedy, console)
         for denials in worker.sandbox.predicted_denials:
             joined = ", ".join(access.path for access in denials.paths)
             console.print(Text(f"would deny {denials.agent}: {joined}"), style="dim")
@@ -139,8 +145,13 @@ def _print_finding(finding: Finding, console: Console) -> None:
     console.print(Text(f"  configured  {finding.configured}"))
     console.print(Text(f"  got         {finding.got}"))
     _print_evidence(finding.evidence, console)
-    if finding.remedy:
-        console.print(Text(f"  remedy      {finding.remedy}"))
+    _print_remedy(finding.remedy, console)
+
+
+def _print_remedy(remedy: Remedy | None, console: Console) -> None:
+    if remedy is not None:
+        for label, line in remedy_lines(remedy.text, remedy.where, remedy.once):
+            console.print(Text(f"  {label:<12}{line}"))
 
 
 def _print_evidence(evidence: Iterable[Evidence], console: Console) -> None:
@@ -189,6 +200,6 @@ def _finding_report(finding: Finding) -> FullFindingReport:
         count=finding.count,
         calls=list(finding.calls),
         pids=list(finding.pids),
-        remedy=finding.remedy,
+        **remedy_fields(finding.remedy),
         evidence=evidence_report(finding.evidence),
     )

@@ -10,6 +10,7 @@ from typing import Final
 from agentdash.model.states import State, bucket
 from agentdash.model.times import lasted, moment, time_of_day
 from agentdash.model.worker import Worker
+from agentdash.report.elements import remedy_lines
 from agentdash.report.timeline_report import DatedFinding, TimelineReport, TimelineRow, WorkerTimeline
 
 _STYLE: Final = files("agentdash.report") / "timeline.css"
@@ -102,7 +103,9 @@ def _findings(report: TimelineReport) -> Iterator[str]:
             yield f"<dt>{escape(evidence.source)}<dd><time>{time_of_day(evidence.at)}</time>"
             yield f"<code>{escape(evidence.text)}</code>"
         if finding.remedy:
-            yield f"<dt>remedy<dd><code>{escape(finding.remedy)}</code>"
+            remedy = finding.remedy
+            for label, line in remedy_lines(remedy.text, remedy.where, remedy.once):
+                yield f"<dt>{label}<dd><code>{escape(line)}</code>"
         yield "</dl></div>"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from agentdash.model.times import lasted, moment, time_of_day
+from agentdash.report.elements import remedy_lines
 from agentdash.report.timeline_report import TimelineReport, TimelineRow
 
 _BACKTICKS: Final = re.compile("`+")
@@ -87,7 +88,9 @@ def _findings(report: TimelineReport) -> Iterator[str]:
         for evidence in finding.evidence:
             yield f"- {evidence.source} {time_of_day(evidence.at)}: {code(evidence.text)}"
         if finding.remedy:
-            yield f"- remedy: {code(finding.remedy)}"
+            remedy = finding.remedy
+            for label, line in remedy_lines(remedy.text, remedy.where, remedy.once):
+                yield f"- {label}: {code(line)}" if label else f"  {code(line)}"
         yield ""
 
 

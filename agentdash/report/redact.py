@@ -20,11 +20,13 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.model import events as e
+from agentdash.model.denials import LedgerEntry
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Call, Moment, StatePeriod
 from agentdash.model.layers import DifferingField
 from agentdash.model.registry import TEXTS, TextUse
+from agentdash.model.remedies import Remedy
 from agentdash.model.worker import Assessment, Snapshot, Worker
 
 _MIN_WORD_CHARS: Final = 3
@@ -103,7 +105,7 @@ class Redaction:
                 self._learn(value)
                 return self._pseudonym(getattr(struct, "thread", ""))
             case TextUse.DROPPED:
-                return ""
+                return type(value)()
             case TextUse.PLAIN:
                 return self._redact(value)
         return value
@@ -155,6 +157,7 @@ class Redaction:
                 applied=self.text(sandbox.applied or "") or None,
                 findings=tuple(map(self._finding, sandbox.findings)),
                 evidence=tuple(map(self._evidence, sandbox.evidence)),
+                denials=tuple(map(self._denial, sandbox.denials)),
             ),
             pane=replace(worker.pane, title="", window="", screen=()) if worker.pane else None,
             line="",
@@ -184,9 +187,26 @@ class Redaction:
             configured=self.text(finding.configured),
             got=self.text(finding.got),
             message=self.text(finding.message),
-            remedy=self.text(finding.remedy) if finding.remedy else None,
+            remedy=self._remedy(finding.remedy),
             fields=tuple(map(self._field, finding.fields)),
             evidence=tuple(map(self._evidence, finding.evidence)),
+        )
+
+    def _denial(self, entry: LedgerEntry) -> LedgerEntry:
+        return replace(
+            entry,
+            target=self.text(entry.target) if entry.target else None,
+            quote=self.text(entry.quote),
+            remedy=self._remedy(entry.remedy),
+        )
+
+    def _remedy(self, remedy: Remedy | None) -> Remedy | None:
+        if remedy is None:
+            return None
+        return Remedy(
+            text=self.text(remedy.text),
+            where=self.text(remedy.where) if remedy.where else None,
+            once=self.text(remedy.once) if remedy.once else None,
         )
 
     def _field(self, field: DifferingField) -> DifferingField:

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from agentdash.engine.judge.findings.remedy_forms import exclude_flags
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.model.events import Escalation
 from agentdash.model.evidence import Evidence, EvidenceSource
@@ -16,6 +17,7 @@ from agentdash.model.fleet import Call, Denial, Moment, SourceHealth, Tokens
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.remedies import PathFacts, Remedy
 from agentdash.model.state_paths import Installed, StatePath
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Got, Link, Sandbox, Snapshot, Worker
@@ -44,6 +46,9 @@ MEDIATED = Policy(
     approval="granular",
     may_ask=("sandbox_approval",),
 )
+
+
+EXCLUDE_FLAGS = exclude_flags(PathFacts())
 
 
 def frozen() -> VirtualClock:
@@ -139,7 +144,7 @@ def stale_flag(count: int) -> Finding:
                 "CODEX_SANDBOX_NETWORK_DISABLED=1 in pid 4242",
             ),
         ),
-        remedy='shell_environment_policy.exclude = ["CODEX_SANDBOX*"]',
+        remedy=EXCLUDE_FLAGS,
         pids=(4242,),
         fields=(DifferingField(LayerField.NETWORK_FLAG, expected="unset", actual="1"),),
     )
@@ -156,7 +161,7 @@ FOREIGN = Finding(
     since=NOW - 70,
     last=NOW - 1,
     count=9,
-    remedy='shell_environment_policy.exclude = ["CODEX_SANDBOX*"]',
+    remedy=EXCLUDE_FLAGS,
     fields=(DifferingField(LayerField.SANDBOX_FLAG, expected="unset", actual="seatbelt"),),
 )
 LOOSER = Finding(
@@ -185,7 +190,12 @@ DENIED = Finding(
     since=NOW - 185,
     last=NOW - 185,
     count=1,
-    remedy='sandbox_workspace_write.writable_roots = ["/home/dev/.local/share/opencode"]',
+    remedy=Remedy(
+        text='[sandbox_workspace_write]\nwritable_roots = ["/home/dev/.local/share/opencode"]',
+        where="~/.codex/config.toml, at the end; if it has a table [sandbox_workspace_write] already, put "
+        "the line there, in place of one with the same key; then start Codex again",
+        once="codex -c 'sandbox_workspace_write.writable_roots=[\"/home/dev/.local/share/opencode\"]'",
+    ),
 )
 
 OPENCODE_SCREEN = """\

@@ -284,7 +284,7 @@ async def check_copy_remedy(stage):
     await stage.press("Y")
     assert "no finding with a remedy" in stage.message
     await stage.press("j", "j", "Y")
-    assert stage.app.clipboard == sample_fleet.FOREIGN.remedy
+    assert stage.app.clipboard == sample_fleet.FOREIGN.remedy.text
     assert "1 of 2" in stage.message
     await stage.press("Y")
     assert "2 of 2" in stage.message

@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from agentdash.model.remedies import Remedy
 from agentdash.tui.worker.evidence import evidence_tab
 from agentdash.tui.worker.findings import finding_details, remedies
 from agentdash.tui.worker.why import why
@@ -16,7 +17,7 @@ def test_why_shows_evidence_against():
     assert "✓ screen      20:11:02  opencode.denied" in shown
     assert "✗ screen      20:14:05  redrawn" in shown
     assert "(against)" in shown
-    assert sample_fleet.DENIED.remedy in shown
+    assert sample_fleet.DENIED.remedy.text.splitlines()[1] in shown
     assert "pid 4100: holds the writer lock" in text(why(BY_NAME["main"], 100, LOOK))
 
 
@@ -37,7 +38,8 @@ def test_finding_details_quote_both_sides_and_the_remedy():
         sample_fleet.DENIED.message,
         sample_fleet.DENIED.configured,
         sample_fleet.DENIED.got,
-        sample_fleet.DENIED.remedy,
+        *sample_fleet.DENIED.remedy.text.splitlines(),
+        sample_fleet.DENIED.remedy.once,
         "stricter: work will fail",
         "1x",
     ):
@@ -45,6 +47,6 @@ def test_finding_details_quote_both_sides_and_the_remedy():
 
 
 def test_remedies_are_ordered_by_severity():
-    both = replace(sample_fleet.LOOSER, remedy="the worst first"), sample_fleet.DENIED
+    both = replace(sample_fleet.LOOSER, remedy=Remedy("the worst first")), sample_fleet.DENIED
     worker = replace(BY_NAME["deploy"], sandbox=replace(BY_NAME["deploy"].sandbox, findings=both[::-1]))
-    assert remedies(worker) == ["the worst first", sample_fleet.DENIED.remedy]
+    assert remedies(worker) == ["the worst first", sample_fleet.DENIED.remedy.text]

@@ -58,6 +58,13 @@ def status(home: Path, *args: str) -> dict[str, list[dict[str, object]]]:
 def test_status_document(home: Path) -> None:
     document = status(home, "01a1fa8b-4086-7a32-8c43-2abbeb466a8c")
     (worker,) = document["workers"]
+    remedy = {
+        "remedy": '[sandbox_workspace_write]\nwritable_roots = ["/home/dev/board"]',
+        "remedy_where": f"{home}/config.toml, at the end, if that directory exists; if it has a table"
+        " [sandbox_workspace_write] already, put the line there, in place of one with the same key; then"
+        " start Codex again",
+        "remedy_once": "codex -c 'sandbox_workspace_write.writable_roots=[\"/home/dev/board\"]'",
+    }
     quote, channel = "sqlite3.OperationalError: unable to open database file", "/home/dev/board/kanban.db"
     command = (
         "python3 -c \"import sqlite3,os; c=sqlite3.connect(os.path.expanduser('~/board/kanban.db')); "
@@ -100,7 +107,7 @@ def test_status_document(home: Path) -> None:
                     "severity": "warning",
                     "message": f"The last thing it tried was denied: {channel} may not be written.",
                     "evidence": [denied],
-                    "remedy": 'sandbox_workspace_write.writable_roots = ["/home/dev/board"]',
+                    **remedy,
                 }
             ],
             "denials": [
@@ -116,9 +123,7 @@ def test_status_document(home: Path) -> None:
                     "last": "2026-11-20T19:59:52.718Z",
                     "got_past": False,
                     "nested": None,
-                    "remedy": None,
-                    "remedy_where": None,
-                    "remedy_once": None,
+                    **remedy,
                 }
             ],
         },
@@ -403,13 +408,15 @@ def test_check_worker_with_policy(home: Path) -> None:
     assert document["policy_of"] == "workspace-write"
     database = next(p for p in document["paths"] if p["path"] == "/home/dev/.local/share/opencode")
     assert (database["allowed"], database["needed"]) == (False, True)
-    assert (
-        database["remedy"] == 'sandbox_workspace_write.writable_roots = ["/home/dev/.local/share/opencode"]'
+    assert database["remedy"] == (
+        '[sandbox_workspace_write]\nwritable_roots = ["/home/dev/.local/share/opencode"]'
     )
+    assert "mkdir -p /home/dev/.local/share/opencode" in database["remedy_where"]
     assert (document["network"], document["network_remedy"]) == (
         False,
-        "sandbox_workspace_write.network_access = true",
+        "[sandbox_workspace_write]\nnetwork_access = true",
     )
+    assert document["network_remedy_once"] == "codex -c sandbox_workspace_write.network_access=true"
 
 
 def test_check_worker_with_policy_of_thread(home: Path) -> None:

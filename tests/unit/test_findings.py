@@ -139,7 +139,8 @@ def test_finding_quotes_both_sides() -> None:
     assert finding.configured == "files unrestricted, network on, approval never"
     assert "flag=1" in finding.got
     assert "turn_context, line 3" in finding.evidence[0].text
-    assert finding.remedy == 'shell_environment_policy.exclude = ["CODEX_SANDBOX*"]'
+    assert finding.remedy is not None
+    assert finding.remedy.text == '[shell_environment_policy]\nexclude = ["CODEX_SANDBOX*"]'
 
 
 def test_seatbelt_on_macos_is_no_finding() -> None:

@@ -18,6 +18,10 @@ from agentdash.model.worker import Worker
 from agentdash.report.redact import Redaction
 
 KEPT_OF_WORKER = {
+    "calls.denials.nested",
+    "calls.denials.program",
+    "sandbox.denials.calls",
+    "sandbox.denials.nested",
     "id",
     "agent.name",
     "agent.version",

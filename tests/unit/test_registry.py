@@ -24,6 +24,7 @@ from agentdash.model.observation import SandboxObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.registry import EVENT_ORIGINS, FLEET_FIELDS, RECORDED, RESTORED_FIELDS, TEXTS, Origin
+from agentdash.model.remedies import PathKind
 from agentdash.model.state_paths import PathAccess
 from agentdash.store.journal import LINE_DECODER, JournalPacker, JournalUnpacker
 
@@ -183,6 +184,7 @@ RECORDED_EVENTS: dict[type[e.Event], st.SearchStrategy[Any]] = {
     ),
     e.ProcessSeen: st.builds(e.ProcessSeen, at=AT, process=processes()),
     e.StatePathsSeen: st.builds(e.StatePathsSeen, at=AT, key=PROCESS_KEYS, paths=PATHS),
+    e.PathsSeen: st.builds(e.PathsSeen, at=AT, paths=st.just((("/srv/board", PathKind.DIRECTORY),))),
     e.ProcessGone: st.builds(e.ProcessGone, at=AT, key=PROCESS_KEYS),
     e.ProcessesCounted: st.builds(e.ProcessesCounted, at=AT),
     e.HostSeen: st.builds(e.HostSeen, at=AT, platform=st.just("linux"), kernel=KERNELS),
@@ -319,6 +321,7 @@ REQUIRED: dict[str, Any] = {
     "process": Process(PROCESSES[0], 1, "sh"),
     "key": PANES[0],
     "memory": RECALLED,
+    "paths": (),
     "workers": (),
     "how": "completed",
     "origin": "turn_context",

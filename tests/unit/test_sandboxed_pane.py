@@ -42,6 +42,13 @@ def ran(
     return worker(story)
 
 
+OUTSIDE = "start it from a shell outside of its sandbox"
+
+
+def remedy_texts(found: Worker) -> list[str | None]:
+    return [f.remedy.text if f.remedy else None for f in found.sandbox.findings]
+
+
 def test_exit_after_denial_names_path_process_and_remedy() -> None:
     found = ran(*WORDS)
     assert (found.state, LOG in found.assessment.why, "exit code 1" in found.assessment.why) == (
@@ -56,9 +63,9 @@ def test_exit_after_denial_names_path_process_and_remedy() -> None:
     ]
     assert found.assessment.evidence[1].text == "pid 11 (sh): seccomp 2, own user, pid, mount namespaces"
     (finding,) = found.sandbox.findings
-    assert (finding.kind, finding.remedy) == (
+    assert (finding.kind, remedy_texts(found)) == (
         "denied-filesystem",
-        'sandbox_workspace_write.writable_roots = ["/home/dev/.local/share/opencode/log"]',
+        [f"{OUTSIDE}, or let that sandbox write /home/dev/.local/share/opencode/log"],
     )
     assert (found.sandbox.got.seccomp, found.sandbox.got.network_namespace, found.sandbox.verdict) == (
         2,
@@ -144,10 +151,12 @@ def retrying(kernel: Kernel, text: str, **env: str) -> Worker:
 def test_unreachable_provider_without_network_is_blocked() -> None:
     text = "Cannot connect to API: Was there a typo in the url or port? [retrying in 6s attempt #4]"
     found = retrying(SANDBOXED, text)
-    assert (found.state, [f.remedy for f in found.sandbox.findings]) == (
+    assert (found.state, remedy_texts(found)) == (
         State.BLOCKED_SANDBOX,
-        ["sandbox_workspace_write.network_access = true"],
+        [f"{OUTSIDE}, or let that sandbox reach the network"],
     )
+    marked = retrying(SANDBOXED, text, CODEX_SANDBOX_NETWORK_DISABLED="1")
+    assert remedy_texts(marked) == ["[sandbox_workspace_write]\nnetwork_access = true"]
     assert retrying(ONLINE, text, CODEX_SANDBOX_NETWORK_DISABLED="1").state is State.BLOCKED_SANDBOX
     assert retrying(ONLINE, text).state is State.FAILED_PROVIDER
     assert retrying(SANDBOXED, "Rate limit reached [retrying attempt #2]").state is State.FAILED_PROVIDER
@@ -192,9 +201,7 @@ def test_standstill_with_a_denied_state_path_is_blocked() -> None:
     assert silent(GEMINI, at=105).state is State.UNKNOWN
     found = silent(GEMINI, at=130)
     assert (found.state, "/home/dev/.gemini" in found.assessment.why) == (State.BLOCKED_SANDBOX, True)
-    assert [f.remedy for f in found.sandbox.findings] == [
-        'sandbox_workspace_write.writable_roots = ["/home/dev/.gemini"]'
-    ]
+    assert remedy_texts(found) == [f"{OUTSIDE}, or let that sandbox write /home/dev/.gemini"]
     assert silent(GEMINI, at=130, kernel=HOST).state is State.UNKNOWN
     assert silent(replace(GEMINI, needed=False), at=130).state is State.UNKNOWN
     assert silent(at=130).state is State.UNKNOWN
@@ -205,10 +212,8 @@ def test_remedy_is_the_refused_directory() -> None:
         "/home/dev/.local/share/opencode", "sessions", WriteAccess("read-only-mount"), needed=True
     )
     found = silent(data, at=130), ran("EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'")
-    for each in found:
-        assert [f.remedy for f in each.sandbox.findings] == [
-            'sandbox_workspace_write.writable_roots = ["/home/dev/.local/share/opencode"]'
-        ]
+    expected = [f"{OUTSIDE}, or let that sandbox write /home/dev/.local/share/opencode"]
+    assert [remedy_texts(each) for each in found] == [expected, expected]
 
 
 def test_silent_exit_with_a_denied_state_path_is_blocked() -> None:

@@ -192,9 +192,9 @@ def test_denied_last_command_blocks() -> None:
     found = worker(begun(), called(text=BOARD), ended(output=DATABASE, exit_code=1), done(), polled(110))
     assert found.state is State.BLOCKED_SANDBOX
     assert "/home/dev/board/kanban.db" in found.assessment.why
-    assert [f.remedy for f in found.sandbox.findings] == [
-        'sandbox_workspace_write.writable_roots = ["/home/dev/board"]'
-    ]
+    (finding,) = found.sandbox.findings
+    assert finding.remedy is not None
+    assert finding.remedy.text == '[sandbox_workspace_write]\nwritable_roots = ["/home/dev/board"]'
 
 
 def test_denial_before_a_success_does_not_block() -> None:

@@ -61,7 +61,7 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
         case e.ScreenRead():
             panes.reduce_reading(draft, event)
         case e.StatusPushed():
-            draft.pushed[event.thread] = event
+            draft.pushed[event.thread] = recall.with_known_since(draft, event)
         case e.PaneSessionRead():
             recall.recall_session(draft, event)
         case e.ObservationsRecalled():
@@ -78,6 +78,8 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
             draft.mounts[event.namespace] = event.mounts
         case e.StatePathsSeen():
             processes.reduce_state_paths(draft, event)
+        case e.PathsSeen():
+            draft.paths.update(event.paths)
         case e.ProcessesCounted():
             draft.processes_at = event.at
         case e.LocksSeen():

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentdash.model.findings import DIRECTIONS, SEVERITIES, Finding
+from agentdash.model.remedies import Remedy
 from agentdash.model.worker import Worker
 from agentdash.tui.format import pad, stamp
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph, width
@@ -31,19 +32,33 @@ def finding_details(findings: Iterable[Finding], cells: int, look: Look) -> list
             lines += [BLANK, justify((kind,), (when,), cells, look.glyphs.ellipsis), (Span("  "), meaning)]
         lines += paragraph(finding.message, cells, indent=2, cap=3)
         if finding.remedy:
-            lines += _labelled("remedy (Y)", finding.remedy, cells, "strong")
+            lines += _remedy(finding.remedy, cells)
         lines += _labelled("configured", finding.configured, cells)
         lines += _labelled("got", finding.got, cells)
+    return lines
+
+
+def _remedy(remedy: Remedy, cells: int) -> list[Line]:
+    """Return what to change, where, and the form for one run."""
+    first, *further = remedy.text.splitlines()
+    lines = _labelled("remedy (Y)", first, cells, "strong")
+    for line in further:
+        lines += _labelled("", line, cells, "strong")
+    if remedy.where:
+        lines += _labelled("where", remedy.where, cells)
+    if remedy.once:
+        lines += _labelled("once", remedy.once, cells)
     return lines
 
 
 def _labelled(label: str, text: str, cells: int, tone: Tone = "") -> list[Line]:
     if cells >= _LABELS_BESIDE_FROM_CELLS:
         return paragraph(text, cells, tone, head=(Span("  " + pad(label, _LABEL_CELLS), "muted"),), cap=3)
-    return [(Span(f"  {label}", "muted"),), *paragraph(text, cells, tone, indent=4, cap=3)]
+    head: list[Line] = [(Span(f"  {label}", "muted"),)] if label else []
+    return [*head, *paragraph(text, cells, tone, indent=4, cap=3)]
 
 
 def remedies(worker: Worker) -> list[str]:
-    """Return the remedies of a worker's findings, the most severe finding first."""
+    """Return the texts to paste of a worker's remedies, that of the most severe finding first."""
     findings = sorted(worker.sandbox.findings, key=lambda finding: SEVERITIES.index(finding.severity))
-    return [finding.remedy for finding in findings if finding.remedy]
+    return [finding.remedy.text for finding in findings if finding.remedy]

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from agentdash.engine.judge.findings.remedies import EXCLUDE_FLAGS, network, writable_root
+from msgspec.structs import replace
+
+from agentdash.engine.judge.findings.remedies import DOCTOR, remedy_for
+from agentdash.engine.judge.findings.remedy_forms import exclude_flags
 from agentdash.engine.judge.findings.wording import policy_in_words
 from agentdash.engine.judge.states.denied_calls import stopping_denial
-from agentdash.model.denials import Denial
+from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
 from agentdash.model.fleet import Call, Thread
 from agentdash.model.observation import UNSET, SandboxObservation
-from agentdash.model.policy import Network
+from agentdash.model.remedies import PathFacts, Remedy
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment
 
@@ -29,7 +32,7 @@ _LISTED_CALLS: Final = 8
 """Newest calls that a finding lists."""
 
 
-def blocker_findings(thread: Thread, assessment: Assessment) -> Iterator[Finding]:
+def blocker_findings(thread: Thread, assessment: Assessment, places: PathFacts) -> Iterator[Finding]:
     """Yield findings about denied calls. A denial that the thread got past is none."""
     cannot_start = [call for call in thread.calls if call.denial and call.denial.what == "sandbox"]
     if cannot_start:
@@ -37,10 +40,19 @@ def blocker_findings(thread: Thread, assessment: Assessment) -> Iterator[Finding
     free = [call for call in thread.calls if call.denial and _has_full_access(thread, call)]
     # without marks of a sandbox the same words could be those of a firewall
     if free and any(map(_has_sandbox_mark, thread.observations)):
-        yield _denied_under_full_access(thread, free)
+        yield _denied_under_full_access(thread, free, places)
     call = next((c for c in reversed(thread.calls) if stopping_denial(thread, c)), None)
     if assessment.state is State.BLOCKED_SANDBOX and call and call not in cannot_start and call.denial:
-        yield _blocked(thread, call, call.denial)
+        yield _blocked(thread, call, call.denial, places)
+
+
+def ledger_remedies(thread: Thread, places: PathFacts) -> Iterator[LedgerEntry]:
+    """Yield the entries of the denial ledger, each with its remedy by the policy that was in force."""
+    scripts = {call.id: call.script or call.text for call in thread.calls} if thread.denials else {}
+    for entry in thread.denials:
+        policy = thread.policy_at(entry.last) or thread.policy
+        script = next((scripts[call] for call in reversed(entry.calls) if call in scripts), "")
+        yield replace(entry, remedy=remedy_for(entry, policy, places, script=script))
 
 
 def _has_full_access(thread: Thread, call: Call) -> bool:
@@ -66,29 +78,24 @@ def _cannot_start(thread: Thread, calls: list[Call]) -> Finding:
         calls,
         kind=FindingKind.SANDBOX_CANNOT_START,
         message="The sandbox itself could not be started: no command that needs it can run on this machine.",
-        remedy="codex doctor",
+        remedy=DOCTOR,
     )
 
 
-def _denied_under_full_access(thread: Thread, calls: list[Call]) -> Finding:
+def _denied_under_full_access(thread: Thread, calls: list[Call], places: PathFacts) -> Finding:
     flagged = any(observation.network_flag == "1" for observation in thread.observations)
     return _finding(
         thread,
         calls,
         kind=FindingKind.DENIED_UNDER_FULL_ACCESS,
         message="The policy is full access, and yet something that only a sandbox refuses was refused.",
-        remedy=EXCLUDE_FLAGS if flagged else None,
+        remedy=exclude_flags(places) if flagged else None,
     )
 
 
-def _blocked(thread: Thread, call: Call, denial: Denial) -> Finding:
+def _blocked(thread: Thread, call: Call, denial: Denial, places: PathFacts) -> Finding:
     """Return the finding about the denial that a thread did not get past."""
     policy = thread.policy_at(call.at) or thread.policy
-    remedy = None
-    if denial.what == "filesystem" and denial.path:
-        remedy = writable_root(denial.path, policy, denial.quote)
-    elif denial.what == "network" and policy and policy.network is not Network.ON:
-        remedy = network(policy, denial.quote)
     target = ""
     if denial.path:
         target = f": {denial.path} may not be written"
@@ -99,12 +106,12 @@ def _blocked(thread: Thread, call: Call, denial: Denial) -> Finding:
         [call],
         kind=DENIAL_KINDS[denial.what],
         message=f"The last thing it tried was {'' if denial.is_certain else 'likely '}denied{target}.",
-        remedy=remedy,
+        remedy=remedy_for(denial, policy, places, script=call.script or call.text),
     )
 
 
 def _finding(
-    thread: Thread, calls: list[Call], *, kind: FindingKind, message: str, remedy: str | None
+    thread: Thread, calls: list[Call], *, kind: FindingKind, message: str, remedy: Remedy | None
 ) -> Finding:
     """Return one finding about denied calls, given oldest first."""
     last, info = calls[-1], FINDING_KINDS[kind]

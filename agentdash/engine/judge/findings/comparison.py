@@ -14,6 +14,7 @@ from agentdash.model.fleet import PolicyPeriod
 from agentdash.model.layers import DifferingField, Layer, LayerField, Reference
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Network, Policy
+from agentdash.model.remedies import PathFacts, Remedy
 
 _DISABLED_VALUES: Final = ("1", "true", "yes")
 """Values of the network flag that mark the network as off; Codex itself sets `1` only."""
@@ -31,6 +32,8 @@ class Comparison(msgspec.Struct, frozen=True):
     """`sys.platform` where the command ran, as far as that is known."""
     is_current: bool = True
     """Whether that policy is the one configured now."""
+    places: PathFacts = PathFacts()
+    """Where the configuration is that a remedy changes."""
 
     @property
     def policy(self) -> Policy:
@@ -106,7 +109,7 @@ class Comparison(msgspec.Struct, frozen=True):
         fields: tuple[DifferingField, ...],
         direction: Direction | None = None,
         severity: Severity | None = None,
-        remedy: str | None = None,
+        remedy: Remedy | None = None,
     ) -> Finding:
         """Return a finding about this observation.
 

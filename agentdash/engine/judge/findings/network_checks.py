@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentdash.engine.judge.findings.comparison import Comparison
-from agentdash.engine.judge.findings.remedies import EXCLUDE_FLAGS
+from agentdash.engine.judge.findings.remedy_forms import exclude_flags
 from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.layers import HOST_NETWORK, OWN_NETWORK, DifferingField, LayerField
 from agentdash.model.observation import UNSET
@@ -53,7 +53,7 @@ def stale_network_flag(seen: Comparison) -> Finding | None:
         " network work.",
         fields=(_flag_field(seen, expected=UNSET),),
         direction="label" if proven else None,
-        remedy=EXCLUDE_FLAGS,
+        remedy=exclude_flags(seen.places),
     )
 
 

@@ -6,10 +6,13 @@ What it was configured to have is not stated anywhere, so the verdict is always 
 from __future__ import annotations
 
 import posixpath
-from typing import Literal
+from typing import Final, Literal
+
+from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.blockers import DENIAL_KINDS
-from agentdash.engine.judge.findings.remedies import NETWORK_ACCESS, writable_root
+from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
+from agentdash.engine.judge.findings.remedy_places import facts_of, place_of
 from agentdash.engine.judge.states.sandboxed_pane import (
     enclosing_sandbox,
     network_cut_denial,
@@ -24,9 +27,14 @@ from agentdash.model.fleet_draft import FleetView
 from agentdash.model.observation import UNSET
 from agentdash.model.pane import Pane
 from agentdash.model.process import Kernel, Process
+from agentdash.model.remedies import PathKind, Remedy
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment, Got, Sandbox
+
+_THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
+_CODEX_MARKS: Final = (NETWORK_FLAG, SANDBOX_FLAG, _THREAD_VARIABLE)
+"""Variables that Codex sets for the commands that it runs."""
 
 
 def judge_pane_sandbox(
@@ -91,18 +99,39 @@ def _findings(
         last=at,
         count=1,
         evidence=assessment.evidence,
-        remedy=_remedy(denial),
+        remedy=_remedy(fleet, occupant, denial, process),
         pids=(process.pid,),
     )
     return (finding,)
 
 
-def _remedy(denial: Denial) -> str | None:
+def _remedy(fleet: FleetView, occupant: PaneOccupant, denial: Denial, process: Process) -> Remedy | None:
+    """Return the settings of the Codex whose sandbox it is; words where it may be another program's."""
+    env = process.env or {}
+    places = facts_of(fleet, None, [process])
+    places = replace(places, kinds={**places.kinds, **_state_paths(occupant)})
+    is_codex = any(name in env for name in _CODEX_MARKS)
+    thread = fleet.threads.get(env.get(_THREAD_VARIABLE, ""))
+    policy = thread.policy if thread else None
     if denial.what == "network":
-        return NETWORK_ACCESS
-    return _writable_root(denial, denial.path) if denial.path else None
+        outside = "start it from a shell outside of its sandbox, or let that sandbox reach the network"
+        return network_access_remedy(policy, places) if is_codex else Remedy(outside)
+    if not denial.path:
+        return None
+    operation = "mkdir" if places.kinds.get(denial.path) is PathKind.MISSING else denial.operation
+    if is_codex:
+        return filesystem_remedy(denial.path, operation, policy, places)
+    place = place_of(denial.path, operation, places)
+    opened = "" if place.obstacle else f", or let that sandbox write {place.directory}"
+    return Remedy(f"start it from a shell outside of its sandbox{opened}")
 
 
-def _writable_root(denial: Denial, path: str) -> str | None:
-    is_directory = denial.source is EvidenceSource.KERNEL and not posixpath.splitext(path)[1]
-    return writable_root(path, None, f"mkdir {path}" if is_directory else denial.quote)
+def _state_paths(occupant: PaneOccupant) -> dict[str, PathKind]:
+    """Return what is at the worker's state paths: directories, unless their name has a suffix."""
+    kinds = {}
+    for access in occupant.paths:
+        if access.access.missing:
+            kinds[access.path] = PathKind.MISSING
+        elif not posixpath.splitext(access.path)[1]:
+            kinds[access.path] = PathKind.DIRECTORY
+    return kinds

@@ -1,62 +1,221 @@
-"""Remedies: the narrowest change that would help, as text to copy. Never full access where less is enough."""
+"""Remedies: the narrowest change that makes a denied operation succeed and keeps all others working.
+
+Each form is applied to the real `codex sandbox` by `tests/live/test_remedies.py`. Where no narrow change
+exists, the remedy states in words what to do instead; none opens what a finding reports as danger.
+
+`remedy_places` chooses the directory, `remedy_forms` writes the settings.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 import posixpath
 import re
+import shlex
 from typing import Final
 
-from agentdash.model.policy import Network, Policy
+from msgspec.structs import replace
 
-EXCLUDE_FLAGS: Final = 'shell_environment_policy.exclude = ["CODEX_SANDBOX*"]'
-"""Removes inherited flags. Codex sets a true one again after the filter (checked on 0.169), so nothing is
-hidden."""
-OUTSIDE: Final = "start this Codex from a shell outside of the sandbox"
-SERVER_OUTSIDE: Final = (
+from agentdash.engine.detect.shell import commands
+from agentdash.engine.judge.findings import remedy_forms
+from agentdash.engine.judge.findings.remedy_places import PROTECTED_NAMES, Place, place_of
+from agentdash.model.denials import Denial, LedgerEntry, Operation
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.remedies import PathFacts, Remedy
+from agentdash.model.sandbox_flags import NETWORK_FLAG
+
+DOCTOR: Final = Remedy("codex doctor")
+"""For a sandbox that cannot be started."""
+UNSET_FLAG: Final = Remedy(f"env -u {NETWORK_FLAG} COMMAND")
+OUTSIDE: Final = Remedy("start this Codex from a shell outside of the sandbox")
+SERVER_OUTSIDE: Final = Remedy(
     "start the tmux server from a shell outside of the sandbox: tmux kill-server, then tmux"
 )
-NETWORK_ACCESS: Final = "sandbox_workspace_write.network_access = true"
-"""Turns the network on for commands inside of the sandbox, and leaves files as they are."""
-NO_NETWORK_ACCESS: Final = "sandbox_workspace_write.network_access = false"
 
-_MISSING_DIRECTORY: Final = re.compile(r"\bmkdir\b|create director|Failed to initialize cache", re.IGNORECASE)
-"""A refusal to create a directory: that directory itself has to be writable."""
+_SOCKET_PROGRAMS: Final = frozenset(
+    ("tmux", "screen", "zellij", "docker", "podman", "docker-compose", "ssh-add", "ssh-agent", "gpg",
+     "dbus-send", "systemctl", "xdg-open", "code", "cursor")
+)  # fmt: skip
+"""Programs that ask a server on this machine to act, over a Unix socket: what it does is in no sandbox."""
+_SOCKET_WORDS: Final = re.compile(
+    r"\.sock\b|unix[- ]socket|unix://|/tmux-\d+/|error connecting to /|/ssh-\w+/agent"
+)
+_LOCAL_NAMES: Final = ("localhost", "ip6-localhost", "host.docker.internal")
+_PROXY_KEEPS_LOCAL: Final = re.compile(r"local/private|not_allowed_local")
+"""Codex's proxy refuses private addresses whatever its list of domains has."""
+_PROXY_HOST: Final = re.compile(r'Network access to "([\w.:-]+)"|"host":\s*"([\w.:-]+)"')
+_HOST: Final = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.:-]+")
+_INEXACT: Final = ("…", "\ufffd")
+"""Marks of a text that was cut or could not be decoded."""
 
 
-def writable_root(path: str, policy: Policy | None, quote: str = "") -> str | None:
-    """Return the setting that makes `path` writable; None where the policy lets it be written already.
-
-    The root is the path's directory, since databases and locks put siblings beside a file. But for one file
-    in a home directory, or above, it is the file alone.
+def remedy_for(
+    entry: LedgerEntry | Denial, policy: Policy | None, facts: PathFacts, *, script: str = ""
+) -> Remedy | None:
+    """Return the remedy for a denial; None where none is known to work.
 
     Args:
-        path: what was refused; may start with `~`.
-        policy: the one in force.
-        quote: the text of the refusal.
+        entry: the denial, or its entry in the ledger.
+        policy: the one in force; None where it is not known.
+        facts: what is known of the disk, and where the configuration is.
+        script: the shell script of the denied call, as written; empty where it is not known.
     """
-    if policy and policy.may_write(path):
+    if policy is not None and not policy.has_agent_sandbox:
         return None
-    directory = path if _MISSING_DIRECTORY.search(quote) else posixpath.dirname(path)
-    root = path if _is_too_wide(directory) else directory
-    return f'sandbox_workspace_write.writable_roots = ["{root}"]'
+    if entry.what == "filesystem" and entry.target:
+        return filesystem_remedy(entry.target, entry.operation, policy, facts)
+    if entry.what == "network":
+        return _network_remedy(entry, policy, facts, script)
+    return DOCTOR if entry.what == "sandbox" else None
 
 
-def network(policy: Policy, quote: str) -> str:
-    """Return the setting that gives a command the network, or the one host that its proxy refused."""
-    if policy.network is Network.MEDIATED and (host := _refused_host(quote)):
-        profile = (policy.profile or "").lstrip(":") or "PROFILE"
-        return f'permissions.{profile}.network.domains = {{ "{host}" = "allow" }}'
-    return NETWORK_ACCESS
+def filesystem_remedy(
+    path: str, operation: Operation, policy: Policy | None, facts: PathFacts
+) -> Remedy | None:
+    """Return the remedy for a path that may not be written; None where the policy lets it be written.
+
+    Args:
+        path: absolute, or below `~`.
+        operation: what was denied.
+        policy: the one in force; None where it is not known.
+        facts: what is known of the disk.
+    """
+    path = _absolute(path, facts)
+    if not path.startswith("/") or any(mark in path for mark in _INEXACT):
+        return None
+    if policy is not None and policy.filesystem in (Filesystem.UNRESTRICTED, Filesystem.UNKNOWN):
+        return None
+    if policy is not None and policy.may_write(path) and not _is_protected(path, policy):
+        return None
+    if policy is not None and any(rule.access == "deny" and _covers(rule, path) for rule in policy.rules):
+        return Remedy(f"the permission profile denies {path}: remove its `deny` entry, if that is meant")
+    if policy is not None and not policy.writable_roots:
+        is_workspace = any(_is_at_or_below(path, workspace) for workspace in facts.workspaces)
+        if is_workspace and not set(path.split("/")) & set(PROTECTED_NAMES):
+            return remedy_forms.workspace_write(facts)
+        return _instead("a read-only sandbox writes nothing", policy, is_file=True)
+    place = place_of(path, operation, facts)
+    if place.obstacle:
+        return _instead(f"{place.obstacle}, too wide to be opened", policy, is_file=True)
+    return _opened(place, policy, facts)
 
 
-def _is_too_wide(directory: str) -> bool:
-    """Return whether it is the root, a system directory, a home directory, or the parent of homes."""
-    parts = [part for part in directory.split("/") if part]
-    if directory.startswith("~"):
-        return len(parts) <= 1
-    return len(parts) <= 1 or (len(parts) == 2 and parts[0] in ("home", "Users"))
+def network_access_remedy(policy: Policy | None, facts: PathFacts) -> Remedy | None:
+    """Return the remedy for a worker that needs hosts of the internet: its model."""
+    if policy is not None and (policy.network is not Network.OFF or not policy.writable_roots):
+        return None
+    return remedy_forms.network_access(policy, facts)
 
 
-def _refused_host(quote: str) -> str | None:
-    match = re.search(r'Network access to "([\w.-]+)"|"host":\s*"([\w.-]+)"', quote)
-    return next(filter(None, match.groups()), None) if match else None
+def _opened(place: Place, policy: Policy | None, facts: PathFacts) -> Remedy | None:
+    """Return the settings for a directory that may be opened."""
+    remedy = remedy_forms.writable_root(
+        place.directory, policy, facts, assumed=not place.known and not place.create
+    )
+    if remedy is None or not place.create:
+        return remedy
+    create = f"mkdir -p {shlex.quote(place.directory)}"
+    where = f"{remedy.where}; before that, `{create}`: Codex ignores a directory that does not exist"
+    return replace(remedy, where=where, once=remedy.once and f"{create} && {remedy.once}")
+
+
+def _network_remedy(
+    entry: LedgerEntry | Denial, policy: Policy | None, facts: PathFacts, script: str
+) -> Remedy | None:
+    if policy is None or policy.network in (Network.ON, Network.UNKNOWN):
+        return None
+    if _is_socket(entry, script):
+        return _socket_remedy(policy, facts, script)
+    host = _host(entry, mediated=policy.network is Network.MEDIATED)
+    if host is None or entry.operation == "bind":
+        return _instead("no host is known that a setting could open", policy)
+    if _is_local(host):
+        return _instead(f"{host} is a service of this machine, which no setting opens alone", policy)
+    if policy.network is Network.MEDIATED:
+        if _PROXY_KEEPS_LOCAL.search(entry.quote):
+            return _instead(f"{host} has a private address, which the proxy never reaches", policy)
+        return remedy_forms.network_domain(host, policy, facts)
+    if not policy.writable_roots:
+        return _instead("a read-only sandbox has no network", policy)
+    return remedy_forms.network_access(policy, facts)
+
+
+def _socket_remedy(policy: Policy, facts: PathFacts, script: str) -> Remedy:
+    """Return a rule for exactly the command that was denied, or words.
+
+    Turning the network on would open the socket as well, and with it all that its server does outside.
+    """
+    rule = remedy_forms.command_rule(script, policy, facts)
+    reason = "its server runs in no sandbox, so that access to the socket is access to everything"
+    words = _instead(reason, policy)
+    tmux = "; what other workers do can be read inside, where `agentdash publish` runs outside"
+    is_tmux = "tmux" in _programs(script)
+    if rule is None:
+        return replace(words, text=words.text + tmux) if is_tmux else words
+    approve = "" if policy.approval == "never" else "; or approve that command when Codex asks"
+    return replace(rule, where=f"{rule.where}{approve}{tmux if is_tmux else ''}")
+
+
+def _instead(reason: str, policy: Policy | None, *, is_file: bool = False) -> Remedy:
+    """Return what to do where no setting is narrow enough."""
+    never_asks = policy is not None and policy.approval == "never"
+    approve = (
+        "start Codex with `-a on-request` and approve that command" if never_asks else "approve that command"
+    )
+    choices = [approve, *(["write below the working directory instead"] if is_file else [])]
+    return Remedy(f"{', '.join(choices)}, or run it yourself outside of the sandbox: {reason}")
+
+
+def _absolute(path: str, facts: PathFacts) -> str:
+    if path.startswith("~/") and len(facts.homes) == 1:
+        return facts.homes[0] + path[1:]
+    return posixpath.normpath(path) if path.startswith("/") else path
+
+
+def _is_protected(path: str, policy: Policy) -> bool:
+    """Return whether Codex keeps the path read-only in a writable root; old policies do not list it."""
+    return any(
+        _is_at_or_below(path, posixpath.join(root, name))
+        for root in policy.writable_roots
+        for name in PROTECTED_NAMES
+    )
+
+
+def _covers(rule: PolicyRule, path: str) -> bool:
+    return not rule.glob and _is_at_or_below(path, rule.path)
+
+
+def _is_at_or_below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+def _is_socket(entry: LedgerEntry | Denial, script: str) -> bool:
+    """Return whether what was denied is a Unix socket of this machine."""
+    if entry.target:
+        return "/" in entry.target
+    return bool(_SOCKET_WORDS.search(entry.quote)) or not _SOCKET_PROGRAMS.isdisjoint(_programs(script))
+
+
+def _programs(script: str) -> set[str]:
+    """Return the names of the programs that a script runs."""
+    found = commands(script) if script else None
+    return {command.argv[0].text.rpartition("/")[2] for command in found or () if command.argv}
+
+
+def _host(entry: LedgerEntry | Denial, *, mediated: bool) -> str | None:
+    """Return the host that was denied: of the proxy's message, or the target."""
+    if mediated and (match := _PROXY_HOST.search(entry.quote)):
+        return match[1] or match[2]
+    target = entry.target
+    return target if target and _HOST.fullmatch(target) else None
+
+
+def _is_local(host: str) -> bool:
+    name = host.strip("[]").casefold()
+    if name in _LOCAL_NAMES or name.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from agentdash.engine.judge.findings.comparison import Comparison
-from agentdash.engine.judge.findings.remedies import EXCLUDE_FLAGS, OUTSIDE
+from agentdash.engine.judge.findings.remedies import OUTSIDE, UNSET_FLAG
+from agentdash.engine.judge.findings.remedy_forms import exclude_flags
 from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.layers import IN_SANDBOX, NO_SANDBOX, SECCOMP_MODES, DifferingField, LayerField
 from agentdash.model.observation import UNSET
 from agentdash.model.policy import Network
-from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
+from agentdash.model.sandbox_flags import SANDBOX_FLAG
 
 _SEATBELT: Final = "seatbelt"
 """The one value that Codex gives `CODEX_SANDBOX`: on macOS, for commands that it sandboxes."""
@@ -32,7 +33,7 @@ def foreign_sandbox_flag(seen: Comparison) -> Finding | None:
         f"The command carries {SANDBOX_FLAG}={value}, but {reason}: it is inherited.",
         fields=(seen.differs(LayerField.SANDBOX_FLAG, expected=expected, actual=value),),
         direction="label" if seen.observation.seccomp == 0 else None,
-        remedy=EXCLUDE_FLAGS,
+        remedy=exclude_flags(seen.places),
     )
 
 
@@ -69,7 +70,7 @@ def escalated_flag_left(seen: Comparison) -> Finding | None:
                 reference="allowed",
             ),
         ),
-        remedy=f"env -u {NETWORK_FLAG} COMMAND",
+        remedy=UNSET_FLAG,
     )
 
 

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from agentdash.engine.detect.escalation import granted
 from agentdash.engine.detect.shell import commands
-from agentdash.engine.judge.findings.remedies import NO_NETWORK_ACCESS, SERVER_OUTSIDE
+from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE
+from agentdash.engine.judge.findings.remedy_forms import no_network_access
 from agentdash.engine.judge.findings.wording import policy_in_words
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model.evidence import Evidence, EvidenceSource
@@ -23,8 +24,9 @@ from agentdash.model.fleet import Call, Thread
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.observation import Escape
 from agentdash.model.pane import Pane
-from agentdash.model.policy import Policy
+from agentdash.model.policy import Network, Policy
 from agentdash.model.process import Kernel, Process
+from agentdash.model.remedies import PathFacts
 
 _OPENING_COMMANDS: Final = frozenset(
     ("new-session", "new", "new-window", "neww", "split-window", "splitw", "respawn-pane", "respawn-window")
@@ -102,7 +104,7 @@ def detect_escapes(thread: Thread, tree: ProcessTree, panes: Iterable[Pane], hos
     return replace(thread, escapes=(*thread.escapes, *found)[-MAX_ESCAPES:]) if found else thread
 
 
-def escape_findings(thread: Thread) -> Iterator[Finding]:
+def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
     """Yield one finding about all escapes of a thread."""
     if not thread.escapes:
         return
@@ -128,7 +130,7 @@ def escape_findings(thread: Thread) -> Iterator[Finding]:
             )
             for escape in thread.escapes
         ),
-        remedy=NO_NETWORK_ACCESS,
+        remedy=no_network_access(policy, places),
         calls=tuple(escape.call for escape in thread.escapes),
         pids=tuple(escape.pid for escape in thread.escapes if escape.pid),
         fields=(
@@ -181,9 +183,15 @@ def is_sandboxed(kernel: Kernel, host: Kernel) -> bool:
 
 
 def _ran_in_sandbox(thread: Thread, call: Call) -> bool:
-    """Return whether the call ran inside of a sandbox, by its policy, and was not refused."""
+    """Return whether the call ran inside of a sandbox, by its policy, and was not refused.
+
+    Without a network no socket outside can be reached from inside: a call that reached one was let out, by a
+    rule or by an approval that no file records.
+    """
     policy = thread.policy_at(call.at) or Policy()
     if not policy.restricts_files or call.by_user or granted(thread, call) is not None:
+        return False
+    if policy.network is Network.OFF:
         return False
     return not call.denials and call.exit_code in (0, None)
 

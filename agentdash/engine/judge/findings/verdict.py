@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from agentdash.engine.judge.findings.blockers import blocker_findings
+from agentdash.engine.judge.findings.blockers import blocker_findings, ledger_remedies
 from agentdash.engine.judge.findings.comparison import Comparison
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
 from agentdash.engine.judge.findings.policy_checks import check_observation
@@ -24,7 +24,10 @@ from agentdash.model.fleet import Thread
 from agentdash.model.layers import DifferingField
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Policy
+from agentdash.model.remedies import PathFacts
 from agentdash.model.worker import Assessment, Got, Sandbox
+
+_NO_PLACES = PathFacts()
 
 
 def judge_sandbox(
@@ -34,6 +37,7 @@ def judge_sandbox(
     platform: str | None,
     parent_policy: ParentPolicy | None = None,
     predictor: DenialPredictor | None = None,
+    places: PathFacts = _NO_PLACES,
 ) -> Sandbox:
     """Return the layers of a thread's sandbox, compared.
 
@@ -43,15 +47,16 @@ def judge_sandbox(
         platform: `sys.platform` of the machine on which its live processes were seen.
         parent_policy: the policies and observations of its parent, where it has one.
         predictor: what its policy would deny the worker CLIs that it could start.
+        places: what is known of the places that remedies name.
     """
     policy = thread.policy
     if thread.helper:
         return Sandbox("unverified", policy)
     own = [observation for observation in thread.observations if not observation.by_user]
-    checked = [(s, check_observation(_compare(s, thread, platform))) for s in own]
+    checked = [(s, check_observation(_compare(s, thread, platform, places))) for s in own]
     different = [finding for _, found in checked for finding in found]
     different += inheritance_findings(thread, parent_policy) if parent_policy else []
-    different += escape_findings(thread)
+    different += escape_findings(thread, places)
     differences = _merge(different)
     mismatch = _is_mismatch(differences)
     return Sandbox(
@@ -60,12 +65,12 @@ def judge_sandbox(
         applied=_applied(thread),
         applied_policy=_applied_policy(own),
         got=_observed(own, thread),
-        findings=(*differences, *policy_changes(thread), *blocker_findings(thread, assessment)),
+        findings=(*differences, *policy_changes(thread), *blocker_findings(thread, assessment, places)),
         evidence=tuple(
             _evidence(observation, agrees=mismatch is _is_mismatch(found)) for observation, found in checked
         ),
         unread=tuple(_not_observed(thread, own)),
-        denials=thread.denials,
+        denials=tuple(ledger_remedies(thread, places)),
         predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
     )
 
@@ -80,7 +85,9 @@ def _verdict(*, mismatch: bool, comparable: bool) -> Verdict:
     return "match" if comparable else "unverified"
 
 
-def _compare(observation: SandboxObservation, thread: Thread, platform: str | None) -> Comparison:
+def _compare(
+    observation: SandboxObservation, thread: Thread, platform: str | None, places: PathFacts
+) -> Comparison:
     period = thread.policies[observation.policy] if observation.policy >= 0 else None
     live = observation.source is EvidenceSource.ENVIRONMENT
     return Comparison(
@@ -88,6 +95,7 @@ def _compare(observation: SandboxObservation, thread: Thread, platform: str | No
         period=period,
         platform=platform if live and platform else thread.platform,
         is_current=observation.policy == len(thread.policies) - 1,
+        places=places,
     )
 
 

@@ -1,0 +1,122 @@
+"""What is at the paths that sandboxes denied, and above them: derived from the fleet and the disk.
+
+A remedy may name an existing directory only. Files are looked at with `lstat`, never opened, so that no pipe
+or device can block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import posixpath
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from agentdash.model.clock import Clock
+from agentdash.model.events import Event, PathsSeen
+from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.remedies import PathKind
+from agentdash.model.source import Emit, FleetChannel
+
+_MAX_TARGETS: Final = 200
+"""Denied paths that are looked at, the newest: each has some ten directories above it."""
+_LOOK_AGAIN_S: Final = 30.0
+"""After this time a path is looked at again when the fleet changes: a directory may have been created."""
+_HOME_FILES: Final = (
+    ".bashrc",
+    ".bash_profile",
+    ".bash_history",
+    ".profile",
+    ".zshrc",
+    ".zsh_history",
+    ".ssh",
+)
+"""Files of login shells: a directory that has one of them is a home."""
+
+
+class DeniedPathSource:
+    """Emits what is at denied paths of threads of this machine.
+
+    Args:
+        clock: the time of the events.
+    """
+
+    name = "denied paths"
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._looked_at: dict[str, float] = {}
+        """When each target was looked at."""
+        self._known: dict[str, PathKind] = {}
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return what changed."""
+        now = self._clock.now()
+        due = [path for path in denied_paths(fleet.threads.values()) if self._is_due(path, now)]
+        if not due:
+            return []
+        self._looked_at.update(dict.fromkeys(due, now))
+        kinds = await asyncio.to_thread(path_kinds, due)
+        changed = tuple((path, kind) for path, kind in kinds.items() if self._known.get(path) is not kind)
+        self._known.update(kinds)
+        return [PathsSeen(at=now, paths=changed)] if changed else []
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit what changes."""
+        fleet = channel.value
+        while True:
+            if events := await self.poll(fleet):
+                emit(events)
+            fleet = await channel.wait_for_change(fleet)
+
+    def _is_due(self, path: str, now: float) -> bool:
+        at = self._looked_at.get(path)
+        return at is None or now - at >= _LOOK_AGAIN_S
+
+
+def denied_paths(threads: Iterable[Thread]) -> list[str]:
+    """Return the absolute paths that were denied to threads of this machine, the newest first; bounded.
+
+    A thread whose working directory does not exist here ran elsewhere, or long ago: its paths mean nothing.
+    """
+    found: dict[str, float] = {}
+    for thread in threads:
+        if not thread.denials or not thread.cwd or not Path(thread.cwd).is_dir():
+            continue
+        for entry in thread.denials:
+            if entry.what == "filesystem" and entry.target and entry.target.startswith("/"):
+                path = posixpath.normpath(entry.target)
+                found[path] = max(entry.last, found.get(path, entry.last))
+    return sorted(found, key=lambda path: found[path], reverse=True)[:_MAX_TARGETS]
+
+
+def path_kinds(paths: Iterable[str]) -> dict[str, PathKind]:
+    """Return what is at absolute paths and at the directories above them, where that can be read."""
+    kinds = {
+        place: _kind(place)
+        for path in paths
+        for place in (path, *map(str, PurePosixPath(path).parents))
+        if place != "/"
+    }
+    return {path: kind for path, kind in kinds.items() if kind is not None}
+
+
+def _kind(path: str) -> PathKind | None:
+    try:
+        mode = os.lstat(path)
+        if stat.S_ISLNK(mode.st_mode):
+            return PathKind.LINK
+        if not stat.S_ISDIR(mode.st_mode):
+            return PathKind.FILE if stat.S_ISREG(mode.st_mode) else PathKind.OTHER
+        if mode.st_dev != os.lstat(posixpath.dirname(path)).st_dev:
+            return PathKind.MOUNT
+    except (FileNotFoundError, NotADirectoryError):
+        return PathKind.MISSING
+    except (OSError, ValueError):
+        return None
+    is_home = path == str(Path.home()) or any(
+        os.path.lexists(posixpath.join(path, name)) for name in _HOME_FILES
+    )
+    return PathKind.HOME if is_home else PathKind.DIRECTORY

@@ -1,0 +1,192 @@
+"""Choose the directory that has to be writable for a denied path, and decide whether it may be opened."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from agentdash.model.denials import Operation
+from agentdash.model.fleet import Thread
+from agentdash.model.fleet_draft import FleetView
+from agentdash.model.process import Process
+from agentdash.model.remedies import PathFacts, PathKind
+
+REPOSITORY: Final = ".git"
+PROTECTED_NAMES: Final = (REPOSITORY, ".agents", ".codex", ".aws")
+"""Codex 0.169 keeps these read-only at the top of every writable root that is not one of them itself."""
+_PRIVATE_NAMES: Final = frozenset(
+    (".agents", ".codex", ".aws", ".ssh", ".gnupg", ".kube", ".docker", ".password-store")
+)
+"""Directories of credentials, and of what Codex is allowed to do."""
+_SYSTEM: Final = re.compile(
+    r"/(?:etc|usr|bin|sbin|lib\w*|boot|dev|proc|sys|run|snap|nix|System|Library|Applications)(?:/|$)"
+    r"|/var/(?!(?:www|tmp|opt|local|folders|home)/[^/]+)"
+    r"|/opt/[^/]+$"
+    r"|/(?:mnt|Volumes)/[^/]+$"
+    r"|/media/[^/]+(?:/[^/]+)?$"
+    r"|/mnt/[a-z]/(?:Windows|Program[^/]*)(?:/|$)"
+)
+"""Directories of the system, of installed programs, and of whole disks."""
+_HOME: Final = re.compile(
+    r"/(?:(?:home|Users|var/home|export/home|usr/home|mnt/[a-z]/Users)/[^/]+|root|var/root)"
+)
+"""The usual places of home directories."""
+_SHARED_IN_HOME: Final = frozenset(
+    (
+        ".config", ".config/systemd", ".config/autostart", ".config/git", ".config/fish",
+        ".config/environment.d", ".local", ".local/share", ".local/state", ".local/bin", ".local/lib",
+        ".cache", ".cargo", ".cargo/bin", ".rustup", ".npm-global", "bin", "go", "go/bin", "Library",
+        "Library/Application Support", "Library/Caches", "Library/LaunchAgents", "Library/Preferences",
+    )
+)  # fmt: skip
+"""Directories below a home that many programs share, or of which the user's shell runs programs."""
+_SHELL_FILES: Final = re.compile(
+    r"\.(?:bash\w*|profile|zsh\w*|zprofile|zlogin|login|inputrc|netrc|gitconfig)"
+)
+"""Files that lie directly in a home directory."""
+_NOTHING: Final[Mapping[str, PathKind]] = {}
+
+
+def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Process] = ()) -> PathFacts:
+    """Return what is known of the places that the remedies of one worker may name.
+
+    Args:
+        fleet: everything known.
+        thread: its thread; None of a worker that is known by its pane.
+        processes: its processes: their `HOME` is a home directory.
+    """
+    homes = [fleet.host.home if fleet.host else None]
+    homes += [(process.env or {}).get("HOME") for process in processes]
+    directories: list[str | None] = []
+    if thread is not None:
+        directories = [thread.cwd, *(call.cwd for call in thread.calls if call.denials)]
+    has_denials = thread is None or bool(thread.denials)
+    return PathFacts(
+        kinds=fleet.paths if has_denials else _NOTHING,
+        homes=tuple(dict.fromkeys(home.rstrip("/") for home in homes if home and home.startswith("/"))),
+        workspaces=tuple(dict.fromkeys(filter(None, directories))),
+        codex_home=_codex_home(thread),
+    )
+
+
+def _codex_home(thread: Thread | None) -> str | None:
+    """Return the Codex home that a thread's rollout lies in."""
+    if thread is None:
+        return None
+    path = thread.path or (thread.file.path if thread.file else "")
+    parts = ("/sessions/", "/archived_sessions/")
+    return next((path.partition(part)[0] for part in parts if part in path), None)
+
+
+class Place(NamedTuple):
+    """The directory that has to be writable."""
+
+    directory: str
+    create: bool = False
+    """Whether it has to be created first: what exists above it is too wide."""
+    known: bool = True
+    """Whether it is known to exist, or to be missing."""
+    obstacle: str | None = None
+    """Why it must not be opened, `/etc is a system directory`; None where it may be."""
+
+
+def place_of(path: str, operation: Operation, facts: PathFacts) -> Place:
+    """Return the nearest existing directory that has to be writable for an operation on an absolute path.
+
+    Databases and locks put siblings beside a file, so that it is never the file alone. Where nothing is
+    known of the disk, it is the directory of the path: the operation was denied in it, so it was there.
+    """
+    path = posixpath.normpath(path)
+    start, may_create = _start(path, operation, facts)
+    directory = start
+    while facts.kinds.get(directory) in (PathKind.MISSING, PathKind.FILE, PathKind.OTHER):
+        directory = posixpath.dirname(directory)
+    obstacle = _obstacle(directory, path, facts)
+    if obstacle is None:
+        return Place(directory, known=directory in facts.kinds)
+    created = next(_openable_below(directory, path if may_create else start, facts), None)
+    if created is not None:
+        return Place(created, create=True)
+    return Place(directory, obstacle=obstacle)
+
+
+def repository_of(path: str) -> str | None:
+    """Return the `.git` directory that a path is, or lies in; the outermost one."""
+    parts = path.split("/")
+    return "/".join(parts[: parts.index(REPOSITORY) + 1]) if REPOSITORY in parts else None
+
+
+def _start(path: str, operation: Operation, facts: PathFacts) -> tuple[str, bool]:
+    """Return where to look for the directory, and whether the path itself may be one to create."""
+    kind = facts.kinds.get(path)
+    if repository := repository_of(path):
+        return repository, False  # a commit writes in several of its directories
+    if operation == "mkdir":
+        return posixpath.dirname(path), kind in (None, PathKind.MISSING)
+    if kind is not None and kind.is_directory and operation not in ("rename", "delete"):
+        return path, False
+    return posixpath.dirname(path), False
+
+
+def _openable_below(directory: str, goal: str, facts: PathFacts) -> Iterator[str]:
+    """Yield the missing directories on the way from a directory down to `goal` that may be opened, the upper
+    ones first."""
+    rest = goal.removeprefix(directory).strip("/")
+    if goal == directory or not rest:
+        return
+    below = directory
+    for name in rest.split("/"):
+        below = posixpath.join(below, name)
+        if facts.kinds.get(below, PathKind.MISSING) is PathKind.MISSING and not _obstacle(below, goal, facts):
+            yield below
+
+
+def _obstacle(directory: str, path: str, facts: PathFacts) -> str | None:
+    """Return why a directory must not be opened."""
+    plain = directory.removeprefix("/private") or "/"
+    homes = _homes(directory, path, facts)
+    if directory in homes:
+        return f"{directory} is a home directory"
+    if directory == "/" or any(home.startswith(directory.rstrip("/") + "/") for home in homes):
+        return f"{directory} contains home directories" if directory != "/" else "it is the whole disk"
+    if any(part in _PRIVATE_NAMES for part in directory.split("/")):
+        return f"{directory} has credentials or rules that commands must not change"
+    if facts.codex_home and (directory + "/").startswith(facts.codex_home + "/"):
+        return f"{directory} has the rules of Codex itself"
+    if any(
+        posixpath.relpath(directory, home) in _SHARED_IN_HOME for home in homes if _is_below(directory, home)
+    ):
+        return f"{directory} is shared by many programs"
+    if facts.kinds.get(directory) is PathKind.MOUNT:
+        return f"{directory} is a whole disk"
+    if facts.kinds.get(directory) is PathKind.LINK:
+        return f"{directory} is a symbolic link, which may lead anywhere"
+    if plain.count("/") == 1 or _SYSTEM.match(plain):
+        return f"{directory} is a system directory"
+    return None
+
+
+def _homes(directory: str, path: str, facts: PathFacts) -> set[str]:
+    """Return the home directories at, above and below a directory, as far as they are known."""
+    homes = set(facts.homes)
+    for above in _with_parents(path):
+        if facts.kinds.get(above) is PathKind.HOME or _HOME.fullmatch(above.removeprefix("/private")):
+            homes.add(above)
+    if posixpath.dirname(path) == directory and _SHELL_FILES.fullmatch(posixpath.basename(path)):
+        homes.add(directory)
+    return homes
+
+
+def _with_parents(path: str) -> Iterator[str]:
+    while True:
+        yield path
+        parent = posixpath.dirname(path)
+        if parent == path:
+            return
+        path = parent
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return path.startswith(directory.rstrip("/") + "/")
