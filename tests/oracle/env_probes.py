@@ -89,12 +89,15 @@ class _Maker:
         dumpers += ["xargs -0 -n1 </proc/$$/environ", "strings /proc/self/environ", "nice env"]
         dumpers += ["declare -x", "declare -px"] if shell == "bash" else []
         text = self.pick(*dumpers)
+        proves_absence = "<" not in text
         if self.chance(0.3):
             text += self.pick(" | sort", "|sort", " | sort -u", " | LC_ALL=C sort", " | cat")
         if self.chance(0.6):
             text += self.plain_grep()
         else:
             self.shows(*NAMES)
+        if not proves_absence:  # the file may be that of a process which has gone
+            self.draft.shown -= {n for n in NAMES if not self.draft.flags.get(n)}
         if self.chance(0.3):
             text += self.pick(" | sort", " | sort -r")
         if self.chance(0.25):
@@ -318,7 +321,7 @@ class _Maker:
             return f"{self.pick('', 'timeout 20 ', 'exec ') if self.chance(0.2) else ''}{shell} {self.pick('-c', '-lc')} {shlex.quote(text)}".replace(
                 "exec ", ""
             )
-        if kind == "stderr" and "\n" not in text and "|" not in text and ";" not in text:
+        if kind == "stderr" and not any(mark in text for mark in ("\n", "|", ";", "2>")):
             return text + " >&2"
         if kind == "substitution" and "<<" not in text and "`" not in text:
             return f'echo "$({text})"'
@@ -422,7 +425,7 @@ class _Maker:
             f"cat <<EOF\n{name}={value}\nEOF\n",
             f"cat <<'EOF'\n{name}=${name}\nEOF\n",
             f"echo '{name}={value}' > .env2; cat .env2",
-            "env > .env; cat .env; cat env.sample",
+            f"env > .env; cat .env; cat env.sample",
             "env | grep -c CODEX",
             f"env | grep -c ^{name}",
             "env | grep -q CODEX_SANDBOX && echo yes",
@@ -500,7 +503,7 @@ class _Maker:
             f"echo n=${name} > /dev/null",
             f"echo n=${name} | cut -c1-4",
             f"x=${name}; echo $x",
-            'x=$(cat .env); echo "$x"',
+            f'x=$(cat .env); echo "$x"',
             f"python3 -c \"import os; print(bool(os.environ.get('{name}')))\"",
             f"python3 -c \"import os; print(os.environ.get('{name}') == 'seatbelt')\"",
             f"python3 -c \"import os; print('{name}' in os.environ)\"",
@@ -508,7 +511,7 @@ class _Maker:
             f"python3 -c \"import os; print(os.environ.get('{name}', '1'))\"",
             f"python3 -c \"import os; print(os.environ.get('{name}') or 'not-set')\"",
             f"python3 -c \"import os; os.environ['{name}'] = '{value}'; print(os.environ.get('{name}'))\"",
-            "python3 -c \"print(open('.env').read())\"",
+            f"python3 -c \"print(open('.env').read())\"",
             f"python3 -c \"import os, subprocess; subprocess.run(['env'], env={{'{name}': 'x'}})\"",
             f"perl -e 'print defined $ENV{{{name}}} ? 1 : 0'",
             f'perl -e \'print exists $ENV{{{name}}} ? "seatbelt" : "none"\'',
@@ -521,8 +524,8 @@ class _Maker:
             f"set -x; echo n=${name}; set +x",
             f"bash -xc 'echo n=${name}'",
             f"exec 2>/dev/null; echo n=${name}",
-            "(env | grep CODEX) & wait",
-            'while read -r l; do echo "$l"; done < .env',
+            f"(env | grep CODEX) & wait",
+            f'while read -r l; do echo "$l"; done < .env',
             'env | while read -r l; do echo "$l"; done | grep CODEX',
             'while IFS= read -r l; do export "$l"; done < .env; env | grep CODEX',
             f"trap 'echo {name}=late' EXIT",
@@ -533,7 +536,7 @@ class _Maker:
             f"read {name} < .env; echo n=${name}",
             f"for {name} in a b; do :; done; echo n=${name}",
             f"printf -v {name} %s fake; echo n=${name}" if self.draft.shell == "bash" else "true",
-            "export NOTE='x\nCODEX_SANDBOX=seatbelt'; env | grep CODEX",
+            f"export NOTE='x\nCODEX_SANDBOX=seatbelt'; env | grep CODEX",
             'export NOTE="$(cat .env)"; env | grep CODEX',
             "tr '\\0' '\\n' < /proc/$PPID/environ | grep CODEX",
             f"export {name}={value}; tr '\\0' '\\n' < /proc/$$/environ | grep CODEX",
@@ -572,7 +575,7 @@ class _Maker:
             f"echo n=${name} &",
             "yes CODEX_SANDBOX=seatbelt | head -2",
             "seq 3 | sed 's/^/CODEX_SANDBOX=/'",
-            "sh -c 'echo n=$0' seatbelt",
+            f"sh -c 'echo n=$0' seatbelt",
             f"sh -c 'echo n=$1' x {value or 'y'}",
             f'sh -c "echo n=${name}"',
             f"sh -c 'echo n=${name}'",

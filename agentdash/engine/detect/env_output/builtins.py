@@ -63,7 +63,9 @@ def _flat(parts: Parts) -> list[object]:
         if isinstance(part, Choice):
             for option in part.options:
                 found += _flat(option)
-        elif (isinstance(part, Hole) and part.kind is Kind.ANY and not part.key) or not isinstance(part, str | Hole):
+        elif isinstance(part, Hole) and part.kind is Kind.ANY and not part.key:
+            found.append(ANY)
+        elif not isinstance(part, str | Hole):
             found.append(ANY)
     return found
 
@@ -223,16 +225,16 @@ def _set(call: Call) -> list[Result]:
 
 
 _LONG_OPTIONS: Final = {
-    "e": "errexit", "u": "nounset", "a": "allexport", "x": "xtrace", "v": "verbose", "n": "noexec",
-
+    **{"e": "errexit", "u": "nounset", "a": "allexport", "x": "xtrace", "v": "verbose", "n": "noexec"},
+    **{
         "f": "noglob",
         "m": "monitor",
         "h": "hashall",
         "b": "notify",
         "C": "noclobber",
         "E": "errtrace",
-        "T": "functrace"
-    ,
+        "T": "functrace",
+    },
 }
 _HARMLESS_OPTIONS: Final = frozenset(
     ("noglob", "monitor", "hashall", "notify", "noclobber", "errtrace", "functrace", "posix", "history")

@@ -108,6 +108,8 @@ class Expander:
             name = target
         value = self._value(name)
         if parameter.prefix == "#":
+            if value is None and self.state.nounset:
+                raise Aborted(name)
             return self._length(value)
         return self._operated(parameter, name, value)
 

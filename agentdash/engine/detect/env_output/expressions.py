@@ -164,7 +164,7 @@ class _Program:
 
     def _perl(self, statement: str) -> list[Part]:
         match = re.fullmatch(r"(print|say)\b\s*(.*)", statement, re.DOTALL)
-        if not match or ("E" not in self._options and match[1] == "say"):
+        if not match or "E" not in self._options and match[1] == "say":
             raise Unknown
         body = match[2].strip()
         if body.startswith("(") and body.endswith(")"):

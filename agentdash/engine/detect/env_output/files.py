@@ -26,7 +26,8 @@ def environ_of(path: Parts, state: State, environment: Environment) -> Environme
         return environment
     match path:
         case ("/proc/", Hole(kind=Kind.DIGITS, key=key), "/environ") if key == f"shell {state.level}":
-            return dict(state.started)
+            # the last command of a script can run in the shell's own process
+            return environment if environment == dict(state.started) else None
         case _:
             return None
 
@@ -55,7 +56,7 @@ def is_system_file(path: Parts) -> bool:
 def opened_content(path: Parts, state: State) -> Parts:
     """Return what is known of a file that the shell opens for a program, before it starts the program."""
     content = file_content(path, state, dict(state.started))
-    if concrete(path) in ("/proc/self/environ", "/proc/thread-self/environ") and isinstance(content[0], Dump):
-        # it shows the process that opened it, which has mostly gone when it is read
+    if path not in dict(state.files) and content and isinstance(content[0], Dump):
+        # it shows the process that opened it, which may be gone when it is read
         return (msgspec.structs.replace(content[0], partial=True),)
     return content

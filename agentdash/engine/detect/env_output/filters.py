@@ -63,6 +63,11 @@ def _is_always_there(path: Parts) -> bool:
     return text in ("/proc/self/environ", "/proc/self/status", "/dev/null") or path[:1] == ("/proc/",)
 
 
+def _is_noise(content: Parts) -> bool:
+    """Return whether nothing is known of a text but that no flag is named in it; the same is true of parts of it."""
+    return all(part == "\n" if isinstance(part, str) else is_quiet((part,)) for part in content)
+
+
 # ---------------------------------------------------------------- cat, head, sort
 
 
@@ -76,7 +81,7 @@ def cat(call: Call) -> list[Result]:
     files = [a for a in call.arguments if not (concrete(a) or "").startswith("-") or concrete(a) == "-"]
     content = _input(call, files)
     if any(option not in ("-u", "--") for option in options):
-        content = _numbered(content) if options == ["-n"] else (QUIET,) if is_quiet(content) else (ANY,)
+        content = _numbered(content) if options == ["-n"] else (QUIET,) if _is_noise(content) else (ANY,)
     errors = _errors(call, files)
     return [Result(out=content, err=errors, status=None if errors else 0)]
 
@@ -99,7 +104,7 @@ def excerpt(call: Call) -> list[Result]:
     content = _input(call, files)
     errors = _errors(call, files)
     by_bytes = any((concrete(a) or "").startswith(("-c", "--bytes", "-z")) for a in call.arguments)
-    if is_quiet(content):
+    if _is_noise(content):
         single = any(concrete(a) in ("-1", "-n1") for a in call.arguments) or " ".join(
             concrete(a) or "?" for a in call.arguments
         ).startswith("-n 1")
@@ -134,7 +139,7 @@ def sort(call: Call) -> list[Result]:
 
 
 def _sorted(content: Parts) -> Parts:
-    if is_quiet(content) or (len(content) == 1 and isinstance(content[0], Names)):
+    if _is_noise(content) or (len(content) == 1 and isinstance(content[0], Names)):
         return content
     lines = _lines(content)
     if lines is None or len(lines) > _MAX_SORTED:
@@ -257,7 +262,7 @@ def _pattern(name: str, patterns: list[str], read: _Grep) -> re.Pattern[str] | N
     syntax = (
         "perl" if name == "rg" else "extended" if name == "egrep" else "fixed" if name == "fgrep" else "basic"
     )
-    if ("E" in letters and name != "rg") or "--extended-regexp" in longs:
+    if "E" in letters and name != "rg" or "--extended-regexp" in longs:
         syntax = "extended"
     if "P" in letters or "--perl-regexp" in longs:
         syntax = "perl"
@@ -306,7 +311,7 @@ def _grepped(call: Call, read: _Grep | None) -> list[Result]:
 def _matched(content: Parts, read: _Grep) -> list[Result]:
     letters, longs = read.letters, read.longs
     inverted = "v" in letters or "--invert-match" in longs
-    if is_quiet(content):
+    if _is_noise(content):
         return [Result(out=content, status=1 if content == () and not inverted else None)]
     dump = _single_dump(content)
     if dump is not None:
@@ -368,7 +373,11 @@ def _matched_dump(dump: Dump, read: _Grep, *, inverted: bool) -> list[Result]:
 
 def _matches_to_the_end(pattern: re.Pattern[str] | None) -> bool:
     """Return whether `grep -o` shows a flag's whole entry: the pattern begins at its name, and takes all behind it."""
-    if pattern is None or not re.search(r"\.[*+]\)?$", pattern.pattern):
+    if (
+        pattern is None
+        or not re.fullmatch(r"(?:\(\?:)?\^.*\.[*+]\)?", pattern.pattern)
+        or "|" in pattern.pattern
+    ):
         return False
     for name in FLAGS:
         line = f"{name}=a b;c"
@@ -420,7 +429,7 @@ def cut(call: Call) -> list[Result]:
     if _operands(call.arguments, "dfcb"):
         return list(_UNKNOWN)
     content = _input(call, [])
-    if is_quiet(content):
+    if _is_noise(content):
         return [Result(out=content)]
     if match is None:
         return [Result(out=(ANY,))]
@@ -494,7 +503,7 @@ def sed(call: Call) -> list[Result]:
 
 def _edited(content: Parts, text: str) -> list[Result]:
     """Return what `sed` makes of its input; `text` is its options and its script."""
-    if is_quiet(content):
+    if _is_noise(content):
         return [Result(out=content if FLAG_STEM not in text else (ANY,))]
     dump = _single_dump(content)
     if re.fullmatch(r"s([/,|])\\(?:x0|x00|o000|0)\1\\n\1g", text) and dump and dump.nul:
@@ -527,7 +536,7 @@ def _filtered(dump: Dump, line_filter: LineFilter, *, partial: bool = False) -> 
 def awk_filter(call: Call, program: str, *, separator: str) -> list[Result] | None:
     """Return what awk writes with a program that is a pattern alone, or a pattern that prints the line."""
     content = _input(call, [])
-    if is_quiet(content) and FLAG_STEM not in program:
+    if _is_noise(content) and FLAG_STEM not in program:
         return [Result(out=content)]
     dump = _single_dump(content)
     if dump is None or dump.nul:

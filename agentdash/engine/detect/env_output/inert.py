@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentdash.engine.detect.env_output.dumps import FLAG_STEM
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     ONE_LINE,
@@ -13,33 +12,38 @@ from agentdash.engine.detect.env_output.patterns import (
     concrete,
     errors_of,
 )
+from agentdash.engine.detect.env_output.dumps import FLAG_STEM
 from agentdash.engine.detect.env_output.streams import Call, Result
 
-_ONE_LINE: Final = frozenset(["arch", "date", "id", "logname", "pwd", "uname", "whoami"])
+_ONE_LINE: Final = frozenset("arch date id logname pwd uname whoami".split())
 """Programs of every system that print one line; with several operands some of them print more."""
 _MISSING_ON_SOME: Final = frozenset(
-    ["basename", "dirname", "hostid", "hostname", "mktemp", "nproc", "readlink", "realpath", "tty"]
+    "basename dirname hostid hostname mktemp nproc readlink realpath tty".split()
 )
 """Programs that print one line, or are missing, or fail with one."""
 _SILENT: Final = frozenset(
-    ["chgrp", "chmod", "chown", "cp", "install", "ln", "mkdir", "mkfifo", "mv", "rm", "rmdir", "sleep", "sync", "touch", "truncate"]
+    "chgrp chmod chown cp install ln mkdir mkfifo mv rm rmdir sleep sync touch truncate".split()
 )
 _QUIET: Final = frozenset(
     (
         *(
-            ["aa-status", "arp", "cal", "capsh", "cksum", "curl", "df", "dig", "du", "factor", "file", "findmnt", "free", "getcap", "getconf", "getent", "getenforce"]
+            "aa-status arp cal capsh cksum curl df dig du factor file findmnt free getcap getconf getent getenforce".split()
         ),
         *(
-            ["getfacl", "groups", "host", "ifconfig", "ip", "last", "ldd", "locale", "ls", "lsb_release", "lsblk", "lscpu", "lsof", "md5sum", "mount", "nc", "ncat"]
+            "getfacl groups host ifconfig ip last ldd locale ls lsb_release lsblk lscpu lsof md5sum mount nc ncat".split()
         ),
         *(
-            ["netstat", "networksetup", "nslookup", "pgrep", "pidof", "ping", "ping6", "route", "scutil", "seq", "sha1sum", "sha256sum", "shasum", "ss", "stat"]
+            "netstat networksetup nslookup pgrep pidof ping ping6 route scutil seq sha1sum sha256sum shasum ss stat".split()
         ),
-        *(["sw_vers", "sysctl", "telnet", "traceroute", "tree", "uptime", "w", "wget", "who"]),
+        *("sw_vers sysctl telnet traceroute tree uptime w wget who".split()),
     )
 )
 _TALKERS: Final = frozenset(("curl", "wget", "nc", "ncat", "telnet", "traceroute", "ping", "ping6"))
 """Programs that write what they receive, and their progress, without regard to lines."""
+INSTANT: Final = (
+    _ONE_LINE | _MISSING_ON_SOME | _SILENT | frozenset(("ls", "stat", "df", "free", "uptime"))
+) - {"sleep", "cp"}
+"""Programs that do not wait for anything."""
 _PRINTING_OPTIONS: Final = ("-exec", "-ok", "-printf", "-fprint", "file:")
 """Beginnings of arguments with which `find` and `curl` print the content of files."""
 

@@ -25,7 +25,7 @@ from agentdash.engine.detect.env_output.patterns import (
     is_quiet,
     joined,
 )
-from agentdash.engine.detect.env_output.programs import program_name, run_program
+from agentdash.engine.detect.env_output.programs import is_instant, program_name, run_program
 from agentdash.engine.detect.env_output.redirects import Routing, routing
 from agentdash.engine.detect.env_output.streams import (
     STDERR,
@@ -34,6 +34,7 @@ from agentdash.engine.detect.env_output.streams import (
     Emit,
     Fork,
     Outcome,
+    Result,
     Stream,
     all_parts,
     interleaved,
@@ -80,6 +81,8 @@ class Interpreter:
     def __init__(self) -> None:
         self._steps = 0
         self._depth = 0
+        self.is_slow = False
+        """A program was run that may take seconds."""
 
     # ------------------------------------------------------------ lists
 
@@ -409,9 +412,12 @@ class Interpreter:
                     expander.state = expander.state.with_variable(
                         assignment.name, _assigned(assignment, expander)
                     )
-            route = routing(node.redirects, expander)
         except Aborted as aborted:
             return [_aborted(aborted, state)]
+        try:
+            route = routing(node.redirects, expander)
+        except Aborted as aborted:  # where the command is a program, it is the program's process that ends
+            return [_aborted(aborted, state), msgspec.structs.replace(_aborted(aborted, state), leaves="")]
         after = expander.state
         if words:
             temporary = dict(assigned)
@@ -475,6 +481,7 @@ class Interpreter:
             return LAUNCHERS[name](self, call)
         if name in SHELLS:
             return run_shell(self, call)
+        self.is_slow = self.is_slow or (name not in BUILTINS and not is_instant(name))
         results = BUILTINS[name](call) if name in BUILTINS else run_program(call)
         return [outcome_of(result, state) for result in results]
 
@@ -521,7 +528,7 @@ def _back(outcome: Outcome, state: State) -> Outcome:
 
 
 def _aborted(aborted: Aborted, state: State) -> Outcome:
-    message: Parts = (Hole(Kind.LINE), f"{aborted.name}: ", Choice(aborted.messages), "\n")
+    message: Parts = (Hole(Kind.LINE), ": ", Choice(aborted.messages), "\n")
     return Outcome(stream=(Emit(STDERR, message),), status=None, state=state, leaves="exit")
 
 
@@ -531,12 +538,20 @@ def _routed(outcomes: list[Outcome], route: Routing, errors: Stream) -> list[Out
         stream, state = route.route(outcome.stream, outcome.state)
         result.append(msgspec.structs.replace(outcome, stream=(*errors, *stream), state=state))
     if route.files and result:  # the file cannot be written: what the script does then is not followed
-        failed: Stream = (
-            *errors,
-            Emit(STDERR, (Hole(Kind.QUIET_LINE), ": ", Hole(Kind.QUIET_LINE), "\n", ANY)),
-        )
+        failed: Stream = (*errors, Emit(STDERR, (*_cannot_write(route.files[0].path), ANY)))
         result.append(Outcome(stream=failed, status=None, state=result[0].state, leaves="exit"))
     return result
+
+
+def _cannot_write(path: Parts) -> Parts:
+    """Return what shells write where a file cannot be opened."""
+    start, rest = Hole(Kind.QUIET_LINE), Hole(Kind.QUIET_LINE)
+    forms: tuple[Parts, ...] = (
+        (start, ": ", *path, ": ", rest, "\n"),
+        (start, ": ", *path, "\n"),
+        (start, "cannot create ", *path, ": ", rest, "\n"),
+    )
+    return (Choice(tuple(joined(form) for form in forms)),)
 
 
 def _assigned(assignment: Assignment, expander: Expander) -> Parts:
@@ -594,5 +609,7 @@ def _collect(body: Script, names: set[str]) -> None:
     for item in body.items:
         if isinstance(item.node, Simple):
             names.update(a.name for a in item.node.assignments if not item.node.words)
-        elif isinstance(item.node, Group) or isinstance(item.node, For | While):
+        elif isinstance(item.node, Group):
+            _collect(item.node.body, names)
+        elif isinstance(item.node, For | While):
             _collect(item.node.body, names)

@@ -40,8 +40,6 @@ SHELLS: Final[dict[str, str]] = {
 }
 """Shells by name, and the dialect that is known by it."""
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=", re.DOTALL)
-_INSTANT: Final = frozenset(["env", "printenv", "echo", "printf", "cat", "grep", "set", "export", "id", "uname", "sort"])
-"""Programs that end before any time-out of whole seconds."""
 
 
 def _outcomes(results: list[Result], state: State) -> list[Outcome]:
@@ -79,7 +77,7 @@ def env(interpreter: Interpreter, call: Call) -> list[Outcome]:
         first = words[0][0] if words[0] else ""
         if text in ("-i", "-", "--ignore-environment"):
             return _unknown(call)  # it can be empty
-        if text in ("-u", "--unset") and len(words) > 1 and (name := concrete(words[1])) is not None:
+        elif text in ("-u", "--unset") and len(words) > 1 and (name := concrete(words[1])) is not None:
             environment.update({name: None} if name in FLAGS else {})
             words.pop(0)
         elif text is not None and (match := re.fullmatch(r"(?:-u|--unset=)(\w+)", text)):
@@ -132,11 +130,18 @@ def _skipping(with_value: str, operands: int = 0) -> Callable[[Interpreter, Call
     return launch
 
 
+def _has_seconds(call: Call) -> bool:
+    """Return whether a time-out is of whole seconds: enough for a program that does not wait."""
+    return any(re.fullmatch(r"[1-9]\d*[smhd]?", concrete(argument) or "") for argument in call.arguments)
+
+
 def _launched(interpreter: Interpreter, call: Call, words: tuple[Parts, ...]) -> list[Outcome]:
+    was_slow, interpreter.is_slow = interpreter.is_slow, False
     outcomes = _run(interpreter, call, words)
-    if call.name == "timeout" and (concrete(words[0]) or "").rpartition("/")[2] not in _INSTANT:
+    if call.name in ("timeout", "gtimeout") and (interpreter.is_slow or not _has_seconds(call)):
         stopped = Outcome(stream=(Emit(STDOUT, (ANY,)), Emit(STDERR, (ANY,))), status=124, state=call.state)
         outcomes = [*outcomes, stopped]
+    interpreter.is_slow = interpreter.is_slow or was_slow
     if call.name in ("time", "nohup"):
         noise: Stream = (Emit(STDERR, (QUIET,)),)
         outcomes = [msgspec.structs.replace(o, stream=(*noise, *o.stream, *noise)) for o in outcomes]

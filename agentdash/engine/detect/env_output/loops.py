@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Shown, Style
-from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Names, Parts, concrete, joined
+from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Names, Parts, concrete
 from agentdash.engine.detect.env_output.streams import all_parts
 from agentdash.engine.detect.env_output.world import State, shown
 from agentdash.engine.detect.shell import Script, Simple
@@ -13,6 +13,7 @@ from agentdash.engine.detect.shell import Script, Simple
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter
 
+ABSENT: Final = Shown(Presence.ABSENT)
 _MARK: Final = Hole(Kind.OTHER, key="value of the loop")
 
 
@@ -39,46 +40,54 @@ def passed_on(interpreter: Interpreter, body: Script, variable: str, names: Name
     is_partial = False
     for name, present in zip(FLAGS, names.present, strict=True):
         line = _line(interpreter, body, state.with_variable(variable, (name,)).with_variable(name, (_MARK,)))
-        if (
-            line is None
-            or len(line) != 3
-            or line[1] != _MARK
-            or not isinstance(line[0], str)
-            or not isinstance(line[2], str)
-        ):
-            return (ANY,)
-        before, _, after = line
-        if not isinstance(before, str) or not isinstance(after, str):
-            return (ANY,)
+        match line:
+            case (str() as before, Hole(key=_MARK.key), str() as after):
+                pass
+            case _:
+                return (ANY,)
         if name not in before or "\n" in before or after.count("\n") != 1 or not after.endswith("\n"):
             return (ANY,)
         prefixes.add(before.replace(name, "NAME"))
         suffixes.add(after[:-1])
         value = state.value(name)
         if present is False:
-            flags.append(Shown(Presence.ABSENT))
+            flags.append(ABSENT)
             continue
         is_partial = is_partial or present is None
-        if value is None:
-            flags.append(Shown(Presence.ABSENT))
-        elif (real := _line(interpreter, body, state.with_variable(variable, (name,)))) == joined(
-            (before, *value, after)
-        ):
-            flags.append(shown(value))
-        elif real == ():
-            flags.append(Shown(Presence.ABSENT))
-        elif (
-            (text := concrete(real or (ANY,))) is not None
-            and text.startswith(before)
-            and text.endswith(after)
-        ):
-            flags.append(Shown(Presence.EXACT, text=text[len(before) : len(text) - len(after)]))
-        else:
+        printed = (
+            ABSENT
+            if value is None
+            else _printed(_line(interpreter, body, state.with_variable(variable, (name,))), line)
+        )
+        if printed is None:
             return (ANY,)
+        flags.append(printed)
     if len(prefixes) != 1 or len(suffixes) != 1:
         return (ANY,)
     style = Style(prefixes=(prefixes.pop(),), suffix=suffixes.pop())
     return (Dump(shown=(flags[0], flags[1]), style=style, partial=True if is_partial else False, some=False),)
+
+
+def _printed(real: Parts | None, line: Parts) -> Shown | None:
+    """Return what a round prints of a flag, given a line with a mark in the place of the value; None for anything else."""
+    before, _, after = line
+    match real:
+        case None:
+            return None
+        case ():
+            return ABSENT
+        case (str() as first, Hole(kind=Kind.OTHER) as value, str() as last) if (first, last) == (
+            before,
+            after,
+        ):
+            return shown((value,))
+        case _:
+            text = concrete(real)
+            if text is None or not isinstance(before, str) or not isinstance(after, str):
+                return None
+            if not text.startswith(before) or not text.endswith(after):
+                return None
+            return Shown(Presence.EXACT, text=text[len(before) : len(text) - len(after)])
 
 
 def _line(interpreter: Interpreter, body: Script, state: State) -> Parts | None:

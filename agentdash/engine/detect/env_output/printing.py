@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part, Parts, concrete, joined
+from agentdash.engine.detect.env_output.patterns import (
+    ANY,
+    Choice,
+    Hole,
+    Kind,
+    Part,
+    Parts,
+    concrete,
+    errors_of,
+    joined,
+)
 from agentdash.engine.detect.env_output.streams import Call, Result
 
 _ESCAPES: Final = {
@@ -85,7 +95,8 @@ def printf(call: Call) -> list[Result]:
     out = _formatted(arguments[0], arguments[1:])
     if name is not None:
         return [Result(state=call.state.with_variable(name, out))]
-    return [Result(out=out)]
+    numbers = re.search(r"%[^a-zA-Z%]*[diufegxXo]", concrete(call.arguments[0]) or "%d") is not None
+    return [Result(out=out, err=errors_of("printf") if numbers else (), status=None if numbers else 0)]
 
 
 def _formatted(template: Parts, arguments: list[Parts]) -> Parts:

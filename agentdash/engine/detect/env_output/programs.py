@@ -10,9 +10,9 @@ import msgspec
 from agentdash.engine.detect.env_output.builtins import dump_of
 from agentdash.engine.detect.env_output.dumps import FLAGS
 from agentdash.engine.detect.env_output.filters import FILTERS, xargs
-from agentdash.engine.detect.env_output.inert import UNKNOWN, inert, version_request
+from agentdash.engine.detect.env_output.inert import INSTANT, UNKNOWN, inert, version_request
 from agentdash.engine.detect.env_output.languages import LANGUAGES
-from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part, concrete, joined
+from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part, Parts, concrete, joined
 from agentdash.engine.detect.env_output.streams import Call, Result
 
 _SYSTEM_FOLDERS: Final = frozenset(
@@ -24,6 +24,11 @@ def program_name(path: str) -> str:
     """Return a program's name where its path is one of the system's, else the path."""
     folder, slash, name = path.rpartition("/")
     return name if slash and folder in _SYSTEM_FOLDERS else path
+
+
+def is_instant(name: str) -> bool:
+    """Return whether a program ends before any time-out of whole seconds."""
+    return name in _PROGRAMS or name in INSTANT
 
 
 def run_program(call: Call) -> list[Result]:

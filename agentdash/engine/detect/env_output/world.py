@@ -104,7 +104,9 @@ class State(msgspec.Struct, frozen=True):
         """Return the state after an assignment; `None` unsets."""
         variables = {**dict(self.variables), name: value}
         exported = self.exported
-        if value is None or (name in FLAGS and self.value(name) is None and not self.allexport):
+        if value is None:
+            exported -= {name}
+        elif name in FLAGS and self.value(name) is None and not self.allexport:
             exported -= {name}
         elif self.allexport:
             exported |= {name}

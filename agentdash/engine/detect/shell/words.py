@@ -45,6 +45,8 @@ _LETTERS: Final = {
     "t": "\t",
     "v": "\v",
 }
+_EXPANDS: Final = re.compile(r"\$[\w{($?!#@*]")
+"""An expansion that the grammar has left in text."""
 _EXPANSIONS: Final = (
     "simple_expansion",
     "expansion",
@@ -178,6 +180,8 @@ class WordConverter:
             kind in ("extglob_pattern", "subscript") and tree.children
         ):
             return (Opaque(raw, quoted=False),)
+        if raw == "$$":  # before the end of a line the grammar gives the bare token
+            return (Parameter(name="$", quoted=False, raw=raw),)
         if not tree.children:
             return (_unquoted(raw),)
         raise UnparsedError
@@ -259,6 +263,8 @@ def _unescape(raw: str, quoting: Quoting) -> str:
 
 
 def _unquoted(raw: str) -> Text:
+    if _EXPANDS.search(re.sub(r"\\.", "", raw, flags=re.DOTALL)):
+        raise UnparsedError
     escaped = "\\" in raw and not may_expand(re.sub(r"\\.", "", raw, flags=re.DOTALL))
     return Text(_unescape(raw, UNQUOTED), quoted=escaped)
 
