@@ -1,0 +1,178 @@
+"""Put faults into a Codex home, the configuration and the environment, run commands, and print a table.
+
+`python -m tests.torture [WORD...]`: rows `fault: survived` or `fault: FAILED, reason`, of the faults whose
+names contain one of the words; exit code 1 if any failed. As root the table is run twice: as root and as an
+unprivileged user without a passwd entry. A fault is survived if no command hangs or prints a traceback,
+every document is whole, the thread beside the fault is still there, and what was not read is stated.
+"""
+
+# ruff: noqa: PLC0415, SIM115, T201 - the child imports what it runs; its files outlive every block
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.torture.faults import FAULTS, GOOD, Fault, Place, make_place
+
+_TIMEOUT_S: Final = 60.0
+"""Commands take under a second; a loaded machine is slower."""
+_UNPRIVILEGED_UID: Final = 54_321
+"""A user that no passwd file has."""
+_MAX_STDERR_LINES: Final = 8
+
+
+class Result(NamedTuple):
+    """What a command did."""
+
+    code: int | None
+    """Exit code; None: it was still running after the timeout."""
+    out: bytes
+    err: str
+
+
+def run(place: Place, arguments: Sequence[str], uid: int) -> Result:
+    """Run a command in a forked child: an unprivileged user may not be able to start this Python."""
+    files = [tempfile.TemporaryFile() for _ in range(2)]
+    sys.stdout.flush()
+    if (pid := os.fork()) == 0:
+        _child(place, arguments, uid, [file.fileno() for file in files])
+    deadline = time.monotonic() + _TIMEOUT_S
+    while not (ended := os.waitpid(pid, os.WNOHANG))[0] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if not ended[0]:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    for file in files:
+        file.seek(0)
+    out, err = (file.read() for file in files)
+    code = os.waitstatus_to_exitcode(ended[1]) if ended[0] else None
+    return Result(code, out, err.decode("utf-8", "replace"))
+
+
+def _child(place: Place, arguments: Sequence[str], uid: int, outputs: Sequence[int]) -> None:
+    code = 70
+    try:
+        os.setsid()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for target, output in enumerate(outputs, 1):
+            os.dup2(output, target)
+        encoding = place.env.get("PYTHONIOENCODING", "utf-8")
+        sys.stdout = open(1, "w", encoding=encoding, closefd=False)
+        sys.stderr = open(2, "w", encoding=encoding, errors="backslashreplace", closefd=False)
+        if os.geteuid() == 0 and uid:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+        os.environ.clear()
+        os.environ.update(place.env)
+        os.chdir(place.cwd)
+        if place.cwd_is_deleted:
+            place.cwd.rmdir()
+        sys.argv = ["agentdash", *arguments]
+        from agentdash.cli import main
+
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def problems(fault: Fault, place: Place, uid: int) -> Iterator[str]:
+    """Yield what was wrong with the commands."""
+    for command in fault.commands:
+        arguments = [part.format(good=GOOD, root=place.root) for part in command.split()]
+        result = run(place, arguments, uid)
+        if result.code is None:
+            yield f"`{command}` hangs"
+        elif result.code not in fault.codes.get(command.split()[0], (0, 1, 2)):
+            yield f"`{command}` exits with {result.code}: {result.err.strip()[-200:]}"
+        elif "Traceback" in result.err:
+            yield f"`{command}`: {result.err.strip().splitlines()[-1]}"
+        elif result.err.count("\n") > _MAX_STDERR_LINES:
+            yield f"`{command}` prints {result.err.count(chr(10))} lines on stderr"
+        elif fault.says is not None and result.code == 2 and fault.says not in result.err:
+            yield f"`{command}` does not say {fault.says!r}: {result.err.strip()[-200:]}"
+        elif "--json" in command and result.out:
+            yield from _document_problems(command, result.out, fault)
+        elif "--json" in command and fault.goes_on:
+            yield f"`{command}` has no document: {result.err.strip()[-200:]}"
+
+
+def _document_problems(command: str, out: bytes, fault: Fault) -> Iterator[str]:
+    try:
+        json.loads(out)
+    except ValueError as error:
+        yield f"`{command}`: no JSON: {error}"
+        return
+    if fault.goes_on and GOOD.encode() not in out:
+        yield f"`{command}`: the thread beside the fault is missing"
+
+
+def survive(fault: Fault, uid: int) -> list[str]:
+    """Run one fault in a fresh place as a user; return what was wrong."""
+    root = Path(tempfile.mkdtemp(prefix="torture-"))
+    try:
+        place = make_place(root)
+        fault.arrange(place)
+        if os.geteuid() == 0 and uid:
+            _chown(root, uid)
+        return list(problems(fault, place, uid))
+    finally:
+        for folder in [root, *(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink())]:
+            folder.chmod(0o700)
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _chown(root: Path, uid: int) -> None:
+    for folder, folders, names in os.walk(root):
+        for name in (".", *folders, *names):
+            os.chown(Path(folder, name), uid, uid, follow_symlinks=False)
+
+
+def table(words: Sequence[str], uid: int, print_row: Callable[[str], None]) -> int:
+    """Run the table as a user; return the number of faults that were not survived."""
+    failed = 0
+    for fault in FAULTS:
+        if words and not any(word in fault.name for word in words):
+            continue
+        if fault.unprivileged and uid == 0:
+            continue
+        if (wrong := survive(fault, uid)) == []:
+            print_row(f"{fault.name}: survived")
+        else:
+            failed += 1
+            print_row(f"{fault.name}: FAILED, {'; '.join(wrong)}")
+    return failed
+
+
+def main() -> int:
+    """Run the table; as root, for both users."""
+    users = [0, _UNPRIVILEGED_UID] if os.geteuid() == 0 else [os.geteuid()]
+    failed = 0
+    for uid in users:
+        print(f"as user {uid}", flush=True)
+        failed += table(sys.argv[1:], uid, lambda row: print(f"  {row}", flush=True))
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    from tests.torture.faults import preload
+
+    preload()
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""The table of faults in a short form: `python -m tests.torture` runs all of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SHORT = (
+    "nothing is wrong",
+    "rollout is a FIFO",
+    "config.toml is a FIFO",
+    "10889",
+    "loop of links",
+    "cannot be",
+)
+"""Words of the faults that the review of 0.1.0 found to be the worst."""
+
+
+@pytest.mark.slow
+def test_worst_faults_are_survived() -> None:
+    command = [sys.executable, "-m", "tests.torture", *SHORT]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False, env=os.environ
+    )
+    rows = [line for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert len(rows) >= len(SHORT)
+    assert [row for row in rows if not row.endswith(": survived")] == []
+    assert done.returncode == 0, done.stderr
