@@ -74,6 +74,7 @@ def _child(place: Place, arguments: Sequence[str], uid: int, outputs: Sequence[i
             os.setresuid(uid, uid, uid)
         os.environ.clear()
         os.environ.update(place.env)
+        place.cwd.mkdir(exist_ok=True)
         os.chdir(place.cwd)
         if place.cwd_is_deleted:
             place.cwd.rmdir()

@@ -52,6 +52,30 @@ IMPURE = {
 }
 
 
+OPENERS = {
+    "agents/claude/session_files.py": "/proc/PID/stat",
+    "agents/codex/home.py": "/proc/locks",
+    "agents/codex/log_database.py": "SQLite opens its database itself, behind a check of its type",
+    "agents/registry.py": "data of the package",
+    "cli/__init__.py": "/dev/null",
+    "cli/dashboard.py": "/dev/tty",
+    "cli/debug_log.py": "written",
+    "cli/export.py": "written",
+    "cli/split.py": "written",
+    "collect/processes/confinement.py": "/proc",
+    "collect/processes/linux.py": "/proc",
+    "demo/play.py": "data of the package",
+    "files.py": "the opener of everything else",
+    "report/diagnose.py": "/proc/sys",
+    "report/export_html.py": "data of the package",
+    "report/redact.py": "sources of the package",
+    "store/memory.py": "SQLite opens its database itself, behind a check of its type",
+    "store/recorder.py": "written",
+}
+"""Modules that open files without `agentdash.files`, and which ones: files that others may replace by a FIFO,
+a device or 3 GB are opened only through that."""
+
+
 def is_pure(path: Path) -> bool:
     """Return whether a module must do no I/O and read no clock: model, and engine except its event loop."""
     return part(path) in ("model", "engine") and path.name not in ("hub.py", "latest.py", "runner.py")
@@ -91,6 +115,28 @@ def violations(path: Path, name: str) -> Iterator[str]:
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_imports_point_one_way(path: Path) -> None:
     assert [broken for name in imports(path) for broken in violations(path, name)] == []
+
+
+def opens_files(path: Path) -> bool:
+    """Return whether a module calls `open`, `os.open`, `Path.open`, `read_text`, `read_bytes` or SQLite."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        match node:
+            case ast.Call(func=ast.Name(id="open")):
+                return True
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="os" | "io"), attr="open")):
+                return True
+            case ast.Call(func=ast.Attribute(attr="open"), args=[ast.Constant(value=str()), *_]):
+                return True
+            case ast.Call(func=ast.Attribute(attr="read_text" | "read_bytes" | "connect", value=value)):
+                if not isinstance(value, ast.Name) or value.id != "files":
+                    return True
+    return False
+
+
+def test_foreign_files_are_opened_in_one_place() -> None:
+    found = {str(path.relative_to(PACKAGE)) for path in modules() if opens_files(path)}
+    assert found - OPENERS.keys() == set()
+    assert OPENERS.keys() - found == set()
 
 
 @pytest.mark.parametrize(
