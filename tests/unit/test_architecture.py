@@ -125,7 +125,9 @@ def opens_files(path: Path) -> bool:
                 return True
             case ast.Call(func=ast.Attribute(value=ast.Name(id="os" | "io"), attr="open")):
                 return True
-            case ast.Call(func=ast.Attribute(attr="open"), args=[ast.Constant(value=str()), *_]):
+            case ast.Call(
+                func=ast.Attribute(attr="open"), args=[ast.Constant(value=str()) | ast.IfExp(), *_]
+            ):
                 return True
             case ast.Call(func=ast.Attribute(attr="read_text" | "read_bytes" | "connect", value=value)):
                 if not isinstance(value, ast.Name) or value.id != "files":
