@@ -137,3 +137,17 @@ def test_session_ends_with_its_process() -> None:
     key = ProcessKey(11, 85.0)
     busy = e.SessionSeen(at=112, key=key, agent="claude", status="busy", since=111.0)
     assert worker(story, busy, e.ProcessGone(at=120, key=key), polled(121)).state is State.EXITED
+
+
+@pytest.mark.parametrize("content", [b'{"waitingFor": "\xe9"}', b"[" * 30_000, b"\xff", b" " * 70_000])
+def test_malformed_file_is_ignored(home: Path, content: bytes) -> None:
+    (home / ".claude" / "sessions" / f"{PID}.json").write_bytes(content)
+    assert read(home) is None
+
+
+@pytest.mark.parametrize("written", [1e18, 1e300, -1.0])
+def test_impossible_time_is_that_of_the_reading(home: Path, written: float) -> None:
+    write(home, statusUpdatedAt=written)
+    seen = read(home)
+    assert seen is not None
+    assert seen.since == 5.0
