@@ -8,6 +8,7 @@ The exit code is 128 + the number of the signal, as shells report it.
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import threading
@@ -125,9 +126,8 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
         return
     _state.received = number
     code = _SIGNAL_CODE + number
-    threading.Thread(
-        target=_exit_by_force, args=(code, threading.Event()), name="exit by force", daemon=True
-    ).start()
+    # not `threading`: its locks may be held by the code that the signal has interrupted
+    _thread.start_new_thread(_exit_by_force, (code, threading.Event()))
     if _state.end is not None:
         _state.end()
     elif number == signal.SIGINT:

@@ -52,10 +52,10 @@ def own_terminal() -> Iterator[Callable[[], None]]:
     _require_terminal()
     descriptor = sys.__stdin__.fileno()  # type: ignore[union-attr]
     before = termios.tcgetattr(descriptor)
-    _Saved.settings = before
-    _set(descriptor, _start_up_settings(before))
-    _watch(descriptor)
     try:
+        _Saved.settings = before
+        _set(descriptor, _start_up_settings(before))
+        _watch(descriptor)
         yield lambda: _restore(descriptor, before)
     finally:
         end_start_up()

@@ -114,6 +114,9 @@ class TerminalDriver(LinuxDriver):
         super().process_message(message)
 
     def _expect_reaction(self, key: str) -> None:
+        if not self._app.is_running:  # still mounting: it would drop the key
+            os.kill(os.getpid(), signal.SIGINT)
+            return
         if key == "ctrl+q":
             reacted = self._input_disabled
         else:

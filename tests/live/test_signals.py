@@ -1,0 +1,431 @@
+"""Signals, stopped processes, vanished and missing terminals: real processes in real terminals."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.live.patience import scaled, wait_until
+
+ROLLOUTS = Path(__file__).parents[1] / "data" / "rollouts"
+THREAD: Final = "01a1fa8b-0000-7000-8000-000000000001"
+ALL_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
+LAST_HANDLED: Final = signal.SIGQUIT
+"""Signal whose handler is installed last; Python itself handles SIGINT from its start."""
+READY: Final = b"\x1b[?2004h"
+"""Written last when an app has set up its terminal."""
+PRIVATE_MODES: Final = (b"1049", b"1000", b"1003", b"1006", b"1004", b"2004")
+"""Alternate screen, mouse, focus and paste reports."""
+END_LIMIT_S: Final = 10.0
+"""On a quiet machine, for an end that takes less than 2 s there."""
+
+
+class Terminal:
+    """A process that controls a pseudo-terminal of its own, as in a terminal emulator."""
+
+    def __init__(self, state: Path, arguments: Sequence[str], *, ignored: Sequence[int] = ()) -> None:
+        self.state = state
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        self.settings = termios.tcgetattr(self.master)
+        self.output = b""
+
+        def prepare() -> None:
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            for number in ignored:
+                signal.signal(number, signal.SIG_IGN)
+
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "agentdash", *arguments],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=environment(state),
+            preexec_fn=prepare,  # noqa: PLW1509 - the tests have no threads
+        )
+        os.close(slave)
+
+    def read(self) -> None:
+        """Collect what has been written."""
+        while self.master >= 0 and select.select([self.master], [], [], 0.02)[0]:
+            try:
+                data = os.read(self.master, 1 << 16)
+            except OSError as error:  # EIO: no process has it open any more
+                if error.errno != errno.EIO:
+                    raise
+                return
+            if not data:
+                return
+            self.output += data
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        """Wait, and read meanwhile: a full terminal blocks its writer."""
+
+        def reached() -> object:
+            self.read()
+            return condition()
+
+        wait_until(reached, what)
+
+    def until_ready(self) -> None:
+        """Wait until an app reads keys, and has painted."""
+        self.until(lambda: READY in self.output and len(self.output) > 2_000, f"the app in {self.output!r}")
+
+    def until_written(self, size: int, what: str) -> None:
+        """Wait until the output has grown by `size` bytes."""
+        before = len(self.output)
+        self.until(lambda: len(self.output) >= before + size, what)
+
+    def press(self, keys: bytes) -> None:
+        """Press keys."""
+        os.write(self.master, keys)
+
+    def exit_code(self) -> int:
+        """Wait for the end; return the exit code, negative where a signal has killed the process."""
+        began = time.monotonic()
+        while self.process.poll() is None:
+            assert time.monotonic() < began + scaled(END_LIMIT_S), "it does not end"
+            if self.master >= 0:
+                self.read()
+            else:
+                time.sleep(0.02)
+        self.read()
+        return self.process.returncode
+
+    def assert_restored(self) -> None:
+        """Assert that settings and modes are as before."""
+        assert termios.tcgetattr(self.master) == self.settings
+        left = [mode for mode in PRIVATE_MODES if self._is_on(mode)]
+        assert not left, f"modes left on: {left}"
+
+    def _is_on(self, mode: bytes) -> bool:
+        return self.output.rfind(b"\x1b[?" + mode + b"h") > self.output.rfind(b"\x1b[?" + mode + b"l")
+
+    def vanish(self) -> None:
+        """Close the terminal."""
+        os.close(self.master)
+        self.master = -1
+
+    def close(self) -> None:
+        """End the process and the terminal."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        if self.master >= 0:
+            os.close(self.master)
+
+
+def environment(state: Path) -> dict[str, str]:
+    """Return an environment without Codex, tmux and agentdash's own state."""
+    outer = {name: value for name, value in os.environ.items() if name not in ("TMUX", "TMUX_PANE")}
+    return outer | {
+        "TERM": "xterm-256color",
+        "CODEX_HOME": str(state / "codex"),
+        "XDG_STATE_HOME": str(state),
+        "TMUX_TMPDIR": str(state),
+    }
+
+
+def status_files(state: Path) -> list[Path]:
+    return sorted(state.rglob("status-*.json"))
+
+
+Open = Callable[..., Terminal]
+
+
+@pytest.fixture
+def state() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="agentdash-") as folder:  # short: sockets are below it
+        path = Path(folder)
+        (path / "codex" / "sessions").mkdir(parents=True)
+        yield path
+
+
+@pytest.fixture
+def start(state: Path) -> Iterator[Open]:
+    with ExitStack() as terminals:
+
+        def start(*arguments: str, **options: Any) -> Terminal:
+            terminal = Terminal(state, arguments, **options)
+            terminals.callback(terminal.close)
+            return terminal
+
+        yield start
+
+
+def large_rollout(state: Path) -> Path:
+    """Write a rollout of 3 GiB: some lines, and a hole."""
+    day = state / "codex" / "sessions" / "2026" / "11" / "20"
+    day.mkdir(parents=True)
+    path = day / f"rollout-2026-11-20T20-00-00-{THREAD}.jsonl"
+    recorded = min(ROLLOUTS.rglob("rollout-*.jsonl"))
+    path.write_bytes(recorded.read_bytes())
+    os.truncate(path, 3 << 30)
+    return path
+
+
+# ---------------------------------------------------------------- signals
+
+
+@pytest.mark.parametrize("number", ALL_SIGNALS, ids=lambda number: number.name)
+@pytest.mark.parametrize("command", [(), ("demo",), ("replay",)], ids=" ".join)
+def test_signal_ends_a_screen(start: Open, command: tuple[str, ...], number: signal.Signals) -> None:
+    terminal = start(*command)
+    terminal.until_ready()
+    terminal.process.send_signal(number)
+    assert terminal.exit_code() == 128 + number
+    terminal.assert_restored()
+
+
+@pytest.mark.parametrize("number", ALL_SIGNALS, ids=lambda number: number.name)
+@pytest.mark.parametrize("command", [(), ("publish",)], ids=" ".join)
+def test_signal_removes_the_status_file(
+    start: Open, state: Path, command: tuple[str, ...], number: signal.Signals
+) -> None:
+    terminal = start(*command)
+    terminal.until(lambda: status_files(state), "the status file")
+    terminal.process.send_signal(number)
+    assert terminal.exit_code() == 128 + number
+    assert status_files(state) == []
+
+
+@pytest.mark.parametrize("number", ALL_SIGNALS, ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "command", [("status", "--watch"), ("wait", "%99", "--until", "completed")], ids=" ".join
+)
+def test_signal_ends_a_follower(
+    start: Open, state: Path, command: tuple[str, ...], number: signal.Signals
+) -> None:
+    writer = start("publish")
+    writer.until(lambda: status_files(state), "the status file")
+    terminal = start(*command)
+    terminal.until(lambda: is_handled(terminal.process.pid, LAST_HANDLED), "the handlers")
+    terminal.process.send_signal(number)
+    assert terminal.exit_code() == 128 + number
+    assert b"Traceback" not in terminal.output
+
+
+def is_handled(pid: int, number: int) -> bool:
+    """Return whether a process has a handler for a signal: `SigCgt` of /proc/PID/status."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text("ascii", "replace").splitlines():
+            if line.startswith("SigCgt:"):
+                return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
+
+
+def test_second_signal_changes_nothing(start: Open) -> None:
+    terminal = start("demo")
+    terminal.until_ready()
+    terminal.process.send_signal(signal.SIGTERM)
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.exit_code() in (128 + signal.SIGTERM, 128 + signal.SIGINT)  # either may arrive first
+    terminal.assert_restored()
+
+
+# ---------------------------------------------------------------- stopped and continued
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP], ids=lambda number: number.name)
+def test_stop_and_continue(start: Open, number: signal.Signals) -> None:
+    terminal = start("demo")
+    terminal.until_ready()
+    for _ in range(3):
+        terminal.process.send_signal(number)
+        terminal.until(lambda: state_of(terminal.process.pid) == "T", "the stop")
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.until_written(2_000, "the screen, painted again")
+    threads = [path.read_text().strip() for path in Path(f"/proc/{terminal.process.pid}/task").glob("*/comm")]
+    assert len(threads) < 8, threads  # each SIGCONT would start one more reader of keys
+    terminal.press(b"?")
+    terminal.until_written(2_000, "the help")
+    terminal.press(b"\x11")
+    assert terminal.exit_code() == 0
+    terminal.assert_restored()
+
+
+def test_tstp_restores_the_terminal_while_stopped(start: Open) -> None:
+    terminal = start("demo")
+    terminal.until_ready()
+    terminal.process.send_signal(signal.SIGTSTP)
+    terminal.until(lambda: state_of(terminal.process.pid) == "T", "the stop")
+    terminal.read()
+    terminal.assert_restored()
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+# ---------------------------------------------------------------- vanished terminals
+
+
+@pytest.mark.parametrize(
+    ("ignored", "code"),
+    [((), 128 + signal.SIGHUP), ((signal.SIGHUP,), 128 + signal.SIGTERM)],
+    ids=["hangup", "nohup"],
+)
+@pytest.mark.parametrize("command", [(), ("demo",), ("replay",)], ids=" ".join)
+def test_closed_terminal(
+    start: Open, state: Path, command: tuple[str, ...], ignored: tuple[int, ...], code: int
+) -> None:
+    terminal = start(*command, ignored=ignored)
+    terminal.until_ready()
+    if not command:
+        terminal.until(lambda: status_files(state), "the status file")
+    terminal.vanish()
+    assert terminal.exit_code() == code
+    assert status_files(state) == []
+
+
+@contextmanager
+def tmux_server(state: Path) -> Iterator[Callable[..., str]]:
+    def run(*arguments: str) -> str:
+        command = ["tmux", "-L", "signals", "-f", os.devnull, *arguments]
+        return subprocess.run(
+            command, env=environment(state), capture_output=True, text=True, check=True
+        ).stdout
+
+    try:
+        yield run
+    finally:
+        with suppress(subprocess.CalledProcessError):
+            run("kill-server")
+
+
+@pytest.mark.parametrize("how", ["kill-server", "kill-pane", "SIGKILL"])
+def test_killed_tmux(state: Path, how: str) -> None:
+    with tmux_server(state) as tmux:
+        tmux("new-session", "-d", "-x", "100", "-y", "30", "sleep 1000")
+        pane = tmux("split-window", "-P", "-F", "#{pane_id}", f"exec {sys.executable} -m agentdash").strip()
+        pid = int(tmux("display", "-p", "-t", pane, "#{pane_pid}"))
+        server = int(tmux("display", "-p", "#{pid}"))
+        wait_until(lambda: status_files(state), "the status file")
+        if how == "SIGKILL":
+            os.kill(server, signal.SIGKILL)
+        else:
+            tmux(how, *(("-t", pane) if how == "kill-pane" else ()))
+        wait_until(lambda: not is_running(pid), "the end of the dashboard", END_LIMIT_S)
+        assert status_files(state) == []
+
+
+def is_running(pid: int) -> bool:
+    with suppress(OSError):
+        return state_of(pid) != "Z"
+    return False
+
+
+def test_screen_after_the_end_in_tmux(state: Path) -> None:
+    with tmux_server(state) as tmux:
+        tmux("new-session", "-d", "-x", "100", "-y", "30", "sh")
+        tmux("send-keys", "echo be'fore'; stty -g >$XDG_STATE_HOME/1", "Enter")
+        tmux(
+            "send-keys",
+            f"{sys.executable} -m agentdash demo; echo code=$?; stty -g >$XDG_STATE_HOME/2",
+            "Enter",
+        )
+        wait_until(lambda: "DEMO" in tmux("capture-pane", "-p"), "the dashboard")
+        assert tmux("display", "-p", "#{alternate_on}").strip() == "1"
+        shell = int(tmux("display", "-p", "#{pane_pid}"))
+        (child,) = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
+        os.kill(int(child), signal.SIGTERM)
+        wait_until(lambda: "code=143" in tmux("capture-pane", "-p"), "the shell")
+        shown = tmux("capture-pane", "-p")
+        assert "before" in shown
+        assert "DEMO" not in shown
+        assert tmux("display", "-p", "#{alternate_on} #{mouse_any_flag}").split() == ["0", "0"]
+        wait_until(lambda: (state / "2").exists() and (state / "2").read_text(), "the settings")
+        assert (state / "2").read_text() == (state / "1").read_text()
+
+
+# ---------------------------------------------------------------- no terminal
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ((), "agentdash status"),
+        (("demo",), "not a terminal"),
+        (("replay",), "agentdash sessions"),
+        (("replay", THREAD), "--export"),
+    ],
+    ids=["dashboard", "demo", "library", "replay"],
+)
+@pytest.mark.parametrize("missing", ["input", "output", "both"])
+def test_no_terminal(state: Path, command: tuple[str, ...], hint: str, missing: str) -> None:
+    master, slave = pty.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "agentdash", *command],
+            stdin=slave if missing == "output" else subprocess.DEVNULL,
+            stdout=slave if missing == "input" else subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(state),
+            timeout=scaled(30),
+            check=False,
+        )
+    finally:
+        os.close(master)
+        os.close(slave)
+    assert (done.returncode, done.stdout or "") == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert f"standard {'output' if missing == 'output' else 'input'} is not a terminal" in done.stderr
+    assert hint in done.stderr
+
+
+@pytest.mark.parametrize("command", [(), ("demo",), ("replay",)], ids=" ".join)
+def test_dumb_terminal(start: Open, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "environment", dumb(environment))
+    terminal = start(*command)
+    assert terminal.exit_code() == 2
+    assert b"TERM is dumb" in terminal.output
+    assert b"\x1b" not in terminal.output
+    terminal.assert_restored()
+
+
+def dumb(usual: Callable[[Path], dict[str, str]]) -> Callable[[Path], dict[str, str]]:
+    return lambda state: usual(state) | {"TERM": "dumb"}
+
+
+# ---------------------------------------------------------------- quit keys while something is read
+
+
+@pytest.mark.parametrize("key", [b"\x11", b"\x03"], ids=["ctrl+q", "ctrl+c"])
+@pytest.mark.parametrize("command", [("replay", THREAD), ("replay",), ()], ids=" ".join)
+def test_quit_key_at_the_start(start: Open, state: Path, command: tuple[str, ...], key: bytes) -> None:
+    """From the moment when the terminal is prepared, before the app reads keys."""
+    large_rollout(state)
+    terminal = start(*command)
+    terminal.until(lambda: not termios.tcgetattr(terminal.master)[0] & termios.IXON, "the terminal, prepared")
+    terminal.press(key)
+    assert terminal.exit_code() in (0, 128 + signal.SIGQUIT, 128 + signal.SIGINT)
+    terminal.assert_restored()
+
+
+@pytest.mark.parametrize("key", [b"\x11", b"\x03"], ids=["ctrl+q", "ctrl+c"])
+@pytest.mark.parametrize("command", [("replay", THREAD), ("replay",), ()], ids=" ".join)
+def test_quit_key_while_reading(start: Open, state: Path, command: tuple[str, ...], key: bytes) -> None:
+    large_rollout(state)
+    terminal = start(*command)
+    terminal.until(lambda: READY in terminal.output, "the app")
+    terminal.press(key)
+    assert terminal.exit_code() in (0, 128 + signal.SIGINT)  # 130 too if the app did not react to ctrl+q
+    terminal.assert_restored()
