@@ -25,7 +25,7 @@ from agentdash.engine.hub import Hub
 from agentdash.engine.link.linker import session_line
 from agentdash.engine.runner import running, sound, sound_snapshots
 from agentdash.model.engine_failure import EngineFailedError
-from agentdash.model.events import PaneSessionRead
+from agentdash.model.events import PaneSessionRead, ProcessesCounted
 from agentdash.model.fleet import SourceHealth
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
@@ -235,7 +235,8 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
         return snapshot
     pid = hub.fleet.panes[found.pane].server_pid
     read = PaneSessionRead(at=hub.now(), key=found.pane, thread=session, server_pid=pid)
-    return hub.take([read])
+    links_again = ProcessesCounted(at=hub.fleet.processes_at or hub.now())
+    return hub.take([read, links_again])
 
 
 def _confinement(config: Config) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from agentdash.store.status_file import START, status_file
 from tests.live.codex import Lab, install
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled, until
+from tests.live.supervisor import Supervisor, recipe, rollouts
 
 ROOT = Path(__file__).parents[2]
 Publish = Callable[[Lab], "subprocess.Popen[bytes]"]
@@ -43,7 +45,12 @@ def publish(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Publish
     yield begin
     for process in running:
         process.terminate()
-        assert process.wait(scaled(20)) == 0
+        assert process.wait(scaled(20)) == 128 + signal.SIGTERM
+
+
+@pytest.fixture
+def supervisor(codex: OpenLab, tmp_path: Path) -> Supervisor:
+    return Supervisor(codex, tmp_path)
 
 
 def agentdash_command(*arguments: str) -> str:
@@ -94,10 +101,11 @@ async def test_workers_are_unreachable_without_a_status_file(codex: OpenLab, pub
     assert [w["state"] for w in document["workers"]] == ["unreachable"]
     assert START in document["via"]["problem"]
     assert START in without_file.stderr
-    assert (in_sandbox(lab, "wait", pane.id).returncode, in_sandbox(lab, "status", pane.id).returncode) == (
-        2,
-        2,
-    )
+    assert in_sandbox(lab, "wait", pane.id).returncode == 2
+    asked = in_sandbox(lab, "status", pane.id, "--json")
+    document = json.loads(asked.stdout)
+    assert (asked.returncode, [w["state"] for w in document["workers"]]) == (0, ["unreachable"])
+    assert START in document["workers"][0]["why"]
     publish(lab)
     await until(status_file(lab.home).exists)
     waited = in_sandbox(
@@ -170,3 +178,36 @@ async def test_supervising_codex_reads_why_its_worker_is_blocked(codex: OpenLab,
     assert "agentdash.status/1" in outputs
     assert "blocked-sandbox" in outputs
     assert f"was denied {board}/kanban.txt" in outputs
+
+
+@pytest.mark.parametrize("published", [True, False])
+async def test_recipe_inside_of_the_sandbox(
+    publish: Publish, supervisor: Supervisor, published: bool
+) -> None:
+    """Its workers end before they are asked about; the commands are those of the README."""
+    lab = supervisor.lab
+    if published:
+        publish(lab)
+        await until(status_file(lab.home).exists)
+    panes = [supervisor.start(task) for task in ("good", "denied", "failing")]
+    await until(lambda: rollouts(lab).count('"task_complete"') == 3)
+    states = [sandboxed_state(supervisor, pane) for pane in panes]
+    if not published:
+        assert states == ["unreachable"] * 3
+        return
+    assert states == ["completed", "blocked-sandbox", "failed-provider"]
+    for pane, state in zip(panes, states, strict=True):
+        waited = supervisor.run_in_sandbox(recipe()["agentdash wait"].replace("%4", pane))
+        assert (waited.returncode, waited.stdout.split()[:1]) == (0, [state]), waited.stderr
+        supervisor.run(recipe()["tmux kill-pane"].replace("%4", pane))
+    await until(lambda: len(lab.screens()) == 1)
+    assert [sandboxed_state(supervisor, pane) for pane in panes] == states
+
+
+def sandboxed_state(supervisor: Supervisor, pane: str) -> str:
+    done = supervisor.run_in_sandbox(recipe()["agentdash status"].replace("%4", pane))
+    assert done.returncode == 0, done.stderr
+    workers = json.loads(done.stdout)["workers"]
+    assert len(workers) == 1, (pane, done.stderr, workers)
+    (worker,) = workers
+    return str(worker["state"])

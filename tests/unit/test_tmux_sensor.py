@@ -83,7 +83,7 @@ async def test_row_is_parsed(fake_tmux: FakeTmux) -> None:
         server_pid=41,
     )
     assert seen == PaneSeen(at=7.0, pane=pane)
-    assert drawn == PaneDrawn(at=7.0, key=pane.key, screen=("one", "two"), since=5.0)
+    assert drawn == PaneDrawn(at=7.0, key=pane.key, screen=("one", "two"), since=6.0)
     assert health == SourceSeen(at=7.0, name="tmux", ok=True, detail="1 pane")
 
 

@@ -224,7 +224,7 @@ class _ServerView:
                 events.append(PaneSeen(at=at, pane=row.pane))
             if key in drawn and drawn[key] != self._screens.get(key):
                 # a screen that is seen for the first time has not changed since its window last drew
-                since = None if key in self._screens else min(at, float(row.activity))
+                since = None if key in self._screens else min(at, row.activity + 1.0)
                 screen = _parse_screen(drawn[key])
                 events.append(PaneDrawn(at=at, key=row.pane.key, screen=screen, since=since))
         self._rows = rows

@@ -34,6 +34,8 @@ _TUI_ORIGINATORS: Final = ("codex-tui", "codex_cli_rs")
 """`originator` of threads that a TUI started, before and since 0.98."""
 SESSION_LINE: Final = "session id: "
 """`codex exec` prints it with its thread's id before its first turn (seen in 0.98 to 0.169)."""
+SESSION_LINE_RULE: Final = "session-line"
+"""The rule by which a past worker is known that this line shows."""
 _ID_CHARS: Final = 36
 """Length of a thread id, a uuid."""
 _LEFT_PANE: Final = "its Codex ran in the pane, and has left it"
@@ -196,7 +198,7 @@ def _link_by_history(
         if thread.id in linked or before is None or not before.own:
             continue
         if before.key in fleet.panes and before.key not in taken and _is_leaving(fleet, before.key, thread):
-            kept[thread.id] = replace(before, by=_LEFT_PANE)
+            kept[thread.id] = replace(before, by=_LEFT_PANE) if thread.id in fleet.links.panes else before
     return kept
 
 
@@ -217,7 +219,9 @@ def _remembered_panes(fleet: FleetView) -> dict[str, ThreadPane]:
         pane = fleet.panes.get(past.pane)
         is_same_pane = pane is not None and pane.server_pid == past.server_pid
         if past.own and is_same_pane and _is_left(fleet, past.pane):
-            found[past.worker] = ThreadPane(past.pane, _LEFT_PANE, own=True)
+            shown = f"its scrollback shows `{SESSION_LINE}{past.worker}`"
+            by = shown if past.rule == SESSION_LINE_RULE else _LEFT_PANE
+            found[past.worker] = ThreadPane(past.pane, by, own=True)
     return found
 
 

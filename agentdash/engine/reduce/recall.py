@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.tmux_boundary import MAX_ESCAPES
 from agentdash.engine.judge.states.state_history import last_settled
+from agentdash.engine.link.linker import SESSION_LINE_RULE
 from agentdash.engine.reduce.calls import MAX_OBSERVATIONS, without_occasions
 from agentdash.model import events as e
 from agentdash.model.fleet import Thread
@@ -99,7 +100,7 @@ def recall_session(draft: FleetDraft, event: e.PaneSessionRead) -> None:
         seen=event.at,
         server_pid=event.server_pid,
         own=True,
-        rule="session-line",
+        rule=SESSION_LINE_RULE,
     )
     _add_past_worker(draft, past)
 
@@ -151,6 +152,22 @@ def known_since(draft: FleetDraft, reading: e.ScreenRead) -> float | None:
     )
     is_unchanged = reading.at - past.seen <= _UNWATCHED_S or (pane.drawn_at or reading.at) <= past.seen
     return past.since if seen_then == seen_now and is_unchanged else None
+
+
+def with_known_since(draft: FleetDraft, pushed: e.StatusPushed) -> e.StatusPushed:
+    """Return the first status of a thread with the time since which an earlier look knew it.
+
+    It is known if the thread waited for the same then, and has written no line since.
+    """
+    thread = draft.threads.get(pushed.thread)
+    if thread is None or not pushed.flags or pushed.thread in draft.pushed:
+        return pushed
+    state = State.WAITING_APPROVAL if "waitingOnApproval" in pushed.flags else State.WAITING_INPUT
+    for past in draft.past_workers.values():
+        is_same = past.worker == thread.id and past.state is state and past.since is not None
+        if is_same and (thread.last_at or 0.0) <= past.seen:
+            return replace(pushed, at=min(pushed.at, past.since or pushed.at))
+    return pushed
 
 
 def _add_past_worker(draft: FleetDraft, past: PastWorker) -> None:

@@ -44,9 +44,13 @@ def waiting_by_feed(facts: ThreadFacts) -> Assessment | None:
     call = facts.newest_open_call
     object_ = f": {call.text}" if call else ""
     approval = "waitingOnApproval" in facts.pushed.flags
+    state = State.WAITING_APPROVAL if approval else State.WAITING_INPUT
+    since, reading = facts.pushed.at, facts.reading
+    if call is not None and reading is not None and reading.state == state and reading.at >= call.at:
+        since = min(since, reading.at)  # the feed was connected to later than the prompt was drawn
     return conclude(
-        State.WAITING_APPROVAL if approval else State.WAITING_INPUT,
-        since=facts.pushed.at,
+        state,
+        since=since,
         why=f"waits for an approval{object_}" if approval else f"asks{object_}",
         source=EvidenceSource.CODEX_FEED,
         rule="status-pushed",

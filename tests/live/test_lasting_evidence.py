@@ -1,0 +1,203 @@
+"""Evidence and answers that outlive processes and panes, for one-shot commands with a real Codex."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentdash.model.states import State
+from tests.live import opencode
+from tests.live.codex import Lab
+from tests.live.conftest import OpenLab
+from tests.live.patience import command_seconds, scaled, until
+from tests.live.supervisor import Supervisor, recipe, rollouts
+
+ROOT = Path(__file__).parents[2]
+FULL = ("-s", "danger-full-access")
+LEAKED = ("-c", 'shell_environment_policy.set={CODEX_SANDBOX_NETWORK_DISABLED="1"}')
+ENDED = "completed,blocked-sandbox,failed-permission,failed-provider,exited"
+
+
+@pytest.fixture(autouse=True)
+def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for name in ("TMUX", "TMUX_PANE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def command(lab: Lab, *arguments: str) -> list[str]:
+    return [
+        *(sys.executable, "-m", "agentdash", *arguments),
+        *("--codex-home", str(lab.home), "-S", str(lab.tmux)),
+    ]
+
+
+def agentdash(lab: Lab, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(lab, *arguments), capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+def worker(lab: Lab, target: str) -> dict[str, Any]:
+    """Return the only worker of `agentdash status TARGET --json`."""
+    done = agentdash(lab, "status", target, "--json")
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)["workers"]
+    return found  # type: ignore[no-any-return]
+
+
+def kinds(worker: dict[str, Any]) -> set[str]:
+    return {finding["kind"] for finding in worker["sandbox"]["findings"]}
+
+
+def wait(lab: Lab, target: str, until: str = ENDED) -> subprocess.CompletedProcess[str]:
+    return agentdash(lab, "wait", target, "--until", until, "--timeout", f"{scaled(60):.0f}", "--json")
+
+
+def begin_to_wait(lab: Lab, target: str, until: str) -> subprocess.Popen[str]:
+    arguments = command(lab, "wait", target, "--until", until, "--timeout", f"{scaled(60):.0f}", "--json")
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+
+
+def outcome(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
+    document = json.loads(done.stdout)
+    return done.returncode, document["worker"]["state"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is Linux's")
+async def test_leaked_flags_are_still_a_mismatch_after_the_end(codex: OpenLab) -> None:
+    lab = codex({"work": [{"run": f"sleep {command_seconds(3)}"}, {"say": "all done"}]})
+    pane = lab.exec("[[work]] go", *FULL, *LEAKED)
+    assert outcome(wait(lab, pane.id)) == (0, "completed")
+    (thread,) = lab.threads()
+    found = worker(lab, thread)
+    assert (found["state"], found["sandbox"]["verdict"]) == ("completed", "mismatch")
+    assert "stale-network-flag" in kinds(found)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is Linux's")
+async def test_label_of_an_escalated_command_stays(codex: OpenLab) -> None:
+    lab = codex({"ask": [{"run": f"sleep {command_seconds(4)}", "escalate": "May I?"}, {"say": "all done"}]})
+    pane = await lab.tui()
+    pane.submit("[[ask]] go")
+    await pane.answer("Would you like to run the following command?", "y")
+    assert outcome(wait(lab, pane.id)) == (0, "completed")
+    assert kinds(worker(lab, pane.id)) == {"escalated-flag-left"}
+
+
+async def test_codex_whose_pane_closes_is_followed_by_its_thread(codex: OpenLab) -> None:
+    lab = codex({"work": [{"run": f"sleep {command_seconds(4)}"}, {"say": "all done"}]})
+    lab.pane("sleep 600")
+    pane = lab.exec("[[work]] go")
+    lab.run_tmux("set-option", "-g", "remain-on-exit", "off")
+    assert outcome(wait(lab, pane.id)) == (0, "completed")
+    await until(lambda: pane.id not in lab.run_tmux("list-panes", "-a", "-F", "#{pane_id}").split())
+    found = worker(lab, pane.id)
+    assert (found["id"], found["state"]) == (*lab.threads(), "completed")
+    assert outcome(wait(lab, pane.id)) == (0, "completed")
+    assert "its turn is complete" in agentdash(lab, "explain", pane.id).stdout
+
+
+async def test_opencode_whose_pane_closes_has_exited(codex: OpenLab) -> None:
+    lab = codex({"work": [{"hold": "end"}, {"say": "all done"}]})
+    lab.pane("sleep 600")
+    pane = opencode.run(lab, "[[work]] go")
+    lab.run_tmux("set-option", "-g", "remain-on-exit", "off")
+    watching = begin_to_wait(lab, pane.id, "exited")
+    await until(lambda: any("[[work]]" in json.dumps(request) for request in lab.model.requests))
+    await until(lambda: worker_or_none(lab, pane.id) is not None)
+    lab.run_tmux("kill-pane", "-t", pane.id)
+    lab.model.release("end")
+    output, _ = watching.communicate(timeout=scaled(90))
+    assert (watching.returncode, json.loads(output)["worker"]["state"]) == (0, "exited")
+    assert worker(lab, pane.id)["state"] == "exited"
+    listed = json.loads(agentdash(lab, "status", "--json").stdout)["workers"]
+    assert [each["id"] for each in listed if each["kind"] == "pane"] == []
+
+
+def worker_or_none(lab: Lab, target: str) -> dict[str, Any] | None:
+    done = agentdash(lab, "status", target, "--json")
+    return json.loads(done.stdout)["workers"][0] if done.returncode == 0 else None
+
+
+async def test_pane_that_was_never_watched_is_linked_by_its_session_line(codex: OpenLab) -> None:
+    lab = codex({"work": [{"say": "all done"}]})
+    lab.pane("sleep 600")
+    run = f"{lab.binary} exec -s workspace-write --skip-git-repo-check '[[work]] go' </dev/null"
+    pane = lab.pane(f"{run}; seq 200; exec sleep 600")
+    await pane.shows("200")  # other lines than the session's
+    (thread,) = lab.threads()
+    assert f"its scrollback shows `session id: {thread}`" in agentdash(lab, "explain", pane.id).stdout
+    assert outcome(wait(lab, pane.id)) == (0, "completed")
+    assert worker(lab, pane.id)["id"] == thread
+
+
+async def test_since_is_when_the_state_began(codex: OpenLab) -> None:
+    lab = codex({"ask": [{"run": "touch x", "escalate": "May I?"}, {"say": "done"}]})
+    pane = await lab.tui()
+    pane.submit("[[ask]] go")
+    await pane.shows("Would you like to run the following command?")
+    waiting = [worker_in(lab, pane.id, State.WAITING_APPROVAL) for _ in range(3)]
+    assert len({each["since"] for each in waiting}) == 1
+
+
+def worker_in(lab: Lab, target: str, state: State) -> dict[str, Any]:
+    found = worker(lab, target)
+    assert found["state"] == state
+    return found
+
+
+async def test_same_pane_id_on_two_servers(codex: OpenLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab, other = codex({"a": [{"say": "done a"}]}), codex({"b": [{"say": "done b"}]})
+    panes = [lab.exec("[[a]] go"), other.exec("[[b]] go")]
+    assert {pane.id for pane in panes} == {"%0"}
+    both = ("-S", str(other.tmux))
+    for each in (lab, other):
+        assert outcome(wait(each, f"{each.tmux}:%0")) == (0, "completed")
+    await until(lambda: other.threads() != {})
+    ambiguous = agentdash(lab, "status", "%0", *both)
+    assert (ambiguous.returncode, ambiguous.stdout) == (2, "")
+    assert f"{lab.tmux}:%0" in ambiguous.stderr
+    assert ambiguous.stderr.count("\n") == 1
+    monkeypatch.setenv("TMUX", f"{lab.tmux},1,0")
+    own = agentdash(lab, "status", "%0", "--json", *both)
+    assert [each["id"] for each in json.loads(own.stdout)["workers"]] == [*lab.threads()]
+
+
+# ---------------------------------------------------------------- the recipe of the README
+
+
+@pytest.fixture
+def supervisor(codex: OpenLab, tmp_path: Path) -> Supervisor:
+    return Supervisor(codex, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("task", "state"),
+    [("good", "completed"), ("denied", "blocked-sandbox"), ("failing", "failed-provider")],
+)
+async def test_recipe_for_a_worker_that_ended_before_the_question(
+    supervisor: Supervisor, task: str, state: str
+) -> None:
+    pane = supervisor.start(task)
+    await until(lambda: '"task_complete"' in rollouts(supervisor.lab))
+    waited = supervisor.run(recipe()["agentdash wait"].replace("%4", pane))
+    assert (waited.returncode, waited.stdout.split()[:1]) == (0, [state]), waited.stderr
+    asked = supervisor.run(recipe()["agentdash status"].replace("%4", pane))
+    assert [each["state"] for each in json.loads(asked.stdout)["workers"]] == [state]
+    assert supervisor.run(recipe()["tmux kill-pane"].replace("%4", pane)).returncode == 0
+    asked = supervisor.run(recipe()["agentdash status"].replace("%4", pane))
+    assert [each["state"] for each in json.loads(asked.stdout)["workers"]] == [state]
+
+
+@pytest.mark.parametrize(
+    ("task", "state"),
+    [("good", "completed"), ("denied", "blocked-sandbox"), ("failing", "failed-provider")],
+)
+async def test_recipe_for_a_worker_that_is_waited_for(supervisor: Supervisor, task: str, state: str) -> None:
+    pane = supervisor.start(task)
+    waited = supervisor.run(recipe()["agentdash wait"].replace("%4", pane))
+    assert (waited.returncode, waited.stdout.split()[:1]) == (0, [state]), waited.stderr
