@@ -129,7 +129,7 @@ def test_config_commands(tmp_path: Path) -> None:
             True,
         )
     file.write_text('theme = "light"\n[keys]\nup = "j"\n')
-    refused = agentdash("demo", AGENTDASH_CONFIG=str(file))
+    refused = agentdash("config", "check", AGENTDASH_CONFIG=str(file))
     assert (refused.returncode, f"{file}:3: keys.up: j is already assigned to `down`" in refused.stderr) == (
         2,
         True,

@@ -17,7 +17,6 @@ WRITTEN = Path(__file__).parents[1] / "data" / "written-by-0.1.0"
 LINES = (WRITTEN / "events.jsonl").read_bytes().splitlines()
 REMOVED = {"backend"}
 """Fields of 0.1.0 that nothing reads any more: ignored in old files, and not written again."""
-SINCE_0_1_0 = {e.PaneSessionRead, e.ObservationsRecalled, e.PanesRecalled}
 """Event types that 0.1.0 does not have."""
 
 
