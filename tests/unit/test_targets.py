@@ -1,0 +1,70 @@
+"""Targets of the command line: workers by pane, of one server or several, present or past."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentdash.cli.targets import AmbiguousTargetError, find_workers, with_server_of
+from agentdash.config import Config
+from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.states import State
+from agentdash.model.worker import Agent, Assessment, PastPane, Snapshot, Worker
+
+HERE, OTHER = PaneKey("default", "%4"), PaneKey("-L work", "%4")
+
+
+def worker(name: str, key: PaneKey | None = None) -> Worker:
+    pane = Pane(key, "s", "1:w", 1, "node") if key else None
+    return Worker(name, "pane", name, Agent("codex"), Assessment(State.RUNNING, None, ""), pane=pane)
+
+
+def ids(snapshot: Snapshot, target: str, own: str | None = None) -> list[str]:
+    return [found.id for found in find_workers(snapshot, target, own).workers]
+
+
+@pytest.mark.parametrize("target", ["%4", "work:%4", "-L work %4"])
+def test_every_form_of_a_pane_is_a_target(target: str) -> None:
+    assert ids(Snapshot(1.0, (worker("a", OTHER), worker("b"))), target) == ["a"]
+
+
+def test_full_form_of_the_default_server() -> None:
+    both = Snapshot(1.0, (worker("a", HERE), worker("b", OTHER)))
+    assert (ids(both, "default:%4"), ids(both, "work:%4")) == (["a"], ["b"])
+
+
+def test_pane_of_several_servers_is_the_callers_own_or_ambiguous() -> None:
+    both = Snapshot(1.0, (worker("a", HERE), worker("b", OTHER)))
+    assert (ids(both, "%4", "-L work"), ids(both, "%4", "default")) == (["b"], ["a"])
+    with pytest.raises(AmbiguousTargetError, match=r"choose from default:%4, work:%4$"):
+        ids(both, "%4")
+
+
+def test_own_pane_without_a_worker_is_not_that_of_another_server() -> None:
+    snapshot = Snapshot(1.0, (worker("b", OTHER),), idle_panes=(HERE,))
+    found = find_workers(snapshot, "%4", "default")
+    assert (found.workers, found.pane) == ((), HERE)
+    assert ids(snapshot, "%4") == ["b"]
+
+
+def test_past_pane_is_its_thread_or_its_last_worker() -> None:
+    ended = worker("%4")
+    past = (PastPane(HERE, "t1"), PastPane(OTHER, "-L work %4", shown=ended))
+    snapshot = Snapshot(1.0, (worker("t1"),), past=past)
+    assert ids(snapshot, "default:%4") == ["t1"]
+    found = find_workers(snapshot, "work:%4")
+    assert (found.workers, found.has_ended) == ((ended,), True)
+
+
+def test_pane_of_an_ended_server_counts_last() -> None:
+    past = (PastPane(HERE, "t1", is_stale=True),)
+    assert ids(Snapshot(1.0, (worker("t1"), worker("b", OTHER)), past=past), "%4") == ["b"]
+    assert ids(Snapshot(1.0, (worker("t1"),), past=past), "%4") == ["t1"]
+
+
+def test_server_of_a_target_is_watched() -> None:
+    assert with_server_of(Config(), "work:%4").socket_names == ("work",)
+    assert with_server_of(Config(), "-L work %4").socket_names == ("work",)
+    assert with_server_of(Config(), "/tmp/s:%4").socket_paths == (Path("/tmp/s"),)
+    assert with_server_of(Config(), "%4") == with_server_of(Config(), "default:%4") == Config()
