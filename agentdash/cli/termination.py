@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _GRACE_S: Final = 1.0
-"""From a signal to the exit by force. With the 0.6 s after which a key counts as ignored: less than 2 s."""
+"""From a signal to the exit by force. With the limits of the terminal's driver: 2 s from key to exit."""
 _SIGNAL_CODE: Final = 128
 
 _T = TypeVar("_T")

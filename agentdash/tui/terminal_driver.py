@@ -20,8 +20,10 @@ from textual.message import Message
 from agentdash.tui.terminal import application_mode, end_start_up, hang_up
 
 _QUIT_KEYS: Final = ("ctrl+c", "ctrl+q")
-_KEY_PATIENCE_S: Final = 0.6
+_KEY_PATIENCE_S: Final = 0.5
 """After a quit key, for the app to end or, after ctrl+c, to react. Later the process is interrupted."""
+_CLOSE_LIMIT_S: Final = 0.5
+"""From the beginning of the app's end until its driver is closed. Later the process is interrupted."""
 
 
 class _Output:
@@ -60,12 +62,14 @@ class TerminalDriver(LinuxDriver):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._file: Any = _Output(_output())
+        self._closed = threading.Event()
         self._input_disabled = threading.Event()
         """Set when the app ends, or is suspended."""
 
     def start_application_mode(self) -> None:
         """Start application mode."""
         self._input_disabled.clear()
+        self._closed.clear()
         end_start_up()
         application_mode.set()
         super().start_application_mode()  # type: ignore[no-untyped-call]
@@ -73,7 +77,17 @@ class TerminalDriver(LinuxDriver):
     def disable_input(self) -> None:
         """Disable further input."""
         self._input_disabled.set()
+        threading.Thread(target=self._limit_end, name="limited end", daemon=True).start()
         super().disable_input()
+
+    def close(self) -> None:
+        """Stop the writing thread."""
+        self._closed.set()
+        super().close()
+
+    def _limit_end(self) -> None:
+        if not self._closed.wait(_CLOSE_LIMIT_S):  # the loop is busy with what is read
+            os.kill(os.getpid(), signal.SIGINT)
 
     def stop_application_mode(self) -> None:
         """Stop application mode, restore the terminal."""
