@@ -141,19 +141,21 @@ def _network_remedy(
 
 
 def _socket_remedy(policy: Policy, facts: PathFacts, script: str) -> Remedy:
-    """Return a rule for exactly the command that was denied, or words.
+    """Return the words to approve the command that was denied; a rule for it where Codex never asks.
 
     Turning the network on would open the socket as well, and with it all that its server does outside.
     """
-    rule = remedy_forms.command_rule(script, policy, facts)
-    reason = "its server runs in no sandbox, so that access to the socket is access to everything"
-    words = _instead(reason, policy)
-    tmux = "; what other workers do can be read inside, where `agentdash publish` runs outside"
-    is_tmux = "tmux" in _programs(script)
-    if rule is None:
-        return replace(words, text=words.text + tmux) if is_tmux else words
-    approve = "" if policy.approval == "never" else "; or approve that command when Codex asks"
-    return replace(rule, where=f"{rule.where}{approve}{tmux if is_tmux else ''}")
+    rule = remedy_forms.command_rule(script, facts) if policy.approval == "never" else None
+    if rule is not None:
+        return rule
+    words = _instead("what the server of that socket does is in no sandbox", policy)
+    if "tmux" not in _programs(script):
+        return words
+    return replace(
+        words,
+        text=f"{words.text}; the states of other workers can be read inside while"
+        " `agentdash publish` runs outside",
+    )
 
 
 def _instead(reason: str, policy: Policy | None, *, is_file: bool = False) -> Remedy:

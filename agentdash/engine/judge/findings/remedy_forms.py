@@ -1,7 +1,7 @@
 """The forms of a remedy: blocks of Codex's `config.toml`, rules, and `-c` options, tried on Codex 0.169.
 
-A dotted key that is appended to `config.toml` would fall into its last table, and Codex would not start. A block
-with its own header can be appended, unless the table is there already: then the line belongs into it.
+A dotted key that is appended to `config.toml` would fall into its last table, and Codex would not start. A
+block with its own header can be appended, unless the table is there already: then the line belongs into it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SHELLS: Final = frozenset(("sh", "bash", "zsh", "dash", "ksh", "fish", "env", "
 
 
 def writable_root(root: str, policy: Policy | None, facts: PathFacts, *, assumed: bool) -> Remedy | None:
-    """Return the settings that make one more directory writable; None where the profile's name has no plain form.
+    """Return the settings that make one more directory writable; None for a profile with an unusual name.
 
     Args:
         root: an absolute path.
@@ -79,8 +79,10 @@ def network_domain(host: str, policy: Policy, facts: PathFacts) -> Remedy | None
 
 
 def exclude_flags(facts: PathFacts) -> Remedy:
-    """Return the settings that remove inherited flags. Codex sets a true one again after the filter (checked on
-    0.169), so nothing is hidden."""
+    """Return the settings that remove inherited flags.
+
+    Codex sets a true one again after the filter (0.169), so nothing is hidden.
+    """
     return table("shell_environment_policy", {"exclude": _array(["CODEX_SANDBOX*"])}, facts)
 
 
@@ -93,23 +95,22 @@ def workspace_write(facts: PathFacts) -> Remedy:
     )
 
 
-def command_rule(script: str, policy: Policy | None, facts: PathFacts) -> Remedy | None:
-    """Return the rule that lets Codex run exactly this command outside of its sandbox.
+def command_rule(script: str, facts: PathFacts) -> Remedy | None:
+    """Return the rule that lets Codex run this command outside of its sandbox without a question.
 
-    Codex asks before it does, unless its policy never lets it ask.
+    A rule with the decision `prompt` is no help: once approved, the command still runs inside (0.169).
 
     Returns:
-        None where the script is more than one plain command: Codex matches no rule with a pipe, a redirection, an
-        expansion or a second command in it.
+        None where the script is more than one plain command: Codex matches no rule with a pipe, a
+        redirection, an expansion or a second command in it.
     """
     words = _plain_words(script)
     if words is None:
         return None
-    decision = "allow" if policy is not None and policy.approval == "never" else "prompt"
-    pattern = ", ".join(map(_text, words))
     return Remedy(
-        text=f'prefix_rule(pattern = [{pattern}], decision = "{decision}")',
-        where=f"{_home(facts)}/rules/default.rules, as a line of its own; {_RESTART}",
+        text=f'prefix_rule(pattern = {_array(words)}, decision = "allow")',
+        where=f"{_home(facts)}/rules/default.rules, as a line of its own; it allows this command, also with"
+        f" further arguments, and no other; {_RESTART}",
     )
 
 
@@ -133,8 +134,8 @@ def table(
         entries: keys and values, as TOML.
         facts: where the file is.
         condition: words behind the place.
-        adds_to: what the value has to be added to, where its present value is not known: then there is no `once`,
-            since it would replace that.
+        adds_to: what the value has to be added to, where its present value is not known: then there is no
+            `once`, since it would replace that.
     """
     lines = "\n".join(f"{key} = {value}" for key, value in entries.items())
     present = (

@@ -1,0 +1,480 @@
+"""Every kind of remedy, applied to the real Codex: the denied command succeeds, and nothing else opens.
+
+A command is denied in `codex sandbox`, its output is read, and the remedy for what was read is applied, as
+the command for one run and as lines pasted into a `config.toml` that has tables already.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from agentdash.agents.codex.policy_formats import from_sandbox_policy
+from agentdash.collect.sources.denied_paths import path_kinds
+from agentdash.engine.detect.denials import find_denials
+from agentdash.engine.judge.findings.remedies import remedy_for
+from agentdash.engine.judge.findings.remedy_forms import exclude_flags
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.remedies import PathFacts, Remedy
+from tests.live.codex import Lab, SetupError, cache, install
+from tests.live.conftest import OpenLab
+from tests.live.patience import until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the probes are for Linux's sandbox")
+
+CONFIG: Final = """\
+model = "mock"
+
+[tui]
+notifications = true
+
+[projects."/nowhere"]
+trust_level = "trusted"
+"""
+"""A configuration with tables: Codex writes some itself."""
+LEGACY: Final = ("-c", 'sandbox_mode="workspace-write"')
+
+
+def clean_environment() -> dict[str, str]:
+    own = ("CODEX_", "TMUX", "XDG_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(own)}
+
+
+class Ran(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    output: str
+
+
+class Box:
+    """A home, a workspace and other directories, and `codex sandbox` over them."""
+
+    def __init__(self, codex: Path) -> None:
+        self._codex = codex
+        self.root = Path(tempfile.mkdtemp(prefix="remedy-", dir=cache()))
+        self.home = self.root / "people" / "alice"
+        self.codex_home = self.home / ".codex"
+        self.workspace = self.root / "workspace"
+        self.board = self.root / "data" / "board"
+        self.other = self.root / "data" / "other"
+        for directory in (
+            self.codex_home,
+            self.workspace,
+            self.board,
+            self.other,
+            self.home / ".local/share",
+        ):
+            directory.mkdir(parents=True)
+        (self.home / ".bashrc").write_text("# shell\n")
+        (self.codex_home / "config.toml").write_text(CONFIG)
+        self._bin = self.root / "bin"
+        self._bin.mkdir()
+        wrapper = self._bin / "codex"
+        wrapper.write_text(f'#!/bin/sh\nexec {codex} sandbox $BASE "$@" -- sh -c "$COMMAND"\n')
+        wrapper.chmod(0o755)
+
+    def run(self, command: str, *, base: Sequence[str] = LEGACY, once: str = "codex") -> Ran:
+        """Run a shell command in the sandbox.
+
+        Args:
+            command: the script.
+            base: options that select the policy; without spaces in them.
+            once: the shell command that starts Codex, as a remedy gives it.
+        """
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("CODEX_", "TMUX", "XDG_"))
+        }
+        env |= {
+            "HOME": str(self.home), "CODEX_HOME": str(self.codex_home), "BASE": " ".join(base),
+            "COMMAND": command, "PATH": f"{self._bin}:{os.environ['PATH']}",
+        }  # fmt: skip
+        done = subprocess.run(
+            ["sh", "-c", once], cwd=self.workspace, env=env, text=True, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
+        )  # fmt: skip
+        return Ran(done.returncode, done.stdout)
+
+    def writable(self, **how: object) -> set[str]:
+        """Return which of the places, and of the directories in them, a command can write."""
+        places = [
+            self.workspace, self.workspace / ".git", self.board, self.other, self.board.parent, self.root,
+            self.home, self.home / ".local", self.home / ".local/share", self.home / ".local/share/tool",
+            self.codex_home, Path("/etc"), Path("/usr"), Path("/var"), Path("/opt"), Path("/tmp"),
+        ]  # fmt: skip
+        words = " ".join(shlex.quote(str(place)) for place in places)
+        script = (
+            f'for p in {words}; do (: > "$p/probe") 2>/dev/null && echo "$p" && rm "$p/probe"; done; true'
+        )
+        done = self.run(script, **how)  # type: ignore[arg-type]
+        assert done.code == 0, done.output
+        return set(done.output.split())
+
+    def policy(self, *roots: Path, **more: object) -> Policy:
+        """Return the policy that Codex states for the workspace and these roots."""
+        stated = {"type": "workspace-write", "writable_roots": [str(root) for root in roots], **more}
+        return from_sandbox_policy(stated, str(self.workspace))
+
+    def remedy(self, command: str, denied: Ran, policy: Policy, homes: tuple[str, ...] = ()) -> Remedy:
+        """Return the remedy for what the output of a denied command shows."""
+        found = find_denials(
+            command, denied.output, exit_code=denied.code, outcome="ended", policy=policy,
+            cwd=str(self.workspace),
+            home=str(self.home),
+        )  # fmt: skip
+        assert found, denied.output
+        denial = found[-1]
+        facts = PathFacts(
+            kinds=path_kinds([denial.path]) if denial.path else {},
+            homes=homes,
+            workspaces=(str(self.workspace),),
+            codex_home=str(self.codex_home),
+        )
+        remedy = remedy_for(denial, policy, facts, script=command)
+        assert remedy is not None, denial
+        return remedy
+
+    def paste(self, remedy: Remedy) -> None:
+        """Change `config.toml` as the remedy's `where` says."""
+        file = self.codex_home / "config.toml"
+        assert remedy.where is not None
+        assert remedy.where.startswith(f"{file}, at the end")
+        config = file.read_text()
+        header, *lines = remedy.text.splitlines()
+        if header in config.splitlines():
+            keys = tuple(line.partition(" =")[0] + " =" for line in lines)
+            kept = [line for line in config.splitlines() if not line.startswith(keys)]
+            at = kept.index(header) + 1
+            config = "\n".join([*kept[:at], *lines, *kept[at:]])
+        else:
+            config += f"\n{remedy.text}"
+        first = remedy.where.partition("with `")[2].partition("` above the first [table]")[0]
+        file.write_text(f"{first}\n{config}\n")
+        tomllib.loads(file.read_text())
+
+    def close(self) -> None:
+        shutil.rmtree(self.root)
+
+
+@pytest.fixture
+def box() -> Iterator[Box]:
+    try:
+        codex = install()
+    except SetupError as error:
+        pytest.fail(str(error), pytrace=False)
+    with ExitStack() as stack:
+        made = Box(codex)
+        stack.callback(made.close)
+        yield made
+
+
+# ---------------------------------------------------------------- files
+
+
+def git_repository(box: Box) -> str:
+    subprocess.run(["git", "init", "-q", box.workspace], check=True)
+    return "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x"
+
+
+ROOTS: Final[dict[str, tuple[Callable[[Box], str], Callable[[Box], Path]]]] = {
+    "file": (lambda box: f"echo x > {box.board}/kanban.db", lambda box: box.board),
+    "file that exists": (
+        lambda box: f"touch {box.board}/../board/a; echo x >> {box.board}/b",
+        lambda box: box.board,
+    ),
+    "new directory": (lambda box: f"mkdir {box.board}/new", lambda box: box.board),
+    "sqlite": (
+        lambda box: (
+            f"{sys.executable} -c \"import sqlite3; c = sqlite3.connect('{box.board}/k.db');"
+            " c.execute('create table t(a)'); c.commit()\""
+        ),
+        lambda box: box.board,
+    ),
+    "remove": (lambda box: f"rmdir {box.board}", lambda box: box.board.parent),
+    "commit": (git_repository, lambda box: box.workspace / ".git"),
+}
+
+
+@pytest.mark.parametrize("form", ["once", "file", "file with roots"])
+@pytest.mark.parametrize("kind", ROOTS)
+def test_root_opens_one_directory(box: Box, kind: str, form: str) -> None:
+    make, opened = ROOTS[kind]
+    command = make(box)
+    roots = (box.other,) if form == "file with roots" else ()
+    table = (
+        f"\n[sandbox_workspace_write]\nwritable_roots = {json.dumps([str(r) for r in roots])}\n"
+        if roots
+        else ""
+    )
+    (box.codex_home / "config.toml").write_text(CONFIG + table)
+    before = box.writable()
+    assert {str(root) for root in roots} <= before
+    denied = box.run(command)
+    assert denied.code != 0
+    remedy = box.remedy(command, denied, box.policy(*roots))
+    how = {}
+    if form == "once":
+        assert remedy.once is not None
+        how = {"once": remedy.once}
+    else:
+        box.paste(remedy)
+    assert box.run("true", **how).code == 0
+    root = opened(box)
+    below = {
+        str(root),
+        *(place for place in (str(box.board), str(box.other)) if place.startswith(f"{root}/")),
+    }
+    assert box.writable(**how) == before | below
+    done = box.run(command, **how)
+    assert done.code == 0, done.output
+
+
+def test_missing_directory_is_created_first(box: Box) -> None:
+    """What exists above it is shared by many programs."""
+    goal = box.home / ".local/share/tool"
+    command = f"mkdir -p {goal} && echo x > {goal}/x"
+    before = box.writable()
+    remedy = box.remedy(command, box.run(command), box.policy())
+    assert remedy.once is not None
+    assert box.run(command, once=remedy.once).code == 0
+    assert box.writable(once=remedy.once) == before | {str(goal)}
+    box.paste(remedy)
+    assert box.writable() == before | {str(goal)}
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["echo x >> ~/.bashrc", "touch ~/new", "mkdir ~/new", "touch /etc/newcomer-x", "touch /usr/x",
+     "touch /opt/x", "touch ../people/x", "echo x > ~/.codex/config.toml", "touch .codex/x", "mkdir ~/.ssh"],
+)  # fmt: skip
+def test_wide_places_get_words(box: Box, command: str) -> None:
+    """No home, wherever it lies, no system directory, and not what Codex is allowed to do."""
+    (box.workspace / ".codex").mkdir()
+    (box.workspace / ".codex" / "config.toml").touch()
+    denied = box.run(command)
+    assert denied.code != 0
+    # without it, homes are recognized by what is in them
+    homes = (str(box.home),) if "../people" in command else ()
+    remedy = box.remedy(command, denied, box.policy(), homes)
+    if command == "mkdir ~/new":
+        assert remedy.once is not None
+        assert remedy.once.startswith(f"mkdir -p {box.home}/new && ")
+        return
+    assert (remedy.where, remedy.once) == (None, None)
+    assert "outside of the sandbox" in remedy.text
+
+
+def test_read_only_policy(codex: OpenLab) -> None:
+    lab = codex({"touch": [{"run": "touch x"}, {"say": "done"}]})
+    policy = Policy(Filesystem.READ_ONLY, Network.OFF, (PolicyRule("/", "read"),), approval="never")
+    found = find_denials(
+        "touch x", "touch: cannot touch 'x': Read-only file system",
+        exit_code=1, outcome="ended", policy=policy, cwd=str(lab.workspace),
+    )  # fmt: skip
+    remedy = remedy_for(found[0], policy, PathFacts(workspaces=(str(lab.workspace),)))
+    assert remedy is not None
+    assert remedy.once is not None
+    run_exec(lab, remedy.once, "touch")
+    assert (lab.workspace / "x").exists()
+
+
+# ---------------------------------------------------------------- permission profiles
+
+
+PROFILES: Final = {
+    "dev": ("-c", 'default_permissions="dev"', "-c", 'permissions.dev.extends=":workspace"'),
+    ":workspace": ("-c", 'default_permissions=":workspace"'),
+}
+
+
+@pytest.mark.parametrize("form", ["once", "file"])
+@pytest.mark.parametrize("profile", PROFILES)
+def test_root_of_a_permission_profile(box: Box, profile: str, form: str) -> None:
+    """In these Codex ignores `[sandbox_workspace_write]`."""
+    base = PROFILES[profile]
+    command = f"echo x > {box.board}/kanban.db"
+    before = box.writable(base=base)
+    policy = Policy(**{**fields(box.policy()), "profile": profile})
+    remedy = box.remedy(command, box.run(command, base=base), policy)
+    how: dict[str, object] = {"base": base}
+    if form == "once":
+        how["once"] = remedy.once
+    else:
+        box.paste(remedy)
+        how["base"] = base if profile == "dev" else ()
+    assert box.run(command, **how).code == 0  # type: ignore[arg-type]
+    assert box.writable(**how) == before | {str(box.board)}
+
+
+# ---------------------------------------------------------------- network
+
+
+@pytest.mark.parametrize("form", ["once", "file"])
+@pytest.mark.parametrize("profile", [None, *PROFILES])
+def test_network_for_a_host(box: Box, profile: str | None, form: str) -> None:
+    """The network of the machine: shown by a server on its loopback interface."""
+    base = PROFILES[profile] if profile else LEGACY
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        reach = f"{sys.executable} -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 5)\""
+        assert box.run(reach, base=base).code != 0
+        before = box.writable(base=base)
+        policy = Policy(**{**fields(box.policy()), "profile": profile})
+        command = "curl -sS https://example.com/"
+        remedy = box.remedy(command, box.run(command, base=base), policy)
+        how: dict[str, object] = {"base": base}
+        if form == "once":
+            how["once"] = remedy.once
+        else:
+            box.paste(remedy)
+            how["base"] = () if profile == ":workspace" else base
+        assert box.run(reach, **how).code == 0  # type: ignore[arg-type]
+        assert box.writable(**how) == before
+
+
+@pytest.mark.parametrize("form", ["once", "file"])
+@pytest.mark.parametrize("profile", [None, "dev"])
+def test_domain_of_the_network_proxy(box: Box, profile: str | None, form: str) -> None:
+    """The proxy lets one host more through; here it then fails to resolve it."""
+    proxy = ("-c", "features.network_proxy.enabled=true")
+    on = {None: "sandbox_workspace_write.network_access=true", "dev": "permissions.dev.network.enabled=true"}[
+        profile
+    ]
+    base = (*(PROFILES[profile] if profile else LEGACY), *proxy, "-c", on)
+    command = "curl -sS http://example.com/"
+    other = "curl -sS http://example.org/"
+    refused = "Domain not in allowlist"
+    denied = box.run(command, base=base)
+    assert refused in denied.output
+    mediated = {**fields(box.policy()), "profile": profile, "network": Network.MEDIATED}
+    remedy = box.remedy(command, denied, Policy(**mediated))
+    how: dict[str, object] = {"base": base}
+    if form == "once":
+        how["once"] = remedy.once
+    else:
+        box.paste(remedy)
+    assert refused not in box.run(command, **how).output  # type: ignore[arg-type]
+    assert refused in box.run(other, **how).output  # type: ignore[arg-type]
+    assert box.run("true", **how).code == 0  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- sockets
+
+
+def test_rule_for_exactly_one_command(codex: OpenLab) -> None:
+    """The tmux socket: one command runs outside, another does not, and no network is turned on."""
+    lab = codex({})
+    lab.pane("sleep 1000")
+    wanted, another = (f"tmux -S {lab.tmux} new-window -d 'sleep {seconds}'" for seconds in (98, 99))
+    flag = 'echo "net=$CODEX_SANDBOX_NETWORK_DISABLED"'
+    lab.model.script = {
+        "work": [{"run": wanted}, {"run": another}, {"run": flag}, {"say": "done"}],
+    }
+    assert "error connecting" in run_exec(lab, "codex -s workspace-write", "work")
+    assert windows(lab) == 1
+    policy = from_sandbox_policy({"type": "workspace-write"}, str(lab.workspace))
+    remedy = socket_remedy(lab, wanted, Policy(**{**fields(policy), "approval": "never"}))
+    rules = lab.home / "rules" / "default.rules"
+    assert remedy.where is not None
+    assert remedy.where.startswith(str(rules))
+    rules.parent.mkdir(exist_ok=True)
+    rules.write_text(f"# rules\n{remedy.text}\n")
+    lab.model.script = {"again": lab.model.script["work"]}
+    output = run_exec(lab, "codex -s workspace-write", "again")
+    assert windows(lab) == 2
+    assert "net=1" in output
+
+
+async def test_approved_command_runs_outside(codex: OpenLab) -> None:
+    """A rule that asks would not do it: the approved command would stay inside."""
+    lab = codex({})
+    lab.pane("sleep 1000")
+    wanted = f"tmux -S {lab.tmux} new-window -d 'sleep 97'"
+    policy = from_sandbox_policy({"type": "workspace-write"}, str(lab.workspace))
+    remedy = socket_remedy(lab, wanted, Policy(**{**fields(policy), "approval": "on-request"}))
+    assert remedy.where is None
+    assert remedy.text.startswith("approve that command")
+    lab.model.script = {"ask": [{"run": wanted, "escalate": "May I?"}, {"say": "done"}]}
+    pane = await lab.tui()
+    before = windows(lab)
+    pane.submit("[[ask]] go")
+    await pane.answer("Would you like to run the following command?", "y")
+    await until(lambda: windows(lab) == before + 1, "the window")
+
+
+@pytest.mark.parametrize(
+    ("script", "output"),
+    [
+        ("docker ps | head", "permission denied while trying to connect to the Docker daemon socket at"
+         " unix:///var/run/docker.sock: dial unix /var/run/docker.sock: connect: operation not permitted"),
+        ("tmux -S /tmp/x new-window -d; echo rc=$?", "error connecting to /tmp/x (Operation not permitted)"),
+    ],
+)  # fmt: skip
+def test_sockets_never_get_the_network(script: str, output: str) -> None:
+    policy = from_sandbox_policy({"type": "workspace-write"}, "/ws")
+    found = find_denials(script, output, exit_code=0, outcome="ended", policy=policy, cwd="/ws")
+    assert found
+    remedies = [remedy_for(denial, policy, PathFacts(), script=script) for denial in found]
+    assert [remedy.once if remedy else None for remedy in remedies] == [None] * len(found)
+    assert "network_access" not in " ".join(remedy.text for remedy in remedies if remedy)
+
+
+# ---------------------------------------------------------------- flags
+
+
+def test_excluded_flags_are_gone(codex: OpenLab) -> None:
+    lab = codex({"look": [{"run": "env | grep -c '^CODEX_SANDBOX'; echo end"}, {"say": "done"}]})
+    once = exclude_flags(PathFacts()).once
+    assert once is not None
+    output = run_exec(lab, f"{once} -s danger-full-access", "look", CODEX_SANDBOX="seatbelt")
+    assert "0\nend" in output, output
+
+
+def fields(policy: Policy) -> dict[str, object]:
+    return {name: getattr(policy, name) for name in policy.__struct_fields__}
+
+
+def windows(lab: Lab) -> int:
+    return len(lab.run_tmux("list-windows", "-a").splitlines())
+
+
+def socket_remedy(lab: Lab, command: str, policy: Policy) -> Remedy:
+    output = f"error connecting to {lab.tmux} (Operation not permitted)"
+    found = find_denials(command, output, exit_code=1, outcome="ended", policy=policy, cwd="/ws")
+    facts = PathFacts(codex_home=str(lab.home))
+    remedy = remedy_for(found[0], policy, facts, script=command)
+    assert remedy is not None
+    return remedy
+
+
+def run_exec(lab: Lab, once: str, marker: str, **variables: str) -> str:
+    """Run `codex exec` by the command of a remedy, and return the outputs of its calls."""
+    env = clean_environment() | {"HOME": str(lab.user), "CODEX_HOME": str(lab.home), **variables}
+    words = shlex.split(once)
+    assert words[0] == "codex"
+    subprocess.run(
+        [str(lab.binary), *words[1:], "exec", "--skip-git-repo-check", f"[[{marker}]] go"],
+        cwd=lab.workspace, env=env, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=300,
+    )  # fmt: skip
+    outputs = []
+    for file in sorted(lab.home.glob("sessions/*/*/*/*.jsonl")):
+        for line in file.read_text("utf-8").splitlines():
+            payload = json.loads(line)["payload"]
+            if payload.get("type") == "function_call_output":
+                outputs.append(str(payload["output"]))
+    return "\n".join(outputs)

@@ -1,0 +1,375 @@
+"""Remedies: which directory, in which form, and words where nothing narrow enough exists.
+
+`tests/live/test_remedies.py` applies them to the real Codex.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.sources.denied_paths import DeniedPathSource, path_kinds
+from agentdash.engine.judge.findings.remedies import remedy_for
+from agentdash.engine.judge.findings.remedy_places import place_of
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.model.denials import Denial, Operation
+from agentdash.model.events import PathsSeen, PolicySet, ThreadStarted
+from agentdash.model.fleet import Fleet
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.remedies import PathFacts, PathKind, Remedy
+from tests.unit.story import CWD, WORKSPACE, begun, called, ended, worker
+
+FACTS = PathFacts(workspaces=(CWD,))
+D = PathKind.DIRECTORY
+GONE = PathKind.MISSING
+
+
+def file_remedy(
+    path: str,
+    operation: Operation = "create",
+    *,
+    policy: Policy | None = WORKSPACE,
+    facts: PathFacts = FACTS,
+) -> Remedy | None:
+    denial = Denial(what="filesystem", operation=operation, certainty="certain", quote="x", target=path)
+    return remedy_for(denial, policy, facts)
+
+
+def network_remedy(
+    target: str | None,
+    *,
+    policy: Policy = WORKSPACE,
+    quote: str = "",
+    script: str = "",
+    mediated: bool = False,
+) -> Remedy | None:
+    denial = Denial(what="network", operation="connect", certainty="certain", quote=quote, target=target)
+    if mediated:
+        policy = changed(policy, network=Network.MEDIATED)
+    return remedy_for(denial, policy, FACTS, script=script)
+
+
+def changed(policy: Policy, **fields: object) -> Policy:
+    return Policy(**{**{name: getattr(policy, name) for name in policy.__struct_fields__}, **fields})
+
+
+def settings_once(remedy: Remedy | None) -> dict[str, object]:
+    """Return what the options of the command for one run set, as TOML."""
+    assert remedy is not None
+    assert remedy.once is not None
+    words = shlex.split(remedy.once.rpartition("&& ")[2])
+    assert (words[0], set(words[1::2])) == ("codex", {"-c"})
+    return tomllib.loads("\n".join(words[2::2]))
+
+
+def settings_pasted(remedy: Remedy | None) -> dict[str, object]:
+    assert remedy is not None
+    return tomllib.loads('model = "x"\n[tui]\nx = 1\n' + remedy.text)
+
+
+# ---------------------------------------------------------------- places
+
+
+@pytest.mark.parametrize(
+    ("path", "operation", "kinds", "place"),
+    [
+        ("/data/board/kanban.db", "sqlite", {}, "/data/board"),
+        ("/data/board/kanban.db", "sqlite", {"/data/board": D}, "/data/board"),
+        ("/data/board/new/x", "create", {"/data/board/new": GONE, "/data/board": D}, "/data/board"),
+        ("/data/board/new", "mkdir", {"/data/board/new": GONE, "/data/board": D}, "/data/board"),
+        ("/data/board", "write", {"/data/board": D}, "/data/board"),
+        ("/data/sets/board", "delete", {"/data/sets/board": D, "/data/sets": D}, "/data/sets"),
+        ("/data/ws/.git/index.lock", "create", {}, "/data/ws/.git"),
+        ("/data/ws/.git/refs/heads/x.lock", "create", {}, "/data/ws/.git"),
+        ("/data/ws/.git/worktrees/w/index.lock", "git", {}, "/data/ws/.git"),
+        ("/home/dev/.local/share/opencode/db", "sqlite", {}, "/home/dev/.local/share/opencode"),
+        ("/srv/board/kanban.db", "sqlite", {}, "/srv/board"),
+        ("/Users/dev/Library/Caches/pip/x", "create", {}, "/Users/dev/Library/Caches/pip"),
+    ],
+)  # fmt: skip
+def test_nearest_existing_directory(
+    path: str, operation: Operation, kinds: dict[str, PathKind], place: str
+) -> None:
+    found = place_of(path, operation, PathFacts(kinds=kinds))
+    assert (found.directory, found.create, found.obstacle) == (place, False, None)
+    assert found.known is (place in kinds)
+
+
+WIDE = (
+    "/etc/newcomer-x", "/etc/ssh/x", "/usr/local/lib/x", "/usr/share/x/y", "/opt/x", "/opt/homebrew/x",
+    "/var/x", "/var/lib/dpkg/lock", "/srv/x", "/x", "/data/x", "/run/x/y", "/mnt/disk/x",
+    "/media/dev/stick/x",
+    "/Volumes/Disk/x", "/home/dev/.bashrc", "/home/x", "/root/.profile", "/Users/dev/.zshrc", "/Users/x",
+    "/var/home/dev/x", "/mnt/c/Users/dev/x", "/home/dev/.ssh/known_hosts", "/home/dev/.codex/config.toml",
+    "/home/dev/.codex/rules/default.rules", "/home/dev/project/.codex/config.toml", "/home/dev/.aws/x",
+    "/home/dev/.config/x.toml", "/home/dev/.local/bin/tool", "/home/dev/.cache/x", "/work/alice/.bashrc",
+    "/private/etc/x", "/Library/x/y",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", WIDE)
+@pytest.mark.parametrize("operation", ["create", "write", "delete"])
+def test_wide_places_get_words(path: str, operation: Operation) -> None:
+    remedy = file_remedy(path, operation)
+    assert remedy is not None
+    assert (remedy.where, remedy.once) == (None, None)
+    assert "outside of the sandbox" in remedy.text
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        PathFacts(homes=("/work/people/alice",)),
+        PathFacts(kinds={"/work/people/alice": PathKind.HOME}),
+    ],
+)
+@pytest.mark.parametrize("path", ["/work/people/alice/notes.txt", "/work/people/alice/.config/x"])
+def test_home_lies_anywhere(facts: PathFacts, path: str) -> None:
+    remedy = file_remedy(path, facts=facts)
+    assert remedy is not None
+    assert remedy.once is None
+
+
+@pytest.mark.parametrize("path", ["/work/people/x", "/work/people/team.txt"])
+def test_parent_of_a_home_is_too_wide(path: str) -> None:
+    remedy = file_remedy(path, facts=PathFacts(homes=("/work/people/alice",)))
+    assert remedy is not None
+    assert "contains home directories" in remedy.text
+
+
+@pytest.mark.parametrize("kind", [PathKind.MOUNT, PathKind.LINK])
+def test_disks_and_links_get_words(kind: PathKind) -> None:
+    remedy = file_remedy("/data/big/x", facts=PathFacts(kinds={"/data/big": kind}))
+    assert remedy is not None
+    assert remedy.once is None
+
+
+def test_missing_directory_below_a_shared_one_is_created_first() -> None:
+    facts = PathFacts(
+        kinds={
+            "/home/dev/.local/share/tool/a": GONE,
+            "/home/dev/.local/share/tool": GONE,
+            "/home/dev/.local/share": D,
+            "/home/dev": PathKind.HOME,
+        },
+        workspaces=(CWD,),
+    )
+    for path, operation in (
+        ("/home/dev/.local/share/tool", "mkdir"),
+        ("/home/dev/.local/share/tool/a/x", "create"),
+    ):
+        remedy = file_remedy(path, operation, facts=facts)  # type: ignore[arg-type]
+        assert remedy is not None
+        assert remedy.once is not None
+        assert remedy.once.startswith("mkdir -p /home/dev/.local/share/tool && codex -c ")
+        assert "before that, `mkdir -p /home/dev/.local/share/tool`" in (remedy.where or "")
+
+
+def test_unknown_disk_is_a_condition() -> None:
+    unknown = file_remedy("/data/board/kanban.db")
+    known = file_remedy("/data/board/kanban.db", facts=PathFacts(kinds={"/data/board": D}))
+    assert unknown is not None
+    assert known is not None
+    assert "if that directory exists" in (unknown.where or "")
+    assert "if that directory exists" not in (known.where or "")
+
+
+@pytest.mark.parametrize("path", ["board/x", "~/board/x", "/data/bo…/x", "/data/\ufffd/x"])
+def test_inexact_path_has_no_remedy(path: str) -> None:
+    assert file_remedy(path) is None
+
+
+# ---------------------------------------------------------------- forms
+
+
+def test_roots_are_merged() -> None:
+    extra = (PolicyRule("/home/u/other", "write"), PolicyRule("$TMPDIR", "write"))
+    policy = changed(WORKSPACE, rules=(*WORKSPACE.rules, *extra))
+    remedy = file_remedy('/data/my "board"/it\'s/x.db', policy=policy)
+    expected = {"sandbox_workspace_write": {"writable_roots": ["/home/u/other", '/data/my "board"/it\'s']}}
+    assert settings_once(remedy) == expected
+    pasted = settings_pasted(remedy)
+    assert pasted["sandbox_workspace_write"] == expected["sandbox_workspace_write"]
+    assert pasted["tui"] == {"x": 1}
+
+
+def test_configuration_lies_in_the_codex_home() -> None:
+    for facts, file in (
+        (FACTS, "~/.codex/config.toml"),
+        (PathFacts(codex_home="/srv/codex"), "/srv/codex/config.toml"),
+        (PathFacts(codex_home="/home/dev/.codex", homes=("/home/dev",)), "~/.codex/config.toml"),
+    ):
+        remedy = file_remedy("/data/board/x", facts=facts)
+        assert remedy is not None
+        assert (remedy.where or "").startswith(f"{file}, at the end")
+
+
+def test_profiles_have_tables_of_their_own() -> None:
+    entry = {"/data/board": "write"}
+    own = file_remedy("/data/board/x", policy=changed(WORKSPACE, profile="dev"))
+    expected = {"permissions": {"dev": {"filesystem": entry}}}
+    assert settings_once(own) == expected
+    assert settings_pasted(own)["permissions"] == expected["permissions"]
+    built_in = file_remedy("/data/board/x", policy=changed(WORKSPACE, profile=":workspace"))
+    extended = {"workspace-extended": {"extends": ":workspace", "filesystem": entry}}
+    assert settings_once(built_in) == {"default_permissions": "workspace-extended", "permissions": extended}
+    assert settings_pasted(built_in)["permissions"] == extended
+    assert built_in is not None
+    assert '`default_permissions = "workspace-extended"` above the first [table]' in (built_in.where or "")
+
+
+def test_policy_that_writes_nothing() -> None:
+    policy = Policy(Filesystem.READ_ONLY, Network.OFF, (PolicyRule("/", "read"),), "on-request")
+    inside, outside = file_remedy(f"{CWD}/x", policy=policy), file_remedy("/data/board/x", policy=policy)
+    assert inside is not None
+    assert inside.once == "codex -s workspace-write"
+    assert outside is not None
+    assert outside.text.startswith("approve that command")
+    online = network_remedy("example.com", policy=policy)
+    assert online is not None
+    assert online.once is None
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        changed(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/data/board", "write"))),
+        Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody"),
+        Policy(Filesystem.UNKNOWN),
+    ],
+)
+def test_what_the_policy_allows_has_no_remedy(policy: Policy) -> None:
+    assert file_remedy("/data/board/x", policy=policy) is None
+
+
+def test_repository_of_the_workspace_is_a_root() -> None:
+    """Files of old versions do not list what Codex protects."""
+    assert settings_once(file_remedy(f"{CWD}/.git/index.lock")) == {
+        "sandbox_workspace_write": {"writable_roots": [f"{CWD}/.git"]}
+    }
+
+
+def test_denied_entry_of_a_profile() -> None:
+    policy = changed(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/data/board", "deny")))
+    remedy = file_remedy("/data/board/x", policy=policy)
+    assert remedy is not None
+    assert (remedy.once, "`deny` entry" in remedy.text) == (None, True)
+
+
+# ---------------------------------------------------------------- network
+
+
+def test_network_for_hosts_only() -> None:
+    assert settings_once(network_remedy("example.com")) == {
+        "sandbox_workspace_write": {"network_access": True}
+    }
+    for target in (
+        None,
+        "localhost",
+        "127.0.0.1",
+        "::1",
+        "0.0.0.0",
+        "/var/run/docker.sock",
+        "/tmp/tmux-0/default",
+    ):
+        remedy = network_remedy(target)
+        assert remedy is not None
+        assert (remedy.where, remedy.once) == (None, None)
+        assert "network_access" not in remedy.text
+
+
+def test_domains_for_the_proxy() -> None:
+    remedy = network_remedy("example.com", mediated=True)
+    proxy = {"enabled": True, "domains": {"example.com": "allow"}}
+    assert settings_once(remedy) == {"features": {"network_proxy": proxy}}
+    quote = '{"status":"blocked","host":"pypi.org","reason":"not_allowed"}'
+    assert "pypi.org" in str(settings_once(network_remedy(None, quote=quote, mediated=True)))
+    private = network_remedy(
+        "10.0.0.1", quote="Sandbox policy blocks local/private network addresses.", mediated=True
+    )
+    assert private is not None
+    assert private.once is None
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("tmux new-window -d 'make all'", ["tmux", "new-window", "-d", "make all"]),
+        ("tmux new-window -d make | cat", None),
+        ("tmux new-window; echo rc=$?", None),
+        ("tmux new-window > log", None),
+        ("TMUX= tmux new-window", None),
+        ("tmux -L $name new-window", None),
+        ("bash -c 'tmux new-window'", None),
+        ("docker ps", ["docker", "ps"]),
+    ],
+)
+def test_socket_gets_a_rule_where_codex_never_asks(script: str, words: list[str] | None) -> None:
+    asks = network_remedy(None, script=script)
+    never = network_remedy(None, script=script, policy=changed(WORKSPACE, approval="never"))
+    assert asks is not None
+    assert never is not None
+    assert asks.text.startswith("approve that command")
+    quoted = ", ".join(f'"{word}"' for word in words or ())
+    rule = f'prefix_rule(pattern = [{quoted}], decision = "allow")'
+    assert (never.text == rule) is (words is not None)
+    assert (asks.once, never.once) == (None, None)
+
+
+# ---------------------------------------------------------------- the disk, and workers
+
+
+def test_what_is_at_paths(tmp_path: Path) -> None:
+    home, board = tmp_path / "alice", tmp_path / "board"
+    home.mkdir()
+    (home / ".bashrc").touch()
+    board.mkdir()
+    (board / "link").symlink_to("/etc")
+    os.mkfifo(board / "pipe")
+    kinds = path_kinds([str(home / ".bashrc"), str(board / "no/x"), str(board / "link"), str(board / "pipe")])
+    names = {path.removeprefix(f"{tmp_path}/"): kind for path, kind in kinds.items() if str(tmp_path) in path}
+    del names[str(tmp_path)]
+    assert names == {
+        "alice": PathKind.HOME,
+        "alice/.bashrc": PathKind.FILE,
+        "board": PathKind.DIRECTORY,
+        "board/no": PathKind.MISSING,
+        "board/no/x": PathKind.MISSING,
+        "board/link": PathKind.LINK,
+        "board/pipe": PathKind.OTHER,
+    }
+
+
+@pytest.mark.parametrize("here", [True, False])
+async def test_paths_of_threads_of_this_machine_only(tmp_path: Path, here: bool) -> None:
+    cwd = str(tmp_path) if here else "/nonexistent/project"
+    output = f"touch: cannot touch '{tmp_path}/board/x': Read-only file system"
+    policy = changed(WORKSPACE, rules=(PolicyRule("/", "read"), PolicyRule("/nonexistent", "write")))
+    begin = [
+        replace(event, cwd=cwd) if isinstance(event, ThreadStarted | PolicySet) else event
+        for event in begun(policy=policy)
+    ]
+    call = called(text=f"touch {tmp_path}/board/x")
+    fleet = reduce(Fleet(), [*begin, call, ended(output=output, exit_code=1)])
+    (thread,) = fleet.threads.values()
+    assert thread.denials
+    (tmp_path / "board").mkdir()
+    source = DeniedPathSource(SystemClock())
+    seen = await source.poll(fleet)
+    found = {path: kind for event in seen if isinstance(event, PathsSeen) for path, kind in event.paths}
+    assert found.get(str(tmp_path / "board")) == (PathKind.DIRECTORY if here else None)
+    assert await source.poll(fleet) == []
+
+
+def test_ledger_and_finding_have_the_remedy() -> None:
+    command = "echo x > /data/board/kanban.db"
+    output = "bash: /data/board/kanban.db: Read-only file system"
+    found = worker(begun(), called(text=command), ended(output=output, exit_code=1))
+    (entry,) = found.sandbox.denials
+    assert settings_once(entry.remedy) == {"sandbox_workspace_write": {"writable_roots": ["/data/board"]}}
