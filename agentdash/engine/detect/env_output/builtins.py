@@ -25,7 +25,7 @@ from agentdash.engine.detect.env_output.patterns import (
 )
 from agentdash.engine.detect.env_output.printing import echo, printf
 from agentdash.engine.detect.env_output.streams import Call, Result
-from agentdash.engine.detect.env_output.world import Environment, State, Unreadable, shown
+from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError, shown
 
 Builtin = Callable[[Call], list[Result]]
 
@@ -38,18 +38,18 @@ def not_found(name: str) -> Result:
     return Result(err=(Hole(Kind.QUIET_LINE), Choice(said), "\n"), status=127)
 
 
-def dump_of(environment: Environment, state: State, *, shell: bool = False) -> Parts:
+def dump_of(environment: Environment, state: State, *, is_shell: bool = False) -> Parts:
     """Return a dump of an environment; with `shell`, as shells write their variables."""
-    if _may_hide_lines(state, shell=shell):
+    if _may_hide_lines(state, is_shell=is_shell):
         return (ANY,)
     flags = (shown(environment[FLAGS[0]]), shown(environment[FLAGS[1]]))
-    return (Dump(shown=flags, style=SHELL_STYLE if shell else ENV_STYLE, whole=True),)
+    return (Dump(shown=flags, style=SHELL_STYLE if is_shell else ENV_STYLE, whole=True),)
 
 
-def _may_hide_lines(state: State, *, shell: bool) -> bool:
+def _may_hide_lines(state: State, *, is_shell: bool) -> bool:
     """Return whether a variable that the script set can hold lines that look like a flag's."""
     for name, value in state.variables:
-        if name in FLAGS or value is None or (not shell and name not in state.exported):
+        if name in FLAGS or value is None or (not is_shell and name not in state.exported):
             continue
         text = concrete(value)
         if FLAG_STEM + "=" in text or FLAG_STEM + "_N" in text if text is not None else ANY in _flat(value):
@@ -63,9 +63,9 @@ def _flat(parts: Parts) -> list[object]:
         if isinstance(part, Choice):
             for option in part.options:
                 found += _flat(option)
-        elif isinstance(part, Hole) and part.kind is Kind.ANY and not part.key:
-            found.append(ANY)
-        elif not isinstance(part, str | Hole):
+        elif (isinstance(part, Hole) and part.kind is Kind.ANY and not part.key) or not isinstance(
+            part, str | Hole
+        ):
             found.append(ANY)
     return found
 
@@ -108,21 +108,21 @@ def _change_directory(call: Call) -> list[Result]:
 def _export(call: Call) -> list[Result]:
     options, names = _options(call.arguments)
     if options is None:
-        raise Unreadable
+        raise UnreadableError
     if not names:
         if options.strip("xp"):
-            raise Unreadable
-        results = [Result(out=dump_of(call.environment, call.state, shell=True))]
+            raise UnreadableError
+        results = [Result(out=dump_of(call.environment, call.state, is_shell=True))]
         is_export = call.name == "export"
         if not is_export and not options:  # `declare` alone prints all variables
-            results = [Result(out=dump_of(_variables(call.state), call.state, shell=True))]
+            results = [Result(out=dump_of(_variables(call.state), call.state, is_shell=True))]
         if not is_export and call.state.dialect != "bash":
             results.append(not_found(call.name))
         return results
     if "p" in options and call.name != "export":
         return _declared(call, names)
     if options.strip("xgrn") or "f" in options:
-        raise Unreadable
+        raise UnreadableError
     return [Result(state=_exported(call, options, names))]
 
 
@@ -132,15 +132,15 @@ def _exported(call: Call, options: str, names: list[Parts]) -> State:
     for argument in names:
         first = argument[0] if argument else ""
         if not isinstance(first, str) or not (match := re.match(r"([A-Za-z_]\w*)(\+?=)?", first)):
-            raise Unreadable
+            raise UnreadableError
         name = match[1]
         if match[2]:
             value: Parts = (first[match.end() :], *argument[1:]) if first[match.end() :] else argument[1:]
             state = state.with_variable(name, value if match[2] == "=" else (ANY,))
         elif concrete(argument) != name:
-            raise Unreadable
+            raise UnreadableError
         elif not exports and name in FLAGS:
-            raise Unreadable  # `local`, `declare` of a flag: scopes
+            raise UnreadableError  # `local`, `declare` of a flag: scopes
         if exports:
             state = state.with_exported(name, exported="n" not in options)
     return state
@@ -190,13 +190,13 @@ def _unset(call: Call) -> list[Result]:
     options, names = _options(call.arguments)
     if options is None or options.strip("vn"):
         if options == "f":
-            raise Unreadable
-        raise Unreadable
+            raise UnreadableError
+        raise UnreadableError
     state = call.state
     for argument in names:
         name = concrete(argument)
         if name is None:
-            raise Unreadable
+            raise UnreadableError
         if _NAME.fullmatch(name):
             state = state.with_variable(name, None)
     return [Result(state=state)]
@@ -204,7 +204,7 @@ def _unset(call: Call) -> list[Result]:
 
 def _set(call: Call) -> list[Result]:
     if not call.arguments:
-        return [Result(out=dump_of(_variables(call.state), call.state, shell=True))]
+        return [Result(out=dump_of(_variables(call.state), call.state, is_shell=True))]
     words = [concrete(argument) for argument in call.arguments]
     state = call.state
     number = 0
@@ -225,16 +225,19 @@ def _set(call: Call) -> list[Result]:
 
 
 _LONG_OPTIONS: Final = {
-    **{"e": "errexit", "u": "nounset", "a": "allexport", "x": "xtrace", "v": "verbose", "n": "noexec"},
-    **{
-        "f": "noglob",
-        "m": "monitor",
-        "h": "hashall",
-        "b": "notify",
-        "C": "noclobber",
-        "E": "errtrace",
-        "T": "functrace",
-    },
+    "e": "errexit",
+    "u": "nounset",
+    "a": "allexport",
+    "x": "xtrace",
+    "v": "verbose",
+    "n": "noexec",
+    "f": "noglob",
+    "m": "monitor",
+    "h": "hashall",
+    "b": "notify",
+    "C": "noclobber",
+    "E": "errtrace",
+    "T": "functrace",
 }
 _HARMLESS_OPTIONS: Final = frozenset(
     ("noglob", "monitor", "hashall", "notify", "noclobber", "errtrace", "functrace", "posix", "history")
@@ -250,7 +253,7 @@ def _with_option(state: State, option: str | None, *, on: bool) -> State:
         case _ if option in _HARMLESS_OPTIONS:
             return state
         case _:
-            raise Unreadable
+            raise UnreadableError
 
 
 def _positional(state: State, arguments: tuple[Parts, ...]) -> State:
@@ -264,7 +267,7 @@ def _read(call: Call) -> list[Result]:
     state = call.state
     for name in names or ["REPLY"]:
         if name is None:
-            raise Unreadable
+            raise UnreadableError
         if _NAME.fullmatch(name):
             state = state.with_variable(name, (ANY,))
     return [Result(status=None, state=state)]
@@ -279,7 +282,7 @@ def _leave(call: Call) -> list[Result]:
 
 
 def _unreadable(_call: Call) -> list[Result]:
-    raise Unreadable
+    raise UnreadableError
 
 
 def _trap(call: Call) -> list[Result]:
@@ -287,7 +290,7 @@ def _trap(call: Call) -> list[Result]:
     if action is None or (
         action not in ("", "-") and not re.fullmatch(r"(?:rm|kill|rmdir) [^;&|>]*", action)
     ):
-        raise Unreadable
+        raise UnreadableError
     return [Result()]
 
 
@@ -305,7 +308,7 @@ def _complete(call: Call) -> list[Result]:
     if letters in ("e", "v") and len(operands) <= 1:
         prefix = concrete(operands[0]) if operands else ""
         values = call.environment if letters == "e" else _variables(call.state)
-        if prefix is not None and not _may_hide_lines(call.state, shell=True):
+        if prefix is not None and not _may_hide_lines(call.state, is_shell=True):
             present = tuple(values[name] is not None and name.startswith(prefix) for name in FLAGS)
             results = [Result(out=(Names((present[0], present[1])),), status=0 if any(present) else None)]
             return results if call.state.dialect == "bash" else [*results, not_found("compgen")]

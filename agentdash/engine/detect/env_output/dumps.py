@@ -1,7 +1,8 @@
 """Dumps of an environment in an output: which stretches of it can be one, given the two flags.
 
-A dump shows many variables of which only the two flags are known. Each line of it either shows a flag, and then what it has to be is
-known, or something else, and then it can be anything that the filters behind the dumper let through.
+A dump shows many variables of which only the two flags are known. Each line of it either shows a flag, and
+then it is known what it has to be, or something else, and then it can be anything that the filters let
+through.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
-NETWORK_FLAG: Final = "CODEX_SANDBOX_NETWORK_DISABLED"
-SANDBOX_FLAG: Final = "CODEX_SANDBOX"
+from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
+
 FLAGS: Final = (NETWORK_FLAG, SANDBOX_FLAG)
 FLAG_STEM: Final = "CODEX_SANDBOX"
 """Text that names either flag."""
@@ -36,7 +37,10 @@ class Presence(Enum):
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """What a dump shows of one flag; `text` is the value where it is exact, `exclude` what another value is not."""
+    """What a dump shows of one flag.
+
+    `text` is the value where it is exact, `exclude` what another value is not.
+    """
 
     presence: Presence
     text: str = ""
@@ -133,7 +137,7 @@ class Dump(msgspec.Struct, frozen=True):
         ]
 
     def ends(self, text: str, starts: list[tuple[int, int]], is_prefix: bool) -> tuple[set[int], bool]:
-        """Return where a dump that begins at one of `starts` can end, and whether the text can stop within it."""
+        """Return where a dump from one of `starts` on can end, and whether the text can stop within it."""
         return _LineScan(self, text).run(starts, is_prefix=is_prefix)
 
 
@@ -272,7 +276,7 @@ class Record(msgspec.Struct, frozen=True):
     """Whether each flag is in the dictionary: yes, no, possibly."""
 
     def ends(self, text: str, starts: list[tuple[int, int]], is_prefix: bool) -> tuple[set[int], bool]:
-        """Return where a dictionary that begins at one of `starts` can end, and whether the text can stop within it."""
+        """Return where a dictionary that starts at `starts` can end, and whether the text can stop in it."""
         ends: set[int] = set()
         is_open = False
         for low, high in starts:

@@ -38,7 +38,7 @@ _VALUE_LIKE: Final = re.compile(r"\d*|true|false|yes|on|enabled|disabled|other",
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|\d+")
 
 
-class Aborted(Exception):
+class AbortedError(Exception):
     """The shell ends at an expansion: `${X:?}`, or an unset variable under `set -u`."""
 
     def __init__(self, name: str, message: Parts = ()) -> None:
@@ -48,7 +48,7 @@ class Aborted(Exception):
 
 
 class Expander:
-    """Expands words; keeps the state, which `${X:=…}` changes, and what substitutions write to standard error."""
+    """Expands words; keeps the state, which `${X:=…}` changes, and the errors of substitutions."""
 
     def __init__(self, state: State, substitute: Callable[[Script, State], tuple[Parts, Stream]]) -> None:
         self.state = state
@@ -109,7 +109,7 @@ class Expander:
         value = self._value(name)
         if parameter.prefix == "#":
             if value is None and self.state.nounset:
-                raise Aborted(name)
+                raise AbortedError(name)
             return self._length(value)
         return self._operated(parameter, name, value)
 
@@ -128,7 +128,7 @@ class Expander:
         operator = parameter.operator
         if operator in ("", ":"):
             if value is None and self.state.nounset:
-                raise Aborted(name)
+                raise AbortedError(name)
             return (value or ()) if not operator or not value else (ANY,)
         if operator[-1] not in "-=+?":
             self.bashism = self.bashism or operator[0] not in "#%"
@@ -147,7 +147,7 @@ class Expander:
                 return alternative if is_set else () if is_set is False else (Choice((alternative, ())),)
             case _:
                 if is_set is False:
-                    raise Aborted(name, self._argument(parameter))
+                    raise AbortedError(name, self._argument(parameter))
                 return value or ()
 
     def _default(self, parameter: Parameter, value: Parts | None, is_set: bool | None) -> Parts:

@@ -1,4 +1,4 @@
-"""Print statements of Node, Perl, Ruby, awk and jq: texts, variables of the environment, defaults, and what joins them."""
+"""Print statements of Node, Perl, Ruby, awk and jq: texts, environment variables, defaults, concatenation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentdash.engine.detect.env_output.world import shown
 _MAX_CODE: Final = 2_000
 
 
-class Unknown(Exception):
+class UnknownError(Exception):
     """The program does something that is not modelled."""
 
 
@@ -78,9 +78,9 @@ _BLANK: Final = re.compile(r"\s*")
 
 
 def run_code(language: Language, code: str, options: str, call: Call, holes: dict[str, Part]) -> list[Result]:
-    """Return the results of a program. Raises `Unknown` for what is not modelled."""
+    """Return the results of a program. Raises `UnknownError` for what is not modelled."""
     if len(code) > _MAX_CODE:
-        raise Unknown
+        raise UnknownError
     program = _Program(language, options, call, holes)
     return [Result(out=joined(program.run(code)))]
 
@@ -127,11 +127,11 @@ class _Program:
                 out += [" "] if number else []
                 out += self._inspected(argument.strip())
             if len(arguments) > 1 and isinstance(out[0], str) and "%" in out[0]:
-                raise Unknown
+                raise UnknownError
             return [*out, "\n"]
         if match := re.fullmatch(r"process\.stdout\.write\((.*)\)", statement, re.DOTALL):
             return [self._text(self._value(match[1]))]
-        raise Unknown
+        raise UnknownError
 
     def _inspected(self, expression: str) -> list[Part]:
         """Return what `console.log` writes of one argument."""
@@ -151,7 +151,7 @@ class _Program:
         for entry in _split(match[1], (",",)):
             key, colon, inner = entry.partition(":")
             if not colon or not re.fullmatch(r"\s*['\"]?[\w-]+['\"]?\s*", key):
-                raise Unknown
+                raise UnknownError
             if (value := self._value(inner)) is not None:
                 entries[key.strip().strip("'\"")] = value
         return json.dumps(entries, separators=(",", ":"))
@@ -164,8 +164,8 @@ class _Program:
 
     def _perl(self, statement: str) -> list[Part]:
         match = re.fullmatch(r"(print|say)\b\s*(.*)", statement, re.DOTALL)
-        if not match or "E" not in self._options and match[1] == "say":
-            raise Unknown
+        if not match or ("E" not in self._options and match[1] == "say"):
+            raise UnknownError
         body = match[2].strip()
         if body.startswith("(") and body.endswith(")"):
             body = body[1:-1]
@@ -175,7 +175,7 @@ class _Program:
     def _ruby(self, statement: str) -> list[Part]:
         match = re.fullmatch(r"(puts|print|p)\b[\s(]+(.*?)\)?", statement, re.DOTALL)
         if not match:
-            raise Unknown
+            raise UnknownError
         out: list[Part] = []
         for part in _split(match[2], (",",)):
             value = self._value(part)
@@ -188,7 +188,7 @@ class _Program:
     def _awk(self, statement: str) -> list[Part]:
         match = re.fullmatch(r"print\b\s*(.*)", statement, re.DOTALL)
         if not match or ">" in _STRING.sub("", match[1]):
-            raise Unknown
+            raise UnknownError
         out: list[Part] = []
         for number, part in enumerate(_split(match[1], (",",))):
             out += [" "] if number else []
@@ -244,7 +244,7 @@ class _Program:
 
     def _joined(self, values: list[Any]) -> str:
         if self._language.name in ("ruby", "jq") and None in values:
-            raise Unknown
+            raise UnknownError
         return "".join(self._text(value) for value in values)
 
     def _atom(self, expression: str) -> Any:
@@ -260,7 +260,7 @@ class _Program:
             return self._default("??", [f"ENV[{match[1]}]", match[2]])
         if self._language.name == "awk":
             return self._juxtaposed(expression)
-        raise Unknown
+        raise UnknownError
 
     def _juxtaposed(self, expression: str) -> str:
         text = ""
@@ -269,7 +269,7 @@ class _Program:
             at = _BLANK.match(expression, at).end()  # type: ignore[union-attr]
             match = self._variable.match(expression, at) or _STRING.match(expression, at)
             if match is None or match.end() == len(expression) == match.end() - match.start():
-                raise Unknown
+                raise UnknownError
             text += self._text(self._atom(match[0]))
             at = match.end()
         return text
@@ -286,14 +286,14 @@ class _Program:
             return None
         text = with_placeholders(value, self._holes)
         if text is None:
-            raise Unknown
+            raise UnknownError
         return text
 
     def _string(self, literal: str) -> str:
         quote, body = literal[0], literal[1:-1]
         if quote == "'" and self._language.name not in ("node", "ruby"):
             if "\\" in body:
-                raise Unknown
+                raise UnknownError
             return body
         pattern = self._language.interpolation
         if self._language.name == "node":
@@ -307,7 +307,7 @@ class _Program:
             if number % 2:
                 out += self._text(self._value(piece))
             elif self._language.name == "perl" and re.search(r"[$@]\w", piece):
-                raise Unknown
+                raise UnknownError
             else:
                 out += _unescaped(piece)
         return out
@@ -315,7 +315,7 @@ class _Program:
 
 def _unescaped(text: str) -> str:
     if re.search(r"\\[^ntr\\'\"`$@]", text):
-        raise Unknown
+        raise UnknownError
     return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text, flags=re.DOTALL)
 
 

@@ -64,7 +64,7 @@ def _is_always_there(path: Parts) -> bool:
 
 
 def _is_noise(content: Parts) -> bool:
-    """Return whether nothing is known of a text but that no flag is named in it; the same is true of parts of it."""
+    """Return whether a text is only known to name no flag; the same is true of parts of it."""
     return all(part == "\n" if isinstance(part, str) else is_quiet((part,)) for part in content)
 
 
@@ -131,10 +131,7 @@ def sort(call: Call) -> list[Result]:
     content = _input(call, files)
     errors = _errors(call, files)
     dump = _single_dump(content)
-    if dump is not None and dump.nul is nul:
-        out = content
-    else:
-        out = _sorted(content)
+    out = content if dump is not None and dump.nul is nul else _sorted(content)
     return [Result(out=out, err=errors, status=None if errors else 0)]
 
 
@@ -231,9 +228,10 @@ def _read_grep(call: Call, with_value: str) -> _Grep | None:
         elif text is not None and re.fullmatch(r"-[A-Za-z0-9].*", text, re.DOTALL):
             letters, value = _short_options(text, with_value)
             if value == "" and letters[-1:] in tuple(with_value) and words:
-                value = concrete(words.pop(0))
-                if value is None:
+                following = concrete(words.pop(0))
+                if following is None:
                     return None
+                value = following
             read.letters += letters
             if letters.endswith("e"):
                 patterns.append(value)
@@ -262,7 +260,7 @@ def _pattern(name: str, patterns: list[str], read: _Grep) -> re.Pattern[str] | N
     syntax = (
         "perl" if name == "rg" else "extended" if name == "egrep" else "fixed" if name == "fgrep" else "basic"
     )
-    if "E" in letters and name != "rg" or "--extended-regexp" in longs:
+    if ("E" in letters and name != "rg") or "--extended-regexp" in longs:
         syntax = "extended"
     if "P" in letters or "--perl-regexp" in longs:
         syntax = "perl"
@@ -372,7 +370,7 @@ def _matched_dump(dump: Dump, read: _Grep, *, inverted: bool) -> list[Result]:
 
 
 def _matches_to_the_end(pattern: re.Pattern[str] | None) -> bool:
-    """Return whether `grep -o` shows a flag's whole entry: the pattern begins at its name, and takes all behind it."""
+    """Return whether `grep -o` shows a flag's whole entry: from its name to the end of the line."""
     if (
         pattern is None
         or not re.fullmatch(r"(?:\(\?:)?\^.*\.[*+]\)?", pattern.pattern)
@@ -439,7 +437,7 @@ def cut(call: Call) -> list[Result]:
 def _fields(content: Parts, field: str) -> list[Result]:
     """Return the names (`1`) or the values (`2`, `2-`) of entries."""
     dump = _single_dump(content)
-    if dump is not None and field == "1" and not dump.nul and dump.style in (ENV_STYLE,):
+    if dump is not None and field == "1" and not dump.nul and dump.style == ENV_STYLE:
         return [Result(out=(Names((dump.required(0), dump.required(1))),))]
     if dump is not None:
         content = _pinned(dump)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentdash.engine.detect.env_output.dumps import FLAG_STEM
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     ONE_LINE,
@@ -12,30 +13,97 @@ from agentdash.engine.detect.env_output.patterns import (
     concrete,
     errors_of,
 )
-from agentdash.engine.detect.env_output.dumps import FLAG_STEM
 from agentdash.engine.detect.env_output.streams import Call, Result
 
-_ONE_LINE: Final = frozenset("arch date id logname pwd uname whoami".split())
+_ONE_LINE: Final = frozenset(["arch", "date", "id", "logname", "pwd", "uname", "whoami"])
 """Programs of every system that print one line; with several operands some of them print more."""
 _MISSING_ON_SOME: Final = frozenset(
-    "basename dirname hostid hostname mktemp nproc readlink realpath tty".split()
+    ["basename", "dirname", "hostid", "hostname", "mktemp", "nproc", "readlink", "realpath", "tty"]
 )
 """Programs that print one line, or are missing, or fail with one."""
 _SILENT: Final = frozenset(
-    "chgrp chmod chown cp install ln mkdir mkfifo mv rm rmdir sleep sync touch truncate".split()
+    [
+        "chgrp",
+        "chmod",
+        "chown",
+        "cp",
+        "install",
+        "ln",
+        "mkdir",
+        "mkfifo",
+        "mv",
+        "rm",
+        "rmdir",
+        "sleep",
+        "sync",
+        "touch",
+        "truncate",
+    ]
 )
 _QUIET: Final = frozenset(
     (
         *(
-            "aa-status arp cal capsh cksum curl df dig du factor file findmnt free getcap getconf getent getenforce".split()
+            [
+                "aa-status",
+                "arp",
+                "cal",
+                "capsh",
+                "cksum",
+                "curl",
+                "df",
+                "dig",
+                "du",
+                "factor",
+                "file",
+                "findmnt",
+                "free",
+                "getcap",
+                "getconf",
+                "getent",
+                "getenforce",
+            ]
         ),
         *(
-            "getfacl groups host ifconfig ip last ldd locale ls lsb_release lsblk lscpu lsof md5sum mount nc ncat".split()
+            [
+                "getfacl",
+                "groups",
+                "host",
+                "ifconfig",
+                "ip",
+                "last",
+                "ldd",
+                "locale",
+                "ls",
+                "lsb_release",
+                "lsblk",
+                "lscpu",
+                "lsof",
+                "md5sum",
+                "mount",
+                "nc",
+                "ncat",
+            ]
         ),
         *(
-            "netstat networksetup nslookup pgrep pidof ping ping6 route scutil seq sha1sum sha256sum shasum ss stat".split()
+            [
+                "netstat",
+                "networksetup",
+                "nslookup",
+                "pgrep",
+                "pidof",
+                "ping",
+                "ping6",
+                "route",
+                "scutil",
+                "seq",
+                "sha1sum",
+                "sha256sum",
+                "shasum",
+                "ss",
+                "stat",
+            ]
         ),
-        *("sw_vers sysctl telnet traceroute tree uptime w wget who".split()),
+        *(["sw_vers", "sysctl", "telnet", "traceroute", "tree", "uptime", "w", "wget", "who"]),
     )
 )
 _TALKERS: Final = frozenset(("curl", "wget", "nc", "ncat", "telnet", "traceroute", "ping", "ping6"))

@@ -1,4 +1,4 @@
-"""Run a script under a hypothesis, without running it: all outcomes that it can have, and what each of them writes."""
+"""Interpret a script under a hypothesis: all outcomes that it can have, and what each of them writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from agentdash.engine.detect.env_output.builtins import BUILTINS
 from agentdash.engine.detect.env_output.dumps import FLAG_STEM, FLAGS
-from agentdash.engine.detect.env_output.expansion import Aborted, Expander
+from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
 from agentdash.engine.detect.env_output.launchers import LAUNCHERS, SHELLS, run_shell
 from agentdash.engine.detect.env_output.loops import entries_loop, passed_on
 from agentdash.engine.detect.env_output.patterns import (
@@ -34,7 +34,6 @@ from agentdash.engine.detect.env_output.streams import (
     Emit,
     Fork,
     Outcome,
-    Result,
     Stream,
     all_parts,
     interleaved,
@@ -44,7 +43,7 @@ from agentdash.engine.detect.env_output.streams import (
     parts_of,
     variants,
 )
-from agentdash.engine.detect.env_output.world import Environment, State, Unreadable
+from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
 from agentdash.engine.detect.shell import (
     AndOr,
     Assignment,
@@ -92,7 +91,7 @@ class Interpreter:
         """Return the outcomes of statements in order."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            raise Unreadable
+            raise UnreadableError
         current = [Outcome(stream=(), status=0, state=state)]
         for item in script.items:
             following: list[Outcome] = []
@@ -100,27 +99,30 @@ class Interpreter:
                 if before.leaves:
                     following.append(before)
                     continue
-                run = self._background if item.background else self.node
-                after = run(item.node, _with_status(before), guarded=guarded, stdin=stdin)
+                begun = _with_status(before)
+                if item.background:
+                    after = self._background(item.node, begun, stdin=stdin)
+                else:
+                    after = self.node(item.node, begun, guarded=guarded, stdin=stdin)
                 following += _appended(before.stream, after)
             current = merged(following)
             if len(current) > _MAX_OUTCOMES:
-                raise Unreadable
+                raise UnreadableError
         self._depth -= 1
         return current
 
-    def _background(self, node: Node, state: State, *, guarded: bool, stdin: Parts | None) -> list[Outcome]:
+    def _background(self, node: Node, state: State, *, stdin: Parts | None) -> list[Outcome]:
         """Run a job behind `&`; when what it writes comes is not known."""
         outcomes = self.node(node, state, guarded=True, stdin=stdin)
         if any(all_parts(outcome.stream) for outcome in outcomes):
-            raise Unreadable
+            raise UnreadableError
         return [Outcome(stream=(), status=0, state=msgspec.structs.replace(state, files=()))]
 
     def node(self, node: Node, state: State, *, guarded: bool, stdin: Parts | None = None) -> list[Outcome]:
         """Return the outcomes of a statement."""
         self._steps += 1
         if self._steps > _MAX_STEPS:
-            raise Unreadable
+            raise UnreadableError
         if stdin is not None and not isinstance(node, Simple):
             return self._fed(node, state, guarded=guarded, stdin=stdin)
         match node:
@@ -150,7 +152,7 @@ class Interpreter:
                 return self._loop(node, state, guarded=guarded)
             case Unsupported(raw=raw):
                 if not raw.startswith("((") or FLAG_STEM in raw:
-                    raise Unreadable
+                    raise UnreadableError
                 return self._checked([Outcome(stream=(), status=None, state=state)], guarded)
 
     def _checked(self, outcomes: list[Outcome], guarded: bool) -> list[Outcome]:
@@ -188,7 +190,7 @@ class Interpreter:
         expander = Expander(state, self._substituted)
         try:
             route = routing(redirects, expander)
-        except Aborted as aborted:
+        except AbortedError as aborted:
             return [_aborted(aborted, state)]
         outcomes = self.node(body, expander.state, guarded=guarded, stdin=route.stdin)
         return _routed(outcomes, route, expander.errors)
@@ -236,7 +238,7 @@ class Interpreter:
                     following.append((out, passed, (*statuses, outcome.status), after))
             current = list(dict.fromkeys(following)) if number < 1 else following
             if len(current) > _MAX_OUTCOMES:
-                raise Unreadable
+                raise UnreadableError
         return merged(
             [
                 Outcome(stream=s, status=_pipe_status(statuses, state.pipefail), state=after)
@@ -275,10 +277,10 @@ class Interpreter:
         expander = Expander(state, self._substituted)
         try:
             subject = expander.word(node.word)
-        except Aborted as aborted:
+        except AbortedError as aborted:
             return [_aborted(aborted, state)]
         if any(item.terminator not in (";;", "") for item in node.items):
-            raise Unreadable
+            raise UnreadableError
         result: list[Outcome] = []
         for item in node.items:
             matches = [_matches(subject, p.text, literal=not p.expansions) for p in item.patterns]
@@ -295,7 +297,7 @@ class Interpreter:
             both = Script((*node.condition.items, *node.body.items))
             return self._blurred(self.script(both, _unknown_after(both, state), guarded=True), state)
         if node.words is None:
-            raise Unreadable
+            raise UnreadableError
         if len(node.words) == 1 and (names := self._names(node, node.words[0], state)) is not None:
             return names
         expander = Expander(state, self._substituted)
@@ -303,7 +305,7 @@ class Interpreter:
         try:
             for word in node.words:
                 words += expander.fields(word)
-        except Aborted as aborted:
+        except AbortedError as aborted:
             return [_aborted(aborted, state)]
         if len(words) > _MAX_ROUNDS or any(concrete(word) is None for word in words):
             unknown = _unknown_after(node.body, expander.state).with_variable(node.name, (ANY,))
@@ -328,7 +330,7 @@ class Interpreter:
                             done.append(outcome)
             current = merged(following)
             if len(current) > _MAX_OUTCOMES:
-                raise Unreadable
+                raise UnreadableError
         return merged([*done, *current])
 
     def _names(self, node: For, word: Word, state: State) -> list[Outcome] | None:
@@ -363,7 +365,7 @@ class Interpreter:
                 if outcome.state.value(name) != state.value(name) or (name in outcome.state.exported) != (
                     name in state.exported
                 ):
-                    raise Unreadable
+                    raise UnreadableError
             state = msgspec.structs.replace(
                 state, files=() if outcome.state.files != state.files else state.files
             )
@@ -412,15 +414,17 @@ class Interpreter:
                     expander.state = expander.state.with_variable(
                         assignment.name, _assigned(assignment, expander)
                     )
-        except Aborted as aborted:
+        except AbortedError as aborted:
             return [_aborted(aborted, state)]
         try:
             route = routing(node.redirects, expander)
-        except Aborted as aborted:  # where the command is a program, it is the program's process that ends
+        except (
+            AbortedError
+        ) as aborted:  # where the command is a program, it is the program's process that ends
             return [_aborted(aborted, state), msgspec.structs.replace(_aborted(aborted, state), leaves="")]
         after = expander.state
         if words:
-            temporary = dict(assigned)
+            temporary: Environment = dict(assigned)
             outcomes = self._with_assignments(
                 words,
                 temporary,
@@ -448,7 +452,7 @@ class Interpreter:
             name in dict(state.functions)
             or name in ("set", "export", "declare", "typeset", "compgen", "eval", ":", "unset")
         ):
-            raise Unreadable
+            raise UnreadableError
         return self.command(words, state, environment, guarded=guarded, stdin=stdin)
 
     def command(
@@ -463,7 +467,7 @@ class Interpreter:
         """Return the outcomes of a command whose words are expanded."""
         path = concrete(words[0])
         if path is None:
-            raise Unreadable
+            raise UnreadableError
         self._steps += 1
         name = program_name(path)
         functions = dict(state.functions)
@@ -494,7 +498,7 @@ class Interpreter:
         result: list[Outcome] = []
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            raise Unreadable
+            raise UnreadableError
         for outcome in self.node(body, inner, guarded=guarded):
             variables = tuple((n, v) for n, v in outcome.state.variables if not n.isdecimal())
             outer = tuple((n, v) for n, v in state.variables if n.isdecimal())
@@ -527,7 +531,7 @@ def _back(outcome: Outcome, state: State) -> Outcome:
     )
 
 
-def _aborted(aborted: Aborted, state: State) -> Outcome:
+def _aborted(aborted: AbortedError, state: State) -> Outcome:
     message: Parts = (Hole(Kind.LINE), ": ", Choice(aborted.messages), "\n")
     return Outcome(stream=(Emit(STDERR, message),), status=None, state=state, leaves="exit")
 
@@ -609,7 +613,5 @@ def _collect(body: Script, names: set[str]) -> None:
     for item in body.items:
         if isinstance(item.node, Simple):
             names.update(a.name for a in item.node.assignments if not item.node.words)
-        elif isinstance(item.node, Group):
-            _collect(item.node.body, names)
-        elif isinstance(item.node, For | While):
+        elif isinstance(item.node, Group | For | While):
             _collect(item.node.body, names)

@@ -14,7 +14,7 @@ from agentdash.engine.detect.env_output.expressions import (
     PERL,
     RUBY,
     Language,
-    Unknown,
+    UnknownError,
     run_code,
 )
 from agentdash.engine.detect.env_output.filters import awk_filter
@@ -65,7 +65,7 @@ def _run(call: Call, code: Parts | None, run: Runner) -> list[Result]:
         return UNKNOWN
     try:
         results = run(text, call, holes)
-    except (Unknown, RecursionError):
+    except (UnknownError, RecursionError):
         return UNKNOWN
     return [*(_refilled(r, holes) for r in results), not_found(call.name)]
 

@@ -24,7 +24,7 @@ from agentdash.engine.detect.env_output.streams import (
     Stream,
     outcome_of,
 )
-from agentdash.engine.detect.env_output.world import Environment, State, Unreadable
+from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
 from agentdash.engine.detect.shell import parse
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _run(
     outcomes = interpreter.command(list(words), state, chosen, guarded=call.guarded, stdin=call.stdin)
     name = concrete(words[0]) or ""
     if name in ("export", "set", "declare", "unset", "read", "cd", "source", ".", "eval"):
-        raise Unreadable
+        raise UnreadableError
     return [
         msgspec.structs.replace(o, state=msgspec.structs.replace(call.state, files=o.state.files))
         for o in outcomes
@@ -77,7 +77,7 @@ def env(interpreter: Interpreter, call: Call) -> list[Outcome]:
         first = words[0][0] if words[0] else ""
         if text in ("-i", "-", "--ignore-environment"):
             return _unknown(call)  # it can be empty
-        elif text in ("-u", "--unset") and len(words) > 1 and (name := concrete(words[1])) is not None:
+        if text in ("-u", "--unset") and len(words) > 1 and (name := concrete(words[1])) is not None:
             environment.update({name: None} if name in FLAGS else {})
             words.pop(0)
         elif text is not None and (match := re.fullmatch(r"(?:-u|--unset=)(\w+)", text)):
@@ -171,7 +171,7 @@ def command(interpreter: Interpreter, call: Call) -> list[Outcome]:
 def exec_(interpreter: Interpreter, call: Call) -> list[Outcome]:
     """Run `exec`: nothing of the script runs behind it."""
     if not call.arguments:
-        raise Unreadable  # redirections of the shell itself
+        raise UnreadableError  # redirections of the shell itself
     if (concrete(call.arguments[0]) or "-").startswith("-"):
         return _unknown(call)
     return [msgspec.structs.replace(o, leaves="exit") for o in _run(interpreter, call, call.arguments)]
@@ -181,10 +181,10 @@ def evaluate(interpreter: Interpreter, call: Call) -> list[Outcome]:
     """Run `eval`."""
     texts = [concrete(argument) for argument in call.arguments]
     if any(text is None for text in texts):
-        raise Unreadable
+        raise UnreadableError
     script = parse(" ".join(text for text in texts if text is not None))
     if script is None:
-        raise Unreadable
+        raise UnreadableError
     return interpreter.script(script, call.state, guarded=call.guarded, stdin=call.stdin)
 
 

@@ -1,4 +1,4 @@
-"""Loops over the names or the lines of an environment: what their body prints of each is a dump in its own style."""
+"""Loops over the names or lines of an environment: their output is a dump in a style of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARK: Final = Hole(Kind.OTHER, key="value of the loop")
 def entries_loop(
     interpreter: Interpreter, condition: Script, body: Script, stdin: Parts, state: State
 ) -> Parts | None:
-    """Return what `while read …; do …; done` prints of names or entries that it reads; None for other loops."""
+    """Return what `while read …; do …; done` prints of what it reads; None for other loops."""
     match condition.items, stdin:
         case (item,), (Names() as names,) if isinstance(item.node, Simple):
             words = [word.text for word in item.node.words]
@@ -65,11 +65,11 @@ def passed_on(interpreter: Interpreter, body: Script, variable: str, names: Name
     if len(prefixes) != 1 or len(suffixes) != 1:
         return (ANY,)
     style = Style(prefixes=(prefixes.pop(),), suffix=suffixes.pop())
-    return (Dump(shown=(flags[0], flags[1]), style=style, partial=True if is_partial else False, some=False),)
+    return (Dump(shown=(flags[0], flags[1]), style=style, partial=bool(is_partial), some=False),)
 
 
 def _printed(real: Parts | None, line: Parts) -> Shown | None:
-    """Return what a round prints of a flag, given a line with a mark in the place of the value; None for anything else."""
+    """Return what a round prints of a flag, given the line that has a mark as its value."""
     before, _, after = line
     match real:
         case None:

@@ -1,8 +1,9 @@
-"""What a script can print under one hypothesis about its environment, and whether an output is an instance of it.
+"""What a script can print under one hypothesis, and whether an output is an instance of it.
 
-A pattern is a sequence of parts: literal text, holes (text that is known by its kind only), dumps of an environment, choices.
-Matching works on sets of positions, kept as intervals, so that its cost stays near the size of the output. Where a
-part cannot be matched exactly it matches too much: a hypothesis is never ruled out by mistake.
+A pattern is a sequence of parts: literal text, holes (text that is known by its kind only), dumps of an
+environment, choices. Matching works on sets of positions, kept as intervals, so that its cost stays near
+the size of the output. Where a part cannot be matched exactly it matches too much: a hypothesis is never
+ruled out by mistake.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Kind(Enum):
 class Hole(msgspec.Struct, frozen=True):
     """Text that is known by its kind only.
 
-    `exclude`: texts that it is not; `unlike`: texts that are taken for something else where they are printed. `key` tells holes of one kind apart: a variable, a program.
+    `exclude`: texts that it is not; `unlike`: texts that mean something else where they are printed; `key`:
+    what tells holes of one kind apart, a variable or a program.
     """
 
     kind: Kind
@@ -53,7 +55,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class Names(msgspec.Struct, frozen=True):
-    """A list of the names of variables, one a line; `present` tells of each flag whether it is in it: yes, no, possibly."""
+    """A list of names of variables, one a line; `present`: whether each flag is in it (None: possibly)."""
 
     present: tuple[bool | None, bool | None]
 
@@ -281,7 +283,7 @@ _MAX_ABSENCE: Final = 40
 
 
 def _is_excluded(text: str, exclude: tuple[str, ...]) -> bool:
-    """Return whether a value is one of those excluded, or words that scripts print for a variable that is not set."""
+    """Return whether a value is excluded, or a word that scripts print for a variable that is not set."""
     return text in exclude or (len(text) <= _MAX_ABSENCE and _ABSENCE.fullmatch(text) is not None)
 
 

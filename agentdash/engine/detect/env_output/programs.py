@@ -12,7 +12,7 @@ from agentdash.engine.detect.env_output.dumps import FLAGS
 from agentdash.engine.detect.env_output.filters import FILTERS, xargs
 from agentdash.engine.detect.env_output.inert import INSTANT, UNKNOWN, inert, version_request
 from agentdash.engine.detect.env_output.languages import LANGUAGES
-from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part, Parts, concrete, joined
+from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part, concrete, joined
 from agentdash.engine.detect.env_output.streams import Call, Result
 
 _SYSTEM_FOLDERS: Final = frozenset(

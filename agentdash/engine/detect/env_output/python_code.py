@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Record, Shown, Style
-from agentdash.engine.detect.env_output.expressions import Unknown
+from agentdash.engine.detect.env_output.expressions import UnknownError
 from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Part, Parts, joined
 from agentdash.engine.detect.env_output.placeholders import has_placeholder, with_placeholders
 from agentdash.engine.detect.env_output.streams import Call, Result
@@ -26,11 +26,11 @@ _PLAIN_FORMAT: Final = re.compile(r"(?:[^%]|%[sd%])*", re.DOTALL)
 _MODULES: Final = frozenset(("os", "sys", "json", "pprint"))
 
 
-class _Failed(Exception):
+class _FailedError(Exception):
     """The program ends with a traceback."""
 
 
-class _Exit(Exception):
+class _ExitError(Exception):
     """The program ends with `sys.exit`."""
 
     def __init__(self, status: int | None) -> None:
@@ -54,19 +54,19 @@ class _Lines(msgspec.Struct, frozen=True):
 
 
 def run_python(code: str, call: Call, holes: dict[str, Part]) -> list[Result]:
-    """Return the results of a program. Raises `Unknown` for what is not modelled."""
+    """Return the results of a program. Raises `UnknownError` for what is not modelled."""
     if len(code) > _MAX_CODE:
-        raise Unknown
+        raise UnknownError
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, MemoryError) as error:
-        raise Unknown from error
+        raise UnknownError from error
     program = _Program(call.environment, holes)
     try:
         program.block(tree.body)
-    except _Failed:
+    except _FailedError:
         return [Result(out=joined(program.out), err=("Traceback", ANY), status=1)]
-    except _Exit as ended:
+    except _ExitError as ended:
         return [Result(out=joined(program.out), err=program.error(), status=ended.status)]
     return [Result(out=joined(program.out), err=program.error())]
 
@@ -93,7 +93,7 @@ class _Program:
             case ast.Import(names=names):
                 for name in names:
                     if name.name not in _MODULES:
-                        raise Unknown
+                        raise UnknownError
                     self._names[name.asname or name.name] = _Module(name.name)
             case ast.ImportFrom(module=str(module), names=names):
                 for name in names:
@@ -115,7 +115,7 @@ class _Program:
             case ast.For(target=target, iter=iterable, body=body, orelse=[]):
                 self._loop(target, self._value(iterable), lambda: self.block(body))
             case _:
-                raise Unknown
+                raise UnknownError
 
     def _bind(self, target: ast.expr, value: Any) -> None:
         match target:
@@ -124,18 +124,18 @@ class _Program:
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 values = list(value) if isinstance(value, tuple | list) else None
                 if values is None or len(values) != len(elements):
-                    raise Unknown
+                    raise UnknownError
                 for element, part in zip(elements, values, strict=True):
                     self._bind(element, part)
             case _:
-                raise Unknown
+                raise UnknownError
 
     def _loop(self, target: ast.expr, values: Any, body: Callable[[], None]) -> None:
         if isinstance(values, _Selection):
             self.out += self._over_environment(target, values, body)
             return
         if not isinstance(values, list | tuple) or len(values) > 50:
-            raise Unknown
+            raise UnknownError
         for value in values:
             self._bind(target, value)
             body()
@@ -150,11 +150,11 @@ class _Program:
                 kept.append(False)
                 continue
             if after.count("\n") != 1 or not after.endswith("\n") or "\n" in before or name not in before:
-                raise Unknown
+                raise UnknownError
             styles.append(Style(prefixes=(before.replace(name, "NAME"),), suffix=after[:-1]))
             kept.append(selection.kept[number])
         if not styles or any(style != styles[0] for style in styles):
-            raise Unknown
+            raise UnknownError
         return (
             Dump(shown=self._shown((kept[0], kept[1])), style=styles[0], partial=len(styles) < 2, some=False),
         )
@@ -172,7 +172,7 @@ class _Program:
         if not text:
             return "", ""
         if text.count(_MARK) != 1:
-            raise Unknown
+            raise UnknownError
         before, _, after = text.partition(_MARK)
         return before, after
 
@@ -188,7 +188,7 @@ class _Program:
     def _truth(self, node: ast.expr) -> bool:
         value = self._value(node)
         if isinstance(value, _Selection | _Lines | _Module):
-            raise Unknown
+            raise UnknownError
         return bool(value)
 
     def _value(self, node: ast.expr) -> Any:
@@ -200,7 +200,7 @@ class _Program:
                     return self._names[name]
                 if name in _FUNCTIONS:
                     return _Module(name)
-                raise Unknown
+                raise UnknownError
             case ast.Attribute(value=value, attr=name):
                 return self._attribute(self._value(value), name)
             case ast.JoinedStr(values=values):
@@ -233,7 +233,7 @@ class _Program:
             case ast.DictComp() | ast.ListComp() | ast.GeneratorExp() | ast.SetComp():
                 return self._comprehension(node)
             case _:
-                raise Unknown
+                raise UnknownError
 
     def _attribute(self, value: Any, name: str) -> Any:
         match value:
@@ -244,12 +244,12 @@ class _Program:
             case _Selection() | str() | dict():
                 return _Method(value, name)
             case _:
-                raise Unknown
+                raise UnknownError
 
     def _variable(self, name: Any, default: Any) -> Any:
         """Return a variable of the environment."""
         if not isinstance(name, str) or has_placeholder(name):
-            raise Unknown
+            raise UnknownError
         if name not in FLAGS:
             mark = f"Zhole{len(self._holes)}Z"
             self._holes[mark] = Hole(Kind.ANY)
@@ -261,27 +261,27 @@ class _Program:
             return _MARK
         text = with_placeholders(value, self._holes)
         if text is None:
-            raise Unknown
+            raise UnknownError
         return text
 
     def _item(self, value: Any, index: Any) -> Any:
         if isinstance(value, _Selection) and not value.items:
             found = self._variable(index, _MISSING)
             if found is _MISSING or (index in FLAGS and not value.kept[FLAGS.index(index)]):
-                raise _Failed
+                raise _FailedError
             return found
         if isinstance(value, list | tuple) and isinstance(index, int) and index < len(value):
             return value[index]
         if isinstance(value, dict) and index in value:
             return value[index]
-        raise Unknown
+        raise UnknownError
 
     def _bool_op(self, op: ast.boolop, values: list[ast.expr]) -> Any:
         result: Any = None
         for node in values:
             result = self._value(node)
             if isinstance(result, _Foreign | _Selection | _Lines):
-                raise Unknown
+                raise UnknownError
             if bool(result) is isinstance(op, ast.Or):
                 return result
         return result
@@ -289,7 +289,7 @@ class _Program:
     def _compared(self, op: ast.cmpop, left: Any, right: Any) -> bool:
         if isinstance(right, _Selection) and isinstance(op, ast.In | ast.NotIn):
             if left not in FLAGS:
-                raise Unknown
+                raise UnknownError
             there = self._environment[left] is not None and right.kept[FLAGS.index(left)]
             return there is isinstance(op, ast.In)
         self._require_plain(left, right)
@@ -301,12 +301,12 @@ class _Program:
                 return left is not right
             case ast.Eq() | ast.NotEq():
                 if marked and not self._differs(left, right):
-                    raise Unknown
+                    raise UnknownError
                 return (left == right) is isinstance(op, ast.Eq)
             case ast.In() | ast.NotIn() if not marked and isinstance(right, str | list | tuple | dict):
                 return bool((left in right) is isinstance(op, ast.In))
             case _:
-                raise Unknown
+                raise UnknownError
 
     def _differs(self, left: Any, right: Any) -> bool:
         """Return whether another value of a flag is known to differ from what it is compared with."""
@@ -318,7 +318,7 @@ class _Program:
 
     def _require_plain(self, *values: Any) -> None:
         if any(isinstance(v, _Selection | _Lines | _Module | _Foreign | _Method) for v in values):
-            raise Unknown
+            raise UnknownError
 
     def _binary(self, op: ast.operator, left: Any, right: Any) -> Any:
         if isinstance(op, ast.Mod) and isinstance(left, str):
@@ -331,7 +331,7 @@ class _Program:
         if isinstance(op, ast.Add) and isinstance(left, str | _Foreign) and isinstance(right, str | _Foreign):
             return str(left) + str(right)
         if isinstance(op, ast.Add) and (isinstance(left, str) or isinstance(right, str)):
-            raise _Failed  # str + None
+            raise _FailedError  # str + None
         self._require_plain(left, right)
         compute = {ast.Add: operator.add, ast.Mult: operator.mul, ast.Sub: operator.sub}.get(type(op))
         if (
@@ -339,15 +339,15 @@ class _Program:
             or not isinstance(left, int | str | list | tuple)
             or not isinstance(right, int | list | tuple)
         ):
-            raise Unknown
+            raise UnknownError
         if isinstance(op, ast.Mult) and (
             not isinstance(right, int) or right > 200 or (isinstance(left, int) and left > 10**6)
         ):
-            raise Unknown
+            raise UnknownError
         return compute(left, right)
 
     def _give_up(self) -> Any:
-        raise Unknown
+        raise UnknownError
 
     def _text_or_number(self, value: Any) -> Any:
         return value if isinstance(value, int) and not isinstance(value, bool) else self._text(value)
@@ -363,13 +363,13 @@ class _Program:
                     return text
                 width = self._value(spec)
                 if has_placeholder(text) or not isinstance(width, str) or not isinstance(computed, str):
-                    raise Unknown
+                    raise UnknownError
                 try:
                     return format(text, width)
                 except ValueError as error:
-                    raise Unknown from error
+                    raise UnknownError from error
             case _:
-                raise Unknown
+                raise UnknownError
 
     def _text(self, value: Any) -> str:
         if isinstance(value, str | _Foreign):
@@ -378,22 +378,22 @@ class _Program:
 
     def _repr(self, value: Any) -> str:
         if isinstance(value, _Selection | _Lines | _Module | _Method | _Foreign):
-            raise Unknown
+            raise UnknownError
         if isinstance(value, list | tuple | dict) and any(
             isinstance(v, _Selection | _Lines | _Foreign) for v in _flat(value)
         ):
-            raise Unknown
+            raise UnknownError
         return repr(value)
 
     def _comprehension(self, node: ast.DictComp | ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Any:
         if len(node.generators) != 1 or node.generators[0].is_async:
-            raise Unknown
+            raise UnknownError
         generator = node.generators[0]
         values = self._value(generator.iter)
         if isinstance(values, _Selection):
             return self._selected(node, generator, values)
         if not isinstance(values, list | tuple) or len(values) > 50 or isinstance(node, ast.SetComp):
-            raise Unknown
+            raise UnknownError
         found: list[Any] = []
         for value in values:
             self._bind(generator.target, value)
@@ -423,20 +423,20 @@ class _Program:
                 is_mapping = self._value(node.key) == name and self._value(node.value) == _MARK
                 continue
             if isinstance(node, ast.SetComp):
-                raise Unknown
+                raise UnknownError
             text = self._value(node.elt) if not isinstance(node.elt, ast.Tuple) else None
             if not isinstance(text, str) or text.count(_MARK) != 1:
-                raise Unknown
+                raise UnknownError
             before, _, after = text.partition(_MARK)
             if name not in before or "\n" in text:
-                raise Unknown
+                raise UnknownError
             styles.append(Style(prefixes=(before.replace(name, "NAME"),), suffix=after))
         if isinstance(node, ast.DictComp):
             if not is_mapping:
-                raise Unknown
+                raise UnknownError
             return _Selection((kept[0], kept[1]))
         if styles[0] != styles[1]:
-            raise Unknown
+            raise UnknownError
         return _Lines(styles[0], (kept[0], kept[1]))
 
     # ------------------------------------------------------------ calls
@@ -444,24 +444,24 @@ class _Program:
     def _call(self, node: ast.Call) -> Any:
         function = self._value(node.func)
         if any(keyword.arg is None for keyword in node.keywords):
-            raise Unknown
+            raise UnknownError
         starred = [a for a in node.args if isinstance(a, ast.Starred)]
         arguments = [self._value(a.value if isinstance(a, ast.Starred) else a) for a in node.args]
         keywords = {k.arg or "": self._value(k.value) for k in node.keywords}
         if starred:
             if len(arguments) != 1 or not isinstance(function, _Module) or function.name != "print":
-                raise Unknown
+                raise UnknownError
             if isinstance(arguments[0], _Lines) and keywords == {"sep": "\n"}:
-                arguments, keywords = arguments, {}
+                keywords = {}
             elif isinstance(arguments[0], list | tuple):
                 arguments = list(arguments[0])
             else:
-                raise Unknown
+                raise UnknownError
         if isinstance(function, _Method):
             return self._method(function.owner, function.name, arguments, keywords)
         if isinstance(function, _Module) and function.name in _FUNCTIONS:
             return _FUNCTIONS[function.name](self, arguments, keywords)
-        raise Unknown
+        raise UnknownError
 
     def _method(self, owner: Any, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         if isinstance(owner, _Selection):
@@ -471,7 +471,7 @@ class _Program:
                 return list(owner.items())
             if name == "get" and arguments:
                 return owner.get(arguments[0], arguments[1] if len(arguments) > 1 else None)
-            raise Unknown
+            raise UnknownError
         if name == "join" and len(arguments) == 1 and not keywords:
             if isinstance(arguments[0], _Lines) and owner == "\n":
                 return arguments[0]
@@ -482,24 +482,24 @@ class _Program:
             try:
                 return owner.format(*texts, **{k: self._text(v) for k, v in keywords.items()})
             except (IndexError, KeyError, ValueError, AttributeError) as error:
-                raise Unknown from error
+                raise UnknownError from error
         if name in ("startswith", "endswith", "upper", "lower", "strip", "split") and not has_placeholder(
             owner
         ):
             self._require_plain(*arguments)
             return getattr(owner, name)(*arguments)
-        raise Unknown
+        raise UnknownError
 
     def _joinable(self, value: Any) -> str:
         if not isinstance(value, str | _Foreign):
-            raise _Failed
+            raise _FailedError
         return str(value)
 
     def _mapping_method(
         self, owner: _Selection, name: str, arguments: list[Any], keywords: dict[str, Any]
     ) -> Any:
         if keywords or owner.items:
-            raise Unknown
+            raise UnknownError
         match name, arguments:
             case ("get", [key]) | ("get", [key, _]):
                 default = arguments[1] if len(arguments) > 1 else None
@@ -511,7 +511,7 @@ class _Program:
             case "copy", []:
                 return owner
             case _:
-                raise Unknown
+                raise UnknownError
 
     # ------------------------------------------------------------ functions
 
@@ -521,9 +521,9 @@ class _Program:
         stream = keywords.get("file")
         target = self.out if stream is None or stream == _Module("sys.stdout") else self._err
         if stream is not None and stream not in (_Module("sys.stdout"), _Module("sys.stderr")):
-            raise Unknown
+            raise UnknownError
         if not isinstance(separator, str | None) or not isinstance(end, str | None):
-            raise Unknown
+            raise UnknownError
         for number, argument in enumerate(arguments):
             if number:
                 target.append(" " if separator is None else separator)
@@ -547,13 +547,13 @@ class _Program:
     def get_variable(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `os.getenv`."""
         if keywords or not 1 <= len(arguments) <= 2:
-            raise Unknown
+            raise UnknownError
         return self._variable(arguments[0], arguments[1] if len(arguments) > 1 else None)
 
     def dumps(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `json.dumps`."""
         if len(arguments) != 1 or set(keywords) - {"indent", "sort_keys", "ensure_ascii", "default"}:
-            raise Unknown
+            raise UnknownError
         value = arguments[0]
         if isinstance(value, _Selection) and not value.items:
             return value
@@ -566,7 +566,7 @@ class _Program:
             return _Selection(arguments[0].kept)
         if not arguments:
             return dict(keywords)
-        raise Unknown
+        raise UnknownError
 
     def sorted(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `sorted`."""
@@ -576,24 +576,24 @@ class _Program:
             self._require_plain(*arguments[0])
             if all(isinstance(v, str) and not has_placeholder(v) for v in arguments[0]):
                 return sorted(arguments[0])
-        raise Unknown
+        raise UnknownError
 
     def as_text(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
         """Run `str`."""
         if len(arguments) != 1 or keywords:
-            raise Unknown
+            raise UnknownError
         return self._text(arguments[0])
 
     def as_repr(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
         """Run `repr`."""
         if len(arguments) != 1 or keywords:
-            raise Unknown
+            raise UnknownError
         return self._repr(arguments[0])
 
     def as_bool(self, arguments: list[Any], keywords: dict[str, Any]) -> bool:
         """Run `bool`."""
         if len(arguments) != 1 or keywords:
-            raise Unknown
+            raise UnknownError
         self._require_plain(arguments[0])
         return bool(arguments[0])
 
@@ -601,21 +601,21 @@ class _Program:
         """Run `list`."""
         if len(arguments) == 1 and not keywords and isinstance(arguments[0], list | tuple | _Selection):
             return arguments[0]
-        raise Unknown
+        raise UnknownError
 
     def write(self, arguments: list[Any], keywords: dict[str, Any]) -> None:
         """Run `sys.stdout.write`."""
         if len(arguments) != 1 or keywords:
-            raise Unknown
+            raise UnknownError
         if not isinstance(arguments[0], str | _Foreign):
-            raise _Failed
+            raise _FailedError
         self.out.append(str(arguments[0]))
 
     def exit(self, arguments: list[Any], keywords: dict[str, Any]) -> None:
         """Run `sys.exit`."""
         if keywords or not all(isinstance(a, int) for a in arguments):
-            raise Unknown
-        raise _Exit(arguments[0] & 0xFF if arguments else 0)
+            raise UnknownError
+        raise _ExitError(arguments[0] & 0xFF if arguments else 0)
 
 
 class _Module(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from agentdash.engine.detect.env_output.expansion import Expander
 from agentdash.engine.detect.env_output.files import opened_content
 from agentdash.engine.detect.env_output.patterns import ANY, Parts, concrete, joined
 from agentdash.engine.detect.env_output.streams import STDERR, STDOUT, Emit, Fork, Stream, parts_of
-from agentdash.engine.detect.env_output.world import State, Unreadable
+from agentdash.engine.detect.env_output.world import State, UnreadableError
 from agentdash.engine.detect.shell import Redirect
 
 _TERMINAL: Final[dict[str, int]] = {
@@ -54,7 +54,7 @@ class Routing(msgspec.Struct, frozen=True):
         return tuple(dict.fromkeys(d for d in (self.out, self.err) if isinstance(d, File)))
 
     def route(self, stream: Stream, state: State) -> tuple[Stream, State]:
-        """Return what is left of a stream for the descriptors of the shell, and the state with the files written."""
+        """Return what a stream leaves for the shell's descriptors, and the state with the files written."""
         for file in self.files:
             fds = [fd for fd, destination in ((STDOUT, self.out), (STDERR, self.err)) if destination == file]
             content = parts_of(stream, fds[0]) if len(fds) == 1 else _both(stream)
@@ -111,14 +111,14 @@ def _applied(routing: Routing, redirect: Redirect, expander: Expander) -> Routin
             if redirect.fd is None and not isinstance(destination, int):
                 return replace(routing, out=destination, err=destination)
         case _:
-            raise Unreadable
+            raise UnreadableError
     match redirect.fd:
         case None | 1:
             return replace(routing, out=destination)
         case 2:
             return replace(routing, err=destination)
         case _:
-            raise Unreadable
+            raise UnreadableError
 
 
 def _destination(target: Parts, *, append: bool, routing: Routing) -> Destination:
@@ -128,7 +128,7 @@ def _destination(target: Parts, *, append: bool, routing: Routing) -> Destinatio
     if path in _TERMINAL:
         return routing.out if _TERMINAL[path] == STDOUT else routing.err
     if path is not None and path.startswith("/dev/"):
-        raise Unreadable
+        raise UnreadableError
     return File(target, append)
 
 
@@ -143,4 +143,4 @@ def _duplicate(target: Parts, routing: Routing) -> Destination:
         case text if text is not None and not text.isdecimal():
             return _destination(target, append=False, routing=routing)
         case _:
-            raise Unreadable
+            raise UnreadableError

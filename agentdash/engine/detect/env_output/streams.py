@@ -30,7 +30,7 @@ Stream = tuple[Emit | Fork, ...]
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """One way in which a statement can end. `leaves` is how it ends more than itself: exit, return, break, continue."""
+    """One way in which a statement can end; `leaves`: by exit, return, break or continue."""
 
     stream: Stream
     status: int | None
@@ -39,7 +39,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """One way in which a program can end; `status` None is not known, `state` is the shell's afterwards, if changed."""
+    """One way in which a program can end; `status` None: not known; `state`: the shell's, if changed."""
 
     out: Parts = ()
     err: Parts = ()

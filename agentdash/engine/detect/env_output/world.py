@@ -12,7 +12,7 @@ from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Parts, 
 from agentdash.engine.detect.shell import Node
 
 FLAG_VALUES: Final[dict[str, tuple[str, ...]]] = {FLAGS[0]: ("1",), FLAGS[1]: ("seatbelt",)}
-"""The values that Codex sets (codex-rs/core/src/spawn.rs, exec.rs of 0.20 to 0.169); any other is not its own."""
+"""Values that Codex sets (codex-rs/core/src/spawn.rs, exec.rs of 0.20 to 0.169); any other is not its own."""
 
 
 class Given(Enum):
@@ -27,7 +27,7 @@ Assumption = Given | str
 """A `Given`, or the value itself."""
 
 
-class Unreadable(Exception):
+class UnreadableError(Exception):
     """The script does something whose effect on the output is not modelled: nothing is read of it."""
 
 
@@ -37,9 +37,13 @@ class World(msgspec.Struct, frozen=True):
     network: Assumption
     sandbox: Assumption
 
+    def assumption(self, name: str) -> Assumption:
+        """Return what is assumed of a flag."""
+        return self.network if name == FLAGS[0] else self.sandbox
+
     def value(self, name: str) -> Parts | None:
         """Return a flag's value, None where it is unset."""
-        assumed = self.network if name == FLAGS[0] else self.sandbox
+        assumed = self.assumption(name)
         match assumed:
             case Given.UNSET:
                 return None
@@ -104,9 +108,7 @@ class State(msgspec.Struct, frozen=True):
         """Return the state after an assignment; `None` unsets."""
         variables = {**dict(self.variables), name: value}
         exported = self.exported
-        if value is None:
-            exported -= {name}
-        elif name in FLAGS and self.value(name) is None and not self.allexport:
+        if value is None or (name in FLAGS and self.value(name) is None and not self.allexport):
             exported -= {name}
         elif self.allexport:
             exported |= {name}

@@ -64,7 +64,8 @@ class Context(StrEnum):
 class Command(msgspec.Struct, frozen=True):
     """A simple command, with programs that only start another one (`env`, `timeout 5`, `nice`, …) taken off.
 
-    `pipeline` numbers the pipelines of the script; `position` counts from 0 in it, `length` is its number of parts.
+    `pipeline` numbers the pipelines of the script; `position` counts from 0 within it; `length`: number of
+    its parts.
     """
 
     argv: tuple[Word, ...]
@@ -90,7 +91,7 @@ class Command(msgspec.Struct, frozen=True):
 def commands(script: str) -> tuple[Command, ...] | None:
     """Return the simple commands of a script, None where it cannot be parsed.
 
-    Commands of functions are listed where the function is defined. Command substitutions come before the command
+    Commands of functions are listed where the function is defined, command substitutions before the command
     that they are part of.
     """
     if (tree := parse(script)) is None:
@@ -249,7 +250,7 @@ SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash", "ash", "ksh"))
 
 
 def unwrap(words: tuple[Word, ...]) -> tuple[tuple[str, ...], tuple[Word, ...]]:
-    """Take `env A=1`, `timeout 5`, `nice`, `xargs`, `exec`, … off; return their names and the command behind them."""
+    """Return the names of `env A=1`, `timeout 5`, `nice`, `xargs`, `exec`, …, and the command behind them."""
     wrappers: list[str] = []
     rest = words
     while rest and rest[0].literal:

@@ -25,8 +25,8 @@ class Text(msgspec.Struct, frozen=True):
 class Parameter(msgspec.Struct, frozen=True):
     """`$name` or `${name…}`.
 
-    `prefix` is `!` for indirection and `#` for the length; `operator` is what follows the name (`:-`, `+`, `%`,
-    `:`, …) and `argument` the word behind it, None for an operator whose argument is not a plain word.
+    `prefix` is `!` for indirection and `#` for the length; `operator` is what follows the name (`:-`, `+`, …)
+    and `argument` the word behind it, None for an operator whose argument is not a plain word.
     """
 
     name: str

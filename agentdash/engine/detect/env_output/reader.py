@@ -1,0 +1,193 @@
+"""Compare the output of a command with what its script can print under each hypothesis about the flags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
+from typing import Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.dumps import FLAGS
+from agentdash.engine.detect.env_output.flags import Flags
+from agentdash.engine.detect.env_output.interpreter import Interpreter
+from agentdash.engine.detect.env_output.patterns import Parts, Text, joined
+from agentdash.engine.detect.env_output.streams import (
+    STDERR,
+    STDOUT,
+    Outcome,
+    all_parts,
+    parts_of,
+    variants,
+)
+from agentdash.engine.detect.env_output.world import (
+    FLAG_VALUES,
+    Assumption,
+    Given,
+    State,
+    UnreadableError,
+    World,
+)
+from agentdash.engine.detect.shell import parse
+from agentdash.model.observation import UNSET
+from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
+
+
+class _Possible(msgspec.Struct, frozen=True):
+    """What a script can print in one world, and its exit codes there: None is any."""
+
+    world: World
+    endings: tuple[tuple[Parts, int | None], ...]
+
+
+_MAX_OUTPUT: Final = 200_000
+"""Characters of an output that are looked at; the rest is as if it had been cut off."""
+_TRUNCATION: Final = re.compile(
+    r"^.*(?:tokens? truncated|chars? truncated|characters? (?:left out|truncated)"
+    r"|lines? (?:truncated|omitted)|output truncated|truncated output|\[\.\.\. omitted).*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_CONTROL: Final = re.compile(r"\x1b\[[0-9;]*[mK]")
+_STOPPED: Final = 124
+"""Exit codes from here on, but for `_ENDED`, are those of a script that was stopped (time-out, signals)."""
+_ENDED: Final = (126, 127)
+
+
+def read(script: str, output: str, *, exit_code: int | None, truncated: bool) -> Flags:
+    """Return what an output shows of the flags; see `read_flags`."""
+    text = _text(output, exit_code, truncated=truncated)
+    if text is None or (possible := _possible(script)) is None:
+        return Flags()
+    worlds = [p.world for p in possible if _is_consistent(p, text, exit_code)]
+    values = {name: _agreed([world.assumption(name) for world in worlds]) for name in FLAGS}
+    quotes = [_quote(name, value, possible, text) for name, value in values.items() if value is not None]
+    return Flags(
+        network=values[NETWORK_FLAG], sandbox=values[SANDBOX_FLAG], quote="; ".join(dict.fromkeys(quotes))
+    )
+
+
+def _text(output: str, exit_code: int | None, *, truncated: bool) -> Text | None:
+    """Return the output as it is matched; None where it is cut at a place that is not known."""
+    text = _CONTROL.sub("", output.replace("\r\n", "\n"))
+    cut = _TRUNCATION.search(text)
+    if cut is not None:
+        return Text(text[: cut.start()], is_prefix=True)
+    if truncated:
+        return None
+    if len(text) > _MAX_OUTPUT:
+        return Text(text[:_MAX_OUTPUT], is_prefix=True)
+    stopped = exit_code is not None and (exit_code < 0 or exit_code >= _STOPPED) and exit_code not in _ENDED
+    return Text(text, is_prefix=stopped)
+
+
+@lru_cache(256)
+def _possible(script: str) -> tuple[_Possible, ...] | None:
+    """Return what a script can print in each world; None where it cannot be read."""
+    if (tree := parse(script)) is None:
+        return None
+    assumptions: list[tuple[Assumption, ...]] = [
+        (Given.UNSET, Given.EMPTY, Given.OTHER, *FLAG_VALUES[name]) for name in FLAGS
+    ]
+    found: list[_Possible] = []
+    for network, sandbox in product(*assumptions):
+        world = World(network, sandbox)
+        state = State(started=tuple((name, world.value(name)) for name in FLAGS))
+        try:
+            outcomes = Interpreter().script(tree, state)
+        except (UnreadableError, RecursionError):
+            return None
+        endings = [ending for outcome in outcomes for ending in _endings(outcome)]
+        found.append(_Possible(world, tuple(dict.fromkeys(endings))))
+    return tuple(found)
+
+
+def _endings(outcome: Outcome) -> list[tuple[Parts, int | None]]:
+    """Return what the output can hold: both streams as they were written, or standard error last.
+
+    Codex reads the streams from two pipes, so their order is not kept always.
+    """
+    found = [all_parts(outcome.stream)]
+    for stream in variants(outcome.stream) or [outcome.stream]:
+        printed, errors = parts_of(stream, STDOUT), parts_of(stream, STDERR)
+        if printed and errors:
+            found.append(joined((*printed, *errors)))
+    return [(parts, outcome.status) for parts in dict.fromkeys(found)]
+
+
+def _is_consistent(possible: _Possible, text: Text, exit_code: int | None) -> bool:
+    for parts, status in possible.endings:
+        if not text.is_prefix and None not in (exit_code, status) and exit_code != status:
+            continue
+        if text.matches(parts):
+            return True
+        if (
+            not text.is_prefix
+            and not text.text.endswith("\n")
+            and Text(text.text + "\n", is_prefix=False).matches(parts)
+        ):
+            return True
+    return False
+
+
+def _agreed(assumed: list[Assumption]) -> str | None:
+    """Return what all consistent worlds agree on."""
+    if not assumed:
+        return None
+    found = set(assumed)
+    if found <= {Given.UNSET, Given.EMPTY}:
+        return UNSET if Given.UNSET in found else None
+    return found.pop() if len(found) == 1 and isinstance(assumed[0], str) else None  # type: ignore[return-value]
+
+
+# ---------------------------------------------------------------- quotes
+
+_MAX_QUOTED_LINES: Final = 40
+"""Lines of an output that are tried as the one that shows a flag."""
+_MAX_TRIALS: Final = 80
+"""Changed outputs that are compared with the script, for one flag."""
+_MAX_QUOTE_CHARACTERS: Final = 200
+_PLACES: Final = re.compile(r"<[^<>]*>|\([^()]*\)|[\w/.-]+|(?<=[=:\[\s'\"])(?=\W|$)|^$")
+"""Where on a line a value can stand that is not there."""
+
+
+def _quote(name: str, value: str, possible: tuple[_Possible, ...], text: Text) -> str:
+    """Return the line of the output that shows a flag: the one that, changed, would show another value."""
+    lines = text.text.split("\n")
+    if value != UNSET:
+        named = re.compile(rf"\b{name}\b.*{re.escape(value)}")
+        if found := next((line for line in lines if named.search(line)), None):
+            return found.strip()[:_MAX_QUOTE_CHARACTERS]
+    trials = 0
+    for number, line in enumerate(lines[:_MAX_QUOTED_LINES]):
+        for changed in _changed(line, name, value):
+            trials += 1
+            if trials > _MAX_TRIALS:
+                return _unquoted(name, value)
+            other = Text(
+                "\n".join((*lines[:number], changed, *lines[number + 1 :])), is_prefix=text.is_prefix
+            )
+            after = [p.world.assumption(name) for p in possible if _is_consistent(p, other, None)]
+            if after and not _shows(after, value):
+                return line.strip()[:_MAX_QUOTE_CHARACTERS] or _unquoted(name, value)
+    return _unquoted(name, value)
+
+
+def _changed(line: str, name: str, value: str) -> Iterator[str]:
+    """Yield a line with another value in each place where this one can stand."""
+    if value == UNSET:
+        for place in _PLACES.finditer(line[:_MAX_QUOTE_CHARACTERS]):
+            yield line[: place.start()] + FLAG_VALUES[name][0] + line[place.end() :]
+    else:
+        for place in re.finditer(re.escape(value), line):
+            yield line[: place.start()] + "other" + line[place.end() :]
+
+
+def _shows(assumed: list[Assumption], value: str) -> bool:
+    """Return whether one of some assumptions is a flag's value."""
+    return bool({Given.UNSET, Given.EMPTY} & set(assumed)) if value == UNSET else value in assumed
+
+
+def _unquoted(name: str, value: str) -> str:
+    return f"{name} is not in what it printed" if value == UNSET else value
