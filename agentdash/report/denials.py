@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
+import tomllib
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 from rich.console import Console
@@ -13,6 +15,8 @@ from rich.text import Text
 
 from agentdash.report.check import CheckReport
 from agentdash.report.elements import DenialReport
+
+_T = TypeVar("_T")
 
 
 class DeniedTargetReport(msgspec.Struct):
@@ -33,6 +37,14 @@ class DeniedTargetReport(msgspec.Struct):
     last: str | None
 
 
+class CommonRemedyReport(msgspec.Struct):
+    """A remedy, and what it would have let through."""
+
+    remedy: str
+    remedy_where: str | None
+    targets: list[str | None]
+
+
 class DenialsReport(msgspec.Struct):
     """The document of `agentdash check --denials --json`."""
 
@@ -41,6 +53,8 @@ class DenialsReport(msgspec.Struct):
     unreadable: int
     targets: list[DeniedTargetReport]
     """Those that stopped most threads first."""
+    remedies: list[CommonRemedyReport]
+    """The set of remedies that would have avoided them: all writable roots are one."""
 
     @property
     def exit_code(self) -> int:
@@ -63,7 +77,45 @@ def denials_report(audit: CheckReport) -> DenialsReport:
         threads=len(audit.threads),
         unreadable=audit.totals.unreadable,
         targets=targets,
+        remedies=_common_remedies(audit),
     )
+
+
+def _common_remedies(audit: CheckReport) -> list[CommonRemedyReport]:
+    """Return the distinct remedies; those that name writable roots are joined: one setting has them all."""
+    found: dict[str, CommonRemedyReport] = {}
+    roots: list[str] = []
+    with_roots = CommonRemedyReport("", None, [])
+    for thread in audit.threads:
+        for denial in thread.denials:
+            if denial.remedy is None:
+                continue
+            more = _writable_roots(denial.remedy)
+            roots += more
+            common = (
+                with_roots
+                if more
+                else found.setdefault(
+                    denial.remedy, CommonRemedyReport(denial.remedy, denial.remedy_where, [])
+                )
+            )
+            common.remedy_where = common.remedy_where or denial.remedy_where
+            common.targets = _distinct((*common.targets, denial.target))
+    if roots:
+        listed = ", ".join(json.dumps(root, ensure_ascii=False) for root in _distinct(roots))
+        with_roots.remedy = f"[sandbox_workspace_write]\nwritable_roots = [{listed}]"
+        return [with_roots, *found.values()]
+    return list(found.values())
+
+
+def _writable_roots(remedy: str) -> list[str]:
+    """Return the writable roots that a remedy sets; none for any other remedy."""
+    try:
+        settings = tomllib.loads(remedy).get("sandbox_workspace_write")
+    except tomllib.TOMLDecodeError:
+        return []  # words
+    roots = settings.get("writable_roots") if isinstance(settings, dict) else None
+    return [str(root) for root in roots] if isinstance(roots, list) else []
 
 
 def _target_report(denials: list[tuple[str, DenialReport]]) -> DeniedTargetReport:
@@ -82,7 +134,7 @@ def _target_report(denials: list[tuple[str, DenialReport]]) -> DeniedTargetRepor
     )
 
 
-def _distinct(values: Iterable[str]) -> list[str]:
+def _distinct(values: Iterable[_T]) -> list[_T]:
     return list(dict.fromkeys(values))
 
 
@@ -103,5 +155,10 @@ def print_denials(report: DenialsReport, console: Console) -> None:
         )
     if report.targets:
         console.print(table)
+    for common in report.remedies:
+        named = ", ".join(target or "not named" for target in common.targets)
+        console.print(Text(f"\n{common.remedy}"))
+        where = f" ({common.remedy_where})" if common.remedy_where else ""
+        console.print(Text(f"  for {named}{where}"), style="dim")
     unreadable = f", {report.unreadable} unreadable" if report.unreadable else ""
     console.print(Text(f"{report.threads} threads{unreadable}, {len(report.targets)} denied targets"))

@@ -155,5 +155,4 @@ async def test_a_sandbox_that_cannot_start_is_found(codex: OpenLab) -> None:
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "read-only", "-c", "features.use_legacy_landlock=true")
         found = await watched.until(lambda w: w.state in (State.BLOCKED_SANDBOX, State.COMPLETED))
-        print(found.calls)
     assert kinds(found) == {"sandbox-cannot-start"}

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
+
+import pytest
+
 from agentdash.model import events as e
 from agentdash.model.denials import LedgerEntry
 from agentdash.model.states import State
+from agentdash.report.audit import audit
+from agentdash.report.denials import denials_report
+from tests.unit.rollout_files import all_files
 from tests.unit.story import CWD, begun, called, done, ended, polled, worker
 
 DENIED = "touch: cannot touch '/srv/board/x': Read-only file system\n"
@@ -100,3 +107,18 @@ def test_a_network_denial_names_the_host_and_is_likely() -> None:
     assert found.state is State.BLOCKED_SANDBOX
     assert [finding.kind for finding in found.sandbox.findings] == ["denied-network"]
     assert "likely" in found.assessment.why
+
+
+@pytest.mark.slow
+def test_denials_of_many_threads_are_listed_by_target_with_one_set_of_remedies() -> None:
+    report = denials_report(audit(all_files()))
+    targets = {target.target: target for target in report.targets}
+    board = targets["/home/dev/board/kanban.db"]
+    assert (board.what, board.operations, board.open) == ("filesystem", ["sqlite"], len(board.threads))
+    assert targets["example.com"].certainty == "likely" or targets["example.com"].what == "network"
+    roots = [common for common in report.remedies if "writable_roots" in common.remedy]
+    assert [common.targets for common in roots] == [["/home/dev/board/kanban.db"]]
+    assert tomllib.loads(roots[0].remedy) == {
+        "sandbox_workspace_write": {"writable_roots": ["/home/dev/board"]}
+    }
+    assert report.exit_code == 1

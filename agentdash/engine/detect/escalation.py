@@ -10,7 +10,8 @@ from agentdash.model.observation import Granted
 
 
 def granted(thread: Thread, call: Call) -> Granted | None:
-    """What a call was allowed beyond the policy: by its own request, or by a rule that an earlier request set up (`prefix_rule`).
+    """Return what a call was allowed beyond the policy: by its own request, or by a rule of an earlier one
+    (`prefix_rule`).
 
     Rules that the user wrote into `rules/*.rules` are not known here.
     """
