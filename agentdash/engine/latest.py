@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class LatestValue(Generic[T]):
-    """The newest of something, for who reads it and for who waits for the next."""
+    """The newest value, and a wait for the next one."""
 
     def __init__(self, value: T) -> None:
         self._value = value
@@ -17,7 +17,7 @@ class LatestValue(Generic[T]):
 
     @property
     def value(self) -> T:
-        """What there is now."""
+        """Return the newest value."""
         return self._value
 
     @value.setter
@@ -27,7 +27,7 @@ class LatestValue(Generic[T]):
         self._changed = asyncio.Event()
 
     async def wait_for_change(self, value: T) -> T:
-        """What there is, as soon as that is something else. Whoever is slow misses what was between."""
+        """Return the newest value as soon as it is not `value`; a slow reader misses those between."""
         while self._value is value:
             await self._changed.wait()
         return self._value
