@@ -409,7 +409,7 @@ def dumb(usual: Callable[[Path], dict[str, str]]) -> Callable[[Path], dict[str, 
 
 
 @pytest.mark.parametrize("key", [b"\x11", b"\x03"], ids=["ctrl+q", "ctrl+c"])
-@pytest.mark.parametrize("command", [("replay", THREAD), ("replay",), ()], ids=" ".join)
+@pytest.mark.parametrize("command", [("replay",), ()], ids=" ".join)
 def test_quit_key_at_the_start(start: Open, state: Path, command: tuple[str, ...], key: bytes) -> None:
     """From the moment when the terminal is prepared, before the app reads keys."""
     large_rollout(state)
@@ -421,7 +421,7 @@ def test_quit_key_at_the_start(start: Open, state: Path, command: tuple[str, ...
 
 
 @pytest.mark.parametrize("key", [b"\x11", b"\x03"], ids=["ctrl+q", "ctrl+c"])
-@pytest.mark.parametrize("command", [("replay", THREAD), ("replay",), ()], ids=" ".join)
+@pytest.mark.parametrize("command", [("replay",), ()], ids=" ".join)
 def test_quit_key_while_reading(start: Open, state: Path, command: tuple[str, ...], key: bytes) -> None:
     large_rollout(state)
     terminal = start(*command)
