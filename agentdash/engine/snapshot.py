@@ -303,7 +303,7 @@ def _thread_worker(inputs: RowInputs) -> Worker:
         id=thread.id,
         kind="codex-thread",
         name=_thread_name(thread),
-        agent=Agent("codex", thread.version),
+        agent=Agent(thread.agent, thread.version),
         assessment=assessment,
         parent=inputs.parent,
         sandbox=_add_findings(sandbox, inputs.server_findings),

@@ -64,6 +64,8 @@ class ThreadEvent(Event, frozen=True, kw_only=True):
 class ThreadStarted(ThreadEvent, frozen=True, kw_only=True, tag="thread-started"):
     """The first `session_meta` of a file (or the bare header line of files like those of 0.20)."""
 
+    agent: str = "codex"
+    """The worker CLI; 0.1.0 read the logs of Codex alone, and did not write it."""
     cwd: str | None = None
     version: str | None = None
     """`cli_version`."""
@@ -321,6 +323,8 @@ class PaneSessionRead(Event, frozen=True, kw_only=True, tag="pane-session-read")
 
     key: PaneKey
     thread: str
+    agent: str = "codex"
+    """The worker CLI that prints such a line."""
     server_pid: int | None = None
 
 

@@ -134,6 +134,8 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     created_at: float | None = None
     last_at: float | None = None
     """Time of the newest line that was read."""
+    agent: str = "codex"
+    """The worker CLI that runs it."""
     cwd: str | None = None
     version: str | None = None
     originator: str | None = None

@@ -12,6 +12,10 @@ Namespace = Literal["user", "pid", "mnt", "net"]
 NAMESPACES: Final[tuple[Namespace, ...]] = get_args(Namespace)
 
 
+THREAD_AGENTS: Final = frozenset(("codex",))
+"""Worker CLIs whose session logs are read as threads: their processes run a thread's turns."""
+
+
 class ProcessKey(msgspec.Struct, frozen=True, order=True):
     """The identity of a process: pids are reused, start times are not."""
 

@@ -128,6 +128,7 @@ class TextUse(StrEnum):
 TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
     e.ThreadStarted: {
         "thread": TextUse.PLAIN,
+        "agent": TextUse.PLAIN,
         "cwd": TextUse.CONTEXT,
         "version": TextUse.PLAIN,
         "originator": TextUse.PLAIN,
@@ -197,7 +198,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "text": TextUse.SCREEN,
     },
     e.StatusPushed: {"thread": TextUse.PLAIN, "flags": TextUse.PLAIN},
-    e.PaneSessionRead: {"thread": TextUse.PLAIN},
+    e.PaneSessionRead: {"thread": TextUse.PLAIN, "agent": TextUse.PLAIN},
     e.ObservationsRecalled: {},
     e.PanesRecalled: {},
     e.SessionSeen: {"agent": TextUse.PLAIN, "waiting_for": TextUse.PLAIN},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentdash.engine.link.process_tree import ProcessTree, is_daemon, is_multiplexer
-from agentdash.model.process import Process
+from agentdash.model.process import THREAD_AGENTS, Process
 
 
 def thread_of(process: Process) -> str | None:
@@ -23,6 +23,6 @@ def is_command(process: Process, tree: ProcessTree) -> bool:
     for parent in tree.above(process):
         if is_multiplexer(parent):
             return False
-        if parent.agent == "codex":
+        if parent.agent in THREAD_AGENTS:
             return thread_of(parent) != thread_of(process)
     return True

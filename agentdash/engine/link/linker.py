@@ -28,7 +28,7 @@ from agentdash.model.fleet import Thread
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.links import FleetLinks, ThreadOwner, ThreadPane
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.process import Process, ProcessKey
+from agentdash.model.process import THREAD_AGENTS, Process, ProcessKey
 
 _TUI_ORIGINATORS: Final = ("codex-tui", "codex_cli_rs")
 """`originator` of threads that a TUI started, before and since 0.98."""
@@ -260,7 +260,7 @@ def _is_left(fleet: FleetView, key: PaneKey) -> bool:
 def _unlinked_tuis(fleet: FleetView, taken: set[PaneKey]) -> list[_Tui]:
     tuis: list[_Tui] = []
     for key, occupant in fleet.occupants.items():
-        if occupant.agent != "codex" or occupant.gone_at is not None or key in taken:
+        if occupant.agent not in THREAD_AGENTS or occupant.gone_at is not None or key in taken:
             continue
         pane, process = fleet.panes.get(key), fleet.processes.get(occupant.key)
         if pane is not None and process is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.process import Process
+from agentdash.model.process import THREAD_AGENTS, Process
 
 
 class ProcessTree:
@@ -114,7 +114,7 @@ def is_multiplexer(process: Process) -> bool:
 
 def is_codex(process: Process) -> bool:
     """Return whether this process runs Codex's turns: the Codex of one terminal, or the shared server."""
-    return process.agent == "codex" or is_daemon(process)
+    return process.agent in THREAD_AGENTS or is_daemon(process)
 
 
 def is_daemon(process: Process) -> bool:

@@ -34,9 +34,7 @@ def record_denials(thread: Thread, call: Call, at: float) -> Thread:
     if entries is thread.denials:
         return thread
     dropped = max(0, len(entries) - _MAX_ENTRIES)
-    return replace(
-        thread, denials=entries[-_MAX_ENTRIES:], denials_dropped=thread.denials_dropped + dropped
-    )
+    return replace(thread, denials=entries[-_MAX_ENTRIES:], denials_dropped=thread.denials_dropped + dropped)
 
 
 def _enter(

@@ -96,7 +96,7 @@ def recall_session(draft: FleetDraft, event: e.PaneSessionRead) -> None:
     past = PastWorker(
         pane=event.key,
         worker=event.thread,
-        agent="codex",
+        agent=event.agent,
         seen=event.at,
         server_pid=event.server_pid,
         own=True,
@@ -117,7 +117,7 @@ def keep_pane_worker(draft: FleetDraft, key: PaneKey, at: float) -> None:
     past = PastWorker(
         pane=key,
         worker=worker,
-        agent=occupant.agent if occupant else "codex",
+        agent=occupant.agent if occupant else linked[0].agent,
         seen=at,
         server_pid=pane.server_pid,
         name=pane.window,

@@ -110,6 +110,7 @@ def _start(thread: Thread, event: e.ThreadStarted) -> Thread:
     return replace(
         thread,
         created_at=event.at,
+        agent=event.agent,
         cwd=event.cwd,
         version=event.version,
         originator=event.originator,
