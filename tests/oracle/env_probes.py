@@ -425,7 +425,7 @@ class _Maker:
             f"cat <<EOF\n{name}={value}\nEOF\n",
             f"cat <<'EOF'\n{name}=${name}\nEOF\n",
             f"echo '{name}={value}' > .env2; cat .env2",
-            f"env > .env; cat .env; cat env.sample",
+            "env > .env; cat .env; cat env.sample",
             "env | grep -c CODEX",
             f"env | grep -c ^{name}",
             "env | grep -q CODEX_SANDBOX && echo yes",
@@ -503,7 +503,7 @@ class _Maker:
             f"echo n=${name} > /dev/null",
             f"echo n=${name} | cut -c1-4",
             f"x=${name}; echo $x",
-            f'x=$(cat .env); echo "$x"',
+            'x=$(cat .env); echo "$x"',
             f"python3 -c \"import os; print(bool(os.environ.get('{name}')))\"",
             f"python3 -c \"import os; print(os.environ.get('{name}') == 'seatbelt')\"",
             f"python3 -c \"import os; print('{name}' in os.environ)\"",
@@ -511,7 +511,7 @@ class _Maker:
             f"python3 -c \"import os; print(os.environ.get('{name}', '1'))\"",
             f"python3 -c \"import os; print(os.environ.get('{name}') or 'not-set')\"",
             f"python3 -c \"import os; os.environ['{name}'] = '{value}'; print(os.environ.get('{name}'))\"",
-            f"python3 -c \"print(open('.env').read())\"",
+            "python3 -c \"print(open('.env').read())\"",
             f"python3 -c \"import os, subprocess; subprocess.run(['env'], env={{'{name}': 'x'}})\"",
             f"perl -e 'print defined $ENV{{{name}}} ? 1 : 0'",
             f'perl -e \'print exists $ENV{{{name}}} ? "seatbelt" : "none"\'',
@@ -524,8 +524,8 @@ class _Maker:
             f"set -x; echo n=${name}; set +x",
             f"bash -xc 'echo n=${name}'",
             f"exec 2>/dev/null; echo n=${name}",
-            f"(env | grep CODEX) & wait",
-            f'while read -r l; do echo "$l"; done < .env',
+            "(env | grep CODEX) & wait",
+            'while read -r l; do echo "$l"; done < .env',
             'env | while read -r l; do echo "$l"; done | grep CODEX',
             'while IFS= read -r l; do export "$l"; done < .env; env | grep CODEX',
             f"trap 'echo {name}=late' EXIT",
@@ -536,7 +536,7 @@ class _Maker:
             f"read {name} < .env; echo n=${name}",
             f"for {name} in a b; do :; done; echo n=${name}",
             f"printf -v {name} %s fake; echo n=${name}" if self.draft.shell == "bash" else "true",
-            f"export NOTE='x\nCODEX_SANDBOX=seatbelt'; env | grep CODEX",
+            "export NOTE='x\nCODEX_SANDBOX=seatbelt'; env | grep CODEX",
             'export NOTE="$(cat .env)"; env | grep CODEX',
             "tr '\\0' '\\n' < /proc/$PPID/environ | grep CODEX",
             f"export {name}={value}; tr '\\0' '\\n' < /proc/$$/environ | grep CODEX",
@@ -575,7 +575,7 @@ class _Maker:
             f"echo n=${name} &",
             "yes CODEX_SANDBOX=seatbelt | head -2",
             "seq 3 | sed 's/^/CODEX_SANDBOX=/'",
-            f"sh -c 'echo n=$0' seatbelt",
+            "sh -c 'echo n=$0' seatbelt",
             f"sh -c 'echo n=$1' x {value or 'y'}",
             f'sh -c "echo n=${name}"',
             f"sh -c 'echo n=${name}'",
@@ -640,7 +640,7 @@ FILES = {
 
 def generate(seed: int, n: int) -> list[Probe]:
     """Return `n` probes; the same seed gives the same scripts and environments."""
-    rng = random.Random(seed)  # noqa: S311  reproducible, not secret
+    rng = random.Random(seed)
     drafts: list[tuple[int, _Draft, str, dict[str, str]]] = []
     for number in range(n):
         draft = _Draft(shell=rng.choice(SHELLS), flags=_flags(rng))

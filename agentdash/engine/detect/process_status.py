@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+if TYPE_CHECKING:
+    from agentdash.engine.detect.shell import Command
+
 _OWN_STATUS: Final = re.compile(r"/proc/(?:self|\$\$|\$BASHPID)/status")
+_QUOTED: Final = re.compile(r"(?:Seccomp|NoNewPrivs):\s*\\?t?\d")
+"""A script that holds such a line itself."""
+_READERS: Final = frozenset(("cat", "grep", "egrep", "head"))
+_STDERR: Final = 2
+_MAX_GREP_WORDS: Final = 3
+"""`grep -E PATTERN`: with more words it can read a file."""
+_UNRELATED: Final = frozenset(
+    ("echo", "printf", "env", "printenv", "uname", "id", "pwd", "whoami", "date", "hostname", "true", ":")
+) | frozenset(("sleep", "set", "cd", "ls", "touch", "mkdir", "curl", "getent", "exit", "export", "test", "["))
+"""Programs of which no output looks like a status file."""
 _SECCOMP: Final = re.compile(r"^\s*Seccomp:\s+([012])\s*$", re.MULTILINE)
 _NO_NEW_PRIVS: Final = re.compile(r"^\s*NoNewPrivs:\s+([01])\s*$", re.MULTILINE)
 
@@ -23,7 +36,7 @@ class Restraints(msgspec.Struct, frozen=True):
 
     @property
     def sandboxed(self) -> bool | None:
-        """Return False where nothing restrains the process: every sandbox of Codex on Linux sets no_new_privs.
+        """Return False where nothing restrains the process: each sandbox of Codex on Linux sets no_new_privs.
 
         None otherwise: what set it cannot be read from this.
         """
@@ -40,9 +53,19 @@ class Restraints(msgspec.Struct, frozen=True):
 def restraints(script: str, output: str) -> Restraints:
     """Return the kernel facts that `script` printed of its own process.
 
-    Two values for one field decide nothing: the output quotes another process beside its own.
+    Only `cat`, `grep` or `head` of the own status file counts, with nothing behind it but a plain `grep`. Two
+    values for one field decide nothing, nor do lines that another command can have printed.
     """
-    if not _OWN_STATUS.search(script):
+    if not _OWN_STATUS.search(script) or _QUOTED.search(script):
+        return Restraints()
+    # the grammar is imported by the first script that needs it
+    from agentdash.engine.detect.shell import commands  # noqa: PLC0415
+
+    found = commands(script)
+    if found is None:
+        return Restraints()
+    own = {command.pipeline for command in found if _is_own_status(command)}
+    if not own or not all(_is_harmless(command, own) for command in found):
         return Restraints()
     seccomp = {int(match[1]) for match in _SECCOMP.finditer(output)}
     privs = {match[1] == "1" for match in _NO_NEW_PRIVS.finditer(output)}
@@ -50,3 +73,27 @@ def restraints(script: str, output: str) -> Restraints:
         seccomp=seccomp.pop() if len(seccomp) == 1 else None,
         no_new_privs=privs.pop() if len(privs) == 1 else None,
     )
+
+
+def _is_own_status(command: Command) -> bool:
+    """Return whether a command prints the own status file, and no other."""
+    if command.position or command.name not in _READERS or _leads_elsewhere(command):
+        return False
+    operands = [word.raw.strip("\"'") for word in command.argv[1:] if not word.raw.startswith("-")]
+    files = operands[1:] if command.name in ("grep", "egrep") else operands
+    if command.name == "head":
+        files = [operand for operand in operands if not operand.isdecimal()]
+    return len(files) == 1 and _OWN_STATUS.fullmatch(files[0]) is not None
+
+
+def _is_harmless(command: Command, own: set[int]) -> bool:
+    """Return whether a command cannot print the status of another process."""
+    if _is_own_status(command):
+        return True
+    if command.pipeline in own:
+        return command.name in ("grep", "egrep") and len(command.argv) <= _MAX_GREP_WORDS
+    return command.name in _UNRELATED
+
+
+def _leads_elsewhere(command: Command) -> bool:
+    return any(redirect.fd != _STDERR for redirect in command.redirects)

@@ -50,6 +50,8 @@ _MAX_BRACKETS: Final = 200
 """Bracket depth above which the grammar's error recovery takes seconds."""
 _MAX_REPAIRS: Final = 200
 """Line ends that the grammar may take for blanks in one script."""
+_MAX_MARKS: Final = 500
+"""Pipes, here-documents and empty quotes in one script: the time grows with the square of their number."""
 _BRACKETS: Final = re.compile(r"[({\[)}\]]")
 
 _IGNORED: Final = frozenset(
@@ -77,6 +79,8 @@ _REDIRECTS: Final = frozenset(("file_redirect", "heredoc_redirect", "herestring_
 def parse(script: str) -> Script | None:
     """Return the syntax tree of a script, or None where it cannot be parsed as a whole. Never raises."""
     if len(script) > MAX_SCRIPT_CHARACTERS or "\0" in script or _bracket_depth(script) > _MAX_BRACKETS:
+        return None
+    if any(script.count(mark) > _MAX_MARKS for mark in ("|", "<<", "''")):
         return None
     source = script.replace("\r\n", "\n").encode(errors="replace")
     for _ in range(_MAX_REPAIRS):
@@ -146,11 +150,7 @@ def _redirected(body: Node, redirects: tuple[Redirect, ...], extra: tuple[Word, 
 def _hoisted(parts: list[Node], stderr: list[bool]) -> Node:
     """Return a pipeline with `!` and the list behind it taken out of its first and last part."""
     first, last = parts[0], parts[-1]
-    if (
-        any(isinstance(p, AndOr | Not) for p in parts[1:-1])
-        or isinstance(first, AndOr)
-        or isinstance(last, Not)
-    ):
+    if any(isinstance(p, AndOr | Not) for p in parts[1:-1]) or isinstance(last, Not):
         raise UnparsedError
     if isinstance(last, AndOr):
         left = last.left
@@ -159,6 +159,8 @@ def _hoisted(parts: list[Node], stderr: list[bool]) -> Node:
         inner = left.parts if isinstance(left, Pipeline) else (left,)
         more = left.stderr if isinstance(left, Pipeline) else ()
         return AndOr(_hoisted([*parts[:-1], *inner], [*stderr, *more]), last.operator, last.right)
+    if isinstance(first, AndOr):  # `a && b 2>&1 | c` comes as `(a && b) 2>&1 | c`
+        return AndOr(first.left, first.operator, _hoisted([first.right, *parts[1:]], stderr))
     if isinstance(first, Not):
         return Not(_hoisted([first.body, *parts[1:]], stderr))
     return Pipeline(tuple(parts), tuple(stderr))
@@ -192,12 +194,22 @@ class _Converter(WordConverter):
 
     def _command(self, tree: Tree, depth: int) -> Node:
         self.require_one_line(tree.children)
+        if len(tree.children) == 2 and tree.children[1].type == "subshell":
+            return self._timed(tree, depth)
         assignments = tuple(
             self._assignment(c, depth) for c in tree.children if c.type == "variable_assignment"
         )
         redirects, extra = self._redirections([c for c in tree.children if c.type in _REDIRECTS], depth)
         rest = [c for c in tree.children if c.type not in _REDIRECTS and c.type != "variable_assignment"]
         return Simple(words=(*self.words(rest, depth), *extra), assignments=assignments, redirects=redirects)
+
+    def _timed(self, tree: Tree, depth: int) -> Node:
+        """Convert `time ( … )`, which the grammar takes for a command with an argument."""
+        name, group = tree.children
+        if self.text(name.start_byte, name.end_byte) != "time":
+            raise UnparsedError
+        body = Script((Item(self._statement(group, depth + 1)),))
+        return Unsupported(self.text(tree.start_byte, tree.end_byte), body)
 
     def _variable_assignment(self, tree: Tree, depth: int) -> Node:
         return Simple(words=(), assignments=(self._assignment(tree, depth),))
