@@ -1,7 +1,8 @@
-"""A generator of probes: random shell scripts that look at the sandbox flags, really run under a known environment.
+"""A generator of probes: random scripts that look at the sandbox flags, really run under a known environment.
 
-`generate(seed, n)` gives probes with the script, the shell, the flags that were set, the output and the exit code. What is read of script and
-output must never contradict the flags; of probes that are made of documented forms and quiet neighbours alone it must find what was shown.
+`generate(seed, n)` returns probes with the script, the shell, the flags that were set, the output and the exit
+code. What is read of them must never contradict the flags; of probes that are made of documented forms and quiet
+neighbours alone, it must find what was shown.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ class _Maker:
         return f"printf '{template}\\n' {values}"
 
     def printenv(self) -> str:
-        """`printenv` with names; silent for flags that are unset, so only values count unless it says more."""
+        """`printenv` with names; silent for unset flags, so only values count there."""
         name = self.name()
         if self.draft.flags.get(name):
             self.shows(name)
@@ -259,9 +260,9 @@ class _Maker:
         return self.pick(
             'python3 -c "import os; print(dict(os.environ))"',
             "python3 -c 'import os, json; print(json.dumps(dict(os.environ), indent=2))'",
-            "python3 -c 'import os,json; print(json.dumps({k: v for k, v in os.environ.items() if \"CODEX\" in k}))'",
+            "python3 -c 'import os,json; print(json.dumps({k: v for k, v in os.environ.items() if \"CODEX\" in k}))'",  # noqa: E501
             "python3 -c 'import os; print({k:v for k,v in os.environ.items() if k.startswith(\"CODEX\")})'",
-            "python3 - <<'EOF'\nimport os\nfor k, v in sorted(os.environ.items()):\n    if 'CODEX' in k:\n        print(f'{k}={v}')\nEOF\n",
+            "python3 - <<'EOF'\nimport os\nfor k, v in sorted(os.environ.items()):\n    if 'CODEX' in k:\n        print(f'{k}={v}')\nEOF\n",  # noqa: E501
             "python3 -c \"import os; print('\\n'.join(f'{k}={v}' for k, v in os.environ.items()))\"",
             "jq -n env",
             "jq -n '$ENV'",
@@ -318,7 +319,7 @@ class _Maker:
             shell = "bash" if self.draft.shell == "bash" else self.pick("sh", self.draft.shell)
             if "/proc/$$" in text or (shell == "sh" and self.draft.shell != "dash"):
                 shell = self.draft.shell
-            return f"{self.pick('', 'timeout 20 ', 'exec ') if self.chance(0.2) else ''}{shell} {self.pick('-c', '-lc')} {shlex.quote(text)}".replace(
+            return f"{self.pick('', 'timeout 20 ', 'exec ') if self.chance(0.2) else ''}{shell} {self.pick('-c', '-lc')} {shlex.quote(text)}".replace(  # noqa: E501
                 "exec ", ""
             )
         if kind == "stderr" and not any(mark in text for mark in ("\n", "|", ";", "2>")):
@@ -631,7 +632,7 @@ FILES = {
     ".env": "CODEX_SANDBOX=seatbelt\nCODEX_SANDBOX_NETWORK_DISABLED=1\nAPI=x\n",
     "env.sample": "CODEX_SANDBOX=docker\nCODEX_SANDBOX_NETWORK_DISABLED=0\nn=1\nm=seatbelt\n",
     "notes.md": "# Notes\nCODEX_SANDBOX=seatbelt means macOS\nn=seatbelt\nnet=1\n",
-    "rollout.jsonl": '{"output": "CODEX_THREAD_ID=abc\\nCODEX_SANDBOX=seatbelt\\nCODEX_SANDBOX_NETWORK_DISABLED=1"}\n',
+    "rollout.jsonl": '{"output": "CODEX_THREAD_ID=abc\\nCODEX_SANDBOX=seatbelt\\nCODEX_SANDBOX_NETWORK_DISABLED=1"}\n',  # noqa: E501
     "probe.sh": "#!/bin/sh\nenv | grep CODEX\n",
     "printer.sh": "#!/bin/sh\necho CODEX_SANDBOX=seatbelt\necho n=1\necho net=1\necho 1\necho seatbelt\n",
     "src/a.py": "CODEX_SANDBOX = 'seatbelt'\n# CODEX_SANDBOX=seatbelt\nCODEX_SANDBOX=seatbelt\n",

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from agentdash.engine.detect.escalation import granted
-from agentdash.engine.detect.shell import commands
 from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE
 from agentdash.engine.judge.findings.remedy_forms import no_network_access
 from agentdash.engine.judge.findings.wording import policy_in_words
@@ -67,6 +66,9 @@ def parse_tmux_request(command: str) -> TmuxRequest | None:
 
 def _command_words(script: str) -> Iterator[tuple[str, ...]]:
     """Yield the words of the simple commands of a script; nothing where it cannot be parsed."""
+    # one-shot commands start faster without the grammar
+    from agentdash.engine.detect.shell import commands  # noqa: PLC0415
+
     for command in commands(script) or ():
         if command.argv:
             yield tuple(word.text for word in command.argv)

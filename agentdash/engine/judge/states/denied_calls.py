@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from agentdash.engine.detect.shell import commands
 from agentdash.model.denials import Denial
 from agentdash.model.fleet import Call, Thread
 
@@ -26,5 +25,8 @@ def stopping_denial(thread: Thread, call: Call) -> Denial | None:
 
 def _hides_exit_code(script: str) -> bool:
     """Return whether the script's exit code need not be that of the command that was denied."""
+    # one-shot commands start faster without the grammar
+    from agentdash.engine.detect.shell import commands  # noqa: PLC0415
+
     found = commands(script)
     return found is not None and len(found) > 1
