@@ -1,8 +1,8 @@
 """A generator of probes: random scripts that look at the sandbox flags, really run under a known environment.
 
-`generate(seed, n)` returns probes with the script, the shell, the flags that were set, the output and the exit
-code. What is read of them must never contradict the flags; of probes that are made of documented forms and quiet
-neighbours alone, it must find what was shown.
+`generate(seed, n)` returns probes with the script, the shell, the flags that were set, the output and the
+exit code. What is read of them must never contradict the flags; of probes that are made of documented forms
+and quiet neighbours alone, it must find what was shown.
 """
 
 from __future__ import annotations

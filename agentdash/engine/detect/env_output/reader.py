@@ -143,9 +143,9 @@ def _agreed(assumed: list[Assumption]) -> str | None:
 
 # ---------------------------------------------------------------- quotes
 
-_MAX_QUOTED_LINES: Final = 40
+_MAX_QUOTED_LINES: Final = 8
 """Lines of an output that are tried as the one that shows a flag."""
-_MAX_TRIALS: Final = 80
+_MAX_TRIALS: Final = 16
 """Changed outputs that are compared with the script, for one flag."""
 _MAX_QUOTE_CHARACTERS: Final = 200
 _PLACES: Final = re.compile(r"<[^<>]*>|\([^()]*\)|[\w/.-]+|(?<=[=:\[\s'\"])(?=\W|$)|^$")
