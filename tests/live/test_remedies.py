@@ -154,6 +154,8 @@ class Box:
         file = self.codex_home / "config.toml"
         assert remedy.where is not None
         assert remedy.where.startswith(f"{file}, at the end")
+        if create := remedy.where.partition("before that, `")[2].partition("`")[0]:
+            subprocess.run(shlex.split(create), check=True)
         config = file.read_text()
         header, *lines = remedy.text.splitlines()
         if header in config.splitlines():
@@ -206,6 +208,7 @@ ROOTS: Final[dict[str, tuple[Callable[[Box], str], Callable[[Box], Path]]]] = {
         lambda box: box.board,
     ),
     "remove": (lambda box: f"rmdir {box.board}", lambda box: box.board.parent),
+    "init": (lambda _: "git init -q .", lambda box: box.workspace / ".git"),
     "commit": (git_repository, lambda box: box.workspace / ".git"),
 }
 
@@ -260,7 +263,8 @@ def test_missing_directory_is_created_first(box: Box) -> None:
 @pytest.mark.parametrize(
     "command",
     ["echo x >> ~/.bashrc", "touch ~/new", "mkdir ~/new", "touch /etc/newcomer-x", "touch /usr/x",
-     "touch /opt/x", "touch ../people/x", "echo x > ~/.codex/config.toml", "touch .codex/x", "mkdir ~/.ssh"],
+     "touch /opt/x", "touch ../people/x", "echo x > ~/.codex/config.toml", "touch .codex/x",
+     "touch .agents/x", "mkdir ~/.ssh"],
 )  # fmt: skip
 def test_wide_places_get_words(box: Box, command: str) -> None:
     """No home, wherever it lies, no system directory, and not what Codex is allowed to do."""

@@ -255,6 +255,29 @@ def test_repository_of_the_workspace_is_a_root() -> None:
     }
 
 
+def test_missing_names_that_codex_protects() -> None:
+    """They are read-only in a workspace that is writable itself."""
+    facts = PathFacts(
+        kinds={f"{CWD}/{name}": GONE for name in (".git", ".git/config", ".codex", ".codex/x")} | {CWD: D},
+        workspaces=(CWD,),
+    )
+    repository = file_remedy(f"{CWD}/.git/config", facts=facts)
+    assert repository is not None
+    assert (repository.once or "").startswith(f"mkdir -p {CWD}/.git && codex -c ")
+    rules = file_remedy(f"{CWD}/.codex/x", facts=facts)
+    assert rules is not None
+    assert (rules.where, rules.once) == (None, None)
+    assert "credentials or rules" in rules.text
+
+
+def test_directory_that_is_writable_already_is_no_remedy() -> None:
+    policy = changed(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule(f"{CWD}/locked", "read")))
+    facts = PathFacts(kinds={f"{CWD}/locked": GONE, CWD: D}, workspaces=(CWD,))
+    remedy = file_remedy(f"{CWD}/locked", "mkdir", policy=policy, facts=facts)
+    assert remedy is not None
+    assert remedy.once is None
+
+
 def test_denied_entry_of_a_profile() -> None:
     policy = changed(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/data/board", "deny")))
     remedy = file_remedy("/data/board/x", policy=policy)

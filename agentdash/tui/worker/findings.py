@@ -39,23 +39,24 @@ def finding_details(findings: Iterable[Finding], cells: int, look: Look) -> list
 
 
 def _remedy(remedy: Remedy, cells: int) -> list[Line]:
-    """Return what to change, where, and the form for one run."""
+    """Return what to change, where, and the command for one run: whole, since they are to be copied."""
     first, *further = remedy.text.splitlines()
-    lines = _labelled("remedy (Y)", first, cells, "strong")
+    lines = _labelled("remedy (Y)", first, cells, "strong", cap=0)
     for line in further:
-        lines += _labelled("", line, cells, "strong")
+        lines += _labelled("", line, cells, "strong", cap=0)
     if remedy.where:
-        lines += _labelled("where", remedy.where, cells)
+        lines += _labelled("where", remedy.where, cells, cap=0)
     if remedy.once:
-        lines += _labelled("once", remedy.once, cells)
+        lines += _labelled("once", remedy.once, cells, cap=0)
     return lines
 
 
-def _labelled(label: str, text: str, cells: int, tone: Tone = "") -> list[Line]:
+def _labelled(label: str, text: str, cells: int, tone: Tone = "", cap: int = 3) -> list[Line]:
     if cells >= _LABELS_BESIDE_FROM_CELLS:
-        return paragraph(text, cells, tone, head=(Span("  " + pad(label, _LABEL_CELLS), "muted"),), cap=3)
-    head: list[Line] = [(Span(f"  {label}", "muted"),)] if label else []
-    return [*head, *paragraph(text, cells, tone, indent=4, cap=3)]
+        head = (Span("  " + pad(label, _LABEL_CELLS), "muted"),)
+        return paragraph(text, cells, tone, head=head, cap=cap)
+    above: list[Line] = [(Span(f"  {label}", "muted"),)] if label else []
+    return [*above, *paragraph(text, cells, tone, indent=4, cap=cap)]
 
 
 def remedies(worker: Worker) -> list[str]:

@@ -97,6 +97,12 @@ def filesystem_remedy(
     place = place_of(path, operation, facts)
     if place.obstacle:
         return _instead(f"{place.obstacle}, too wide to be opened", policy, is_file=True)
+    if (
+        policy is not None
+        and policy.may_write(place.directory)
+        and not _is_protected(place.directory, policy)
+    ):
+        return _instead(f"{place.directory} is a writable directory already", policy, is_file=True)
     return _opened(place, policy, facts)
 
 

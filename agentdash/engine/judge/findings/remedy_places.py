@@ -100,6 +100,13 @@ def place_of(path: str, operation: Operation, facts: PathFacts) -> Place:
     """
     path = posixpath.normpath(path)
     start, may_create = _start(path, operation, facts)
+    if private := _private_part(path, facts):
+        return Place(start, obstacle=private)
+    repository = repository_of(path)
+    if repository and facts.kinds.get(repository) is PathKind.MISSING:
+        # Codex keeps the name read-only also where nothing is there: what is above it would not help
+        obstacle = _obstacle(repository, path, facts)
+        return Place(repository, create=obstacle is None, obstacle=obstacle)
     directory = start
     while facts.kinds.get(directory) in (PathKind.MISSING, PathKind.FILE, PathKind.OTHER):
         directory = posixpath.dirname(directory)
@@ -151,10 +158,8 @@ def _obstacle(directory: str, path: str, facts: PathFacts) -> str | None:
         return f"{directory} is a home directory"
     if directory == "/" or any(home.startswith(directory.rstrip("/") + "/") for home in homes):
         return f"{directory} contains home directories" if directory != "/" else "it is the whole disk"
-    if any(part in _PRIVATE_NAMES for part in directory.split("/")):
-        return f"{directory} has credentials or rules that commands must not change"
-    if facts.codex_home and (directory + "/").startswith(facts.codex_home + "/"):
-        return f"{directory} has the rules of Codex itself"
+    if private := _private_part(directory, facts):
+        return private
     if any(
         posixpath.relpath(directory, home) in _SHARED_IN_HOME for home in homes if _is_below(directory, home)
     ):
@@ -165,6 +170,17 @@ def _obstacle(directory: str, path: str, facts: PathFacts) -> str | None:
         return f"{directory} is a symbolic link, which may lead anywhere"
     if plain.count("/") == 1 or _SYSTEM.match(plain):
         return f"{directory} is a system directory"
+    return None
+
+
+def _private_part(path: str, facts: PathFacts) -> str | None:
+    """Return why nothing at or below a part of this path must be opened."""
+    parts = path.split("/")
+    number = next((number for number, part in enumerate(parts) if part in _PRIVATE_NAMES), None)
+    if number is not None:
+        return f"{'/'.join(parts[: number + 1])} has credentials or rules that commands must not change"
+    if facts.codex_home and _is_below(path + "/", facts.codex_home):
+        return f"{facts.codex_home} has the rules of Codex itself"
     return None
 
 
