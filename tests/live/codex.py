@@ -28,6 +28,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.live.dispositions import restore_defaults
 from tests.live.model_server import Script, ScriptedModel
 from tests.live.patience import until
 
@@ -162,6 +163,7 @@ class Lab:
             text=True,
             check=True,
             stdin=subprocess.DEVNULL,
+            preexec_fn=restore_defaults,
         )
         return done.stdout
 

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.live.dispositions import restore_defaults
 from tests.live.patience import scaled, wait_until
 
 ROLLOUTS = Path(__file__).parents[1] / "data" / "rollouts"
@@ -49,6 +50,7 @@ class Terminal:
         def prepare() -> None:
             os.setsid()
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            restore_defaults()
             for number in ignored:
                 signal.signal(number, signal.SIG_IGN)
 
@@ -58,7 +60,7 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             env=environment(state),
-            preexec_fn=prepare,  # noqa: PLW1509 - the tests have no threads
+            preexec_fn=prepare,
         )
         os.close(slave)
 
@@ -300,7 +302,12 @@ def tmux_server(state: Path) -> Iterator[Callable[..., str]]:
     def run(*arguments: str) -> str:
         command = ["tmux", "-L", "signals", "-f", os.devnull, *arguments]
         return subprocess.run(
-            command, env=environment(state), capture_output=True, text=True, check=True
+            command,
+            env=environment(state),
+            capture_output=True,
+            text=True,
+            check=True,
+            preexec_fn=restore_defaults,
         ).stdout
 
     try:
