@@ -73,6 +73,7 @@ def test_escape_by_an_opened_pane() -> None:
     ("policy", "command", "started", "kernel", "server"),
     [
         (FULL, "tmux new-window -d make", 101.5, HOST, HOST),  # nothing held it
+        (WORKSPACE, "tmux new-window -d make", 101.5, HOST, HOST),  # without a network a rule let it out
         (ONLINE, "tmux new-window -d make", 50.0, HOST, HOST),  # that pane was there before
         (ONLINE, "tmux new-window -d make", 101.5, SANDBOXED, SANDBOXED),  # the server is inside, too
         (ONLINE, "tmux -L other new-window", 101.5, HOST, HOST),  # another server

@@ -96,7 +96,7 @@ def filesystem_remedy(
         return _instead("a read-only sandbox writes nothing", policy, is_file=True)
     place = place_of(path, operation, facts)
     if place.obstacle:
-        return _instead(f"{place.obstacle}, too wide to be opened", policy, is_file=True)
+        return _instead(place.obstacle, policy, is_file=True)
     if (
         policy is not None
         and policy.may_write(place.directory)
@@ -170,7 +170,7 @@ def _instead(reason: str, policy: Policy | None, *, is_file: bool = False) -> Re
     approve = (
         "start Codex with `-a on-request` and approve that command" if never_asks else "approve that command"
     )
-    choices = [approve, *(["write below the working directory instead"] if is_file else [])]
+    choices = [approve, *(["write elsewhere below the working directory"] if is_file else [])]
     return Remedy(f"{', '.join(choices)}, or run it yourself outside of the sandbox: {reason}")
 
 
