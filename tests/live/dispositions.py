@@ -1,4 +1,4 @@
-"""Signal dispositions of started programs: a runner in the background may ignore signals, and children inherit that."""
+"""Signal dispositions of started programs: a runner may ignore signals, and its children inherit that."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.S
 
 
 def restore_defaults() -> None:
-    """Give the ending signals their default action; to be called in the child, before it executes a program."""
+    """Give the ending signals their default action; called in the child, before it executes a program."""
     for number in ENDING_SIGNALS:
         signal.signal(number, signal.SIG_DFL)

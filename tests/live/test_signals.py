@@ -60,7 +60,7 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             env=environment(state),
-            preexec_fn=prepare,
+            preexec_fn=prepare,  # noqa: PLW1509 - the tests have no threads
         )
         os.close(slave)
 

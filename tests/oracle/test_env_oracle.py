@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import os
 
 import pytest
 
@@ -11,7 +11,8 @@ from agentdash.model.observation import UNSET
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 from tests.oracle.env_probes import Probe, generate
 
-FIXED_SEED = 20261122
+SEEDS = (20261122, int(os.environ.get("AGENTDASH_SEED", "7")))
+"""The second one may be set: other seeds find other cases."""
 PROBES = 1_000
 """Of each of the two seeds."""
 READ_AT_LEAST = 0.78
@@ -24,11 +25,11 @@ def read(probe: Probe) -> dict[str, str | None]:
     return {NETWORK_FLAG: flags.network, SANDBOX_FLAG: flags.sandbox}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_flags_never_contradict_the_environment() -> None:
     wrong: list[str] = []
     shown = found = 0
-    for seed in (FIXED_SEED, random.SystemRandom().randrange(1 << 32)):
+    for seed in SEEDS:
         print(f"seed {seed}")  # noqa: T201 - shown when the test fails
         for probe in generate(seed, PROBES):
             for name, value in read(probe).items():

@@ -6,9 +6,11 @@ The probes are really run (`env_probes`); here they are written as every Codex w
 from __future__ import annotations
 
 import json
-import random
+import os
 from collections import Counter
 from collections.abc import Callable
+
+import pytest
 
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.engine.reduce.fleet import reduce
@@ -18,7 +20,8 @@ from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 from tests.oracle.env_probes import Probe, generate
 from tests.unit.rollout_files import THREAD, answer, call, meta, response
 
-FIXED_SEED = 20261122
+SEEDS = (20261122, int(os.environ.get("AGENTDASH_SEED", "7")))
+"""The second one may be set: other seeds find other cases."""
 PROBES = 150
 """Of each seed; `test_env_oracle` reads many more without the files."""
 
@@ -70,10 +73,11 @@ def contradictions(probe: Probe, observation: SandboxObservation) -> list[str]:
     ]
 
 
+@pytest.mark.timeout(600)
 def test_flags_in_rollouts_never_contradict_the_environment() -> None:
     wrong: list[str] = []
     read = Counter[str]()
-    for seed in (FIXED_SEED, random.SystemRandom().randrange(1 << 32)):
+    for seed in SEEDS:
         print(f"seed {seed}")  # noqa: T201 - shown when the test fails
         for probe in generate(seed, PROBES):
             for form in FORMS:

@@ -82,9 +82,7 @@ def screen_denial(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -
     output, cwd = _screen_end(pane), sandbox.process.cwd
     network = Network.OFF if sandbox.offline else Network.ON
     policy = Policy(Filesystem.READ_ONLY, network, (PolicyRule("/", "read"),))
-    found = find_denials(
-        "", output, exit_code=None, outcome="ended", policy=policy, cwd=cwd, tool="screen"
-    )
+    found = find_denials("", output, exit_code=None, outcome="ended", policy=policy, cwd=cwd, tool="screen")
     best = next((d for d in reversed(found) if d.target), found[-1] if found else None)
     if (best is None or not best.is_certain) and (failure := _UNEXPLAINED_FAILURE.search(output)):
         best = Denial(
