@@ -191,11 +191,11 @@ async def test_recipe_inside_of_the_sandbox(
         await until(status_file(lab.home).exists)
     panes = [supervisor.start(task) for task in ("good", "denied", "failing")]
     await until(lambda: rollouts(lab).count('"task_complete"') == 3)
-    states = [sandboxed_state(supervisor, pane) for pane in panes]
+    states = ["completed", "blocked-sandbox", "failed-provider"] if published else ["unreachable"] * 3
+    # the status file is written once a second, and a state must have settled before
+    await until(lambda: [sandboxed_state(supervisor, pane) for pane in panes] == states)
     if not published:
-        assert states == ["unreachable"] * 3
         return
-    assert states == ["completed", "blocked-sandbox", "failed-provider"]
     for pane, state in zip(panes, states, strict=True):
         waited = supervisor.run_in_sandbox(recipe()["agentdash wait"].replace("%4", pane))
         assert (waited.returncode, waited.stdout.split()[:1]) == (0, [state]), waited.stderr

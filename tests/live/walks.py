@@ -154,7 +154,11 @@ CODEX: Script = {
     "stop": [{"hold": "never"}, {"say": "never"}],
     "unpaid": [{"fail": 429, "body": _UNPAID}] * 9,
     "denied": [{"run": "touch /etc/agentdash-denied"}, {"say": "It did not work."}],
-    "mixed": [{"run": "touch /etc/agentdash-denied; echo went on"}, {"say": "Half of it worked."}],
+    "mixed": [
+        {"run": "touch /etc/agentdash-denied"},
+        {"run": "echo went on"},
+        {"say": "Half of it worked."},
+    ],
     "refused": [{"run": "touch allowed", "escalate": "May I?"}, {"say": "It was refused."}],
     "work": [{"run": "sleep 60"}, {"say": "never"}],
     "more": [{"say": "never"}],
