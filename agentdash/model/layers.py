@@ -8,6 +8,7 @@ from typing import Final, Literal
 import msgspec
 
 from agentdash.model.policy import Network, Policy
+from agentdash.model.requested import Requested, RequestField
 
 OWN_NETWORK: Final = "own namespace"
 HOST_NETWORK: Final = "host's"
@@ -36,12 +37,12 @@ class LayerField(StrEnum):
     """Where what a tmux server runs for a command ends up."""
 
 
-Layer = Literal["configured", "applied", "observed"]
+Layer = Literal["requested", "configured", "applied", "observed"]
 """A column of the layers table."""
 
-Reference = Literal["configured", "earlier", "allowed", "parent", "before"]
-"""What a cell is compared with: the policy configured now, an earlier one that was in force then, an
-escalation that was allowed, the parent thread, or (for a changed policy) the policy before."""
+Reference = Literal["requested", "configured", "earlier", "allowed", "parent", "before"]
+"""What a cell is compared with: what was asked for, the policy configured now, an earlier one that was in
+force then, an escalation that was allowed, the parent thread, or (for a changed policy) the policy before."""
 
 
 class DifferingField(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -62,6 +63,15 @@ class DifferingField(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the actual value was found (unix seconds)."""
 
 
+_REQUEST_FIELDS: Final = {
+    LayerField.FILES: RequestField.FILESYSTEM,
+    LayerField.NETWORK: RequestField.NETWORK,
+    LayerField.APPROVAL: RequestField.APPROVAL,
+    LayerField.REVIEWER: RequestField.REVIEWER,
+}
+"""The part of a request that each row of the layers table shows."""
+
+
 def configured_values(policy: Policy) -> dict[LayerField, str]:
     """Return what a policy promises of each fact; facts that it promises nothing about are left out.
 
@@ -78,6 +88,16 @@ def configured_values(policy: Policy) -> dict[LayerField, str]:
     if policy.approval:
         values[LayerField.APPROVAL] = policy.approval
     return values
+
+
+def requested_values(requested: Requested) -> dict[LayerField, str]:
+    """Return what was asked for; facts that nothing asked about are left out."""
+    policy = requested.policy
+    values = policy_values(policy) | {
+        LayerField.APPROVAL: policy.approval or "",
+        LayerField.REVIEWER: policy.reviewer or "",
+    }
+    return {name: value for name, value in values.items() if requested.origin(_REQUEST_FIELDS[name])}
 
 
 def policy_values(policy: Policy) -> dict[LayerField, str]:

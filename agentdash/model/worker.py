@@ -25,6 +25,7 @@ from agentdash.model.layers import (
 )
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
+from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Installed, PredictedDenials
 from agentdash.model.states import State, bucket
 
@@ -90,6 +91,8 @@ class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
     """The denial ledger: what the sandbox refused so far, oldest first, got past or not."""
     predicted_denials: tuple[PredictedDenials, ...] = ()
     """What the configured policy would deny each worker CLI that it could start, if anything."""
+    requested: Requested | None = None
+    """What was asked for, and where. None: not known."""
 
     @property
     def differing_fields(self) -> tuple[DifferingField, ...]:
