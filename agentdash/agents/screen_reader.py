@@ -43,6 +43,8 @@ class ScreenReading(msgspec.Struct, frozen=True):
     """The id of the rule or view that matched, `codex.approval-command`."""
     text: str
     """The matched text; for half a menu, which half is visible."""
+    object: str = ""
+    """What the prompt quotes, by the rule's `show`: the command, the file."""
     frozen: bool = False
     """A view hides the prompt: the reading before this one still holds."""
     partial: bool = False
@@ -246,10 +248,12 @@ def _match(rule: ScreenRule, page: _Page) -> ScreenReading | None:
             return None
         found.append(match)
     words = _quote(found[0], rule) if found else ""
+    object_ = _shown(found[0], rule) if found else ""
     return ScreenReading(
         state=rule.state,
         rule=rule.id,
         text=words or _without_decoration("\n".join(page.prompt)),
+        object=object_,
         frozen=rule.state is None,
         source=EvidenceSource.TITLE if rule.region == "title" else EvidenceSource.SCREEN,
     )
@@ -266,7 +270,13 @@ def _menu(rule: ScreenRule, page: _Page) -> ScreenReading | None:
     others = [bool(pattern.search(text)) for pattern in rule.options[1:]]
     options = first if all(others) else None
     if question and options and question.start() < options.start():
-        return ScreenReading(rule.state, rule.id, _quote(question, rule), frozen=rule.state is None)
+        return ScreenReading(
+            state=rule.state,
+            rule=rule.id,
+            text=_quote(question, rule),
+            object=_shown(question, rule),
+            frozen=rule.state is None,
+        )
     if options and not question:
         return ScreenReading(
             None,
@@ -293,12 +303,14 @@ def _whole_lines(match: re.Match[str]) -> str:
 
 
 def _quote(match: re.Match[str], rule: ScreenRule) -> str:
-    more = rule.show.search(match.string) if rule.show else None
-    parts = (
-        _without_decoration(_whole_lines(match)),
-        _without_decoration(more.group(1) or "") if more else "",
-    )
+    parts = (_without_decoration(_whole_lines(match)), _shown(match, rule))
     return " · ".join(part for part in parts if part)[:_MAX_QUOTE_CHARS]
+
+
+def _shown(match: re.Match[str], rule: ScreenRule) -> str:
+    """Return what a rule's `show` finds on the same part of the screen."""
+    more = rule.show.search(match.string) if rule.show else None
+    return _without_decoration(more.group(1) or "") if more else ""
 
 
 def _without_decoration(text: str) -> str:

@@ -71,7 +71,7 @@ def _notification(worker: Worker) -> Notification:
         worker=worker.id,
         state=worker.state,
         title=clean_line(f"{worker.name}: {worker.state.replace('-', ' ')}", _MAX_TEXT_CHARS),
-        text=clean_line(worker.assessment.why, _MAX_TEXT_CHARS),
+        text=clean_line(worker.fact.text, _MAX_TEXT_CHARS),
     )
 
 

@@ -196,6 +196,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "state": TextUse.PLAIN,
         "rule": TextUse.PLAIN,
         "text": TextUse.SCREEN,
+        "object": TextUse.SCREEN,
     },
     e.StatusPushed: {"thread": TextUse.PLAIN, "flags": TextUse.PLAIN},
     e.PaneSessionRead: {"thread": TextUse.PLAIN, "agent": TextUse.PLAIN},

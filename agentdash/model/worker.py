@@ -12,6 +12,7 @@ import msgspec
 from agentdash.model.denials import LedgerEntry
 from agentdash.model.engine_failure import EngineFailure
 from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.fact import Fact, FactKind
 from agentdash.model.findings import Finding, Verdict
 from agentdash.model.fleet import Call, Moment, PolicyPeriod, SourceHealth, StatePeriod, Tokens
 from agentdash.model.layers import (
@@ -37,6 +38,8 @@ class Assessment(msgspec.Struct, frozen=True, omit_defaults=True):
     since: float | None
     why: str
     evidence: tuple[Evidence, ...] = ()
+    fact: Fact | None = None
+    """The same in short, with its object; None where an earlier state is shown on."""
 
 
 class Got(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -160,6 +163,11 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     def state(self) -> State:
         """Return its state."""
         return self.assessment.state
+
+    @property
+    def fact(self) -> Fact:
+        """Return what it does or needs, in short; the reason of its state where nothing shorter is known."""
+        return self.assessment.fact or Fact(FactKind.UNCLEAR, self.assessment.why)
 
     @property
     def mismatch(self) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 
 from agentdash.model.denials import LedgerEntry
 from agentdash.model.evidence import Evidence
+from agentdash.model.fact import Fact
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import PolicyPeriod, SourceHealth
 from agentdash.model.policy import Policy
@@ -55,6 +56,31 @@ class EvidenceReport(msgspec.Struct):
     text: str
     agrees: bool
     """Whether it supports the state or verdict; contradicting evidence is listed too."""
+
+
+class FactReport(msgspec.Struct):
+    """What a worker does or needs, and the object it is about."""
+
+    kind: str
+    """`run`, `leave`, `edit`, `approve`, `ask`, `idle`, `denied`, `refused`, `provider`, `sandbox`, `work`,
+    `done`, `stopped`, `crashed`, `quit`, `unclear`."""
+    what: str
+    """In a few words, before the object."""
+    object: str
+    """The command, path, host, question or message, whole; empty if there is none."""
+    form: str
+    """What the object is: `command`, `path`, `host`, `text`."""
+    why: str
+    """In a few words, after the object; empty if nothing more is known."""
+    text: str
+    """All of it on one line."""
+
+
+def fact_report(fact: Fact) -> FactReport:
+    """Return the report of a fact."""
+    return FactReport(
+        kind=fact.kind, what=fact.what, object=fact.object, form=fact.form, why=fact.why, text=fact.text
+    )
 
 
 class UnreadableReport(msgspec.Struct):

@@ -14,6 +14,7 @@ from agentdash.report.elements import (
     ConfiguredReport,
     DenialReport,
     EvidenceReport,
+    FactReport,
     FindingReport,
     GotReport,
     SourceReport,
@@ -21,6 +22,7 @@ from agentdash.report.elements import (
     configured_report,
     denial_report,
     evidence_report,
+    fact_report,
     finding_report,
     got_report,
     source_report,
@@ -71,6 +73,8 @@ class WorkerReport(msgspec.Struct):
     state: str
     since: str | None
     why: str
+    fact: FactReport
+    """The reason in short, with its object whole."""
     evidence: list[EvidenceReport]
     sandbox: SandboxReport
     pane: str | None
@@ -118,6 +122,7 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         state=str(worker.state),
         since=iso(worker.assessment.since),
         why=worker.assessment.why,
+        fact=fact_report(worker.fact),
         evidence=evidence_report(worker.assessment.evidence),
         sandbox=_sandbox_report(worker.sandbox),
         pane=str(worker.pane.key) if worker.pane else None,
@@ -161,7 +166,7 @@ def print_status(snapshot: w.Snapshot, console: Console) -> None:
             Text(f"{worker.agent.name} {worker.agent.version or ''}".strip() if wide else worker.agent.name),
             Text(sandbox),
             Text(ago(snapshot.at, worker.last_activity)),
-            Text(worker.assessment.why),
+            Text(worker.fact.text),
         )
     if snapshot.workers:
         console.print(table)

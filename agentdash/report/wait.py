@@ -50,9 +50,9 @@ def wait_report(
 
 
 def wait_line(report: WaitReport) -> str:
-    """Return the outcome as one line: `blocked-sandbox  %4 build: its last command was denied /x`."""
+    """Return the outcome as one line: `blocked-sandbox  %4 build: write denied /x`."""
     if report.worker is None:
         return f"{report.outcome}  {report.target}"
     worker = report.worker
     late = "" if report.outcome == "reached" else f"  ({report.outcome} after {report.waited_seconds:g} s)"
-    return f"{worker.state}  {worker.pane or worker.id} {worker.name}: {worker.why}{late}"
+    return f"{worker.state}  {worker.pane or worker.id} {worker.name}: {worker.fact.text}{late}"

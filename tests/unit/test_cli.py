@@ -87,6 +87,14 @@ def test_status_document(home: Path) -> None:
         "state": "blocked-sandbox",
         "since": "2026-11-20T19:59:52.718Z",
         "why": f"its last command was denied {channel}: {quote}",
+        "fact": {
+            "kind": "denied",
+            "what": "SQLite write denied",
+            "object": channel,
+            "form": "path",
+            "why": "unable to open database file",
+            "text": f"SQLite write denied {channel} (unable to open database file)",
+        },
         "evidence": [denied],
         "sandbox": {
             "configured": {
@@ -184,7 +192,7 @@ def test_wait(home: Path) -> None:
     there = agentdash(*command, "--until", "completed, blocked-sandbox")
     assert (there.returncode, there.stderr) == (0, "")
     assert there.stdout.startswith(
-        "blocked-sandbox  01a1fa8b-4086-7a32-8c43-2abbeb466a8c [[board]] run the recorded scenario: its last"
+        "blocked-sandbox  01a1fa8b-4086-7a32-8c43-2abbeb466a8c [[board]] run the recorded scenario: SQLite"
     )
     late = agentdash(*command, "--until", "running", "--timeout", "0", "--json")
     document = json.loads(late.stdout)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentdash.engine.judge.states import facts
 from agentdash.model.events import ScreenRead
 from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.fact import Fact
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment
 
@@ -22,6 +24,7 @@ def conclude(
     source: EvidenceSource,
     rule: str,
     text: str | None = None,
+    fact: Fact | None = None,
 ) -> Assessment:
     """Return a state that rests on one piece of evidence; its text is the reason unless given."""
     return Assessment(
@@ -29,6 +32,7 @@ def conclude(
         since=since,
         why=why,
         evidence=(Evidence(source=source, at=since or 0.0, rule=rule, text=text or why),),
+        fact=fact,
     )
 
 
@@ -41,6 +45,7 @@ def assess_screen(reading: ScreenRead) -> Assessment:
         since=reading.at,
         why=f"its screen shows {reading.text}{part}{hidden}",
         evidence=(screen_evidence(reading, reading.text),),
+        fact=facts.shown(reading),
     )
 
 
@@ -51,6 +56,7 @@ def assess_half_menu(reading: ScreenRead, where: str) -> Assessment:
         since=reading.at,
         why=f"may be waiting: part of a menu is out of sight in {where}: {reading.text}",
         evidence=(screen_evidence(reading, reading.text),),
+        fact=facts.unclear(f"may be waiting, part of a menu is out of sight in {where}:", reading.text),
     )
 
 

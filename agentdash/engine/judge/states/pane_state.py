@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
+from agentdash.engine.judge.states import facts as short
 from agentdash.engine.judge.states.assessments import (
     RECOVERY_S,
     assess_half_menu,
@@ -36,6 +37,7 @@ from agentdash.model.states import State
 from agentdash.model.worker import Assessment
 
 _AT_REST: Final = (State.COMPLETED, State.WAITING_INPUT, State.INTERRUPTED)
+_AT_WORK: Final = (State.RUNNING, State.WAITING_APPROVAL, State.BLOCKED_SANDBOX, State.FAILED_PROVIDER)
 _SessionStatus = Literal["busy", "idle", "waiting"]
 _STATE_OF_STATUS: Final[dict[_SessionStatus, State]] = {
     "busy": State.RUNNING,
@@ -70,6 +72,7 @@ def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> A
             source=EvidenceSource.TMUX,
             rule="server-gone",
             text=server.detail,
+            fact=short.unclear("its tmux server does not answer:", server.detail),
         )
     pane = _with_exit_code(fleet, pane)
     if pane.dead or (occupant is not None and occupant.gone_at is not None):
@@ -98,10 +101,28 @@ def _assess_ended(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -
     last = history.periods[-1] if history and history.periods else None
     if last is not None and last.state == State.BLOCKED_SANDBOX and last.since >= at:
         # what it printed last has scrolled away since
-        return Assessment(State.BLOCKED_SANDBOX, last.since, last.why, (evidence,))
+        fact = short.unclear("blocked:", last.why)
+        return Assessment(
+            state=State.BLOCKED_SANDBOX, since=last.since, why=last.why, evidence=(evidence,), fact=fact
+        )
     if finished and occupant is not None and occupant.process is not None and occupant.process.once:
-        return Assessment(State.COMPLETED, at, f"its one task is done: {how}", (evidence,))
-    return Assessment(State.EXITED, at, how, (evidence,))
+        return Assessment(
+            state=State.COMPLETED,
+            since=at,
+            why=f"its one task is done: {how}",
+            evidence=(evidence,),
+            fact=short.done(""),
+        )
+    fact = short.ended(how, in_a_turn=not quit_at_rest and _was_at_work(fleet, pane))
+    return Assessment(state=State.EXITED, since=at, why=how, evidence=(evidence,), fact=fact)
+
+
+def _was_at_work(fleet: FleetView, pane: Pane) -> bool:
+    """Return whether a worker that has ended was in the middle of something: by its last screen, or since it
+    ended with an error."""
+    reading = fleet.readings.get(pane.key)
+    state = reading.state if reading is not None else None
+    return state in _AT_WORK or bool(pane.dead_status or pane.dead_signal)
 
 
 def _was_at_rest(fleet: FleetView, pane: Pane) -> bool:
@@ -160,6 +181,7 @@ def _assess_alive(
             source=trouble.source,
             rule="request-failed",
             text=trouble.text,
+            fact=short.provider(trouble.text),
         )
     if reading is not None and state is not None:
         return assess_screen(reading)
@@ -167,7 +189,12 @@ def _assess_alive(
         return assess_half_menu(reading, f"its {pane.width}x{pane.height} pane")
     if (denial := screen_denial(fleet, pane, occupant)) is not None:
         return assess_blocked(denial, pane.drawn_at or pane.titled_at or 0.0, "it goes no further")
-    return Assessment(State.UNKNOWN, None, "its process runs; nothing that it shows is understood here")
+    return Assessment(
+        state=State.UNKNOWN,
+        since=None,
+        why="its process runs; nothing that it shows is understood here",
+        fact=short.unclear("its process runs; its screen is not understood"),
+    )
 
 
 def _assess_session(session: SessionSeen, status: _SessionStatus) -> Assessment:
@@ -177,6 +204,7 @@ def _assess_session(session: SessionSeen, status: _SessionStatus) -> Assessment:
         since=session.since,
         why=f"its session file: {evidence.text}",
         evidence=(evidence,),
+        fact=short.by_status(status, session.waiting_for or ""),
     )
 
 

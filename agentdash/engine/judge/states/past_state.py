@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final
 
+from agentdash.engine.judge.states import facts
 from agentdash.engine.judge.states.assessments import conclude
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet_draft import FleetView
@@ -84,6 +85,7 @@ def judge_past(fleet: FleetView, past: PastWorker, process: Process | None) -> A
             why=f"its pane is gone; its process (pid {past.pid}) lives",
             source=EvidenceSource.PROCESS,
             rule="pane-gone",
+            fact=facts.unclear(f"its pane is gone; its process (pid {past.pid}) lives"),
         )
     left = "it has left its pane" if past.pane in fleet.panes else "its pane is gone"
     if past.state in _LASTING:

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.denials import find_denials
+from agentdash.engine.judge.states import facts
 from agentdash.engine.judge.states.activity import pane_last_sign
 from agentdash.model.denials import Denial
 from agentdash.model.evidence import Evidence, EvidenceSource
@@ -158,6 +159,7 @@ def assess_blocked(found: SandboxDenial, at: float, how: str) -> Assessment:
         since=at,
         why=f"its sandbox denied it{target}, and {how}: {refused.quote}",
         evidence=evidence,
+        fact=facts.denied(refused, ""),
     )
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentdash.engine.judge.states import facts as short
 from agentdash.engine.judge.states.assessments import RECOVERY_S, conclude
 from agentdash.engine.judge.states.denied_calls import stopping_denial
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.denials import Denial
 from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.fact import Fact, FactKind
 from agentdash.model.fleet import Call, Thread, Turn
 from agentdash.model.liveness import Liveness
 from agentdash.model.states import State
@@ -48,6 +50,7 @@ def stopped_while_failing(facts: ThreadFacts) -> Assessment | None:
         since=turn.ended_at,
         why=f"stopped while its provider failed: {trouble.text}",
         evidence=evidence,
+        fact=short.provider(trouble.text),
     )
 
 
@@ -69,6 +72,7 @@ def turn_aborted(facts: ThreadFacts) -> Assessment | None:
         source=EvidenceSource.ROLLOUT,
         rule="turn-aborted",
         text=turn.reason or "turn_aborted",
+        fact=short.stopped(f"{by}{silent}".strip(" ();"), turn.message or facts.thread.last_prompt or ""),
     )
 
 
@@ -84,13 +88,24 @@ def _failure(turn: Turn) -> Assessment:
     if kind == "sandbox_error":
         state, why = State.BLOCKED_SANDBOX, f"the sandbox failed: {text}"
         rule, quote = "turn-sandbox-error", text
+        fact = short.sandbox_failed(text)
     elif kind == "too_many_denials":
         state, why = State.FAILED_PERMISSION, f"stopped after too many denials: {text}"
         rule, quote = "turn-denials", text
+        fact = Fact(FactKind.REFUSED, "stopped after too many denials:", text)
     else:
         state, why = State.FAILED_PROVIDER, text
         rule, quote = "turn-error", f"{kind}: {text}"
-    return conclude(state, since=turn.ended_at, why=why, source=EvidenceSource.ROLLOUT, rule=rule, text=quote)
+        fact = short.provider(text)
+    return conclude(
+        state,
+        since=turn.ended_at,
+        why=why,
+        source=EvidenceSource.ROLLOUT,
+        rule=rule,
+        text=quote,
+        fact=fact,
+    )
 
 
 def requests_without_answer(facts: ThreadFacts) -> Assessment | None:
@@ -108,6 +123,7 @@ def requests_without_answer(facts: ThreadFacts) -> Assessment | None:
             source=EvidenceSource.ROLLOUT,
             rule="turn-without-answer",
             text="task_complete, last_agent_message null",
+            fact=short.unanswered(thread.last_prompt or ""),
         )
     if turn.inferred and turn.unanswered >= 2 and facts.liveness is not Liveness.ALIVE:
         return conclude(
@@ -116,6 +132,7 @@ def requests_without_answer(facts: ThreadFacts) -> Assessment | None:
             why=f"the model was asked {turn.unanswered} times and gave nothing new; then the file stops",
             source=EvidenceSource.ROLLOUT,
             rule="requests-without-answer",
+            fact=short.unanswered(thread.last_prompt or ""),
         )
     return None
 
@@ -161,6 +178,7 @@ def _denied(call: Call, denial: Denial) -> Assessment:
         source=denial.source,
         rule=f"denied-{denial.what}",
         text=f"`{call.text}` -> {denial.quote}",
+        fact=short.denied(denial, call.text),
     )
 
 
@@ -172,6 +190,7 @@ def _refused(call: Call, by: str) -> Assessment:
         source=EvidenceSource.ROLLOUT,
         rule=call.outcome or "refused",
         text=f"`{call.text}` -> {call.tail.strip()[:300]}",
+        fact=short.refused(call.text, by),
     )
 
 
@@ -189,6 +208,7 @@ def turn_complete(facts: ThreadFacts) -> Assessment | None:
         source=EvidenceSource.ROLLOUT,
         rule="turn-complete",
         text=turn.message or "task_complete",
+        fact=short.done(turn.message or ""),
     )
 
 
@@ -205,6 +225,7 @@ def last_message(facts: ThreadFacts) -> Assessment | None:
             source=EvidenceSource.ROLLOUT,
             rule="last-message",
             text=turn.message,
+            fact=short.done(turn.message),
         )
     if facts.liveness is not Liveness.GONE:
         return None
@@ -215,6 +236,7 @@ def last_message(facts: ThreadFacts) -> Assessment | None:
         source=EvidenceSource.PROCESS,
         rule="no-owner",
         text="the file ends without an answer, and no process holds it",
+        fact=short.crashed(None, facts.thread.last_prompt or ""),
     )
 
 
@@ -229,6 +251,7 @@ def no_turn_yet(facts: ThreadFacts) -> Assessment | None:
             why="has not been given anything yet",
             source=EvidenceSource.ROLLOUT,
             rule="no-turn",
+            fact=short.idle(),
         )
     if facts.liveness is Liveness.GONE:
         return conclude(
@@ -237,5 +260,6 @@ def no_turn_yet(facts: ThreadFacts) -> Assessment | None:
             why="its Codex is gone; nothing was asked of it",
             source=EvidenceSource.PROCESS,
             rule="no-owner",
+            fact=short.ended("nothing was asked of it", in_a_turn=False),
         )
     return None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentdash.engine.judge.states import facts as short
 from agentdash.engine.judge.states.assessments import assess_half_menu, assess_screen, conclude
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
+from agentdash.model.events import ScreenRead
 from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.fact import Fact
 from agentdash.model.fleet import Call
 from agentdash.model.liveness import Liveness
 from agentdash.model.states import State
@@ -15,6 +18,7 @@ from agentdash.model.worker import Assessment
 _PROCESS_START_GRACE_S: Final = 1.0
 """Time that a call's process may take to appear before its absence counts: a scan of all processes and a
 fork."""
+_WAITING: Final = (State.WAITING_APPROVAL, State.WAITING_INPUT)
 _STATES_FROM_SCREEN: Final = (State.WAITING_APPROVAL, State.FAILED_PROVIDER)
 """States that a screen may add while a turn is open. Questions are in the rollout; an idle prompt is a screen
 that lags."""
@@ -34,6 +38,7 @@ def unreadable_rollout(facts: ThreadFacts) -> Assessment | None:
         why=f"its rollout cannot be read: {file.unreadable}",
         source=EvidenceSource.ROLLOUT,
         rule="rollout-unreadable",
+        fact=short.unclear("its rollout cannot be read:", f"{file.path}: {file.unreadable}"),
     )
 
 
@@ -55,7 +60,18 @@ def waiting_by_feed(facts: ThreadFacts) -> Assessment | None:
         source=EvidenceSource.CODEX_FEED,
         rule="status-pushed",
         text=f"thread/status/changed {', '.join(facts.pushed.flags)}",
+        fact=_waits_for(call, reading, approval=approval),
     )
+
+
+def _waits_for(call: Call | None, reading: ScreenRead | None, *, approval: bool) -> Fact:
+    """Return what is waited for: by the open call, or else as the screen quotes it."""
+    on_screen = reading if reading is not None and reading.state in _WAITING else None
+    if approval:
+        return short.wants(call, on_screen=on_screen)
+    if call is None and on_screen is not None:
+        return short.shown(on_screen)
+    return short.asks(call.text if call else "")
 
 
 def prompt_or_trouble_on_screen(facts: ThreadFacts) -> Assessment | None:
@@ -89,6 +105,7 @@ def request_failures_in_log(facts: ThreadFacts) -> Assessment | None:
         source=EvidenceSource.CODEX_LOG,
         rule="request-failed",
         text=trouble.text,
+        fact=short.provider(trouble.text, is_retrying=True),
     )
 
 
@@ -112,6 +129,7 @@ def open_question_or_permission(facts: ThreadFacts) -> Assessment | None:
             why=f"asks: {call.text}",
             source=EvidenceSource.ROLLOUT,
             rule="open-question",
+            fact=short.asks(call.text),
         )
     if call := facts.open_call("permission"):
         return conclude(
@@ -120,6 +138,7 @@ def open_question_or_permission(facts: ThreadFacts) -> Assessment | None:
             why=f"asks for permissions: {call.text}",
             source=EvidenceSource.ROLLOUT,
             rule="open-permission-request",
+            fact=short.wants(call),
         )
     return None
 
@@ -152,6 +171,7 @@ def escalation_without_process(facts: ThreadFacts) -> Assessment | None:
         since=call.at,
         why=f"wants to run outside of the sandbox: {call.text}",
         evidence=evidence,
+        fact=short.wants(call),
     )
 
 
@@ -183,6 +203,7 @@ def owner_gone(facts: ThreadFacts) -> Assessment | None:
         since=facts.ownerless_since,
         why=f"its Codex is gone{during}; the turn was never ended",
         evidence=evidence,
+        fact=short.crashed(call, facts.thread.last_prompt or ""),
     )
 
 
@@ -224,7 +245,13 @@ def turn_open(facts: ThreadFacts) -> Assessment | None:
         evidence.append(
             Evidence(source=facts.owner.source, at=turn.since, rule="owner-alive", text=facts.owner.by)
         )
-    return Assessment(state=State.RUNNING, since=turn.since, why=why, evidence=tuple(evidence))
+    return Assessment(
+        state=State.RUNNING,
+        since=turn.since,
+        why=why,
+        evidence=tuple(evidence),
+        fact=short.works(call, turn.message or ""),
+    )
 
 
 def _open_call_in_words(call: Call) -> str:

@@ -1,0 +1,232 @@
+"""The short facts that assessments state: what a worker does or needs, with its object whole."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+from agentdash.model.denials import Denial, Operation, What
+from agentdash.model.events import ScreenRead
+from agentdash.model.fact import Fact, FactKind, ObjectForm
+from agentdash.model.fleet import Call
+from agentdash.model.sanitize import clean_line
+from agentdash.model.states import State
+
+_MAX_WHY_CHARS: Final = 80
+_MAX_MESSAGE_CHARS: Final = 300
+"""Of a final answer; other objects are whole."""
+_DENIED_OPERATIONS: Final[dict[Operation, str]] = {
+    "read": "read",
+    "write": "write",
+    "create": "create",
+    "mkdir": "mkdir",
+    "rename": "rename",
+    "delete": "delete",
+    "chmod": "chmod",
+    "sqlite": "SQLite write",
+    "git": "git change",
+    "connect": "connection",
+    "resolve": "name lookup",
+    "bind": "listening",
+    "exec": "execution",
+    "start": "sandbox start",
+}
+"""Operations as nouns, before `denied`."""
+_FORMS_OF_TARGETS: Final[dict[What, ObjectForm]] = {
+    "filesystem": ObjectForm.PATH,
+    "network": ObjectForm.HOST,
+    "sandbox": ObjectForm.TEXT,
+    "other": ObjectForm.TEXT,
+}
+_REASONS: Final = re.compile(
+    r"read-only file system|operation not permitted|permission denied|could not resolve host"
+    r"|temporary failure in name resolution|network is unreachable|connection refused"
+    r"|unable to open database file|readonly database",
+    re.IGNORECASE,
+)
+"""The part of a denial's quote that names the reason, in the words of the C library, curl and SQLite."""
+_COMMAND_RULE: Final = ".approval-command"
+_EDIT_RULE: Final = ".approval-edit"
+"""Ends of the ids of screen rules (`agents/*.toml`) whose `show` quotes a command, or a file."""
+_LEADING_SIGNS: Final = re.compile(r"^(?:[^\w\s/~.$\"'`(\[{<-]+\s*)+|^Question \d+/\d+\s*(?:\([^)]*\)\s*)?")
+"""Marks that worker CLIs draw before a text: `☐`, `●`, `■`, `△`, `→`, `Question 1/1 (1 unanswered)`."""
+_IDLE_RULES: Final = (".fresh", ".idle")
+_RETRY_RULES: Final = ("retrying", "reconnecting")
+"""Ends of the ids of screen rules of a prompt without a task, and of a request that is sent again."""
+
+
+def wants(call: Call | None, *, on_screen: ScreenRead | None = None) -> Fact:
+    """Return what an approval is asked for: by the open call, or else by the screen."""
+    if call is None:
+        return _approval(on_screen) if on_screen else Fact(FactKind.APPROVE, "wants an approval")
+    if call.kind == "patch":
+        return Fact(kind=FactKind.EDIT, what="wants to edit", object=_object(call.text), form=ObjectForm.PATH)
+    if call.kind == "permission":
+        return Fact(FactKind.APPROVE, "wants permissions", _object(call.text))
+    why = clean_line(call.escalation.reason or "", _MAX_WHY_CHARS) if call.escalation else ""
+    if call.escalation is not None:
+        what = "wants to leave the sandbox for"
+        return Fact(
+            kind=FactKind.LEAVE, what=what, object=_object(call.text), form=ObjectForm.COMMAND, why=why
+        )
+    return Fact(kind=FactKind.RUN, what="wants to run", object=_object(call.text), form=ObjectForm.COMMAND)
+
+
+def asks(question: str) -> Fact:
+    """Return a question."""
+    return Fact(FactKind.ASK, "asks", _object(_LEADING_SIGNS.sub("", question)))
+
+
+def idle() -> Fact:
+    """Return that it has no task."""
+    return Fact(FactKind.IDLE, "has no task yet")
+
+
+def shown(reading: ScreenRead) -> Fact:
+    """Return what a screen shows, by the state that its rule names."""
+    state, rule = State(reading.state or State.UNKNOWN), reading.rule or ""
+    words = _object(_LEADING_SIGNS.sub("", reading.text))
+    match state:
+        case State.WAITING_APPROVAL:
+            return _approval(reading)
+        case State.WAITING_INPUT:
+            return idle() if rule.endswith(_IDLE_RULES) else asks(reading.object or reading.text)
+        case State.FAILED_PROVIDER:
+            return provider(words, is_retrying=rule.endswith(_RETRY_RULES))
+        case State.RUNNING:
+            return Fact(FactKind.WORK, "works")
+        case State.COMPLETED:
+            return Fact(FactKind.DONE, "finished")
+        case State.INTERRUPTED:
+            return Fact(FactKind.STOPPED, "interrupted")
+        case State.BLOCKED_SANDBOX:
+            return Fact(FactKind.DENIED, "denied", words)
+        case State.FAILED_PERMISSION:
+            return Fact(FactKind.REFUSED, "refused", words)
+    return Fact(FactKind.UNCLEAR, "screen not understood", words)
+
+
+def _approval(reading: ScreenRead) -> Fact:
+    """Return what a prompt on the screen asks for."""
+    rule, quoted = reading.rule or "", reading.object
+    text = _object(_LEADING_SIGNS.sub("", quoted).removeprefix("$ "))
+    if quoted and (rule.endswith(_COMMAND_RULE) or quoted.startswith("$ ")):
+        return Fact(kind=FactKind.RUN, what="wants to run", object=text, form=ObjectForm.COMMAND)
+    if quoted and rule.endswith(_EDIT_RULE):
+        form = ObjectForm.PATH if text.startswith(("/", "~", ".")) else ObjectForm.TEXT
+        return Fact(kind=FactKind.EDIT, what="wants to edit", object=text, form=form)
+    return Fact(FactKind.APPROVE, "wants approval", text or _object(_LEADING_SIGNS.sub("", reading.text)))
+
+
+def denied(denial: Denial, command: str) -> Fact:
+    """Return a denial; without a known target, the command is the object."""
+    verb = "denied" if denial.is_certain else "likely denied"
+    reason = _REASONS.search(denial.quote)
+    why = reason[0].lower() if reason else ""
+    what = f"{_DENIED_OPERATIONS[denial.operation]} {verb}"
+    if denial.target is None:
+        what += " in"
+        object_ = _object(command or denial.quote)
+        form = ObjectForm.COMMAND if command else ObjectForm.TEXT
+        return Fact(
+            kind=FactKind.DENIED,
+            what=f"{_DENIED_OPERATIONS[denial.operation]} {verb} in",
+            object=object_,
+            form=form,
+            why=why,
+        )
+    form = _FORMS_OF_TARGETS[denial.what]
+    form = ObjectForm.PATH if denial.target.startswith("/") else form
+    what = f"{_DENIED_OPERATIONS[denial.operation]} {verb}"
+    return Fact(kind=FactKind.DENIED, what=what, object=_object(denial.target), form=form, why=why)
+
+
+def refused(command: str, by: str) -> Fact:
+    """Return a command that was refused."""
+    return Fact(
+        kind=FactKind.REFUSED, what=f"refused by {by}:", object=_object(command), form=ObjectForm.COMMAND
+    )
+
+
+def provider(error: str, *, is_retrying: bool = False) -> Fact:
+    """Return an error of the model or its provider."""
+    what = "provider fails, retrying:" if is_retrying else "provider failed:"
+    return Fact(FactKind.PROVIDER, what, _object(error))
+
+
+def unanswered(prompt: str) -> Fact:
+    """Return a prompt that the model did not answer."""
+    return Fact(FactKind.PROVIDER, "no answer to", _object(prompt))
+
+
+def sandbox_failed(error: str) -> Fact:
+    """Return an error of the sandbox itself."""
+    return Fact(FactKind.SANDBOX, "sandbox failed:", _object(error))
+
+
+def works(call: Call | None, message: str) -> Fact:
+    """Return what it works on: the newest open call, or else what the model said last in this turn."""
+    if call is None:
+        said = clean_line(message, _MAX_MESSAGE_CHARS)
+        return Fact(FactKind.WORK, "", said) if said else Fact(FactKind.WORK, "waits for the model")
+    if call.kind == "wait":
+        return Fact(FactKind.WORK, "waits for its children")
+    if call.kind == "command":
+        return Fact(kind=FactKind.WORK, what="runs", object=_object(call.text), form=ObjectForm.COMMAND)
+    return Fact(FactKind.WORK, f"runs {call.tool}", _object(call.text))
+
+
+def done(message: str) -> Fact:
+    """Return the answer that it finished with."""
+    return (
+        Fact(FactKind.DONE, "", clean_line(message, _MAX_MESSAGE_CHARS))
+        if message
+        else Fact(FactKind.DONE, "finished")
+    )
+
+
+def stopped(why: str, message: str) -> Fact:
+    """Return that it was interrupted, and by what or in what."""
+    return Fact(
+        kind=FactKind.STOPPED,
+        what="interrupted",
+        object=clean_line(message, _MAX_MESSAGE_CHARS),
+        why=clean_line(why, _MAX_WHY_CHARS),
+    )
+
+
+def crashed(call: Call | None, prompt: str) -> Fact:
+    """Return that its process ended in the middle of a turn: in a command, or after a prompt."""
+    if call is not None and call.text:
+        form = ObjectForm.COMMAND if call.kind == "command" else ObjectForm.TEXT
+        return Fact(
+            kind=FactKind.CRASHED, what="ended in the middle of", object=_object(call.text), form=form
+        )
+    return Fact(FactKind.CRASHED, "ended before it answered", _object(prompt))
+
+
+def ended(how: str, *, in_a_turn: bool) -> Fact:
+    """Return how the process in a pane ended."""
+    if in_a_turn:
+        return Fact(FactKind.CRASHED, "ended in the middle of its work:", _object(how))
+    return Fact(FactKind.QUIT, "ended:", _object(how))
+
+
+def by_status(status: Literal["busy", "idle", "waiting"], waiting_for: str) -> Fact:
+    """Return the status of a session file (`SessionSeen`)."""
+    match status:
+        case "busy":
+            return Fact(FactKind.WORK, "works")
+        case "waiting":
+            return Fact(FactKind.APPROVE, "waits for", _object(waiting_for or "an answer"))
+        case "idle":
+            return Fact(FactKind.DONE, "finished")
+
+
+def unclear(what: str, object_: str = "") -> Fact:
+    """Return what cannot be observed or decided."""
+    return Fact(FactKind.UNCLEAR, what, _object(object_))
+
+
+def _object(text: str) -> str:
+    return clean_line(text)

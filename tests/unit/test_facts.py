@@ -1,0 +1,140 @@
+"""The short fact of a worker: what it needs, with its object whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentdash.agents.screen_reader import read_screen
+from agentdash.demo.play import demo_events
+from agentdash.engine.judge.states import facts
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import build_snapshot
+from agentdash.model import events as e
+from agentdash.model.denials import Denial
+from agentdash.model.fact import Fact, FactKind, ObjectForm
+from agentdash.model.fleet import Call, Fleet
+from agentdash.model.pane import PaneKey
+from agentdash.model.states import State
+from agentdash.model.worker import Worker
+
+PANES = Path(__file__).parents[1] / "data" / "panes"
+CAPTURES = sorted(PANES.glob("*/*.txt"))
+
+
+def read(path: Path) -> e.ScreenRead:
+    agent = path.parent.name.rpartition("-")[0]
+    reading = read_screen(agent, path.read_text().splitlines())
+    return e.ScreenRead(
+        at=1.0,
+        key=PaneKey("default", "%1"),
+        agent=agent,
+        state=reading.state,
+        rule=reading.rule,
+        text=reading.text,
+        object=reading.object,
+    )
+
+
+def squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def test_objects_of_prompts_are_on_the_screen() -> None:
+    prompts = [(path, reading) for path in CAPTURES if (reading := read(path)).state == "waiting-approval"]
+    assert len(prompts) > 30
+    for path, reading in prompts:
+        fact = facts.shown(reading)
+        assert fact.kind in (FactKind.RUN, FactKind.EDIT, FactKind.APPROVE)
+        assert fact.object, path
+        screen = squeezed(path.read_text())
+        assert all(squeezed(word) in screen for word in fact.object.split()), path
+    commands = [fact for _, reading in prompts if (fact := facts.shown(reading)).kind is FactKind.RUN]
+    assert sum("touch shell-ran.txt" in fact.object for fact in commands) > 10
+    assert {fact.form for fact in commands} == {ObjectForm.COMMAND}
+
+
+def test_questions_lose_the_marks_around_them() -> None:
+    questions = [
+        facts.shown(reading) for path in CAPTURES if (reading := read(path)).state == State.WAITING_INPUT
+    ]
+    asked = [fact for fact in questions if fact.kind is FactKind.ASK]
+    assert asked and {fact.kind for fact in questions} == {FactKind.ASK, FactKind.IDLE}
+    assert any(fact.object == "Which database should I use?" for fact in asked)
+    assert not [fact for fact in asked if fact.object[:1] in "☐●■△"]
+
+
+def call(text: str, **more: str) -> Call:
+    return Call(id="c", at=1.0, line=1, kind="command", tool="shell", text=text)
+
+
+@pytest.mark.parametrize(
+    ("denial", "expected"),
+    [
+        (
+            Denial(
+                what="filesystem",
+                operation="write",
+                certainty="certain",
+                quote="touch: cannot touch '/etc/x': Read-only file system",
+                target="/etc/x",
+            ),
+            "write denied /etc/x (read-only file system)",
+        ),
+        (
+            Denial(
+                what="network",
+                operation="resolve",
+                certainty="likely",
+                quote="curl: (6) Could not resolve host: pypi.org",
+                target="pypi.org",
+            ),
+            "name lookup likely denied pypi.org (could not resolve host)",
+        ),
+        (
+            Denial(
+                what="filesystem", operation="create", certainty="certain", quote="Operation not permitted"
+            ),
+            "create denied in make all (operation not permitted)",
+        ),
+    ],
+)
+def test_a_denial_has_its_operation_its_target_and_its_reason(denial: Denial, expected: str) -> None:
+    assert facts.denied(denial, "make all").text == expected
+
+
+def test_what_an_approval_is_for() -> None:
+    escalated = Call(
+        id="c",
+        at=1.0,
+        line=1,
+        kind="command",
+        tool="shell",
+        text="git push",
+        escalation=e.Escalation("escalated", "needs the network"),
+    )
+    assert facts.wants(escalated).text == "wants to leave the sandbox for git push (needs the network)"
+    assert facts.wants(call("make")).text == "wants to run make"
+    assert facts.wants(None).text == "wants an approval"
+
+
+def demo_workers() -> list[Worker]:
+    start, events = demo_events()
+    events.sort(key=lambda event: event.at)
+    found = []
+    for seconds in range(4, 120, 8):
+        fleet = reduce(Fleet(), [event for event in events if event.at <= start + seconds])
+        found += build_snapshot(fleet, start + seconds).workers
+    return found
+
+
+def test_every_worker_of_the_demo_that_needs_somebody_has_an_object() -> None:
+    waiting = [worker for worker in demo_workers() if worker.state.needs_you]
+    assert len(waiting) > 20
+    without = [worker.fact for worker in waiting if not worker.fact.object]
+    assert {fact.kind for fact in without} <= {FactKind.IDLE}
+
+
+def test_text_has_no_reason_twice() -> None:
+    assert Fact(FactKind.ASK, "asks", "Why?", why="Why?").text == "asks Why?"
