@@ -60,7 +60,8 @@ def test_questions_lose_the_marks_around_them() -> None:
         facts.shown(reading) for path in CAPTURES if (reading := read(path)).state == State.WAITING_INPUT
     ]
     asked = [fact for fact in questions if fact.kind is FactKind.ASK]
-    assert asked and {fact.kind for fact in questions} == {FactKind.ASK, FactKind.IDLE}
+    assert asked
+    assert {fact.kind for fact in questions} == {FactKind.ASK, FactKind.IDLE}
     assert any(fact.object == "Which database should I use?" for fact in asked)
     assert not [fact for fact in asked if fact.object[:1] in "☐●■△"]
 
