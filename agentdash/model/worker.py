@@ -21,7 +21,6 @@ from agentdash.model.layers import (
     NO_SANDBOX,
     OWN_NETWORK,
     SECCOMP_MODES,
-    DifferingField,
     LayerField,
 )
 from agentdash.model.pane import Pane, PaneKey
@@ -96,13 +95,10 @@ class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the configured policy would deny each worker CLI that it could start, if anything."""
     requested: Requested | None = None
     """What was asked for, and where. None: not known."""
-
-    @property
-    def differing_fields(self) -> tuple[DifferingField, ...]:
-        """The cells of the layers that differ: those of all findings that are more than information."""
-        return tuple(
-            field for finding in self.findings if finding.severity != "info" for field in finding.fields
-        )
+    launcher: str | None = None
+    """The program that started the newest command in its sandbox; `none`: Codex itself. None: not seen."""
+    escalation: str | None = None
+    """The newest escalation that was asked for, and its outcome, in words."""
 
 
 class Agent(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from agentdash.report.elements import (
     PolicyReport,
     UnreadableReport,
     denial_report,
+    difference_lines,
     finding_report,
     policy_report,
     remedy_lines,
@@ -169,6 +170,8 @@ def print_check(report: CheckReport, console: Console) -> None:
             version = thread.cli_version or "?"
             console.print(Text(f"{thread.id}  codex {version}  {finding.kind}  ({finding.direction})"))
             console.print(Text(f"  {finding.message}"))
+            for label, text in difference_lines(finding):
+                console.print(Text(f"  {label}: {text}"))
             for evidence in finding.evidence:
                 console.print(Text(f"  {evidence.source} {evidence.at or ''}  {evidence.text}"), style="dim")
             _print_remedy(finding, console)

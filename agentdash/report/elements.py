@@ -13,6 +13,8 @@ from agentdash.model.evidence import Evidence
 from agentdash.model.fact import Fact
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import PolicyPeriod, SourceHealth
+from agentdash.model.layer_words import FIELD_LABELS, difference
+from agentdash.model.layers import LayerField
 from agentdash.model.policy import Policy
 from agentdash.model.remedies import Remedy
 from agentdash.model.sanitize import clean_line
@@ -156,6 +158,22 @@ class DenialReport(msgspec.Struct):
     remedy_once: str | None = None
 
 
+class FieldReport(msgspec.Struct):
+    """A cell of the layers in which two values differ."""
+
+    name: str
+    """`files`, `network`, `network_flag`, `sandbox_flag`, `seccomp`, `approval`, `reviewer`, `tmux`."""
+    expected: str
+    actual: str
+    layer: str
+    """The layer of the actual value: `configured`, `applied`, `observed`."""
+    reference: str
+    """What it was compared with: `configured`, `earlier` (the policy in force then), `allowed` (an
+    escalation), `parent`, `before` (the policy before a change)."""
+    expected_at: str | None
+    actual_at: str | None
+
+
 class FindingReport(msgspec.Struct):
     """A difference between configured and observed sandbox, or a denial that stopped the worker."""
 
@@ -163,6 +181,8 @@ class FindingReport(msgspec.Struct):
     direction: str
     severity: str
     message: str
+    fields: list[FieldReport]
+    """The cells that differ; empty for a denial."""
     evidence: list[EvidenceReport]
     remedy: str | None
     """Lines of a configuration file, or words; null where nothing narrow enough is known."""
@@ -260,6 +280,32 @@ def got_report(got: Got) -> GotReport:
     )
 
 
+def field_reports(finding: Finding) -> list[FieldReport]:
+    """Return the reports of the cells that differ."""
+    return [
+        FieldReport(
+            name=field.name,
+            expected=field.expected,
+            actual=field.actual,
+            layer=field.layer,
+            reference=field.reference,
+            expected_at=iso(field.expected_at),
+            actual_at=iso(field.actual_at),
+        )
+        for field in finding.fields
+    ]
+
+
+def difference_lines(finding: Finding | FindingReport) -> Iterator[tuple[str, str]]:
+    """Yield each cell that differs as a label and both values: `network`, `configured on, applied off`."""
+    for field in finding.fields:
+        expected, actual = difference(field)
+        yield (
+            FIELD_LABELS[LayerField(field.name)],
+            f"{expected.label} {expected.text}, {actual.label} {actual.text}",
+        )
+
+
 def finding_report(finding: Finding) -> FindingReport:
     """Return the short report of a finding; `agentdash explain` has all of it."""
     return FindingReport(
@@ -267,6 +313,7 @@ def finding_report(finding: Finding) -> FindingReport:
         direction=finding.direction,
         severity=finding.severity,
         message=finding.message,
+        fields=field_reports(finding),
         evidence=evidence_report(finding.evidence),
         **remedy_fields(finding.remedy),
     )

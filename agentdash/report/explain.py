@@ -13,6 +13,7 @@ from rich.text import Text
 from agentdash.model import worker as w
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
+from agentdash.model.layer_words import sides
 from agentdash.model.remedies import Remedy
 from agentdash.model.times import iso
 from agentdash.report.check import denial_line
@@ -21,12 +22,15 @@ from agentdash.report.elements import (
     ConfiguredReport,
     DenialReport,
     EvidenceReport,
+    FieldReport,
     GotReport,
     PolicyReport,
     ViaReport,
     configured_report,
     denial_report,
+    difference_lines,
     evidence_report,
+    field_reports,
     got_report,
     policy_report,
     remedy_fields,
@@ -51,6 +55,8 @@ class FullFindingReport(msgspec.Struct):
     remedy: str | None
     remedy_where: str | None
     remedy_once: str | None
+    fields: list[FieldReport]
+    """The cells that differ; empty for a denial."""
     evidence: list[EvidenceReport]
 
 
@@ -142,8 +148,8 @@ def _print_sandbox(worker: w.Worker, console: Console) -> None:
 def _print_finding(finding: Finding, console: Console) -> None:
     facts = f"{finding.direction}, {finding.severity}, {finding.count}x"
     console.print(Text(f"{finding.kind} ({facts}): {finding.message}"))
-    console.print(Text(f"  configured  {finding.configured}"))
-    console.print(Text(f"  got         {finding.got}"))
+    for label, text in (*difference_lines(finding), *sides(finding)):
+        console.print(Text(f"  {label:<15} {text}"))
     _print_evidence(finding.evidence, console)
     _print_remedy(finding.remedy, console)
 
@@ -151,7 +157,7 @@ def _print_finding(finding: Finding, console: Console) -> None:
 def _print_remedy(remedy: Remedy | None, console: Console) -> None:
     if remedy is not None:
         for label, line in remedy_lines(remedy.text, remedy.where, remedy.once):
-            console.print(Text(f"  {label:<12}{line}"))
+            console.print(Text(f"  {label:<15} {line}"))
 
 
 def _print_evidence(evidence: Iterable[Evidence], console: Console) -> None:
@@ -201,5 +207,6 @@ def _finding_report(finding: Finding) -> FullFindingReport:
         calls=list(finding.calls),
         pids=list(finding.pids),
         **remedy_fields(finding.remedy),
+        fields=field_reports(finding),
         evidence=evidence_report(finding.evidence),
     )

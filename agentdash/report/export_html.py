@@ -7,10 +7,11 @@ from html import escape
 from importlib.resources import files
 from typing import Final
 
+from agentdash.model.layer_words import sides
 from agentdash.model.states import State, bucket
 from agentdash.model.times import lasted, moment, time_of_day
 from agentdash.model.worker import Worker
-from agentdash.report.elements import remedy_lines
+from agentdash.report.elements import difference_lines, remedy_lines
 from agentdash.report.timeline_report import DatedFinding, TimelineReport, TimelineRow, WorkerTimeline
 
 _STYLE: Final = files("agentdash.report") / "timeline.css"
@@ -97,8 +98,9 @@ def _findings(report: TimelineReport) -> Iterator[str]:
         finding = dated.finding
         summary = escape(_summary(dated))
         yield f'<div class="finding"><b>{escape(finding.kind)}</b> <span class=dim>{summary}</span>'
-        yield f"<p>{escape(finding.message)}</p><dl><dt>configured<dd>{escape(finding.configured)}"
-        yield f"<dt>got<dd>{escape(finding.got)}"
+        yield f"<p>{escape(finding.message)}</p><dl>"
+        for label, text in (*difference_lines(finding), *sides(finding)):
+            yield f"<dt>{label}<dd>{escape(text)}"
         for evidence in finding.evidence:
             yield f"<dt>{escape(evidence.source)}<dd><time>{time_of_day(evidence.at)}</time>"
             yield f"<code>{escape(evidence.text)}</code>"

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from agentdash.model.layer_words import sides
 from agentdash.model.times import lasted, moment, time_of_day
-from agentdash.report.elements import remedy_lines
+from agentdash.report.elements import difference_lines, remedy_lines
 from agentdash.report.timeline_report import TimelineReport, TimelineRow
 
 _BACKTICKS: Final = re.compile("`+")
@@ -83,8 +84,8 @@ def _findings(report: TimelineReport) -> Iterator[str]:
         yield ""
         yield code(finding.message)
         yield ""
-        yield f"- configured: {code(finding.configured)}"
-        yield f"- got: {code(finding.got)}"
+        for label, text in (*difference_lines(finding), *sides(finding)):
+            yield f"- {label}: {code(text)}"
         for evidence in finding.evidence:
             yield f"- {evidence.source} {time_of_day(evidence.at)}: {code(evidence.text)}"
         if finding.remedy:

@@ -6,10 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.model import events as e
+from agentdash.model.layers import DifferingField
 from agentdash.model.mounts import Mount
 from agentdash.model.policy import Network, Policy, PolicyRule
 from agentdash.model.process import Kernel
-from agentdash.model.worker import Worker
+from agentdash.model.worker import Sandbox, Worker
 from tests.unit.story import (
     CHILD,
     CWD,
@@ -571,17 +572,22 @@ def test_fields_of_a_launcher_that_applies_less() -> None:
     }
 
 
+def differing_fields(sandbox: Sandbox) -> list[DifferingField]:
+    """Return the cells that findings name which are more than information."""
+    return [field for found in sandbox.findings if found.severity != "info" for field in found.fields]
+
+
 def test_fields_of_an_earlier_policy_say_so() -> None:
     later = e.PolicySet(thread=T, at=105, line=8, policy=ONLINE, origin="thread_settings_applied")
     sandbox = worker(begun(), printed(""), later, polled(110)).sandbox
-    (field,) = sandbox.differing_fields
+    (field,) = differing_fields(sandbox)
     assert (field.expected, field.actual, field.reference) == ("1", "unset", "earlier")
     assert (field.expected_at, field.actual_at) == (100.0, 102.0)
     assert sandbox.got.under_earlier_policy
 
 
 def test_fields_of_a_child() -> None:
-    (drift,) = family(ONLINE, WORKSPACE).sandbox.differing_fields
+    (drift,) = differing_fields(family(ONLINE, WORKSPACE).sandbox)
     assert (drift.name, drift.layer, drift.expected, drift.actual, drift.reference) == (
         "network",
         "configured",
@@ -594,7 +600,7 @@ def test_fields_of_a_child() -> None:
     (finding,) = reviewed.sandbox.findings
     assert (finding.configured, finding.got) == ("reviewer user", "reviewer auto_review")
     assert [(f.name, f.expected, f.actual) for f in finding.fields] == [("reviewer", "user", "auto_review")]
-    assert reviewed.sandbox.differing_fields == ()  # information only
+    assert {finding.severity for finding in reviewed.sandbox.findings} == {"info"}
 
 
 def test_denials_have_no_fields() -> None:

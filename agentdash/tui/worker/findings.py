@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentdash.model.findings import DIRECTIONS, SEVERITIES, Finding
+from agentdash.model.layer_words import sides
 from agentdash.model.remedies import Remedy
 from agentdash.model.worker import Worker
 from agentdash.tui.format import pad, stamp
@@ -33,8 +34,8 @@ def finding_details(findings: Iterable[Finding], cells: int, look: Look) -> list
         lines += paragraph(finding.message, cells, indent=2, cap=3)
         if finding.remedy:
             lines += _remedy(finding.remedy, cells)
-        lines += _labelled("configured", finding.configured, cells)
-        lines += _labelled("got", finding.got, cells)
+        for side in sides(finding):
+            lines += _labelled(side.label, side.text, cells)
     return lines
 
 

@@ -7,6 +7,8 @@ from typing import Final
 
 from rich.cells import cell_len
 
+from agentdash.model.layer_words import value_in_words
+from agentdash.model.layers import IN_SANDBOX, NO_SANDBOX, LayerField
 from agentdash.model.worker import Got, Sandbox, Worker
 from agentdash.tui.format import pad, stamp
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph
@@ -65,7 +67,7 @@ def _table(selected: Worker, family: Iterable[Worker], cells: int, look: Look) -
     members = list({member.id: member for member in family}.values())
     widest = max((2 * member.depth + cell_len(member.name) for member in members), default=0)
     columns = (min(widest, cells // 3), _POLICY_WIDTH, _POLICY_WIDTH if cells >= _APPLIED_FROM else 0)
-    heads = tuple(Span(head, "title") for head in ("worker", "configured", "applied", "got"))
+    heads = tuple(Span(head, "title") for head in ("worker", "configured", "applied", "observed"))
     yield _row(columns, heads, cells, look)
     for member in members:
         sandbox = member.sandbox
@@ -83,7 +85,9 @@ def _table(selected: Worker, family: Iterable[Worker], cells: int, look: Look) -
 def _configured(sandbox: Sandbox) -> Span:
     """Return the policy, marked where a finding names it as different from the parent's."""
     differs = any(
-        field.layer == "configured" and field.reference == "parent" for field in sandbox.differing_fields
+        field.layer == "configured" and field.reference == "parent"
+        for finding in sandbox.findings
+        for field in finding.fields
     )
     text = sandbox.configured.brief() if sandbox.configured else _NOT_KNOWN
     return Span(text, "mismatch" if differs else "")
@@ -104,13 +108,13 @@ def _observed(got: Got) -> str:
     """Return what its commands had, in a few words."""
     words = []
     if got.network_flag is not None:
-        words.append(f"flag {got.network_flag}")
+        words.append(f"network flag {value_in_words(LayerField.NETWORK_FLAG, got.network_flag)}")
     if got.sandbox_flag not in (None, "unset"):
-        words.append(str(got.sandbox_flag))
+        words.append(f"CODEX_SANDBOX {got.sandbox_flag}")
     if got.network_namespace is not None:
-        words.append("host's net" if got.network_namespace == "host" else "own net")
+        words.append("the host's network" if got.network_namespace == "host" else "a network of its own")
     if got.sandboxed is not None:
-        words.append("sandboxed" if got.sandboxed else "no sandbox")
+        words.append(IN_SANDBOX if got.sandboxed else NO_SANDBOX)
     if got.under_earlier_policy:
-        words.append("under an earlier policy")
+        words.append("before the change of policy")
     return ", ".join(words) or "not seen"

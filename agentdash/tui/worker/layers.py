@@ -1,170 +1,267 @@
 """The layers of a sandbox side by side: configured, applied to the newest command, observed of it.
 
-The marked cells are those that the findings name; nothing is compared here.
+The marked cells are those that the findings name; nothing is compared here. Columns and rows without a value
+are left out. Drawn as lines, not as a `DataTable`: the table is one paragraph of a text that scrolls, and its
+cells wrap, which a `DataTable` of rows of different heights does only with a height measured beforehand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Final, NamedTuple
 
+from rich.cells import cell_len
+
+from agentdash.model.findings import SEVERITIES, Direction, Finding, Severity
+from agentdash.model.layer_words import FIELD_LABELS, LAYERS, expected_label, value_in_words
 from agentdash.model.layers import (
+    IN_SANDBOX,
     DifferingField,
     Layer,
     LayerField,
-    Reference,
     configured_values,
     policy_values,
+    requested_values,
 )
 from agentdash.model.policy import Filesystem
 from agentdash.model.worker import Sandbox
-from agentdash.tui.format import pad, stamp
-from agentdash.tui.primitives.spans import Line, Span, Tone, paragraph
-from agentdash.tui.theme import VERDICT_TONES, Look
+from agentdash.tui.format import pad, stamp, wrap
+from agentdash.tui.primitives.spans import Line, Span, Tone, paragraph, width
+from agentdash.tui.theme import ASCII, SEVERITY_TONES, VERDICT_TONES, Look
 
-_LABELS: Final[Mapping[LayerField, str]] = {
-    LayerField.FILES: "files",
-    LayerField.NETWORK: "network",
-    LayerField.NETWORK_FLAG: "network flag",
-    LayerField.SANDBOX_FLAG: "CODEX_SANDBOX",
-    LayerField.SECCOMP: "seccomp",
-    LayerField.APPROVAL: "approval",
-    LayerField.REVIEWER: "reviewer",
-    LayerField.TMUX: "tmux",
-}
-_OPTIONAL_ROWS: Final = (LayerField.REVIEWER, LayerField.TMUX)
-"""Rows that are shown only where a cell of them differs."""
-_DISPLAYED_AS: Final[Mapping[str, str]] = {
-    Filesystem.READ_ONLY.value: "read only",
-    Filesystem.UNRESTRICTED.value: "all",
-}
-_REFERENCES: Final[Mapping[Reference, str]] = {
-    "earlier": "then",
-    "allowed": "outside",
-    "parent": "parent",
-    "before": "before",
-}
-"""Words before an expected value that the configured column does not show."""
-_LABEL_WIDTH: Final = 14
-"""Cells of the longest label, `CODEX_SANDBOX`, and a space."""
-_THREE_COLUMNS_FROM: Final = 52
-"""Cells from which on the three layers have room side by side."""
-_MAX_COLUMN_WIDTH: Final = 30
-_NOT_KNOWN: Final = "-"
+_LAUNCHER_LABEL: Final = "launcher"
+_LABEL_CELLS: Final = 14
+"""The longest label, `CODEX_SANDBOX`, and a space."""
+_MIN_COLUMN_CELLS: Final = 12
+"""Narrower columns would break within words: `configured`, `▾ workspace`."""
+_ARROW: Final = ("→", "->")
+_UNKNOWN: Final = "-"
+"""In a chain of values, for a layer between others that is not known."""
+_GAP_CELLS: Final = 2
+_NO_BREAK: Final = "\u00a0"
+"""Between a mark and its value, until they are wrapped."""
+_PATH_WORDS: Final = ("also ", "not ")
+"""How an observed value of `files` begins that names one path only."""
+
+
+class CellMark(NamedTuple):
+    """That a finding names a cell."""
+
+    direction: Direction
+    severity: Severity
 
 
 class Cell(NamedTuple):
-    """One value of one layer."""
+    """One value of one layer; empty where it is not known."""
 
-    text: str = _NOT_KNOWN
-    differs: bool = False
+    text: str = ""
+    mark: CellMark | None = None
 
 
 class LayerRow(NamedTuple):
-    """One fact in the three layers."""
+    """One fact in all layers."""
 
     label: str
-    configured: Cell
-    applied: Cell
-    observed: Cell
+    cells: Mapping[Layer, Cell]
+
+
+def layer_values(sandbox: Sandbox) -> dict[Layer, dict[LayerField, str]]:
+    """Return the values that each layer has, as stored; layers that are not known are empty."""
+    known: dict[Layer, dict[LayerField, str]] = {
+        "requested": requested_values(sandbox.requested) if sandbox.requested else {},
+        "configured": configured_values(sandbox.configured) if sandbox.configured else {},
+        "applied": policy_values(sandbox.applied_policy) if sandbox.applied_policy else {},
+        "observed": sandbox.got.values(),
+    }
+    return {layer: known.get(layer, {}) for layer in LAYERS}
 
 
 def layer_rows(sandbox: Sandbox) -> list[LayerRow]:
-    """Return the table, with the cells marked that differ by the findings."""
-    fields = _newest_fields(sandbox.differing_fields)
-    configured = configured_values(sandbox.configured) if sandbox.configured else {}
-    applied = policy_values(sandbox.applied_policy) if sandbox.applied_policy else {}
-    observed = sandbox.got.values()
-    named = {name for name, _ in fields}
-    for (name, _), field in fields.items():
-        if name in _OPTIONAL_ROWS:  # no policy states these, so that the finding does
-            configured[name] = field.expected
-    return [
-        LayerRow(
-            label,
-            _cell(configured, fields, name, "configured"),
-            _cell(applied, fields, name, "applied"),
-            _cell(observed, fields, name, "observed"),
-        )
-        for name, label in _LABELS.items()
-        if name not in _OPTIONAL_ROWS or name in named
+    """Return the rows that have a value, with the cells marked that the findings name."""
+    values = layer_values(sandbox)
+    named = _named_cells(sandbox.findings)
+    for (name, _), fields in named.items():
+        newest = fields[0][0]
+        if newest.reference in ("requested", "configured"):  # what no policy states, the finding does
+            values[newest.reference].setdefault(name, newest.expected)
+    rows = [
+        LayerRow(label, {layer: _cell(name, layer, values, named) for layer in values})
+        for name, label in FIELD_LABELS.items()
     ]
+    if sandbox.launcher and any(row.cells["applied"].text for row in rows):
+        rows.append(LayerRow(_LAUNCHER_LABEL, {"applied": Cell(sandbox.launcher)}))
+    return [row for row in rows if any(cell.text for cell in row.cells.values())]
 
 
-def _newest_fields(fields: Iterable[DifferingField]) -> dict[tuple[LayerField, Layer], DifferingField]:
-    """Return the newest difference of each cell."""
-    oldest_first = sorted(fields, key=lambda field: field.actual_at or 0.0)
-    return {(field.name, field.layer): field for field in oldest_first}
+_Named = Mapping[tuple[LayerField, Layer], Sequence[tuple[DifferingField, Finding]]]
+
+
+def _named_cells(findings: Iterable[Finding]) -> _Named:
+    """Return the fields of each cell that findings name, the newest first."""
+    cells: dict[tuple[LayerField, Layer], list[tuple[DifferingField, Finding]]] = {}
+    for finding in findings:
+        for field in finding.fields:
+            cells.setdefault((field.name, field.layer), []).append((field, finding))
+    for named in cells.values():
+        named.sort(key=lambda pair: pair[0].actual_at or 0.0, reverse=True)
+    return cells
 
 
 def _cell(
-    values: Mapping[LayerField, str],
-    fields: Mapping[tuple[LayerField, Layer], DifferingField],
-    name: LayerField,
-    layer: Layer,
+    name: LayerField, layer: Layer, values: Mapping[Layer, Mapping[LayerField, str]], cells: _Named
 ) -> Cell:
-    """Return the value that differs, with what it was compared with where the table does not show that."""
-    field = fields.get((name, layer))
-    if field is None:
-        return Cell(_displayed(values.get(name, _NOT_KNOWN)))
-    reference = _REFERENCES.get(field.reference)
-    beside = f" ({reference}: {_displayed(field.expected)})" if reference else ""
-    return Cell(_displayed(field.actual) + beside, differs=True)
+    """Return a cell; where it differs, with each value that it is compared with and no column shows."""
+    now = values[layer].get(name)
+    named = cells.get((name, layer))
+    if not named:
+        return Cell(value_in_words(name, now) if now is not None else "")
+    newest = named[0][0]
+    worst = min((finding for _, finding in named), key=lambda each: SEVERITIES.index(each.severity))
+    text = _actual(newest, now)
+    if beside := [words for field, _ in named if (words := _beside(field, values))]:
+        text += f" ({'; '.join(dict.fromkeys(beside))})"
+    return Cell(text, CellMark(worst.direction, worst.severity))
 
 
-def _displayed(value: str) -> str:
-    word, comma, rest = value.partition(",")
-    return _DISPLAYED_AS.get(word, word) + comma + rest
+def _actual(field: DifferingField, now: str | None) -> str:
+    """Return the value that differs, and the present one where that is another."""
+    actual = value_in_words(field.name, field.actual)
+    if now is None or now == field.actual:
+        return actual
+    if field.name is LayerField.FILES and (
+        (now == IN_SANDBOX and field.actual.startswith(_PATH_WORDS)) or field.actual.startswith(f"{now},")
+    ):
+        return actual if now != IN_SANDBOX else f"{now}, {actual}"
+    return f"{actual}; now {value_in_words(field.name, now)}"
+
+
+def _beside(field: DifferingField, values: Mapping[Layer, Mapping[LayerField, str]]) -> str:
+    """Return the expected value with its origin; empty where a column shows it."""
+    if field.reference in ("requested", "configured"):
+        if values[field.reference].get(field.name) == field.expected:
+            return ""
+    return f"{expected_label(field)}: {value_in_words(field.name, field.expected)}"
+
+
+# ---------------------------------------------------------------- drawing
 
 
 def layers(sandbox: Sandbox, cells: int, look: Look) -> list[Line]:
-    """Return the table as lines; where three columns have no room, the applied one is left out."""
-    wide = cells >= _THREE_COLUMNS_FROM
-    spaces, columns = (2, 3) if wide else (1, 2)
-    width = min(_MAX_COLUMN_WIDTH, (cells - _LABEL_WIDTH - spaces) // columns)
-    lines = [_heads(sandbox, width, look, wide=wide)]
-    for row in layer_rows(sandbox):
-        applied = (_span(row.applied, width, look, " "),) if wide else ()
-        lines.append(
-            (
-                Span(pad(row.label, _LABEL_WIDTH), "muted"),
-                _span(row.configured, width, look, " "),
-                *applied,
-                _span(row.observed, width, look, muted=sandbox.got.under_earlier_policy),
-            )
-        )
+    """Return the table as lines, its cells wrapped into the width; then what stands in no cell."""
+    rows = layer_rows(sandbox)
+    shown = [layer for layer in LAYERS if any(row.cells.get(layer, Cell()).text for row in rows)]
+    if not shown:
+        nothing = Span("  nothing is known of its sandbox", "muted")
+        return [(_verdict(sandbox, look), nothing)]
+    heads = [_head(layer, sandbox, look) for layer in shown]
+    if cells - _LABEL_CELLS < len(shown) * (_MIN_COLUMN_CELLS + _GAP_CELLS):
+        return [*_chains(rows, shown, sandbox, cells, look), *_words_below(sandbox, cells)]
+    texts = [[_marked(row.cells.get(layer, Cell()), look) for layer in shown] for row in rows]
+    widths = _widths([heads, *texts], cells - _LABEL_CELLS)
+    lines = _table_row(_verdict(sandbox, look), [(head, "title") for head in heads], widths)
+    for row, words in zip(rows, texts, strict=True):
+        tones = [_tone(row.cells.get(layer, Cell()), layer, sandbox) for layer in shown]
+        label = Span(pad(row.label, _LABEL_CELLS), "muted")
+        lines += _table_row(label, list(zip(words, tones, strict=True)), widths)
     return [*lines, *_words_below(sandbox, cells)]
 
 
-def _span(cell: Cell, width: int, look: Look, end: str = "", *, muted: bool = False) -> Span:
-    tone: Tone = "muted" if muted or cell.text == _NOT_KNOWN else ""
-    text = cell.text
-    if cell.differs:
-        tone, text = "mismatch", f"{look.glyphs.verdicts['mismatch']} {text}"
-    return Span(pad(text, width, look.glyphs.ellipsis) + end, tone)
+def _chains(
+    rows: Sequence[LayerRow], shown: Sequence[Layer], sandbox: Sandbox, cells: int, look: Look
+) -> list[Line]:
+    """Return the table of a narrow panel: `files  workspace → workspace → in a sandbox`."""
+    heads = [Span(_head(layer, sandbox, look), "title") for layer in shown]
+    lines: list[Line] = [(_verdict(sandbox, look),), *_chain(Span(""), heads, cells, look)]
+    for row in rows:
+        known = [row.cells.get(layer, Cell()) for layer in shown]
+        while not known[-1].text:
+            known.pop()
+        label = Span(pad(row.label, _LABEL_CELLS), "muted")
+        values = [
+            Span(_marked(cell, look).replace(_NO_BREAK, " ") or _UNKNOWN, _tone(cell, layer, sandbox))
+            for cell, layer in zip(known, shown, strict=False)
+        ]
+        lines += _chain(label, values, cells, look)
+    return lines
+
+
+def _chain(label: Span, values: Sequence[Span], cells: int, look: Look) -> list[Line]:
+    """Return values with arrows between them; one that does not fit begins a line."""
+    arrow = _ARROW[look.glyphs is ASCII] + " "
+    indent = Span(" " * width((label,)))
+    lines = paragraph(values[0].text, cells, values[0].tone, head=(label,))
+    for value in values[1:]:
+        line = (*lines[-1], Span(f" {arrow}", "muted"), value)
+        if width(line) <= cells:
+            lines[-1] = line
+        else:
+            lines += paragraph(value.text, cells, value.tone, head=(indent, Span(arrow, "muted")))
+    return lines
+
+
+def _marked(cell: Cell, look: Look) -> str:
+    if cell.mark is None:
+        return cell.text
+    return f"{look.glyphs.directions[cell.mark.direction]}{_NO_BREAK}{cell.text}"
+
+
+def _tone(cell: Cell, layer: Layer, sandbox: Sandbox) -> Tone:
+    if cell.mark:
+        return SEVERITY_TONES[cell.mark.severity]
+    return "muted" if layer == "observed" and sandbox.got.under_earlier_policy else ""
+
+
+def _verdict(sandbox: Sandbox, look: Look) -> Span:
+    words = f"{look.glyphs.verdicts[sandbox.verdict]} {sandbox.verdict}"
+    return Span(pad(words, _LABEL_CELLS), VERDICT_TONES[sandbox.verdict])
+
+
+def _head(layer: Layer, sandbox: Sandbox, look: Look) -> str:
+    """Return a column's head; that of an observation has its time, and whether the policy is newer."""
+    got = sandbox.got
+    if layer != "observed" or got.at is None:
+        return layer
+    before = " before the change" if got.under_earlier_policy else ""
+    return f"{layer}{before} {stamp(got.at, look.now).strip()}"
+
+
+def _widths(table: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Return the cells of each column: as its content needs; where that is too much, the widest shrink."""
+    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
+    room -= _GAP_CELLS * (len(widths) - 1)
+    least = min(_MIN_COLUMN_CELLS, max(1, room // len(widths)))
+    while sum(widths) > room and max(widths) > least:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _table_row(label: Span, columns: Sequence[tuple[str, Tone]], widths: Sequence[int]) -> list[Line]:
+    """Return one row of the table: as many lines as its highest cell has."""
+    wrapped = [
+        [line.replace(_NO_BREAK, " ") for line in wrap(text, room)]
+        for (text, _), room in zip(columns, widths, strict=True)
+    ]
+    lines: list[Line] = []
+    for number, parts in enumerate(zip_longest(*wrapped, fillvalue="")):
+        head = label if number == 0 else Span(" " * _LABEL_CELLS)
+        spans = [
+            Span(pad(part, room) + " " * _GAP_CELLS, tone)
+            for part, room, (_, tone) in zip(parts, widths, columns, strict=True)
+        ]
+        lines.append((head, *spans[:-1], spans[-1]._replace(text=spans[-1].text.rstrip())))
+    return lines
 
 
 def _words_below(sandbox: Sandbox, cells: int) -> list[Line]:
     lines: list[Line] = []
-    if sandbox.applied:
-        lines += paragraph(sandbox.applied, cells, head=(Span(pad("applied", _LABEL_WIDTH), "muted"),), cap=3)
+    if sandbox.launcher and not sandbox.applied_policy:  # else it stands in the column
+        lines.append((Span(pad(_LAUNCHER_LABEL, _LABEL_CELLS), "muted"), Span(sandbox.launcher)))
+    if sandbox.escalation:
+        asked = (Span(pad("escalation", _LABEL_CELLS), "muted"),)
+        lines += paragraph(sandbox.escalation, cells, head=asked, cap=3)
     policy = sandbox.configured
     if policy and policy.filesystem in (Filesystem.WORKSPACE, Filesystem.CUSTOM):
         roots = "  ".join(policy.writable_roots) or "nothing"
-        lines += paragraph(roots, cells, head=(Span(pad("writable", _LABEL_WIDTH), "muted"),), cap=2)
+        lines += paragraph(roots, cells, head=(Span(pad("writable", _LABEL_CELLS), "muted"),), cap=2)
     return lines
-
-
-def _heads(sandbox: Sandbox, width: int, look: Look, *, wide: bool) -> Line:
-    """Return the column heads; an observation under an earlier policy is said to be one."""
-    glyph, got = look.glyphs.verdicts[sandbox.verdict], sandbox.got
-    observed = "got" if got.at is None else f"got {stamp(got.at, look.now)}"
-    if got.under_earlier_policy:
-        observed += " (earlier)"
-    heads = ("configured", "applied") if wide else ("configured",)
-    verdict = Span(pad(f"{glyph} {sandbox.verdict}", _LABEL_WIDTH), VERDICT_TONES[sandbox.verdict])
-    return (
-        verdict,
-        *(Span(pad(head, width + 1), "title") for head in heads),
-        Span(pad(observed, width, look.glyphs.ellipsis), "title"),
-    )

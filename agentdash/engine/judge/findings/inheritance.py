@@ -166,6 +166,7 @@ def _finding(
 ) -> Finding:
     """Return a finding about two policies."""
     info = FINDING_KINDS[kind]
+    fields = tuple(_policy_fields(now, was, reference))
     evidence = tuple(
         Evidence(
             source=EvidenceSource.ROLLOUT,
@@ -180,14 +181,21 @@ def _finding(
         direction=direction or info.directions[0],
         severity=severity or info.severity,
         configured=policy_in_words(was.policy),
-        got=policy_in_words(now.policy),
+        got=_policy_with_paths(now.policy, fields),
         message=message,
         since=now.since,
         last=now.since,
         count=1,
         evidence=evidence,
-        fields=tuple(_policy_fields(now, was, reference)),
+        fields=fields,
     )
+
+
+def _policy_with_paths(policy: Policy, fields: tuple[DifferingField, ...]) -> str:
+    """Return a policy on one line, with the path that differs where the kind of both policies is the same."""
+    words = policy_in_words(policy)
+    paths = next((field.actual for field in fields if field.name is LayerField.FILES), "")
+    return words.replace(f"files {policy.filesystem}", f"files {paths}") if "," in paths else words
 
 
 def _policy_fields(now: PolicyPeriod, was: PolicyPeriod, reference: _Earlier) -> Iterator[DifferingField]:

@@ -171,6 +171,14 @@ def sandboxed_server_finding(pane: Pane, server: Process | None, host: Kernel | 
         evidence=(Evidence(source=EvidenceSource.KERNEL, at=at, rule="server-namespaces", text=quote),),
         remedy=SERVER_OUTSIDE,
         pids=(server.pid,),
+        fields=(
+            DifferingField(
+                name=LayerField.TMUX,
+                expected="server in no sandbox",
+                actual="server in a sandbox",
+                actual_at=at,
+            ),
+        ),
     )
     return (finding,)
 

@@ -17,12 +17,12 @@ from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritanc
 from agentdash.engine.judge.findings.policy_checks import check_observation
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
-from agentdash.engine.judge.findings.wording import kernel_in_words, launcher_in_words
+from agentdash.engine.judge.findings.wording import kernel_in_words, launcher_in_words, launcher_name
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, Verdict
 from agentdash.model.fleet import Thread
 from agentdash.model.layers import DifferingField
-from agentdash.model.observation import SandboxObservation
+from agentdash.model.observation import Applied, SandboxObservation
 from agentdash.model.policy import Policy
 from agentdash.model.remedies import PathFacts
 from agentdash.model.worker import Assessment, Got, Sandbox
@@ -59,10 +59,14 @@ def judge_sandbox(
     different += escape_findings(thread, places)
     differences = _merge(different)
     mismatch = _is_mismatch(differences)
+    launcher, escalation = _launcher(thread), _escalation(thread)
+    applied_words = launcher_in_words(launcher) if launcher else None
     return Sandbox(
         verdict=_verdict(mismatch=mismatch, comparable=any(observation.policy >= 0 for observation in own)),
         configured=policy,
-        applied=_applied(thread),
+        applied="; ".join(filter(None, (applied_words, escalation))) or None,
+        launcher=launcher_name(launcher) if launcher else None,
+        escalation=escalation,
         applied_policy=_applied_policy(own),
         got=_observed(own, thread),
         findings=(*differences, *policy_changes(thread), *blocker_findings(thread, assessment, places)),
@@ -202,16 +206,18 @@ def _applied_policy(own: list[SandboxObservation]) -> Policy | None:
     return newest.applied.policy if newest and newest.applied else None
 
 
-def _applied(thread: Thread) -> str | None:
-    """Return the launcher of the newest command, and the outcome of the newest escalation, in words."""
-    parts = []
+def _launcher(thread: Thread) -> Applied | None:
+    """Return what stands above the newest command of which that was seen."""
     newest = max((s for s in thread.observations if s.applied), key=lambda s: s.last, default=None)
-    if newest and newest.applied:
-        parts.append(launcher_in_words(newest.applied))
+    return newest.applied if newest else None
+
+
+def _escalation(thread: Thread) -> str | None:
+    """Return the newest escalation that was asked for, and its outcome."""
     calls = (*reversed(thread.open_calls), *reversed(thread.calls))
     call = next((call for call in calls if call.escalation), None)
-    if call and call.escalation:
-        escalated = call.escalation.kind == "escalated"
-        extent = "outside of the sandbox" if escalated else "with additional permissions"
-        parts.append(f"asked to run {extent}: {call.outcome or 'open'}")
-    return "; ".join(parts) or None
+    if call is None or call.escalation is None:
+        return None
+    escalated = call.escalation.kind == "escalated"
+    extent = "outside of the sandbox" if escalated else "with additional permissions"
+    return f"asked to run {extent}: {call.outcome or 'open'}"

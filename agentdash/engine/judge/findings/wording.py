@@ -25,6 +25,11 @@ def period_in_words(period: PolicyPeriod) -> str:
     return f"{period.origin}, line {period.line}: {policy_in_words(period.policy)}"
 
 
+def launcher_name(applied: Applied) -> str:
+    """Return the program that Codex starts commands with; words where there is none."""
+    return "none" if applied.by == "nothing" else applied.by
+
+
 def launcher_in_words(applied: Applied) -> str:
     """Return the launcher above a command, with the policy in its arguments."""
     if applied.by == "nothing":

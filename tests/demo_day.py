@@ -1,0 +1,34 @@
+"""The demo's day, played second by second."""
+
+from collections.abc import Iterator
+from functools import cache
+
+from agentdash.demo import play
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import WorkerCache, build_snapshot
+from agentdash.model.fleet import Fleet
+from agentdash.model.worker import Snapshot, Worker
+
+
+@cache
+def snapshots(seconds: int = 130) -> tuple[Snapshot, ...]:
+    """Return the snapshots at every second; after two minutes nothing new happens."""
+    start, events = play.demo_events()
+    events.sort(key=lambda event: event.at)
+    fleet, cache_of_workers, reduced, found = Fleet(), WorkerCache(), 0, []
+    for second in range(seconds):
+        at = start + second
+        due = next((n for n in range(reduced, len(events)) if events[n].at > at), len(events))
+        fleet, reduced = reduce(fleet, events[reduced:due]), due
+        found.append(build_snapshot(fleet, at, cache_of_workers))
+    return tuple(found)
+
+
+def workers() -> Iterator[Worker]:
+    """Yield every worker each time that its sandbox has changed."""
+    seen: dict[str, Worker] = {}
+    for snapshot in snapshots():
+        for worker in snapshot.workers:
+            if worker.id not in seen or seen[worker.id].sandbox is not worker.sandbox:
+                yield worker
+            seen[worker.id] = worker
