@@ -166,10 +166,10 @@ class FieldReport(msgspec.Struct):
     expected: str
     actual: str
     layer: str
-    """The layer of the actual value: `configured`, `applied`, `observed`."""
+    """The layer of the actual value: `requested`, `configured`, `applied`, `observed`."""
     reference: str
-    """What it was compared with: `configured`, `earlier` (the policy in force then), `allowed` (an
-    escalation), `parent`, `before` (the policy before a change)."""
+    """What it was compared with: `requested`, `configured`, `earlier` (the policy in force then),
+    `allowed` (an escalation), `parent`, `before` (the policy before a change)."""
     expected_at: str | None
     actual_at: str | None
 

@@ -155,6 +155,7 @@ class Redaction:
             sandbox=replace(
                 sandbox,
                 applied=self.text(sandbox.applied or "") or None,
+                escalation=self.text(sandbox.escalation or "") or None,
                 findings=tuple(map(self._finding, sandbox.findings)),
                 evidence=tuple(map(self._evidence, sandbox.evidence)),
                 denials=tuple(map(self._denial, sandbox.denials)),

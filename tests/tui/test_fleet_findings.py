@@ -17,6 +17,6 @@ def test_findings_are_grouped_newest_first():
         ("missing-network-flag", ["deploy"], 2),
     ]
     assert plain(finding_line(found[0], 118, LOOK)) == (
-        "20:14:06 ≠ Lagrange, Pasteur       stale-network-flag        "
+        "20:14:06 ⚑ Lagrange, Pasteur       stale-network-flag        "
         "The flag says that the network is off; the kernel sa⋯ 18x"
     )

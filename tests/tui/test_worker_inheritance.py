@@ -19,10 +19,11 @@ def test_family_table():
             pasteur, [w for w in sample_fleet.full_fleet().workers if w.depth or w.children], 100, LOOK
         )
     ).splitlines()
-    names = [line.split()[0] for line in shown[1:5]]
+    names = [line.split()[0] for line in (*shown[1:4], shown[5])]
     assert names == ["main", "Lagrange", "Pasteur", "Pasteur"]
-    assert "≠ flag 1, seatbelt, host's net, no sandbox" in shown[3]
-    assert "ws net-" in shown[4]  # grants less than its parent's
+    assert "≠ no sandbox, the host's network, network flag 1" in shown[3]
+    assert shown[4].strip() == "(network off), CODEX_SANDBOX seatbelt"
+    assert "ws net-" in shown[5]  # grants less than its parent's
     assert any("flag=; sandbox=  (against)" in line for line in shown)
     assert shown[-1].startswith("not known: the kernel's facts")
 

@@ -235,7 +235,7 @@ def test_observation_before_the_policy_is_dim_and_headed_so():
 
 
 def test_nothing_known_is_one_line():
-    assert shown(Sandbox()) == "? unverified    nothing is known of its sandbox"
+    assert shown(Sandbox()) == "? unverified  nothing is known of its sandbox"
 
 
 def test_only_observed_has_one_column():

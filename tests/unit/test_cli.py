@@ -114,6 +114,7 @@ def test_status_document(home: Path) -> None:
                     "direction": "stricter",
                     "severity": "warning",
                     "message": f"The last thing it tried was denied: {channel} may not be written.",
+                    "fields": [],
                     "evidence": [denied],
                     **remedy,
                 }

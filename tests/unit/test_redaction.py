@@ -51,6 +51,7 @@ KEPT_OF_WORKER = {
     "sandbox.evidence.rule",
     "sandbox.got.network_flag",
     "sandbox.got.sandbox_flag",
+    "sandbox.launcher",
     "sandbox.unread",
 }
 """Text fields of a worker that a redacted report shows: identifiers, paths, commands (the canary call is

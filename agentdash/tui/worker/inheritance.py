@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from agentdash.model.layer_words import value_in_words
 from agentdash.model.layers import IN_SANDBOX, NO_SANDBOX, LayerField
+from agentdash.model.observation import UNSET
 from agentdash.model.worker import Got, Sandbox, Worker
 from agentdash.tui.format import pad, stamp
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph
@@ -68,7 +69,7 @@ def _table(selected: Worker, family: Iterable[Worker], cells: int, look: Look) -
     widest = max((2 * member.depth + cell_len(member.name) for member in members), default=0)
     columns = (min(widest, cells // 3), _POLICY_WIDTH, _POLICY_WIDTH if cells >= _APPLIED_FROM else 0)
     heads = tuple(Span(head, "title") for head in ("worker", "configured", "applied", "observed"))
-    yield _row(columns, heads, cells, look)
+    yield from _row(columns, heads, cells, look)
     for member in members:
         sandbox = member.sandbox
         applied = sandbox.applied_policy
@@ -79,7 +80,7 @@ def _table(selected: Worker, family: Iterable[Worker], cells: int, look: Look) -
             Span(applied.brief() if applied else _NOT_KNOWN),
             Span(f"{glyph} {_observed(sandbox.got)}", VERDICT_TONES[sandbox.verdict]),
         )
-        yield _row(columns, parts, cells, look)
+        yield from _row(columns, parts, cells, look)
 
 
 def _configured(sandbox: Sandbox) -> Span:
@@ -93,28 +94,27 @@ def _configured(sandbox: Sandbox) -> Span:
     return Span(text, "mismatch" if differs else "")
 
 
-def _row(columns: Sequence[int], parts: Sequence[Span], cells: int, look: Look) -> Line:
-    """Return the parts in columns of these widths; 0 leaves a part out, the last takes the rest."""
-    dots = look.glyphs.ellipsis
-    line = [
-        part._replace(text=pad(part.text, width, dots) + "  ")
+def _row(columns: Sequence[int], parts: Sequence[Span], cells: int, look: Look) -> list[Line]:
+    """Return the parts in columns of these widths; 0 leaves a part out, the last is wrapped into the rest."""
+    head = [
+        part._replace(text=pad(part.text, width, look.glyphs.ellipsis) + "  ")
         for part, width in zip(parts, columns, strict=False)
         if width
     ]
-    return fit((*line, parts[-1]), cells, dots)
+    return paragraph(parts[-1].text, cells, parts[-1].tone, head=head)
 
 
 def _observed(got: Got) -> str:
     """Return what its commands had, in a few words."""
     words = []
-    if got.network_flag is not None:
-        words.append(f"network flag {value_in_words(LayerField.NETWORK_FLAG, got.network_flag)}")
-    if got.sandbox_flag not in (None, "unset"):
-        words.append(f"CODEX_SANDBOX {got.sandbox_flag}")
-    if got.network_namespace is not None:
-        words.append("the host's network" if got.network_namespace == "host" else "a network of its own")
     if got.sandboxed is not None:
         words.append(IN_SANDBOX if got.sandboxed else NO_SANDBOX)
+    if got.network_namespace is not None:
+        words.append("the host's network" if got.network_namespace == "host" else "a network of its own")
+    if got.network_flag is not None:
+        words.append(f"network flag {value_in_words(LayerField.NETWORK_FLAG, got.network_flag)}")
+    if got.sandbox_flag not in (None, UNSET):
+        words.append(f"CODEX_SANDBOX {got.sandbox_flag}")
     if got.under_earlier_policy:
         words.append("before the change of policy")
     return ", ".join(words) or "not seen"

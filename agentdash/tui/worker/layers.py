@@ -138,9 +138,9 @@ def _actual(field: DifferingField, now: str | None) -> str:
 
 def _beside(field: DifferingField, values: Mapping[Layer, Mapping[LayerField, str]]) -> str:
     """Return the expected value with its origin; empty where a column shows it."""
-    if field.reference in ("requested", "configured"):
-        if values[field.reference].get(field.name) == field.expected:
-            return ""
+    column = values[field.reference] if field.reference in ("requested", "configured") else {}
+    if column.get(field.name) == field.expected:
+        return ""
     return f"{expected_label(field)}: {value_in_words(field.name, field.expected)}"
 
 
@@ -152,8 +152,8 @@ def layers(sandbox: Sandbox, cells: int, look: Look) -> list[Line]:
     rows = layer_rows(sandbox)
     shown = [layer for layer in LAYERS if any(row.cells.get(layer, Cell()).text for row in rows)]
     if not shown:
-        nothing = Span("  nothing is known of its sandbox", "muted")
-        return [(_verdict(sandbox, look), nothing)]
+        nothing = "nothing is known of its sandbox"
+        return paragraph(nothing, cells, "muted", head=(_verdict(sandbox, look),))
     heads = [_head(layer, sandbox, look) for layer in shown]
     if cells - _LABEL_CELLS < len(shown) * (_MIN_COLUMN_CELLS + _GAP_CELLS):
         return [*_chains(rows, shown, sandbox, cells, look), *_words_below(sandbox, cells)]
@@ -256,7 +256,8 @@ def _table_row(label: Span, columns: Sequence[tuple[str, Tone]], widths: Sequenc
 def _words_below(sandbox: Sandbox, cells: int) -> list[Line]:
     lines: list[Line] = []
     if sandbox.launcher and not sandbox.applied_policy:  # else it stands in the column
-        lines.append((Span(pad(_LAUNCHER_LABEL, _LABEL_CELLS), "muted"), Span(sandbox.launcher)))
+        label = (Span(pad(_LAUNCHER_LABEL, _LABEL_CELLS), "muted"),)
+        lines += paragraph(sandbox.launcher, cells, head=label, cap=2)
     if sandbox.escalation:
         asked = (Span(pad("escalation", _LABEL_CELLS), "muted"),)
         lines += paragraph(sandbox.escalation, cells, head=asked, cap=3)
