@@ -166,9 +166,10 @@ def play(
 
 
 def _seek(player: Player, at: str | float | None, from_finding: int | None) -> None:
-    if isinstance(at, float):
-        player.seek_time(at)
-    elif at is not None and not player.seek_text(at):
+    moment = player.time_of(at) if isinstance(at, str) else at
+    if moment is not None:
+        player.seek_time(moment)
+    elif at is not None:
         raise click.BadParameter(
             f"invalid time {at!r}: use 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at"
         )

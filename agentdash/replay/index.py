@@ -19,6 +19,7 @@ from typing import Final
 
 from agentdash.model.sanitize import clean_line
 from agentdash.replay.cursor import Cursor, restore
+from agentdash.replay.line_reader import ReadStoppedError, stop_reading_on
 from agentdash.replay.markers import Mark, Marker
 from agentdash.replay.streams import MergedStream
 
@@ -87,6 +88,7 @@ class StreamIndex:
     def run(self) -> None:
         """Read the stream and what is appended to it, until `stop`. Runs in a thread."""
         self._stopped.clear()
+        stop_reading_on(self._stopped)
         if self._size > _LARGE_BYTES and not self.times:
             self._stopped.wait(_START_DELAY_S)
         try:
@@ -94,6 +96,8 @@ class StreamIndex:
                 self.read()
                 self._stopped.wait(_POLL_INTERVAL_S)
                 self._cursor.stream.poll()
+        except ReadStoppedError:
+            return
         except Exception as error:  # an exception would end the thread unseen: the player raises it
             self.error = clean_line(f"{type(error).__name__}: {error}")
 

@@ -5,7 +5,9 @@ The file is opened for each read and not kept open: a replayed file may be moved
 
 from __future__ import annotations
 
+import threading
 from collections import deque
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,8 +17,30 @@ from agentdash.model.limits import MAX_LINE_BYTES
 _BLOCK_BYTES: Final = 1 << 17
 """Bytes per read: enough to amortize opening the file; a restored cursor reads at most so much for its next
 line."""
+_LONG_LINE_BLOCK_BYTES: Final = 1 << 20
+"""Bytes per read within a line that is longer than a block."""
 _COMPRESSED_READ_BYTES: Final = 1 << 10
 """Compressed bytes decoded at once: at zstd's maximum ratio these become 32 MiB."""
+_stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
+
+
+class ReadStoppedError(Exception):
+    """Reading was stopped. What had been read before is kept: the next read continues there."""
+
+
+def stop_reading_on(stop: threading.Event) -> None:
+    """End all reading of this thread with `ReadStoppedError` as soon as an event is set."""
+    _stop.set(stop)
+
+
+def check_stop() -> None:
+    """Check whether this thread may read on.
+
+    Raises:
+        ReadStoppedError: it may not.
+    """
+    if (stop := _stop.get()) is not None and stop.is_set():
+        raise ReadStoppedError
 
 
 class LineReader:
@@ -34,7 +58,7 @@ class LineReader:
             _CompressedBlocks(path, offset) if path.suffix == ".zst" else _PlainBlocks(path, offset)
         )
         self._ready: deque[bytes] = deque()
-        self._partial = b""
+        self._partial = bytearray()
         self._dropped = 0
         """Bytes dropped from the partial line: at most `MAX_LINE_BYTES` + 1 are kept."""
 
@@ -43,9 +67,11 @@ class LineReader:
 
         Raises:
             OSError: the file cannot be read or decompressed.
+            ReadStoppedError: reading was stopped, between two blocks.
         """
         while not self._ready:
-            if not (block := self._blocks.read()):
+            check_stop()
+            if not (block := self._blocks.read(_LONG_LINE_BLOCK_BYTES if self._partial else _BLOCK_BYTES)):
                 # a compressed file is never appended to: its last line stays incomplete
                 if self._partial and isinstance(self._blocks, _CompressedBlocks):
                     raise OSError("ends in the middle of a line")
@@ -57,8 +83,8 @@ class LineReader:
             self._append(whole[0])
             self.offset += self._dropped
             self._dropped = 0
-            whole[0] = self._partial
-            self._partial = rest
+            whole[0] = bytes(self._partial)
+            self._partial = bytearray(rest)
             self._ready.extend(whole)
         line = self._ready.popleft()
         self.offset += len(line) + 1
@@ -75,10 +101,10 @@ class _PlainBlocks:
         self._path = path
         self._offset = offset
 
-    def read(self) -> bytes:
+    def read(self, size: int) -> bytes:
         with open_stream(self._path) as file:
             file.seek(self._offset)
-            block = file.read(_BLOCK_BYTES)
+            block = file.read(size)
         self._offset += len(block)
         return block
 
@@ -92,13 +118,13 @@ class _CompressedBlocks:
         self._offset = 0
         self._frame: Any = None
 
-    def read(self) -> bytes:
+    def read(self, size: int) -> bytes:
         from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - few files are compressed
 
         plain = bytearray()
         with open_stream(self._path) as file:
             file.seek(self._offset)
-            while len(plain) < _BLOCK_BYTES and (data := file.read(_COMPRESSED_READ_BYTES)):
+            while len(plain) < size and (data := file.read(_COMPRESSED_READ_BYTES)):
                 self._offset += len(data)
                 while data:
                     if self._frame is None or self._frame.eof:

@@ -6,9 +6,10 @@ import asyncio
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentdash.agents.codex.home import locks, thread_id
 from agentdash.model.events import Event
@@ -19,10 +20,12 @@ from agentdash.replay.clock import VirtualClock
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family
 from agentdash.replay.index import StreamIndex
+from agentdash.replay.line_reader import stop_reading_on
 from agentdash.replay.markers import Mark
 from agentdash.replay.skim import last_time, skim, time_at
 from agentdash.replay.streams import FileStream, MergedStream, family_stream
 from agentdash.replay.time_input import parse_time
+from agentdash.replay.worker_thread import WorkerThread
 
 _MAX_STEPS_PER_EMIT: Final = 200
 """Steps consumed before the event loop gets its turn again: a few milliseconds."""
@@ -33,13 +36,24 @@ _POLL_INTERVAL_S: Final = 0.25
 _OPEN_FOR_S: Final = 60.0
 """Seconds after its last line for which a session without a lock may continue: Codex before 0.148 takes no
 locks."""
+_INDEX_END_S: Final = 0.2
+"""For the index to end, when the player does: one block is read in milliseconds, but for a dead disk."""
+
+
+class _Request(NamedTuple):
+    """A control to carry out between two steps."""
+
+    control: Callable[[], object]
+    is_seek: bool
+    done: asyncio.Future[None]
 
 
 class Player:
     """A source that replays a family from any position.
 
-    It always emits the whole fleet as known at the position. All methods but `run` are called from the
-    event loop.
+    It always emits the whole fleet as known at the position. While it streams, files are read in a thread of
+    its own, which also carries out the controls: these are passed to `request` then, and may be called
+    directly otherwise.
 
     Args:
         family: the threads to replay.
@@ -66,7 +80,12 @@ class Player:
         paths = [*family.paths, *(stream.path for stream in open_extra())]
         self._sizes = {path: path.stat().st_size for path in paths if path.is_file()}
         self._emit: Emit | None = None
-        self._changed = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """Where the player streams, or did so last."""
+        self._loop_thread = 0
+        self._streams = False
+        self._requests: deque[_Request] = deque()
+        self._requested = asyncio.Event()
         self._pause_since = 0.0
         """Start of the current pause: the time of the newest visible step (unix seconds)."""
         self._wanted_finding: int | None = None
@@ -120,21 +139,62 @@ class Player:
         """Emit the fleet whenever a step is due; at the end, wait for more."""
         del channel
         self._emit = emit
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._streams = True
         self._emit_fleet()
+        stopped = threading.Event()
+        reading = WorkerThread("player", lambda: stop_reading_on(stopped))
         indexing = threading.Thread(target=self.index.run, name="index", daemon=True)
         indexing.start()
         try:
             while True:
                 if self.index.error:
                     raise RuntimeError(self.index.error)
-                delay = self._play()
-                changed = self._changed
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(delay):
-                        await (changed.wait() if delay else asyncio.sleep(0))
+                self._requested.clear()
+                while self._requests:
+                    await self._carry_out(self._requests.popleft(), reading)
+                if delay := await reading.run(self._play):
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(delay):
+                            await self._requested.wait()
         finally:
+            self._streams = False
+            stopped.set()
+            reading.end()
             self.index.stop()
-            indexing.join()
+            indexing.join(_INDEX_END_S)
+
+    def request(self, control: Callable[[], object], *, is_seek: bool = False) -> asyncio.Future[None]:
+        """Carry out a control of this player, at once or between two steps; call from the event loop.
+
+        Args:
+            control: calls methods of this player.
+            is_seek: whether the result is the same without earlier seeks that were not carried out yet:
+                these are left out.
+
+        Returns:
+            A future that is done when the control was carried out, and cancelled where it was left out.
+        """
+        done = asyncio.get_running_loop().create_future()
+        if not self._streams:
+            control()
+            done.set_result(None)
+            return done
+        if is_seek:
+            for earlier in [request for request in self._requests if request.is_seek]:
+                self._requests.remove(earlier)
+                earlier.done.cancel()
+        self._requests.append(_Request(control, is_seek, done))
+        self._requested.set()
+        return done
+
+    async def _carry_out(self, request: _Request, reading: WorkerThread) -> None:
+        try:
+            await reading.run(request.control)
+        finally:
+            if not request.done.done():
+                request.done.set_result(None)
 
     def _play(self) -> float:
         """Consume what is due; return the seconds until the next call."""
@@ -190,13 +250,16 @@ class Player:
             pass
         elif index.open:
             if not self.live:
-                self.live = True
-                self._clock.set(now=time.time(), speed=1.0, paused=False)
+                self._on_loop(self._go_live)
         else:
             cursor.close()
             self.playing = False
             self._move_to(cursor)
         return _POLL_INTERVAL_S
+
+    def _go_live(self) -> None:
+        self.live = True
+        self._clock.set(now=time.time(), speed=1.0, paused=False)
 
     def _apply_index(self) -> None:
         """Use what the index has read meanwhile: replace a skimmed cursor, seek to a wanted finding."""
@@ -286,12 +349,9 @@ class Player:
         else:
             self._move_to(skim(self._open_stream(), at), at)
 
-    def seek_text(self, text: str) -> bool:
-        """Seek to a time as typed by the user; return whether it is one."""
-        at = parse_time(text, self.begin, self.end)
-        if at is not None:
-            self.seek_time(at)
-        return at is not None
+    def time_of(self, text: str) -> float | None:
+        """Return a time as typed by the user (unix seconds); None if it is none."""
+        return parse_time(text, self.begin, self.end)
 
     # ---------------------------------------------------------------- helpers
 
@@ -314,17 +374,21 @@ class Player:
 
     def _set_clock(self, now: float) -> None:
         stopped = not self.playing or math.isinf(self.speed)
-        self._clock.set(now=now, speed=1.0 if stopped else self.speed, paused=stopped)
-        self._wake()
-
-    def _wake(self) -> None:
-        changed = self._changed
-        self._changed = asyncio.Event()
-        changed.set()
+        speed = 1.0 if stopped else self.speed
+        self._on_loop(lambda: self._clock.set(now=now, speed=speed, paused=stopped))
 
     def _emit_fleet(self) -> None:
-        if self._emit is not None:
-            self._emit([FleetReplaced(at=self._cursor.at, fleet=self._cursor.fleet)])
+        if (emit := self._emit) is not None:
+            event = FleetReplaced(at=self._cursor.at, fleet=self._cursor.fleet)
+            self._on_loop(lambda: emit([event]))
+
+    def _on_loop(self, call: Callable[[], None]) -> None:
+        """Call on the event loop, which wakes what waits there; at once if this is its thread."""
+        if self._loop is None or threading.get_ident() == self._loop_thread:
+            call()
+            return
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(call)
 
     def _open_stream(self) -> MergedStream:
         return family_stream(self._family, self._open_extra())

@@ -13,6 +13,7 @@ from agentdash.agents.codex.rollout.lineage import line_time
 from agentdash.files import open_stream
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.replay.cursor import Cursor
+from agentdash.replay.line_reader import check_stop
 from agentdash.replay.streams import FileStream, MergedStream
 
 _HEAD_STEPS: Final = 64
@@ -93,6 +94,7 @@ def _timed_lines(path: Path, offset: int, end: int | None = None) -> Iterator[tu
             file.seek(offset)
             offset += len(file.readline(MAX_LINE_BYTES)) if offset else 0
             while (end is None or offset < end) and (line := file.readline(MAX_LINE_BYTES)):
+                check_stop()
                 if (at := line_time(line)) is not None:
                     yield offset, at
                 offset += len(line)

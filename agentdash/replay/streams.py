@@ -101,9 +101,7 @@ class FileStream:
     def _next_line(self) -> bytes | None:
         if self._lines is None:
             self._lines = LineReader(self.path, self.offset)
-        if (line := self._lines.next()) is None:
-            self._lines = None  # an incomplete line is read again from its start once it is complete
-        else:
+        if (line := self._lines.next()) is not None:
             self.offset = self._lines.offset
         return line
 
@@ -162,21 +160,25 @@ class MergedStream:
         """Return the next step; None at the current end of the files."""
         if not self._heads:
             return None
-        _, number, step = heapq.heappop(self._heads)
-        self._pull(number)
+        _, number, step = self._heads[0]
+        following = self.streams[number].next()  # first: where reading is stopped, nothing has changed
+        heapq.heappop(self._heads)
+        self._add(number, following)
         self._at = max(self._at, step.at)
         return step._replace(at=self._at)
 
     def poll(self) -> bool:
         """Read on in exhausted files; return whether any of them has grown."""
-        exhausted = self._exhausted
-        self._exhausted = []
-        for number in exhausted:
-            self._pull(number)
-        return len(self._exhausted) < len(exhausted)
+        before = len(self._exhausted)
+        for number in list(self._exhausted):
+            step = self.streams[number].next()
+            self._exhausted.remove(number)
+            self._add(number, step)
+        return len(self._exhausted) < before
 
-    def _pull(self, number: int) -> None:
-        if (step := self.streams[number].next()) is None:
+    def _add(self, number: int, step: Step | None) -> None:
+        """Add the next step of a stream; None where it has none (yet)."""
+        if step is None:
             self._exhausted.append(number)
         else:
             heapq.heappush(self._heads, (step.at, number, step))

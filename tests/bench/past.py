@@ -92,7 +92,7 @@ async def _seeks(session: Path) -> None:
         await asyncio.sleep(0 if player.index.complete else 0.05)
         taken = after if player.index.complete else during
         start = time.perf_counter()
-        player.seek(random.random())
+        await player.request(lambda: player.seek(random.random()))
         build_snapshot(player._cursor.fleet, clock.now(), cache)
         taken.append((time.perf_counter() - start) * 1000)
         if taken is after and len(after) == 1:

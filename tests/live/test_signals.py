@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import pty
-import select
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 import termios
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -23,115 +18,13 @@ import pytest
 
 from tests.live.dispositions import restore_defaults
 from tests.live.patience import scaled, wait_until
+from tests.live.terminal import END_LIMIT_S, READY, Terminal
 
 ROLLOUTS = Path(__file__).parents[1] / "data" / "rollouts"
 THREAD: Final = "01a1fa8b-0000-7000-8000-000000000001"
 ALL_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
 LAST_HANDLED: Final = signal.SIGQUIT
 """Signal whose handler is installed last; Python itself handles SIGINT from its start."""
-READY: Final = b"\x1b[?2004h"
-"""Written last when an app has set up its terminal."""
-PRIVATE_MODES: Final = (b"1049", b"1000", b"1003", b"1006", b"1004", b"2004")
-"""Alternate screen, mouse, focus and paste reports."""
-END_LIMIT_S: Final = 10.0
-"""On a quiet machine, for an end that takes less than 2 s there."""
-
-
-class Terminal:
-    """A process that controls a pseudo-terminal of its own, as in a terminal emulator."""
-
-    def __init__(self, state: Path, arguments: Sequence[str], *, ignored: Sequence[int] = ()) -> None:
-        self.state = state
-        self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-        self.settings = termios.tcgetattr(self.master)
-        self.output = b""
-
-        def prepare() -> None:
-            os.setsid()
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-            restore_defaults()
-            for number in ignored:
-                signal.signal(number, signal.SIG_IGN)
-
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "agentdash", *arguments],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env=environment(state),
-            preexec_fn=prepare,  # noqa: PLW1509 - the tests have no threads
-        )
-        os.close(slave)
-
-    def read(self) -> None:
-        """Collect what has been written."""
-        while self.master >= 0 and select.select([self.master], [], [], 0.02)[0]:
-            try:
-                data = os.read(self.master, 1 << 16)
-            except OSError as error:  # EIO: no process has it open any more
-                if error.errno != errno.EIO:
-                    raise
-                return
-            if not data:
-                return
-            self.output += data
-
-    def until(self, condition: Callable[[], object], what: str) -> None:
-        """Wait, and read meanwhile: a full terminal blocks its writer."""
-
-        def reached() -> object:
-            self.read()
-            return condition()
-
-        wait_until(reached, what)
-
-    def until_ready(self) -> None:
-        """Wait until an app reads keys, and has painted."""
-        self.until(lambda: READY in self.output and len(self.output) > 2_000, f"the app in {self.output!r}")
-
-    def until_written(self, size: int, what: str) -> None:
-        """Wait until the output has grown by `size` bytes."""
-        before = len(self.output)
-        self.until(lambda: len(self.output) >= before + size, what)
-
-    def press(self, keys: bytes) -> None:
-        """Press keys."""
-        os.write(self.master, keys)
-
-    def exit_code(self) -> int:
-        """Wait for the end; return the exit code, negative where a signal has killed the process."""
-        began = time.monotonic()
-        while self.process.poll() is None:
-            assert time.monotonic() < began + scaled(END_LIMIT_S), "it does not end"
-            if self.master >= 0:
-                self.read()
-            else:
-                time.sleep(0.02)
-        self.read()
-        return self.process.returncode
-
-    def assert_restored(self) -> None:
-        """Assert that settings and modes are as before."""
-        assert termios.tcgetattr(self.master) == self.settings
-        left = [mode for mode in PRIVATE_MODES if self._is_on(mode)]
-        assert not left, f"modes left on: {left}"
-
-    def _is_on(self, mode: bytes) -> bool:
-        return self.output.rfind(b"\x1b[?" + mode + b"h") > self.output.rfind(b"\x1b[?" + mode + b"l")
-
-    def vanish(self) -> None:
-        """Close the terminal."""
-        os.close(self.master)
-        self.master = -1
-
-    def close(self) -> None:
-        """End the process and the terminal."""
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        if self.master >= 0:
-            os.close(self.master)
 
 
 def environment(state: Path) -> dict[str, str]:
@@ -165,7 +58,9 @@ def start(state: Path) -> Iterator[Open]:
     with ExitStack() as terminals:
 
         def start(*arguments: str, **options: Any) -> Terminal:
-            terminal = Terminal(state, arguments, **options)
+            terminal = Terminal(
+                [sys.executable, "-m", "agentdash", *arguments], environment(state), **options
+            )
             terminals.callback(terminal.close)
             return terminal
 
@@ -416,7 +311,7 @@ def dumb(usual: Callable[[Path], dict[str, str]]) -> Callable[[Path], dict[str, 
 
 
 @pytest.mark.parametrize("key", [b"\x11", b"\x03"], ids=["ctrl+q", "ctrl+c"])
-@pytest.mark.parametrize("command", [("replay",), ()], ids=" ".join)
+@pytest.mark.parametrize("command", [("replay",), ("replay", THREAD), ()], ids=" ".join)
 def test_quit_key_at_the_start(start: Open, state: Path, command: tuple[str, ...], key: bytes) -> None:
     """From the moment when the terminal is prepared, before the app reads keys."""
     large_rollout(state)
@@ -428,7 +323,7 @@ def test_quit_key_at_the_start(start: Open, state: Path, command: tuple[str, ...
 
 
 @pytest.mark.parametrize("key", [b"\x11", b"\x03"], ids=["ctrl+q", "ctrl+c"])
-@pytest.mark.parametrize("command", [("replay",), ()], ids=" ".join)
+@pytest.mark.parametrize("command", [("replay",), ("replay", THREAD), ()], ids=" ".join)
 def test_quit_key_while_reading(start: Open, state: Path, command: tuple[str, ...], key: bytes) -> None:
     large_rollout(state)
     terminal = start(*command)

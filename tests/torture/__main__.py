@@ -182,6 +182,10 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["soak"]:
+        from tests.torture import soak
+
+        sys.exit(soak.main(sys.argv[2:]))
     from tests.torture.faults import preload
 
     preload()

@@ -204,10 +204,10 @@ async def test_play_to_end_and_restart() -> None:
         await running.wait_for(lambda: not player.playing)
         assert player.share == 1
         assert clock.now() > player.end
-        player.toggle()
-        player.toggle()
+        player.request(player.toggle)
+        player.request(player.toggle)
         await running.snapshot_with(lambda s: len(s.workers) == 1)
-        player.seek(1)
+        player.request(lambda: player.seek(1))
         assert (await running.snapshot_with(lambda s: len(s.workers) == 3)).workers == end.workers
 
 
@@ -270,7 +270,7 @@ async def test_growing_session_goes_live(tmp_path: Path) -> None:
             file.write(last[20:])
         await running.snapshot_with(lambda s: s.workers[0].state == "completed")
         assert player.live
-        player.seek_mark(Mark.VISIBLE, -1)
+        await player.request(lambda: player.seek_mark(Mark.VISIBLE, -1))
         assert (player.live, player.playing) == (False, False)
 
 
@@ -294,7 +294,7 @@ async def test_seek_finding() -> None:
     async with RunningPlayer(player, clock) as running:
         snapshot = await running.snapshot_with(lambda s: sum(w.mismatch for w in s.workers) == 3)
         assert not player.playing
-        player.seek_finding(4)
+        await player.request(lambda: player.seek_finding(4))
         await running.wait_for(lambda: bool(player.notice))
         assert snapshot.workers == build_snapshot(player._cursor.fleet, 0).workers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from textual import on
@@ -86,27 +87,28 @@ class ReplayApp(AgentDash):
 
     def action_pause(self) -> None:
         """Play or pause."""
-        self._player.toggle()
-        self.draw()
+        self._request(self._player.toggle)
 
     def action_step(self, target: str, direction: int) -> None:
         """Go to the next (1) or previous (-1) target of this kind and pause."""
+        player = self._player
         marks, name = STEP_TARGETS[target]
-        if not self._player.seek_mark(marks, direction):
-            read = self._player.index.progress
-            so_far = f" so far: {read:.0%} has been read" if read < 1 else ""
-            self.show_message(f"No {'later' if direction > 0 else 'earlier'} {name}{so_far}.")
-        self.draw()
+
+        def step() -> None:
+            if not player.seek_mark(marks, direction):
+                read = player.index.progress
+                so_far = f" so far: {read:.0%} has been read" if read < 1 else ""
+                player.notice = f"No {'later' if direction > 0 else 'earlier'} {name}{so_far}."
+
+        self._request(step)
 
     def action_speed(self, step: int) -> None:
         """Play faster (1) or slower (-1)."""
-        self._player.change_speed(step)
-        self.draw()
+        self._request(lambda: self._player.change_speed(step))
 
     def action_tenth(self, tenth: int) -> None:
         """Go to this tenth of the replay (0-10)."""
-        self._player.seek(tenth / 10)
-        self.draw()
+        self._request(lambda: self._player.seek(tenth / 10), is_seek=True)
 
     def action_go_to_time(self) -> None:
         """Open the input for a time."""
@@ -115,12 +117,23 @@ class ReplayApp(AgentDash):
 
     @on(Track.SeekRequested)
     def _seek_requested(self, event: Track.SeekRequested) -> None:
-        self._player.seek(event.share)
-        self.draw()
+        self._request(lambda: self._player.seek(event.share), is_seek=True)
 
     @on(Transport.TimeEntered)
     def _time_entered(self, event: Transport.TimeEntered) -> None:
         self.root.fleet.focus()
-        if event.text is not None and not self._player.seek_text(event.text):
+        if event.text is None:
+            self.draw()
+        elif (at := self._player.time_of(event.text)) is not None:
+            self._request(lambda: self._player.seek_time(at), is_seek=True)
+        else:
             self.show_message("Invalid time: use 20:14, 20:14:07, or a date and a time, 2026-03-11 20:14.")
-        self.draw()
+            self.draw()
+
+    def _request(self, control: Callable[[], object], *, is_seek: bool = False) -> None:
+        """Let the player carry out a control, and draw what it has changed."""
+        done = self._player.request(control, is_seek=is_seek)
+        if done.done():
+            self.draw()
+        else:
+            done.add_done_callback(lambda _: self.draw())

@@ -1,0 +1,188 @@
+"""Memory, CPU, descriptors and threads of a dashboard for as long as rollouts grow and panes draw.
+
+`python -m tests.torture soak [--minutes N]`: prints a row per minute; exit code 1 where the dashboard has
+ended, or its memory at the end is more than 5 MB above minute 5. The rollouts have long histories from the
+start, so that whatever is kept up to a limit is full by then.
+"""
+
+# ruff: noqa: T201 - it prints its rows
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.live.terminal import READY, Terminal
+
+_RECORDED: Final = Path(__file__).parents[1] / "data/recordings/0.169.0/workspace-write"
+_ROLLOUTS: Final = 60
+_PANES: Final = 60
+_HISTORY_TURNS: Final = 60
+"""With three commands each: more than `MAX_CALLS`, and as many moments as are kept."""
+_LINES_PER_S: Final = 20
+_HEAD_LINES: Final = 7
+"""Lines of the recording before its turn: metadata, policy, environment."""
+_DENIED_PATHS: Final = 40
+"""Distinct ones of a rollout: its history has them all, and the ledger grows no more."""
+_KEYS: Final = (b"j", b"k", b"m", b"m", b"G", b"g", b"?", b"?", b"\t")
+_SETTLED_MINUTE: Final = 5
+_MAX_GROWTH_MB: Final = 5.0
+_TURN_ID: Final = re.compile(r"01a1fa8b-2cfa-7e52-9e7f-28e8868bc250")
+_CALL_ID: Final = re.compile(r"call_([0-9a-f]{12})")
+_TIMESTAMP: Final = re.compile(r'^\{"timestamp":"[^"]+"')
+_DRAWS: Final = """
+import itertools, sys, time
+for number in itertools.count():
+    print(f"\\033]2;title {number % 7}\\a{number} " + "text " * 8, flush=True)
+    time.sleep(1)
+"""
+
+
+class Usage(NamedTuple):
+    """What the dashboard uses."""
+
+    rss_mb: float
+    cpu_s: float
+    descriptors: int
+    threads: int
+
+
+def usage(pid: int) -> Usage:
+    """Return what a process uses now."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    (rss_kb,) = re.findall(r"VmRSS:\s+(\d+)", status)
+    (threads,) = re.findall(r"Threads:\s+(\d+)", status)
+    cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return Usage(int(rss_kb) / 1e3, cpu_s, len(list(Path(f"/proc/{pid}/fd").iterdir())), int(threads))
+
+
+class GrowingRollout:
+    """A rollout that repeats a recorded turn, with new ids, times and denied paths."""
+
+    def __init__(self, day: Path) -> None:
+        (recorded,) = _RECORDED.glob("*.jsonl")
+        thread = str(uuid.uuid4())
+        lines = recorded.read_text().replace(recorded.stem[-36:], thread).splitlines()
+        self._head = lines[:_HEAD_LINES]
+        self._turn = lines[1:2] + lines[_HEAD_LINES:]
+        self._coming: Iterator[str] = self._lines()
+        path = day / recorded.name.replace(recorded.stem[-36:], thread)
+        with path.open("w") as file:
+            count = len(self._head) + _HISTORY_TURNS * len(self._turn)
+            begun = time.time() - count
+            for number in range(count):
+                file.write(_at(next(self._coming), begun + number))
+        self._path = path
+
+    def grow(self) -> None:
+        """Append one line."""
+        with self._path.open("a") as file:
+            file.write(_at(next(self._coming), time.time()))
+
+    def _lines(self) -> Iterator[str]:
+        yield from self._head
+        for number in itertools.count():
+            turn = str(uuid.uuid4())
+            for line in self._turn:
+                yield _CALL_ID.sub(rf"call_\g<1>{number}", _TURN_ID.sub(turn, line)).replace(
+                    "agentdash-denied", f"denied-{number % _DENIED_PATHS}"
+                )
+
+
+def _at(line: str, at: float) -> str:
+    timestamp = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return _TIMESTAMP.sub(f'{{"timestamp":"{timestamp}"', line) + "\n"
+
+
+@contextmanager
+def panes(count: int, env: Mapping[str, str]) -> Iterator[None]:
+    """Run a tmux server with panes that draw once a second while the block runs."""
+
+    def tmux(*arguments: str) -> None:
+        subprocess.run(["tmux", "-f", os.devnull, *arguments], env=env, check=True, capture_output=True)
+
+    draw = [sys.executable, "-ISc", _DRAWS]
+    tmux("new-session", "-d", "-x", "100", "-y", "30", *draw)
+    try:
+        for _ in range(count - 1):
+            tmux("new-window", "-d", *draw)
+        yield
+    finally:
+        tmux("kill-server")
+
+
+def soak(minutes: int) -> Iterator[Usage]:
+    """Yield what the dashboard uses, at its start and then once a minute.
+
+    Raises:
+        AssertionError: it has ended.
+    """
+    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        root = Path(folder)
+        day = root / "codex/sessions/2026/11/20"
+        day.mkdir(parents=True)
+        env = {
+            **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
+            "TERM": "xterm-256color",
+            "LC_ALL": "C.UTF-8",
+            "CODEX_HOME": str(root / "codex"),
+            "XDG_STATE_HOME": str(root / "state"),
+            "XDG_CONFIG_HOME": str(root / "config"),
+            "TMUX_TMPDIR": folder,
+        }
+        rollouts = [GrowingRollout(day) for _ in range(_ROLLOUTS)]
+        with panes(_PANES, env):
+            command = [sys.executable, "-m", "agentdash", "--record", str(root / "journal")]
+            terminal = Terminal(command, env, columns=120, lines=36)
+            try:
+                terminal.until(lambda: READY in terminal.output, "the dashboard")
+                yield usage(terminal.process.pid)
+                for minute in range(minutes):
+                    _work(terminal, rollouts, time.monotonic() + 60, minute)
+                    yield usage(terminal.process.pid)
+            finally:
+                terminal.close()
+
+
+def _work(terminal: Terminal, rollouts: Sequence[GrowingRollout], until: float, minute: int) -> None:
+    """Let the rollouts grow, press keys, and read what is drawn."""
+    keys = itertools.cycle(_KEYS)
+    for step in itertools.count(minute * 60 * _LINES_PER_S):
+        if (left := until - time.monotonic()) <= 0:
+            return
+        rollouts[step % len(rollouts)].grow()
+        if step % (3 * _LINES_PER_S) == 0:
+            terminal.press(next(keys))
+        terminal.read()
+        terminal.output = terminal.output[-100:]
+        assert terminal.process.poll() is None, "the dashboard has ended"
+        time.sleep(min(left, 1 / _LINES_PER_S))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the rows; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.torture soak", description=__doc__)
+    parser.add_argument("--minutes", type=int, default=20)
+    minutes = parser.parse_args(arguments).minutes
+    print("minute  RSS MB  CPU %  descriptors  threads", flush=True)
+    rows: list[Usage] = []
+    for minute, row in enumerate(soak(minutes)):
+        share = (row.cpu_s - rows[-1].cpu_s) / 60 * 100 if rows else 0.0
+        rows.append(row)
+        print(f"{minute:6} {row.rss_mb:7.1f} {share:6.1f} {row.descriptors:12} {row.threads:8}", flush=True)
+    grown = rows[-1].rss_mb - rows[min(_SETTLED_MINUTE, len(rows) - 1)].rss_mb
+    print(f"{grown:+.1f} MB since minute {_SETTLED_MINUTE} (at most {_MAX_GROWTH_MB:+.0f})")
+    return int(grown > _MAX_GROWTH_MB)
