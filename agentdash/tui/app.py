@@ -14,6 +14,7 @@ from agentdash.model.pane import PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.worker import Worker
 from agentdash.tui.fleet.filter import Filter, matches
+from agentdash.tui.fleet.findings import FindingsScreen
 from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.help import HelpScreen
 from agentdash.tui.keys import bindings, ids
@@ -105,6 +106,11 @@ class AgentDash(SnapshotApp):
         """Open the evidence of the selected worker."""
         if self.worker:
             self.push_screen(WhyScreen(self.glyphs))
+
+    def action_findings(self) -> None:
+        """Open all findings."""
+        self._to_root()
+        self.push_screen(FindingsScreen(self.glyphs))
 
     def action_help(self) -> None:
         """Open the help."""

@@ -88,6 +88,7 @@ KEYS: Final = (
         ("tab-right", "right,l", "tab(1)", "next tab",
          "Timeline, Screen, Calls, Sandbox, Evidence: the next one."),
         ("tab-left", "left,h", "tab(-1)", "previous tab", "The previous one."),
+        ("findings", "Z", "findings", "findings", "All findings on the whole screen, the worst first."),
     ),
     *_group(
         "Copy and go", "app",

@@ -9,7 +9,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.fleet.filter import Filter
-from agentdash.tui.fleet.findings import FindingsStrip
+from agentdash.tui.fleet.findings import FindingsList
 from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.options import Feed, OnSnapshot, Options
@@ -118,7 +118,13 @@ class SnapshotApp(BaseApp[None]):
     def _cursor_moved(self, event: FleetList.CursorMoved) -> None:
         self.select_worker(event.worker)
 
-    @on(FindingsStrip.Opened)
-    def _finding_opened(self, event: FindingsStrip.Opened) -> None:
+    @on(FindingsList.Pointed)
+    def _finding_pointed(self, event: FindingsList.Pointed) -> None:
+        self.selected_id = event.worker
+
+    @on(FindingsList.Opened)
+    def _finding_opened(self, event: FindingsList.Opened) -> None:
+        while self.screen is not self.root:
+            self.pop_screen()
         self.select_worker(event.worker)
         self.root.fleet.focus()

@@ -1,22 +1,150 @@
-"""The findings strip."""
+"""The findings of the fleet: one cause a row, the worst first."""
 
-from agentdash.tui.fleet.findings import group_findings
-from agentdash.tui.fleet.findings import one_line as finding_line
-from agentdash.tui.primitives.spans import plain
+from collections import Counter
 
-from .rendering import LOOK
-from .sample_fleet import SNAPSHOT
+import pytest
+from msgspec.structs import replace
+from textual.widgets import OptionList
+
+from agentdash.model.causes import KIND_WORDS, causes, ranked_findings
+from agentdash.model.findings import SEVERITIES, FindingKind
+from agentdash.model.states import State
+from agentdash.tui.app import AgentDash
+from agentdash.tui.fleet.findings import FindingsScreen, group_causes, prompt
+from tests import demo_day
+
+from . import sample_fleet
+from .rendering import LOOK, screen_text
+from .sample_fleet import BY_NAME, SNAPSHOT
 
 
-def test_findings_are_grouped_newest_first():
-    found = group_findings(SNAPSHOT.workers)
-    assert [(each.finding.kind, [w.name for w in each.workers], each.times) for each in found] == [
-        ("stale-network-flag", ["Lagrange", "Pasteur"], 18),
-        ("foreign-sandbox-flag", ["Pasteur"], 9),
-        ("denied-filesystem", ["fix tests"], 1),
-        ("missing-network-flag", ["deploy"], 2),
+def named(name, second):
+    return next(w for w in demo_day.snapshots()[second].workers if w.name.startswith(name))
+
+
+def test_worst_cause_comes_first():
+    groups = group_causes(SNAPSHOT.workers)
+    assert [(each.cause.words, [w.name for w in each.workers], each.times) for each in groups] == [
+        ("write denied", ["fix tests"], 1),
+        ("network flag missing", ["deploy"], 2),
+        ("flag marks the network as off", ["Lagrange"], 9),
+        ("inherited marks of a sandbox", ["Pasteur"], 18),
     ]
-    assert plain(finding_line(found[0], 118, LOOK)) == (
-        "20:14:06 ⚑ Lagrange, Pasteur       stale-network-flag        "
-        "The flag says that the network is off; the kernel sa⋯ 18x"
+
+
+def test_no_sandbox_is_one_cause_of_three_kinds():
+    (cause,) = causes(named("Compare the two parsers", 26))
+    assert cause.words == "no sandbox"
+    assert set(cause.kinds) == {
+        FindingKind.NETWORK_OPEN,
+        FindingKind.FILESYSTEM_WIDER,
+        FindingKind.MISSING_NETWORK_FLAG,
+    }
+    assert cause.worst.severity == "danger"
+
+
+def test_what_blocks_comes_first_though_others_are_worse():
+    sartre = next(
+        w
+        for snapshot in demo_day.snapshots()
+        for w in snapshot.workers
+        if w.name == "Sartre" and w.state is State.BLOCKED_SANDBOX
     )
+    first, *others = causes(sartre)
+    assert (first.words, first.blocks) == ("network denied", True)
+    assert others
+    assert not any(cause.blocks for cause in others)
+
+
+def test_every_finding_of_the_demo_belongs_to_one_cause():
+    seen = Counter()
+    for worker in demo_day.workers():
+        ranked = ranked_findings(worker)
+        assert sorted(map(id, ranked)) == sorted(map(id, worker.sandbox.findings))
+        ranks = [SEVERITIES.index(cause.worst.severity) for cause in causes(worker) if not cause.blocks]
+        assert ranks == sorted(ranks)
+        seen.update(finding.kind for finding in ranked)
+    assert seen.keys() == set(FindingKind)
+
+
+def test_every_kind_of_the_demo_has_words():
+    assert KIND_WORDS.keys() >= {f.kind for worker in demo_day.workers() for f in worker.sandbox.findings}
+
+
+def test_sentence_is_whole():
+    for group in group_causes(demo_day.snapshots()[40].workers):
+        text = prompt(group, LOOK, whole=False).plain
+        assert group.cause.worst.message in text
+        assert all(worker.name in text for worker in group.workers)
+        remedy = group.cause.worst.remedy
+        if remedy:
+            assert remedy.text.splitlines()[0] in prompt(group, LOOK, whole=True).plain
+
+
+@pytest.fixture
+def app():
+    return AgentDash(sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (45, 50), (150, 8)])
+async def test_screen_of_all_findings_shows_sentences_and_opens_the_worker(app, size):
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("Z")
+        await pilot.pause()
+        assert isinstance(app.screen, FindingsScreen)
+        shown = " ".join(screen_text(app).split())
+        assert "write denied" in shown
+        await pilot.press("j", "enter")
+        await pilot.pause()
+        assert app.screen is app.root
+        assert app.worker.name == "deploy"
+
+
+async def test_highlighted_finding_is_the_selected_worker(app):
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("Z", "j", "j")
+        await pilot.pause()
+        assert app.worker.name == "Lagrange"
+        await pilot.press("w")
+        await pilot.pause()
+        assert "Why is Lagrange?" in screen_text(app)
+
+
+async def test_a_click_in_the_strip_goes_to_the_worker(app):
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        strip = app.root.query_one("#findings", OptionList)
+        assert strip.display
+        await pilot.click("#findings", offset=(4, 1))
+        await pilot.pause()
+        assert app.worker.name == "fix tests"
+
+
+async def test_highlight_stays_on_its_cause():
+    feed = sample_fleet.QueueFeed()
+    app = AgentDash(feed, sample_fleet.frozen())
+    async with app.run_test(size=(120, 36)) as pilot:
+        feed.push(SNAPSHOT)
+        await pilot.pause()
+        await pilot.press("Z", "j", "j")
+        healed = replace(
+            SNAPSHOT,
+            workers=tuple(
+                replace(w, sandbox=replace(w.sandbox, findings=())) if w.name == "fix tests" else w
+                for w in SNAPSHOT.workers
+            ),
+        )
+        feed.push(healed)
+        await pilot.pause()
+        await pilot.pause()
+        assert app.worker.name == "Lagrange"
+        assert app.screen.findings.highlighted == 1
+
+
+async def test_without_findings_it_says_so():
+    empty = replace(SNAPSHOT, workers=(BY_NAME["main"],))
+    app = AgentDash(sample_fleet.StaticFeed(empty), sample_fleet.frozen())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("Z")
+        await pilot.pause()
+        assert "No findings" in screen_text(app)

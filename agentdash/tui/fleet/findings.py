@@ -1,103 +1,221 @@
-"""The findings of the whole fleet, one cause a line, below the fleet list."""
+"""The findings of the whole fleet, one cause a row, the worst first: below the list, and on a screen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from textual import getters, on
+from textual.app import ComposeResult
+from textual.content import Content
 from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
 
-from agentdash.model.findings import Finding
+from agentdash.model.causes import Cause, causes
+from agentdash.model.findings import DIRECTIONS
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.tui.format import pad, stamp
+from agentdash.tui.fleet.header import Header
+from agentdash.tui.format import stamp
 from agentdash.tui.keys import bindings
-from agentdash.tui.primitives.choices import Choices
-from agentdash.tui.primitives.spans import Line, Span, justify
-from agentdash.tui.theme import SEVERITY_TONES, Look
+from agentdash.tui.primitives.content import content
+from agentdash.tui.primitives.footer import Footer
+from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.spans import Span
+from agentdash.tui.theme import SEVERITY_TONES, Glyphs, Look
+from agentdash.tui.view import View
+
+HINTS = ("back", "open", "why", "copy-remedy", "jump", "help")
+_EMPTY = "No findings: nothing that was observed differs from what was configured, and nothing was denied."
 
 
-class FindingGroup(NamedTuple):
-    """Equal findings of several workers."""
+class CauseGroup(NamedTuple):
+    """The same cause in several workers."""
 
-    finding: Finding
-    """The newest of them."""
+    cause: Cause
+    """The worst of them."""
     workers: tuple[Worker, ...]
     times: int
     """How often it was observed in all workers together."""
 
+    @property
+    def id(self) -> str:
+        """Return what stays the same while it is observed again."""
+        return f"{self.workers[0].id} {self.cause.words} {self.cause.worst.kind}"
 
-def group_findings(workers: Iterable[Worker]) -> list[FindingGroup]:
-    """Return the findings of a fleet grouped by kind and message, the newest first."""
-    members: dict[tuple[str, str], list[tuple[Finding, Worker]]] = {}
+
+def group_causes(workers: Iterable[Worker]) -> list[CauseGroup]:
+    """Return the causes of a fleet, grouped by words, kinds and message, the worst first."""
+    members: dict[tuple[object, ...], list[tuple[Cause, Worker]]] = {}
     for worker in workers:
-        for finding in worker.sandbox.findings:
-            members.setdefault((finding.kind, finding.message), []).append((finding, worker))
+        for cause in causes(worker):
+            key = (cause.words, frozenset(cause.kinds), cause.worst.message)
+            members.setdefault(key, []).append((cause, worker))
     groups = [
-        FindingGroup(
-            finding=max((finding for finding, _ in group), key=lambda finding: finding.last),
+        CauseGroup(
+            cause=min((cause for cause, _ in group), key=lambda cause: cause.rank),
             workers=tuple(worker for _, worker in group),
-            times=sum(finding.count for finding, _ in group),
+            times=sum(finding.count for cause, _ in group for finding in cause.findings),
         )
         for group in members.values()
     ]
-    return sorted(groups, key=lambda group: -group.finding.last)
+    return sorted(groups, key=lambda group: group.cause.rank)
 
 
-def one_line(group: FindingGroup, cells: int, look: Look) -> Line:
-    """Return a group on one line: last time, direction, workers, kind, message, count."""
-    finding, glyphs = group.finding, look.glyphs
+def prompt(group: CauseGroup, look: Look, *, whole: bool) -> Content:
+    """Return a cause: direction, workers, words, sentence, and where `whole`, kinds and remedy."""
+    finding = group.cause.worst
     tone = SEVERITY_TONES[finding.severity]
     names = ", ".join(worker.name for worker in group.workers)
-    name_cells, kind_cells = (14, 20) if cells < 100 else (22, 24)
-    direction = pad(glyphs.directions[finding.direction], len(glyphs.verdicts["mismatch"]))
-    left = (
-        Span(stamp(finding.last, look.now), "muted"),
-        Span(f" {direction} ", tone),
-        Span(pad(names, name_cells, glyphs.ellipsis) + "  ", "strong"),
-        Span(pad(finding.kind, kind_cells, glyphs.ellipsis) + "  ", tone),
-        Span(finding.message),
-    )
-    return justify(left, (Span(f"{group.times}x", "muted"),), cells, glyphs.ellipsis)
+    dot = f" {look.glyphs.dot} "
+    facts = f"{group.times}x{dot}last {stamp(group.cause.last, look.now).strip()}"
+    spans = [
+        Span(f"{look.glyphs.directions[finding.direction]} ", tone),
+        Span(names, "strong"),
+        Span(f"  {group.cause.words}  ", tone),
+        Span(finding.message + "  "),
+        Span(facts, "muted"),
+    ]
+    if whole:
+        kinds = dot.join(group.cause.kinds)
+        spans.append(Span(f"\n  {DIRECTIONS[finding.direction].short}{dot}{kinds}", "muted"))
+        remedy = next((each.remedy for each in group.cause.findings if each.remedy), None)
+        if remedy:
+            spans += [Span("\n  remedy (Y) ", "muted"), Span(remedy.text.replace("\n", "\n    "), "strong")]
+    return content(spans)
 
 
-class FindingsStrip(Choices):
-    """The findings of all workers. Opening one selects a worker that has it."""
+class FindingsList(OptionList, inherit_bindings=False):
+    """The causes of all workers' findings. Enter or a click opens the first worker that has it."""
 
-    BINDINGS = bindings("open")
+    BINDINGS = bindings("down", "up", "top", "bottom", "page-down", "page-up", "open")
 
     class Opened(Message):
-        """A finding was opened."""
+        """A cause was opened."""
 
         def __init__(self, worker: str) -> None:
             self.worker = worker
             super().__init__()
 
-    def __init__(self) -> None:
-        super().__init__(id="findings")
+    class Pointed(Message):
+        """Another cause is highlighted."""
+
+        def __init__(self, worker: str) -> None:
+            self.worker = worker
+            super().__init__()
+
+    def __init__(self, *, id: str, whole: bool) -> None:  # noqa: A002 - Textual's own name for it
+        super().__init__(id=id, markup=False)
+        self._whole = whole
         self._snapshot: Snapshot | None = None
-        self._groups: list[FindingGroup] = []
+        self._groups: Sequence[CauseGroup] = ()
+        self._shown: list[tuple[str, Content]] = []
+
+    @property
+    def worker(self) -> str | None:
+        """Return the id of the highlighted cause's first worker."""
+        if self.highlighted is None or self.highlighted >= len(self._groups):
+            return None
+        return self._groups[self.highlighted].workers[0].id
 
     def show_fleet(self, snapshot: Snapshot | None, look: Look) -> None:
-        """Show the findings of all workers; hide the strip where there are none."""
+        """Show the causes of all workers; the highlighted one keeps the highlight."""
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
-            self._groups = group_findings(snapshot.workers) if snapshot else []
-        if (title := f"Findings {len(self._groups)}") != str(self.border_title):
-            self.border_title = title
+            self._groups = group_causes(snapshot.workers) if snapshot else []
         self.set_class(not self._groups, "-none")
-        self.show([(Span(" "), *one_line(group, self.room - 2, look)) for group in self._groups])
-        if self.cursor >= len(self._groups):
-            self.set_cursor(max(0, len(self._groups) - 1))
+        self.border_title = f"Findings {len(self._groups)}"
+        shown = [(group.id, prompt(group, look, whole=self._whole)) for group in self._groups]
+        if shown == self._shown:
+            return
+        before = self.highlighted_option.id if self.highlighted_option else None
+        at = self.scroll_offset
+        same = [name for name, _ in shown] == [name for name, _ in self._shown]
+        if same:
+            for number, ((_, new), (_, old)) in enumerate(zip(shown, self._shown, strict=True)):
+                if new != old:
+                    self.replace_option_prompt_at_index(number, new)
+        else:
+            self.set_options([Option(text, id=name) for name, text in shown])
+            ids = [name for name, _ in shown]
+            first = 0 if shown and self.has_focus else None
+            self.highlighted = ids.index(before) if before in ids else first
+            self.scroll_to(y=at.y, animate=False, immediate=True)
+        self._shown = shown
 
-    def cursor_visible(self) -> bool:
-        """Return whether the strip has the focus."""
-        return self.has_focus
+    def action_down(self) -> None:
+        """Highlight the next cause."""
+        self.action_cursor_down()
 
-    def item_opened(self) -> None:
-        """Post the first worker of the selected group."""
-        if self._groups:
-            self.post_message(self.Opened(self._groups[self.cursor].workers[0].id))
+    def action_up(self) -> None:
+        """Highlight the previous cause."""
+        self.action_cursor_up()
+
+    def action_top(self) -> None:
+        """Highlight the first cause."""
+        self.action_first()
+
+    def action_bottom(self) -> None:
+        """Highlight the last cause."""
+        self.action_last()
+
+    def action_page(self, direction: int) -> None:
+        """Move the highlight a page down (1) or up (-1)."""
+        page: Callable[[], None] = self.action_page_down if direction > 0 else self.action_page_up
+        page()
 
     def action_open(self) -> None:
-        """Select the first worker that has the selected finding."""
-        self.item_opened()
+        """Open the first worker that has the highlighted cause."""
+        if (worker := self.worker) is not None:
+            self.post_message(self.Opened(worker))
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.action_open()
+
+    @on(OptionList.OptionHighlighted)
+    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        event.stop()
+        if self._whole and (worker := self.worker) is not None:
+            self.post_message(self.Pointed(worker))
+
+    def on_focus(self) -> None:
+        """Highlight the worst cause, where none is."""
+        if self.highlighted is None and self.option_count:
+            self.highlighted = 0
+
+
+class FindingsStrip(FindingsList):
+    """The findings below the fleet list."""
+
+    def __init__(self) -> None:
+        super().__init__(id="findings", whole=False)
+
+
+class FindingsScreen(Screen[None]):
+    """All findings on the whole screen, with their kinds and remedies."""
+
+    AUTO_FOCUS = "#all-findings"
+
+    header = getters.query_one(Header)
+    findings = getters.query_one("#all-findings", FindingsList)
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__()
+        self.glyphs = glyphs
+
+    def compose(self) -> ComposeResult:
+        """Compose header, list, footer."""
+        yield Header()
+        yield Lines(id="no-findings", focusable=False)
+        yield FindingsList(id="all-findings", whole=True)
+        yield Footer(self.glyphs, *HINTS)
+
+    def draw(self, view: View) -> None:
+        """Draw the findings of the snapshot."""
+        self.header.show_fleet(view)
+        self.findings.show_fleet(view.snapshot, view.look)
+        self.query_one("#no-findings", Lines).show([(Span(f" {_EMPTY}", "muted"),)])
+        self.set_class(not self.findings.option_count, "-no-findings")

@@ -1,0 +1,158 @@
+"""Findings grouped by their cause: several kinds may show one and the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from agentdash.model.findings import SEVERITIES, Finding, FindingKind
+from agentdash.model.layers import NO_SANDBOX, LayerField
+from agentdash.model.states import State
+from agentdash.model.worker import Worker
+
+KIND_WORDS: Final[dict[str, str]] = {
+    FindingKind.NETWORK_CUT: "no network, though granted",
+    FindingKind.NETWORK_OPEN: "network open, though off",
+    FindingKind.STALE_NETWORK_FLAG: "flag marks the network as off",
+    FindingKind.MISSING_NETWORK_FLAG: "network flag missing",
+    FindingKind.FOREIGN_SANDBOX_FLAG: "foreign CODEX_SANDBOX",
+    FindingKind.FILESYSTEM_NARROWER: "may write less than granted",
+    FindingKind.FILESYSTEM_WIDER: "may write more than granted",
+    FindingKind.ESCALATED_NOT_HOST: "escalated, still inside",
+    FindingKind.ESCALATED_FLAG_LEFT: "escalated, flag left",
+    FindingKind.NESTED_SANDBOX: "another sandbox around it",
+    FindingKind.TMUX_ESCAPE: "escape through tmux",
+    FindingKind.SANDBOXED_TMUX_SERVER: "tmux server in a sandbox",
+    FindingKind.CHILD_GOT_LESS: "less than its parent got",
+    FindingKind.CHILD_POLICY_DRIFT: "another policy than its parent",
+    FindingKind.POLICY_CHANGED: "policy changed",
+    FindingKind.REVIEWER_DRIFT: "another reviewer",
+    FindingKind.DENIED_UNDER_FULL_ACCESS: "denied, under full access",
+    FindingKind.SANDBOX_CANNOT_START: "sandbox cannot start",
+    FindingKind.DENIED_FILESYSTEM: "write denied",
+    FindingKind.DENIED_NETWORK: "network denied",
+}
+"""What a finding of each kind is, in a few words."""
+_BLOCKERS: Final = frozenset(
+    (FindingKind.DENIED_FILESYSTEM, FindingKind.DENIED_NETWORK, FindingKind.SANDBOX_CANNOT_START)
+)
+"""Kinds of the finding that a blocked worker is blocked by."""
+
+
+class _Rule(NamedTuple):
+    """Kinds that have one cause."""
+
+    words: str
+    leader: FindingKind
+    """Without a finding of this kind the others have causes of their own."""
+    others: frozenset[FindingKind]
+
+
+_RULES: Final = (
+    _Rule(
+        "no sandbox",
+        FindingKind.FILESYSTEM_WIDER,
+        frozenset((FindingKind.NETWORK_OPEN, FindingKind.MISSING_NETWORK_FLAG)),
+    ),
+    _Rule(
+        KIND_WORDS[FindingKind.NETWORK_CUT],
+        FindingKind.NETWORK_CUT,
+        frozenset((FindingKind.CHILD_GOT_LESS,)),
+    ),
+    _Rule(
+        "inherited marks of a sandbox",
+        FindingKind.STALE_NETWORK_FLAG,
+        frozenset((FindingKind.FOREIGN_SANDBOX_FLAG, FindingKind.CHILD_GOT_LESS)),
+    ),
+    _Rule(
+        KIND_WORDS[FindingKind.CHILD_POLICY_DRIFT],
+        FindingKind.CHILD_POLICY_DRIFT,
+        frozenset((FindingKind.REVIEWER_DRIFT,)),
+    ),
+    _Rule(
+        KIND_WORDS[FindingKind.NESTED_SANDBOX],
+        FindingKind.NESTED_SANDBOX,
+        frozenset((FindingKind.DENIED_UNDER_FULL_ACCESS,)),
+    ),
+)
+
+
+class Cause(NamedTuple):
+    """What is wrong with one worker's sandbox, and the findings that show it."""
+
+    words: str
+    """`no sandbox`, `write denied`."""
+    findings: tuple[Finding, ...]
+    """The worst first."""
+    blocks: bool = False
+    """Whether the worker is blocked by it."""
+
+    @property
+    def worst(self) -> Finding:
+        """Return the worst finding."""
+        return self.findings[0]
+
+    @property
+    def kinds(self) -> tuple[FindingKind, ...]:
+        """Return the kinds of the findings, each once."""
+        return tuple(dict.fromkeys(finding.kind for finding in self.findings))
+
+    @property
+    def last(self) -> float:
+        """Return when it was observed last (unix seconds)."""
+        return max(finding.last for finding in self.findings)
+
+    @property
+    def rank(self) -> tuple[bool, int, float]:
+        """Return the sort key: what blocks, then the most severe, then the newest."""
+        return not self.blocks, SEVERITIES.index(self.worst.severity), -self.last
+
+
+def causes(worker: Worker) -> list[Cause]:
+    """Return the causes of a worker's findings, the one that blocks it first, then the worst."""
+    left = list(worker.sandbox.findings)
+    found = []
+    for rule in _RULES:
+        group = [finding for finding in left if finding.kind in {rule.leader, *rule.others}]
+        if len(group) > 1 and any(finding.kind is rule.leader and _leads(finding) for finding in group):
+            found.append(_cause(rule.words, group))
+            left = [finding for finding in left if finding not in group]
+    found += [_cause(_words(finding), [finding]) for finding in left]
+    blocker = _blocker(worker, found)
+    found = [cause._replace(blocks=cause is blocker) for cause in found]
+    return sorted(found, key=lambda cause: cause.rank)
+
+
+def ranked_findings(worker: Worker) -> list[Finding]:
+    """Return the findings in the order of their causes."""
+    return [finding for cause in causes(worker) for finding in cause.findings]
+
+
+def _cause(words: str, findings: Iterable[Finding]) -> Cause:
+    worst_first = sorted(findings, key=lambda each: (SEVERITIES.index(each.severity), -each.last))
+    return Cause(words, tuple(worst_first))
+
+
+def _leads(finding: Finding) -> bool:
+    """Return whether a finding explains others; of wider files, only no sandbox at all does."""
+    if finding.kind is not FindingKind.FILESYSTEM_WIDER:
+        return True
+    return _has_no_sandbox(finding)
+
+
+def _has_no_sandbox(finding: Finding) -> bool:
+    return any(field.name is LayerField.FILES and field.actual == NO_SANDBOX for field in finding.fields)
+
+
+def _words(finding: Finding) -> str:
+    if finding.kind is FindingKind.FILESYSTEM_WIDER and _has_no_sandbox(finding):
+        return "no sandbox"
+    return KIND_WORDS.get(finding.kind, finding.kind.replace("-", " "))
+
+
+def _blocker(worker: Worker, found: Sequence[Cause]) -> Cause | None:
+    """Return the newest cause among those that can block a worker, if it is blocked."""
+    if worker.state is not State.BLOCKED_SANDBOX:
+        return None
+    blockers = [cause for cause in found if cause.worst.kind in _BLOCKERS]
+    return max(blockers, key=lambda cause: cause.last, default=None)
