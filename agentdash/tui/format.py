@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
@@ -47,13 +48,17 @@ def date(at: float) -> str:
 
 
 def stamp(at: float, now: float) -> str:
-    """Return a time in eight cells: time of day if it is today, else day (`11 Mar`) or month (`Mar 2025`)."""
+    """Return a time: `20:14:07` if it is today, else `11 Mar 20:14`, and after 300 days `11 Mar 2025`."""
     then, today = time.localtime(at), time.localtime(now)
     if then[:3] == today[:3]:
         return clock(at)
-    if abs(now - at) < 300 * 86_400:
-        return f"{then.tm_mday:2} {time.strftime('%b', then)}".ljust(8)
-    return time.strftime("%b %Y", then)
+    day = f"{then.tm_mday:2} {time.strftime('%b', then)}"
+    return f"{day} {time.strftime('%H:%M' if abs(now - at) < 300 * 86_400 else '%Y', then)}"
+
+
+def stamp_cells(times: Iterable[float], now: float) -> int:
+    """Return the cells of the widest stamp of these times, at least those of a time of day."""
+    return max([8, *(len(stamp(at, now)) for at in times)])
 
 
 def pad(text: str, width: int, mark: str = "", *, right: bool = False) -> str:

@@ -223,8 +223,8 @@ async def test_click_on_counts_tabs_and_hints(pushed):
 async def test_opened_finding_selects_its_worker(pushed):
     app, pilot, push, _ = pushed
     await push(sample_fleet.full_fleet())
-    await pilot.press("shift+tab", "j", "j", "enter")
-    assert app.worker.name == "fix tests"
+    await pilot.press("shift+tab", "j", "enter")
+    assert app.worker.name == "deploy"
     assert app.focused.id == "fleet"
 
 

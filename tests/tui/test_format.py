@@ -43,9 +43,10 @@ def test_count(number, text):
     assert f.count(number) == text
 
 
-def test_stamp_has_eight_cells_and_a_day_if_not_today():
-    stamps = [f.stamp(at, NOW) for at in (NOW, NOW - 86_400, NOW - 400 * 86_400)]
-    assert stamps == ["20:14:07", "10 Mar  ", "Feb 2025"]
+def test_stamp_has_a_day_if_not_today_and_a_year_if_long_ago():
+    times = (NOW, NOW - 86_400, NOW - 400 * 86_400)
+    assert [f.stamp(at, NOW) for at in times] == ["20:14:07", "10 Mar 20:14", " 4 Feb 2025"]
+    assert [f.stamp_cells(times[:n], NOW) for n in (0, 1, 2)] == [8, 8, 12]
 
 
 @given(texts, st.integers(0, 40), st.sampled_from(["⋯", "..", ""]))

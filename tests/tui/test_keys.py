@@ -8,6 +8,7 @@ from textual.pilot import Pilot
 
 from agentdash.model.pane import PaneKey
 from agentdash.tui.app import AgentDash, Options
+from agentdash.tui.fleet.findings import FindingsScreen
 from agentdash.tui.fleet.screen import HINTS, FleetScreen
 from agentdash.tui.help import HelpScreen
 from agentdash.tui.help import keys as help_keys
@@ -255,6 +256,13 @@ async def check_tab_right(stage):
 async def check_tab_left(stage):
     await stage.press("left", "h")
     assert stage.tab == "Sandbox"
+
+
+async def check_findings(stage):
+    await stage.press("Z")
+    assert isinstance(stage.app.screen, FindingsScreen)
+    await stage.press("escape")
+    assert stage.app.screen is stage.app.root
 
 
 async def check_jump(stage):

@@ -2,9 +2,10 @@
 
 from msgspec.structs import replace
 
+from agentdash.model.causes import causes
 from agentdash.model.remedies import Remedy
 from agentdash.tui.worker.evidence import evidence_tab
-from agentdash.tui.worker.findings import finding_details, remedies
+from agentdash.tui.worker.findings import cause_details, remedies
 from agentdash.tui.worker.why import why
 
 from . import sample_fleet
@@ -32,8 +33,9 @@ def test_evidence_tab_shows_ids_and_files():
         assert part in shown
 
 
-def test_finding_details_quote_both_sides_and_the_remedy():
-    shown = text(finding_details((sample_fleet.DENIED,), 100, LOOK))
+def test_causes_quote_both_sides_and_the_remedy():
+    found = causes(BY_NAME["fix tests"])
+    shown = text(cause_details(found, 100, LOOK))
     for part in (
         sample_fleet.DENIED.message,
         sample_fleet.DENIED.configured,
@@ -43,7 +45,7 @@ def test_finding_details_quote_both_sides_and_the_remedy():
         "stricter: work will fail",
         "1x",
     ):
-        assert part in shown
+        assert "".join(part.split()) in "".join(shown.split())
 
 
 def test_remedies_are_ordered_by_severity():

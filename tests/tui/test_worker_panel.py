@@ -56,24 +56,40 @@ def test_timeline_interleaves_states_and_moments():
 
 
 def test_timeline_shows_outcomes_newest_first():
-    assert text(timeline(BY_NAME["Pasteur"], 60, LOOK)) == (
-        "20:13:58  $ pytest -q tests/checkout              running 9s\n"
-        "20:13:41  $ env | grep CODEX                         ok 0.0s\n"
-        "20:13:27  trouble: stream disconnected before completion:⋯\n"
-        "20:13:23  $ curl -m 3 https://registry.example.⋯ exit 6 3.0s\n"
-        "20:13:09  apply_patch src/checkout/tot⋯ refused by user 0.2s\n"
-        "20:12:57  $ npm run dev                    in the background\n"
-        "20:12:53  agent: I'll run the tests first, then look at wh⋯\n"
-        "20:12:52  turn: started\n"
-        "19:59:07  policy: full access, network on, approval never\n"
-        "10 Mar    you: Find out why the checkout tests fail, and m⋯"
-    )
+    lines = text(timeline(BY_NAME["Pasteur"], 60, LOOK)).splitlines()
+    assert lines[:3] == [
+        "20:13:58      $ pytest -q tests/checkout          running 9s",
+        "20:13:41      $ env | grep CODEX                     ok 0.0s",
+        "20:13:27      trouble: stream disconnected before completi⋯",
+    ]
+    assert lines[-2:] == [
+        "19:59:07      policy: full access, network on, approval ne⋯",
+        "10 Mar 19:14  you: Find out why the checkout tests fail, a⋯",
+    ]
 
 
 def test_calls_show_escalation_and_denial():
     shown = text(calls(BY_NAME["api-worker"], 90, LOOK))
     assert "requested escalation (escalated): the tests download a fixture" in shown
     assert "denied: curl: (6) Could not resolve host" in shown
+
+
+def test_prompt_is_quoted_with_its_command_whole_and_the_way_there():
+    shown = text(summary(BY_NAME["api-worker"], None, 60, LOOK))
+    for part in ("Would you like to run the following command?", "$ curl -m 3 http://example.com", "2. No"):
+        assert any(line.startswith("▏") and part in line for line in shown.splitlines())
+    assert "o goes to pane %4" in shown
+    assert "No tmux pane is linked" in text(summary(BY_NAME["Pasteur the Younger"], None, 60, LOOK))
+    assert "goes to pane" not in text(summary(BY_NAME["main"], None, 60, LOOK))
+
+
+@pytest.mark.parametrize("size", [(45, 50), (80, 24), (100, 30), (120, 36), (200, 50)])
+def test_what_blocks_stands_above_the_table_with_its_remedy(size):
+    cells = {45: 43, 80: 78}.get(size[0], int(size[0] * 0.48) - 2)
+    lines = text(summary(BY_NAME["fix tests"], None, cells, LOOK)).splitlines()
+    at = next(number for number, line in enumerate(lines) if "write denied" in line)
+    assert any("remedy (Y)" in line for line in lines[at : at + 8])
+    assert not any("configured " in line and "observed" in line for line in lines[:at])
 
 
 def test_pane_view_is_aligned_to_the_bottom():

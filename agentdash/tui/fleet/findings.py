@@ -69,7 +69,7 @@ def prompt(group: CauseGroup, look: Look, *, whole: bool) -> Content:
     tone = SEVERITY_TONES[finding.severity]
     names = ", ".join(worker.name for worker in group.workers)
     dot = f" {look.glyphs.dot} "
-    facts = f"{group.times}x{dot}last {stamp(group.cause.last, look.now).strip()}"
+    facts = f"{group.times}x{dot}last {stamp(group.cause.last, look.now)}"
     spans = [
         Span(f"{look.glyphs.directions[finding.direction]} ", tone),
         Span(names, "strong"),

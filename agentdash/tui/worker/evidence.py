@@ -6,24 +6,27 @@ from collections.abc import Iterable
 
 from agentdash.model.evidence import Evidence
 from agentdash.model.worker import Worker
-from agentdash.tui.format import pad, stamp
+from agentdash.tui.format import pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, paragraph
 from agentdash.tui.theme import Look
 
 _SOURCE_CELLS = 12
 _RULE_CELLS = 24
 _TEXT_BESIDE_FROM_CELLS = 90
-"""In a narrower panel the text of an evidence stands below source, time and rule, which take 47 cells."""
+"""In a narrower panel the text of an evidence stands below source, time and rule, which take
+51 cells."""
 
 
 def evidence(items: Iterable[Evidence], cells: int, look: Look) -> list[Line]:
     """Return each piece of evidence with its sign (for or against), source, time, rule and text."""
     lines: list[Line] = []
+    items = tuple(items)
+    column = stamp_cells((item.at for item in items), look.now)
     for item in items:
         head = (
             Span(f"{look.glyphs.agrees[item.agrees]} ", "ready" if item.agrees else "ask"),
             Span(pad(item.source, _SOURCE_CELLS)),
-            Span(stamp(item.at, look.now) + "  ", "muted"),
+            Span(pad(stamp(item.at, look.now), column) + "  ", "muted"),
         )
         text = item.text if item.agrees else f"{item.text}  (against)"
         if cells >= _TEXT_BESIDE_FROM_CELLS:

@@ -5,38 +5,52 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from agentdash.model.findings import DIRECTIONS, SEVERITIES, Finding
+from agentdash.model.causes import Cause, ranked_findings
+from agentdash.model.findings import DIRECTIONS
 from agentdash.model.layer_words import sides
 from agentdash.model.remedies import Remedy
 from agentdash.model.worker import Worker
 from agentdash.tui.format import pad, stamp
-from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph, width
+from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
 from agentdash.tui.theme import SEVERITY_TONES, Look
 
-_LABEL_CELLS: Final = 11
-"""The longest label, `configured`, and a space."""
+_LABEL_CELLS: Final = 16
+"""The longest label, `configured then`, and a space."""
 _LABELS_BESIDE_FROM_CELLS: Final = 50
 """In a narrower panel labels stand above their texts: settings and paths are not to be torn."""
 
 
-def finding_details(findings: Iterable[Finding], cells: int, look: Look) -> list[Line]:
-    """Return each finding with its meaning, message, remedy, and both sides."""
+def cause_details(found: Iterable[Cause], cells: int, look: Look) -> list[Line]:
+    """Return each cause with its meaning, the remedy first, then each finding with both sides."""
     lines: list[Line] = []
-    for finding in findings:
-        tone = SEVERITY_TONES[finding.severity]
-        kind = Span(f"{look.glyphs.directions[finding.direction]} {finding.kind}  ", tone)
-        meaning = Span(DIRECTIONS[finding.direction].short, tone)
-        when = Span(f"since {stamp(finding.since, look.now).strip()}, {finding.count}x", "muted")
-        if width((kind, meaning, when)) < cells:
-            lines += [BLANK, justify((kind, meaning), (when,), cells, look.glyphs.ellipsis)]
-        else:
-            lines += [BLANK, justify((kind,), (when,), cells, look.glyphs.ellipsis), (Span("  "), meaning)]
-        lines += paragraph(finding.message, cells, indent=2, cap=3)
-        if finding.remedy:
-            lines += _remedy(finding.remedy, cells)
-        for side in sides(finding):
-            lines += _labelled(side.label, side.text, cells)
+    for cause in found:
+        lines += [BLANK, *_heading(cause, cells, look)]
+        remedied = next((finding for finding in cause.findings if finding.remedy), None)
+        lines += paragraph(cause.worst.message, cells, indent=2)
+        if remedied and remedied.remedy:
+            lines += _remedy(remedied.remedy, cells)
+        for finding in cause.findings:
+            if finding is not cause.worst:
+                lines += paragraph(finding.message, cells, indent=2)
+            for side in sides(finding):
+                lines += _labelled(side.label, side.text, cells)
     return lines
+
+
+def _heading(cause: Cause, cells: int, look: Look) -> list[Line]:
+    """Return the words of a cause, its kinds, and since when it is so."""
+    worst = cause.worst
+    tone = SEVERITY_TONES[worst.severity]
+    since = min(finding.since for finding in cause.findings)
+    times = sum(finding.count for finding in cause.findings)
+    words = Span(f"{look.glyphs.directions[worst.direction]} {cause.words}", tone)
+    when = Span(f"since {stamp(since, look.now)}, {times}x", "muted")
+    short = DIRECTIONS[worst.direction].short
+    kinds = ", ".join(cause.kinds)
+    return [
+        justify((words,), (when,), cells, look.glyphs.ellipsis),
+        *paragraph(f"{short} {look.glyphs.dot} {kinds}", cells, "muted", indent=2),
+    ]
 
 
 def _remedy(remedy: Remedy, cells: int) -> list[Line]:
@@ -61,6 +75,5 @@ def _labelled(label: str, text: str, cells: int, tone: Tone = "", cap: int = 3) 
 
 
 def remedies(worker: Worker) -> list[str]:
-    """Return the texts to paste of a worker's remedies, that of the most severe finding first."""
-    findings = sorted(worker.sandbox.findings, key=lambda finding: SEVERITIES.index(finding.severity))
-    return [finding.remedy.text for finding in findings if finding.remedy]
+    """Return the texts to paste of a worker's remedies: of what blocks it, then of the worst finding."""
+    return [finding.remedy.text for finding in ranked_findings(worker) if finding.remedy]

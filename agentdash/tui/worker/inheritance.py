@@ -11,7 +11,7 @@ from agentdash.model.layer_words import value_in_words
 from agentdash.model.layers import IN_SANDBOX, NO_SANDBOX, LayerField
 from agentdash.model.observation import UNSET
 from agentdash.model.worker import Got, Sandbox, Worker
-from agentdash.tui.format import pad, stamp
+from agentdash.tui.format import pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph
 from agentdash.tui.theme import VERDICT_TONES, Look
 from agentdash.tui.worker.evidence import evidence
@@ -43,10 +43,11 @@ def inheritance(worker: Worker, family: Sequence[Worker], cells: int, look: Look
 
 
 def _policies(worker: Worker, cells: int, look: Look) -> Iterable[Line]:
+    column = stamp_cells((period.since for period in worker.policies), look.now)
     for period in worker.policies:
         policy = period.policy
         text = f"{policy.brief()}  approval {policy.approval or 'not stated'}"
-        at = Span(stamp(period.since, look.now) + "  ", "muted")
+        at = Span(pad(stamp(period.since, look.now), column) + "  ", "muted")
         origin = f"  {period.origin}, line {period.line}"
         yield fit((at, Span(text + origin)), cells, look.glyphs.ellipsis)
 

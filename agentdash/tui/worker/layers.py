@@ -223,7 +223,7 @@ def _head(layer: Layer, sandbox: Sandbox, look: Look) -> str:
     if layer != "observed" or got.at is None:
         return layer
     before = " before the change" if got.under_earlier_policy else ""
-    return f"{layer}{before} {stamp(got.at, look.now).strip()}"
+    return f"{layer}{before} {stamp(got.at, look.now)}"
 
 
 def _widths(table: Sequence[Sequence[str]], room: int) -> list[int]:

@@ -7,6 +7,9 @@ from typing import Final
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
+from agentdash.model.causes import causes
+from agentdash.model.fact import WAITING
+from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from agentdash.tui.format import age, count, elide_middle
 from agentdash.tui.primitives.lines import Lines
@@ -14,10 +17,11 @@ from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph, wi
 from agentdash.tui.theme import Look, sign
 from agentdash.tui.view import View
 from agentdash.tui.worker.evidence import evidence_tab
-from agentdash.tui.worker.findings import finding_details
+from agentdash.tui.worker.findings import cause_details
 from agentdash.tui.worker.inheritance import inheritance
 from agentdash.tui.worker.layers import layers
 from agentdash.tui.worker.pane_view import pane_view
+from agentdash.tui.worker.question import question
 from agentdash.tui.worker.timeline import calls, timeline
 
 TABS: Final = ("Timeline", "Screen", "Calls", "Sandbox", "Evidence")
@@ -42,9 +46,11 @@ def summary(worker: Worker, parent: str | None, cells: int, look: Look) -> list[
     lines: list[Line] = [fit((Span(worker.name, "strong"), Span(about_text)), cells, dots)]
     if place := _place(worker, cells, look):
         lines.append(fit((Span(place, "muted"),), cells, dots))
-    lines += _state(worker, cells, look)
+    lines += [*_state(worker, cells, look), *question(worker, cells, look)]
+    found = causes(worker)
+    lines += cause_details((cause for cause in found if cause.blocks), cells, look)
     lines += [BLANK, *layers(worker.sandbox, cells, look)]
-    lines += finding_details(worker.sandbox.findings, cells, look)
+    lines += cause_details((cause for cause in found if not cause.blocks), cells, look)
     if worker.notes:
         missing = (Span("missing: ", "muted"),)
         lines += [BLANK, *paragraph("; ".join(worker.notes), cells, "muted", head=missing)]
@@ -56,7 +62,8 @@ def _state(worker: Worker, cells: int, look: Look) -> list[Line]:
     assessment = worker.assessment
     since = f" {age(look.now - assessment.since)}" if assessment.since is not None else ""
     head = (sign(worker, look.glyphs), Span(since + "  ", "muted"))
-    lines: list[Line] = [(*head, Span(assessment.why))]
+    is_quoted = worker.state in (State.WAITING_APPROVAL, State.WAITING_INPUT) and worker.fact.kind in WAITING
+    lines: list[Line] = [(*head, Span("" if is_quoted else assessment.why))]  # the question stands below
     if width(lines[0]) > cells:
         lines = [head, *paragraph(assessment.why, cells, indent=2, cap=4)]
     if worker.stalled is not None:

@@ -7,7 +7,7 @@ from typing import Final
 from agentdash.model.fleet import Call, Moment, StatePeriod
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
-from agentdash.tui.format import age, duration, stamp
+from agentdash.tui.format import age, duration, pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
 from agentdash.tui.theme import TONES_OF_STATES, Look, state_name
 
@@ -31,11 +31,13 @@ _MAX_OUTPUT_LINES: Final = 3
 def timeline(worker: Worker, cells: int, look: Look) -> list[Line]:
     """Return the moments of a worker and the periods of its states, newest first."""
     calls = {call.id: call for call in worker.calls}
+    times = (*(moment.at for moment in worker.moments), *(period.since for period in worker.history))
+    column = stamp_cells(times, look.now)
     entries = [
-        (moment.at, 0, _moment(moment, calls.get(moment.call or ""), cells, look))
+        (moment.at, 0, _moment(moment, calls.get(moment.call or ""), cells, look, column))
         for moment in worker.moments
     ]
-    entries += [(period.since, 1, _period(period, cells, look)) for period in worker.history]
+    entries += [(period.since, 1, _period(period, cells, look, column)) for period in worker.history]
     entries.sort(key=lambda entry: entry[:2])  # at the same time: the moment, then the state that it led to
     return [line for _, _, line in reversed(entries)] or [(Span("No events have been read.", "muted"),)]
 
@@ -60,8 +62,8 @@ def outcome(call: Call, now: float) -> Span:
     return Span(call.outcome.replace("-", " ") + took, "stuck")
 
 
-def _moment(moment: Moment, call: Call | None, cells: int, look: Look) -> Line:
-    at = Span(stamp(moment.at, look.now) + "  ", "muted")
+def _moment(moment: Moment, call: Call | None, cells: int, look: Look, column: int) -> Line:
+    at = _at(moment.at, look, column)
     if moment.kind == "call":
         right = (outcome(call, look.now),) if call else ()
         return justify((at, *_command(call, moment.text)), right, cells, look.glyphs.ellipsis)
@@ -70,15 +72,19 @@ def _moment(moment: Moment, call: Call | None, cells: int, look: Look) -> Line:
     return justify((at, label, text), (), cells, look.glyphs.ellipsis)
 
 
-def _period(period: StatePeriod, cells: int, look: Look) -> Line:
+def _period(period: StatePeriod, cells: int, look: Look, column: int) -> Line:
     state = State(period.state)
     lasted = age((look.now if period.until is None else period.until) - period.since)
     left = (
-        Span(stamp(period.since, look.now) + "  ", "muted"),
+        _at(period.since, look, column),
         Span(f"{look.glyphs.states[state]} {state_name(state)}  ", TONES_OF_STATES[state]),
         Span(period.why, "muted"),
     )
     return justify(left, (Span(lasted, "muted"),), cells, look.glyphs.ellipsis)
+
+
+def _at(at: float, look: Look, column: int) -> Span:
+    return Span(pad(stamp(at, look.now), column) + "  ", "muted")
 
 
 def _command(call: Call | None, text: str) -> Line:
@@ -88,7 +94,8 @@ def _command(call: Call | None, text: str) -> Line:
 
 
 def _call(call: Call, cells: int, look: Look) -> list[Line]:
-    head = (Span(stamp(call.at, look.now) + "  ", "muted"), *_command(call, call.text))
+    at = _at(call.at, look, stamp_cells((call.at,), look.now))
+    head = (at, *_command(call, call.text))
     lines = [justify(head, (outcome(call, look.now),), cells, look.glyphs.ellipsis)]
     about = [f"in {call.cwd}"] if call.cwd else []
     if call.by_user:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentdash.model.causes import causes
 from agentdash.model.findings import Verdict
 from agentdash.model.worker import Worker
 from agentdash.tui.format import stamp
@@ -12,7 +13,7 @@ from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, paragra
 from agentdash.tui.theme import Look, sign
 from agentdash.tui.view import View
 from agentdash.tui.worker.evidence import evidence, link_lines
-from agentdash.tui.worker.findings import finding_details
+from agentdash.tui.worker.findings import cause_details
 
 _VERDICT_MEANINGS: Final[dict[Verdict, str]] = {
     "match": "what was observed agrees with what was configured",
@@ -24,7 +25,7 @@ _VERDICT_MEANINGS: Final[dict[Verdict, str]] = {
 def why(worker: Worker, cells: int, look: Look) -> list[Line]:
     """Return everything that the state and the verdict of a worker rest on."""
     assessment = worker.assessment
-    since = f"  since {stamp(assessment.since, look.now).strip()}" if assessment.since is not None else ""
+    since = f"  since {stamp(assessment.since, look.now)}" if assessment.since is not None else ""
     lines: list[Line] = [
         fit((Span("Why is "), Span(worker.name, "strong"), Span("?")), cells, look.glyphs.ellipsis),
         (sign(worker, look.glyphs), Span(since, "muted")),
@@ -47,8 +48,10 @@ def _verdict(worker: Worker, cells: int, look: Look) -> list[Line]:
     lines += evidence(sandbox.evidence, cells, look)
     for missing in sandbox.unread:
         lines += paragraph(missing, cells, "muted", head=(Span("not known: ", "muted"),), cap=3)
-    for finding in sandbox.findings:
-        lines += [*finding_details((finding,), cells, look), *evidence(finding.evidence, cells, look)]
+    for cause in causes(worker):
+        lines += cause_details((cause,), cells, look)
+        quoted = dict.fromkeys(piece for finding in cause.findings for piece in finding.evidence)
+        lines += evidence(quoted, cells, look)
     return lines
 
 
