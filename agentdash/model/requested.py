@@ -85,6 +85,20 @@ class Requested(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the configuration files were read, where that was after `since`: they are the configuration as of
     then; None: at the start of the process."""
 
+    given: Policy | None = None
+    """What the CLI makes of it by the rules of its version, managed settings included; None: not known."""
+    given_origins: tuple[RequestOrigin, ...] = ()
+    """Where the parts of `given` were set."""
+    resumes: bool = False
+    """Whether it was asked of a thread that existed already."""
+    is_fixed: bool = True
+    """Whether the policy cannot be changed in the running CLI: false of one with a screen, where the user may
+    choose another one before any file shows it."""
+
     def origin(self, field: RequestField) -> RequestOrigin | None:
         """Return where a part was set; None where nothing asked for it."""
         return next((origin for origin in self.origins if origin.field is field), None)
+
+    def given_origin(self, field: RequestField) -> RequestOrigin | None:
+        """Return where the part of `given` was set."""
+        return next((origin for origin in self.given_origins if origin.field is field), None)

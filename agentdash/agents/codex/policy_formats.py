@@ -115,7 +115,7 @@ def from_profile(profile: Mapping[str, Any], workspaces: Sequence[str]) -> Polic
     if None in read:
         return Policy(network=network)
     rules = tuple(rule for of_entry in read for rule in of_entry or ())
-    return Policy(_classify(rules), network, (*rules, *_protections(rules)))
+    return Policy(classify(rules), network, (*rules, *_protections(rules)))
 
 
 def _protections(rules: Sequence[PolicyRule]) -> Iterator[PolicyRule]:
@@ -156,7 +156,8 @@ def _rules(entry: Any, workspaces: Sequence[str]) -> list[PolicyRule] | None:
     return [PolicyRule(posixpath.join(root, sub) if sub else root, access) for root in roots]
 
 
-def _classify(rules: Sequence[PolicyRule]) -> Filesystem:
+def classify(rules: Sequence[PolicyRule]) -> Filesystem:
+    """Return how much of the disk these rules let be written."""
     if any(r.glob or r.access == "deny" for r in rules):
         return Filesystem.CUSTOM
     writable = {r.path for r in rules if r.access == "write"}
