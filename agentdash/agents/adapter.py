@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
 
 from agentdash.model.events import SessionSeen
+from agentdash.model.fleet import Thread
 from agentdash.model.process import Process
+from agentdash.model.requested import Requested
 from agentdash.model.state_paths import StatePath
 
 Role = Literal["worker", "server", "aside"]
@@ -77,6 +80,32 @@ class SessionFiles(Protocol):
         ...
 
 
+class RequestReader(Protocol):
+    """What one worker CLI was asked for: its arguments, environment and configuration files."""
+
+    def read(self, process: Process, thread: Thread | None, root: Path, at: float) -> Requested | None:
+        """Return what a process was asked for; None where that is not known. Never raises.
+
+        Args:
+            process: the worker, as it is now.
+            thread: the thread that it runs; None for a CLI without threads.
+            root: where its file system is mounted: `/`, or `/proc/PID/root` in another mount namespace.
+            at: now, unix seconds.
+        """
+        ...
+
+    def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
+        """Return what the role of a sub-agent asks for; None without one. Never raises.
+
+        Args:
+            process: the worker that runs the sub-agent.
+            thread: the sub-agent's thread.
+            root: as above.
+            at: now, unix seconds.
+        """
+        ...
+
+
 class Adapter:
     """One worker CLI, by its TOML tables alone. Subclasses add what has to be read by code.
 
@@ -88,6 +117,8 @@ class Adapter:
 
     session_files: ClassVar[SessionFiles | None] = None
     """The reader of its session files; None: it keeps none that are known."""
+    request_reader: ClassVar[RequestReader | None] = None
+    """The reader of its configuration; None: it is not known."""
     keeps_session_logs: ClassVar[bool] = False
     """Whether its processes hold the logs of their sessions open, so that open files show which sessions they
     run."""

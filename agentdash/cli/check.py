@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from agentdash.agents.codex.home import CodexHome, default_home, problem
+from agentdash.agents.codex.home import CodexHome, default_home, problem, thread_id
 from agentdash.agents.state_paths import state_paths
 from agentdash.cli.options import PATH, config_of
 from agentdash.cli.output import console, warn_unreadable
 from agentdash.cli.progress import Progress
-from agentdash.report.audit import audit, file_size, find_rollouts
+from agentdash.config import state_folder
+from agentdash.model.sanitize import clean_line
+from agentdash.report.audit import Recall, audit, file_size, find_rollouts
 from agentdash.report.check import print_check
 from agentdash.report.check_worker import (
     MODES,
@@ -24,6 +27,7 @@ from agentdash.report.check_worker import (
 )
 from agentdash.report.denials import denials_report, print_denials
 from agentdash.report.document import document_json
+from agentdash.store.memory import Memory, MemoryFileError
 
 
 @click.command()
@@ -80,7 +84,9 @@ def check(
     except LookupError as missing:
         raise click.UsageError(str(missing)) from missing
     with Progress("files", len(paths), sum(map(file_size, paths))) as progress:
-        report = audit(paths, lambda path: progress.add(file_size(path)), unreadable)
+        report = audit(
+            paths, lambda path: progress.add(file_size(path)), unreadable, recall=_recalled(home, paths)
+        )
     warn_unreadable(report.problems)
     if denials:
         by_target = denials_report(report)
@@ -94,6 +100,22 @@ def check(
         return report.exit_code
     print_check(report, console(soft_wrap=True))
     return report.exit_code
+
+
+def _recalled(home: CodexHome, paths: Sequence[Path]) -> Recall:
+    """Return what the processes of threads were asked for, as agentdash saw them start; nothing where its
+    memory cannot be read."""
+    memory = Memory(state_folder(), home.root.expanduser().resolve())
+    try:
+        known = {each.thread: each.requests for each in memory.threads(map(_thread, paths))}
+    except MemoryFileError as error:
+        click.echo(f"agentdash: {clean_line(str(error))}", err=True)
+        known = {}
+    return lambda thread: known.get(thread, ())
+
+
+def _thread(path: Path) -> str:
+    return thread_id(path) or path.name
 
 
 def _check_worker(

@@ -7,6 +7,7 @@ from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.codex_log import CodexLogSource
 from agentdash.collect.sources.denied_paths import DeniedPathSource
 from agentdash.collect.sources.processes import ProcessSource
+from agentdash.collect.sources.requests import RequestSource
 from agentdash.collect.sources.rollouts import RolloutSource
 from agentdash.collect.sources.screen_readings import ScreenReadingSource
 from agentdash.collect.sources.session_files import SessionFileSource
@@ -38,7 +39,7 @@ def live_sources(config: Config, clock: Clock) -> list[Source]:
         StatusFeedSource(home, clock, scheduler),
         CodexLogSource(home, clock, scheduler),
     ]
-    sources.append(DeniedPathSource(clock))
+    sources += [RequestSource(clock), DeniedPathSource(clock)]
     if config.tmux:
         sources += [ScreenReadingSource(clock, config.agents), SessionFileSource(clock)]
     return sources

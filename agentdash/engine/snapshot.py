@@ -27,6 +27,7 @@ from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.links import ThreadPane
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.remedies import PathFacts
+from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import Installed
 from agentdash.model.states import NEEDS_YOU, State
@@ -113,6 +114,8 @@ class RowInputs(msgspec.Struct, frozen=True):
     """What policies would deny the worker CLIs of this machine."""
     places: PathFacts = PathFacts()
     """What is known of the places that its remedies name."""
+    requests: tuple[Requested, ...] = ()
+    """What the processes that ran it were asked for."""
 
     def is_same(self, other: RowInputs) -> bool:
         """Return whether judging again would give the same; large facts are frozen, so identity is enough for
@@ -132,6 +135,7 @@ class RowInputs(msgspec.Struct, frozen=True):
             and (self.parent_policy, self.server_findings) == (other.parent_policy, other.server_findings)
             and self.predictor is other.predictor
             and self.places.is_same(other.places)
+            and self.requests is other.requests
         )
 
 
@@ -228,6 +232,7 @@ class _SnapshotBuilder:
             server_findings=self._server_findings(pane) if pane else (),
             predictor=self._predictor,
             places=facts_of(fleet, thread, case.commands),
+            requests=fleet.requests.get(thread.id, ()),
         )
 
     def _server_findings(self, pane: Pane) -> tuple[Finding, ...]:
@@ -298,6 +303,7 @@ def _thread_worker(inputs: RowInputs) -> Worker:
         parent_policy=inputs.parent_policy,
         predictor=inputs.predictor,
         places=inputs.places,
+        requests=inputs.requests,
     )
     return Worker(
         id=thread.id,

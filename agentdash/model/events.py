@@ -21,6 +21,7 @@ from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.remedies import PathKind
+from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Installed, PathAccess
 
 CallKind = Literal["command", "poll", "patch", "question", "permission", "spawn", "wait", "other"]
@@ -359,6 +360,17 @@ class SessionSeen(Event, frozen=True, kw_only=True, tag="session-seen"):
     """`statusUpdatedAt`."""
 
 
+class PolicyRequested(Event, frozen=True, kw_only=True, tag="policy-requested"):
+    """What a worker CLI was asked for by its arguments and configuration files, as it started.
+
+    A later one of the same `since` takes its place.
+    """
+
+    worker: str
+    """A thread's id, or the pane of a worker CLI without threads."""
+    requested: Requested
+
+
 class ProcessSeen(Event, frozen=True, kw_only=True, tag="process-seen"):
     """A process of interest, when first seen and when its facts changed."""
 
@@ -453,6 +465,7 @@ AnyEvent = (
     | PanesRecalled
     | MountsSeen
     | SessionSeen
+    | PolicyRequested
     | ProcessSeen
     | StatePathsSeen
     | PathsSeen

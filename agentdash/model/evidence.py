@@ -19,6 +19,8 @@ class EvidenceSource(StrEnum):
     SESSION_FILE = "session file"
     """A file in which a worker CLI publishes its own status (Claude Code:
     `~/.claude/sessions/<pid>.json`)."""
+    CONFIG = "config"
+    """A configuration file of a worker CLI."""
     LOCK = "lock"
     """A flock on `thread-writer-locks/<thread>.lock` (Codex 0.148+)."""
     PROCESS = "process"

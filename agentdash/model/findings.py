@@ -52,6 +52,10 @@ class FindingKind(StrEnum):
     SANDBOXED_TMUX_SERVER = "sandboxed-tmux-server"
     CHILD_GOT_LESS = "child-got-less"
     CHILD_POLICY_DRIFT = "child-policy-drift"
+    REQUESTED_NOT_CONFIGURED = "requested-not-configured"
+    RESUME_DROPPED_POLICY = "resume-dropped-policy"
+    ROLE_POLICY_IGNORED = "role-policy-ignored"
+    AUTO_APPROVED_OUTSIDE = "auto-approved-outside"
     POLICY_CHANGED = "policy-changed"
     REVIEWER_DRIFT = "reviewer-drift"
     DENIED_UNDER_FULL_ACCESS = "denied-under-full-access"
@@ -149,6 +153,26 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
         "warning",
         ("stricter", "looser"),
         "a child's policy grants less, or more, than its parent's at that time",
+    ),
+    FindingKind.REQUESTED_NOT_CONFIGURED: KindInfo(
+        "warning",
+        ("looser", "stricter", "label"),
+        "the arguments or configuration files ask for another policy than the agent was told that it has",
+    ),
+    FindingKind.RESUME_DROPPED_POLICY: KindInfo(
+        "warning",
+        ("looser", "stricter"),
+        "a resumed thread has another policy than before, which the resuming command did not ask for",
+    ),
+    FindingKind.ROLE_POLICY_IGNORED: KindInfo(
+        "warning",
+        ("looser", "stricter"),
+        "a sub-agent has another policy than the file of its role asks for",
+    ),
+    FindingKind.AUTO_APPROVED_OUTSIDE: KindInfo(
+        "warning",
+        ("looser",),
+        "an automatic reviewer let a command leave a read-only sandbox",
     ),
     FindingKind.POLICY_CHANGED: KindInfo("info", ("stricter", "looser"), "the policy is another than before"),
     FindingKind.REVIEWER_DRIFT: KindInfo(

@@ -32,6 +32,7 @@ from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.remedies import PathKind
+from agentdash.model.requested import Requested
 from agentdash.model.state_paths import PathAccess
 
 
@@ -156,6 +157,9 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     last_message: str | None = None
     model: str | None = None
     policies: tuple[PolicyPeriod, ...] = ()
+    policy_lines: tuple[float, ...] = ()
+    """When the newest lines that state a policy were written, also one that did not change (unix seconds);
+    bounded."""
     turn: Turn | None = None
     turns: int = 0
     open_calls: tuple[Call, ...] = ()
@@ -300,6 +304,9 @@ class Fleet(msgspec.Struct, frozen=True):
     """The newest trouble with the provider on the screen of each worker, by thread id or pane."""
     sessions: dict[ProcessKey, SessionSeen] = {}
     """The status that each worker CLI writes into a file of its own."""
+    requests: dict[str, tuple[Requested, ...]] = {}
+    """What was asked for each worker, by thread id or pane: one for each process that ran it, oldest
+    first; bounded."""
     recalled: dict[str, ThreadMemory] = {}
     """What was observed of threads earlier: their files may be read again, and do not contain it."""
     past_workers: dict[PaneKey, PastWorker] = {}
@@ -342,6 +349,7 @@ class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):
     busy: tuple[tuple[ProcessKey, float], ...] = ()
     troubles: tuple[tuple[str, ProviderTrouble], ...] = ()
     sessions: tuple[tuple[ProcessKey, SessionSeen], ...] = ()
+    requests: tuple[tuple[str, tuple[Requested, ...]], ...] = ()
     recalled: tuple[tuple[str, ThreadMemory], ...] = ()
     past_workers: tuple[tuple[PaneKey, PastWorker], ...] = ()
     logged: tuple[ViolationLogged | TroubleLogged, ...] = ()

@@ -117,6 +117,7 @@ class FleetDraft:
         self.busy = CopyOnWrite(fleet.busy)
         self.troubles = CopyOnWrite(fleet.troubles)
         self.sessions = CopyOnWrite(fleet.sessions)
+        self.requests = CopyOnWrite(fleet.requests)
         self.recalled = CopyOnWrite(fleet.recalled)
         self.past_workers = CopyOnWrite(fleet.past_workers)
         self.histories = CopyOnWrite(fleet.histories)
@@ -147,6 +148,7 @@ class FleetDraft:
             busy=self.busy.freeze(),
             troubles=self.troubles.freeze(),
             sessions=self.sessions.freeze(),
+            requests=self.requests.freeze(),
             recalled=self.recalled.freeze(),
             past_workers=self.past_workers.freeze(),
             histories=self.histories.freeze(),

@@ -8,6 +8,7 @@ import msgspec
 
 from agentdash.model.observation import Escape, SandboxObservation
 from agentdash.model.pane import PaneKey
+from agentdash.model.requested import Requested
 from agentdash.model.states import State
 
 
@@ -26,6 +27,8 @@ class ThreadMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     thread: str
     observations: tuple[RememberedObservation, ...] = ()
     escapes: tuple[Escape, ...] = ()
+    requests: tuple[Requested, ...] = ()
+    """What the processes that ran it were asked for, oldest first."""
 
 
 class PastWorker(msgspec.Struct, frozen=True, omit_defaults=True):

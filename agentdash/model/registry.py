@@ -20,6 +20,7 @@ from agentdash.model.observation import Applied, Escape, SandboxObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.process import Launcher, Process
+from agentdash.model.requested import RequestOrigin
 from agentdash.model.state_paths import Installed, PathAccess, StatePath
 
 
@@ -53,6 +54,7 @@ FLEET_FIELDS: Final[Mapping[str, Origin]] = {
     "busy": Origin.JOURNAL,
     "troubles": Origin.JOURNAL,
     "sessions": Origin.JOURNAL,
+    "requests": Origin.JOURNAL,
     "recalled": Origin.JOURNAL,
     "past_workers": Origin.JOURNAL,
     "histories": Origin.DERIVED,
@@ -91,6 +93,7 @@ EVENT_ORIGINS: Final[Mapping[type[e.Event], Origin]] = {
     e.PanesRecalled: Origin.JOURNAL,
     e.MountsSeen: Origin.JOURNAL,
     e.SessionSeen: Origin.JOURNAL,
+    e.PolicyRequested: Origin.JOURNAL,
     e.ProcessSeen: Origin.JOURNAL,
     e.StatePathsSeen: Origin.JOURNAL,
     e.PathsSeen: Origin.JOURNAL,
@@ -203,6 +206,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
     e.ObservationsRecalled: {},
     e.PanesRecalled: {},
     e.SessionSeen: {"agent": TextUse.PLAIN, "waiting_for": TextUse.PLAIN},
+    e.PolicyRequested: {"worker": TextUse.PLAIN},
     e.ProcessSeen: {},
     e.MountsSeen: {},
     e.StatePathsSeen: {},
@@ -216,6 +220,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "sources": TextUse.PLAIN,
         "troubles": TextUse.PLAIN,
         "recalled": TextUse.PLAIN,
+        "requests": TextUse.PLAIN,
         "paths": TextUse.DROPPED,
     },
     Applied: {"by": TextUse.PLAIN},
@@ -259,6 +264,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "rollouts": TextUse.PLAIN,
     },
     ProviderTrouble: {"text": TextUse.SCREEN},
+    RequestOrigin: {"text": TextUse.CONTEXT, "file": TextUse.CONTEXT},
     SandboxObservation: {
         "network_flag": TextUse.PLAIN,
         "sandbox_flag": TextUse.PLAIN,

@@ -85,6 +85,8 @@ class Requested(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the configuration files were read, where that was after `since`: they are the configuration as of
     then; None: at the start of the process."""
 
+    files_written: float | None = None
+    """When the newest of the configuration files was written (unix seconds); None: there is none."""
     given: Policy | None = None
     """What the CLI makes of it by the rules of its version, managed settings included; None: not known."""
     given_origins: tuple[RequestOrigin, ...] = ()

@@ -1,6 +1,7 @@
-"""Audit rollouts from their files alone, for `agentdash check`.
+"""Audit rollouts from their files, for `agentdash check`.
 
-No live source is read: a turn without an end counts as abandoned. `check.py` has the document and its
+No live source is read: a turn without an end counts as abandoned. What the processes were asked for is
+recalled where an earlier agentdash saw them. `check.py` has the document and its
 rendering.
 """
 
@@ -20,8 +21,9 @@ from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.collect.sources.denied_paths import denied_paths, path_kinds
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
-from agentdash.model.events import LocksSeen, PathsSeen, ProcessesCounted
+from agentdash.model.events import LocksSeen, PathsSeen, PolicyRequested, ProcessesCounted
 from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
 from agentdash.report.check import (
     CheckReport,
@@ -44,6 +46,9 @@ _MIN_PREFIX_CHARS: Final = 4
 _NOT_A_ROLLOUT: Final = "no rollout: not a line of it is understood"
 _END_OF_TIME: Final = 4e9
 """Unix seconds after every rollout: a time at which no process holds the files."""
+
+
+Recall = Callable[[str], Sequence[Requested]]
 
 
 class FoundRollouts(NamedTuple):
@@ -95,6 +100,7 @@ def audit(
     paths: Iterable[Path],
     on_read: Callable[[Path], None] = lambda _: None,
     unreadable: Sequence[UnreadableReport] = (),
+    recall: Recall = lambda _: (),
 ) -> CheckReport:
     """Audit rollouts in the given order; children are compared with their parents among them.
 
@@ -104,8 +110,9 @@ def audit(
         paths: the files.
         on_read: called with each file when it has been read.
         unreadable: directories that may contain more, but cannot be listed.
+        recall: returns what a thread's processes were asked for, where an earlier agentdash saw them start.
     """
-    return check_report(_audit_threads(tuple(paths), on_read), unreadable)
+    return check_report(_audit_threads(tuple(paths), on_read, recall), unreadable)
 
 
 def file_size(path: Path) -> int:
@@ -133,7 +140,9 @@ def read_rollout(path: Path) -> Fleet:
     return fleet
 
 
-def _audit_threads(paths: Sequence[Path], on_read: Callable[[Path], None]) -> list[ThreadReport]:
+def _audit_threads(
+    paths: Sequence[Path], on_read: Callable[[Path], None], recall: Recall
+) -> list[ThreadReport]:
     reports: dict[Path, ThreadReport | None] = {}
     known: dict[str, Thread] = {}
     orphans: dict[Path, Fleet] = {}
@@ -152,9 +161,9 @@ def _audit_threads(paths: Sequence[Path], on_read: Callable[[Path], None]) -> li
             if thread.parent and thread.parent not in known:
                 orphans[path] = fleet
         if path not in orphans:
-            reports[path] = _judge(fleet, path, known)
+            reports[path] = _judge(_with_requests(fleet, recall), path, known)
     for path, fleet in orphans.items():
-        reports[path] = _judge(fleet, path, known)
+        reports[path] = _judge(_with_requests(fleet, recall), path, known)
     return [report for report in reports.values() if report is not None]
 
 
@@ -190,6 +199,16 @@ def _read(path: Path) -> Fleet | ThreadReport:
     ]
     seen = path_kinds(denied_paths(fleet.threads.values()))
     return reduce(fleet, [*ended, PathsSeen(at=_END_OF_TIME, paths=tuple(seen.items()))])
+
+
+def _with_requests(fleet: Fleet, recall: Recall) -> Fleet:
+    """Return the fleet with what the processes of its threads were asked for."""
+    events = [
+        PolicyRequested(at=_END_OF_TIME, worker=thread, requested=request)
+        for thread in fleet.threads
+        for request in recall(thread)
+    ]
+    return reduce(fleet, events) if events else fleet
 
 
 def _judge(fleet: Fleet, path: Path, known: dict[str, Thread]) -> ThreadReport | None:

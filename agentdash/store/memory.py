@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
 from agentdash.model.observation import Escape
 from agentdash.model.pane import PaneKey
+from agentdash.model.requested import Requested
 from agentdash.model.secrets import mask_secrets
 
 NAME: Final = "memory.sqlite"
@@ -46,6 +47,9 @@ CREATE TABLE IF NOT EXISTS observation (
     home TEXT, thread TEXT, fact BLOB, first REAL, last REAL, PRIMARY KEY (home, thread, fact)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tmux_escape (
     home TEXT, thread TEXT, fact BLOB, last REAL, PRIMARY KEY (home, thread, fact)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS request (
+    home TEXT, thread TEXT, since REAL, fact BLOB, last REAL, PRIMARY KEY (home, thread, since)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS pane (
     server TEXT, pane TEXT, server_pid INTEGER, worker TEXT, fact BLOB, last REAL,
     PRIMARY KEY (server, pane, server_pid, worker)) WITHOUT ROWID;
@@ -65,6 +69,12 @@ _SELECT_OBSERVATIONS: Final = (
     "SELECT fact, first, last FROM observation WHERE home = ? AND thread = ? ORDER BY first"
 )
 _SELECT_ESCAPES: Final = "SELECT fact FROM tmux_escape WHERE home = ? AND thread = ? ORDER BY last"
+_INSERT_REQUEST: Final = (
+    "INSERT INTO request VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET fact = excluded.fact"
+)
+_SELECT_REQUESTS: Final = "SELECT fact FROM request WHERE home = ? AND thread = ? ORDER BY since"
+_HAS_REQUESTS: Final = "SELECT 1 FROM sqlite_master WHERE name = 'request'"
+"""agentdash 0.1.0 made no such table."""
 _T = TypeVar("_T")
 
 
@@ -85,6 +95,7 @@ class Memory:
         self._home = str(home)
         self._observations: dict[tuple[str, bytes], tuple[float, float]] = {}
         self._escapes: set[tuple[str, bytes]] = set()
+        self._requests: set[tuple[str, bytes]] = set()
         self._panes: dict[tuple[PaneKey, str], PastWorker] = {}
         """What this object has read or written."""
 
@@ -98,7 +109,7 @@ class Memory:
             if database is None:
                 return []
             found = [self._thread(database, thread) for thread in wanted]
-            return [memory for memory in found if memory.observations or memory.escapes]
+            return [memory for memory in found if memory != ThreadMemory(memory.thread)]
 
     def _thread(self, database: sqlite3.Connection, thread: str) -> ThreadMemory:
         key = (self._home, thread)
@@ -113,7 +124,16 @@ class Memory:
             if (escape := _decoded(fact, Escape)) is not None:
                 escapes.append(escape)
                 self._escapes.add((thread, fact))
-        return ThreadMemory(thread, tuple(observations), tuple(escapes))
+        requests = tuple(self._requests_of(database, thread))
+        return ThreadMemory(thread, tuple(observations), tuple(escapes), requests)
+
+    def _requests_of(self, database: sqlite3.Connection, thread: str) -> Iterator[Requested]:
+        if database.execute(_HAS_REQUESTS).fetchone() is None:
+            return
+        for (fact,) in database.execute(_SELECT_REQUESTS, (self._home, thread)):
+            if (request := _decoded(fact, Requested)) is not None:
+                self._requests.add((thread, fact))
+                yield request
 
     def past_workers(self, limit: int = _MAX_PANES) -> list[PastWorker]:
         """Return the newest workers of panes, the newest last.
@@ -138,16 +158,19 @@ class Memory:
         threads = list(threads)
         observations = [row for memory in threads for row in self._new_observations(memory)]
         escapes = [row for memory in threads for row in self._new_escapes(memory)]
+        requests = [row for memory in threads for row in self._new_requests(memory, now)]
         panes = [each for each in past if self._is_new(each)]
-        if not (observations or escapes or panes) or not _is_writable(self.path.parent):
+        if not (observations or escapes or requests or panes) or not _is_writable(self.path.parent):
             return
         with self._writing() as database:
             database.executemany(_INSERT_OBSERVATION, observations)
             database.executemany(_INSERT_ESCAPE, escapes)
+            database.executemany(_INSERT_REQUEST, requests)
             database.executemany(_INSERT_PANE, [_pane_row(each) for each in panes])
             _prune(database, now)
         self._observations |= {(thread, fact): (first, last) for _, thread, fact, first, last in observations}
         self._escapes |= {(thread, fact) for _, thread, fact, _ in escapes}
+        self._requests |= {(thread, fact) for _, thread, _, fact, _ in requests}
         self._panes |= {(each.pane, each.worker): each for each in panes}
 
     def _new_observations(self, memory: ThreadMemory) -> Iterator[tuple[str, str, bytes, float, float]]:
@@ -162,6 +185,14 @@ class Memory:
             fact = msgspec.json.encode(replace(escape, quote=mask_secrets(escape.quote)))
             if (memory.thread, fact) not in self._escapes:
                 yield self._home, memory.thread, fact, escape.at
+
+    def _new_requests(
+        self, memory: ThreadMemory, now: float
+    ) -> Iterator[tuple[str, str, float, bytes, float]]:
+        for request in memory.requests:
+            fact = msgspec.json.encode(request)  # its words were masked where the arguments were read
+            if (memory.thread, fact) not in self._requests:
+                yield self._home, memory.thread, request.since or 0.0, fact, now
 
     def _is_new(self, past: PastWorker) -> bool:
         known = self._panes.get((past.pane, past.worker))
@@ -191,6 +222,8 @@ class Memory:
                 if database.execute("PRAGMA user_version").fetchone()[0] == 0:
                     database.executescript(_TABLES + f"PRAGMA user_version = {_VERSION};")
                 _check_version(database, self.path)
+                if database.execute(_HAS_REQUESTS).fetchone() is None:
+                    database.executescript(_TABLES)
                 database.execute("PRAGMA synchronous = OFF")  # losing a second costs less than a slow disk
                 with database:
                     yield database
@@ -231,7 +264,8 @@ def _check_version(database: sqlite3.Connection, path: Path) -> None:
 
 
 def _prune(database: sqlite3.Connection, now: float) -> None:
-    for table, limit in (("observation", _MAX_ROWS), ("tmux_escape", _MAX_ROWS), ("pane", _MAX_PANES)):
+    limits = {"observation": _MAX_ROWS, "tmux_escape": _MAX_ROWS, "request": _MAX_ROWS, "pane": _MAX_PANES}
+    for table, limit in limits.items():
         database.execute(f"DELETE FROM {table} WHERE last < ?", (now - _KEPT_S,))  # noqa: S608 - names above
         count = database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608
         if count > limit:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from agentdash.model.clock import Clock
 from agentdash.model.events import SourceSeen
 from agentdash.model.fleet import Fleet, Thread
@@ -79,11 +81,13 @@ class MemoryKeeper:
         )
 
     def _changed_threads(self, fleet: Fleet) -> Iterator[ThreadMemory]:
-        if fleet.threads is not self._threads:
+        requests = self._fleet.requests if self._fleet else {}
+        if fleet.threads is not self._threads or fleet.requests is not requests:
             for thread in fleet.threads.values():
-                is_unchanged = self._threads.get(thread.id) is thread
-                if not is_unchanged and (thread.observations or thread.escapes):
-                    yield memory_of(thread)
+                asked = fleet.requests.get(thread.id, ())
+                is_unchanged = self._threads.get(thread.id) is thread and requests.get(thread.id, ()) is asked
+                if not is_unchanged and (thread.observations or thread.escapes or asked):
+                    yield replace(memory_of(thread), requests=asked)
         self._threads = fleet.threads
 
 

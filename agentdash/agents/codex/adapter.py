@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from agentdash.agents.adapter import Adapter
+from agentdash.agents.codex.config.reader import CodexRequests
 from agentdash.agents.codex.home import thread_id
 
 
@@ -13,6 +14,7 @@ class CodexAdapter(Adapter):
     their own."""
 
     keeps_session_logs = True
+    request_reader = CodexRequests()
 
     def is_session_log(self, path: str) -> bool:
         """Return whether a path is that of a rollout."""

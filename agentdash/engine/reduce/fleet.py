@@ -70,6 +70,8 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
             recall.recall_panes(draft, event)
         case e.SessionSeen():
             draft.sessions[event.key] = event
+        case e.PolicyRequested():
+            recall.add_requests(draft, event.worker, (event.requested,))
         case e.ProcessSeen():
             processes.reduce_process(draft, event)
         case e.ProcessGone():

@@ -17,10 +17,13 @@ from agentdash.model.known import memory_of
 from agentdash.model.memory import PastWorker, ThreadMemory, digest
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.pane import PaneKey
+from agentdash.model.requested import Requested
 from agentdash.model.states import State
 
 MAX_PAST_WORKERS: Final = 500
 """Past workers kept, the newest ones: those of some days."""
+MAX_REQUESTS: Final = 16
+"""Processes of one worker of which it is kept what they were asked for, the newest ones."""
 _UNWATCHED_S: Final = 60.0
 """Time without a look for which the same words on a screen count as the same state."""
 
@@ -31,8 +34,18 @@ _UNWATCHED_S: Final = 60.0
 def recall_observations(draft: FleetDraft, memory: ThreadMemory) -> None:
     """Add what was observed of a thread earlier, as far as the policies in force then have been read."""
     draft.recalled[memory.thread] = memory
+    if memory.requests:
+        live = draft.requests.get(memory.thread, ())
+        add_requests(draft, memory.thread, (*memory.requests, *live))
     if (thread := draft.threads.get(memory.thread)) is not None:
         draft.threads[thread.id] = merge_recalled(thread, memory)
+
+
+def add_requests(draft: FleetDraft, worker: str, requests: tuple[Requested, ...]) -> None:
+    """Add what a worker was asked for; of the same process the newer one counts."""
+    known = {request.since: request for request in (*draft.requests.get(worker, ()), *requests)}
+    ordered = sorted(known.values(), key=lambda request: request.since or 0.0)
+    draft.requests[worker] = tuple(ordered[-MAX_REQUESTS:])
 
 
 def keep_observations(draft: FleetDraft, thread: Thread) -> None:

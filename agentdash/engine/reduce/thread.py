@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from agentdash.engine.detect.platform import platform
@@ -14,6 +16,9 @@ from agentdash.engine.reduce.calls import (
 )
 from agentdash.model import events as e
 from agentdash.model.fleet import Moment, PolicyPeriod, RolloutFile, Thread, Tokens, Turn
+
+_MAX_POLICY_LINES: Final = 64
+"""Times of lines that state a policy: the newest processes of a thread are compared with them."""
 
 
 def reduce_thread(thread: Thread, event: e.ThreadEvent) -> Thread:
@@ -131,11 +136,13 @@ def _set_policy(thread: Thread, event: e.PolicySet) -> Thread:
     turn = thread.turn
     if event.origin == "turn_context" and turn is not None and turn.ended_at is None:
         turn = replace(turn, unanswered=turn.unanswered + 1)
+    lines = thread.policy_lines if event.policy is None else (*thread.policy_lines, event.at)
     thread = replace(
         thread,
         turn=turn,
         cwd=event.cwd or thread.cwd,
         model=event.model or thread.model,
+        policy_lines=lines[-_MAX_POLICY_LINES:],
     )
     before = thread.policy
     if event.policy is None or event.policy == before:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal
@@ -65,7 +66,7 @@ _OTHER: Final = frozenset(
     )
 )
 """Subcommands that run no turn of their own thread (`--help` of 0.114 to 0.169; some of them are hidden)."""
-_PROGRAMS: Final = ("codex", "codex.js")
+_PROGRAM: Final = re.compile(r"codex(?:\.js|-(?:x86_64|aarch64)-[\w-]+)?")
 
 
 class Option(msgspec.Struct, frozen=True):
@@ -120,9 +121,8 @@ def parse_arguments(argv: Sequence[str]) -> Arguments | None:
     Returns:
         None where the program is not recognized: `codex`, or a Node that runs `codex.js`.
     """
-    start = next(
-        (n for n, arg in enumerate(argv[:2]) if posixpath.basename(arg).split("-x86")[0] in _PROGRAMS), None
-    )
+    names = (posixpath.basename(arg) for arg in argv[:2])
+    start = next((number for number, name in enumerate(names) if _PROGRAM.fullmatch(name)), None)
     return None if start is None else parse_options(argv[start + 1 :])
 
 

@@ -15,16 +15,18 @@ from agentdash.engine.judge.findings.blockers import blocker_findings, ledger_re
 from agentdash.engine.judge.findings.comparison import Comparison
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
 from agentdash.engine.judge.findings.policy_checks import check_observation
+from agentdash.engine.judge.findings.requests import auto_approved, newest_request, request_findings
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import kernel_in_words, launcher_in_words, launcher_name
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.findings import Finding, Verdict
+from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.fleet import Thread
 from agentdash.model.layers import DifferingField
 from agentdash.model.observation import Applied, SandboxObservation
 from agentdash.model.policy import Policy
 from agentdash.model.remedies import PathFacts
+from agentdash.model.requested import Requested
 from agentdash.model.worker import Assessment, Got, Sandbox
 
 _NO_PLACES = PathFacts()
@@ -38,6 +40,7 @@ def judge_sandbox(
     parent_policy: ParentPolicy | None = None,
     predictor: DenialPredictor | None = None,
     places: PathFacts = _NO_PLACES,
+    requests: tuple[Requested, ...] = (),
 ) -> Sandbox:
     """Return the layers of a thread's sandbox, compared.
 
@@ -48,6 +51,7 @@ def judge_sandbox(
         parent_policy: the policies and observations of its parent, where it has one.
         predictor: what its policy would deny the worker CLIs that it could start.
         places: what is known of the places that remedies name.
+        requests: what the processes that ran it were asked for, oldest first.
     """
     policy = thread.policy
     if thread.helper:
@@ -57,6 +61,7 @@ def judge_sandbox(
     different = [finding for _, found in checked for finding in found]
     different += inheritance_findings(thread, parent_policy) if parent_policy else []
     different += escape_findings(thread, places)
+    different += [*request_findings(thread, requests), *auto_approved(thread)]
     differences = _merge(different)
     mismatch = _is_mismatch(differences)
     launcher, escalation = _launcher(thread), _escalation(thread)
@@ -69,14 +74,25 @@ def judge_sandbox(
         escalation=escalation,
         applied_policy=_applied_policy(own),
         got=_observed(own, thread),
-        findings=(*differences, *policy_changes(thread), *blocker_findings(thread, assessment, places)),
+        findings=(
+            *differences,
+            *_unexplained(policy_changes(thread), differences),
+            *blocker_findings(thread, assessment, places),
+        ),
         evidence=tuple(
             _evidence(observation, agrees=mismatch is _is_mismatch(found)) for observation, found in checked
         ),
         unread=tuple(_not_observed(thread, own)),
         denials=tuple(ledger_remedies(thread, places)),
         predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
+        requested=newest_request(thread, requests),
     )
+
+
+def _unexplained(changes: Iterable[Finding], differences: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the changes of the policy of which no other finding has the cause."""
+    dropped = {each.since for each in differences if each.kind is FindingKind.RESUME_DROPPED_POLICY}
+    return (change for change in changes if change.last not in dropped)
 
 
 def _is_mismatch(findings: Iterable[Finding]) -> bool:

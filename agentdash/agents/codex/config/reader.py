@@ -1,0 +1,93 @@
+"""Read what a running Codex was asked for: from its arguments, environment and configuration files."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from agentdash.agents.codex.config.argv import Arguments, parse_arguments
+from agentdash.agents.codex.config.layers import directory, read_layers, request, requested
+from agentdash.agents.codex.config.roles import read_role
+from agentdash.agents.codex.config.versions import latest_rules, rules_for
+from agentdash.model.fleet import Thread
+from agentdash.model.policy import TMPDIR
+from agentdash.model.process import Process
+from agentdash.model.requested import Requested, RequestField, RequestLayer
+
+_CLOCK_TOLERANCE_S: Final = 1.0
+"""A file that was written so shortly after a process began was read by it, too."""
+
+
+class CodexRequests:
+    """What a `codex` process was asked for."""
+
+    def read(self, process: Process, thread: Thread | None, root: Path, at: float) -> Requested | None:
+        """Return what the arguments and the configuration of a process ask for; None for one that runs no
+        thread of its own, or of which they cannot be read."""
+        arguments = parse_arguments(process.argv)
+        home = codex_home(process)
+        if arguments is None or arguments.mode == "other" or home is None:
+            return None
+        cwd = thread.cwd if thread is not None and thread.cwd else directory(arguments, process.cwd or "")
+        if not cwd:
+            return None
+        found = read_request(arguments, home, cwd, thread.version if thread else None, root)
+        since = process.key.started
+        is_newer = (found.files_written or 0.0) > since + _CLOCK_TOLERANCE_S
+        return replace(found, since=since, read_at=at if is_newer else None)
+
+    def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
+        """Return what the role file of a sub-agent asks for; None without one."""
+        home = codex_home(process)
+        if home is None or thread.role is None or thread.created_at is None or not thread.cwd:
+            return None
+        return read_role(thread.role, home=home, cwd=thread.cwd, root=root, since=thread.created_at, at=at)
+
+
+def read_request(arguments: Arguments, home: str, cwd: str, version: str | None, root: Path) -> Requested:
+    """Read the request of a Codex with these arguments in a directory. Never raises.
+
+    Of a version that was not measured only what its arguments ask for counts: which file outranks which is
+    not known.
+    """
+    known = rules_for(version)
+    rules = known or latest_rules()
+    layers = read_layers(home, cwd, arguments, rules, root=root)
+    wanted, given = request(layers, arguments, rules, cwd=cwd)
+    found = requested(wanted, given if known else None)
+    if known is None or layers.problems:
+        typed = tuple(origin for origin in found.origins if origin.layer is RequestLayer.ARGV)
+        found = replace(found, origins=typed)
+    if any(not _is_plain(path, root) for path in found.policy.writable_roots):
+        kept = tuple(origin for origin in found.origins if origin.field is not RequestField.WRITABLE_ROOTS)
+        found = replace(found, origins=kept)
+    return replace(
+        found,
+        files_written=layers.newest or None,
+        resumes=arguments.resumes,
+        is_fixed=arguments.mode == "exec",
+    )
+
+
+def _is_plain(path: str, root: Path) -> bool:
+    """Return whether Codex has a writable root under the same name: absolute, and no symbolic link in it."""
+    if path == TMPDIR:
+        return True
+    real = root / path.lstrip("/")
+    return path.startswith("/") and os.path.realpath(real) == os.path.realpath(root).rstrip(
+        "/"
+    ) + path.rstrip("/")
+
+
+def codex_home(process: Process) -> str | None:
+    """Return the Codex home of a process; None where its environment cannot be read."""
+    if process.env is None:
+        return None
+    if named := process.env.get("CODEX_HOME"):
+        return posixpath.join(process.cwd or "/", named)
+    home = process.env.get("HOME")
+    return posixpath.join(home, ".codex") if home else None

@@ -1,0 +1,91 @@
+"""What worker CLIs were asked for: their arguments and configuration, read by their adapters once for each
+process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from agentdash.agents.adapter import RequestReader
+from agentdash.agents.registry import adapters
+from agentdash.model.clock import Clock
+from agentdash.model.events import Event, PolicyRequested
+from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.process import Process, ProcessKey
+from agentdash.model.requested import Requested
+from agentdash.model.source import Emit, FleetChannel
+
+
+class RequestSource:
+    """Reads what the process of each worker was asked for, when both are first seen together.
+
+    Args:
+        clock: the time of the events.
+    """
+
+    name = "requests"
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._read: set[tuple[str, ProcessKey]] = set()
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return the requests of processes that were not read yet."""
+        return list(self._requests(fleet))
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit requests as workers and their processes are linked."""
+        fleet = channel.value
+        while True:
+            if events := await asyncio.to_thread(lambda now: list(self._requests(now)), fleet):
+                emit(events)
+            fleet = await channel.wait_for_change(fleet)
+
+    def _requests(self, fleet: Fleet) -> Iterator[Event]:
+        if fleet.processes_at is None:
+            return
+        for thread in fleet.threads.values():
+            process = _process_of(fleet, thread)
+            if process is None or thread.cwd is None or (thread.id, process.key) in self._read:
+                continue
+            if thread.helper:
+                continue
+            self._read.add((thread.id, process.key))
+            reader = _reader(process)
+            if reader is not None and (found := _request(reader, process, thread, fleet, self._clock.now())):
+                yield PolicyRequested(at=self._clock.now(), worker=thread.id, requested=found)
+
+
+def _request(
+    reader: RequestReader, process: Process, thread: Thread, fleet: Fleet, at: float
+) -> Requested | None:
+    root = _root(process, fleet)
+    if thread.parent:
+        return reader.read_role(process, thread, root, at)
+    return reader.read(process, thread, root, at)
+
+
+def _reader(process: Process) -> RequestReader | None:
+    adapter = adapters().get(process.agent or "codex")
+    return adapter.request_reader if adapter else None
+
+
+def _process_of(fleet: Fleet, thread: Thread) -> Process | None:
+    """Return the process that was asked to run a thread: its owner, or where that is a shared server the
+    program in its pane, or that of its parent."""
+    owner = fleet.links.owners.get(thread.id)
+    process = fleet.processes.get(owner.key) if owner and owner.key else None
+    if process is not None and process.agent is not None:
+        return process
+    placed = fleet.links.panes.get(thread.id)
+    occupant = fleet.occupants.get(placed.key) if placed else None
+    return fleet.processes.get(occupant.key) if occupant and occupant.gone_at is None else None
+
+
+def _root(process: Process, fleet: Fleet) -> Path:
+    """Return where the file system of a process can be opened."""
+    own = fleet.kernel
+    if process.kernel is None or own is None or "mnt" not in process.kernel.apart_from(own):
+        return Path("/")
+    return Path(f"/proc/{process.pid}/root")

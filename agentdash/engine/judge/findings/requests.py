@@ -1,0 +1,432 @@
+"""Compare what was asked for with what the agent was told that it has.
+
+A request counts from the start of its process to the start of the next one that ran the thread. It is
+compared with the first policy that the thread states in that time: what nothing asked for is not compared,
+nor is a request without such a policy.
+
+A CLI with a screen may have been given another policy there before any file shows it: its first policy is
+compared only where the difference is what the settings that were read lead to, and later policies are
+requests themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from agentdash.engine.judge.findings.wording import period_in_words, policy_in_words
+from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind
+from agentdash.model.fleet import PolicyPeriod, Thread
+from agentdash.model.layers import DifferingField, LayerField
+from agentdash.model.policy import Filesystem, Network, Policy
+from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
+
+_FREEDOM: Final = {
+    Filesystem.READ_ONLY: 0,
+    Filesystem.WORKSPACE: 1,
+    Filesystem.CUSTOM: 1,
+    Filesystem.UNRESTRICTED: 2,
+    Network.OFF: 0,
+    Network.MEDIATED: 1,
+    Network.ON: 2,
+    "never": 0,
+}
+"""How much a value allows, to tell stricter from looser. An approval policy that asks allows more than one
+that never does."""
+_ASKING: Final = 1
+_AUTO_REVIEWERS: Final = ("auto_review", "guardian_subagent")
+"""`approvals_reviewer` values of an automatic reviewer (0.145+, and its name before)."""
+
+
+class _Turn(msgspec.Struct, frozen=True):
+    """A request, and the policy that the thread stated first after it."""
+
+    request: Requested
+    period: PolicyPeriod
+    before: PolicyPeriod | None
+    """The policy of the thread before the request."""
+    earlier: Requested | None
+    """The request before."""
+
+
+class _Difference(msgspec.Struct, frozen=True):
+    """One part of a policy that is not what was asked for."""
+
+    field: RequestField
+    name: LayerField
+    asked: str
+    got: str
+    origin: RequestOrigin
+    winner: RequestOrigin | None
+    """What decided instead; None: nothing that was read."""
+    direction: Direction
+
+
+def request_findings(thread: Thread, requests: Sequence[Requested]) -> Iterator[Finding]:
+    """Yield the findings of requests that a thread did not get."""
+    for turn in _turns(thread, requests):
+        if turn.request.resumes and turn.before is not None and (found := _dropped(turn)) is not None:
+            yield found
+            continue
+        differences = [each for each in _differences(turn) if _is_certain(each, turn)]
+        if differences:
+            yield _finding(turn, differences)
+
+
+def newest_request(thread: Thread, requests: Sequence[Requested]) -> Requested | None:
+    """Return what was asked for last: by the newest process, or by a change in the running CLI."""
+    if not requests:
+        return None
+    request = requests[-1]
+    if request.is_fixed or request.since is None:
+        return request
+    changes = [period for period in thread.policies if period.since >= request.since]
+    if not changes or (
+        len(changes) == 1 and not _was_stated_between(thread, request.since, changes[0].since)
+    ):
+        return request
+    return _as_request(changes[-1], request)
+
+
+def auto_approved(thread: Thread) -> Iterator[Finding]:
+    """Yield a finding where commands left a read-only sandbox while an automatic reviewer answers approvals
+    (openai/codex#36570)."""
+    let_out = []
+    for call in (*thread.calls, *thread.open_calls):
+        index = thread.policy_index_at(call.at)
+        if index < 0 or call.escalation is None or call.escalation.kind != "escalated":
+            continue
+        period = thread.policies[index]
+        is_auto = period.policy.reviewer in _AUTO_REVIEWERS
+        has_run = call.outcome == "running" or (call.outcome == "ended" and call.exit_code is not None)
+        if is_auto and has_run and period.policy.filesystem is Filesystem.READ_ONLY:
+            let_out.append((call, period))
+    if not let_out:
+        return
+    call, period = let_out[0]
+    info = FINDING_KINDS[FindingKind.AUTO_APPROVED_OUTSIDE]
+    yield Finding(
+        kind=FindingKind.AUTO_APPROVED_OUTSIDE,
+        direction=info.directions[0],
+        severity=info.severity,
+        configured=policy_in_words(period.policy),
+        got=f"ran outside of the sandbox: {call.text}",
+        message="A command left the read-only sandbox, and approvals are answered by an automatic reviewer,"
+        " not by the user.",
+        since=call.at,
+        last=max(each.at for each, _ in let_out),
+        count=len(let_out),
+        evidence=(
+            Evidence(
+                source=EvidenceSource.ROLLOUT,
+                at=period.since,
+                rule="policy-in-force",
+                text=f"{period_in_words(period)}, reviewer {period.policy.reviewer}",
+            ),
+            Evidence(
+                source=EvidenceSource.ROLLOUT,
+                at=call.at,
+                rule="escalation",
+                text=f"line {call.line}: {call.text}",
+            ),
+        ),
+        calls=tuple(each.id for each, _ in let_out),
+        fields=(
+            DifferingField(
+                name=LayerField.REVIEWER,
+                expected="user",
+                actual=period.policy.reviewer or "",
+                layer="configured",
+                expected_at=period.since,
+                actual_at=call.at,
+            ),
+        ),
+    )
+
+
+# ---------------------------------------------------------------- which policy answers which request
+
+
+def _turns(thread: Thread, requests: Sequence[Requested]) -> Iterator[_Turn]:
+    for number, request in enumerate(requests):
+        if request.since is None:
+            continue
+        later = requests[number + 1].since if number + 1 < len(requests) else None
+        stated = next((at for at in thread.policy_lines if at >= request.since), None)
+        if stated is None or (later is not None and stated >= later):
+            continue
+        index = thread.policy_index_at(stated)
+        if index < 0:
+            continue
+        before = thread.policy_index_at(request.since)
+        yield _Turn(
+            request=request,
+            period=thread.policies[index],
+            before=thread.policies[before] if before >= 0 else None,
+            earlier=requests[number - 1] if number else None,
+        )
+
+
+def _was_stated_between(thread: Thread, start: float, end: float) -> bool:
+    return any(start <= at < end for at in thread.policy_lines)
+
+
+def _as_request(period: PolicyPeriod, request: Requested) -> Requested:
+    """Return a policy that was chosen in the running CLI as a request."""
+    text = f"{period.origin}, line {period.line}"
+    policy = period.policy
+    stated = {
+        RequestField.FILESYSTEM: policy.filesystem is not Filesystem.UNKNOWN,
+        RequestField.NETWORK: policy.network is not Network.UNKNOWN,
+        RequestField.APPROVAL: policy.approval is not None,
+        RequestField.REVIEWER: policy.reviewer is not None,
+    }
+    origins = tuple(
+        RequestOrigin(field=field, layer=RequestLayer.THREAD, text=text)
+        for field, is_stated in stated.items()
+        if is_stated
+    )
+    return replace(request, policy=policy, origins=origins, since=period.since, given=None, given_origins=())
+
+
+# ---------------------------------------------------------------- comparing
+
+
+def _differences(turn: _Turn) -> Iterator[_Difference]:
+    """Yield the parts that were asked for, and are otherwise in the policy that the thread stated."""
+    asked, got = turn.request.policy, turn.period.policy
+    is_same_profile = asked.profile is not None and asked.profile == got.profile
+    if (
+        _is_known(asked.filesystem, got.filesystem)
+        and asked.filesystem is not got.filesystem
+        and not is_same_profile
+    ):
+        yield from _difference(turn, RequestField.FILESYSTEM, asked.filesystem, got.filesystem)
+    if _is_known(asked.network, got.network) and asked.network is not got.network:
+        yield from _difference(turn, RequestField.NETWORK, asked.network, got.network)
+    if asked.filesystem is Filesystem.WORKSPACE and got.filesystem is Filesystem.WORKSPACE:
+        yield from _missing_roots(turn)
+    if asked.approval is not None and got.approval is not None and asked.approval != got.approval:
+        yield from _difference(turn, RequestField.APPROVAL, asked.approval, got.approval)
+    if asked.reviewer is not None and got.reviewer is not None and asked.reviewer != got.reviewer:
+        yield from _difference(turn, RequestField.REVIEWER, asked.reviewer, got.reviewer)
+
+
+def _is_known(*values: str) -> bool:
+    return "unknown" not in values
+
+
+_ROWS: Final = {
+    RequestField.FILESYSTEM: LayerField.FILES,
+    RequestField.NETWORK: LayerField.NETWORK,
+    RequestField.WRITABLE_ROOTS: LayerField.FILES,
+    RequestField.APPROVAL: LayerField.APPROVAL,
+    RequestField.REVIEWER: LayerField.REVIEWER,
+}
+
+
+def _difference(turn: _Turn, field: RequestField, asked: str, got: str) -> Iterator[_Difference]:
+    origin = turn.request.origin(field)
+    if origin is None:
+        return
+    yield _Difference(
+        field=field,
+        name=_ROWS[field],
+        asked=str(asked),
+        got=str(got),
+        origin=origin,
+        winner=_winner(turn, field),
+        direction=_direction(field, asked, got),
+    )
+
+
+def _missing_roots(turn: _Turn) -> Iterator[_Difference]:
+    """Yield a difference where a directory that was asked for by name may not be written."""
+    origin = turn.request.origin(RequestField.WRITABLE_ROOTS)
+    if origin is None:
+        return
+    missing = turn.period.policy.grants_less_than(turn.request.policy)
+    if missing:
+        yield _Difference(
+            field=RequestField.WRITABLE_ROOTS,
+            name=LayerField.FILES,
+            asked=f"{turn.request.policy.filesystem}, {missing[0]}",
+            got=f"{turn.period.policy.filesystem}, not {missing[0]}",
+            origin=origin,
+            winner=_winner(turn, RequestField.WRITABLE_ROOTS),
+            direction="stricter",
+        )
+
+
+def _direction(field: RequestField, asked: str, got: str) -> Direction:
+    if field is RequestField.REVIEWER:
+        return "label"
+    return "looser" if _FREEDOM.get(got, _ASKING) > _FREEDOM.get(asked, _ASKING) else "stricter"
+
+
+def _winner(turn: _Turn, field: RequestField) -> RequestOrigin | None:
+    """Return what decided a part instead of the request, if the settings that were read lead to what the
+    thread has."""
+    given = turn.request.given
+    if given is None or turn.request.read_at is not None:
+        return None
+    if _value(given, field) != _value(turn.period.policy, field):
+        return None
+    origin = turn.request.given_origin(field)
+    return None if origin == turn.request.origin(field) else origin
+
+
+def _value(policy: Policy, field: RequestField) -> object:
+    return {
+        RequestField.FILESYSTEM: policy.filesystem,
+        RequestField.NETWORK: policy.network,
+        RequestField.WRITABLE_ROOTS: policy.filesystem,
+        RequestField.APPROVAL: policy.approval,
+        RequestField.REVIEWER: policy.reviewer,
+        RequestField.PROFILE: policy.profile,
+    }[field]
+
+
+def _is_certain(difference: _Difference, turn: _Turn) -> bool:
+    """Return whether a difference is one between request and policy, and not a gap in what was read."""
+    request = turn.request
+    if difference.origin.layer is RequestLayer.MANAGED:
+        return False
+    if not request.is_fixed:
+        return difference.winner is not None
+    if request.read_at is not None and difference.origin.layer is not RequestLayer.ARGV:
+        return False
+    # what a run without questions does with approvals differs between versions
+    return difference.field is not RequestField.APPROVAL or difference.winner is not None
+
+
+# ---------------------------------------------------------------- wording
+
+
+def _dropped(turn: _Turn) -> Finding | None:
+    """Return the finding of a resumed thread that no longer has the policy it had (openai/codex#40149).
+
+    `codex exec resume` takes its policy from the configuration (0.114 to 0.169). What its command line asks
+    for is no loss, nor is a change of the configuration that the thread had its policy from.
+    """
+    before = turn.before
+    if before is None or not turn.request.is_fixed or turn.request.read_at is not None:
+        return None
+    if not _was_typed(turn, before):
+        return None
+    lost = msgspec.structs.replace(turn, request=_request_of(before, turn.request))
+    differences = [
+        each
+        for each in _differences(lost)
+        if each.field in (RequestField.FILESYSTEM, RequestField.NETWORK)
+        and not _is_typed(turn.request, each.field)
+    ]
+    if not differences:
+        return None
+    won = [
+        replace(each, winner=_winner(turn, each.field) or turn.request.origin(each.field))
+        for each in differences
+    ]
+    return _finding(lost, won, kind=FindingKind.RESUME_DROPPED_POLICY)
+
+
+def _was_typed(turn: _Turn, before: PolicyPeriod) -> bool:
+    """Return whether the policy before came from a command line or a screen, not from the configuration."""
+    earlier = turn.earlier
+    if earlier is not None and (earlier.since or 0.0) <= before.since:
+        return not earlier.is_fixed or _is_typed(earlier, RequestField.FILESYSTEM)
+    written = turn.request.files_written
+    return written is None or written < before.since
+
+
+def _is_typed(request: Requested, field: RequestField) -> bool:
+    origin = request.origin(field)
+    return origin is not None and origin.layer is RequestLayer.ARGV
+
+
+def _request_of(before: PolicyPeriod, request: Requested) -> Requested:
+    return replace(_as_request(before, request), read_at=None)
+
+
+def _finding(turn: _Turn, differences: Sequence[_Difference], kind: FindingKind | None = None) -> Finding:
+    is_role = any(each.origin.layer is RequestLayer.ROLE for each in differences)
+    kind = kind or (FindingKind.ROLE_POLICY_IGNORED if is_role else FindingKind.REQUESTED_NOT_CONFIGURED)
+    directions = {each.direction for each in differences}
+    direction = next(each for each in ("looser", "stricter", "label") if each in directions)
+    period = turn.period
+    return Finding(
+        kind=kind,
+        direction=direction,
+        severity="danger" if direction == "looser" else FINDING_KINDS[kind].severity,
+        configured="; ".join(_asked_in_words(each) for each in differences),
+        got=f"{policy_in_words(period.policy)} ({period.origin}, line {period.line})",
+        message=_message(kind, differences),
+        since=period.since,
+        last=period.since,
+        count=1,
+        evidence=tuple(_evidence(turn, differences)),
+        fields=tuple(_field(turn, each) for each in differences),
+    )
+
+
+def _asked_in_words(difference: _Difference) -> str:
+    return f"{_what(difference)} {difference.asked} ({difference.origin})"
+
+
+def _what(difference: _Difference) -> str:
+    return "files" if difference.name is LayerField.FILES else difference.name.value
+
+
+def _message(kind: FindingKind, differences: Sequence[_Difference]) -> str:
+    asked = ", ".join(f"{_what(each)} {each.asked}" for each in differences)
+    got = ", ".join(f"{_what(each)} {each.got}" for each in differences)
+    origins = ", ".join(dict.fromkeys(str(each.origin) for each in differences))
+    winners = list(dict.fromkeys(str(each.winner) for each in differences if each.winner is not None))
+    because = "No setting that was read explains it."
+    if winners:
+        because = f"{', '.join(winners)} decides."
+    if all(each.winner is not None and each.winner.layer is RequestLayer.DEFAULT for each in differences):
+        because = "Nothing else is set, so that the default of this version holds."
+    if kind is FindingKind.RESUME_DROPPED_POLICY:
+        return f"The resumed thread had {asked}, and now has {got}: the policy was not kept. {because}"
+    if kind is FindingKind.ROLE_POLICY_IGNORED:
+        return f"The role asks for {asked} ({origins}), and the sub-agent has {got}. {because}"
+    return f"Asked for was {asked} ({origins}), and the thread has {got}. {because}"
+
+
+def _evidence(turn: _Turn, differences: Sequence[_Difference]) -> Iterator[Evidence]:
+    since = turn.request.since or turn.period.since
+    asked = {str(each.origin): each.origin for each in differences}
+    won = {str(each.winner): each.winner for each in differences if each.winner is not None}
+    for text, origin in asked.items():
+        yield Evidence(source=_source(origin), at=since, rule="requested", text=text)
+    for text, winner in won.items():
+        yield Evidence(source=_source(winner), at=since, rule="overridden-by", text=text)
+    yield Evidence(
+        source=EvidenceSource.ROLLOUT,
+        at=turn.period.since,
+        rule="policy-in-force",
+        text=period_in_words(turn.period),
+    )
+
+
+def _source(origin: RequestOrigin) -> EvidenceSource:
+    if origin.file is not None:
+        return EvidenceSource.CONFIG
+    return EvidenceSource.ROLLOUT if origin.layer is RequestLayer.THREAD else EvidenceSource.PROCESS
+
+
+def _field(turn: _Turn, difference: _Difference) -> DifferingField:
+    return DifferingField(
+        name=difference.name,
+        expected=difference.asked,
+        actual=difference.got,
+        layer="configured",
+        reference="requested",
+        expected_at=turn.request.since,
+        actual_at=turn.period.since,
+    )
