@@ -11,6 +11,11 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from agentdash.agents.codex.config.argv import parse_options
+from agentdash.agents.codex.config.files import parse_config
+from agentdash.agents.codex.config.layers import ETC, ConfigLayers, request, requested
+from agentdash.agents.codex.config.roles import role_request
+from agentdash.agents.codex.config.versions import latest_rules
 from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.screen_reader import read_screen
@@ -21,6 +26,7 @@ from agentdash.model import events as e
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Network, Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.requested import RequestLayer
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.replay.clock import VirtualClock
 
@@ -40,6 +46,8 @@ _FIRST_PID: Final = 4_000
 """Pid of the first family's Codex; families are 100 apart."""
 _FIRST_PANE_PID: Final = 7_000
 """Pid of the first pane's shell; panes are 100 apart."""
+_HOME: Final = "/home/dev/.codex"
+_WORKSPACE: Final = "/home/dev/project"
 _COLUMNS: Final = 100
 _LINES: Final = 30
 """Size of the recorded screens."""
@@ -77,6 +85,7 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
         yield from events
         yield from _codex_processes(family, pid, events[0].at, end)
         yield from _command_processes(events, pid, end, family)
+        yield from _requests(family, events)
     for unreadable in day["unreadable"]:
         yield _unreadable(unreadable["thread"], start + unreadable["at"])
     for number, pane in enumerate(day["pane"]):
@@ -134,6 +143,29 @@ def _rollout_events(family: Mapping[str, Any], start: float) -> list[e.ThreadEve
             if isinstance(event, e.ThreadEvent):
                 events.append(replace(event, at=max(at, begin)))
     return sorted(events, key=lambda event: event.at)
+
+
+def _requests(family: Mapping[str, Any], events: Sequence[e.ThreadEvent]) -> Iterator[e.Event]:
+    """Yield what the threads of a family were asked for, from 0.2 s before their first event on."""
+    for asked in family.get("asked", ()):
+        head = (_DATA / "rollouts" / f"{asked['thread']}.jsonl").read_bytes().partition(b"\n")[0]
+        thread = msgspec.json.decode(head)["payload"]["id"]
+        first = next(event for event in events if event.thread == thread)
+        since = first.at - 0.2 + asked.get("after", 0.0)
+        if "role" in asked:
+            file = parse_config(asked["role"], RequestLayer.ROLE, f"{_HOME}/agents/tester.toml")
+            found = role_request(file, cwd=_WORKSPACE)
+        else:
+            arguments, rules = parse_options(asked["argv"][1:]), latest_rules()
+            user, managed = asked.get("user"), asked.get("managed")
+            files = [parse_config(user, RequestLayer.USER, f"{_HOME}/config.toml")] if user else []
+            above = (
+                [parse_config(managed, RequestLayer.MANAGED, f"{ETC}/requirements.toml")] if managed else []
+            )
+            layers = ConfigLayers(files=tuple(files), managed=tuple(above), trust="trusted")
+            found = requested(*request(layers, arguments, rules, cwd=_WORKSPACE))
+            found = replace(found, resumes=arguments.resumes)
+        yield e.PolicyRequested(at=since, worker=thread, requested=replace(found, since=since))
 
 
 def _launcher_argv(family: Mapping[str, Any]) -> tuple[str, ...]:

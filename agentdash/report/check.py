@@ -18,12 +18,14 @@ from agentdash.report.elements import (
     DenialReport,
     FindingReport,
     PolicyReport,
+    RequestedReport,
     UnreadableReport,
     denial_report,
     difference_lines,
     finding_report,
     policy_report,
     remedy_lines,
+    requested_report,
 )
 
 
@@ -36,6 +38,8 @@ class ThreadReport(msgspec.Struct):
     cli_version: str | None
     verdict: str
     state: str
+    requested: RequestedReport | None
+    """Null if agentdash did not see its processes start."""
     policies: list[PolicyReport]
     findings: list[FindingReport]
     denials: list[DenialReport]
@@ -118,6 +122,7 @@ def thread_report(worker: Worker, file: str) -> ThreadReport:
         cli_version=worker.agent.version,
         verdict=worker.sandbox.verdict,
         state=str(worker.state),
+        requested=requested_report(worker.sandbox.requested) if worker.sandbox.requested else None,
         policies=[policy_report(period) for period in worker.policies],
         findings=[finding_report(finding) for finding in worker.sandbox.findings],
         denials=[denial_report(entry) for entry in worker.sandbox.denials],
@@ -135,6 +140,7 @@ def unreadable_report(thread: str, file: str, problem: str) -> ThreadReport:
         cli_version=None,
         verdict="unverified",
         state="unreachable",
+        requested=None,
         policies=[],
         findings=[],
         denials=[],

@@ -17,6 +17,7 @@ from agentdash.model.layer_words import FIELD_LABELS, difference
 from agentdash.model.layers import LayerField
 from agentdash.model.policy import Policy
 from agentdash.model.remedies import Remedy
+from agentdash.model.requested import Requested, RequestField
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import iso
 from agentdash.model.worker import Got
@@ -121,6 +122,33 @@ class ConfiguredReport(msgspec.Struct):
     network: str
     writable_roots: list[str]
     approval: str | None
+
+
+class RequestOriginReport(msgspec.Struct):
+    """Where one part of a request was set."""
+
+    field: str
+    """`filesystem`, `network`, `writable_roots`, `approval`, `reviewer`, `profile`."""
+    layer: str
+    """`argv`, `environment`, `thread setting`, `role`, `profile`, `project config`, `user config` ..."""
+    file: str | None
+    line: int | None
+    text: str
+
+
+class RequestedReport(msgspec.Struct):
+    """What was asked for; null or empty where nothing asked for it."""
+
+    filesystem: str | None
+    network: str | None
+    writable_roots: list[str]
+    approval: str | None
+    reviewer: str | None
+    origin: list[RequestOriginReport]
+    since: str | None
+    """When it was asked for."""
+    as_of: str | None
+    """When the configuration files were read, if they have changed since; null: as they were then."""
 
 
 class GotReport(msgspec.Struct):
@@ -250,6 +278,34 @@ def configured_report(policy: Policy) -> ConfiguredReport:
         network=str(policy.network),
         writable_roots=list(policy.writable_roots),
         approval=policy.approval,
+    )
+
+
+def requested_report(requested: Requested) -> RequestedReport:
+    """Return the report of a request."""
+    policy = requested.policy
+
+    def asked(field: RequestField, value: str | None) -> str | None:
+        return value if requested.origin(field) is not None else None
+
+    return RequestedReport(
+        filesystem=asked(RequestField.FILESYSTEM, policy.filesystem.value),
+        network=asked(RequestField.NETWORK, policy.network.value),
+        writable_roots=list(policy.writable_roots) if requested.origin(RequestField.FILESYSTEM) else [],
+        approval=asked(RequestField.APPROVAL, policy.approval),
+        reviewer=asked(RequestField.REVIEWER, policy.reviewer),
+        origin=[
+            RequestOriginReport(
+                field=origin.field.value,
+                layer=origin.layer.value,
+                file=origin.file,
+                line=origin.line,
+                text=origin.text,
+            )
+            for origin in requested.origins
+        ],
+        since=iso(requested.since),
+        as_of=iso(requested.read_at),
     )
 
 

@@ -25,6 +25,7 @@ from agentdash.report.elements import (
     FieldReport,
     GotReport,
     PolicyReport,
+    RequestedReport,
     ViaReport,
     configured_report,
     denial_report,
@@ -35,6 +36,7 @@ from agentdash.report.elements import (
     policy_report,
     remedy_fields,
     remedy_lines,
+    requested_report,
 )
 
 
@@ -79,6 +81,7 @@ class ExplainedReport(msgspec.Struct):
     why: str
     evidence: list[EvidenceReport]
     verdict: str
+    requested: RequestedReport | None
     configured: ConfiguredReport | None
     applied: str | None
     got: GotReport
@@ -140,6 +143,8 @@ def _print_sandbox(worker: w.Worker, console: Console) -> None:
     configured = sandbox.configured.brief() if sandbox.configured else "not stated"
     applied = sandbox.applied or "not seen"
     console.print(Text(f"sandbox {sandbox.verdict}: configured {configured}; applied {applied}"))
+    for origin in sandbox.requested.origins if sandbox.requested else ():
+        console.print(Text(f"  requested {origin.field.value}: {origin}"), style="dim")
     _print_evidence(sandbox.evidence, console)
     for missing in (*sandbox.unread, *worker.notes):
         console.print(Text(f"  not known: {missing}"), style="dim")
@@ -178,6 +183,7 @@ def _worker_report(worker: w.Worker) -> ExplainedReport:
         why=worker.assessment.why,
         evidence=evidence_report(worker.assessment.evidence),
         verdict=sandbox.verdict,
+        requested=requested_report(sandbox.requested) if sandbox.requested else None,
         configured=configured_report(sandbox.configured) if sandbox.configured else None,
         applied=sandbox.applied,
         got=got_report(sandbox.got),

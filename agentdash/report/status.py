@@ -17,6 +17,7 @@ from agentdash.report.elements import (
     FactReport,
     FindingReport,
     GotReport,
+    RequestedReport,
     SourceReport,
     ViaReport,
     configured_report,
@@ -25,6 +26,7 @@ from agentdash.report.elements import (
     fact_report,
     finding_report,
     got_report,
+    requested_report,
     source_report,
 )
 
@@ -50,8 +52,10 @@ class StatePeriodReport(msgspec.Struct):
 
 
 class SandboxReport(msgspec.Struct):
-    """Configured, applied and observed sandbox, and the verdict."""
+    """Requested, configured, applied and observed sandbox, and the verdict."""
 
+    requested: RequestedReport | None
+    """What was asked for, and where; null where that is not known."""
     configured: ConfiguredReport | None
     applied: str | None
     got: GotReport
@@ -177,6 +181,7 @@ def print_status(snapshot: w.Snapshot, console: Console) -> None:
 
 def _sandbox_report(sandbox: w.Sandbox) -> SandboxReport:
     return SandboxReport(
+        requested=requested_report(sandbox.requested) if sandbox.requested else None,
         configured=configured_report(sandbox.configured) if sandbox.configured else None,
         applied=sandbox.applied,
         got=got_report(sandbox.got),

@@ -156,12 +156,14 @@ PROFILES = (
     Settings(
         "own permissions",
         top=permissions("mine"),
-        tables='[permissions.mine.filesystem]\n":root" = "read"\n[permissions.mine.network]\nenabled = true\n',
+        tables='[permissions.mine.filesystem]\n":root" = "read"\n'
+        "[permissions.mine.network]\nenabled = true\n",
     ),
     Settings(
         "own permissions extend",
         top=permissions("mine"),
-        tables='[permissions.mine]\nextends = ":workspace"\n[permissions.mine.filesystem]\n":root" = "read"\n"/var/tmp" = "write"\n',
+        tables='[permissions.mine]\nextends = ":workspace"\n'
+        '[permissions.mine.filesystem]\n":root" = "read"\n"/var/tmp" = "write"\n',
     ),
     Settings(
         "own permissions deny",

@@ -97,6 +97,7 @@ def test_status_document(home: Path) -> None:
         },
         "evidence": [denied],
         "sandbox": {
+            "requested": None,
             "configured": {
                 "filesystem": "workspace",
                 "network": "off",

@@ -25,6 +25,7 @@ from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.registry import EVENT_ORIGINS, FLEET_FIELDS, RECORDED, RESTORED_FIELDS, TEXTS, Origin
 from agentdash.model.remedies import PathKind
+from agentdash.model.requested import Requested
 from agentdash.model.state_paths import PathAccess
 from agentdash.store.journal import LINE_DECODER, JournalPacker, JournalUnpacker
 
@@ -182,6 +183,9 @@ RECORDED_EVENTS: dict[type[e.Event], st.SearchStrategy[Any]] = {
     e.SessionSeen: st.builds(
         e.SessionSeen, at=AT, key=PROCESS_KEYS, agent=st.just("claude"), status=st.just("idle"), since=AT
     ),
+    e.PolicyRequested: st.builds(
+        e.PolicyRequested, at=AT, worker=st.sampled_from(THREADS), requested=st.builds(Requested, since=AT)
+    ),
     e.ProcessSeen: st.builds(e.ProcessSeen, at=AT, process=processes()),
     e.StatePathsSeen: st.builds(e.StatePathsSeen, at=AT, key=PROCESS_KEYS, paths=PATHS),
     e.PathsSeen: st.builds(e.PathsSeen, at=AT, paths=st.just((("/srv/board", PathKind.DIRECTORY),))),
@@ -322,6 +326,7 @@ REQUIRED: dict[str, Any] = {
     "key": PANES[0],
     "memory": RECALLED,
     "paths": (),
+    "requested": Requested(),
     "workers": (),
     "how": "completed",
     "origin": "turn_context",

@@ -81,18 +81,26 @@ def read_config(path: Path, layer: RequestLayer, name: str | None = None) -> Con
     """
     shown = clean_line(name or str(path))
     try:
-        modified = path.stat().st_mtime
-        text = read_text(path)
-        values = tomllib.loads(text)
+        return parse_config(read_text(path), layer, shown, path.stat().st_mtime)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         reason = clean_line(getattr(error, "strerror", None) or str(error))
         return ConfigFile(layer=layer, path=shown, modified=0.0, values={}, problem=reason)
+
+
+def parse_config(text: str, layer: RequestLayer, path: str, modified: float = 0.0) -> ConfigFile:
+    """Parse the text of a file.
+
+    Raises:
+        tomllib.TOMLDecodeError: it is no TOML.
+        RecursionError: it is nested too deeply.
+    """
+    values = tomllib.loads(text)
     kept = {key: value for key, value in values.items() if key in KEPT}
     return ConfigFile(
         layer=layer,
-        path=shown,
+        path=path,
         modified=modified,
         values=_without_secrets(kept),
         unknown=tuple(clean_line(key) for key in values if _is_misspelled(key)),
