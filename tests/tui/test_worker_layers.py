@@ -7,7 +7,13 @@ from msgspec.structs import replace
 
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
 from agentdash.model.layer_words import FIELD_LABELS, difference, sides, value_in_words
-from agentdash.model.layers import DifferingField, LayerField, configured_values, policy_values
+from agentdash.model.layers import (
+    DifferingField,
+    LayerField,
+    configured_values,
+    policy_values,
+    requested_values,
+)
 from agentdash.model.worker import Got, Sandbox
 from agentdash.tui.worker.layers import layer_rows, layers
 from tests import demo_day
@@ -87,6 +93,8 @@ def test_fields_have_values_that_the_layers_have_or_had():
             got |= {("observed", *item) for item in worker.sandbox.got.values().items()}
             if worker.sandbox.applied_policy:
                 got |= {("applied", *item) for item in policy_values(worker.sandbox.applied_policy).items()}
+            if worker.sandbox.requested:
+                got |= {("requested", *item) for item in requested_values(worker.sandbox.requested).items()}
             for period in worker.policies:
                 values = configured_values(period.policy) | {LayerField.REVIEWER: period.policy.reviewer}
                 got |= {("configured", *item) for item in values.items()}
@@ -98,13 +106,13 @@ def test_fields_have_values_that_the_layers_have_or_had():
                 actual = field.actual.partition(", ")[0]
                 assert (field.layer, field.name, actual) in had[worker.id], (worker.name, field)
                 of = worker.parent if field.reference == "parent" else worker.id
-                layer = (
-                    "observed" if field.reference == "parent" and field.layer == "observed" else "configured"
-                )
+                layer = "requested" if field.reference == "requested" else "configured"
+                if field.reference == "parent" and field.layer == "observed":
+                    layer = "observed"
                 stated = (layer, field.name, field.expected) in had[of]
                 assert stated or field.expected in PROMISES_OF_NO_POLICY, (worker.name, field)
                 checked[field.reference] += 1
-    assert set(checked) >= {"configured", "allowed", "parent", "before"}
+    assert set(checked) >= {"requested", "configured", "allowed", "parent", "before"}
 
 
 def test_sides_are_named_after_what_was_compared():

@@ -56,7 +56,13 @@ KEPT_OF_WORKER = {
 }
 """Text fields of a worker that a redacted report shows: identifiers, paths, commands (the canary call is
 one)."""
-KEPT_BELOW = ("policies.", "sandbox.configured.", "sandbox.applied_policy.", "sandbox.predicted_denials")
+KEPT_BELOW = (
+    "policies.",
+    "sandbox.requested.",
+    "sandbox.configured.",
+    "sandbox.applied_policy.",
+    "sandbox.predicted_denials",
+)
 """Structs of a worker that are shown whole: policies, and paths that a policy would deny."""
 
 

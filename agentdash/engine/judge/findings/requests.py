@@ -21,7 +21,7 @@ from agentdash.engine.judge.findings.wording import period_in_words, policy_in_w
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind
 from agentdash.model.fleet import PolicyPeriod, Thread
-from agentdash.model.layers import DifferingField, LayerField
+from agentdash.model.layers import DifferingField, LayerField, Reference
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 
@@ -331,7 +331,7 @@ def _dropped(turn: _Turn) -> Finding | None:
         replace(each, winner=_winner(turn, each.field) or turn.request.origin(each.field))
         for each in differences
     ]
-    return _finding(lost, won, kind=FindingKind.RESUME_DROPPED_POLICY)
+    return _finding(lost, won, kind=FindingKind.RESUME_DROPPED_POLICY, reference="before")
 
 
 def _was_typed(turn: _Turn, before: PolicyPeriod) -> bool:
@@ -352,7 +352,12 @@ def _request_of(before: PolicyPeriod, request: Requested) -> Requested:
     return replace(_as_request(before, request), read_at=None)
 
 
-def _finding(turn: _Turn, differences: Sequence[_Difference], kind: FindingKind | None = None) -> Finding:
+def _finding(
+    turn: _Turn,
+    differences: Sequence[_Difference],
+    kind: FindingKind | None = None,
+    reference: Reference = "requested",
+) -> Finding:
     is_role = any(each.origin.layer is RequestLayer.ROLE for each in differences)
     kind = kind or (FindingKind.ROLE_POLICY_IGNORED if is_role else FindingKind.REQUESTED_NOT_CONFIGURED)
     directions = {each.direction for each in differences}
@@ -369,7 +374,7 @@ def _finding(turn: _Turn, differences: Sequence[_Difference], kind: FindingKind 
         last=period.since,
         count=1,
         evidence=tuple(_evidence(turn, differences)),
-        fields=tuple(_field(turn, each) for each in differences),
+        fields=tuple(_field(turn, each, reference) for each in differences),
     )
 
 
@@ -420,13 +425,13 @@ def _source(origin: RequestOrigin) -> EvidenceSource:
     return EvidenceSource.ROLLOUT if origin.layer is RequestLayer.THREAD else EvidenceSource.PROCESS
 
 
-def _field(turn: _Turn, difference: _Difference) -> DifferingField:
+def _field(turn: _Turn, difference: _Difference, reference: Reference) -> DifferingField:
     return DifferingField(
         name=difference.name,
         expected=difference.asked,
         actual=difference.got,
         layer="configured",
-        reference="requested",
+        reference=reference,
         expected_at=turn.request.since,
         actual_at=turn.period.since,
     )
