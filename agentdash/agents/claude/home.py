@@ -1,0 +1,95 @@
+"""The layout of Claude Code's configuration directory (`$CLAUDE_CONFIG_DIR`, `~/.claude`), for reading only.
+
+`projects/DIRECTORY/SESSION.jsonl` is the transcript of a session, `projects/DIRECTORY/SESSION/subagents/
+agent-ID.jsonl` that of a sub-agent (`projects/DIRECTORY/agent-ID.jsonl` before 2.1). DIRECTORY is the working
+directory with `-` in place of other characters than letters and digits.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePath
+from typing import Final
+
+from agentdash.model.sanitize import clean_line
+
+_SESSION_NAME: Final = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.jsonl")
+_SUBAGENT_NAME: Final = re.compile(r"(agent-[0-9a-zA-Z_-]{1,80})\.jsonl")
+_MAX_DEPTH: Final = 3
+"""Levels of directories below `projects`: the project, the session, `subagents`."""
+
+
+def default_home() -> Path:
+    """Return `$CLAUDE_CONFIG_DIR`, or `~/.claude`."""
+    named = os.environ.get("CLAUDE_CONFIG_DIR")
+    return Path(named).expanduser() if named else Path.home() / ".claude"
+
+
+class ClaudeHome:
+    """The directory in which Claude Code keeps transcripts and settings.
+
+    Args:
+        root: `$CLAUDE_CONFIG_DIR`.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.projects = root / "projects"
+
+    def transcripts(self, on_error: Callable[[OSError], None] = lambda _: None) -> Iterator[Path]:
+        """Yield all transcripts, those that were changed last first.
+
+        Args:
+            on_error: called with the error, which has a `filename`, of each directory that cannot be listed.
+        """
+        found: list[tuple[float, str]] = []
+        _walk(str(self.projects), _MAX_DEPTH, found, on_error)
+        for _, path in sorted(found, reverse=True):
+            yield Path(path)
+
+
+def _walk(
+    directory: str, depth: int, found: list[tuple[float, str]], on_error: Callable[[OSError], None]
+) -> None:
+    try:
+        with os.scandir(directory) as listing:
+            for entry in listing:
+                if thread_id(PurePath(entry.name)) is not None:
+                    found.append((entry.stat().st_mtime, entry.path))
+                elif depth and entry.is_dir(follow_symlinks=False):
+                    _walk(entry.path, depth - 1, found, on_error)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        on_error(error)
+
+
+def thread_id(path: PurePath) -> str | None:
+    """Return the thread's id in a transcript's name; None for other names.
+
+    A session's is its uuid, a sub-agent's `agent-ID`.
+    """
+    match = _SESSION_NAME.fullmatch(path.name) or _SUBAGENT_NAME.fullmatch(path.name)
+    return match.group(1) if match else None
+
+
+def is_subagent(thread: str) -> bool:
+    """Return whether a thread's id is that of a sub-agent."""
+    return thread.startswith("agent-")
+
+
+def subagent_thread(agent_id: str) -> str:
+    """Return the thread's id of a sub-agent (`agentId` of its records)."""
+    return f"agent-{agent_id}"
+
+
+def problem(home: ClaudeHome) -> str | None:
+    """Return why a home has no readable transcripts, in one line; None where it has."""
+    where = clean_line(str(home.projects))
+    if not home.projects.is_dir():
+        return f"{where} does not exist"
+    if not os.access(home.projects, os.R_OK | os.X_OK):
+        return f"{where} cannot be read: permission denied"
+    return None

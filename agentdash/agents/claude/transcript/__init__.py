@@ -1,0 +1,1 @@
+"""Claude Code's transcripts: JSONL files with one record a line."""

@@ -1,0 +1,367 @@
+"""Parse the records of transcripts into events, for Claude Code 2.1.197 to 2.1.330."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from agentdash.agents.claude.home import is_subagent, subagent_thread
+from agentdash.agents.claude.transcript import records, results, tools
+from agentdash.agents.claude.transcript.kinds import SILENT_ATTACHMENTS, SILENT_RECORDS, SILENT_SYSTEM
+from agentdash.agents.claude.transcript.records import Block, Message, Record
+from agentdash.agents.claude.transcript.sandbox import NO_SANDBOX, described_policy
+from agentdash.agents.codex.rollout.lineage import parse_time
+from agentdash.model.events import (
+    CallEnded,
+    CallKind,
+    CallStarted,
+    ChildSpawned,
+    Event,
+    LineSkipped,
+    MessageLogged,
+    PolicySet,
+    SandboxFailed,
+    ThreadNamed,
+    ThreadStarted,
+    TokensCounted,
+    TroubleLogged,
+    TurnEnded,
+    TurnStarted,
+    ViolationLogged,
+)
+from agentdash.model.limits import MAX_LINE_BYTES
+from agentdash.model.policy import Policy
+from agentdash.model.sanitize import clean_block, clean_line
+
+_INTERRUPTED: Final = re.compile(r"\[Request interrupted by user(?: for tool use)?\]\s*")
+_OWN_TEXT: Final = re.compile(r"<(?:command-(?:name|message|args|contents)|local-command-\w+|system-reminder)>")
+"""Begins what Claude Code itself writes as a message of the user."""
+_SHELL_INPUT: Final = re.compile(r"<bash-input>(.*)</bash-input>", re.DOTALL)
+_SHELL_OUTPUT: Final = re.compile(
+    r"<bash-stdout>(.*?)</bash-stdout>(?:<bash-stderr>(.*?)</bash-stderr>)?", re.DOTALL
+)
+_FINAL: Final = ("end_turn", "stop_sequence", "max_tokens", "refusal", "model_context_window_exceeded")
+"""Values of `stop_reason` with which a turn ends."""
+_OPEN_CALLS: Final = 1_000
+"""Kinds of calls that are remembered until their results."""
+
+
+class TranscriptReader:
+    """Parses the records of one transcript into events.
+
+    Every record gives events, or a `LineSkipped`, or is of a kind that is not shown. Never raises.
+
+    Args:
+        thread: the thread's id, from the file's name.
+    """
+
+    def __init__(self, thread: str) -> None:
+        self._thread = thread
+        self._events: list[Event] = []
+        self._number = 0
+        self._at = 0.0
+        self._begun = False
+        self._in_turn = False
+        self._cwd: str | None = None
+        self._model: str | None = None
+        self._policy = Policy(enforced_by="agent")
+        """As set last; of an unknown sandbox until the model is told."""
+        self._told = False
+        """Whether it is known which sandbox the model is told of."""
+        self._kinds: dict[str, CallKind] = {}
+        """The kinds of open calls."""
+        self._shell: str | None = None
+        """The user's own command whose output is expected."""
+        self._total = 0
+        self._request: tuple[str, int] = ("", 0)
+        """The id of the newest answer, and the tokens counted for it: it is written once per block."""
+
+    @property
+    def at(self) -> float:
+        """Time of the newest record (unix seconds)."""
+        return self._at
+
+    def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
+        """Return the events of lines, in the order of the file.
+
+        Args:
+            lines: with or without their newline.
+            first: number of the first line, counted from 1; 0 where it is unknown: then the events have line
+                0.
+        """
+        events: list[Event] = []
+        self._events = events
+        for offset, line in enumerate(lines):
+            self._number = first + offset if first else 0
+            if line and not line.isspace():
+                self._read(line)
+        self._events = []  # the returned list belongs to the caller
+        return events
+
+    # ------------------------------------------------------------ records and their rules
+
+    def _read(self, line: bytes) -> None:
+        if len(line) > MAX_LINE_BYTES:
+            self._skip("oversized", f"longer than {MAX_LINE_BYTES >> 20} MiB")
+            return
+        try:
+            record = records.record.decode(line)
+            self._at = parse_time(record.timestamp) or self._at
+            self._begin(record)
+            self._dispatch(record)
+        except msgspec.ValidationError as error:
+            self._skip("malformed", str(error))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._skip("malformed", f"not JSON: {error}")
+
+    def _dispatch(self, record: Record) -> None:
+        rule = _RULES.get(record.type)
+        if rule is not None:
+            rule(self, record)
+        elif record.type not in SILENT_RECORDS:
+            self._skip("unknown", record.type or "a record without a type")
+
+    def _skip(self, what: Any, detail: str) -> None:
+        self._emit(LineSkipped, what=what, detail=clean_line(detail, 200))
+
+    def _emit(self, event: Callable[..., Event], **fields: Any) -> None:
+        self._events.append(event(at=self._at, thread=self._thread, line=self._number, **fields))
+
+    def _begin(self, record: Record) -> None:
+        """Emit the start of the thread at the first record that has its working directory."""
+        if self._begun or record.cwd is None:
+            return
+        self._begun = True
+        self._cwd = clean_line(record.cwd)
+        session = clean_line(record.session_id) if record.session_id else None
+        is_child = is_subagent(self._thread)
+        self._emit(
+            ThreadStarted,
+            agent="claude",
+            cwd=self._cwd,
+            version=_line(record.version),
+            originator=_line(record.entrypoint),
+            source="subagent" if is_child else _line(record.entrypoint),
+            parent=session if is_child else None,
+        )
+
+    # ------------------------------------------------------------ the user, and results of tools
+
+    def _user(self, record: Record) -> None:
+        self._set_mode(record)
+        message = records.message.decode(record.message)
+        texts: list[str] = []
+        for block in message.blocks:
+            if block.type == "tool_result":
+                self._result(record, block)
+            elif block.type == "text" and block.text:
+                texts.append(block.text)
+        if texts:
+            self._prompt(record, "\n".join(texts))
+
+    def _prompt(self, record: Record, text: str) -> None:
+        if _INTERRUPTED.fullmatch(text):
+            self._end_turn("aborted", reason="interrupted")
+        elif record.is_meta or record.is_compact_summary:
+            return
+        elif isinstance(record.origin, dict) and record.origin.get("kind") not in (None, "human"):
+            self._start_turn(record)  # it goes on by itself: a sub-agent has ended, a task was scheduled
+        elif shell := _SHELL_INPUT.match(text):
+            self._shell_input(shell[1])
+        elif output := _SHELL_OUTPUT.match(text):
+            self._shell_output("\n".join(filter(None, output.groups())))
+        elif not _OWN_TEXT.match(text):
+            self._start_turn(record)
+            self._emit(MessageLogged, role="user", text=clean_block(text))
+
+    def _shell_input(self, command: str) -> None:
+        """Emit the user's own `!command`."""
+        self._shell = f"shell-{self._number}"
+        script = clean_block(command)
+        self._emit(
+            CallStarted,
+            call=self._shell,
+            kind="command",
+            tool="!",
+            text=clean_line(script),
+            script=script,
+            cwd=self._cwd,
+            by_user=True,
+        )
+
+    def _shell_output(self, output: str) -> None:
+        if self._shell is not None:
+            self._emit(CallEnded, call=self._shell, output=clean_block(output))
+        self._shell = None
+
+    def _result(self, record: Record, block: Block) -> None:
+        call = clean_line(block.tool_use_id or "")
+        if not call:
+            self._skip("malformed", "a result without the id of its call")
+            return
+        if (spawned := results.spawned_agent(record)) is not None:
+            self._emit(ChildSpawned, child=subagent_thread(spawned[0]), nickname=spawned[1])
+        kind = self._kinds.pop(call, None)
+        ending = results.parse_result(record, block, kind)
+        for refused in results.refused_connections(record):
+            self._emit(
+                ViolationLogged,
+                call=call,
+                resource="network",
+                reason="sandbox_violation",
+                host=refused.host,
+            )
+        self._emit(
+            CallEnded,
+            call=call,
+            outcome=ending.outcome,
+            exit_code=ending.exit_code,
+            output=ending.output,
+            session=ending.session,
+            sandboxed=record.sandboxed if isinstance(record.sandboxed, bool) else None,
+            allowed_by="person" if results.is_by_person(record) else None,
+        )
+        if block.is_error and ending.output.startswith(results.SANDBOX_FAILED):
+            self._emit(SandboxFailed, call=call, text=clean_line(ending.output, 300))
+
+    # ------------------------------------------------------------ the model
+
+    def _assistant(self, record: Record) -> None:
+        message = records.message.decode(record.message)
+        if record.is_api_error_message:
+            self._fail(record, message)
+            return
+        self._set_model(message.model)
+        self._count(message)
+        said = ""
+        for block in message.blocks:
+            if block.type == "text" and block.text and block.text.strip():
+                said = clean_block(block.text)
+                self._emit(MessageLogged, role="agent", text=said)
+            elif block.type in ("tool_use", "mcp_tool_use"):
+                self._call(record, block)
+        if message.stop_reason in _FINAL and said:
+            self._end_turn("completed", message=said)
+
+    def _call(self, record: Record, block: Block) -> None:
+        call = clean_line(block.id or "")
+        if not call:
+            self._skip("malformed", "a call without an id")
+            return
+        self._start_turn(record)
+        tool = tools.describe(block.name, bytes(block.input))
+        if len(self._kinds) >= _OPEN_CALLS:
+            self._kinds.pop(next(iter(self._kinds)))
+        self._kinds[call] = tool.kind
+        self._emit(
+            CallStarted,
+            call=call,
+            kind=tool.kind,
+            tool=tool.name,
+            text=tool.text,
+            script=tool.script,
+            cwd=_line(record.cwd) or self._cwd,
+            escalation=tool.escalation,
+        )
+
+    def _fail(self, record: Record, message: Message) -> None:
+        """Emit the end of a turn at an error of the provider, which Claude Code writes as an answer."""
+        text = "\n".join(block.text for block in message.blocks if block.text)
+        kind = _line(record.error) if isinstance(record.error, str) else None
+        self._end_turn("completed", error=clean_block(text, 2_000) or "error", error_kind=kind or "api_error")
+
+    def _count(self, message: Message) -> None:
+        """Count the tokens of an answer, of which every block is a record with the same id."""
+        if message.usage is None:
+            return
+        used = message.usage.total
+        counted = self._request[1] if message.id and message.id == self._request[0] else 0
+        if not used or used == counted:
+            return
+        self._total += used - counted
+        self._request = (message.id or "", used)
+        self._emit(TokensCounted, total=self._total, context=used)
+
+    # ------------------------------------------------------------ turns
+
+    def _start_turn(self, record: Record) -> None:
+        if not self._in_turn:
+            self._in_turn = True
+            self._emit(TurnStarted, turn=_line(record.prompt_id))
+
+    def _end_turn(self, how: str, **fields: Any) -> None:
+        self._in_turn = False
+        self._emit(TurnEnded, how=how, **fields)
+
+    def _system(self, record: Record) -> None:
+        if record.subtype == "turn_duration":
+            if self._in_turn:
+                self._end_turn("completed")
+        elif record.subtype == "api_error":
+            detail = record.error.get("formatted") if isinstance(record.error, dict) else record.error
+            text = detail if isinstance(detail, str) else "a request failed"
+            self._emit(TroubleLogged, text=clean_line(text, 300))
+        elif record.subtype not in SILENT_SYSTEM:
+            self._skip("unknown", f"system {record.subtype or 'without a subtype'}")
+
+    # ------------------------------------------------------------ what the model is told
+
+    def _attachment(self, record: Record) -> None:
+        attachment = records.attachment.decode(record.attachment)
+        if attachment.type == "sandbox_instructions":
+            content = attachment.content if isinstance(attachment.content, str) else ""
+            self._told = True
+            self._set_policy(described_policy(content, _line(record.cwd) or self._cwd))
+        elif attachment.type == "environment":
+            # written behind the instructions, if there are any (2.1.330)
+            if not self._told:
+                self._told = True
+                self._set_policy(NO_SANDBOX)
+        elif attachment.type == "queued_command":
+            if isinstance(attachment.prompt, str):
+                self._prompt(record, attachment.prompt)
+        elif attachment.type not in SILENT_ATTACHMENTS:
+            self._skip("unknown", f"attachment {attachment.type or 'without a type'}")
+
+    def _set_mode(self, record: Record) -> None:
+        mode = _line(record.permission_mode)
+        if mode is not None and mode != self._policy.approval:
+            self._policy = replace(self._policy, approval=mode)
+            self._emit_policy("permission_mode")
+
+    def _set_policy(self, policy: Policy) -> None:
+        policy = replace(policy, approval=self._policy.approval)
+        if policy != self._policy:
+            self._policy = policy
+            self._emit_policy("sandbox_instructions")
+
+    def _set_model(self, model: str | None) -> None:
+        if model and model != self._model and not model.startswith("<"):
+            self._model = clean_line(model, 100)
+            self._emit(PolicySet, policy=None, origin="permission_mode", model=self._model)
+
+    def _emit_policy(self, origin: str) -> None:
+        self._emit(PolicySet, policy=self._policy, origin=origin)
+
+    def _named(self, record: Record) -> None:
+        if name := record.custom_title or record.ai_title:
+            self._emit(ThreadNamed, name=clean_line(name))
+
+
+_RULES: Final[dict[str, Callable[[TranscriptReader, Record], None]]] = {
+    "user": TranscriptReader._user,
+    "assistant": TranscriptReader._assistant,
+    "system": TranscriptReader._system,
+    "attachment": TranscriptReader._attachment,
+    "permission-mode": TranscriptReader._set_mode,
+    "custom-title": TranscriptReader._named,
+    "ai-title": TranscriptReader._named,
+}
+
+
+def _line(text: str | None) -> str | None:
+    return clean_line(text) if text else None

@@ -1,0 +1,117 @@
+"""The records of a transcript, as far as they are read (Claude Code 2.1.197 to 2.1.330)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Record(msgspec.Struct, rename="camel", gc=False):
+    """One line. Fields of a type that later versions may change are read as they are."""
+
+    type: str = ""
+    subtype: str | None = None
+    timestamp: str | None = None
+    session_id: str | None = None
+    agent_id: str | None = None
+    prompt_id: str | None = None
+    cwd: str | None = None
+    version: str | None = None
+    entrypoint: str | None = None
+    is_meta: bool | None = None
+    is_compact_summary: bool | None = None
+    is_api_error_message: bool | None = None
+    permission_mode: str | None = None
+    """`default`, `acceptEdits`, `plan`, `auto`, `dontAsk`, `bypassPermissions`: of user records, and of
+    `permission-mode` records."""
+    message: msgspec.Raw = msgspec.Raw()
+    attachment: msgspec.Raw = msgspec.Raw()
+    tool_use_result: msgspec.Raw = msgspec.Raw()
+    sandboxed: Any = None
+    """Of a Bash result since 2.1.330 or a little earlier: whether the command ran in the sandbox."""
+    sandbox_violations: Any = None
+    permission_decision: Any = None
+    tool_denial_kind: str | None = None
+    origin: Any = None
+    error: Any = None
+    """Of a failed request: its kind (assistant records), or an object with `formatted` (`api_error`)."""
+    content: Any = None
+    custom_title: str | None = None
+    ai_title: str | None = None
+
+
+class Usage(msgspec.Struct, gc=False):
+    """Tokens of one request."""
+
+    input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    @property
+    def context(self) -> int:
+        """Tokens that the model was given."""
+        given = (self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens)
+        return sum(count or 0 for count in given)
+
+    @property
+    def total(self) -> int:
+        """All tokens of the request."""
+        return self.context + (self.output_tokens or 0)
+
+
+class Block(msgspec.Struct, gc=False):
+    """A content block of a message."""
+
+    type: str = ""
+    text: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: msgspec.Raw = msgspec.Raw()
+    tool_use_id: str | None = None
+    content: Any = None
+    is_error: bool | None = None
+
+
+class Message(msgspec.Struct, gc=False):
+    """The `message` of a record."""
+
+    role: str | None = None
+    id: str | None = None
+    model: str | None = None
+    content: str | list[Block] | None = None
+    stop_reason: str | None = None
+    usage: Usage | None = None
+
+    @property
+    def blocks(self) -> list[Block]:
+        """Its content blocks; a plain string is one."""
+        if isinstance(self.content, str):
+            return [Block(type="text", text=self.content)]
+        return self.content or []
+
+
+class Attachment(msgspec.Struct, gc=False):
+    """The `attachment` of a record: what the model is told besides the conversation."""
+
+    type: str = ""
+    content: Any = None
+    prompt: Any = None
+
+
+class ToolResult(msgspec.Struct, rename="camel", gc=False):
+    """The `toolUseResult` of a result, where it is an object."""
+
+    interrupted: bool | None = None
+    return_code_interpretation: str | None = None
+    """`No matches found`: the exit code was not 0, and is no error."""
+    background_task_id: str | None = None
+    agent_id: str | None = None
+    description: str | None = None
+
+
+record: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
+message: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+attachment: msgspec.json.Decoder[Attachment] = msgspec.json.Decoder(Attachment)
+tool_result: msgspec.json.Decoder[ToolResult] = msgspec.json.Decoder(ToolResult)

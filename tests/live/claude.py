@@ -1,0 +1,209 @@
+"""A real Claude Code, driven offline: with a home, a workspace, a scripted model and a tmux server of its own.
+
+    lab = ClaudeLab(install(), {"go": [{"run": "touch x"}, {"say": "done"}]}, {"sandbox": {"enabled": True}})
+    done = lab.print("[[go]] go")        # claude -p
+    pane = await lab.tui()               # or its TUI
+
+`lab.user` is its $HOME, and `lab.programs` the directory of all programs that it finds: those of /usr/bin,
+but for the ones left out, so that a machine without bubblewrap, or with a broken socat, can be played.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tests.live.anthropic_model import Script, ScriptedAnthropic
+from tests.live.codex import cache, npm_install
+from tests.live.dispositions import restore_defaults
+from tests.live.patience import until
+
+VERSION = "2.1.330"
+VERSIONS = ("2.1.197", "2.1.240", VERSION)
+"""The releases whose transcripts are recorded in tests/data/claude."""
+_KEY = "sk-ant-api03-fakefakefakefakefakefakefakefakefakefake"
+_PRINT_LIMIT_S = 120.0
+
+
+def install(version: str = VERSION) -> Path:
+    """Install a release of Claude Code, and return the path of its `claude` command."""
+    return npm_install("@anthropic-ai/claude-code", version, "claude")
+
+
+class ClaudeLab:
+    """A home with all that a Claude Code in it needs.
+
+    Args:
+        binary: the `claude` command.
+        script: what the model does: see anthropic_model.py.
+        settings: of the user's settings.json.
+        without: programs that it is not to find.
+        broken: programs that fail at once.
+    """
+
+    def __init__(
+        self,
+        binary: Path,
+        script: Script,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        without: tuple[str, ...] = (),
+        broken: tuple[str, ...] = (),
+    ) -> None:
+        self.binary = binary
+        self.root = Path(tempfile.mkdtemp(prefix="claude-", dir=cache()))
+        self.user = self.root / "user"
+        self.workspace = self.root / "workspace"
+        self.programs = self.root / "bin"
+        self.config = self.user / ".claude"
+        for directory in (self.user, self.workspace, self.programs, self.config):
+            directory.mkdir()
+        self._short = Path(tempfile.mkdtemp(prefix="ad-"))
+        self.tmux = self._short / "tmux"
+        self.model = ScriptedAnthropic(script)
+        self.model.start()
+        (self.config / "settings.json").write_text(json.dumps(settings or {}), "utf-8")
+        trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+        state = {
+            "hasCompletedOnboarding": True,
+            "theme": "dark",
+            "lastOnboardingVersion": VERSION,
+            "numStartups": 5,
+            "autoUpdates": False,
+            "bypassPermissionsModeAccepted": True,
+            "customApiKeyResponses": {"approved": [_KEY[-20:]], "rejected": []},
+            "projects": {str(self.workspace): trusted},
+        }
+        (self.user / ".claude.json").write_text(json.dumps(state), "utf-8")
+        self._collect_programs(without, broken)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The whole environment of its Claude Code."""
+        quiet = ("DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_BUG_COMMAND")
+        return {
+            "HOME": str(self.user),
+            "PATH": str(self.programs),
+            "LANG": "C.UTF-8",
+            "TERM": "xterm-256color",
+            "SHELL": "/bin/bash",
+            "ANTHROPIC_API_KEY": _KEY,
+            "ANTHROPIC_BASE_URL": self.model.url,
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_MAX_RETRIES": "1",
+            **({"IS_SANDBOX": "1"} if os.getuid() == 0 else {}),  # root may not bypass permissions without it
+            **dict.fromkeys(quiet, "1"),
+        }
+
+    def start(self, prompt: str, *arguments: str) -> subprocess.Popen[str]:
+        """Start `claude -p`."""
+        return subprocess.Popen(
+            [str(self.binary), "-p", prompt, *arguments],
+            env=self.environment,
+            cwd=self.workspace,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            preexec_fn=restore_defaults,
+        )
+
+    def print(self, prompt: str, *arguments: str) -> str:
+        """Run `claude -p` to its end, and return what it printed."""
+        running = self.start(prompt, *arguments)
+        try:
+            return running.communicate(timeout=_PRINT_LIMIT_S)[0]
+        except subprocess.TimeoutExpired:
+            running.kill()
+            raise
+
+    def transcripts(self) -> list[Path]:
+        """Return its transcripts, those of sub-agents too."""
+        return sorted(self.config.glob("projects/**/*.jsonl"))
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return all records of its transcripts."""
+        return [
+            json.loads(line) for path in self.transcripts() for line in path.read_bytes().splitlines()
+        ]
+
+    def close(self) -> None:
+        """Stop everything that runs in the home, and remove it."""
+        with suppress(subprocess.CalledProcessError):
+            self.run_tmux("kill-server")
+        self.model.close()
+        shutil.rmtree(self._short)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    # ------------------------------------------------------------ tmux
+
+    def run_tmux(self, *arguments: str) -> str:
+        """Run a tmux command, and return its output."""
+        done = subprocess.run(
+            [shutil.which("tmux") or "tmux", "-S", str(self.tmux), "-f", os.devnull, *arguments],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=restore_defaults,
+        )
+        return done.stdout
+
+    async def tui(self, *arguments: str, size: tuple[int, int] = (120, 40)) -> ClaudePane:
+        """Start a TUI in a new tmux session, wait until it is ready for a prompt, and return its pane."""
+        where = ["-x", str(size[0]), "-y", str(size[1]), "-c", str(self.workspace), "-P", "-F", "#{pane_id}"]
+        command = shlex.join([str(self.binary), *arguments])
+        ident = self.run_tmux(
+            "new-session", "-d", *where, command, ";", "set-option", "-g", "remain-on-exit", "on"
+        )
+        pane = ClaudePane(self, ident.strip())
+        await until(lambda: "\n❯" in pane.text(), f"the prompt of {pane.id}")
+        return pane
+
+    # ------------------------------------------------------------ set-up
+
+    def _collect_programs(self, without: tuple[str, ...], broken: tuple[str, ...]) -> None:
+        for directory in ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin"):
+            for path in Path(directory).iterdir():
+                link = self.programs / path.name
+                if path.name not in (*without, *broken) and not link.is_symlink():
+                    link.symlink_to(path)
+        for name in broken:
+            script = self.programs / name
+            script.write_text("#!/bin/sh\necho broken >&2\nexit 1\n", "utf-8")
+            script.chmod(0o755)
+
+
+class ClaudePane:
+    """A tmux pane of a lab."""
+
+    def __init__(self, lab: ClaudeLab, ident: str) -> None:
+        self._lab = lab
+        self.id = ident
+        """The id in tmux: `%0`."""
+
+    def text(self) -> str:
+        """Return the text of the screen."""
+        return self._lab.run_tmux("capture-pane", "-p", "-t", self.id)
+
+    def keys(self, *names: str) -> None:
+        """Press keys, by tmux's names."""
+        self._lab.run_tmux("send-keys", "-t", self.id, *names)
+
+    def submit(self, prompt: str) -> None:
+        """Type a prompt and press Enter."""
+        self._lab.run_tmux("send-keys", "-t", self.id, "-l", prompt)
+        self.keys("Enter")
+
+    async def shows(self, text: str) -> None:
+        """Wait until `text` is on the screen."""
+        await until(lambda: text in self.text(), f"{text!r} on the screen of {self.id}")
