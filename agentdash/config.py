@@ -22,7 +22,7 @@ from agentdash.model.states import State
 Theme = Literal["dark", "light", "high-contrast", "colour-blind", "terminal"]
 THEMES: Final[tuple[str, ...]] = get_args(Theme)
 """Names of `tui.theme.THEMES`, repeated here because this module must not import Textual."""
-_ENVIRONMENT_VARIABLES: Final = {"codex_home": "CODEX_HOME"}
+_ENVIRONMENT_VARIABLES: Final = {"codex_home": "CODEX_HOME", "claude_home": "CLAUDE_CONFIG_DIR"}
 """Options that can also be set by an environment variable."""
 
 
@@ -97,6 +97,11 @@ class Config(msgspec.Struct, frozen=True):
         bool,
         Meta(description="Whether the dashboard writes the status file that sandboxed agents read."),
     ] = True
+    claude_home: Annotated[
+        Path | None,
+        Meta(description="The configuration directory of Claude Code to watch.", examples=["~/.claude"]),
+    ] = None
+    """None: `$CLAUDE_CONFIG_DIR`, or `~/.claude`."""
     stalled_after: Annotated[
         float,
         Meta(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.codex_log import CodexLogSource
@@ -13,6 +15,7 @@ from agentdash.collect.sources.screen_readings import ScreenReadingSource
 from agentdash.collect.sources.session_files import SessionFileSource
 from agentdash.collect.sources.status_feed import StatusFeedSource
 from agentdash.collect.sources.tmux_panes import TmuxPaneSource
+from agentdash.collect.sources.transcripts import TranscriptSource
 from agentdash.collect.tmux.sensor import TmuxSensor, current_pane, servers
 from agentdash.config import Config
 from agentdash.model.clock import Clock
@@ -28,6 +31,9 @@ def live_sources(config: Config, clock: Clock) -> list[Source]:
     scheduler = PollScheduler(clock)
     home = CodexHome(config.codex_home or default_home())
     sources: list[Source] = [RolloutSource(home, config.sessions, clock, scheduler)]
+    claude_home = ClaudeHome(config.claude_home or default_claude_home())
+    if claude_home.root.is_dir():  # without Claude Code there is nothing to be said about it
+        sources.append(TranscriptSource(claude_home, config.sessions, clock, scheduler))
     if config.tmux:
         sensor = TmuxSensor(
             servers(config.socket_names, config.socket_paths, default=True), skip=current_pane()
@@ -41,5 +47,5 @@ def live_sources(config: Config, clock: Clock) -> list[Source]:
     ]
     sources += [RequestSource(clock), DeniedPathSource(clock)]
     if config.tmux:
-        sources += [ScreenReadingSource(clock, config.agents), SessionFileSource(clock)]
-    return sources
+        sources.append(ScreenReadingSource(clock, config.agents))
+    return [*sources, SessionFileSource(clock)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from agentdash.model.fleet import Fleet, History, PaneOccupant, StatePeriod, Thr
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.links import ThreadPane
 from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.process import THREAD_VARIABLES
 from agentdash.model.remedies import PathFacts
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
@@ -34,6 +35,11 @@ from agentdash.model.states import NEEDS_YOU, State
 from agentdash.model.worker import Agent, Assessment, Link, PastPane, Sandbox, Snapshot, Worker
 
 _EMPTY_HISTORY: Final = History()
+_THREAD_KINDS: Final[dict[str, Literal["codex-thread", "claude-session"]]] = {
+    "codex": "codex-thread",
+    "claude": "claude-session",
+}
+"""Kind of worker of the threads of each CLI."""
 _MAX_NEEDS: Final = 100
 """Workers that need the user, named at each of their ancestors: a chain of 10,000 would have 50 million."""
 _MAX_NAME_CHARS: Final = 60
@@ -130,7 +136,7 @@ class RowInputs(msgspec.Struct, frozen=True):
             and (self.parent, self.link, self.platform) == (other.parent, other.link, other.platform)
             and (case.owner, case.orphaned, case.commands, case.trouble)
             == (theirs.owner, theirs.orphaned, theirs.commands, theirs.trouble)
-            and (case.reading, case.pushed) == (theirs.reading, theirs.pushed)
+            and (case.reading, case.pushed, case.session) == (theirs.reading, theirs.pushed, theirs.session)
             and (case.processes_at == theirs.processes_at or _is_at_rest(case.thread))
             and (self.parent_policy, self.server_findings) == (other.parent_policy, other.server_findings)
             and self.predictor is other.predictor
@@ -307,7 +313,7 @@ def _thread_worker(inputs: RowInputs) -> Worker:
     )
     return Worker(
         id=thread.id,
-        kind="codex-thread",
+        kind=_THREAD_KINDS[thread.agent],
         name=_thread_name(thread),
         agent=Agent(thread.agent, thread.version),
         assessment=assessment,
@@ -343,7 +349,8 @@ def _thread_links(inputs: RowInputs) -> Iterator[Link]:
         yield Link(f"pane {inputs.link.key}", inputs.link.by)
     for process in inputs.case.commands:
         command = " ".join(process.argv)[:_MAX_ARGV_CHARS] or process.name
-        yield Link(f"pid {process.pid}", f"CODEX_THREAD_ID in its environment: {command}")
+        variable = THREAD_VARIABLES.get(inputs.case.thread.agent, "a variable")
+        yield Link(f"pid {process.pid}", f"{variable} in its environment: {command}")
 
 
 def _last_activity(thread: Thread) -> float | None:

@@ -109,12 +109,20 @@ class TurnEnded(ThreadEvent, frozen=True, kw_only=True, tag="turn-ended"):
 class PolicySet(ThreadEvent, frozen=True, kw_only=True, tag="policy-set"):
     """The policy in force from here on.
 
-    Read from `turn_context`, `thread_settings_applied`, or `<environment_context>` in old files.
+    Read from `turn_context`, `thread_settings_applied`, or `<environment_context>` in old files; from
+    `sandbox_instructions` and permission modes of Claude Code.
     """
 
     policy: Policy | None = None
     """None where the line has no policy that can be read (then only the other fields count)."""
-    origin: Literal["turn_context", "thread_settings_applied", "environment_context"]
+    origin: Literal[
+        "turn_context",
+        "thread_settings_applied",
+        "environment_context",
+        "sandbox_instructions",
+        "permission_mode",
+    ]
+    """The kind of line: the last two are Claude Code's."""
     cwd: str | None = None
     model: str | None = None
     effort: str | None = None
@@ -154,7 +162,19 @@ class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
     exit_code: int | None = None
     output: str = ""
     session: str | None = None
-    """Codex's number for a command that goes on in the background (not an OS pid)."""
+    """The CLI's number for a command that goes on in the background (not an OS pid)."""
+    sandboxed: bool | None = None
+    """Whether the CLI states that it ran the command in its sandbox (Claude Code, `sandboxed`, 2.1.330)."""
+    allowed_by: Literal["person"] | None = None
+    """`person`: a person answered the permission prompt for it."""
+
+
+class SandboxFailed(ThreadEvent, frozen=True, kw_only=True, tag="sandbox-failed"):
+    """The sandbox of a CLI could not be started: later commands run without it (Claude Code)."""
+
+    call: str
+    text: str
+    """What the CLI states."""
 
 
 class ChildSpawned(ThreadEvent, frozen=True, kw_only=True, tag="child-spawned"):
@@ -358,6 +378,8 @@ class SessionSeen(Event, frozen=True, kw_only=True, tag="session-seen"):
     """`permission prompt`, for questions as well."""
     since: float
     """`statusUpdatedAt`."""
+    session: str | None = None
+    """The thread that the process runs (`sessionId`)."""
 
 
 class PolicyRequested(Event, frozen=True, kw_only=True, tag="policy-requested"):
@@ -443,6 +465,7 @@ AnyEvent = (
     | PolicySet
     | CallStarted
     | CallEnded
+    | SandboxFailed
     | ChildSpawned
     | MessageLogged
     | TokensCounted

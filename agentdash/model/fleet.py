@@ -17,6 +17,7 @@ from agentdash.model.events import (
     Event,
     HostSeen,
     Outcome,
+    SandboxFailed,
     ScreenRead,
     SessionSeen,
     StatusPushed,
@@ -67,6 +68,8 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     tail: str = ""
     """The last lines of its output."""
     session: str | None = None
+    sandboxed: bool | None = None
+    """Whether the CLI states that it ran in its sandbox; None: not stated."""
     denials: tuple[Denial, ...] = ()
     """The denials that its output shows, where the policy explains them."""
 
@@ -129,7 +132,7 @@ class RolloutFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A Codex thread, as its rollout describes it."""
+    """A thread of a worker CLI, as its session log describes it."""
 
     id: str
     created_at: float | None = None
@@ -178,6 +181,8 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     """The newest denials that Codex itself has logged, oldest first; bounded."""
     trouble: TroubleLogged | None = None
     """The newest request to the model that had to be tried again."""
+    sandbox_failed: SandboxFailed | None = None
+    """The newest failure of its sandbox to start (Claude Code)."""
     denials: tuple[LedgerEntry, ...] = ()
     """The denial ledger: what its sandbox refused, oldest first; bounded."""
     denials_dropped: int = 0

@@ -29,7 +29,7 @@ class Network(StrEnum):
     OFF = "off"
     ON = "on"
     MEDIATED = "mediated"
-    """On, but through Codex's own proxy and its list of domains."""
+    """On, but through the CLI's own proxy and its list of domains."""
     UNKNOWN = "unknown"
 
 
@@ -62,16 +62,16 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a granular approval policy: the requests that it admits."""
     reviewer: str | None = None
     """`approvals_reviewer`: the user, or an automatic reviewer (0.145+)."""
-    enforced_by: Literal["codex", "nobody", "external"] = "codex"
-    """`nobody`: full access, Codex starts no sandbox. `external`: another sandbox is stated to exist
-    already."""
+    enforced_by: Literal["codex", "nobody", "external", "agent"] = "codex"
+    """`agent`: another worker CLI than Codex starts the sandbox. `nobody`: full access, no sandbox is
+    started. `external`: another sandbox is stated to exist already."""
     profile: str | None = None
     """`active_permission_profile.id`, e.g. `:workspace` (0.151+)."""
 
     @property
     def has_agent_sandbox(self) -> bool:
         """Whether the agent is to build a sandbox for its commands."""
-        return self.enforced_by == "codex"
+        return self.enforced_by in ("codex", "agent")
 
     @property
     def is_full_access(self) -> bool:

@@ -12,8 +12,13 @@ Namespace = Literal["user", "pid", "mnt", "net"]
 NAMESPACES: Final[tuple[Namespace, ...]] = get_args(Namespace)
 
 
-THREAD_AGENTS: Final = frozenset(("codex",))
+THREAD_VARIABLES: Final = {"codex": "CODEX_THREAD_ID", "claude": "CLAUDE_CODE_SESSION_ID"}
+"""The variable by which each worker CLI names the thread in the environment of its commands (Codex 0.98+,
+Claude Code 2.1.197+)."""
+THREAD_AGENTS: Final = frozenset(THREAD_VARIABLES)
 """Worker CLIs whose session logs are read as threads: their processes run a thread's turns."""
+AGENT_NAMES: Final = {"codex": "Codex", "claude": "Claude Code"}
+"""Names of these CLIs, in words."""
 
 
 class ProcessKey(msgspec.Struct, frozen=True, order=True):

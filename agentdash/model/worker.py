@@ -121,7 +121,7 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
 
     id: str
     """Thread id, or pane id."""
-    kind: Literal["codex-thread", "pane"]
+    kind: Literal["codex-thread", "claude-session", "pane"]
     name: str
     agent: Agent
     assessment: Assessment

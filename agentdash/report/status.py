@@ -69,7 +69,7 @@ class WorkerReport(msgspec.Struct):
     """One worker."""
 
     id: str
-    kind: Literal["codex-thread", "pane"]
+    kind: Literal["codex-thread", "claude-session", "pane"]
     name: str
     agent: AgentReport
     parent: str | None

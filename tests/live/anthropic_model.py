@@ -7,7 +7,7 @@ a marker of its own takes steps of its own. A step is one of
     {"say": TEXT}                               the final message: ends the turn
     {"run": CMD, "unsandboxed": bool?}          a call of the tool `Bash`
     {"tool": NAME, "args": {...}}               any other tool
-    {"hold": NAME, ...}                         waits for `release(NAME)`, then takes the step that it is part of
+    {"hold": NAME, ...}                         waits for `release(NAME)`, then takes its own step
     {"fail": STATUS}                            an HTTP error
 
 Requests without tools (titles, classifiers) take no step.

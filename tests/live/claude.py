@@ -1,4 +1,4 @@
-"""A real Claude Code, driven offline: with a home, a workspace, a scripted model and a tmux server of its own.
+"""A real Claude Code, driven offline: with a home, a workspace, a scripted model and a tmux server.
 
     lab = ClaudeLab(install(), {"go": [{"run": "touch x"}, {"say": "done"}]}, {"sandbox": {"enabled": True}})
     done = lab.print("[[go]] go")        # claude -p
@@ -113,7 +113,7 @@ class ClaudeLab:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            preexec_fn=restore_defaults,
+            preexec_fn=restore_defaults,  # noqa: PLW1509 - only signal dispositions
         )
 
     def print(self, prompt: str, *arguments: str) -> str:
@@ -131,9 +131,7 @@ class ClaudeLab:
 
     def records(self) -> list[dict[str, Any]]:
         """Return all records of its transcripts."""
-        return [
-            json.loads(line) for path in self.transcripts() for line in path.read_bytes().splitlines()
-        ]
+        return [json.loads(line) for path in self.transcripts() for line in path.read_bytes().splitlines()]
 
     def close(self) -> None:
         """Stop everything that runs in the home, and remove it."""

@@ -60,6 +60,7 @@ def test_session_file_is_read(home: Path) -> None:
         status="waiting",
         waiting_for="permission prompt",
         since=1795207888.454,
+        session="4b0a2719-9f09-4aac-a1b4-90b74a4217b0",
     )
 
 

@@ -23,6 +23,7 @@ from agentdash.model.times import possible_time
 _MAX_FILE_BYTES: Final = 1 << 16
 """Size above which a file is malformed; a file of 2.1.197 has 400 bytes."""
 _MAX_WAITING_FOR_CHARS: Final = 80
+_MAX_SESSION_ID_CHARS: Final = 40
 _START_TOLERANCE_S: Final = 2.0
 """How much earlier than its process a file may claim to have started: clocks and rounding differ."""
 _START_TIME_FIELD: Final = 19
@@ -31,6 +32,7 @@ _START_TIME_FIELD: Final = 19
 
 class _SessionFile(msgspec.Struct, rename="camel"):
     pid: int
+    session_id: str | None = None
     started_at: float = 0.0
     proc_start: str | None = None
     status: Literal["busy", "idle", "waiting"] | None = None
@@ -54,9 +56,11 @@ class ClaudeSessionFiles:
     def read(self, process: Process, at: float) -> SessionSeen | None:
         """Return the content of a worker's session file; None where it is missing, malformed, or of another
         process."""
-        home = (process.env or {}).get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - never fails
+        env = process.env or {}
+        home = env.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - never fails
+        config = env.get("CLAUDE_CONFIG_DIR") or Path(home, ".claude")
         try:
-            path = Path(home, ".claude", "sessions", f"{process.pid}.json")
+            path = Path(config, "sessions", f"{process.pid}.json")
             content = _decoder.decode(read_bytes(path, _MAX_FILE_BYTES))
         except (OSError, ValueError, msgspec.DecodeError, RecursionError):  # ValueError: a NUL in the path
             return None
@@ -70,6 +74,7 @@ class ClaudeSessionFiles:
             status=content.status,
             waiting_for=clean_line(waiting_for, _MAX_WAITING_FOR_CHARS) if waiting_for else None,
             since=possible_time((content.status_updated_at or 0.0) / 1000) or at,
+            session=clean_line(content.session_id, _MAX_SESSION_ID_CHARS) if content.session_id else None,
         )
 
     def _is_written_by(self, process: Process, content: _SessionFile) -> bool:

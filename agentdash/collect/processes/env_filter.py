@@ -11,8 +11,15 @@ from agentdash.model.secrets import SECRET_WORDS, mask_secrets
 from agentdash.model.state_paths import DEFAULTS
 
 _KEPT_PREFIXES: Final = ("CODEX_", "TMUX")
-_KEPT_NAMES: Final = frozenset(("PWD", "HOME", *DEFAULTS))
-"""Directories that place the state paths of a worker."""
+_KEPT_NAMES: Final = frozenset(
+    (
+        *("PWD", "HOME", *DEFAULTS),
+        *("CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_PROJECT_DIR"),
+        *("SANDBOX_RUNTIME", "CLAUDE_CODE_HOST_HTTP_PROXY_PORT", "CLAUDE_CODE_HOST_SOCKS_PROXY_PORT"),
+    )
+)
+"""Directories that place the state paths of a worker; what Claude Code and its sandbox runtime set for
+commands. By name: `CLAUDE_CODE_MESSAGING_TOKEN` is a secret."""
 _SECRET_NAME: Final = re.compile(r"KEY|SECRET|TOKEN|PASSW|AUTH|CREDENTIAL")
 _SECRET_OPTION: Final = re.compile(rf"--?(?:[\w-]*[-_])?(?:{SECRET_WORDS})", re.IGNORECASE)
 _MAX_ARGUMENT_CHARS: Final = 16_000
@@ -22,7 +29,7 @@ _MAX_ARGUMENTS: Final = 1_000
 
 
 def filter_environment(variables: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the variables that may be kept: `CODEX_*`, `TMUX*` and directories, unless the name suggests a
+    """Return the variables that may be kept: `CODEX_*`, `TMUX*` and those by name, unless the name suggests a
     secret."""
     return {
         clean_line(name): clean_line(mask_secrets(value))

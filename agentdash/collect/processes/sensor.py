@@ -13,8 +13,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.identify import Identity, identify
+from agentdash.agents.launchers import read_launcher
 from agentdash.agents.registry import adapters
 from agentdash.agents.state_paths import installed, paths_of
 from agentdash.collect.processes.env_filter import clean_arguments
@@ -31,7 +31,7 @@ from agentdash.model.events import (
     StatePathsSeen,
 )
 from agentdash.model.mounts import Mount
-from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.process import THREAD_VARIABLES, Kernel, Process, ProcessKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import PathAccess
 
@@ -54,6 +54,9 @@ _UNFOLLOWED_PER_POLL: Final = 16
 """Older processes that are not followed, read in turn: finds a late exec, and reused pids."""
 _COMMON_VARIABLES: Final = frozenset(("CODEX_HOME", "CODEX_SQLITE_HOME"))
 """Variables that users export in their profiles: no sign of Codex."""
+
+
+_MARKS: Final = frozenset(THREAD_VARIABLES.values())
 
 
 class _TrackedProcess:
@@ -92,9 +95,9 @@ class _TrackedProcess:
 
     @property
     def is_of_interest(self) -> bool:
-        """Whether it is followed for its own sake: a known agent, or marked by `CODEX_*` variables."""
+        """Whether it is followed for its own sake: a known agent, or marked as a command of one."""
         names = self.env.keys() - _COMMON_VARIABLES if self.env else ()
-        return self.agent is not None or any(name.startswith("CODEX_") for name in names)
+        return self.agent is not None or any(name.startswith("CODEX_") or name in _MARKS for name in names)
 
 
 class ProcessSensor:

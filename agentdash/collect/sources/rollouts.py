@@ -1,11 +1,12 @@
-"""Codex's rollouts: found, followed as they grow and move, and read by `RolloutReader`."""
+"""Session logs (Codex's rollouts, Claude Code's transcripts): found, followed as they grow and move, and
+read by the readers of their CLIs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Final
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePath
+from typing import Final, Protocol
 
 from agentdash.agents.codex.home import CodexHome, names, problem, thread_id
 from agentdash.agents.codex.rollout.reader import RolloutReader
@@ -38,40 +39,78 @@ _NAMES_INTERVAL_S: Final = 10.0
 """Between two readings of the session index: names change seldom, and by hand."""
 
 
-class RolloutSource:
-    """Reads rollouts as they are found, grow, move and vanish.
+class SessionLogReader(Protocol):
+    """Parses the lines of one session log."""
+
+    def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
+        """Return the events of lines; `first` is the number of the first one, 0 where it is unknown."""
+        ...
+
+
+class SessionLogSource:
+    """Reads session logs as they are found, grow, move and vanish. Subclasses know one CLI.
 
     Args:
-        home: the Codex home to follow.
+        roots: the directories to follow.
         newest: how many of the newest sessions are read at first; None: all.
         clock: the time of the events.
         scheduler: notified of activity, and of commands that start.
     """
 
-    name = "codex"
+    name = "sessions"
 
-    def __init__(self, home: CodexHome, newest: int | None, clock: Clock, scheduler: PollScheduler) -> None:
-        self._home = home
+    def __init__(
+        self, roots: Sequence[Path], newest: int | None, clock: Clock, scheduler: PollScheduler
+    ) -> None:
         self._clock = clock
         self._scheduler = scheduler
         self._follower = LogFollower(
-            [home.sessions, home.archived],
+            roots,
             skim_above=SKIM_ABOVE_BYTES,
             newest=newest,
             since=clock.now() - _RECENT_S,
             batch=_BATCH_BYTES,
         )
-        self._readers: dict[str, RolloutReader] = {}
+        self._readers: dict[str, SessionLogReader] = {}
         self._skimmed: dict[str, Path] = {}
         """Files of which only head and tail were read, by thread; still to be read whole."""
         self._names: dict[str, ThreadNamed] = {}
         self._unreadable: str | None = None
         """Why a directory cannot be read."""
 
+    # ------------------------------------------------------------ of one CLI
+
+    def _reader(self, thread: str) -> SessionLogReader:
+        """Return a new reader for the log of a thread."""
+        raise NotImplementedError
+
+    def _thread_id(self, path: PurePath) -> str | None:
+        """Return the thread whose log a file is; None where it is none."""
+        raise NotImplementedError
+
+    def _problem(self) -> str | None:
+        """Return why there are no readable sessions, in one line."""
+        raise NotImplementedError
+
+    def _where(self) -> Path:
+        """Return the directory that the sessions belong to."""
+        raise NotImplementedError
+
+    def _list_names(self) -> list[ThreadNamed]:
+        """Return the names of threads that stand in no log."""
+        return []
+
+    def _is_archived(self, path: Path) -> bool:
+        """Return whether a log is in the archive."""
+        del path
+        return False
+
+    # ------------------------------------------------------------ the source
+
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """Return the events of every session that changed, large ones by head and tail."""
         del fleet
-        self._names = {named.thread: named for named in names(self._home)}
+        self._names = {named.thread: named for named in self._list_names()}
         events = [event for change in self._follower.sweep() for event in self._events(change)]
         return [*events, self._health()]
 
@@ -103,7 +142,7 @@ class RolloutSource:
 
     async def _follow_names(self, emit: Emit) -> None:
         while True:
-            changed = {n.thread: n for n in names(self._home) if self._names.get(n.thread) != n}
+            changed = {n.thread: n for n in self._list_names() if self._names.get(n.thread) != n}
             self._names |= changed
             emit([*(n for n in changed.values() if n.thread in self._readers), self._health()])
             await asyncio.sleep(_NAMES_INTERVAL_S)
@@ -111,7 +150,7 @@ class RolloutSource:
     def _events(self, change: Change) -> list[Event]:
         now = self._clock.now()
         path = change.new if isinstance(change, FileMoved) else change.path
-        thread = thread_id(path)
+        thread = self._thread_id(path)
         if isinstance(change, FileUnreadable) and thread is None:
             self._unreadable = clean_line(f"{path}: {change.reason}")
             return [self._health()]
@@ -133,7 +172,7 @@ class RolloutSource:
         events: list[Event] = []
         if change.reset or thread not in self._readers:
             events += [FileReset(at=now, thread=thread)] if thread in self._readers else []
-            self._readers[thread] = RolloutReader(thread)
+            self._readers[thread] = self._reader(thread)
             events += [self._names[thread]] if thread in self._names else []
         events.append(self._file_seen(change.path, thread, now, change))
         if change.skimmed and change.first == 0 and thread not in self._skimmed:
@@ -158,16 +197,51 @@ class RolloutSource:
             path=clean_line(str(path)),
             size=size,
             modified=modified,
-            archived=path.is_relative_to(self._home.archived),
+            archived=self._is_archived(path),
             compressed=path.suffix == ".zst",
             skimmed=grown is not None and grown.skimmed,
             unreadable=unreadable,
         )
 
     def _health(self) -> SourceSeen:
-        trouble = problem(self._home) or self._unreadable
-        detail = trouble or f"{len(self._readers)} sessions of {clean_line(str(self._home.root))}"
+        trouble = self._problem() or self._unreadable
+        detail = trouble or f"{len(self._readers)} sessions of {clean_line(str(self._where()))}"
         return SourceSeen(at=self._clock.now(), name=self.name, ok=trouble is None, detail=detail)
+
+
+class RolloutSource(SessionLogSource):
+    """Reads the rollouts of Codex.
+
+    Args:
+        home: the Codex home to follow.
+        newest: how many of the newest sessions are read at first; None: all.
+        clock: the time of the events.
+        scheduler: notified of activity, and of commands that start.
+    """
+
+    name = "codex"
+
+    def __init__(self, home: CodexHome, newest: int | None, clock: Clock, scheduler: PollScheduler) -> None:
+        super().__init__([home.sessions, home.archived], newest, clock, scheduler)
+        self._home = home
+
+    def _reader(self, thread: str) -> RolloutReader:
+        return RolloutReader(thread)
+
+    def _thread_id(self, path: PurePath) -> str | None:
+        return thread_id(path)
+
+    def _problem(self) -> str | None:
+        return problem(self._home)
+
+    def _where(self) -> Path:
+        return self._home.root
+
+    def _list_names(self) -> list[ThreadNamed]:
+        return names(self._home)
+
+    def _is_archived(self, path: Path) -> bool:
+        return path.is_relative_to(self._home.archived)
 
 
 def _size_and_mtime(path: Path, now: float) -> tuple[int, float]:

@@ -68,5 +68,5 @@ def _all_readers() -> dict[str, SessionFiles]:
     return {name: reader for name, reader in found.items() if reader is not None}
 
 
-def _content(session: SessionSeen) -> tuple[str | None, str | None, float]:
-    return session.status, session.waiting_for, session.since
+def _content(session: SessionSeen) -> tuple[str | None, str | None, float, str | None]:
+    return session.status, session.waiting_for, session.since, session.session

@@ -2,8 +2,9 @@
 
 - thread and owner: the flock on its writer lock (0.148+), or the rollout that a Codex process holds open (all
   versions);
-- thread and command: `CODEX_THREAD_ID` (0.98+) in the environment of a process; `CODEX_TOOL_CALL_ID` (0.163+)
-  is the call;
+- thread and owner, of Claude Code: the session file of the process; a sub-agent's owner is its session's;
+- thread and command: `CODEX_THREAD_ID` (0.98+) or `CLAUDE_CODE_SESSION_ID` in the environment of a process;
+  `CODEX_TOOL_CALL_ID` (0.163+) is the call;
 - thread and pane: its owner runs below the pane, or the pane's Codex has its id in the arguments, or shows
   its prompt, or is the only candidate;
 - pane and process: descent from the pane's first process;
@@ -28,7 +29,7 @@ from agentdash.model.fleet import Thread
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.links import FleetLinks, ThreadOwner, ThreadPane
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.process import THREAD_AGENTS, Process, ProcessKey
+from agentdash.model.process import AGENT_NAMES, Process, ProcessKey
 
 _TUI_ORIGINATORS: Final = ("codex-tui", "codex_cli_rs")
 """`originator` of threads that a TUI started, before and since 0.98."""
@@ -38,7 +39,6 @@ SESSION_LINE_RULE: Final = "session-line"
 """The rule by which a past worker is known that this line shows."""
 _ID_CHARS: Final = 36
 """Length of a thread id, a uuid."""
-_LEFT_PANE: Final = "its Codex ran in the pane, and has left it"
 _START_TOLERANCE_S: Final = 5.0
 """Time by which the stated start of a thread may precede that of its TUI: clocks and rounding."""
 _PROMPT_CHARS: Final = 24
@@ -108,7 +108,29 @@ def _link_owners(fleet: FleetView, tree: ProcessTree) -> dict[str, ThreadOwner]:
             source=EvidenceSource.LOCK,
             key=owner.key if owner else None,
         )
-    return owners
+    return owners | _owners_by_session_file(fleet, tree)
+
+
+def _owners_by_session_file(fleet: FleetView, tree: ProcessTree) -> dict[str, ThreadOwner]:
+    """Return the processes whose session files name a thread, also as the owners of its sub-agents."""
+    found: dict[str, ThreadOwner] = {}
+    for key, seen in fleet.sessions.items():
+        process = tree.get(key.pid)
+        if seen.session in fleet.threads and process is not None and not process.zombie:
+            found[seen.session or ""] = ThreadOwner(
+                pid=key.pid,
+                by=f"the session file of pid {key.pid} names it",
+                source=EvidenceSource.SESSION_FILE,
+                key=key,
+            )
+    if not found:
+        return found
+    children = {
+        thread.id: replace(owner, by=f"its session runs in pid {owner.pid}")
+        for thread in fleet.threads.values()
+        if (owner := found.get(thread.parent or "")) is not None
+    }
+    return children | found
 
 
 def _find_orphans(fleet: FleetView, owners: dict[str, ThreadOwner]) -> dict[str, float]:
@@ -135,7 +157,7 @@ def _has_ended(fleet: FleetView, key: ProcessKey) -> bool:
 def _link_commands(fleet: FleetView, tree: ProcessTree) -> dict[str, tuple[Process, ...]]:
     found: dict[str, list[Process]] = {}
     for process in fleet.processes.values():
-        thread = thread_of(process)
+        thread = thread_of(process, tree)
         if thread is None or thread not in fleet.threads or process.zombie:
             continue
         if is_command(process, tree):
@@ -181,7 +203,8 @@ def _link_by_owner(
         # a daemon is below the pane of the TUI that started it, and serves others as well: its pane is no
         # evidence
         if owner and not is_daemon(owner) and (key := tree.pane(owner)):
-            linked[thread.id] = ThreadPane(key, f"its Codex (pid {owner.pid}) runs in the pane", own=True)
+            name = AGENT_NAMES.get(thread.agent, thread.agent)
+            linked[thread.id] = ThreadPane(key, f"its {name} (pid {owner.pid}) runs in the pane", own=True)
     return linked
 
 
@@ -198,7 +221,7 @@ def _link_by_history(
         if thread.id in linked or before is None or not before.own:
             continue
         if before.key in fleet.panes and before.key not in taken and _is_leaving(fleet, before.key, thread):
-            kept[thread.id] = replace(before, by=_LEFT_PANE) if thread.id in fleet.links.panes else before
+            kept[thread.id] = replace(before, by=_left(thread)) if thread.id in fleet.links.panes else before
     return kept
 
 
@@ -212,6 +235,12 @@ def _is_leaving(fleet: FleetView, key: PaneKey, thread: Thread) -> bool:
     return occupant.gone_at is not None or (occupant.process is not None and occupant.process.once)
 
 
+def _left(thread: Thread | None) -> str:
+    """Return the evidence for a pane that the process of a thread has left."""
+    agent = thread.agent if thread is not None else "codex"
+    return f"its {AGENT_NAMES.get(agent, agent)} ran in the pane, and has left it"
+
+
 def _remembered_panes(fleet: FleetView) -> dict[str, ThreadPane]:
     """Return the panes that live on and in which an earlier agentdash saw threads' own Codex processes."""
     found: dict[str, ThreadPane] = {}
@@ -220,7 +249,7 @@ def _remembered_panes(fleet: FleetView) -> dict[str, ThreadPane]:
         is_same_pane = pane is not None and pane.server_pid == past.server_pid
         if past.own and is_same_pane and _is_left(fleet, past.pane):
             shown = f"its scrollback shows `{SESSION_LINE}{past.worker}`"
-            by = shown if past.rule == SESSION_LINE_RULE else _LEFT_PANE
+            by = shown if past.rule == SESSION_LINE_RULE else _left(fleet.threads.get(past.worker))
             found[past.worker] = ThreadPane(past.pane, by, own=True)
     return found
 
@@ -260,7 +289,7 @@ def _is_left(fleet: FleetView, key: PaneKey) -> bool:
 def _unlinked_tuis(fleet: FleetView, taken: set[PaneKey]) -> list[_Tui]:
     tuis: list[_Tui] = []
     for key, occupant in fleet.occupants.items():
-        if occupant.agent not in THREAD_AGENTS or occupant.gone_at is not None or key in taken:
+        if occupant.agent != "codex" or occupant.gone_at is not None or key in taken:
             continue
         pane, process = fleet.panes.get(key), fleet.processes.get(occupant.key)
         if pane is not None and process is not None:

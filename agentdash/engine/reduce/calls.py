@@ -78,6 +78,7 @@ def end_call(thread: Thread, event: e.CallEnded) -> Thread:
         exit_code=event.exit_code,
         tail=event.output[-_MAX_TAIL_CHARS:],
         session=event.session or known.session,
+        sandboxed=known.sandboxed if event.sandboxed is None else event.sandboxed,
         denials=_detect_denials(thread, known, event) or _logged_denials(thread.violations, known.id),
     )
     others = thread.calls if earlier is None else (c for c in thread.calls if c is not earlier)

@@ -126,8 +126,16 @@ def _link_and_detect(draft: FleetDraft, event: e.Event) -> None:
         processes.update_occupants(draft, tree)
         draft.links = link_fleet(draft, tree)
         observe_processes(draft, tree, event.at)
-    elif _is_just_started(draft, event):
+    elif _is_just_started(draft, event) or _names_a_thread(draft, event):
         draft.links = link_fleet(draft)
+
+
+def _names_a_thread(draft: FleetDraft, event: e.Event) -> bool:
+    """Return whether a session file names a thread that is not linked to its process yet."""
+    if not isinstance(event, e.SessionSeen) or event.session not in draft.threads:
+        return False
+    owner = draft.links.owners.get(event.session or "")
+    return draft.processes_at is not None and (owner is None or owner.key != event.key)
 
 
 def _is_just_started(draft: FleetDraft, event: e.Event) -> bool:

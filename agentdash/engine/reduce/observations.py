@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import takewhile
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash.engine.detect.escalation import granted
 from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
@@ -23,6 +26,12 @@ from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 
 _PROXY_FLAG: Final = "CODEX_NETWORK_PROXY_ACTIVE"
 """`1` in the environment of commands whose network goes through Codex's own proxy."""
+_PROXY_PORT: Final = "CLAUDE_CODE_HOST_HTTP_PROXY_PORT"
+"""In the environment of commands whose network goes through the proxy of Anthropic's sandbox runtime."""
+_SHELL_WORDS: Final = str.maketrans("", "", "'\"\\ \t\n")
+"""Removes quotes and blanks: a script is quoted once per shell that it passes."""
+_SCRIPT_CHARS: Final = 200
+"""Characters of the start of a script by which a process is recognized as its shell."""
 
 
 class ProcessContext(msgspec.Struct, frozen=True):
@@ -45,17 +54,56 @@ def observe_processes(draft: FleetDraft, tree: ProcessTree, at: float) -> None:
     for process in draft.processes.values():
         if process.key in draft.observed:
             continue
-        owner = draft.threads.get(thread_of(process) or "")
-        if owner is not None and is_command(process, tree):
-            draft.threads[owner.id] = add_observation(owner, _observe(owner, process, context, at))
-            draft.observed[process.key] = at
+        owner = draft.threads.get(thread_of(process, tree) or "")
+        if owner is None or not is_command(process, tree):
+            continue
+        if owner.agent == "codex":
+            call_id = (process.env or {}).get("CODEX_TOOL_CALL_ID")
+            observed = _observe(owner, process, _call_of(owner, call_id), context, at)
+            draft.threads[owner.id] = add_observation(owner, observed)
+        elif (found := _call_by_script(draft, owner, process, tree)) is not None:
+            thread, call = found
+            observed = _without_codex_flags(_observe(thread, process, call, context, at))
+            draft.threads[thread.id] = add_observation(thread, observed)
+        else:
+            continue  # the log is behind; its call may be known in the next pass
+        draft.observed[process.key] = at
 
 
-def _observe(thread: Thread, process: Process, context: ProcessContext, at: float) -> SandboxObservation:
+def _call_by_script(
+    draft: FleetDraft, session: Thread, process: Process, tree: ProcessTree
+) -> tuple[Thread, Call] | None:
+    """Return the call that a process of a session belongs to, and its thread: the session, or a sub-agent.
+
+    Their commands have the same variables; but Claude Code runs `bash -c "... eval SCRIPT ..."`, and a shell
+    above a process shows the script. None where that fits no call, or several.
+    """
+    shells = [process, *takewhile(lambda parent: not parent.agent, tree.above(process))]
+    text = "\n".join(" ".join(shell.argv) for shell in shells).translate(_SHELL_WORDS)
+    members = [session, *(t for t in draft.threads.values() if t.parent == session.id)]
+    found = [
+        (thread, call)
+        for thread in members
+        for call in (*thread.open_calls, *(c for c in thread.calls if c.outcome == "running"))
+        if call.kind == "command" and call.script.strip() and f"eval{_start(call.script)}" in text
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _start(script: str) -> str:
+    return script.translate(_SHELL_WORDS)[:_SCRIPT_CHARS]
+
+
+def _without_codex_flags(observation: SandboxObservation) -> SandboxObservation:
+    """Return an observation of a CLI that sets no flags of Codex: those that are there are inherited."""
+    return replace(observation, network_flag=None, sandbox_flag=None, quote="")
+
+
+def _observe(
+    thread: Thread, process: Process, call: Call | None, context: ProcessContext, at: float
+) -> SandboxObservation:
     env, kernel = process.env or {}, process.kernel
     baseline = _baseline(process, context)
-    call_id = env.get("CODEX_TOOL_CALL_ID")
-    call = _call_of(thread, call_id)
     in_force = thread.policy_index_at(process.key.started)
     policy = thread.policies[in_force].policy if in_force >= 0 else Policy()
     # mounts that its Codex has, too, were not made for this command
@@ -71,7 +119,7 @@ def _observe(thread: Thread, process: Process, context: ProcessContext, at: floa
         seccomp=kernel.seccomp if kernel else None,
         no_new_privs=kernel.no_new_privs if kernel else None,
         own_network=_has_own_network(kernel, baseline),
-        mediated=env.get(_PROXY_FLAG) == "1",
+        mediated=env.get(_PROXY_FLAG) == "1" or _PROXY_PORT in env,
         sandboxed=_is_sandboxed(kernel, baseline),
         nested=_is_nested(process, context.tree),
         applied=find_launcher(process, context.tree),
@@ -79,10 +127,17 @@ def _observe(thread: Thread, process: Process, context: ProcessContext, at: floa
         exposed=exposed_paths(policy, context.tables, mounts, env.get("HOME"), thread.cwd),
         first=at,
         last=at,
-        calls=(call_id,) if call_id else (),
+        calls=_ids(thread, env, call),
         pids=(process.pid,),
         quote=_quote_flags(env),
     )
+
+
+def _ids(thread: Thread, env: Mapping[str, str], call: Call | None) -> tuple[str, ...]:
+    """Return the id of the call of a process, as its environment states it (Codex), or else of its call."""
+    if thread.agent == "codex":
+        return tuple(filter(None, (env.get("CODEX_TOOL_CALL_ID"),)))
+    return (call.id,) if call else ()
 
 
 def _baseline(process: Process, context: ProcessContext) -> Kernel:

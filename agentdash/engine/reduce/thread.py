@@ -58,6 +58,8 @@ def _reduce_line(thread: Thread, event: e.ThreadEvent) -> Thread:
             return start_call(thread, event)
         case e.CallEnded():
             return end_call(thread, event)
+        case e.SandboxFailed():
+            return replace(thread, sandbox_failed=event)
         case e.ChildSpawned(child=child):
             return thread if child in thread.children else replace(thread, children=(*thread.children, child))
         case e.MessageLogged(role="user"):

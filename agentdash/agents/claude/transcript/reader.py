@@ -38,7 +38,9 @@ from agentdash.model.policy import Policy
 from agentdash.model.sanitize import clean_block, clean_line
 
 _INTERRUPTED: Final = re.compile(r"\[Request interrupted by user(?: for tool use)?\]\s*")
-_OWN_TEXT: Final = re.compile(r"<(?:command-(?:name|message|args|contents)|local-command-\w+|system-reminder)>")
+_OWN_TEXT: Final = re.compile(
+    r"<(?:command-(?:name|message|args|contents)|local-command-\w+|system-reminder)>"
+)
 """Begins what Claude Code itself writes as a message of the user."""
 _SHELL_INPUT: Final = re.compile(r"<bash-input>(.*)</bash-input>", re.DOTALL)
 _SHELL_OUTPUT: Final = re.compile(
@@ -72,6 +74,8 @@ class TranscriptReader:
         """As set last; of an unknown sandbox until the model is told."""
         self._told = False
         """Whether it is known which sandbox the model is told of."""
+        self._stated = False
+        """Whether a policy has been emitted."""
         self._kinds: dict[str, CallKind] = {}
         """The kinds of open calls."""
         self._shell: str | None = None
@@ -235,6 +239,8 @@ class TranscriptReader:
         if record.is_api_error_message:
             self._fail(record, message)
             return
+        if not self._stated and self._policy.approval:
+            self._emit_policy("permission_mode")  # this version describes no sandbox to the model
         self._set_model(message.model)
         self._count(message)
         said = ""
@@ -331,11 +337,12 @@ class TranscriptReader:
         mode = _line(record.permission_mode)
         if mode is not None and mode != self._policy.approval:
             self._policy = replace(self._policy, approval=mode)
-            self._emit_policy("permission_mode")
+            if self._stated:  # the first mode stands before the sandbox that the model is told of
+                self._emit_policy("permission_mode")
 
     def _set_policy(self, policy: Policy) -> None:
         policy = replace(policy, approval=self._policy.approval)
-        if policy != self._policy:
+        if policy != self._policy or not self._stated:
             self._policy = policy
             self._emit_policy("sandbox_instructions")
 
@@ -345,6 +352,7 @@ class TranscriptReader:
             self._emit(PolicySet, policy=None, origin="permission_mode", model=self._model)
 
     def _emit_policy(self, origin: str) -> None:
+        self._stated = True
         self._emit(PolicySet, policy=self._policy, origin=origin)
 
     def _named(self, record: Record) -> None:

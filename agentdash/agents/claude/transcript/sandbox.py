@@ -1,4 +1,4 @@
-"""The sandbox that the model is told of: attachments `sandbox_instructions` (2.1.330), and permission modes."""
+"""The sandbox that the model is told of: attachments `sandbox_instructions` (2.1.330)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Final
 
 import msgspec
 
+from agentdash.agents.sandbox_runtime import is_always_listed
 from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 
 _FILESYSTEM: Final = re.compile(r"^Filesystem: (\{.*\})[ \t]*$", re.MULTILINE)
 _LEFT_OUT: Final = "... and "
 """Begins the last entry of a list that was cut: `... and 100 more (truncated for prompt size)`."""
-_ALWAYS_LISTED: Final = re.compile(r"/dev/.*|(?:/private)?/tmp/claude|.*/\.npm/_logs|.*/\.claude/debug")
-"""Directories that every list has: they may not exist, and are then not writable either."""
 _MAX_RULES: Final = 400
 NO_SANDBOX: Final = Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody")
 """No sandbox is described to the model: none is switched on, or it could not be started."""
@@ -59,7 +58,7 @@ def described_policy(content: str, cwd: str | None) -> Policy:
     if allowed is None or any(path.startswith(_LEFT_OUT) for path in allowed):
         return unknown
     rules = [PolicyRule("/", "read")]
-    rules += [_rule(path, "write", cwd) for path in allowed if not _ALWAYS_LISTED.fullmatch(path)]
+    rules += [_rule(path, "write", cwd) for path in allowed if not is_always_listed(path)]
     rules += [_rule(path, "read", cwd) for path in _named(files.write.deny_within_allow)]
     rules += [_rule(path, "deny", cwd) for path in _named(files.read.deny_only)]
     return Policy(

@@ -28,6 +28,8 @@ def filesystem_wider(seen: Comparison) -> Finding | None:
     policy, observation = seen.policy, seen.observation
     if not policy.restricts_files or not seen.is_bound:
         return None
+    if observation.sandboxed is False and policy.enforced_by == "agent":
+        return None  # `sandbox_off_for_command`
     if observation.sandboxed is False:
         message = (
             "The policy restricts what may be written, but the kernel shows no sandbox around the command."

@@ -24,7 +24,7 @@ from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.fleet import Thread
 from agentdash.model.layers import DifferingField
 from agentdash.model.observation import Applied, SandboxObservation
-from agentdash.model.policy import Policy
+from agentdash.model.policy import Filesystem, Policy
 from agentdash.model.remedies import PathFacts
 from agentdash.model.requested import Requested
 from agentdash.model.worker import Assessment, Got, Sandbox
@@ -67,7 +67,9 @@ def judge_sandbox(
     launcher, escalation = _launcher(thread), _escalation(thread)
     applied_words = launcher_in_words(launcher) if launcher else None
     return Sandbox(
-        verdict=_verdict(mismatch=mismatch, comparable=any(observation.policy >= 0 for observation in own)),
+        verdict=_verdict(
+            mismatch=mismatch, comparable=any(_is_comparable(observation, thread) for observation in own)
+        ),
         configured=policy,
         applied="; ".join(filter(None, (applied_words, escalation))) or None,
         launcher=launcher_name(launcher) if launcher else None,
@@ -97,6 +99,14 @@ def _unexplained(changes: Iterable[Finding], differences: Iterable[Finding]) -> 
 
 def _is_mismatch(findings: Iterable[Finding]) -> bool:
     return any(finding.severity != "info" for finding in findings)
+
+
+def _is_comparable(observation: SandboxObservation, thread: Thread) -> bool:
+    """Return whether a policy whose files are known was in force when it was made."""
+    if observation.policy < 0:
+        return False
+    policy = thread.policies[observation.policy].policy
+    return thread.agent == "codex" or policy.filesystem is not Filesystem.UNKNOWN
 
 
 def _verdict(*, mismatch: bool, comparable: bool) -> Verdict:

@@ -44,6 +44,7 @@ _STATE_CHANGING_EVENTS: Final = (
     e.TurnEnded,
     e.TroubleLogged,
     e.StatusPushed,
+    e.SessionSeen,
     e.ScreenRead,
     e.ProcessesCounted,
     e.FileReset,
@@ -174,6 +175,8 @@ def update_history(draft: FleetDraft, event: e.Event) -> None:
             draft.histories.discard(str(key))
         case e.ScreenRead(key=key):
             _update_workers_in(draft, key, event.at)
+        case e.SessionSeen(session=str(session)) if session in draft.threads:
+            _update_thread(draft, draft.threads[session], event.at)
         case e.StatusPushed() | e.ThreadEvent() if event.thread in draft.threads:
             _update_thread(draft, draft.threads[event.thread], event.at)
 

@@ -232,7 +232,7 @@ def last_message(facts: ThreadFacts) -> Assessment | None:
     return conclude(
         State.EXITED,
         since=facts.ownerless_since,
-        why="its Codex is gone before the model answered",
+        why=f"its {facts.cli} is gone before the model answered",
         source=EvidenceSource.PROCESS,
         rule="no-owner",
         text="the file ends without an answer, and no process holds it",
@@ -257,7 +257,7 @@ def no_turn_yet(facts: ThreadFacts) -> Assessment | None:
         return conclude(
             State.EXITED,
             since=facts.ownerless_since,
-            why="its Codex is gone; nothing was asked of it",
+            why=f"its {facts.cli} is gone; nothing was asked of it",
             source=EvidenceSource.PROCESS,
             rule="no-owner",
             fact=short.ended("nothing was asked of it", in_a_turn=False),

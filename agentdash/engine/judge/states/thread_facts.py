@@ -7,13 +7,13 @@ from typing import Final
 
 import msgspec
 
-from agentdash.model.events import CallKind, ScreenRead, StatusPushed
+from agentdash.model.events import CallKind, ScreenRead, SessionSeen, StatusPushed
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import Call, ProviderTrouble, Thread, Turn
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.links import FleetLinks, ThreadOwner
 from agentdash.model.liveness import Liveness
-from agentdash.model.process import Process
+from agentdash.model.process import AGENT_NAMES, Process
 
 _OWNERLESS_AFTER_S: Final = 3.0
 """Age of the newest line from which a thread without an owner counts as left: open files are scanned only
@@ -37,6 +37,13 @@ class ThreadFacts(msgspec.Struct, frozen=True):
     """The newest status in Codex's feed (0.160+)."""
     trouble: ProviderTrouble | None = None
     """The newest trouble with the provider, seen while its turn was open."""
+    session: SessionSeen | None = None
+    """The session file of its process (Claude Code), where that names this thread."""
+
+    @property
+    def cli(self) -> str:
+        """The name of the CLI that runs it, in words."""
+        return AGENT_NAMES.get(self.thread.agent, self.thread.agent)
 
     @property
     def open_turn(self) -> Turn | None:
@@ -95,7 +102,13 @@ def thread_facts(fleet: FleetView, thread: Thread, links: FleetLinks) -> ThreadF
         reading=fleet.readings.get(placed.key) if placed and not left else None,
         pushed=fleet.pushed.get(thread.id),
         trouble=max(_troubles(fleet, thread), key=lambda trouble: trouble.at, default=None),
+        session=_session(fleet, thread, links.owners.get(thread.id)),
     )
+
+
+def _session(fleet: FleetView, thread: Thread, owner: ThreadOwner | None) -> SessionSeen | None:
+    seen = fleet.sessions.get(owner.key) if owner is not None and owner.key is not None else None
+    return seen if seen is not None and seen.session == thread.id else None
 
 
 def _troubles(fleet: FleetView, thread: Thread) -> Iterator[ProviderTrouble]:

@@ -201,7 +201,7 @@ def owner_gone(facts: ThreadFacts) -> Assessment | None:
     return Assessment(
         state=State.EXITED,
         since=facts.ownerless_since,
-        why=f"its Codex is gone{during}; the turn was never ended",
+        why=f"its {facts.cli} is gone{during}; the turn was never ended",
         evidence=evidence,
         fact=short.crashed(call, facts.thread.last_prompt or ""),
     )

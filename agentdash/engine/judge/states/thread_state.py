@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from agentdash.engine.judge.states import session_status
 from agentdash.engine.judge.states import thread_ended as ended
 from agentdash.engine.judge.states import thread_open as ongoing
 from agentdash.engine.judge.states.corroboration import (
@@ -19,6 +20,7 @@ from agentdash.engine.judge.states.corroboration import (
     feed_corroborates,
     output_corroborates,
     screen_corroborates,
+    session_corroborates,
 )
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.evidence import EvidenceSource
@@ -42,6 +44,11 @@ PRECEDENCE: Final = (
         EvidenceSource.CODEX_FEED,
         "it waits for an approval or an answer (0.160+, not for exec)",
         ongoing.waiting_by_feed,
+    ),
+    StateRule(
+        EvidenceSource.SESSION_FILE,
+        "it waits for an approval or an answer (Claude Code)",
+        session_status.waiting_by_session_file,
     ),
     StateRule(
         EvidenceSource.ROLLOUT, "a question or permission tool is open", ongoing.open_question_or_permission
@@ -69,6 +76,11 @@ PRECEDENCE: Final = (
     ),
     # what is going on
     StateRule(EvidenceSource.PROCESS, "its owner is gone while its turn is open", ongoing.owner_gone),
+    StateRule(
+        EvidenceSource.SESSION_FILE,
+        "it works, or rests, where its log is behind (Claude Code)",
+        session_status.beyond_the_log,
+    ),
     StateRule(EvidenceSource.ROLLOUT, "its turn is open", ongoing.turn_open),
     # how it ended
     StateRule(EvidenceSource.SCREEN, "it was stopped while its provider failed", ended.stopped_while_failing),
@@ -97,5 +109,6 @@ def judge_thread(facts: ThreadFacts) -> Assessment:
 def _corroboration(facts: ThreadFacts) -> Iterator[Corroboration]:
     yield from screen_corroborates(facts.reading)
     yield from feed_corroborates(facts.pushed)
+    yield from session_corroborates(facts.session)
     yield from commands_corroborate(facts.commands)
     yield from output_corroborates(facts.thread)

@@ -1,0 +1,89 @@
+"""Recognize the sandbox launchers of all worker CLIs, with the policy that they apply.
+
+Besides those of Codex (`codex/launcher_policy.py`) there is Anthropic's sandbox runtime (Claude Code, `srt`
+and others): a shell that runs `bwrap`, and inside of the sandbox a shell that starts proxies and then the
+command by `apply-seccomp`. None of these is the command itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from agentdash.agents.codex.launcher_policy import read_launcher as read_codex_launcher
+from agentdash.agents.sandbox_runtime import is_always_listed
+from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
+from agentdash.model.process import Launcher
+
+RUNTIME: Final = "sandbox-runtime"
+"""Name of the launcher that the set-up processes of Anthropic's sandbox runtime are."""
+_BWRAP: Final = "bwrap"
+_SHELLS: Final = frozenset(("sh", "bash", "zsh", "dash"))
+_STARTS_BWRAP: Final = re.compile(r"(?:^|[\s'\"/;&|(])bwrap (?:--[a-z-]+ |-[a-z] )")
+"""A command line that runs bubblewrap, in the text of a shell: 2.1.197 to 2.1.330."""
+_INNER_SETUP: Final = re.compile(r"apply-seccomp|\bsocat TCP[46]?-LISTEN:\d+,")
+"""What the shell inside of the sandbox does before the command (Linux)."""
+_APPLY_SECCOMP: Final = re.compile(r"(?:^|/)apply-seccomp$|^/proc/self/fd/\d+$|^/dev/fd/\d+$")
+_SANDBOX_EXEC: Final = re.compile(r"(?:^|[\s'\"/;&|(])sandbox-exec -p ")
+
+
+def read_launcher(name: str, argv: Sequence[str]) -> Launcher | None:
+    """Return the launcher that a process is; None where it is none.
+
+    Args:
+        name: `comm` of the process. It may be anything (`3`), so its program's name counts as well.
+        argv: its arguments.
+    """
+    found = read_codex_launcher(name, argv)
+    if found is not None and found.name == _BWRAP and "SANDBOX_RUNTIME" in argv:
+        return Launcher(_BWRAP, _runtime_policy(argv))
+    return found or (Launcher(RUNTIME) if _is_setup(name, argv) else None)
+
+
+def _runtime_policy(argv: Sequence[str]) -> Policy | None:
+    """Return the policy in the arguments that the sandbox runtime gives to bubblewrap; None where they were
+    capped.
+
+    A network namespace with a proxy on a socket that is bound into it is mediated.
+    """
+    if "--" not in argv:
+        return None
+    options = argv[: argv.index("--")]
+    variables = {options[at + 1]: options[at + 2] for at in _places(options, "--setenv", 2)}
+    rules = [PolicyRule("/", "read")]
+    for at, option in enumerate(options):
+        if option in ("--bind", "--ro-bind") and at + 2 < len(options):
+            path = options[at + 2]
+            if not path.endswith(".sock") and not is_always_listed(path):
+                place = TMPDIR if path == variables.get("TMPDIR") else path
+                rules.append(PolicyRule(place, "write" if option == "--bind" else "read"))
+    writable = any(rule.access == "write" for rule in rules)
+    network = Network.ON
+    if "--unshare-net" in options:
+        network = Network.MEDIATED if "HTTP_PROXY" in variables else Network.OFF
+    if any(rule.access == "write" and rule.path == "/" for rule in rules):
+        return Policy(Filesystem.UNRESTRICTED, network, enforced_by="agent")
+    return Policy(
+        filesystem=Filesystem.WORKSPACE if writable else Filesystem.READ_ONLY,
+        network=network,
+        rules=tuple(rules),
+        enforced_by="agent",
+    )
+
+
+def _places(options: Sequence[str], name: str, values: int) -> list[int]:
+    return [at for at, option in enumerate(options) if option == name and at + values < len(options)]
+
+
+def _is_setup(name: str, argv: Sequence[str]) -> bool:
+    if not argv:
+        return False
+    program = argv[0].rpartition("/")[2]
+    if name == "apply-seccomp" or _APPLY_SECCOMP.search(argv[0]):
+        return True
+    if program == "socat":
+        return any("claude-" in arg or "srt-" in arg for arg in argv[1:])
+    if program not in _SHELLS:
+        return False
+    return any(_STARTS_BWRAP.search(a) or _INNER_SETUP.search(a) or _SANDBOX_EXEC.search(a) for a in argv[1:])

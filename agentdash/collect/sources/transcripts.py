@@ -1,0 +1,40 @@
+"""Claude Code's transcripts, followed as they grow."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePath
+
+from agentdash.agents.claude.home import ClaudeHome, problem, thread_id
+from agentdash.agents.claude.transcript.reader import TranscriptReader
+from agentdash.collect.scheduler import PollScheduler
+from agentdash.collect.sources.rollouts import SessionLogSource
+from agentdash.model.clock import Clock
+
+
+class TranscriptSource(SessionLogSource):
+    """Reads the transcripts of Claude Code, those of sub-agents too.
+
+    Args:
+        home: the configuration directory to follow.
+        newest: how many of the newest sessions are read at first; None: all.
+        clock: the time of the events.
+        scheduler: notified of activity, and of commands that start.
+    """
+
+    name = "claude"
+
+    def __init__(self, home: ClaudeHome, newest: int | None, clock: Clock, scheduler: PollScheduler) -> None:
+        super().__init__([home.projects], newest, clock, scheduler)
+        self._home = home
+
+    def _reader(self, thread: str) -> TranscriptReader:
+        return TranscriptReader(thread)
+
+    def _thread_id(self, path: PurePath) -> str | None:
+        return thread_id(path)
+
+    def _problem(self) -> str | None:
+        return problem(self._home)
+
+    def _where(self) -> Path:
+        return self._home.root

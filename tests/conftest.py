@@ -1,0 +1,8 @@
+"""What holds for all tests."""
+
+from __future__ import annotations
+
+import os
+
+# the Claude Code of the machine is none of the tests' business: its sessions would be among the workers
+os.environ["CLAUDE_CONFIG_DIR"] = "/nonexistent/claude"
