@@ -103,6 +103,7 @@ async def _cast(
     ended: bool,
     gap: float,
 ) -> bytes:
+    from agentdash.model.secrets import mask_fields
     from agentdash.report.redact import Redaction
     from agentdash.report.timeline_builder import frames, play_duration_s
     from agentdash.tui.asciicast import asciicast
@@ -111,7 +112,7 @@ async def _cast(
     redaction = Redaction() if redact else None
 
     def shown(see: Callable[[], Snapshot]) -> Callable[[], Snapshot]:
-        return (lambda: redaction.snapshot(see())) if redaction else see
+        return lambda: mask_fields(redaction.snapshot(see()) if redaction else see())
 
     def snapshots(stream: MergedStream) -> Iterator[tuple[float, Callable[[], Snapshot]]]:
         for frame in frames(stream, redaction, ended=ended):

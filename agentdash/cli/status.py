@@ -57,6 +57,7 @@ async def _watch(config: Config, target: str | None) -> None:
     import msgspec
 
     from agentdash.cli.fleet_access import follow_fleet, select_workers, warn_if_indirect
+    from agentdash.model.secrets import mask_fields
     from agentdash.report.change import changes
 
     last: Snapshot | None = None
@@ -65,7 +66,7 @@ async def _watch(config: Config, target: str | None) -> None:
             warn_if_indirect(via)
         now = select_workers(snapshot, target) or msgspec.structs.replace(snapshot, workers=())
         for change in changes(last, now):
-            click.echo(msgspec.json.encode(change))
+            click.echo(msgspec.json.encode(mask_fields(change)))
         last = now
 
 

@@ -30,6 +30,7 @@ from agentdash.model.process import THREAD_VARIABLES
 from agentdash.model.remedies import PathFacts
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
+from agentdash.model.secrets import mask_fields
 from agentdash.model.state_paths import Installed
 from agentdash.model.states import NEEDS_YOU, State
 from agentdash.model.worker import Agent, Assessment, Link, PastPane, Sandbox, Snapshot, Worker
@@ -193,7 +194,7 @@ class _SnapshotBuilder:
             pane = self._fleet.panes.get(key)
             if pane is not None and key not in linked:
                 last_sign = pane_last_sign(self._links.below.get(key, ()), pane, self._fleet.busy)
-                self._add(self._pane_worker(pane, occupant), last_sign, pane)
+                self._add(_without_secrets(self._pane_worker(pane, occupant)), last_sign, pane)
 
     def build(self) -> Snapshot:
         """Return the snapshot."""
@@ -210,7 +211,7 @@ class _SnapshotBuilder:
 
     def _add_thread(self, thread: Thread, parent: str | None) -> None:
         inputs = self._inputs(thread, parent)
-        worker = self._cache.worker(inputs, _thread_worker)
+        worker = self._cache.worker(inputs, lambda inputs: _without_secrets(_thread_worker(inputs)))
         if self._fleet.processes_at is not None:
             starting_until = startup_grace_until(thread, worker.assessment, self._now)
             if starting_until is not None:
@@ -333,6 +334,17 @@ def _thread_worker(inputs: RowInputs) -> Worker:
         file=thread.file.path if thread.file else None,
         turns=thread.turns,
         notes=_notes(thread),
+    )
+
+
+def _without_secrets(worker: Worker) -> Worker:
+    """Return the worker with secrets masked in what agentdash concludes and quotes; its calls and its screen
+    stay as they are, for the eyes of its user."""
+    return replace(
+        worker,
+        assessment=mask_fields(worker.assessment),
+        sandbox=mask_fields(worker.sandbox),
+        line=mask_fields(worker.line),
     )
 
 

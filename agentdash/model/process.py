@@ -70,7 +70,7 @@ class Launcher(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Process(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One process. Only `CODEX_*`, `TMUX*` and a short allow-list of its environment is ever kept."""
+    """One process. Only a short allow-list of its environment is ever kept."""
 
     key: ProcessKey
     ppid: int

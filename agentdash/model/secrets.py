@@ -25,7 +25,7 @@ _STRONG_NAME: Final = (
 _WEAK_NAME: Final = r"(?:key|auth|pat|pw|sig|signature|access|pwd)"
 """The end of a name that holds a secret where it is a word of its own: `GITHUB_PAT`, `--auth`."""
 SECRET_NAME: Final = re.compile(
-    rf"(?:.*{_STRONG_NAME}|(?:.*[^a-z])?{_WEAK_NAME}|.*[a-z](?:Key|Auth|Pat|Sig|Pwd))s?", re.IGNORECASE
+    rf"(?:.*{_STRONG_NAME}|(?:.*[^a-z])?{_WEAK_NAME}|.*[a-z](?:Key|Auth|Pat|Sig|Pwd))", re.IGNORECASE
 )
 """A whole name of a variable or of an option that holds a secret. `PWD` and `OLDPWD` are directories."""
 _DIRECTORY_NAMES: Final = frozenset(("PWD", "OLDPWD", "pwd"))
@@ -58,10 +58,10 @@ _JSON_WEB_TOKEN: Final = re.compile(r"\b(eyJ)[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)*")
 _URL_PASSWORD: Final = re.compile(r"((?<=://)[^/@\s:'\"]*:)(?!\$)[^/@\s'\"]+(?=@)")
 _URL_TOKEN: Final = re.compile(r"(?<=://)(?![a-z_][a-z0-9._-]{0,15}@|\$|…)[^/@\s:'\"$]{6,}(?=@)")
 _HEADER: Final = re.compile(
-    r"(?<![\w-])((?:proxy-)?authorization|x-[\w-]{0,40}?(?:key|token|auth|secret|signature)[\w-]{0,40}|private-token|api-key"
-    r"|(?:set-)?cookie)"
-    rf"({_QUOTE}?\s*+[:=]\s*+{_QUOTE}?(?:(?:basic|bearer|token|digest|negotiate|apikey)\s+)?){_REFERENCE}"
-    r"(?!(?:basic|bearer|token|digest|negotiate|apikey)\s+\\*\"?\$)[^'\"\\\n]+",
+    r"(?<![\w-])((?:proxy-)?authorization|x-[\w-]{0,40}?(?:key|token|auth|secret|signature)[\w-]{0,40}"
+    r"|private-token|api-key|(?:set-)?cookie)"
+    rf"({_QUOTE}?\s*+[:=]\s*+{_QUOTE}?(?:(?:basic|bearer|token|digest|negotiate|apikey)\s+)?+){_REFERENCE}"
+    r"[^'\"\\\n]+",
     re.IGNORECASE,
 )
 _BEARER: Final = re.compile(rf"(\bbearer\s+){_REFERENCE}[^\s'\"\\]+", re.IGNORECASE)
@@ -180,7 +180,7 @@ def mask_fields(value: Any) -> Any:
     """Return a struct, a collection or a text in which secrets are masked in all texts; the same object where
     there are none."""
     masked: Any = _mask_any(value)
-    return masked  # type: ignore[no-any-return]
+    return masked
 
 
 def _mask_any(value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e
+from agentdash.model.secrets import mask_fields
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.cursor import Cursor
@@ -95,7 +96,7 @@ def build_report(
             progress(stream.offset)
     workers = [builder.workers[worker.id] for worker in snapshot.workers if worker.id in builder.workers]
     rows, omitted = _without_middle(builder.rows)
-    return TimelineReport(
+    report = TimelineReport(
         thread=thread,
         begun=begun,
         ended=at,
@@ -105,6 +106,8 @@ def build_report(
         redacted=redact,
         notes=_notes(workers, snapshot, redact=redact),
     )
+    masked: TimelineReport = mask_fields(report)
+    return masked
 
 
 def _without_middle(rows: Sequence[TimelineRow]) -> tuple[list[TimelineRow], int]:

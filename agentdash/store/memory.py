@@ -23,7 +23,7 @@ from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemo
 from agentdash.model.observation import Escape
 from agentdash.model.pane import PaneKey
 from agentdash.model.requested import Requested
-from agentdash.model.secrets import mask_secrets
+from agentdash.model.secrets import mask_fields
 
 NAME: Final = "memory.sqlite"
 """The file, in agentdash's state directory."""
@@ -182,7 +182,7 @@ class Memory:
 
     def _new_escapes(self, memory: ThreadMemory) -> Iterator[tuple[str, str, bytes, float]]:
         for escape in memory.escapes:
-            fact = msgspec.json.encode(replace(escape, quote=mask_secrets(escape.quote)))
+            fact = msgspec.json.encode(mask_fields(escape))
             if (memory.thread, fact) not in self._escapes:
                 yield self._home, memory.thread, fact, escape.at
 
@@ -237,8 +237,8 @@ class Memory:
 
 
 def _pane_row(past: PastWorker) -> tuple[str, str, int, str, bytes, float]:
-    key = past.pane
-    return key.server, key.id, past.server_pid or 0, past.worker, msgspec.json.encode(past), past.seen
+    key, fact = past.pane, msgspec.json.encode(mask_fields(past))
+    return key.server, key.id, past.server_pid or 0, past.worker, fact, past.seen
 
 
 def _is_writable(folder: Path) -> bool:
@@ -277,7 +277,7 @@ def _prune(database: sqlite3.Connection, now: float) -> None:
 def _essence(known: RememberedObservation) -> bytes:
     """Return the observation without what differs between equal ones: that is the row's key."""
     essence = replace(known.observation, policy=-1, first=0.0, last=0.0, count=1, calls=(), pids=())
-    return msgspec.json.encode(replace(known, observation=essence))
+    return msgspec.json.encode(mask_fields(replace(known, observation=essence)))
 
 
 def _decoded(fact: bytes, kind: type[_T]) -> _T | None:

@@ -22,6 +22,7 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.known import known_of
 from agentdash.model.registry import RECORDED
 from agentdash.model.sanitize import clean_line
+from agentdash.model.secrets import mask_fields
 from agentdash.model.source import Emit, FleetChannel
 from agentdash.store.journal import PART_NAME, JournalHeader, JournalPacker
 
@@ -153,11 +154,11 @@ class Recorder:
         known = known_of(fleet, now)
         self._packer.pack(known)
         header = JournalHeader(agentdash=self._version, host=self._host, at=now, known=1)
-        self._append(b"\n".join([msgspec.json.encode(header), encode(known), b""]))
+        self._append(b"\n".join([msgspec.json.encode(header), encode(mask_fields(known)), b""]))
 
     def _write(self, events: Sequence[Event], fleet: Fleet) -> None:
         packed = [event for event in map(self._packer.pack, events) if event is not None]
-        self._append(b"".join(encode(event) + b"\n" for event in packed))
+        self._append(b"".join(encode(mask_fields(event)) + b"\n" for event in packed))
         if self._size > self._limits.part_bytes:
             self._begin_part(fleet)
 

@@ -28,6 +28,7 @@ from agentdash.model.events import Event, SourceSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fleet import Fleet
 from agentdash.model.sanitize import clean_line
+from agentdash.model.secrets import mask_fields
 from agentdash.model.source import Emit
 from agentdash.model.states import State
 from agentdash.model.times import ago, possible_time
@@ -208,7 +209,7 @@ class Publisher:
         descriptor, temporary = tempfile.mkstemp(prefix=".status-", dir=self.path.parent)  # 0600
         try:
             with os.fdopen(descriptor, "wb", buffering=0) as file:
-                file.write(msgspec.json.encode(published))
+                file.write(msgspec.json.encode(mask_fields(published)))
                 stat = os.fstat(descriptor)
             Path(temporary).replace(self.path)
         except BaseException:

@@ -74,7 +74,8 @@ def test_environment_is_filtered(start: Start) -> None:
         "CODEX_SANDBOX": "seat\x1b[31mbelt\n",
         "CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN": "t",
         "CODEX_ACCESS_KEY": "k",
-        "CODEX_PROXY": "http://me:secret@host/",
+        "CODEX_PAT": "p",
+        "CODEX_SQLITE_HOME": "http://me:secret@host/",
         "TMUX_PANE": "%4",
         "PWD": "/there",
         "PATH": os.environ["PATH"],
@@ -85,7 +86,7 @@ def test_environment_is_filtered(start: Start) -> None:
     expected = {
         "CODEX_THREAD_ID": "0199",
         "CODEX_SANDBOX": "seatbelt",
-        "CODEX_PROXY": "http://me:…@host/",
+        "CODEX_SQLITE_HOME": "http://me:…@host/",
         "TMUX_PANE": "%4",
         "PWD": "/there",
     }

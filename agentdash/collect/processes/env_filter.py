@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agentdash.model.sanitize import clean_line
-from agentdash.model.secrets import SECRET_WORDS, mask_secrets
+from agentdash.model.secrets import MASK, is_secret_name, mask_secrets
 from agentdash.model.state_paths import DEFAULTS
 
-_KEPT_PREFIXES: Final = ("CODEX_", "TMUX")
 _KEPT_NAMES: Final = frozenset(
     (
-        *("PWD", "HOME", *DEFAULTS),
+        *("PWD", "HOME", *DEFAULTS),  # directories that place the state paths of a worker
+        *("TMUX", "TMUX_PANE", "TMUX_TMPDIR"),
+        *("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_PERMISSION_PROFILE", "CODEX_CI"),
+        *("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION", "CODEX_SQLITE_HOME"),
+        *("CODEX_NETWORK_PROXY_ACTIVE", "CODEX_NETWORK_ALLOW_LOCAL_BINDING"),
         *("CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_PROJECT_DIR"),
         *("SANDBOX_RUNTIME", "CLAUDE_CODE_HOST_HTTP_PROXY_PORT", "CLAUDE_CODE_HOST_SOCKS_PROXY_PORT"),
+        *("CODEX_INTERNAL_ORIGINATOR_OVERRIDE", "CODEX_MANAGED_BY_NPM", "CODEX_MANAGED_PACKAGE_ROOT"),
     )
 )
-"""Directories that place the state paths of a worker; what Claude Code and its sandbox runtime set for
-commands. By name: `CLAUDE_CODE_MESSAGING_TOKEN` is a secret."""
-_SECRET_NAME: Final = re.compile(r"KEY|SECRET|TOKEN|PASSW|AUTH|CREDENTIAL")
-_SECRET_OPTION: Final = re.compile(rf"--?(?:[\w-]*[-_])?(?:{SECRET_WORDS})", re.IGNORECASE)
+"""An allow-list: other variables, also ones that begin with `CODEX_` or `CLAUDE_`, may hold anything
+(`CLAUDE_CODE_MESSAGING_TOKEN`)."""
+_SEPARATOR: Final = "\x1f"
+"""White space to patterns, and in no sanitized argument."""
+_MAX_LINE_CHARS: Final = 64_000
+"""Longer command lines have scripts and policies in them, which are masked one by one."""
 _MAX_ARGUMENT_CHARS: Final = 16_000
 """A sandbox policy is one argument (`--permission-profile`, `sandbox-exec -p`), and is parsed later."""
 _MAX_ARGUMENTS: Final = 1_000
@@ -29,12 +34,9 @@ _MAX_ARGUMENTS: Final = 1_000
 
 
 def filter_environment(variables: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the variables that may be kept: `CODEX_*`, `TMUX*` and those by name, unless the name suggests a
-    secret."""
+    """Return the variables of the allow-list, sanitized, with secrets in their values masked."""
     return {
-        clean_line(name): clean_line(mask_secrets(value))
-        for name, value in variables
-        if (name.startswith(_KEPT_PREFIXES) or name in _KEPT_NAMES) and not _SECRET_NAME.search(name.upper())
+        clean_line(name): clean_line(mask_secrets(value)) for name, value in variables if name in _KEPT_NAMES
     }
 
 
@@ -43,7 +45,14 @@ def clean_arguments(argv: Sequence[str]) -> tuple[str, ...]:
     by `…`."""
     cleaned: list[str] = []
     for arg in argv[:_MAX_ARGUMENTS]:
-        after_option = bool(cleaned) and _SECRET_OPTION.fullmatch(cleaned[-1]) is not None
-        secret = after_option and not arg.startswith("-")
-        cleaned.append("…" if secret else clean_line(mask_secrets(arg), _MAX_ARGUMENT_CHARS))
-    return tuple(cleaned)
+        option = cleaned[-1].lstrip("-") if cleaned and cleaned[-1].startswith("-") else ""
+        is_secret = is_secret_name(option) and not arg.startswith("-")
+        cleaned.append(MASK if is_secret else clean_line(mask_secrets(arg), _MAX_ARGUMENT_CHARS))
+    return _mask_across(cleaned)
+
+
+def _mask_across(arguments: list[str]) -> tuple[str, ...]:
+    """Mask secrets that only the arguments before them give away: `mysql`, `-p`, `...`."""
+    line = _SEPARATOR.join(arguments)
+    masked = mask_secrets(line).split(_SEPARATOR) if len(line) <= _MAX_LINE_CHARS else arguments
+    return tuple(masked if len(masked) == len(arguments) else arguments)
