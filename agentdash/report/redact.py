@@ -20,14 +20,11 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.model import events as e
-from agentdash.model.denials import LedgerEntry
-from agentdash.model.evidence import Evidence
-from agentdash.model.findings import Finding
-from agentdash.model.fleet import Call, Moment, StatePeriod
-from agentdash.model.layers import DifferingField
+from agentdash.model.fleet import Call, Moment
+from agentdash.model.policy import Policy
 from agentdash.model.registry import TEXTS, TextUse
-from agentdash.model.remedies import Remedy
-from agentdash.model.worker import Assessment, Snapshot, Worker
+from agentdash.model.state_paths import PredictedDenials
+from agentdash.model.worker import Got, Snapshot, Worker
 
 _MIN_WORD_CHARS: Final = 3
 """Characters of the shortest ASCII word that is removed: shorter ones disclose nothing."""
@@ -37,6 +34,8 @@ _HOME: Final = re.compile(r"(?:/(?:home|Users)/[^/\s'\":,;)\]]+|/root\b)")
 _ADJACENT_PLACEHOLDERS: Final = re.compile(
     rf"{re.escape(_PLACEHOLDER)}(?:[^\w\[]{{0,4}}{re.escape(_PLACEHOLDER)})+"
 )
+_SHOWN_WHOLE: Final = (Policy, PredictedDenials, Got)
+"""What explains a finding: paths and flags, no texts of the session."""
 _UNCHANGED_TEXTS: Final[Mapping[str, TextUse]] = {}
 
 
@@ -145,73 +144,36 @@ class Redaction:
 
     def worker(self, worker: Worker) -> Worker:
         """Return a worker as it may be shown."""
-        sandbox = worker.sandbox
         commands = {call.id: call.text for call in worker.calls if call.kind == "command"}
         redacted = replace(
             worker,
             name=self._pseudonym(worker.id),
-            assessment=self._assessment(worker.assessment),
+            assessment=self._words(worker.assessment),
             below=tuple(text.partition(" ")[0] for text in worker.below),
-            sandbox=replace(
-                sandbox,
-                applied=self.text(sandbox.applied or "") or None,
-                escalation=self.text(sandbox.escalation or "") or None,
-                findings=tuple(map(self._finding, sandbox.findings)),
-                evidence=tuple(map(self._evidence, sandbox.evidence)),
-                denials=tuple(map(self._denial, sandbox.denials)),
-            ),
+            sandbox=self._words(worker.sandbox),
             pane=replace(worker.pane, title="", window="", screen=()) if worker.pane else None,
             line="",
             links=(),
             moments=tuple(_redact_moment(moment, commands) for moment in worker.moments),
             calls=tuple(map(_redact_call, worker.calls)),
-            history=tuple(map(self._period, worker.history)),
+            history=self._words(worker.history),
         )
         return _without_home(redacted)
 
-    def _assessment(self, assessment: Assessment) -> Assessment:
-        return replace(
-            assessment,
-            why=self.text(assessment.why),
-            evidence=tuple(map(self._evidence, assessment.evidence)),
-        )
-
-    def _period(self, period: StatePeriod) -> StatePeriod:
-        return replace(period, why=self.text(period.why))
-
-    def _evidence(self, evidence: Evidence) -> Evidence:
-        return replace(evidence, text=self.text(evidence.text))
-
-    def _finding(self, finding: Finding) -> Finding:
-        return replace(
-            finding,
-            configured=self.text(finding.configured),
-            got=self.text(finding.got),
-            message=self.text(finding.message),
-            remedy=self._remedy(finding.remedy),
-            fields=tuple(map(self._field, finding.fields)),
-            evidence=tuple(map(self._evidence, finding.evidence)),
-        )
-
-    def _denial(self, entry: LedgerEntry) -> LedgerEntry:
-        return replace(
-            entry,
-            target=self.text(entry.target) if entry.target else None,
-            quote=self.text(entry.quote),
-            remedy=self._remedy(entry.remedy),
-        )
-
-    def _remedy(self, remedy: Remedy | None) -> Remedy | None:
-        if remedy is None:
-            return None
-        return Remedy(
-            text=self.text(remedy.text),
-            where=self.text(remedy.where) if remedy.where else None,
-            once=self.text(remedy.once) if remedy.once else None,
-        )
-
-    def _field(self, field: DifferingField) -> DifferingField:
-        return replace(field, expected=self.text(field.expected), actual=self.text(field.actual))
+    def _words(self, value: Any) -> Any:
+        """Return a struct or a collection without quoted words in any of its texts, those of policies
+        excepted: a new field is redacted without being listed."""
+        match value:
+            case str() if type(value) is str:
+                return self.text(value)
+            case _ if isinstance(value, _SHOWN_WHOLE):
+                return value
+            case msgspec.Struct():
+                fields = {name: self._words(getattr(value, name)) for name in value.__struct_fields__}
+                return type(value)(**fields)
+            case tuple():
+                return tuple(map(self._words, value))
+        return value
 
 
 def without_home(text: str) -> str:

@@ -190,7 +190,7 @@ class Memory:
         self, memory: ThreadMemory, now: float
     ) -> Iterator[tuple[str, str, float, bytes, float]]:
         for request in memory.requests:
-            fact = msgspec.json.encode(request)  # its words were masked where the arguments were read
+            fact = msgspec.json.encode(mask_fields(request))
             if (memory.thread, fact) not in self._requests:
                 yield self._home, memory.thread, request.since or 0.0, fact, now
 

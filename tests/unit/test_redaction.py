@@ -20,8 +20,6 @@ from agentdash.report.redact import Redaction
 KEPT_OF_WORKER = {
     "calls.denials.nested",
     "calls.denials.program",
-    "sandbox.denials.calls",
-    "sandbox.denials.nested",
     "id",
     "agent.name",
     "agent.version",
@@ -32,8 +30,6 @@ KEPT_OF_WORKER = {
     "model",
     "file",
     "notes",
-    "assessment.evidence.rule",
-    "history.state",
     "calls.cwd",
     "calls.escalation.prefix_rule",
     "calls.id",
@@ -46,19 +42,14 @@ KEPT_OF_WORKER = {
     "pane.key.id",
     "pane.key.server",
     "pane.session",
-    "sandbox.findings.calls",
-    "sandbox.findings.evidence.rule",
-    "sandbox.evidence.rule",
     "sandbox.got.network_flag",
     "sandbox.got.sandbox_flag",
-    "sandbox.launcher",
-    "sandbox.unread",
 }
 """Text fields of a worker that a redacted report shows: identifiers, paths, commands (the canary call is
 one)."""
 KEPT_BELOW = (
     "policies.",
-    "sandbox.requested.",
+    "sandbox.requested.policy.",
     "sandbox.configured.",
     "sandbox.applied_policy.",
     "sandbox.predicted_denials",
