@@ -50,6 +50,7 @@ one)."""
 KEPT_BELOW = (
     "policies.",
     "sandbox.requested.policy.",
+    "sandbox.requested.given.",
     "sandbox.configured.",
     "sandbox.applied_policy.",
     "sandbox.predicted_denials",
