@@ -126,10 +126,10 @@ def difference(field: Difference) -> tuple[Side, Side]:
 
 def sides(finding: Finding) -> tuple[Side, Side]:
     """Return both sides of a finding as they were read, labelled with where each comes from."""
+    field = next(iter(finding.fields), None)
+    labels = "configured", "observed"  # also where the launcher differs: the quote is of the command
     if finding.kind in _DENIALS:
         labels = "configured", "denied"
-    elif finding.fields:
-        labels = expected_label(finding.fields[0]), actual_label(finding.fields[0])
-    else:
-        labels = "configured", "observed"
+    elif field is not None:
+        labels = expected_label(field), "observed" if field.layer == "applied" else actual_label(field)
     return Side(labels[0], finding.configured), Side(labels[1], finding.got)

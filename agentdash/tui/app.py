@@ -18,6 +18,8 @@ from agentdash.tui.fleet.findings import FindingsScreen
 from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.help import HelpScreen
 from agentdash.tui.keys import bindings, ids
+from agentdash.tui.lanes.screen import LanesList, LanesScreen
+from agentdash.tui.matrix.screen import MatrixScreen
 from agentdash.tui.options import Feed, GoToPane, OnSnapshot, Options
 from agentdash.tui.palette import ActionProvider, WorkerProvider
 from agentdash.tui.snapshot_app import SnapshotApp
@@ -111,6 +113,21 @@ class AgentDash(SnapshotApp):
         """Open all findings."""
         self._to_root()
         self.push_screen(FindingsScreen(self.glyphs))
+
+    def action_matrix(self) -> None:
+        """Open the matrix of workers and aspects of their sandboxes."""
+        self._to_root()
+        self.push_screen(MatrixScreen(self.glyphs))
+
+    def action_lanes(self) -> None:
+        """Open the lanes of all workers."""
+        self._to_root()
+        self.push_screen(LanesScreen(self.glyphs))
+
+    def action_zoom(self, step: int) -> None:
+        """Show less (1) or more (-1) time in the lanes."""
+        for lanes in self.screen.query(LanesList):
+            lanes.action_zoom(step)
 
     def action_help(self) -> None:
         """Open the help."""

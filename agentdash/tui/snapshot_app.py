@@ -9,9 +9,9 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.fleet.filter import Filter
-from agentdash.tui.fleet.findings import FindingsList
 from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.fleet.screen import FleetScreen
+from agentdash.tui.messages import WorkerOpened, WorkerPointed
 from agentdash.tui.options import Feed, OnSnapshot, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
@@ -118,12 +118,13 @@ class SnapshotApp(BaseApp[None]):
     def _cursor_moved(self, event: FleetList.CursorMoved) -> None:
         self.select_worker(event.worker)
 
-    @on(FindingsList.Pointed)
-    def _finding_pointed(self, event: FindingsList.Pointed) -> None:
+    @on(WorkerPointed)
+    def _worker_pointed(self, event: WorkerPointed) -> None:
         self.selected_id = event.worker
 
-    @on(FindingsList.Opened)
-    def _finding_opened(self, event: FindingsList.Opened) -> None:
+    @on(WorkerOpened)
+    def worker_opened(self, event: WorkerOpened) -> None:
+        """Show a worker in the list."""
         while self.screen is not self.root:
             self.pop_screen()
         self.select_worker(event.worker)

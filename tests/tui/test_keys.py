@@ -13,7 +13,9 @@ from agentdash.tui.fleet.screen import HINTS, FleetScreen
 from agentdash.tui.help import HelpScreen
 from agentdash.tui.help import keys as help_keys
 from agentdash.tui.keys import BY_ID, GROUPS, KEYS
+from agentdash.tui.lanes.screen import LanesScreen
 from agentdash.tui.library.app import LibraryApp
+from agentdash.tui.matrix.screen import MatrixScreen
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
@@ -91,7 +93,14 @@ async def test_active_bindings_are_in_the_table(stage):
     for keys in ([], ["w"], ["question_mark"], ["enter", "enter"]):
         await stage.press(*keys)
         documented = {k for key in KEYS for k in key.keys.split(",")}
-        spelled = {"slash": "/", "colon": ":", "question_mark": "?", "exclamation_mark": "!"}
+        spelled = {
+            "slash": "/",
+            "colon": ":",
+            "question_mark": "?",
+            "exclamation_mark": "!",
+            "plus": "+",
+            "minus": "-",
+        }
         active = {spelled.get(key, key) for key in stage.app.screen.active_bindings}
         assert active - documented <= {"super+c"}  # what macOS calls ctrl+c
         await stage.press(*["escape"] * 3)
@@ -263,6 +272,30 @@ async def check_findings(stage):
     assert isinstance(stage.app.screen, FindingsScreen)
     await stage.press("escape")
     assert stage.app.screen is stage.app.root
+
+
+async def check_matrix(stage):
+    await stage.press("m")
+    assert isinstance(stage.app.screen, MatrixScreen)
+
+
+async def check_lanes(stage):
+    await stage.press("L")
+    assert isinstance(stage.app.screen, LanesScreen)
+
+
+async def check_zoom_out(stage):
+    await stage.press("L")
+    before = stage.app.screen.lanes.axis.length
+    await stage.press("-")
+    assert stage.app.screen.lanes.axis.length >= before
+    return before
+
+
+async def check_zoom_in(stage):
+    before = await check_zoom_out(stage)
+    await stage.press("+")
+    assert stage.app.screen.lanes.axis.length == before
 
 
 async def check_jump(stage):

@@ -126,7 +126,7 @@ def test_sides_are_named_after_what_was_compared():
     assert labels[FindingKind.REVIEWER_DRIFT] in (("parent", "child"), ("before", "after"))
     assert labels[FindingKind.POLICY_CHANGED] == ("before", "after")
     assert labels[FindingKind.ESCALATED_NOT_HOST] == ("as allowed", "observed")
-    assert labels[FindingKind.NETWORK_CUT] == ("configured", "applied")
+    assert labels[FindingKind.NETWORK_CUT] == ("configured", "observed")
     assert labels[FindingKind.DENIED_FILESYSTEM] == ("configured", "denied")
 
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
@@ -19,6 +18,7 @@ from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.header import Header
 from agentdash.tui.format import stamp
 from agentdash.tui.keys import bindings
+from agentdash.tui.messages import WorkerOpened, WorkerPointed
 from agentdash.tui.primitives.content import content
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
@@ -91,20 +91,6 @@ class FindingsList(OptionList, inherit_bindings=False):
 
     BINDINGS = bindings("down", "up", "top", "bottom", "page-down", "page-up", "open")
 
-    class Opened(Message):
-        """A cause was opened."""
-
-        def __init__(self, worker: str) -> None:
-            self.worker = worker
-            super().__init__()
-
-    class Pointed(Message):
-        """Another cause is highlighted."""
-
-        def __init__(self, worker: str) -> None:
-            self.worker = worker
-            super().__init__()
-
     def __init__(self, *, id: str, whole: bool) -> None:  # noqa: A002 - Textual's own name for it
         super().__init__(id=id, markup=False)
         self._whole = whole
@@ -168,7 +154,7 @@ class FindingsList(OptionList, inherit_bindings=False):
     def action_open(self) -> None:
         """Open the first worker that has the highlighted cause."""
         if (worker := self.worker) is not None:
-            self.post_message(self.Opened(worker))
+            self.post_message(WorkerOpened(worker))
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
@@ -179,7 +165,7 @@ class FindingsList(OptionList, inherit_bindings=False):
     def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()
         if self._whole and (worker := self.worker) is not None:
-            self.post_message(self.Pointed(worker))
+            self.post_message(WorkerPointed(worker))
 
     def on_focus(self) -> None:
         """Highlight the worst cause, where none is."""

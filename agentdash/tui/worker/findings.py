@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from agentdash.model.causes import Cause, ranked_findings
-from agentdash.model.findings import DIRECTIONS
-from agentdash.model.layer_words import sides
+from agentdash.model.causes import KIND_WORDS, Cause, ranked_findings
+from agentdash.model.findings import DIRECTIONS, Finding
+from agentdash.model.layer_words import FIELD_LABELS, difference, sides
 from agentdash.model.remedies import Remedy
 from agentdash.model.worker import Worker
 from agentdash.tui.format import pad, stamp
@@ -35,6 +35,26 @@ def cause_details(found: Iterable[Cause], cells: int, look: Look) -> list[Line]:
             for side in sides(finding):
                 lines += _labelled(side.label, side.text, cells)
     return lines
+
+
+def finding_details(finding: Finding, cells: int, look: Look) -> list[Line]:
+    """Return one finding: each cell that differs with both values and times, both sides, the remedy."""
+    lines = cause_details((Cause(KIND_WORDS.get(finding.kind, finding.kind), (finding,)),), cells, look)
+    for field in finding.fields:
+        expected, actual = difference(field)
+        times = [stamp(at, look.now) if at is not None else "" for at in (field.expected_at, field.actual_at)]
+        label = FIELD_LABELS[field.name]
+        lines += _labelled(label, f"{expected.label} {expected.text}" + _since(times[0]), cells, "strong")
+        lines += _labelled("", f"{actual.label} {actual.text}" + _at(times[1]), cells, "mismatch")
+    return lines
+
+
+def _since(at: str) -> str:
+    return f", since {at}" if at else ""
+
+
+def _at(at: str) -> str:
+    return f", {at}" if at else ""
 
 
 def _heading(cause: Cause, cells: int, look: Look) -> list[Line]:

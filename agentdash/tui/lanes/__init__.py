@@ -1,0 +1,1 @@
+"""The lanes: the states of all workers on one time axis."""

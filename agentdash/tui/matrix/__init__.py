@@ -1,0 +1,1 @@
+"""The matrix: all workers by what is observed of their sandboxes."""

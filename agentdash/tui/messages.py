@@ -1,0 +1,27 @@
+"""Messages about a worker that any screen may post; the app handles them."""
+
+from __future__ import annotations
+
+from textual.message import Message
+
+
+class WorkerPointed(Message):
+    """The cursor of a screen is on another worker: keys that act on a worker act on this one."""
+
+    def __init__(self, worker: str) -> None:
+        self.worker = worker
+        super().__init__()
+
+
+class WorkerOpened(Message):
+    """A worker was chosen on another screen: show it in the list.
+
+    Args:
+        worker: its id.
+        at: the time that was chosen with it (unix seconds); a replay goes there.
+    """
+
+    def __init__(self, worker: str, at: float | None = None) -> None:
+        self.worker = worker
+        self.at = at
+        super().__init__()
