@@ -13,6 +13,8 @@ from agentdash.engine.runner import Service
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event
 from agentdash.model.source import Source
+from agentdash.store.attention_file import AttentionFile
+from agentdash.store.attention_source import AttentionSource
 from agentdash.store.memory import SOURCE, Memory
 from agentdash.store.memory_keeper import MemoryKeeper
 from agentdash.store.memory_source import MemorySource
@@ -23,6 +25,7 @@ class LiveHub(NamedTuple):
 
     hub: Hub
     keeper: MemoryKeeper
+    attention: AttentionFile
 
     @property
     def service(self) -> Service:
@@ -46,8 +49,9 @@ def live_hub(
     """
     home = (config.codex_home or default_home()).expanduser().resolve()
     memory = Memory(state_folder(), home)
+    attention = AttentionFile(state_folder(), home)
     rollouts, *others = live_sources(config, clock)
     # what is remembered of threads is asked for once they are known; of panes, before these are linked
-    sources = [rollouts, MemorySource(memory, clock), *others, *more]
+    sources = [rollouts, MemorySource(memory, clock), AttentionSource(attention, clock), *others, *more]
     hub = Hub(sources, clock, stalled_after=config.stalled_after, observer=observer)
-    return LiveHub(hub, MemoryKeeper(memory, clock))
+    return LiveHub(hub, MemoryKeeper(memory, clock), attention)

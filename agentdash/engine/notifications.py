@@ -54,11 +54,19 @@ def next_notifications(
     due = [
         worker
         for worker in snapshot.workers
-        if worker.state in wanted and worker.id not in notified and _has_entered(worker, state, since)
+        if worker.state in wanted
+        and _is_present(worker)
+        and worker.id not in notified
+        and _has_entered(worker, state, since)
     ]
     notified |= {worker.id: snapshot.at for worker in due}
     states = {worker.id: worker.state for worker in snapshot.workers}
     return NotificationState(since=since, states=states, notified=notified), tuple(map(_notification, due))
+
+
+def _is_present(worker: Worker) -> bool:
+    """Return whether a state that would need the user does so: it is not acknowledged, nor past."""
+    return worker.needs_you or not worker.state.needs_you
 
 
 def _has_entered(worker: Worker, state: NotificationState, since: float) -> bool:

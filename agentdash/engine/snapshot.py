@@ -8,6 +8,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec.structs import replace
 
+from agentdash.engine.judge.attention import Standing, judge_attention
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, parent_policy
 from agentdash.engine.judge.findings.pane_sandbox import judge_pane_sandbox
 from agentdash.engine.judge.findings.remedy_places import facts_of
@@ -17,14 +18,16 @@ from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.pane_state import judge_pane
 from agentdash.engine.judge.states.past_state import past_panes
-from agentdash.engine.judge.states.state_history import settle, startup_grace_until
+from agentdash.engine.judge.states.state_history import SettledState, settle, startup_grace_until
 from agentdash.engine.judge.states.thread_facts import ThreadFacts, thread_facts
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
+from agentdash.model.attention import Attention
 from agentdash.model.findings import Finding
-from agentdash.model.fleet import Fleet, History, PaneOccupant, StatePeriod, Thread
+from agentdash.model.fleet import Fleet, History, PaneOccupant, Thread
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.links import ThreadPane
+from agentdash.model.liveness import Liveness
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import THREAD_VARIABLES
 from agentdash.model.remedies import PathFacts
@@ -32,7 +35,7 @@ from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_fields
 from agentdash.model.state_paths import Installed
-from agentdash.model.states import NEEDS_YOU, State
+from agentdash.model.states import URGENCY, State
 from agentdash.model.worker import Agent, Assessment, Link, PastPane, Sandbox, Snapshot, Worker
 
 _EMPTY_HISTORY: Final = History()
@@ -92,16 +95,29 @@ class WorkerCache:
         return worker
 
     def shown(
-        self, worker: Worker, assessment: Assessment, history: tuple[StatePeriod, ...], stalled: float | None
+        self,
+        worker: Worker,
+        settled: SettledState,
+        stalled: float | None,
+        standing: Standing,
     ) -> Worker:
         """Return the worker as it is shown: the identical object as before, if it is equal."""
         cached = self._shown.get(worker.id)
         if cached is not None and (cached[0] is worker or cached[0] == worker):
-            before = cached[1]
+            before, assessment = cached[1], settled.assessment
             is_same_state = before.assessment is assessment or before.assessment == assessment
-            if is_same_state and before.history == history and before.stalled == stalled:
+            is_same_place = (before.standing, before.is_new) == (standing.group, standing.is_new)
+            is_same = is_same_state and is_same_place and before.history == settled.periods
+            if is_same and before.stalled == stalled:
                 return before
-        shown = replace(worker, assessment=assessment, history=history, stalled=stalled)
+        shown = replace(
+            worker,
+            assessment=settled.assessment,
+            history=settled.periods,
+            stalled=stalled,
+            standing=standing.group,
+            is_new=standing.is_new,
+        )
         self._shown[worker.id] = (worker, shown)
         return shown
 
@@ -174,6 +190,8 @@ class _SnapshotBuilder:
         # without passes over processes (replay of bare rollouts) the reducer never links
         self._links = link_fleet(fleet) if fleet.processes_at is None else fleet.links
         self._predictor = cache.predictor(fleet.host.installed if fleet.host else None)
+        self._attention = fleet.attention or Attention()
+        self._acknowledged = {each.worker: each for each in self._attention.acknowledged}
         self._workers: dict[str, Worker] = {}
         self._dues: list[float] = []
         self._occupied: set[PaneKey] = set()
@@ -194,7 +212,9 @@ class _SnapshotBuilder:
             pane = self._fleet.panes.get(key)
             if pane is not None and key not in linked:
                 last_sign = pane_last_sign(self._links.below.get(key, ()), pane, self._fleet.busy)
-                self._add(_without_secrets(self._pane_worker(pane, occupant)), last_sign, pane)
+                is_held = occupant.gone_at is None and not pane.dead
+                worker = _without_secrets(self._pane_worker(pane, occupant))
+                self._add(worker, last_sign, pane, is_held=is_held)
 
     def build(self) -> Snapshot:
         """Return the snapshot."""
@@ -222,7 +242,8 @@ class _SnapshotBuilder:
         last_sign = 0.0
         if not is_waiting:
             last_sign = thread_last_sign(thread, inputs.case.commands, inputs.pane, self._fleet.busy)
-        self._add(worker, last_sign, inputs.pane)
+        is_held = inputs.case.liveness is not Liveness.GONE
+        self._add(worker, last_sign, inputs.pane, is_held=is_held)
 
     def _inputs(self, thread: Thread, parent: str | None) -> RowInputs:
         fleet, links = self._fleet, self._links
@@ -245,13 +266,14 @@ class _SnapshotBuilder:
     def _server_findings(self, pane: Pane) -> tuple[Finding, ...]:
         return sandboxed_server_finding(pane, self._links.servers.get(pane.key), self._fleet.kernel)
 
-    def _add(self, worker: Worker, last_sign: float, pane: Pane | None) -> None:
+    def _add(self, worker: Worker, last_sign: float, pane: Pane | None, *, is_held: bool) -> None:
         """Add a worker with its settled state and its history.
 
         Args:
             worker: as judged.
             last_sign: when it last gave a sign of life (unix seconds); 0 where that does not matter.
             pane: its pane.
+            is_held: whether a process, a lock or a pane holds it, or may.
         """
         history = self._fleet.histories.get(worker.id, _EMPTY_HISTORY)
         settled = settle(history, worker.assessment, self._now)
@@ -264,7 +286,16 @@ class _SnapshotBuilder:
                 self._dues.append(stalls_at)
         if settled.due is not None:
             self._dues.append(settled.due)
-        self._workers[worker.id] = self._cache.shown(worker, settled.assessment, settled.periods, stalled)
+        standing = judge_attention(
+            settled.assessment,
+            is_held=is_held,
+            looked_at=self._attention.looked_at,
+            acknowledgement=self._acknowledged.get(worker.id),
+            now=self._now,
+        )
+        if standing.due is not None:
+            self._dues.append(standing.due)
+        self._workers[worker.id] = self._cache.shown(worker, settled, stalled, standing)
 
     def _pane_worker(self, pane: Pane, occupant: PaneOccupant) -> Worker:
         fleet = self._fleet
@@ -284,6 +315,7 @@ class _SnapshotBuilder:
             pane=pane,
             pids=tuple(process.pid for process in self._links.below.get(pane.key, ())),
             cwd=main.cwd if main else None,
+            started=occupant.key.started,
             last_activity=max((at for at in (pane.drawn_at, pane.titled_at) if at is not None), default=None),
             line=assessment.why if assessment.state.needs_you else last_line,
             links=(Link(f"pid {occupant.key.pid}", by),),
@@ -323,6 +355,7 @@ def _thread_worker(inputs: RowInputs) -> Worker:
         pane=inputs.pane,
         pids=tuple(process.pid for process in case.commands),
         cwd=thread.cwd,
+        started=thread.created_at,
         tokens=thread.tokens,
         last_activity=_last_activity(thread),
         line=_activity_line(thread, assessment),
@@ -457,6 +490,6 @@ def _family(root: Worker, children: dict[str, list[Worker]], visited: set[str]) 
 
 def _most_urgent(workers: Iterable[Worker]) -> list[Worker]:
     """Return the workers that need the user, the most urgent first."""
-    waiting = [worker for worker in workers if worker.state.needs_you]
-    waiting.sort(key=lambda worker: NEEDS_YOU.index(worker.state))
+    waiting = [worker for worker in workers if worker.needs_you]
+    waiting.sort(key=lambda worker: URGENCY.index(worker.state))
     return waiting[:_MAX_NEEDS]

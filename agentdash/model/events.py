@@ -14,6 +14,7 @@ from typing import Literal
 
 import msgspec
 
+from agentdash.model.attention import Attention
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.mounts import Mount
@@ -363,6 +364,12 @@ class PanesRecalled(Event, frozen=True, kw_only=True, tag="panes-recalled"):
     workers: tuple[PastWorker, ...]
 
 
+class AttentionRecalled(Event, frozen=True, kw_only=True, tag="attention-recalled"):
+    """What the user has looked at and acknowledged, as kept in agentdash's state directory."""
+
+    attention: Attention
+
+
 class SessionSeen(Event, frozen=True, kw_only=True, tag="session-seen"):
     """The status that a worker CLI writes into a file of its own; emitted when it changed.
 
@@ -487,6 +494,7 @@ AnyEvent = (
     | ObservationsRecalled
     | PanesRecalled
     | MountsSeen
+    | AttentionRecalled
     | SessionSeen
     | PolicyRequested
     | ProcessSeen

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from agentdash.model.attention import Attention
 from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.events import (
     CallKind,
@@ -316,6 +317,8 @@ class Fleet(msgspec.Struct, frozen=True):
     """What was observed of threads earlier: their files may be read again, and do not contain it."""
     past_workers: dict[PaneKey, PastWorker] = {}
     """The newest worker of each pane that an earlier look, or another agentdash, saw in it."""
+    attention: Attention | None = None
+    """What the user has looked at and acknowledged; None where that is not known."""
     histories: dict[str, History] = {}
     """By worker: thread id or pane."""
 
@@ -357,5 +360,6 @@ class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):
     requests: tuple[tuple[str, tuple[Requested, ...]], ...] = ()
     recalled: tuple[tuple[str, ThreadMemory], ...] = ()
     past_workers: tuple[tuple[PaneKey, PastWorker], ...] = ()
+    attention: Attention | None = None
     logged: tuple[ViolationLogged | TroubleLogged, ...] = ()
     """What Codex logged of threads."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, ValuesView
 from typing import TypeVar, overload
 
+from agentdash.model.attention import Attention
 from agentdash.model.events import HostSeen
 from agentdash.model.fleet import Fleet, Locks
 from agentdash.model.links import FleetLinks
@@ -120,6 +121,7 @@ class FleetDraft:
         self.requests = CopyOnWrite(fleet.requests)
         self.recalled = CopyOnWrite(fleet.recalled)
         self.past_workers = CopyOnWrite(fleet.past_workers)
+        self.attention: Attention | None = fleet.attention
         self.histories = CopyOnWrite(fleet.histories)
 
     @property
@@ -151,6 +153,7 @@ class FleetDraft:
             requests=self.requests.freeze(),
             recalled=self.recalled.freeze(),
             past_workers=self.past_workers.freeze(),
+            attention=self.attention,
             histories=self.histories.freeze(),
         )
 

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from agentdash.model import events as e
+from agentdash.model.attention import Acknowledgement, Attention
 from agentdash.model.fleet import FleetKnown, Locks, PaneOccupant, ProviderTrouble, SourceHealth
 from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.mounts import Mount, WriteAccess
@@ -57,6 +58,7 @@ FLEET_FIELDS: Final[Mapping[str, Origin]] = {
     "requests": Origin.JOURNAL,
     "recalled": Origin.JOURNAL,
     "past_workers": Origin.JOURNAL,
+    "attention": Origin.JOURNAL,
     "histories": Origin.DERIVED,
 }
 """The fields of a `Fleet`. Those of the journal are the fields of `FleetKnown`."""
@@ -93,6 +95,7 @@ EVENT_ORIGINS: Final[Mapping[type[e.Event], Origin]] = {
     e.ObservationsRecalled: Origin.JOURNAL,
     e.PanesRecalled: Origin.JOURNAL,
     e.MountsSeen: Origin.JOURNAL,
+    e.AttentionRecalled: Origin.JOURNAL,
     e.SessionSeen: Origin.JOURNAL,
     e.PolicyRequested: Origin.JOURNAL,
     e.ProcessSeen: Origin.JOURNAL,
@@ -207,6 +210,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
     e.PaneSessionRead: {"thread": TextUse.PLAIN, "agent": TextUse.PLAIN},
     e.ObservationsRecalled: {},
     e.PanesRecalled: {},
+    e.AttentionRecalled: {},
     e.PolicyRequested: {"worker": TextUse.PLAIN},
     e.SessionSeen: {"agent": TextUse.PLAIN, "waiting_for": TextUse.PLAIN, "session": TextUse.PLAIN},
     e.ProcessSeen: {},
@@ -225,7 +229,9 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "requests": TextUse.PLAIN,
         "paths": TextUse.DROPPED,
     },
+    Acknowledgement: {"worker": TextUse.PLAIN, "fact": TextUse.PLAIN},
     Applied: {"by": TextUse.PLAIN},
+    Attention: {},
     Escape: {"call": TextUse.PLAIN, "pane": TextUse.PLAIN, "quote": TextUse.CONTEXT},
     Installed: {"workers": TextUse.PLAIN, "env": TextUse.PLAIN},
     Launcher: {"name": TextUse.PLAIN},

@@ -35,6 +35,16 @@ NEEDS_YOU: Final = (
     State.FAILED_PROVIDER,
 )
 """The states that need an action of the user, the most urgent first."""
+URGENCY: Final = (
+    *NEEDS_YOU,
+    State.EXITED,
+    State.RUNNING,
+    State.UNKNOWN,
+    State.UNREACHABLE,
+    State.COMPLETED,
+    State.INTERRUPTED,
+)
+"""All states, the most urgent first. `exited` counts here where it ended in the middle of a turn."""
 
 
 def bucket(state: State) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from agentdash.model.attention import Group, group_of_state
 from agentdash.model.denials import LedgerEntry
 from agentdash.model.engine_failure import EngineFailure
 from agentdash.model.evidence import Evidence, EvidenceSource
@@ -27,7 +28,7 @@ from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Installed, PredictedDenials
-from agentdash.model.states import State, bucket
+from agentdash.model.states import State
 
 
 class Assessment(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -151,6 +152,12 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """Known gaps: `read head and tail only`, `3 lines skipped`."""
     history: tuple[StatePeriod, ...] = ()
     """The states it has been in, oldest first, the present one last."""
+    standing: Group | None = None
+    """Its group, as judged with what the user has looked at; None: by its state alone."""
+    is_new: bool = False
+    """Whether it has come to rest, or begun to wait, since the user last looked."""
+    started: float | None = None
+    """When it began (unix seconds)."""
     stalled: float | None = None
     """Of a running worker: since when it has given no sign of life, neither output nor CPU nor I/O; None: it
     gives some, or has not been silent for long enough."""
@@ -159,6 +166,16 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     def state(self) -> State:
         """Return its state."""
         return self.assessment.state
+
+    @property
+    def group(self) -> Group:
+        """Return its group in the list."""
+        return self.standing or group_of_state(self.state)
+
+    @property
+    def needs_you(self) -> bool:
+        """Return whether it needs the user now."""
+        return self.group is Group.NEEDS_YOU
 
     @property
     def fact(self) -> Fact:
@@ -220,10 +237,11 @@ class Snapshot(msgspec.Struct, frozen=True):
         )
 
     def counts(self) -> dict[str, int]:
-        """Return the number of workers by bucket: `needs-you`, `running`, `ready`, `gone`, `unknown`, and,
-        beside these, `mismatch`."""
-        out = {"needs-you": 0, "running": 0, "ready": 0, "gone": 0, "unknown": 0, "mismatch": 0}
+        """Return the number of workers by group, and, beside these, of mismatches (`mismatch`) and of those
+        that are new since the last look (`new`). Past mismatches do not count."""
+        out = {**{group.value: 0 for group in Group}, "mismatch": 0, "new": 0}
         for worker in self.workers:
-            out[bucket(worker.state)] += 1
-            out["mismatch"] += worker.mismatch
+            out[worker.group] += 1
+            out["mismatch"] += worker.mismatch and worker.group is not Group.PAST
+            out["new"] += worker.is_new
         return out

@@ -77,6 +77,12 @@ class WorkerReport(msgspec.Struct):
     state: str
     since: str | None
     why: str
+    needs_you: bool
+    """Whether it needs the user now: it waits, is blocked or has failed, is not acknowledged and not past."""
+    group: str
+    """`needs-you`, `running`, `unclear`, `done`, `past`."""
+    is_new: bool
+    """Whether it has come to rest, or begun to wait, since the user last looked."""
     fact: FactReport
     """The reason in short, with its object whole."""
     evidence: list[EvidenceReport]
@@ -126,6 +132,9 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         state=str(worker.state),
         since=iso(worker.assessment.since),
         why=worker.assessment.why,
+        needs_you=worker.needs_you,
+        group=worker.group,
+        is_new=worker.is_new,
         fact=fact_report(worker.fact),
         evidence=evidence_report(worker.assessment.evidence),
         sandbox=_sandbox_report(worker.sandbox),

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
+from agentdash.model.attention import Acknowledgement, Attention
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import Fleet, FleetKnown, RolloutFile
 from agentdash.model.fleet_draft import FleetDraft
@@ -27,6 +28,7 @@ from agentdash.model.registry import EVENT_ORIGINS, FLEET_FIELDS, RECORDED, REST
 from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import PathAccess
+from agentdash.model.states import State
 from agentdash.store.journal import LINE_DECODER, JournalPacker, JournalUnpacker
 
 EVENT_TYPES = get_args(e.AnyEvent)
@@ -179,6 +181,15 @@ RECORDED_EVENTS: dict[type[e.Event], st.SearchStrategy[Any]] = {
     ),
     e.MountsSeen: st.builds(
         e.MountsSeen, at=AT, namespace=st.sampled_from((5, 6)), mounts=st.just((Mount(1, 0, "/"),))
+    ),
+    e.AttentionRecalled: st.builds(
+        e.AttentionRecalled,
+        at=AT,
+        attention=st.builds(
+            Attention,
+            looked_at=AT,
+            acknowledged=st.just((Acknowledgement("a", State.WAITING_INPUT, 1.0, "0123"),)),
+        ),
     ),
     e.SessionSeen: st.builds(
         e.SessionSeen, at=AT, key=PROCESS_KEYS, agent=st.just("claude"), status=st.just("idle"), since=AT

@@ -68,6 +68,8 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
             recall.recall_observations(draft, event.memory)
         case e.PanesRecalled():
             recall.recall_panes(draft, event)
+        case e.AttentionRecalled(attention=attention):
+            draft.attention = attention
         case e.SessionSeen():
             draft.sessions[event.key] = event
         case e.PolicyRequested():

@@ -1,0 +1,66 @@
+"""What a dashboard keeps of its user: looks and acknowledgements, in the file and in the hub at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from agentdash.engine.hub import Hub
+from agentdash.model.attention import Acknowledgement, Attention, fact_digest
+from agentdash.model.clock import Clock
+from agentdash.model.events import AttentionRecalled
+from agentdash.model.sanitize import clean_line
+from agentdash.model.worker import Worker
+from agentdash.store.attention_file import AttentionFile
+
+_SLACK_S: Final = 1.0
+"""Added to the time of an acknowledgement: a state may begin by a clock that is a little ahead."""
+
+
+class UserAttention:
+    """Keeps looks and acknowledgements of the user of one dashboard.
+
+    Args:
+        hub: the hub that judges by them.
+        clock: the time of both.
+        file: where they are kept over restarts; None: they are not (the demo).
+    """
+
+    def __init__(self, hub: Hub, clock: Clock, file: AttentionFile | None = None) -> None:
+        self._hub = hub
+        self._clock = clock
+        self._file = file
+
+    def acknowledge(self, worker: Worker) -> str | None:
+        """Acknowledge the present state of a worker; return an error message where it cannot be kept."""
+        new = Acknowledgement(
+            worker=worker.id,
+            state=worker.state,
+            at=self._clock.now() + _SLACK_S,
+            fact=fact_digest(worker.fact) if worker.assessment.fact else "",
+        )
+        return self._keep(lambda file: file.acknowledge(new), lambda known: known.added(new))
+
+    def withdraw(self, worker: Worker) -> str | None:
+        """Withdraw the acknowledgement of a worker; return an error message where that cannot be kept."""
+        return self._keep(lambda file: file.withdraw(worker.id), lambda known: known.removed(worker.id))
+
+    def look(self, at: float) -> str | None:
+        """Keep when the user last looked (unix seconds); return an error message where that cannot be
+        kept."""
+        return self._keep(lambda file: file.look(at), lambda known: replace(known, looked_at=at))
+
+    def _keep(
+        self, in_file: Callable[[AttentionFile], Attention], in_memory: Callable[[Attention], Attention]
+    ) -> str | None:
+        problem = None
+        known = in_memory(self._hub.fleet.attention or Attention())
+        if self._file is not None:
+            try:
+                known = in_file(self._file)
+            except OSError as error:
+                problem = f"It is not kept after this dashboard ends: {clean_line(str(error))}"
+        self._hub.emit([AttentionRecalled(at=self._clock.now(), attention=known)])
+        return problem

@@ -1,0 +1,74 @@
+"""Which workers need the user: the one judgement for header, list, documents, notifications and `wait`.
+
+A worker needs the user while it waits, is blocked or has failed, and its process, lock or pane lives; without
+these, only if it ended so, or in the middle of a turn, since the user last looked. An acknowledged state
+does not need the user until it changes.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from agentdash.model.attention import Acknowledgement, Group, fact_digest, group_of_state
+from agentdash.model.fact import Fact, FactKind
+from agentdash.model.states import NEEDS_YOU, State
+from agentdash.model.worker import Assessment
+
+_NEVER_LOOKED_S: Final = 3_600.0
+"""Without any earlier look: what ended within so long is not past yet. A meeting, a lunch break."""
+_LONGEST_ABSENCE_S: Final = 7 * 86_400.0
+"""What ended longer ago is past, even without a look since."""
+
+
+class Standing(NamedTuple):
+    """Where a worker stands in the list."""
+
+    group: Group
+    is_new: bool
+    """Whether it has come to rest, or begun to wait, since the last look."""
+    due: float | None = None
+    """When it becomes past without any event (unix seconds)."""
+
+
+def judge_attention(
+    assessment: Assessment,
+    *,
+    is_held: bool,
+    looked_at: float | None,
+    acknowledgement: Acknowledgement | None,
+    now: float,
+) -> Standing:
+    """Return the group of a worker.
+
+    Args:
+        assessment: its state, as it is shown.
+        is_held: whether a process, a lock or a pane holds it, or may.
+        looked_at: when the user last looked (unix seconds); None: never.
+        acknowledgement: the newest one of this worker.
+        now: unix seconds.
+    """
+    state, since = assessment.state, assessment.since or 0.0
+    acknowledged = _is_acknowledged(assessment, acknowledgement)
+    is_new = looked_at is not None and since > looked_at and not acknowledged
+    is_new = is_new and state is not State.RUNNING
+    due = None
+    if not is_held:
+        last_look = now - _NEVER_LOOKED_S if looked_at is None else looked_at
+        if since <= max(last_look, now - _LONGEST_ABSENCE_S):
+            return Standing(Group.PAST, is_new=False)
+        due = since + (_NEVER_LOOKED_S if looked_at is None else _LONGEST_ABSENCE_S)
+    if _needs_user(state, assessment.fact):
+        return Standing(Group.DONE if acknowledged else Group.NEEDS_YOU, is_new, due)
+    return Standing(group_of_state(state), is_new, due)
+
+
+def _needs_user(state: State, fact: Fact | None) -> bool:
+    crashed = state is State.EXITED and fact is not None and fact.kind is FactKind.CRASHED
+    return state in NEEDS_YOU or crashed
+
+
+def _is_acknowledged(assessment: Assessment, known: Acknowledgement | None) -> bool:
+    """Return whether this very state was acknowledged, and not an earlier one of the same kind."""
+    if known is None or known.state is not assessment.state or (assessment.since or 0.0) > known.at:
+        return False
+    return assessment.fact is None or not known.fact or known.fact == fact_digest(assessment.fact)

@@ -1,0 +1,222 @@
+"""Which workers need the user: alive, since the last look, acknowledged, past."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from agentdash.cli.attention import UserAttention
+from agentdash.collect.live import live_sources
+from agentdash.config import Config
+from agentdash.engine.hub import Hub
+from agentdash.engine.judge.attention import judge_attention
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import build_snapshot
+from agentdash.model import events as e
+from agentdash.model.attention import Acknowledgement, Attention, Group, fact_digest
+from agentdash.model.fact import Fact, FactKind
+from agentdash.model.fleet import Fleet
+from agentdash.model.states import NEEDS_YOU, State
+from agentdash.model.worker import Assessment
+from agentdash.replay.clock import VirtualClock
+from agentdash.store.attention_file import AttentionFile
+from agentdash.store.attention_source import AttentionSource
+
+NOW = 1_773_260_000.0
+HOUR = 3_600.0
+RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
+ASKS = Fact(FactKind.ASK, "asks", "Which one?")
+
+
+def group(
+    state: State,
+    *,
+    since: float = NOW - 60,
+    held: bool = True,
+    looked: float | None = None,
+    acknowledged: Acknowledgement | None = None,
+    fact: Fact | None = ASKS,
+) -> Group:
+    return judge_attention(
+        Assessment(state=state, since=since, why="", fact=fact),
+        is_held=held,
+        looked_at=looked,
+        acknowledgement=acknowledged,
+        now=NOW,
+    ).group
+
+
+@pytest.mark.parametrize("state", NEEDS_YOU)
+def test_a_held_worker_needs_you_however_long_it_waits(state: State) -> None:
+    assert group(state, since=NOW - 100 * HOUR) is Group.NEEDS_YOU
+    assert group(state, since=NOW - 100 * HOUR, looked=NOW - HOUR) is Group.NEEDS_YOU
+
+
+@pytest.mark.parametrize("state", NEEDS_YOU)
+def test_a_session_that_nothing_holds_needs_you_if_it_ended_since_the_last_look(state: State) -> None:
+    assert group(state, held=False, since=NOW - 5 * HOUR, looked=NOW - 6 * HOUR) is Group.NEEDS_YOU
+    assert group(state, held=False, since=NOW - 5 * HOUR, looked=NOW - 4 * HOUR) is Group.PAST
+    assert group(state, held=False, since=NOW - 200 * HOUR, looked=NOW - 900 * HOUR) is Group.PAST
+    # without any look, the last hour counts
+    assert group(state, held=False, since=NOW - 60) is Group.NEEDS_YOU
+    assert group(state, held=False, since=NOW - 2 * HOUR) is Group.PAST
+
+
+def test_one_that_ended_in_the_middle_of_a_turn_needs_you_and_one_that_quit_does_not() -> None:
+    crashed = Fact(FactKind.CRASHED, "ended in the middle of", "make nightly")
+    assert group(State.EXITED, held=False, fact=crashed) is Group.NEEDS_YOU
+    assert group(State.EXITED, held=False, fact=Fact(FactKind.QUIT, "ended")) is Group.DONE
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (State.RUNNING, Group.RUNNING),
+        (State.COMPLETED, Group.DONE),
+        (State.INTERRUPTED, Group.DONE),
+        (State.UNKNOWN, Group.UNCLEAR),
+        (State.UNREACHABLE, Group.UNCLEAR),
+    ],
+)
+def test_other_states_have_their_group(state: State, expected: Group) -> None:
+    assert group(state) is expected
+    assert group(state, held=False, since=NOW - 9 * HOUR, looked=NOW - HOUR) is Group.PAST
+
+
+def test_an_acknowledged_state_needs_no_attention_until_it_changes() -> None:
+    done = Acknowledgement("a", State.WAITING_INPUT, NOW - 30, fact_digest(ASKS))
+    assert group(State.WAITING_INPUT, acknowledged=done) is Group.DONE
+    # another state, a later one of the same kind, another question
+    assert group(State.BLOCKED_SANDBOX, acknowledged=done) is Group.NEEDS_YOU
+    assert group(State.WAITING_INPUT, since=NOW - 10, acknowledged=done) is Group.NEEDS_YOU
+    other = Fact(FactKind.ASK, "asks", "Which other one?")
+    assert group(State.WAITING_INPUT, acknowledged=done, fact=other) is Group.NEEDS_YOU
+
+
+def test_new_is_what_has_come_to_rest_since_the_last_look() -> None:
+    def is_new(state: State, since: float) -> bool:
+        return judge_attention(
+            Assessment(state, since, ""), is_held=True, looked_at=NOW - 60, acknowledgement=None, now=NOW
+        ).is_new
+
+    assert is_new(State.COMPLETED, NOW - 30)
+    assert is_new(State.WAITING_APPROVAL, NOW - 30)
+    assert not is_new(State.COMPLETED, NOW - 90)
+    assert not is_new(State.RUNNING, NOW - 30)
+
+
+# ---------------------------------------------------------------- whole fleets
+
+
+def dead(number: int, at: float) -> Sequence[e.Event]:
+    """Return a session that ended in a turn, with a question, with an error, or was completed."""
+    thread, line = f"019cd{number:07x}-7aa1-7c03-9d5e-0242ac120002", at + number
+    begin: list[e.Event] = [
+        e.ThreadStarted(at=line, thread=thread, line=1, version="0.169.0"),
+        e.TurnStarted(at=line, thread=thread, line=2, turn="t"),
+    ]
+    match number % 4:
+        case 0:
+            return begin
+        case 1:
+            call = e.CallStarted(
+                at=line, thread=thread, line=3, call="c", kind="question", tool="ask", text="Which?"
+            )
+            return [*begin, call]
+        case 2:
+            end = e.TurnEnded(at=line, thread=thread, line=3, turn="t", how="completed", error="quota")
+            return [*begin, end]
+    return [*begin, e.TurnEnded(at=line, thread=thread, line=3, turn="t", how="completed", message="done")]
+
+
+def test_of_300_dead_sessions_none_needs_you() -> None:
+    events = [event for number in range(300) for event in dead(number, NOW - 100 * HOUR)]
+    fleet = reduce(Fleet(), [*events, e.ProcessesCounted(at=NOW)])
+    counts = build_snapshot(fleet, NOW).counts()
+    assert (counts["past"], counts["needs-you"], counts["new"], counts["mismatch"]) == (300, 0, 0, 0)
+
+
+def test_a_crash_is_shown_at_once_and_past_an_hour_later_without_any_look() -> None:
+    fleet = reduce(Fleet(), [*dead(0, NOW - 60), e.ProcessesCounted(at=NOW)])
+    snapshot = build_snapshot(fleet, NOW)
+    assert [worker.needs_you for worker in snapshot.workers] == [True]
+    assert snapshot.due is not None
+    assert build_snapshot(fleet, snapshot.due).workers[0].group is Group.PAST
+
+
+def test_a_home_of_old_recordings_needs_no_attention(tmp_path: Path) -> None:
+    day = tmp_path / "sessions" / "2025" / "01" / "01"
+    day.mkdir(parents=True)
+    files = sorted(RECORDINGS.glob("*/*/*.jsonl"))
+    assert len(files) > 50
+    for file in files:
+        copy = day / file.name
+        copy.write_bytes(file.read_bytes())
+        os.utime(copy, (1_600_000_000, 1_600_000_000))
+    config, clock = Config(codex_home=tmp_path, tmux=False), VirtualClock(1_900_000_000.0)
+    snapshot = asyncio.run(Hub(live_sources(config, clock), clock).once())
+    assert len(snapshot.workers) > 40
+    assert snapshot.counts()["needs-you"] == 0
+
+
+# ---------------------------------------------------------------- the file
+
+
+def test_acknowledgements_and_looks_survive_a_restart(tmp_path: Path) -> None:
+    one, two = AttentionFile(tmp_path, Path("/a")), AttentionFile(tmp_path, Path("/b"))
+    first = Acknowledgement("x", State.WAITING_INPUT, NOW)
+    second = Acknowledgement("y", State.EXITED, NOW)
+    one.acknowledge(first)
+    AttentionFile(tmp_path, Path("/a")).acknowledge(second)
+    two.look(NOW)
+    one.look(NOW - 5)
+    one.look(NOW - 9)
+    assert AttentionFile(tmp_path, Path("/a")).read() == Attention(NOW - 5, (first, second))
+    assert one.withdraw("x").acknowledged == (second,)
+    assert two.read() == Attention(NOW)
+    assert one.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_old_acknowledgements_are_dropped(tmp_path: Path) -> None:
+    file = AttentionFile(tmp_path, Path("/a"))
+    for number in range(510):
+        file.acknowledge(Acknowledgement(str(number), State.EXITED, NOW + number))
+    assert len(file.read().acknowledged) == 500
+    file.acknowledge(Acknowledgement("z", State.EXITED, NOW + 40 * 24 * HOUR))
+    assert [each.worker for each in file.read().acknowledged] == ["z"]
+
+
+def test_a_damaged_file_is_a_failed_source(tmp_path: Path) -> None:
+    (tmp_path / "attention.json").write_text("[1, 2")
+    source = AttentionSource(AttentionFile(tmp_path, Path("/a")), VirtualClock(NOW))
+    (event,) = asyncio.run(source.poll(Fleet()))
+    assert isinstance(event, e.SourceSeen)
+    assert (event.ok, "not a file of agentdash" in event.detail) == (False, True)
+
+
+def test_an_acknowledgement_reaches_the_hub_and_the_file(tmp_path: Path) -> None:
+    clock = VirtualClock(NOW)
+    clock.set(paused=True, now=NOW)
+    hub, file = Hub([], clock), AttentionFile(tmp_path, Path("/a"))
+    user = UserAttention(hub, clock, file)
+    (worker,) = hub.take([*dead(0, NOW - 60), e.ProcessesCounted(at=NOW)]).workers
+    assert worker.needs_you
+    assert user.acknowledge(worker) is None
+    again = Hub([AttentionSource(file, clock)], clock)
+    again.take([*dead(0, NOW - 60), e.ProcessesCounted(at=NOW)])
+    (acknowledged,) = asyncio.run(again.once()).workers
+    assert acknowledged.group is Group.DONE
+
+
+def test_where_nothing_can_be_written_the_hub_knows_and_a_message_says_so(tmp_path: Path) -> None:
+    clock = VirtualClock(NOW)
+    (tmp_path / "attention.json").write_text("{")
+    hub = Hub([], clock)
+    (worker,) = hub.take([*dead(0, NOW - 60), e.ProcessesCounted(at=NOW)]).workers
+    problem = UserAttention(hub, clock, AttentionFile(tmp_path, Path("/a"))).acknowledge(worker)
+    assert problem is not None
+    assert "not kept" in problem
