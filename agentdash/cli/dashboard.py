@@ -14,6 +14,7 @@ import click
 from agentdash import __version__
 from agentdash.agents.codex.home import default_home
 from agentdash.cli import debug_log
+from agentdash.cli.attention import UserAttention
 from agentdash.cli.options import APPEARANCE_OPTIONS, config_of, options
 from agentdash.cli.screen import run_app, terminal
 from agentdash.cli.termination import forced_cleanup
@@ -25,6 +26,7 @@ from agentdash.model.clock import Clock
 from agentdash.model.pane import PaneKey, tmux_source
 
 if TYPE_CHECKING:
+    from agentdash.store.attention_file import AttentionFile
     from agentdash.store.recorder import Recorder
     from agentdash.tui.app import AgentDash
     from agentdash.tui.notifier import Notifier
@@ -96,6 +98,7 @@ def _show_live(config: Config, close_with: PaneKey | None) -> None:
             on_snapshot=_notifier(config.notices).on_snapshot if config.notices.wanted else None,
             services=services,
             close_with=close_with,
+            attention=live.attention,
         )
 
 
@@ -113,6 +116,7 @@ def show(
     on_snapshot: OnSnapshot | None = None,
     services: Sequence[Service] = (),
     close_with: PaneKey | None = None,
+    attention: AttentionFile | None = None,
 ) -> None:
     """Open the screen over a hub and run both, with the services, until the screen is closed.
 
@@ -124,6 +128,7 @@ def show(
         on_snapshot: called with each snapshot that is shown.
         services: coroutines to run beside the hub.
         close_with: exit when this pane closes.
+        attention: where looks and acknowledgements are kept; None: only for as long as the hub runs.
     """
     from agentdash.cli.config import checked_keys
     from agentdash.tui.app import AgentDash
@@ -136,10 +141,22 @@ def show(
         keys=checked_keys(config),
         debug_log_hint=debug_log.hint(),
     )
-    app = AgentDash(hub, clock, options=options, go_to_pane=_go_to_pane, on_snapshot=on_snapshot)
+    user = UserAttention(hub, clock, attention)
+    app = AgentDash(
+        hub,
+        clock,
+        options=options,
+        go_to_pane=_go_to_pane,
+        on_snapshot=on_snapshot,
+        attention=user,
+    )
     if close_with is not None:
         services = [*services, ("close with pane", lambda: _close_with(app, hub, close_with))]
-    run_app(app, hub, services)
+    try:
+        run_app(app, hub, services)
+    finally:
+        if app.last_key_at is not None:
+            user.look(app.last_key_at)
 
 
 def _notifier(settings: NotificationSettings) -> Notifier:

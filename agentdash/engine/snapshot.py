@@ -289,6 +289,7 @@ class _SnapshotBuilder:
         standing = judge_attention(
             settled.assessment,
             is_held=is_held,
+            is_child=worker.parent is not None,
             looked_at=self._attention.looked_at,
             acknowledgement=self._acknowledged.get(worker.id),
             now=self._now,

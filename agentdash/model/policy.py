@@ -124,16 +124,31 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
         return tuple(root for root in other.writable_roots if self.may_write(root) is False)
 
     def brief(self) -> str:
-        """Return the policy in a table cell: `full`, `read net-`, `ws net-`, `ws net+` ..."""
+        """Return the policy in plain words: `full access`, `workspace, no network`."""
+        if self.filesystem is Filesystem.UNRESTRICTED and self.network is Network.ON:
+            return "full access"
         name = {
-            "read-only": "read",
-            "workspace": "ws",
-            "unrestricted": "full",
-            "custom": "custom",
-            "unknown": "?",
+            "read-only": "read-only",
+            "workspace": "workspace",
+            "unrestricted": "all files",
+            "custom": "custom files",
+            "unknown": "files unknown",
         }[self.filesystem]
-        net = {"off": " net-", "on": " net+", "mediated": " net~", "unknown": " net?"}[self.network]
-        return name if name == "full" and self.network is Network.ON else name + net
+        network = {
+            "off": "no network",
+            "on": "network on",
+            "mediated": "network filtered",
+            "unknown": "network unknown",
+        }[self.network]
+        return f"{name}, {network}"
+
+    def short(self) -> str:
+        """Return files and network for a narrow cell: `full`, `workspace/off`, `read-only/on`."""
+        name = {"unrestricted": "full", "unknown": "?"}.get(self.filesystem, self.filesystem.value)
+        if name == "full" and self.network is Network.ON:
+            return name
+        network = {"mediated": "filter", "unknown": "?"}.get(self.network, self.network.value)
+        return f"{name}/{network}"
 
 
 def _covered_depth(rule: PolicyRule, path: str, tmpdir: str | None) -> int:

@@ -38,8 +38,8 @@ _SEEN_WIDTH: Final = 4
 """Of an age in the table, `120d` at most for a year."""
 
 
-_VERSIONS_FROM_WIDTH: Final = 100
-"""Columns from which the table has room for versions beside a reason."""
+_WORDS_FROM_WIDTH: Final = 120
+"""Columns from which the table has room for versions, and for policies in plain words, beside a reason."""
 
 
 class StatePeriodReport(msgspec.Struct):
@@ -162,11 +162,11 @@ def print_status(snapshot: w.Snapshot, console: Console) -> None:
         str(worker.state) if worker.stalled is None else f"{worker.state} (stalled)"
         for worker in snapshot.workers
     ]
-    sandboxes = [_sandbox_cell(worker.sandbox) for worker in snapshot.workers]
+    wide = console.width >= _WORDS_FROM_WIDTH
+    sandboxes = [_sandbox_cell(worker.sandbox, in_words=wide) for worker in snapshot.workers]
     table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
     # rich shrinks all columns alike, so those that must stand whole get their width
     table.add_column("STATE", no_wrap=True, min_width=max(map(len, (*states, "STATE"))))
-    wide = console.width >= _VERSIONS_FROM_WIDTH
     table.add_column("WORKER", no_wrap=True, overflow="ellipsis", max_width=min(32, console.width // 4))
     table.add_column("AGENT", no_wrap=True, overflow="ellipsis")
     table.add_column("SANDBOX", no_wrap=True, min_width=max(map(len, (*sandboxes, "SANDBOX"))))
@@ -200,6 +200,9 @@ def _sandbox_report(sandbox: w.Sandbox) -> SandboxReport:
     )
 
 
-def _sandbox_cell(sandbox: w.Sandbox) -> str:
+def _sandbox_cell(sandbox: w.Sandbox, *, in_words: bool) -> str:
     mark = {"match": "=", "mismatch": "≠", "unverified": "?"}[sandbox.verdict]
-    return f"{sandbox.configured.brief() if sandbox.configured else '-'} {mark}"
+    policy = sandbox.configured
+    if policy is None:
+        return f"- {mark}"
+    return f"{policy.brief() if in_words else policy.short()} {mark}"

@@ -10,6 +10,7 @@ from textual.command import CommandPalette
 from textual.widgets import Input
 
 from agentdash.model.clock import Clock
+from agentdash.model.fact import FactKind
 from agentdash.model.pane import PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.worker import Worker
@@ -20,7 +21,7 @@ from agentdash.tui.help import HelpScreen
 from agentdash.tui.keys import bindings, ids
 from agentdash.tui.lanes.screen import LanesList, LanesScreen
 from agentdash.tui.matrix.screen import MatrixScreen
-from agentdash.tui.options import Feed, GoToPane, OnSnapshot, Options
+from agentdash.tui.options import Feed, GoToPane, KeepsAttention, OnSnapshot, Options
 from agentdash.tui.palette import ActionProvider, WorkerProvider
 from agentdash.tui.snapshot_app import SnapshotApp
 from agentdash.tui.worker.findings import remedies
@@ -42,10 +43,11 @@ class AgentDash(SnapshotApp):
         options: how the app looks, and which worker is selected first.
         go_to_pane: makes a tmux client show a pane; None where there is no client.
         on_snapshot: called with every snapshot, for notifications.
+        attention: keeps acknowledgements; None: there are none, as in a replay.
     """
 
     TITLE = "agentdash"
-    BINDINGS = bindings(*ids("app"))
+    BINDINGS = bindings(*ids("app"), *ids("fleet"))
     COMMANDS = {ActionProvider, WorkerProvider}  # noqa: RUF012 - Textual declares it as a plain set
 
     def __init__(
@@ -56,8 +58,9 @@ class AgentDash(SnapshotApp):
         options: Options = _DEFAULT_OPTIONS,
         go_to_pane: GoToPane | None = None,
         on_snapshot: OnSnapshot | None = None,
+        attention: KeepsAttention | None = None,
     ) -> None:
-        super().__init__(feed, clock, options, on_snapshot)
+        super().__init__(feed, clock, options, on_snapshot, attention)
         self._go_to_pane = go_to_pane
         self._copied = 0
 
@@ -73,7 +76,7 @@ class AgentDash(SnapshotApp):
 
     def action_attention(self) -> None:
         """Select the next worker that needs the user."""
-        self._select_next(lambda worker: worker.state.needs_you, "No worker here needs you.")
+        self._select_next(lambda worker: worker.needs_you, "No worker here needs you.")
 
     def action_mismatch(self) -> None:
         """Select the next worker with a mismatch."""
@@ -101,6 +104,68 @@ class AgentDash(SnapshotApp):
         """Show one bucket; if it is shown already, show all."""
         chosen = self.root.filter
         self.root.apply_filter(chosen._replace(bucket="all" if chosen.bucket == bucket else bucket))
+
+    # ---------------------------------------------------------------- arrange
+
+    def action_sort(self) -> None:
+        """Sort by the next of attention, activity, age, tokens and name."""
+        self.action_sort_by(self.root.next_sort())
+
+    def action_sort_by(self, name: str) -> None:
+        """Sort by this."""
+        self.root.sort_by(name)
+        self.show_message(f"Sorted by {name}; s: by {self.root.next_sort()}.")
+        self.draw()
+
+    def action_fold(self) -> None:
+        """Fold the family of the selected worker away, or unfold it."""
+        worker = self.worker
+        while worker is not None and not worker.children and worker.parent in self._by_id:
+            worker = self._by_id[worker.parent]
+        if worker is None or not worker.children:
+            self.show_message("This worker has no children to fold.")
+            return
+        self.selected_id = worker.id
+        self.root.toggle_fold(worker)
+        self.draw()
+
+    def action_past(self) -> None:
+        """Show or hide past workers."""
+        self.root.toggle_past()
+        self.draw()
+
+    def action_freeze(self) -> None:
+        """Keep all rows at their places, or let them move again."""
+        self.is_frozen = not self.is_frozen
+        self.show_message(
+            "Rows stay where they are; F lets them move." if self.is_frozen else "Rows move again."
+        )
+        self.draw()
+
+    # ---------------------------------------------------------------- acknowledge
+
+    def action_acknowledge(self) -> None:
+        """Acknowledge what the selected worker needs; acknowledged already: withdraw that."""
+        worker = self.worker
+        if worker is None:
+            return
+        if self.attention is None:
+            self.show_message("There is nothing to acknowledge in a replay.")
+        elif worker.needs_you:
+            problem = self.attention.acknowledge(worker)
+            self.show_message(
+                problem or f"Done: {worker.name} does not need you until it changes; d again undoes it."
+            )
+        elif worker.state.needs_you or worker.fact.kind is FactKind.CRASHED:
+            problem = self.attention.withdraw(worker)
+            self.show_message(problem or f"{worker.name} needs you again.")
+        else:
+            self.show_message(f"{worker.name} does not need you.")
+
+    def action_unread(self) -> None:
+        """Select the next worker that changed since the user last looked."""
+        new = self._new_workers()
+        self._select_next(lambda worker: worker.id in new, "Nothing new since you last looked.")
 
     # ---------------------------------------------------------------- look
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
+from agentdash.model.fact import ObjectForm
+
 _UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m"))
 
 
@@ -85,6 +87,35 @@ def elide_middle(text: str, width: int, mark: str) -> str:
         return elide(text, width, mark)
     tail = room - room // 3
     return set_cell_size(text, room - tail).rstrip() + mark + set_cell_size(text[::-1], tail)[::-1].lstrip()
+
+
+def elide_path(path: str, width: int, mark: str) -> str:
+    """Return a path in at most `width` cells: directories in the middle are cut, the last part is not."""
+    if cell_len(path) <= width:
+        return path
+    parts = path.split("/")
+    tail, rest = parts[-1], parts[:-1]
+    while len(rest) > 1 and cell_len(f"{mark}/{rest[-1]}/{tail}") <= width:
+        tail = f"{rest.pop()}/{tail}"
+    head = ""
+    while rest and cell_len(f"{head}{rest[0]}/{mark}/{tail}") <= width:
+        head += f"{rest.pop(0)}/"
+    short = f"{head}{mark}/{tail}"
+    return short if cell_len(short) <= width else elide_middle(parts[-1], width, mark)
+
+
+def elide_object(text: str, width: int, mark: str, form: ObjectForm) -> str:
+    """Return the object of a fact in at most `width` cells, cut where that costs least; the end stays."""
+    if form is ObjectForm.PATH:
+        return elide_path(text, width, mark)
+    if cell_len(text) <= width:
+        return text
+    room = width - cell_len(mark)
+    if room < 2:
+        return elide(text, width, mark)
+    tail = room // 3
+    end = set_cell_size(text[::-1], tail)[::-1].lstrip()
+    return set_cell_size(text, room - tail).rstrip() + mark + end
 
 
 def wrap(text: str, width: int) -> list[str]:

@@ -9,8 +9,11 @@ from textual.binding import Binding, BindingType
 from textual.keys import Keys
 
 Group = Literal["Move", "Find", "Look", "Copy and go", "Time", "Library", "Program"]
-HandledBy = Literal["app", "player", "library", "lines", "textual"]
-"""What has the action: the dashboard, the replay, the library, the widget with the focus, Textual itself."""
+HandledBy = Literal["app", "fleet", "player", "library", "lines", "textual"]
+"""What has the action: every app but the library, the dashboard, the replay, the library, the widget with the
+focus, Textual itself."""
+_NEVER_TOGETHER: Final = ({"fleet", "library"}, {"player", "library"})
+"""Handlers that are not in one app: they may have the same keys."""
 
 
 class Key(NamedTuple):
@@ -76,10 +79,20 @@ KEYS: Final = (
          "Show only workers with these words in any column; a leading ! shows the others."),
         ("next-match", "n", "match(1)", "next match", "To the next worker that matches the last filter."),
         ("previous-match", "N", "match(-1)", "previous match", "To the previous one."),
-        ("bucket", "f", "bucket", "bucket", "All, Needs you, Running, Ready, Gone, Mismatch in turn."),
+        ("bucket", "f", "bucket", "bucket", "All, Needs you, Running, Done, Past, Mismatch in turn."),
         ("attention", "a", "attention", "attention", "To the next worker that needs you."),
         ("mismatch", "!", "mismatch", "mismatch",
          "To the next worker that got another sandbox than it was configured to have."),
+    ),
+    *_group(
+        "Find", "fleet",
+        ("unread", "u", "unread", "new", "To the next worker that changed since you last looked."),
+        ("acknowledge", "d", "acknowledge", "done",
+         "Acknowledge what the worker needs: it does not need you until it changes. Again: undo."),
+        ("sort", "s", "sort", "sort", "Sort by attention, activity, age, tokens, name in turn."),
+        ("fold", "z", "fold", "fold", "Fold the worker's family, or unfold it."),
+        ("past", "Z", "past", "past", "Show or hide past workers."),
+        ("freeze", "F", "freeze", "freeze", "Keep all rows where they are; again: let them move."),
     ),
     *_group(
         "Look", "app",
@@ -180,15 +193,22 @@ def remapped(wanted: Mapping[str, str]) -> dict[str, Key]:
         if not key.remappable:
             raise KeymapError(name, f"{key.shown[0]} cannot be remapped")
         table[name] = key._replace(keys=",".join(_checked(name, part.strip()) for part in keys.split(",")))
-    taken: dict[str, str] = {}
+    taken: dict[str, list[str]] = {}
     for name, key in table.items():
         for part in key.keys.split(","):
-            if (other := taken.setdefault(_textual_name(part), name)) != name:
+            others = taken.setdefault(_textual_name(part), [])
+            if other := next((other for other in others if _may_meet(key, table[other])), None):
                 raise KeymapError(
                     name if name in wanted else other,
                     f"{part} is already assigned to `{other if name in wanted else name}`",
                 )
+            others.append(name)
     return table
+
+
+def _may_meet(key: Key, other: Key) -> bool:
+    """Return whether the actions of two keys may be in one app."""
+    return key.id != other.id and {key.on, other.on} not in _NEVER_TOGETHER
 
 
 def keymap(wanted: Mapping[str, str]) -> dict[str, str]:

@@ -7,12 +7,25 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentdash.model.pane import PaneKey
-from agentdash.model.worker import Snapshot
+from agentdash.model.worker import Snapshot, Worker
 
 OnSnapshot = Callable[[Snapshot], None]
 """Called with every snapshot, to notify a user away from the screen."""
 GoToPane = Callable[[PaneKey], Awaitable[str | None]]
 """Makes the tmux client show a pane; returns None, or on one line why it could not."""
+
+
+class KeepsAttention(Protocol):
+    """Keeps what the user has looked at and acknowledged; each method returns an error message, or None."""
+
+    def acknowledge(self, worker: Worker) -> str | None:
+        """Acknowledge the present state of a worker."""
+
+    def withdraw(self, worker: Worker) -> str | None:
+        """Withdraw the acknowledgement of a worker."""
+
+    def look(self, at: float) -> str | None:
+        """Keep when the user last looked (unix seconds)."""
 
 
 class Feed(Protocol):

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from agentdash.tui.app import AgentDash
 
 _ACTION_KEYS: Final = tuple(
-    key.id for key in KEYS if key.on in ("app", "player") and key.id != "palette" and "{" not in key.action
+    key.id
+    for key in KEYS
+    if key.on in ("app", "fleet", "player") and key.id != "palette" and "{" not in key.action
 )
 
 

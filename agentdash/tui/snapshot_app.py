@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
+import time
+from typing import Final
+
 from textual import on
+from textual.events import Event, Key, MouseDown, MouseScrollDown, MouseScrollUp
+from textual.timer import Timer
 
 from agentdash.model.clock import Clock
 from agentdash.model.sanitize import clean_line
+from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.fleet.filter import Filter
 from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.messages import WorkerOpened, WorkerPointed
-from agentdash.tui.options import Feed, OnSnapshot, Options
+from agentdash.tui.options import Feed, KeepsAttention, OnSnapshot, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
 from agentdash.tui.view import View, ViewScreen, find_worker
+
+
+_HOLD_S: Final = 5.0
+"""After a key, for which rows keep their places: to read a row, and decide."""
+_AWAY_AFTER_S: Final = 300.0
+"""Without a key, after which the user counts as having been away."""
+
+
+def _standing(worker: Worker) -> tuple[State, float | None]:
+    return worker.state, worker.assessment.since
 
 
 class SnapshotApp(BaseApp[None]):
     """An app that draws the newest snapshot and holds the selected worker."""
 
     def __init__(
-        self, feed: Feed, clock: Clock, options: Options, on_snapshot: OnSnapshot | None = None
+        self,
+        feed: Feed,
+        clock: Clock,
+        options: Options,
+        on_snapshot: OnSnapshot | None = None,
+        attention: KeepsAttention | None = None,
     ) -> None:
         super().__init__(options)
         self.root = FleetScreen(self.glyphs)
@@ -35,6 +56,17 @@ class SnapshotApp(BaseApp[None]):
         self._by_id: dict[str, Worker] = {}
         self._wanted = options.select
         self._feed_error: str | None = None
+        self.attention = attention
+        self.is_frozen = False
+        """Whether rows keep their places until the user says otherwise."""
+        self.last_key_at: float | None = None
+        """When the user last pressed a key (unix seconds)."""
+        self._is_touched = options.select is not None
+        """Whether the user has chosen a worker; until then the most urgent one is selected."""
+        self._touched_at = -_HOLD_S
+        self._release: Timer | None = None
+        self._seen: dict[str, tuple[State, float | None]] = {}
+        """The states of workers that the user has selected."""
 
     @property
     def worker(self) -> Worker | None:
@@ -81,8 +113,12 @@ class SnapshotApp(BaseApp[None]):
         """Draw all screens. Lines that have not changed are not painted again."""
         if not self.is_running:  # while the app ends, screens lose their widgets before they leave the stack
             return
+        is_held = self._is_held
         if self.snapshot is not None:
-            selected_id = self.root.order(self.snapshot, self.selected_id)
+            if not self._is_touched and not self._wanted and self.screen is self.root:
+                self.root.order(self.snapshot, None)
+                self.selected_id = self.root.rows[0].id if self.root.rows else self.selected_id
+            selected_id = self.root.order(self.snapshot, self.selected_id, is_held=is_held)
             if self.screen is self.root:  # elsewhere the shown worker is not exchanged for another
                 self.selected_id = selected_id
         look = Look(self._clock.now(), self.glyphs)
@@ -91,12 +127,49 @@ class SnapshotApp(BaseApp[None]):
             snapshot=self.snapshot,
             by_id=self._by_id,
             selected_id=self.selected_id,
+            new=self._new_workers(),
             banner=self.options.banner,
             feed_error=self._problem(),
         )
         for screen in self.screen_stack:
             if isinstance(screen, ViewScreen) and screen.is_mounted:
                 screen.draw(view)
+
+    # ---------------------------------------------------------------- the user looks
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether rows keep their places now."""
+        return self.is_frozen or time.monotonic() - self._touched_at < _HOLD_S
+
+    async def on_event(self, event: Event) -> None:
+        """Note that the user is here: from then on rows keep their places for a while."""
+        if isinstance(event, Key | MouseDown | MouseScrollDown | MouseScrollUp):
+            self._touch(is_choice=not isinstance(event, MouseScrollDown | MouseScrollUp))
+        await super().on_event(event)
+
+    def _touch(self, *, is_choice: bool) -> None:
+        now = self._clock.now()
+        if self.attention is not None and self.last_key_at and now - self.last_key_at > _AWAY_AFTER_S:
+            self.attention.look(self.last_key_at)
+        self.last_key_at = now
+        self._touched_at = time.monotonic()
+        self._is_touched = self._is_touched or is_choice
+        if self._release is not None:
+            self._release.stop()
+        self._release = self.set_timer(_HOLD_S + 0.1, self.draw)
+
+    def _new_workers(self) -> frozenset[str]:
+        """Return the workers that changed since the user last looked, and were not selected since."""
+        if self.snapshot is None or self.attention is None:
+            return frozenset()
+        if self._is_touched and self.worker is not None:
+            self._seen[self.worker.id] = _standing(self.worker)
+        return frozenset(
+            worker.id
+            for worker in self.snapshot.workers
+            if worker.is_new and self._seen.get(worker.id) != _standing(worker)
+        )
 
     def _problem(self) -> str | None:
         """Return why what is shown may be old, in one sentence."""

@@ -24,7 +24,10 @@ class Glyphs:
     states: dict[State, str]
     verdicts: dict[Verdict, str]
     directions: dict[Direction, str]
-    buckets: dict[str, str]
+    groups: dict[str, str]
+    """Of the groups of workers, of mismatches, and of what is new since the last look."""
+    bars: str
+    """Heights of a sparkline, from nothing to full."""
     tree: tuple[str, str, str]
     """A child with siblings below it, the last child, and the line past a child."""
     folds: tuple[str, str]
@@ -53,9 +56,18 @@ UNICODE: Final = Glyphs(
         State.UNREACHABLE: "◌",
         State.UNKNOWN: "◦",
     },
-    verdicts={"match": "=", "mismatch": "≠", "unverified": "?"},
+    verdicts={"match": "=", "mismatch": "≠", "unverified": "–"},  # noqa: RUF001 - a dash: not verified
     directions={"stricter": "▾", "looser": "▴", "label": "⚑"},
-    buckets={"needs-you": "!", "running": "▸", "ready": "✓", "gone": "✕", "unknown": "◦", "mismatch": "≠"},
+    groups={
+        "needs-you": "!",
+        "running": "▸",
+        "unclear": "◦",
+        "done": "✓",
+        "past": "◂",
+        "mismatch": "≠",
+        "new": "•",
+    },
+    bars=" ▁▂▃▄▅▆▇█",
     tree=("├ ", "└ ", "│ "),
     folds=("▸ ", "▾ "),
     cursor="›",
@@ -80,9 +92,18 @@ ASCII: Final = Glyphs(
         State.UNREACHABLE: "~",
         State.UNKNOWN: ".",
     },
-    verdicts={"match": "=", "mismatch": "!=", "unverified": "?"},
+    verdicts={"match": "=", "mismatch": "/=", "unverified": "_"},
     directions={"stricter": "v", "looser": "^", "label": "f"},
-    buckets={"needs-you": "!", "running": ">", "ready": "+", "gone": "x", "unknown": ".", "mismatch": "!="},
+    groups={
+        "needs-you": "!",
+        "running": ">",
+        "unclear": ".",
+        "done": "+",
+        "past": "<",
+        "mismatch": "/=",
+        "new": "o",
+    },
+    bars=" .:-=+xX#",
     tree=("|- ", "`- ", "|  "),
     folds=("+ ", "- "),
     cursor="*",
@@ -115,13 +136,14 @@ TONES_OF_STATES: Final[dict[State, Tone]] = {
     State.UNREACHABLE: "gone",
     State.UNKNOWN: "gone",
 }
-BUCKET_TONES: Final[dict[str, Tone]] = {
+GROUP_TONES: Final[dict[str, Tone]] = {
     "needs-you": "ask",
     "running": "live",
-    "ready": "ready",
-    "gone": "gone",
-    "unknown": "gone",
+    "unclear": "gone",
+    "done": "ready",
+    "past": "gone",
     "mismatch": "mismatch",
+    "new": "chosen",
 }
 SEVERITY_TONES: Final[dict[Severity, Tone]] = {"danger": "stuck", "warning": "mismatch", "info": "muted"}
 VERDICT_TONES: Final[dict[Verdict, Tone]] = {"match": "muted", "mismatch": "mismatch", "unverified": "muted"}

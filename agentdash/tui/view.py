@@ -19,6 +19,8 @@ class View:
     """None until the first one arrives."""
     by_id: dict[str, Worker] = field(default_factory=dict)
     selected_id: str | None = None
+    new: frozenset[str] = frozenset()
+    """Ids of workers that changed since the user last looked."""
     banner: str | None = None
     feed_error: str | None = None
     """Why the snapshot may be out of date."""

@@ -34,7 +34,7 @@ def test_buckets_cycle():
         ("opencode 1.0.150", {"fix tests"}),
         ("%4 codex", {"api-worker"}),
         ("stale-network-flag /home", {"Pasteur"}),
-        ("custom net~", {"データベース移行の調査"}),
+        ("custom files, network filtered", {"データベース移行の調査"}),
         ("mismatch deploy", {"deploy"}),
         ("移行", {"データベース移行の調査"}),
         ("no such thing", set()),

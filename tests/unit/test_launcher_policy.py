@@ -58,10 +58,15 @@ def chain(*argvs: tuple[str, ...]) -> tuple[Process, ProcessTree]:
         (
             (HELPER, "--sandbox-policy-cwd", CWD, "--permission-profile", PROFILE, "--", "make"),
             "codex-linux-sandbox",
-            "ws net-",
+            "workspace, no network",
             (CWD,),
         ),
-        ((HELPER, f"--permission-profile={PROFILE}", "--", "make"), "codex-linux-sandbox", "ws net-", (CWD,)),
+        (
+            (HELPER, f"--permission-profile={PROFILE}", "--", "make"),
+            "codex-linux-sandbox",
+            "workspace, no network",
+            (CWD,),
+        ),
         (
             (
                 "codex-linux-sandbox",
@@ -73,25 +78,35 @@ def chain(*argvs: tuple[str, ...]) -> tuple[Process, ProcessTree]:
                 '"enabled"',
             ),
             "codex-linux-sandbox",
-            "ws net+",
+            "workspace, network on",
             (CWD,),
         ),
         (
             ("codex-linux-sandbox", "--sandbox-policy-cwd", CWD, "--sandbox-policy", WORKSPACE, "--", "make"),
             "codex-linux-sandbox",
-            "ws net+",
+            "workspace, network on",
             (CWD, "/srv/data"),
         ),
-        (("codex-linux-sandbox", "--sandbox-policy", '"read-only"'), "codex-linux-sandbox", "read net-", ()),
-        ((*BWRAP, "--unshare-net", "--", "make"), "bwrap", "ws net-", (CWD,)),
-        ((*BWRAP, "--", "make", "--unshare-net"), "bwrap", "ws net+", (CWD,)),
+        (
+            ("codex-linux-sandbox", "--sandbox-policy", '"read-only"'),
+            "codex-linux-sandbox",
+            "read-only, no network",
+            (),
+        ),
+        ((*BWRAP, "--unshare-net", "--", "make"), "bwrap", "workspace, no network", (CWD,)),
+        ((*BWRAP, "--", "make", "--unshare-net"), "bwrap", "workspace, network on", (CWD,)),
         (
             ("/usr/bin/sandbox-exec", "-p", SEATBELT, f"-DWRITABLE_ROOT_0={CWD}", "--", "make"),
             "sandbox-exec",
-            "ws net-",
+            "workspace, no network",
             (CWD,),
         ),
-        (("sandbox-exec", "-p", "(allow network-outbound)\n", "--", "make"), "sandbox-exec", "read net+", ()),
+        (
+            ("sandbox-exec", "-p", "(allow network-outbound)\n", "--", "make"),
+            "sandbox-exec",
+            "read-only, network on",
+            (),
+        ),
     ],
 )
 def test_policy(argv: tuple[str, ...], by: str, brief: str, roots: tuple[str, ...]) -> None:

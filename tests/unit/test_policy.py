@@ -48,22 +48,26 @@ def test_recorded_versions_have_equal_policies(version: str) -> None:
     assert workspace is not None
     assert online is not None
     assert full is not None
-    assert (read.filesystem, read.network, read.brief()) == (Filesystem.READ_ONLY, Network.OFF, "read net-")
+    assert (read.filesystem, read.network, read.brief()) == (
+        Filesystem.READ_ONLY,
+        Network.OFF,
+        "read-only, no network",
+    )
     assert (workspace.filesystem, workspace.network, workspace.brief()) == (
         Filesystem.WORKSPACE,
         Network.OFF,
-        "ws net-",
+        "workspace, no network",
     )
     assert (online.filesystem, online.network, online.brief()) == (
         Filesystem.WORKSPACE,
         Network.ON,
-        "ws net+",
+        "workspace, network on",
     )
     assert (full.filesystem, full.network, full.enforced_by, full.brief()) == (
         Filesystem.UNRESTRICTED,
         Network.ON,
         "nobody",
-        "full",
+        "full access",
     )
     assert read.writable_roots == ()
     assert set(workspace.writable_roots) - {"/home/dev/.codex/memories"} == {CWD, "/tmp", TMPDIR}
@@ -96,18 +100,22 @@ def test_profile_outranks_legacy_policy() -> None:
 @pytest.mark.parametrize(
     ("payload", "brief", "enforced_by"),
     [
-        ({"sandbox_policy": {"mode": "read-only"}}, "read net-", "codex"),
-        ({"sandbox_policy": "danger-full-access"}, "full", "nobody"),
-        ({"sandbox_policy": {"type": "read-only", "network_access": True}}, "read net+", "codex"),
+        ({"sandbox_policy": {"mode": "read-only"}}, "read-only, no network", "codex"),
+        ({"sandbox_policy": "danger-full-access"}, "full access", "nobody"),
+        ({"sandbox_policy": {"type": "read-only", "network_access": True}}, "read-only, network on", "codex"),
         (
             {"sandbox_policy": {"type": "external-sandbox", "network_access": "restricted"}},
-            "full net-",
+            "all files, no network",
             "external",
         ),
-        ({"sandbox_policy": {"type": "external-sandbox", "network_access": "enabled"}}, "full", "external"),
-        ({"sandbox_policy": {"type": "moon-base"}}, "? net?", "codex"),
-        ({"permission_profile": {"type": "disabled"}}, "full", "nobody"),
-        ({"permission_profile": {"type": "external", "network": "enabled"}}, "full", "external"),
+        (
+            {"sandbox_policy": {"type": "external-sandbox", "network_access": "enabled"}},
+            "full access",
+            "external",
+        ),
+        ({"sandbox_policy": {"type": "moon-base"}}, "files unknown, network unknown", "codex"),
+        ({"permission_profile": {"type": "disabled"}}, "full access", "nobody"),
+        ({"permission_profile": {"type": "external", "network": "enabled"}}, "full access", "external"),
         (
             {
                 "permission_profile": {
@@ -116,7 +124,7 @@ def test_profile_outranks_legacy_policy() -> None:
                     "network": "restricted",
                 }
             },
-            "full net-",
+            "all files, no network",
             "codex",
         ),
         (
@@ -127,7 +135,7 @@ def test_profile_outranks_legacy_policy() -> None:
                     "network": "enabled",
                 }
             },
-            "full",
+            "full access",
             "nobody",
         ),
         (
@@ -138,12 +146,16 @@ def test_profile_outranks_legacy_policy() -> None:
                     "network": "enabled",
                 }
             },
-            "? net+",
+            "files unknown, network on",
             "codex",
         ),
-        ({"permission_profile": {"type": "managed", "network": "sometimes"}}, "? net?", "codex"),
-        ({"permission_profile": {"type": "moon-base"}}, "? net?", "codex"),
-        ({"approval_policy": "never"}, "? net?", "codex"),
+        (
+            {"permission_profile": {"type": "managed", "network": "sometimes"}},
+            "files unknown, network unknown",
+            "codex",
+        ),
+        ({"permission_profile": {"type": "moon-base"}}, "files unknown, network unknown", "codex"),
+        ({"approval_policy": "never"}, "files unknown, network unknown", "codex"),
     ],
 )
 def test_policy_formats_of_other_versions(payload: dict[str, Any], brief: str, enforced_by: str) -> None:
@@ -267,7 +279,7 @@ def test_list_of_domains_means_mediated_network() -> None:
         {"cwd": CWD, "permission_profile": profile, "network": {"allowed_domains": ["example.com"]}}
     )
     assert proxied is not None
-    assert (proxied.network, proxied.brief()) == (Network.MEDIATED, "read net~")
+    assert (proxied.network, proxied.brief()) == (Network.MEDIATED, "read-only, network filtered")
 
 
 @pytest.mark.parametrize(

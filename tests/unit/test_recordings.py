@@ -25,15 +25,15 @@ WITHOUT_EVIDENCE = {
     ("0.98.0", "provider-quota"),
 }
 POLICIES = {
-    "workspace-write": "ws net-",
-    "workspace-write-network": "ws net+",
-    "read-only": "read net-",
-    "full-access": "full",
-    "full-access-leaked-flags": "full",
-    "spawn": "full",
-    "spawn-leaked-flags": "full",
-    "kanban-board": "ws net-",
-    "escalation-refused": "ws net-",
+    "workspace-write": "workspace, no network",
+    "workspace-write-network": "workspace, network on",
+    "read-only": "read-only, no network",
+    "full-access": "full access",
+    "full-access-leaked-flags": "full access",
+    "spawn": "full access",
+    "spawn-leaked-flags": "full access",
+    "kanban-board": "workspace, no network",
+    "escalation-refused": "workspace, no network",
 }
 
 

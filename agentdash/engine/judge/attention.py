@@ -25,7 +25,8 @@ class Standing(NamedTuple):
 
     group: Group
     is_new: bool
-    """Whether it has come to rest, or begun to wait, since the last look."""
+    """Whether it has begun to need the user, or come to rest, since the last look; a child that came to rest
+    concerns its parent."""
     due: float | None = None
     """When it becomes past without any event (unix seconds)."""
 
@@ -34,6 +35,7 @@ def judge_attention(
     assessment: Assessment,
     *,
     is_held: bool,
+    is_child: bool,
     looked_at: float | None,
     acknowledgement: Acknowledgement | None,
     now: float,
@@ -43,23 +45,23 @@ def judge_attention(
     Args:
         assessment: its state, as it is shown.
         is_held: whether a process, a lock or a pane holds it, or may.
+        is_child: whether another worker started it, which waits for its end.
         looked_at: when the user last looked (unix seconds); None: never.
         acknowledgement: the newest one of this worker.
         now: unix seconds.
     """
     state, since = assessment.state, assessment.since or 0.0
-    acknowledged = _is_acknowledged(assessment, acknowledgement)
-    is_new = looked_at is not None and since > looked_at and not acknowledged
-    is_new = is_new and state is not State.RUNNING
+    last_look = now - _NEVER_LOOKED_S if looked_at is None else looked_at
     due = None
     if not is_held:
-        last_look = now - _NEVER_LOOKED_S if looked_at is None else looked_at
         if since <= max(last_look, now - _LONGEST_ABSENCE_S):
             return Standing(Group.PAST, is_new=False)
         due = since + (_NEVER_LOOKED_S if looked_at is None else _LONGEST_ABSENCE_S)
+    group = group_of_state(state)
     if _needs_user(state, assessment.fact):
-        return Standing(Group.DONE if acknowledged else Group.NEEDS_YOU, is_new, due)
-    return Standing(group_of_state(state), is_new, due)
+        group = Group.DONE if _is_acknowledged(assessment, acknowledgement) else Group.NEEDS_YOU
+        return Standing(group, group is Group.NEEDS_YOU and since > last_look, due)
+    return Standing(group, group is Group.DONE and not is_child and since > last_look, due)
 
 
 def _needs_user(state: State, fact: Fact | None) -> bool:

@@ -1,20 +1,22 @@
-"""Which workers are shown: by bucket, and by words found in any column. Pure."""
+"""Which workers are shown: by group, and by words found in any column. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from agentdash.model.states import bucket
+from agentdash.model.attention import Group
 from agentdash.model.worker import Worker
 
-BUCKETS: Final = ("all", "needs-you", "running", "ready", "gone", "mismatch")
+BUCKETS: Final = ("all", "needs-you", "running", "done", "past", "mismatch")
 """In the order in which the key `bucket` cycles through them."""
 BUCKET_NAMES: Final = {
     "all": "All",
     "needs-you": "Needs you",
     "running": "Running",
-    "ready": "Ready",
-    "gone": "Gone",
+    "unclear": "Unclear",
+    "done": "Done",
+    "past": "Past",
     "mismatch": "Mismatch",
 }
 
@@ -24,7 +26,8 @@ class Filter(NamedTuple):
 
     bucket: str = "all"
     text: str = ""
-    """Words that must all occur, in any case and order; after a leading `!`, that must not all occur."""
+    """Words that must all occur, in any case and order; after a leading `!`, that must not all occur.
+    `state:failed` looks into one column only: see `FIELDS`."""
 
     @property
     def active(self) -> bool:
@@ -33,11 +36,43 @@ class Filter(NamedTuple):
 
     def cycled(self) -> Filter:
         """Return the filter with the next bucket."""
-        return self._replace(bucket=BUCKETS[(BUCKETS.index(self.bucket) + 1) % len(BUCKETS)])
+        at = BUCKETS.index(self.bucket) if self.bucket in BUCKETS else 0
+        return self._replace(bucket=BUCKETS[(at + 1) % len(BUCKETS)])
 
     def accepts(self, worker: Worker) -> bool:
         """Return whether this worker is shown."""
         return _in_bucket(worker, self.bucket) and matches(worker, self.text)
+
+
+def _state(worker: Worker) -> str:
+    words = worker.state.value.replace("-", " ")
+    return f"{worker.state.value} {words}{' stalled' * (worker.stalled is not None)}"
+
+
+def _sandbox(worker: Worker) -> str:
+    sandbox, policy = worker.sandbox, worker.sandbox.configured
+    kinds = " ".join(finding.kind for finding in sandbox.findings)
+    return f"{policy.brief() if policy else ''} {policy.short() if policy else ''} {sandbox.verdict} {kinds}"
+
+
+def _pane(worker: Worker) -> str:
+    pane = worker.pane
+    return f"{pane.key} {pane.session} {pane.window}" if pane else ""
+
+
+FIELDS: Final[dict[str, Callable[[Worker], str]]] = {
+    "state": _state,
+    "group": lambda worker: worker.group,
+    "name": lambda worker: worker.name,
+    "agent": lambda worker: f"{worker.agent.name} {worker.agent.version or ''}",
+    "sandbox": _sandbox,
+    "cwd": lambda worker: worker.cwd or "",
+    "pane": _pane,
+    "model": lambda worker: worker.model or "",
+    "id": lambda worker: worker.id,
+    "why": lambda worker: f"{worker.fact.text}\n{worker.assessment.why}\n{worker.line}",
+}
+"""What a word with a prefix is looked for in."""
 
 
 def matches(worker: Worker, text: str) -> bool:
@@ -45,34 +80,24 @@ def matches(worker: Worker, text: str) -> bool:
     words = text.removeprefix("!").casefold().split()
     if not words:
         return True
-    columns = searchable_text(worker)
-    return all(word in columns for word in words) is not text.startswith("!")
+    return all(_has(worker, word) for word in words) is not text.startswith("!")
+
+
+def _has(worker: Worker, word: str) -> bool:
+    field, _, value = word.partition(":")
+    if field in FIELDS:
+        return value in FIELDS[field](worker).casefold()
+    return word in searchable_text(worker)
 
 
 def searchable_text(worker: Worker) -> str:
     """Return everything that a row can show, as one case-folded text."""
-    sandbox, pane = worker.sandbox, worker.pane
-    parts = (
-        worker.state.value,
-        worker.state.value.replace("-", " "),
-        worker.name,
-        worker.id,
-        worker.agent.name,
-        worker.agent.version or "",
-        sandbox.configured.brief() if sandbox.configured else "",
-        sandbox.verdict,
-        "" if worker.stalled is None else "stalled",
-        *(finding.kind for finding in sandbox.findings),
-        worker.line,
-        worker.assessment.why,
-        worker.cwd or "",
-        worker.model or "",
-        f"{pane.key} {pane.session} {pane.window}" if pane else "",
-    )
-    return "\n".join(parts).casefold()
+    return "\n".join(field(worker) for field in FIELDS.values()).casefold()
 
 
 def _in_bucket(worker: Worker, name: str) -> bool:
     if name == "all":
         return True
-    return worker.mismatch if name == "mismatch" else bucket(worker.state) == name
+    if name == "mismatch":
+        return worker.mismatch and worker.group is not Group.PAST
+    return worker.group == name

@@ -5,31 +5,33 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from agentdash.model.worker import Snapshot
-from agentdash.tui.fleet.filter import BUCKETS
+from agentdash.tui.fleet.filter import BUCKET_NAMES
 from agentdash.tui.format import age, clock, elide
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span, fit, justify, paragraph, width
-from agentdash.tui.theme import BUCKET_TONES, Look
+from agentdash.tui.theme import GROUP_TONES, Look
 from agentdash.tui.view import View
 
 _WORDS = {
     "needs-you": "need you",
     "running": "running",
-    "ready": "ready",
-    "gone": "gone",
-    "unknown": "unknown",
+    "unclear": "unclear",
+    "done": "done",
+    "past": "past",
     "mismatch": "mismatches",
+    "new": "new",
 }
+_ONLY_IF_ANY = ("unclear", "past", "new")
 _SINGULAR = {"needs-you": "needs you", "mismatch": "mismatch"}
 
 
 def counts(numbers: dict[str, int], look: Look, words: Collection[str], gap: int = 2) -> Line:
-    """Return `! 2 need you   > 3 running ...`, with names for these buckets; `unknown` only if not 0."""
+    """Return `! 2 need you   > 3 running ...`, with names for these; some only if they are not 0."""
     spans: list[Span] = []
     for name, number in numbers.items():
-        if name == "unknown" and not number:
+        if name in _ONLY_IF_ANY and not number:
             continue
-        text = f"{look.glyphs.buckets[name]} {number}"
+        text = f"{look.glyphs.groups[name]} {number}"
         if name in words:
             text += " " + (_SINGULAR.get(name, _WORDS[name]) if number == 1 else _WORDS[name])
         if spans:
@@ -37,8 +39,8 @@ def counts(numbers: dict[str, int], look: Look, words: Collection[str], gap: int
         spans.append(
             Span(
                 text,
-                BUCKET_TONES[name] if number else "muted",
-                f"app.only('{name}')" if name in BUCKETS else None,
+                GROUP_TONES[name] if number else "muted",
+                "app.unread" if name == "new" else f"app.only('{name}')" if name in BUCKET_NAMES else None,
             )
         )
     return tuple(spans)
@@ -112,6 +114,8 @@ class Header(Lines):
         if view.snapshot is not self._counted:
             self._counted = view.snapshot
             self._numbers = view.snapshot.counts() if view.snapshot else {}
+        if self._numbers:
+            self._numbers["new"] = len(view.new)
         cells = self.size.width or self.app.size.width
         lines = [header(view.snapshot, self._numbers, view.look, cells, view.banner)]
         if view.feed_error:

@@ -1,23 +1,16 @@
-"""The order of the fleet list: as a tree, or flat with the most urgent worker first. Pure."""
+"""The order of the fleet list: groups, families within them, and what tells equal names apart. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from agentdash.model.states import NEEDS_YOU, State
+from agentdash.model.attention import Group
+from agentdash.model.states import URGENCY, State
 from agentdash.model.worker import Worker
 
-_MISMATCH: Final = len(NEEDS_YOU)
-"""A mismatch comes after the workers that need the user and before all others."""
-_URGENCY: Final = {state: rank for rank, state in enumerate(NEEDS_YOU)} | {
-    State.RUNNING: _MISMATCH + 1,
-    State.UNKNOWN: _MISMATCH + 2,
-    State.UNREACHABLE: _MISMATCH + 3,
-    State.COMPLETED: _MISMATCH + 4,
-    State.INTERRUPTED: _MISMATCH + 4,
-    State.EXITED: _MISMATCH + 5,
-}
+_GROUPS: Final = tuple(Group)
+SortKey = Callable[[Worker], tuple[float, ...] | str]
 
 
 class Row(NamedTuple):
@@ -31,47 +24,106 @@ class Row(NamedTuple):
     """The lines of the tree that lead to it."""
     path: str = ""
     """The names of its ancestors where the tree does not show them: `main/`."""
+    group: Group = Group.DONE
+    """The group under whose head it stands: that of its family."""
+    tag: str = ""
+    """What tells it from others of the same name."""
+    folded: int = 0
+    """How many workers are folded below it."""
 
 
-def urgency(worker: Worker) -> int:
-    """Return the sort rank of a worker: the smaller, the more urgent."""
-    rank = _URGENCY[worker.state]
-    return min(rank, _MISMATCH) if worker.mismatch else rank
+def _attention(worker: Worker) -> tuple[float, ...]:
+    since = worker.assessment.since or 0.0
+    if worker.needs_you:
+        return (URGENCY.index(worker.state), since)
+    if worker.state is State.RUNNING:  # the newest first; it keeps its place for as long as it runs
+        return (0.0, -(worker.started or 0.0))
+    return (0.0, -since)
 
 
-def same_places(old: Sequence[Worker], new: Sequence[Worker]) -> bool:
-    """Return whether both fleets have the same order and the same names."""
-    return len(old) == len(new) and all(
-        a is b or _sort_input(a) == _sort_input(b) for a, b in zip(old, new, strict=True)
+SORTS: Final[dict[str, SortKey]] = {
+    "attention": _attention,
+    "activity": lambda worker: (-(worker.last_activity or 0.0),),
+    "age": lambda worker: (worker.assessment.since or 0.0,),
+    "tokens": lambda worker: (-float(worker.tokens.total or 0),),
+    "name": lambda worker: worker.name.casefold(),
+}
+"""By what the families of a group can be sorted; the smallest comes first."""
+
+
+class Order(NamedTuple):
+    """How rows are arranged."""
+
+    sort: str = "attention"
+    """A name of `SORTS`."""
+    folded: frozenset[str] = frozenset()
+    """Ids of workers whose descendants are hidden."""
+    shows_past: bool = False
+    """Whether the rows of past families are shown."""
+    is_flat: bool = False
+    """Whether families are taken apart, the most urgent worker first: for screens of a few lines."""
+
+
+def same_places(old: Sequence[Worker], new: Sequence[Worker], sort: str) -> bool:
+    """Return whether both fleets are arranged alike."""
+    if len(old) != len(new):
+        return False
+    key = SORTS[sort]
+    return all(
+        a is b or (_identity(a) == _identity(b) and key(a) == key(b)) for a, b in zip(old, new, strict=True)
     )
 
 
-def _sort_input(worker: Worker) -> tuple[str, str | None, str, State, bool]:
-    mismatch = worker.sandbox.verdict == "mismatch"
-    return worker.id, worker.parent, worker.name, worker.assessment.state, mismatch
+def _identity(worker: Worker) -> tuple[str, str | None, str, Group, State, str | None]:
+    return worker.id, worker.parent, worker.name, worker.group, worker.state, worker.cwd
 
 
-def flat(workers: Sequence[Worker], every: Sequence[Worker]) -> tuple[Row, ...]:
-    """Return the rows of a flat list, the most urgent first; equally urgent workers keep their order.
+def arrange(
+    workers: Sequence[Worker], every: Sequence[Worker], order: Order, glyphs: tuple[str, str, str]
+) -> tuple[Row, ...]:
+    """Return the rows: groups in their order, families within them by their most urgent member.
 
-    Args:
-        workers: the workers to show.
-        every: the whole fleet, for the names of the ancestors.
-    """
-    by_id = {worker.id: worker for worker in every}
-    return tuple(Row(worker.id, path=_path(worker, by_id)) for worker in sorted(workers, key=urgency))
-
-
-def tree(workers: Sequence[Worker], every: Sequence[Worker], glyphs: tuple[str, str, str]) -> tuple[Row, ...]:
-    """Return the rows of a tree: families stay together, the one with the most urgent member first.
-
-    A worker without its parent among `workers` is the root of a tree of its own.
+    A worker without its parent among `workers` is the root of a family of its own.
 
     Args:
         workers: the workers to show, parents before their children.
-        every: the whole fleet, for the names of the ancestors.
+        every: the whole fleet, for the names of ancestors.
+        order: how they are arranged.
         glyphs: a child with siblings below it, the last child, the line past a child.
     """
+    families = [[(worker, 0)] for worker in workers] if order.is_flat else _families(workers)
+    key = SORTS[order.sort]
+    families.sort(key=lambda family: min((_rank(worker), key(worker)) for worker, _ in family))
+    by_id = {worker.id: worker for worker in every} if order.is_flat or len(workers) < len(every) else {}
+    tags = tell_apart(workers)
+    rows: list[Row] = []
+    for family in families:
+        group = _GROUPS[min(_rank(worker) for worker, _ in family)]
+        if group is not Group.PAST or order.shows_past:
+            shown, hidden = _unfolded(family, order.folded)
+            rows += _family(shown, by_id, glyphs, group=group, tags=tags, hidden=hidden)
+    return tuple(rows)
+
+
+def kept_in_place(old: Sequence[Row], new: Sequence[Row]) -> tuple[Row, ...]:
+    """Return the new rows at their old places; those that are really new come last of their group."""
+    by_id = {row.id: row for row in new}
+    rows = [row._replace(folded=by_id[row.id].folded) for row in old if row.id in by_id]
+    known = {row.id for row in rows}
+    for row in new:
+        if row.id not in known:
+            ranks = [_GROUPS.index(each.group) for each in rows]
+            at = next((i for i, rank in enumerate(ranks) if rank > _GROUPS.index(row.group)), len(rows))
+            rows.insert(at, row)
+    return tuple(rows)
+
+
+def _rank(worker: Worker) -> int:
+    return _GROUPS.index(worker.group)
+
+
+def _families(workers: Sequence[Worker]) -> list[list[tuple[Worker, int]]]:
+    """Return the members of each family with their depth."""
     families: list[list[tuple[Worker, int]]] = []
     places: dict[str, tuple[int, list[tuple[Worker, int]]]] = {}
     for worker in workers:
@@ -83,28 +135,51 @@ def tree(workers: Sequence[Worker], every: Sequence[Worker], glyphs: tuple[str, 
             families.append(family)
         family.append((worker, depth))
         places[worker.id] = depth, family
-    families.sort(key=lambda family: min(urgency(worker) for worker, _ in family))
-    by_id = {worker.id: worker for worker in every} if len(workers) < len(every) else {}
-    return tuple(row for family in families for row in _family(family, by_id, glyphs))
+    return families
+
+
+def _unfolded(
+    family: Sequence[tuple[Worker, int]], folded: Collection[str]
+) -> tuple[list[tuple[Worker, int]], dict[str, int]]:
+    """Return the members that are not folded away, and how many are, by the worker they are folded into."""
+    shown: list[tuple[Worker, int]] = []
+    hidden: dict[str, int] = {}
+    fold: tuple[str, int] | None = None
+    for worker, depth in family:
+        if fold is not None and depth > fold[1]:
+            hidden[fold[0]] = hidden.get(fold[0], 0) + 1
+            continue
+        fold = (worker.id, depth) if worker.id in folded else None
+        shown.append((worker, depth))
+    return shown, hidden
 
 
 def _family(
-    members: Sequence[tuple[Worker, int]], by_id: dict[str, Worker], glyphs: tuple[str, str, str]
+    members: Sequence[tuple[Worker, int]],
+    by_id: dict[str, Worker],
+    glyphs: tuple[str, str, str],
+    *,
+    group: Group,
+    tags: dict[str, str],
+    hidden: dict[str, int],
 ) -> list[Row]:
     """Return the rows of one family, built from the last one up: only then is it known which lines go on."""
-    first = members[0][0]
-    if len(members) == 1:
-        return [Row(first.id, path=_path(first, by_id))]
     tee, corner, bar = glyphs
     below: list[bool] = []  # for each depth: is there a later sibling?
     rows = []
     for worker, depth in reversed(members):
         below.extend([False] * (depth + 1 - len(below)))
         stem = "".join(bar if on else " " * len(bar) for on in below[1:depth])
-        if depth:
-            rows.append(Row(worker.id, stem + (tee if below[depth] else corner)))
-        else:
-            rows.append(Row(worker.id, path=_path(worker, by_id)))
+        rows.append(
+            Row(
+                id=worker.id,
+                stem=stem + (tee if below[depth] else corner) if depth else "",
+                path="" if depth else _path(worker, by_id),
+                group=group,
+                tag=tags.get(worker.id, ""),
+                folded=hidden.get(worker.id, 0),
+            )
+        )
         del below[depth + 1 :]
         below[depth] = True
     return rows[::-1]
@@ -118,3 +193,29 @@ def _path(worker: Worker, by_id: dict[str, Worker]) -> str:
         seen.add(parent.id)
         worker = parent
     return "".join(f"{name}/" for name in reversed(names))
+
+
+# ---------------------------------------------------------------- equal names
+
+
+def tell_apart(workers: Iterable[Worker]) -> dict[str, str]:
+    """Return for each worker that shares its name what it alone has of them: directory, pane, or id."""
+    named: dict[str, list[Worker]] = {}
+    for worker in workers:
+        named.setdefault(worker.name, []).append(worker)
+    tags: dict[str, str] = {}
+    for same in named.values():
+        if len(same) > 1:
+            candidates = ([tag(worker) for worker in same] for tag in _TAGS)
+            found = next((each for each in candidates if all(each) and len(set(each)) == len(each)), None)
+            found = found or [worker.id[-_ID_CHARS:] for worker in same]
+            tags |= {worker.id: tag for worker, tag in zip(same, found, strict=True)}
+    return tags
+
+
+_ID_CHARS: Final = 6
+"""Of the end of a thread's id, which is random (UUIDv7)."""
+_TAGS: Final[tuple[Callable[[Worker], str], ...]] = (
+    lambda worker: (worker.cwd or "").rstrip("/").rpartition("/")[2],
+    lambda worker: str(worker.pane.key) if worker.pane else "",
+)

@@ -10,12 +10,12 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.screen import Screen
 
-from agentdash.model.worker import Snapshot
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.filter import BUCKET_NAMES, Filter
 from agentdash.tui.fleet.findings import FindingsStrip
 from agentdash.tui.fleet.header import Header
-from agentdash.tui.fleet.list import FleetList, empty_state
-from agentdash.tui.fleet.rows import Row, flat, same_places, tree
+from agentdash.tui.fleet.list import FleetList, empty_state, in_words, is_narrow
+from agentdash.tui.fleet.rows import SORTS, Order, Row, arrange, kept_in_place, same_places
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
@@ -24,9 +24,19 @@ from agentdash.tui.theme import Glyphs
 from agentdash.tui.view import View
 from agentdash.tui.worker.panel import WorkerPanel
 
-HINTS = ("attention", "mismatch", "why", "open", "filter", "bucket", "jump", "palette", "help")
-CARDS_BELOW_CELLS = 50
-"""In a narrower list a worker takes two lines: columns would leave no room for its name."""
+HINTS = (
+    "attention",
+    "jump",
+    "copy-remedy",
+    "acknowledge",
+    "why",
+    "mismatch",
+    "open",
+    "filter",
+    "sort",
+    "palette",
+    "help",
+)
 
 
 def filter_status(chosen: Filter, shown: int, total: int) -> Line:
@@ -47,6 +57,7 @@ class FleetScreen(Screen[None]):
 
     header = getters.query_one(Header)
     titles = getters.query_one("#titles", Lines)
+    chosen = getters.query_one("#chosen", Lines)
     panel = getters.query_one(WorkerPanel)
     findings = getters.query_one(FindingsStrip)
     bar = getters.query_one(FilterBar)
@@ -63,9 +74,13 @@ class FleetScreen(Screen[None]):
         self.last_text = ""
         """The words of the last filter, which `n` and `N` search for."""
         self.rows: tuple[Row, ...] = ()
+        self.arrangement = Order()
+        """How the rows are arranged."""
         self._has_layout = False
-        self._ordered: tuple[Snapshot, Filter, bool] | None = None
+        self._ordered: tuple[Snapshot, Filter, Order] | None = None
         """What the present order of the rows was computed from."""
+        self._is_kept = False
+        """Whether rows were kept at places that are not those of their order."""
 
     def compose(self) -> ComposeResult:
         """Compose header, list and panel, findings, filter, footer."""
@@ -74,6 +89,7 @@ class FleetScreen(Screen[None]):
             with Vertical(id="left"):
                 yield Lines(id="titles", focusable=False)
                 yield self.fleet
+                yield Lines(id="chosen", focusable=False)
             yield WorkerPanel()
         yield FindingsStrip()
         yield FilterBar()
@@ -83,29 +99,56 @@ class FleetScreen(Screen[None]):
         """Focus the list."""
         self.fleet.focus()
 
-    def order(self, snapshot: Snapshot, selected_id: str | None) -> str | None:
+    def order(self, snapshot: Snapshot, selected_id: str | None, *, is_held: bool = False) -> str | None:
         """Filter and order the rows.
+
+        Args:
+            snapshot: the newest.
+            selected_id: the selected worker.
+            is_held: rows that are shown keep their places.
 
         Returns:
             The worker to select: the one selected now, or, where it is not shown, the one in its place.
         """
-        as_tree = not (self.has_class("-strip") or self.fleet.item_height > 1)
-        if self._is_outdated(snapshot, as_tree):
+        shows_past = self.arrangement.shows_past or self.filter.active
+        order = self.arrangement._replace(is_flat=self.has_class("-strip"), shows_past=shows_past)
+        if self._is_outdated(snapshot, order) or (self._is_kept and not is_held):
             workers = snapshot.workers
             shown = [each for each in workers if self.filter.accepts(each)] if self.filter.active else workers
-            self.rows = tree(shown, workers, self.glyphs.tree) if as_tree else flat(shown, workers)
-        self._ordered = (snapshot, self.filter, as_tree)
+            rows = arrange(shown, workers, order, self.glyphs.tree)
+            self._is_kept = (
+                is_held and self._ordered is not None and self._ordered[1:] == (self.filter, order)
+            )
+            self.rows = kept_in_place(self.rows, rows) if self._is_kept else rows
+        self._ordered = (snapshot, self.filter, order)
         if not self.rows or not self._has_layout or any(row.id == selected_id for row in self.rows):
             return selected_id
         return self.rows[min(self.fleet.cursor, len(self.rows) - 1)].id
 
-    def _is_outdated(self, snapshot: Snapshot, as_tree: bool) -> bool:
-        if self._ordered is None or self._ordered[1:] != (self.filter, as_tree):
+    def _is_outdated(self, snapshot: Snapshot, order: Order) -> bool:
+        if self._ordered is None or self._ordered[1:] != (self.filter, order):
             return True
         before = self._ordered[0]
         return before is not snapshot and (
-            self.filter.active or not same_places(before.workers, snapshot.workers)
+            self.filter.active or not same_places(before.workers, snapshot.workers, order.sort)
         )
+
+    def sort_by(self, name: str) -> None:
+        """Sort the families of each group by this name of `SORTS`."""
+        self.arrangement = self.arrangement._replace(sort=name)
+
+    def next_sort(self) -> str:
+        """Return the sort after the present one."""
+        names = list(SORTS)
+        return names[(names.index(self.arrangement.sort) + 1) % len(names)]
+
+    def toggle_fold(self, worker: Worker) -> None:
+        """Fold the descendants of a worker away, or unfold them."""
+        self.arrangement = self.arrangement._replace(folded=self.arrangement.folded ^ {worker.id})
+
+    def toggle_past(self) -> None:
+        """Show or hide the rows of past workers."""
+        self.arrangement = self.arrangement._replace(shows_past=not self.arrangement.shows_past)
 
     def cycle_from(self, start: str | None, step: int) -> list[str]:
         """Return the ids of all rows, beginning after `start` (step 1) or before it (-1), and wrapping."""
@@ -116,11 +159,21 @@ class FleetScreen(Screen[None]):
     def draw(self, view: View) -> None:
         """Draw the view in all parts."""
         self.header.show_fleet(view)
-        self.titles.show([self.fleet.column_layout.titles()])
+        self.titles.show([(Span(" "), *self.fleet.column_layout.titles())])
+        past = view.snapshot.counts()["past"] if view.snapshot else 0
         placeholder: Sequence[Line] = ()
         if not self.rows:
             placeholder = empty_state(view.snapshot, self.filter.active, self.fleet.room, view.look)
-        self.fleet.show_rows(self.rows, view, placeholder)
+        self.fleet.show_rows(
+            self.rows,
+            view,
+            placeholder,
+            new=view.new,
+            past=0 if self.filter.active else past,
+            is_held=self._is_kept,
+        )
+        worker = view.worker
+        self.chosen.show([in_words(worker, self.chosen.room, view.look)] if worker else [])
         status = filter_status(self.filter, len(self.rows), len(view.by_id))
         self.bar.show_status(self.filter.active, status)
         if self.panel.display:
@@ -136,9 +189,9 @@ class FleetScreen(Screen[None]):
     @on(Lines.Resized)
     def _update_layout(self) -> None:
         self._has_layout = True  # until now the rows had no final order, so no row was to be selected
-        cards = self.fleet.room < CARDS_BELOW_CELLS and not self.has_class("-strip")
-        self.set_class(cards, "-cards")
-        self.fleet.set_layout("cards" if cards else "columns", self.glyphs)
+        is_strip = self.has_class("-strip")
+        self.set_class(is_narrow(self.fleet.room) and not is_strip, "-cards")
+        self.fleet.set_layout(self.glyphs, has_heads=not is_strip)
         if any(part.has_focus_within and not part.display for part in (self.panel, self.findings)):
             self.fleet.focus()
 

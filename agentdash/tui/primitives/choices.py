@@ -30,6 +30,19 @@ class Choices(Lines):
         """Number of items."""
         return self.virtual_size.height // self.item_height
 
+    def top_of(self, index: int) -> int:
+        """Return the first line of an item."""
+        return index * self.item_height
+
+    def height_of(self, index: int) -> int:  # noqa: ARG002 - for subclasses
+        """Return how many lines an item has."""
+        return self.item_height
+
+    def index_at(self, y: int) -> int | None:
+        """Return the item that has a line; None where that line is of none."""
+        index = y // self.item_height
+        return index if index < self.total else None
+
     def cursor_moved(self) -> None:
         """React to a cursor that was moved by key or mouse; a hook for subclasses."""
 
@@ -54,11 +67,14 @@ class Choices(Lines):
         """Put the cursor on this index, and scroll it into view."""
         old, self.cursor = self.cursor, index
         for changed in {old, index}:
-            for y in range(changed * self.item_height, (changed + 1) * self.item_height):
+            top = self.top_of(changed)
+            for y in range(top, top + self.height_of(changed)):
                 self._painted.pop(y, None)
                 self.refresh_line(y)
+        # the head above the first item comes into view with it
+        top = 0 if index == 0 else self.top_of(index)
         self.scroll_to_region(
-            Region(0, index * self.item_height, 1, self.item_height),
+            Region(0, top, 1, self.top_of(index) + self.height_of(index) - top),
             animate=False,
             force=True,
             immediate=True,
@@ -68,7 +84,7 @@ class Choices(Lines):
     def tone_style(self, tone: Tone, row: int) -> Style:
         """Return the style of a tone, with the cursor's background in the selected item."""
         style = super().tone_style(tone, row)
-        if row // self.item_height != self.cursor or not self.cursor_visible():
+        if self.index_at(row) != self.cursor or not self.cursor_visible():
             return style
         cursor = self.get_component_rich_style("lines--cursor")
         return cursor if cursor.reverse else style + Style(bgcolor=cursor.bgcolor)
@@ -91,12 +107,18 @@ class Choices(Lines):
 
     def action_page(self, direction: int) -> None:
         """Move the cursor a page down (1) or up (-1)."""
-        self.move(self.cursor + direction * max(1, self.size.height // self.item_height))
+        start, index = self.top_of(self.cursor), self.cursor + direction
+        while (
+            0 <= index + direction < self.total
+            and abs(self.top_of(index + direction) - start) <= self.size.height
+        ):
+            index += direction
+        self.move(index)
 
     def on_click(self, event: Click) -> None:
         """Select the item under the mouse; open it on a double click."""
-        index = (event.y + self.scroll_offset.y) // self.item_height
-        if index < self.total:
+        index = self.index_at(event.y + self.scroll_offset.y)
+        if index is not None:
             self.move(index)
             if event.chain == 2:
                 self.item_opened()

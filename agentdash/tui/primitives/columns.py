@@ -33,6 +33,8 @@ class Column(Generic[Item]):
     cell: Callable[[Item, int, Look], Line]
     """Content for an item in at most so many cells; at least one span: the filling takes its tone."""
     align_right: bool = False
+    sorts: str | None = None
+    """By what a click on the title sorts the list; None: it does not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +80,12 @@ class Placed(Generic[Item]):
     def title(self, gap: int) -> Span:
         """Return the title, filled up to the width of the column, after a gap (the first: the gutter)."""
         title = self.column.title if cell_len(self.column.title) <= self.cells else ""
-        return Span(" " * gap + pad(title, self.cells, right=self.column.align_right), "title")
+        action = f"app.sort_by('{self.column.sorts}')" if self.column.sorts else None
+        return Span(" " * gap + pad(title, self.cells, right=self.column.align_right), "title", action)
+
+
+def _filled(line: Line, cells: int) -> Line:
+    return _spaced(line, 0, cells - width(line))
 
 
 def _spaced(line: Line, before: int, after: int) -> Line:
@@ -113,12 +120,18 @@ class Layout(Generic[Item]):
         titles = [placed.title(_GAP_CELLS) for placed in (*self.left, self.main, *self.right)]
         return (*titles, self.rest.title(_REST_GAP_CELLS)) if self.rest else tuple(titles)
 
-    def line(self, item: Item, look: Look) -> Line:
-        """Return an item on one line. A gap has the tone of its neighbour that is farther from `main`."""
+    def line(self, item: Item, look: Look, *, main: Line | None = None) -> Line:
+        """Return an item on one line. A gap has the tone of its neighbour that is farther from `main`.
+
+        Args:
+            item: the item.
+            look: what drawing depends on beside it.
+            main: replaces the content of the main column.
+        """
         spans: list[Span] = []
         for placed in self.left:
             spans += placed.content(item, look, after=_GAP_CELLS)
-        spans += self.main.content(item, look)
+        spans += self.main.content(item, look) if main is None else _filled(main, self.main.cells)
         for placed in self.right:
             spans += placed.content(item, look, before=_GAP_CELLS)
         if self.rest:

@@ -16,8 +16,8 @@ from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph
 from agentdash.tui.theme import VERDICT_TONES, Look
 from agentdash.tui.worker.evidence import evidence
 
-_POLICY_WIDTH: Final = 11
-"""Cells of `custom net~` and the longest other brief policy."""
+_POLICY_WIDTH: Final = 16
+"""Cells of the longest short policies, `read-only/filter`."""
 _AGENT_WIDTH: Final = 10
 """Cells of the longest name of a worker CLI, `opencode`, and two spaces."""
 _APPLIED_FROM: Final = 70
@@ -78,7 +78,7 @@ def _table(selected: Worker, family: Iterable[Worker], cells: int, look: Look) -
         parts = (
             Span("  " * member.depth + member.name, "strong" if member.id == selected.id else ""),
             _configured(sandbox),
-            Span(applied.brief() if applied else _NOT_KNOWN),
+            Span(applied.short() if applied else _NOT_KNOWN),
             Span(f"{glyph} {_observed(sandbox.got)}", VERDICT_TONES[sandbox.verdict]),
         )
         yield from _row(columns, parts, cells, look)
@@ -91,7 +91,7 @@ def _configured(sandbox: Sandbox) -> Span:
         for finding in sandbox.findings
         for field in finding.fields
     )
-    text = sandbox.configured.brief() if sandbox.configured else _NOT_KNOWN
+    text = sandbox.configured.short() if sandbox.configured else _NOT_KNOWN
     return Span(text, "mismatch" if differs else "")
 
 
