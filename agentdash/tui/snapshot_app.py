@@ -23,7 +23,6 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
 from agentdash.tui.view import View, ViewScreen, find_worker
 
-
 _HOLD_S: Final = 5.0
 """After a key, for which rows keep their places: to read a row, and decide."""
 _AWAY_AFTER_S: Final = 300.0

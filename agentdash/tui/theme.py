@@ -1,7 +1,7 @@
 """Glyphs, names and tones of states and verdicts, and the colours of the five themes.
 
-Glyphs in columns are one cell wide in every terminal, with two exceptions that East Asian terminals may draw
-two cells wide: `≠`, and the box-drawing lines of the tree. `--ascii` avoids both.
+Glyphs in columns are one cell wide in every terminal, with three exceptions that East Asian terminals may
+draw two cells wide: `≠`, the box-drawing lines of the tree, and bars of sparklines. `--ascii` avoids them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ UNICODE: Final = Glyphs(
         State.UNREACHABLE: "◌",
         State.UNKNOWN: "◦",
     },
-    verdicts={"match": "=", "mismatch": "≠", "unverified": "–"},  # noqa: RUF001 - a dash: not verified
+    verdicts={"match": "=", "mismatch": "≠", "unverified": "-"},
     directions={"stricter": "▾", "looser": "▴", "label": "⚑"},
     groups={
         "needs-you": "!",
@@ -65,7 +65,7 @@ UNICODE: Final = Glyphs(
         "done": "✓",
         "past": "◂",
         "mismatch": "≠",
-        "new": "•",
+        "new": "∗",  # U+2217, one cell wide everywhere
     },
     bars=" ▁▂▃▄▅▆▇█",
     tree=("├ ", "└ ", "│ "),

@@ -4,6 +4,11 @@ import pytest
 from msgspec.structs import replace
 from textual.geometry import Region
 
+from agentdash.demo.play import demo_events
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import build_snapshot
+from agentdash.model.attention import Group
+from agentdash.model.fleet import Fleet
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
@@ -88,14 +93,16 @@ async def test_a_second_repaints_only_the_clock(pushed, painted):
 
 
 async def test_changed_row_is_repainted_alone(pushed, painted):
-    _, _, push, _ = pushed
+    app, _, push, _ = pushed
     snapshot = sample_fleet.full_fleet()
     await push(snapshot)
     workers = list(snapshot.workers)
-    workers[4] = replace(workers[4], last_activity=sample_fleet.NOW - 2_000)
+    workers[4] = replace(workers[4], assessment=replace(workers[4].assessment, since=sample_fleet.NOW - 20))
     painted.clear()
     await push(replace(snapshot, workers=tuple(workers)))
-    assert [(name, region.y, region.height) for name, region in painted] == [("fleet", 4, 1)]
+    assert [(name, region.y, region.height) for name, region in painted] == [
+        ("fleet", row_of(app, workers[4].name), 1)
+    ]
     assert painted[0][1].width <= 6
 
 
@@ -114,8 +121,11 @@ async def test_cursor_follows_its_worker_when_rows_move(pushed):
     )
     await push(replace(snapshot, workers=healed))
     assert app.worker.name == "fix tests"
+    assert app.root.fleet.cursor == before  # while keys are pressed
+    app._touched_at -= 10
+    app.draw()
     assert app.root.fleet.cursor > before
-    assert plain(app.root.fleet.line_at(app.root.fleet.cursor)).startswith("›▸ running           fix tests")
+    assert plain(app.root.fleet.line_at(row_of(app, "fix tests"))).startswith("› ▸ fix tests")
     await push(replace(snapshot, workers=tuple(w for w in healed if w.name != "fix tests")))
     assert app.worker is not None
     assert app.worker.name != "fix tests"
@@ -126,7 +136,7 @@ async def test_selected_row_is_scrolled_into_view(pushed):
     await push(sample_fleet.many(2_000))
     await pilot.press("G")
     list_ = app.root.fleet
-    assert list_.scroll_offset.y == 2_000 - list_.size.height
+    assert list_.scroll_offset.y == list_.virtual_size.height - list_.size.height
     selected_id = app.selected_id
     moved = sample_fleet.many(2_000)
     last_first = (
@@ -135,7 +145,7 @@ async def test_selected_row_is_scrolled_into_view(pushed):
     )
     await push(replace(moved, workers=last_first))
     assert app.selected_id == selected_id
-    assert list_.scroll_offset.y <= list_.cursor < list_.scroll_offset.y + list_.size.height
+    assert list_.scroll_offset.y <= list_.top_of(list_.cursor) < list_.scroll_offset.y + list_.size.height
 
 
 async def test_removed_worker_is_not_replaced_on_its_open_screen(pushed):
@@ -186,8 +196,7 @@ async def test_ages_follow_the_clock(pushed):
     await push(sample_fleet.full_fleet())
     clock.set(now=sample_fleet.NOW + 120)
     app.draw()
-    row = next(i for i, row in enumerate(app.root.rows) if app._by_id[row.id].name == "api-worker")
-    assert plain(app.root.fleet.line_at(row)).rstrip().endswith("2m")
+    assert plain(app.root.fleet.line_at(row_of(app, "api-worker"))).rstrip().endswith("2m")
 
 
 # ---------------------------------------------------------------- mouse
@@ -196,10 +205,10 @@ async def test_ages_follow_the_clock(pushed):
 async def test_click_selects_and_double_click_opens(pushed):
     app, pilot, push, _ = pushed
     await push(sample_fleet.full_fleet())
-    await pilot.click("#fleet", offset=(30, 6))
+    await pilot.click("#fleet", offset=(30, row_of(app, "fix tests")))
     assert app.worker.name == "fix tests"
     assert app.focused.id == "fleet"
-    await pilot.click("#fleet", offset=(30, 4), times=2)
+    await pilot.click("#fleet", offset=(30, row_of(app, "api-worker")), times=2)
     assert app.worker.name == "api-worker"
     assert app.focused.id == "tab"
 
@@ -231,25 +240,31 @@ async def test_opened_finding_selects_its_worker(pushed):
 # ---------------------------------------------------------------- sizes
 
 
+def row_of(app, name):
+    """Return the first line of a worker in the list."""
+    index = next(i for i, row in enumerate(app.root.rows) if app._by_id[row.id].name == name)
+    return app.root.fleet.top_of(index)
+
+
 def parts(app):
     names = ("titles", "fleet", "panel", "findings", "footer")
     return {name for name in names if app.root.query_one(f"#{name}").region.area}
 
 
 @pytest.mark.parametrize(
-    ("size", "shown", "item_height"),
+    ("size", "shown"),
     [
-        ((45, 50), {"fleet", "footer"}, 2),
-        ((150, 8), {"fleet"}, 1),
-        ((80, 24), {"titles", "fleet", "findings", "footer"}, 1),
-        ((100, 30), {"titles", "fleet", "panel", "findings", "footer"}, 1),
-        ((120, 36), {"titles", "fleet", "panel", "findings", "footer"}, 1),
-        ((200, 50), {"titles", "fleet", "panel", "findings", "footer"}, 1),
-        ((29, 20), set(), 1),
-        ((45, 7), {"fleet"}, 1),
+        ((45, 50), {"fleet", "footer"}),
+        ((150, 8), {"fleet"}),
+        ((80, 24), {"titles", "fleet", "findings", "footer"}),
+        ((100, 30), {"titles", "fleet", "panel", "findings", "footer"}),
+        ((120, 36), {"titles", "fleet", "panel", "findings", "footer"}),
+        ((200, 50), {"titles", "fleet", "panel", "findings", "footer"}),
+        ((29, 20), set()),
+        ((45, 7), {"fleet"}),
     ],
 )
-async def test_parts_shown_by_size_also_after_resize(size, shown, item_height):
+async def test_parts_shown_by_size_also_after_resize(size, shown):
     for start in (size, (120, 36), (45, 50)):
         app = make(sample_fleet.full_fleet())
         async with app.run_test(size=start) as pilot:
@@ -258,20 +273,95 @@ async def test_parts_shown_by_size_also_after_resize(size, shown, item_height):
             await pilot.pause()
             assert parts(app) == shown
             assert "! 6" in screen_text(app)
-            if "fleet" in shown:
-                assert app.root.fleet.item_height == item_height
 
 
-async def test_strip_and_cards_are_flat_most_urgent_first():
-    for size in ((150, 8), (45, 50)):
-        app = make(sample_fleet.full_fleet())
-        async with app.run_test(size=size) as pilot:
-            await pilot.pause()
-            assert [app._by_id[row.id].state for row in app.root.rows][:2] == [
-                sample_fleet.State.WAITING_APPROVAL
-            ] * 2
-            assert app.root.rows[0].path == "main/Pasteur/"
-            assert app.worker.name == "Pasteur the Younger"
+async def test_a_strip_is_flat_most_urgent_first():
+    app = make(sample_fleet.full_fleet())
+    async with app.run_test(size=(150, 8)) as pilot:
+        await pilot.pause()
+        states = [app._by_id[row.id].state for row in app.root.rows]
+        assert states[:2] == [sample_fleet.State.WAITING_APPROVAL] * 2
+        assert app.root.rows[0].path == "main/Pasteur/"
+        assert app.worker.name == "Pasteur the Younger"
+        assert app.root.fleet.virtual_size.height == len(app.root.rows)
+
+
+# ---------------------------------------------------------------- groups, and calm
+
+SIZES = ((45, 50), (80, 24), (100, 30), (120, 36), (150, 8), (200, 50))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_each_row_that_needs_the_user_has_its_object(size):
+    start, events = demo_events()
+    events.sort(key=lambda event: event.at)
+    fleet = reduce(Fleet(), [event for event in events if event.at <= start + 44])
+    snapshot = build_snapshot(fleet, start + 44)
+    app = make(snapshot)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        list_ = app.root.fleet
+        needing = [index for index, row in enumerate(app.root.rows) if app._by_id[row.id].needs_you]
+        assert len(needing) > 6
+        for index in needing:
+            worker = app._by_id[app.root.rows[index].id]
+            top = list_.top_of(index)
+            assert list_.height_of(index) <= (1 if size[1] < 14 else 3 if size[0] < 60 else 2)
+            drawn = "".join(plain(list_.line_at(y))[2:] for y in range(top, top + list_.height_of(index)))
+            kept = worker.fact.object.rpartition("/")[2][-12:]
+            assert "".join(kept.split()) in "".join(drawn.split()), (worker.fact, drawn)
+
+
+async def test_until_a_key_is_pressed_the_most_urgent_worker_is_selected(pushed):
+    app, pilot, push, _ = pushed
+    snapshot = sample_fleet.full_fleet()
+    calm = tuple(
+        replace(w, standing=Group.DONE if w.needs_you else w.standing, below=()) for w in snapshot.workers
+    )
+    await push(replace(snapshot, workers=calm))
+    first = app.worker.name
+    waiting = tuple(replace(w, standing=Group.NEEDS_YOU) if w.name == "deploy" else w for w in calm)
+    await push(replace(snapshot, workers=waiting))
+    assert first != app.worker.name == "deploy"
+    await pilot.press("j")
+    chosen = app.worker.name
+    await push(snapshot)
+    assert app.worker.name == chosen
+
+
+async def test_nothing_moves_under_the_cursor_while_keys_are_pressed(pushed):
+    app, pilot, push, _ = pushed
+    snapshot = sample_fleet.full_fleet()
+    await push(snapshot)
+    await pilot.press("j", "j", "j")
+    before = [row.id for row in app.root.rows]
+    for number in range(5):
+        workers = tuple(
+            replace(w, standing=list(Group)[(index + number) % 4]) for index, w in enumerate(snapshot.workers)
+        )
+        await push(replace(snapshot, workers=workers))
+        await pilot.press("k")
+        assert [row.id for row in app.root.rows] == before
+    app._touched_at -= 10
+    app.draw()
+    assert [row.id for row in app.root.rows] != before
+    await pilot.press("F")
+    frozen = [row.id for row in app.root.rows]
+    app._touched_at -= 10
+    await push(snapshot)
+    assert [row.id for row in app.root.rows] == frozen
+
+
+async def test_past_workers_are_counted_below_one_head(pushed):
+    app, pilot, push, _ = pushed
+    snapshot = sample_fleet.full_fleet()
+    past = tuple(replace(w, standing=Group.PAST) for w in snapshot.workers)
+    await push(replace(snapshot, workers=past))
+    assert "15 past  Z shows them" in screen_text(app)
+    assert "! 0 need you" in screen_text(app)
+    assert app.root.rows == ()
+    await pilot.press("Z")
+    assert len(app.root.rows) == 15
 
 
 async def test_focus_returns_to_the_list_when_its_part_is_hidden(pushed):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentdash.model.states import State, bucket
+from agentdash.model.attention import Group
 from agentdash.tui.fleet.filter import BUCKETS, Filter, matches
 
 from . import sample_fleet
@@ -15,7 +15,7 @@ def test_every_state_is_in_one_bucket():
     assert WORKERS
     for worker in WORKERS:
         shown_in = {name for name in BUCKETS if Filter(name).accepts(worker)} - {"all", "mismatch"}
-        assert shown_in == ({bucket(worker.state)} if worker.state is not State.UNKNOWN else set())
+        assert shown_in == ({worker.group} if worker.group is not Group.UNCLEAR else set())
 
 
 def test_buckets_cycle():
@@ -37,6 +37,9 @@ def test_buckets_cycle():
         ("custom files, network filtered", {"データベース移行の調査"}),
         ("mismatch deploy", {"deploy"}),
         ("移行", {"データベース移行の調査"}),
+        ("state:failed", {"gemini", "deploy"}),
+        ("state:waiting agent:codex", {"Pasteur the Younger", "api-worker"}),
+        ("cwd:approval", set()),
         ("no such thing", set()),
     ],
 )

@@ -16,18 +16,18 @@ def headline(cells, snapshot=SNAPSHOT, **more):
 
 def test_header_has_the_longest_form_that_fits():
     assert headline(150) == (
-        " agentdash   ! 6 need you   ▸ 3 running   ✓ 3 ready   ✕ 2 gone   ◦ 1 unknown   ≠ 3 mismatches"
-        "        codex 0s ago ⋅ processes ok ⋅ tmux ok   20:14:07"
+        " agentdash   ! 6 need you   ▸ 3 running   ◦ 2 unclear   ✓ 4 done   ≠ 3 mismatches"
+        "                    codex 0s ago ⋅ processes ok ⋅ tmux ok   20:14:07"
     )
-    assert headline(80) == " ! 6 need you  ▸ 3  ✓ 3  ✕ 2  ◦ 1  ≠ 3 mismatches                      20:14:07"
-    assert headline(45) == " ! 6  ▸ 3  ✓ 3  ✕ 2  ◦ 1  ≠ 3       20:14:07"
-    assert headline(28) == " ! 6 ▸ 3 ✓ 3 ✕ 2 ◦ 1 ≠ 3"
+    assert headline(80) == " ! 6 need you  ▸ 3 running  ◦ 2 unclear  ✓ 4 done  ≠ 3 mismatches      20:14:07"
+    assert headline(45) == " ! 6  ▸ 3  ◦ 2  ✓ 4  ≠ 3            20:14:07"
+    assert headline(28) == " ! 6 ▸ 3 ◦ 2 ✓ 4 ≠ 3"
     assert all(width(header(SNAPSHOT, SNAPSHOT.counts(), LOOK, cells)) <= cells for cells in range(1, 200))
 
 
-def test_counts_of_one_are_singular_and_unknown_is_hidden_at_zero():
+def test_counts_of_one_are_singular_and_rare_groups_are_hidden_at_zero():
     one = replace(SNAPSHOT, workers=(BY_NAME["deploy"],))
-    assert "! 1 needs you   ▸ 0 running   ✓ 0 ready   ✕ 0 gone   ≠ 1 mismatch " in headline(150, one)
+    assert "! 1 needs you   ▸ 0 running   ✓ 0 done   ≠ 1 mismatch " in headline(150, one)
 
 
 def test_banner_is_shown_at_every_width():

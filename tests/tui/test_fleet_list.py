@@ -1,36 +1,88 @@
-"""Rows and cards of the fleet list, and its empty state."""
+"""Rows of the fleet list, their heads, and its empty state."""
 
 import pytest
 from msgspec.structs import replace
 
+from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.fleet import Tokens
 from agentdash.model.states import State
 from agentdash.model.worker import Sandbox
-from agentdash.tui.fleet.list import COLUMNS, card, empty_state, note, token_usage
-from agentdash.tui.fleet.rows import flat, tree
+from agentdash.tui.fleet.cells import COLUMNS, fact_line, name, row_height, row_lines, token_usage, what
+from agentdash.tui.fleet.list import empty_state, in_words
+from agentdash.tui.fleet.rows import Order, Row, arrange
 from agentdash.tui.primitives.spans import plain, width
-from agentdash.tui.theme import STATE_WIDTH, UNICODE
+from agentdash.tui.theme import UNICODE
 
 from . import sample_fleet
 from .rendering import ASCII_LOOK, LOOK, text
 from .sample_fleet import BY_ID, BY_NAME, SNAPSHOT
 
+PATH = "/home/dev/.local/share/opencode/log/opencode.log"
+DENIED = Fact(
+    kind=FactKind.DENIED,
+    what="write denied",
+    object=PATH,
+    form=ObjectForm.PATH,
+    why="read-only file system",
+)
+LEAVES = Fact(
+    kind=FactKind.LEAVE,
+    what="wants to leave the sandbox for",
+    object="git push --force-with-lease origin main:release",
+    form=ObjectForm.COMMAND,
+)
 
-def test_note_shows_descendants_that_need_the_user():
+
+def blocked(fact):
+    worker = BY_NAME["fix tests"]
+    return replace(worker, assessment=replace(worker.assessment, fact=fact))
+
+
+def lines(fact, cells, look=LOOK):
+    item = (Row("x"), blocked(fact))
+    layout = COLUMNS.layout(cells, look.glyphs)
+    return row_lines(item, layout, cells, row_height(item, layout, cells), look)
+
+
+def test_a_folded_family_shows_who_needs_the_user():
     running = next(w for w in SNAPSHOT.workers if w.state is State.RUNNING)
-    parent = replace(running, sandbox=Sandbox(), line="waits", below=())
-    waiting = replace(parent, below=("waiting-approval Pasteur", "failed-provider Lagrange"))
-    assert text([note(waiting)]) == "! waiting-approval Pasteur +1  waits"
-    assert text([note(parent)]) == "waits"
+    parent = replace(
+        running, sandbox=Sandbox(), below=("waiting-approval Pasteur", "failed-provider Lagrange")
+    )
+    row = Row(parent.id, folded=2)
+    assert plain(what(parent, row, 60, LOOK)).startswith("! waiting-approval Pasteur +1")
+    assert "Pasteur" not in plain(what(parent, Row(parent.id), 60, LOOK))
+
+
+def test_a_mismatch_is_named_before_the_activity_but_not_before_a_need():
+    pasteur = BY_NAME["Pasteur"]
+    assert plain(what(pasteur, Row("x"), 60, LOOK)).startswith("⚑ stale network flag  ")
+    waiting = replace(pasteur, assessment=replace(blocked(DENIED).assessment, fact=DENIED))
+    assert plain(what(waiting, Row("x"), 90, LOOK)) == f"write denied {PATH}  (read-only file system)"
+
+
+@pytest.mark.parametrize("cells", range(44, 200, 5))
+@pytest.mark.parametrize("fact", [DENIED, LEAVES], ids=["path", "command"])
+def test_the_object_stands_at_every_width(cells, fact):
+    shown = lines(fact, cells)
+    assert len(shown) <= (2 if cells >= 50 else 3)
+    assert all(width(line) <= cells for line in shown)
+    squeezed = "".join(text(shown).split())
+    assert "".join(fact.object.split()) in squeezed or (cells < 50 and fact.object[-12:] in squeezed)
+
+
+def test_objects_are_cut_where_that_costs_least():
+    assert plain(fact_line(DENIED, 48, LOOK)) == PATH
+    assert plain(fact_line(DENIED, 32, LOOK)) == "write denied /⋯/log/opencode.log"
+    assert plain(fact_line(DENIED, 14, LOOK)) == "⋯/opencode.log"
+    assert plain(fact_line(LEAVES, 30, LOOK)).endswith(":release")
 
 
 def test_path_is_cut_before_the_name():
     younger = BY_NAME["Pasteur the Younger"]
-    row = next(row for row in flat(SNAPSHOT.workers, SNAPSHOT.workers) if row.id == younger.id)
-    shown = [
-        plain(card((row, younger), cells, LOOK)[0])[STATE_WIDTH + 1 : -4].rstrip()
-        for cells in (60, 50, 44, 38)
-    ]
+    rows = arrange(SNAPSHOT.workers, SNAPSHOT.workers, Order(is_flat=True), UNICODE.tree)
+    row = next(row for row in rows if row.id == younger.id)
+    shown = [plain(name(row, younger, cells, LOOK)).rstrip() for cells in (32, 26, 20, 14)]
     assert shown == [
         "main/Pasteur/Pasteur the Younger",
         "main/⋯/Pasteur the Younger",
@@ -39,43 +91,38 @@ def test_path_is_cut_before_the_name():
     ]
 
 
-@pytest.mark.parametrize("cells", [24, 30, 43, 58, 62, 79, 99, 110, 148, 300])
+def test_a_name_ends_with_what_tells_it_from_others():
+    worker = BY_NAME["api-worker"]
+    assert plain(name(Row("x", tag="shop"), worker, 20, LOOK)) == "api-worker shop     "
+    assert plain(name(Row("x"), worker, 20, LOOK)) == "api-worker %4       "
+    assert plain(name(Row("x"), worker, 12, LOOK)) == "api-worker  "
+    assert plain(name(Row("x", folded=3), worker, 20, LOOK)) == "api-worker %4 +3    "
+
+
+@pytest.mark.parametrize("cells", [43, 58, 62, 79, 99, 110, 148, 300])
 @pytest.mark.parametrize("look", [LOOK, ASCII_LOOK], ids=["unicode", "ascii"])
 def test_rows_of_every_width_fill_their_columns(cells, look):
     columns = COLUMNS.layout(cells, look.glyphs)
-    rows = tree(SNAPSHOT.workers, SNAPSHOT.workers, look.glyphs.tree)
+    rows = arrange(SNAPSHOT.workers, SNAPSHOT.workers, Order(), look.glyphs.tree)
+    assert rows
     for row in rows:
-        line = columns.line((row, BY_ID[row.id]), look)
-        assert cells - columns.rest_cells <= width(line) <= cells
+        assert width(columns.line((row, BY_ID[row.id]), look)) == cells
     assert width(columns.titles()) == cells + 1  # the gutter
 
 
 def test_row_of_a_wide_list():
     columns = COLUMNS.layout(148, UNICODE)
-    rows = {row.id: row for row in tree(SNAPSHOT.workers, SNAPSHOT.workers, UNICODE.tree)}
-    shown = [
-        plain(columns.line((rows[BY_NAME[n].id], BY_NAME[n]), LOOK)).rstrip()
-        for n in ("Pasteur", "api-worker")
-    ]
-    assert shown == [
-        "▸ running           └ Pasteur                        codex 0.169.0     ≠ full          11%   0s  "
-        "stale-network-flag  $ pytest -q tests/checkout",
-        "! waiting approval  api-worker %4                    codex 0.169.0     = ws net-       73%  14s  "
-        "asks to run `curl -m 3 http://example.com`: the ne⋯",
-    ]
+    rows = {row.id: row for row in arrange(SNAPSHOT.workers, SNAPSHOT.workers, Order(), UNICODE.tree)}
+    shown = plain(columns.line((rows[BY_NAME["Pasteur"].id], BY_NAME["Pasteur"]), LOOK))
+    assert shown.startswith("▸ └ Pasteur  ")
+    assert "⚑ stale network flag  " in shown
+    assert shown.endswith("≠ full            11%   1m")
 
 
-def test_cards_of_a_narrow_list():
-    rows = {row.id: row for row in flat(SNAPSHOT.workers, SNAPSHOT.workers)}
-    shown = [
-        text(card((rows[BY_NAME[n].id], BY_NAME[n]), 42, ASCII_LOOK))
-        for n in ("Pasteur", "claude", "データベース移行の調査")
-    ]
-    assert shown == [
-        "> running           main/Pasteur        0s\n  != full  stale-network-flag  $ pytest..",
-        "? waiting input     claude %5           1m\n  sits at its prompt",
-        "+ completed         データベース移行.. 50m\n  ? custom net~  移行スクリプトを書きま..",
-    ]
+def test_the_chosen_row_in_words():
+    shown = plain(in_words(BY_NAME["api-worker"], 200, LOOK))
+    assert "waiting approval for 14s ⋅ = workspace, no network: as configured ⋅ codex 0.169.0" in shown
+    assert BY_NAME["api-worker"].id[-12:] in shown
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,9 @@ async def stage(request):
 
 
 def test_keys_and_ids_are_unique():
-    assert [key for key, n in Counter(k for key in KEYS for k in key.keys.split(",")).items() if n > 1] == []
+    for together in (("app", "fleet", "player", "lines", "textual"), ("app", "library", "lines", "textual")):
+        counted = Counter(k for key in KEYS if key.on in together for k in key.keys.split(","))
+        assert [key for key, n in counted.items() if n > 1] == []
     assert len(BY_ID) == len(KEYS)
 
 
@@ -112,6 +114,7 @@ async def test_every_action_exists(stage):
         name = key.action.partition("(")[0]
         owners = {
             "app": stage.app,
+            "fleet": stage.app,
             "player": ReplayApp,
             "library": LibraryApp,
             "lines": stage.app.root.fleet,
@@ -153,12 +156,16 @@ async def check_bottom(stage):
 async def check_page_down(stage):
     for key in ("ctrl+d", "pagedown"):
         await stage.press("g", key)
+        assert stage.shown.index(stage.name) > 3
+        await stage.press(*[key] * 9)
         assert stage.name == "old-run"
 
 
 async def check_page_up(stage):
     for key in ("ctrl+u", "pageup"):
         await stage.press("G", key)
+        assert stage.shown.index(stage.name) < len(stage.shown) - 3
+        await stage.press(*[key] * 9)
         assert stage.name == "main"
 
 
@@ -209,7 +216,7 @@ async def check_bucket(stage):
     for _ in range(6):
         await stage.press("f")
         seen.append(len(stage.shown))
-    assert seen == [6, 3, 3, 2, 3, 15]
+    assert seen == [6, 3, 4, 0, 3, 15]
 
 
 async def check_attention(stage):
@@ -387,6 +394,79 @@ async def check_quit(stage):
 async def check_quit_now(stage):
     await stage.press("w", "ctrl+q")
     assert not stage.app.is_running
+
+
+class KeptInMemory:
+    """What the user acknowledged, without a hub."""
+
+    def __init__(self):
+        self.kept, self.looks = [], []
+
+    def acknowledge(self, worker):
+        self.kept.append(worker.name)
+
+    def withdraw(self, worker):
+        self.kept.remove(worker.name)
+
+    def look(self, at):
+        self.looks.append(at)
+
+
+async def check_acknowledge(stage):
+    await stage.press("d")
+    assert "replay" in stage.message
+    stage.app.attention = kept = KeptInMemory()
+    await stage.press("d")
+    assert "main does not need you" in stage.message
+    await stage.press("a", "d")
+    assert kept.kept == ["Pasteur the Younger"]
+    assert "until it changes" in stage.message
+
+
+async def check_unread(stage):
+    await stage.press("u")
+    assert "Nothing new" in stage.message
+    stage.app.attention = KeptInMemory()
+    snapshot = sample_fleet.full_fleet()
+    workers = tuple(sample_fleet.replace(w, is_new=w.name in ("docs", "gemini")) for w in snapshot.workers)
+    stage.app.take(sample_fleet.replace(snapshot, workers=workers))
+    assert "2 new" in plain(stage.app.root.header.line_at(0))
+    found = []
+    for _ in range(2):
+        await stage.press("u")
+        found.append(stage.name)
+    assert sorted(found) == ["docs", "gemini"]
+    await stage.press("u")
+    assert "Nothing new" in stage.message
+
+
+async def check_sort(stage):
+    seen = []
+    for _ in range(5):
+        await stage.press("s")
+        seen.append(stage.app.root.arrangement.sort)
+    assert seen == ["activity", "age", "tokens", "name", "attention"]
+    assert "Sorted by attention" in stage.message
+
+
+async def check_fold(stage):
+    before = len(stage.shown)
+    await stage.press("j", "z")
+    assert (stage.name, len(stage.shown)) == ("main", before - 3)
+    await stage.press("z")
+    assert len(stage.shown) == before
+
+
+async def check_past(stage):
+    await stage.press("Z")
+    assert stage.app.root.arrangement.shows_past
+
+
+async def check_freeze(stage):
+    await stage.press("F")
+    assert stage.app.is_frozen
+    await stage.press("F")
+    assert not stage.app.is_frozen
 
 
 CHECKS = {

@@ -18,7 +18,7 @@ def all_glyphs(glyphs):
     yield from glyphs.states.values()
     yield from glyphs.verdicts.values()
     yield from glyphs.directions.values()
-    yield from glyphs.buckets.values()
+    yield from glyphs.groups.values()
     yield from (
         *glyphs.tree,
         glyphs.cursor,
@@ -43,7 +43,18 @@ def test_glyphs_are_one_cell_wide_except_the_documented_ones():
 
 
 def test_ascii_glyphs_are_ascii():
-    assert all(glyph.isascii() for glyph in all_glyphs(ASCII))
+    assert all(glyph.isascii() for glyph in (*all_glyphs(ASCII), ASCII.bars))
+
+
+def test_a_sign_has_one_meaning():
+    for glyphs in (UNICODE, ASCII):
+        assert glyphs.verdicts["mismatch"] not in (*glyphs.directions.values(), *glyphs.states.values())
+        assert glyphs.verdicts["mismatch"] == glyphs.groups["mismatch"]
+        assert glyphs.verdicts["unverified"] not in (*glyphs.states.values(), "?", "!")
+        others = (*glyphs.directions.values(), *glyphs.verdicts.values())
+        assert "!" not in "".join(others)
+        assert glyphs.groups["new"] not in (*others, *glyphs.states.values())
+        assert len(glyphs.bars) == 9
 
 
 def test_every_state_fits_into_state_width():
