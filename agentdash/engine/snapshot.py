@@ -304,7 +304,6 @@ class _SnapshotBuilder:
         assessment = judge_pane(fleet, pane, occupant)
         sandbox = judge_pane_sandbox(fleet, pane, occupant, assessment)
         has_title = bool(pane.title) and occupant.gone_at is None
-        last_line = next((line.strip() for line in reversed(pane.screen) if line.strip()), "")
         by = f"descends from the pane's first process (pid {pane.pid})"
         return Worker(
             id=str(pane.key),
@@ -318,7 +317,7 @@ class _SnapshotBuilder:
             cwd=main.cwd if main else None,
             started=occupant.key.started,
             last_activity=max((at for at in (pane.drawn_at, pane.titled_at) if at is not None), default=None),
-            line=assessment.why if assessment.state.needs_you else last_line,
+            line=assessment.why,
             links=(Link(f"pid {occupant.key.pid}", by),),
         )
 

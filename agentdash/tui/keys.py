@@ -91,7 +91,7 @@ KEYS: Final = (
          "Acknowledge what the worker needs: it does not need you until it changes. Again: undo."),
         ("sort", "s", "sort", "sort", "Sort by attention, activity, age, tokens, name in turn."),
         ("fold", "z", "fold", "fold", "Fold the worker's family, or unfold it."),
-        ("past", "Z", "past", "past", "Show or hide past workers."),
+        ("past", "x", "past", "past", "Show or hide past workers."),
         ("freeze", "F", "freeze", "freeze", "Keep all rows where they are; again: let them move."),
     ),
     *_group(

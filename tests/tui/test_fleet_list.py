@@ -56,7 +56,7 @@ def test_a_folded_family_shows_who_needs_the_user():
 
 def test_a_mismatch_is_named_before_the_activity_but_not_before_a_need():
     pasteur = BY_NAME["Pasteur"]
-    assert plain(what(pasteur, Row("x"), 60, LOOK)).startswith("⚑ stale network flag  ")
+    assert plain(what(pasteur, Row("x"), 60, LOOK)).startswith("⚑ inherited marks of a sandbox  ")
     waiting = replace(pasteur, assessment=replace(blocked(DENIED).assessment, fact=DENIED))
     assert plain(what(waiting, Row("x"), 90, LOOK)) == f"write denied {PATH}  (read-only file system)"
 
@@ -115,7 +115,7 @@ def test_row_of_a_wide_list():
     rows = {row.id: row for row in arrange(SNAPSHOT.workers, SNAPSHOT.workers, Order(), UNICODE.tree)}
     shown = plain(columns.line((rows[BY_NAME["Pasteur"].id], BY_NAME["Pasteur"]), LOOK))
     assert shown.startswith("▸ └ Pasteur  ")
-    assert "⚑ stale network flag  " in shown
+    assert "⚑ inherited marks of a sandbox  " in shown
     assert shown.endswith("≠ full            11%   1m")
 
 

@@ -458,7 +458,7 @@ async def check_fold(stage):
 
 
 async def check_past(stage):
-    await stage.press("Z")
+    await stage.press("x")
     assert stage.app.root.arrangement.shows_past
 
 

@@ -243,13 +243,13 @@ def test_observation_before_the_policy_is_dim_and_headed_so():
 
 
 def test_nothing_known_is_one_line():
-    assert shown(Sandbox()) == "? unverified  nothing is known of its sandbox"
+    assert shown(Sandbox()) == "- unverified  nothing is known of its sandbox"
 
 
 def test_only_observed_has_one_column():
     lines = shown(Sandbox(got=Got(sandboxed=True, network_namespace="own", seccomp=2))).splitlines()
     assert lines == [
-        "? unverified  observed",
+        "- unverified  observed",
         "files         in a sandbox",
         "network       not the host's: its own",
         "call filter   on",

@@ -64,12 +64,8 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
             draft.pushed[event.thread] = recall.with_known_since(draft, event)
         case e.PaneSessionRead():
             recall.recall_session(draft, event)
-        case e.ObservationsRecalled():
-            recall.recall_observations(draft, event.memory)
-        case e.PanesRecalled():
-            recall.recall_panes(draft, event)
-        case e.AttentionRecalled(attention=attention):
-            draft.attention = attention
+        case e.ObservationsRecalled() | e.PanesRecalled() | e.AttentionRecalled():
+            recall.reduce_recalled(draft, event)
         case e.SessionSeen():
             draft.sessions[event.key] = event
         case e.PolicyRequested():

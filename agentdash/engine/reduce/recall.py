@@ -31,6 +31,19 @@ _UNWATCHED_S: Final = 60.0
 # ---------------------------------------------------------------- observations
 
 
+def reduce_recalled(
+    draft: FleetDraft, event: e.ObservationsRecalled | e.PanesRecalled | e.AttentionRecalled
+) -> None:
+    """Apply what the state directory has."""
+    match event:
+        case e.ObservationsRecalled(memory=memory):
+            recall_observations(draft, memory)
+        case e.PanesRecalled():
+            recall_panes(draft, event)
+        case e.AttentionRecalled(attention=attention):
+            draft.attention = attention
+
+
 def recall_observations(draft: FleetDraft, memory: ThreadMemory) -> None:
     """Add what was observed of a thread earlier, as far as the policies in force then have been read."""
     draft.recalled[memory.thread] = memory

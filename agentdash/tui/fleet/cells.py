@@ -6,8 +6,8 @@ from typing import Final, TypeAlias
 
 from rich.cells import cell_len, chop_cells
 
+from agentdash.model.causes import Cause, causes
 from agentdash.model.fact import Fact
-from agentdash.model.findings import Finding
 from agentdash.model.fleet import Tokens
 from agentdash.model.worker import Worker
 from agentdash.tui.fleet.rows import Row
@@ -70,8 +70,8 @@ def what(worker: Worker, row: Row, cells: int, look: Look) -> Line:
     if worker.below and row.folded:
         more = f" +{len(worker.below) - 1}" if len(worker.below) > 1 else ""
         lead += [Span(f"! {worker.below[0]}{more}", "ask"), Span("  ")]
-    if (finding := _shown_finding(worker)) is not None:
-        lead += [Span(finding_words(finding, look.glyphs), "mismatch"), Span("  ")]
+    if worker.mismatch and (found := causes(worker)):
+        lead += [Span(cause_words(found[0], look.glyphs), "mismatch"), Span("  ")]
     if not lead:
         return fact_line(fact, cells, look, tone)
     room = cells - width(lead)
@@ -99,15 +99,9 @@ def _fits_alone(fact: Fact, room: int, cells: int) -> bool:
     return room < cell_len(fact.object) <= cells
 
 
-def finding_words(finding: Finding, glyphs: Glyphs) -> str:
-    """Return a finding in a few words, `▴ tmux escape`."""
-    return f"{glyphs.directions[finding.direction]} {finding.kind.replace('-', ' ')}"
-
-
-def _shown_finding(worker: Worker) -> Finding | None:
-    """Return the first finding of a mismatch."""
-    findings = worker.sandbox.findings
-    return findings[0] if worker.mismatch and findings else None
+def cause_words(cause: Cause, glyphs: Glyphs) -> str:
+    """Return what is wrong with a sandbox in a few words, `▴ no sandbox`."""
+    return f"{glyphs.directions[cause.worst.direction]} {cause.words}"
 
 
 def _tone(worker: Worker) -> Tone:

@@ -198,7 +198,7 @@ class FleetList(Choices):
             y += height
         if self.has_heads and past and group is not Group.PAST:
             self._heads[y] = head(
-                f"{past} past", GROUP_TONES[Group.PAST], self.room, look, hint="Z shows them"
+                f"{past} past", GROUP_TONES[Group.PAST], self.room, look, hint="x shows them"
             )
             y += 1
         self._is_fitted = True
@@ -252,7 +252,7 @@ class FleetList(Choices):
 
 
 def _fold_hint(group: Group) -> str:
-    return "Z hides them" if group is Group.PAST else ""
+    return "x hides them" if group is Group.PAST else ""
 
 
 def is_narrow(cells: int) -> bool:
