@@ -151,6 +151,10 @@ class Hub:
             if (last := await self._latest.wait_for_change(last)) is not None:
                 yield last
 
+    async def wait_for_snapshot(self, last: Snapshot | None) -> Snapshot | None:
+        """Return the newest snapshot as soon as it is not `last`."""
+        return await self._latest.wait_for_change(last)
+
     # ------------------------------------------------------------ steps
 
     def _reduce(self, events: Sequence[Event]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 
 from msgspec.structs import replace
@@ -22,6 +23,8 @@ from agentdash.store.status_file import Engine
 
 _SAVE_INTERVAL_S: Final = 1.0
 """Between two writes."""
+_CHECK_INTERVAL_S: Final = 10.0
+"""Between two looks at the fleet while no snapshot differs: what is saved hardly changes then."""
 
 
 class MemoryKeeper:
@@ -46,10 +49,14 @@ class MemoryKeeper:
         try:
             while True:
                 await asyncio.sleep(_SAVE_INTERVAL_S)
-                failure = await asyncio.to_thread(self.save, hub.fleet, hub.snapshot)
+                snapshot = hub.snapshot
+                failure = await asyncio.to_thread(self.save, hub.fleet, snapshot)
                 if failure != self._failure:
                     self._failure = failure
                     hub.emit([self._health(failure)])
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_CHECK_INTERVAL_S):
+                        await hub.wait_for_snapshot(snapshot)
         finally:
             self.save(hub.fleet, hub.snapshot)
 

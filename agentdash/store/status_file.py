@@ -43,6 +43,8 @@ _MAX_CLOCK_SKEW_S: Final = 5.0
 START: Final = "start `agentdash publish`, or the dashboard, outside of the sandbox"
 _WRITE_INTERVAL_S: Final = 1.0
 """Shortest time between two writes."""
+_CHECK_INTERVAL_S: Final = 5.0
+"""Between two checks of the file while nothing changes: its writer may have ended, or it may be gone."""
 _MAX_CALLS: Final = 5
 """Calls kept of each worker."""
 _MAX_FILE_BYTES: Final = 64 << 20
@@ -63,6 +65,10 @@ class Engine(Protocol):
     @property
     def fleet(self) -> Fleet:
         """Return the newest fleet."""
+        ...
+
+    async def wait_for_snapshot(self, last: Snapshot | None) -> Snapshot | None:
+        """Return the newest snapshot as soon as it is not `last`."""
         ...
 
     def emit(self, events: Sequence[Event]) -> None:
@@ -181,9 +187,13 @@ class Publisher:
         writes is left alone."""
         try:
             while True:
-                if hub.snapshot is not None and hub.fleet.processes_at is not None:
-                    self._publish(hub.snapshot, hub.emit)
+                snapshot = hub.snapshot
+                if snapshot is not None and hub.fleet.processes_at is not None:
+                    self._publish(snapshot, hub.emit)
                 await asyncio.sleep(_WRITE_INTERVAL_S)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_CHECK_INTERVAL_S):
+                        await hub.wait_for_snapshot(snapshot)
         finally:
             self.withdraw()
 

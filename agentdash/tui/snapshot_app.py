@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Final
 
 from textual import on
@@ -27,6 +28,8 @@ _HOLD_S: Final = 5.0
 """After a key, for which rows keep their places: to read a row, and decide."""
 _AWAY_AFTER_S: Final = 300.0
 """Without a key, after which the user counts as having been away."""
+_CLOCK_INTERVAL_S: Final = 1.0
+"""The clock in the header shows seconds."""
 
 
 def _standing(worker: Worker) -> tuple[State, float | None]:
@@ -66,6 +69,10 @@ class SnapshotApp(BaseApp[None]):
         self._release: Timer | None = None
         self._seen: dict[str, tuple[State, float | None]] = {}
         """The states of workers that the user has selected."""
+        self._view: View | None = None
+        """As drawn last."""
+        self._due = 0.0
+        """When an age in it changes (unix seconds)."""
 
     @property
     def worker(self) -> Worker | None:
@@ -77,10 +84,10 @@ class SnapshotApp(BaseApp[None]):
         return self.root
 
     def on_ready(self) -> None:
-        """Start to follow the feed, and to redraw ages every second."""
+        """Start to follow the feed, and to redraw what changes with the time alone."""
         self.draw()
         self.run_worker(self._follow(), name="feed")
-        self.set_interval(1.0, self.draw)
+        self.set_interval(_CLOCK_INTERVAL_S, self._tick)
 
     async def _follow(self) -> None:
         try:
@@ -106,6 +113,13 @@ class SnapshotApp(BaseApp[None]):
             self._wanted = None
         self.draw()
 
+    def _tick(self) -> None:
+        """Draw the clock, and everything when an age has changed."""
+        if self._view is None or not self._view.look.now <= self._clock.now() < self._due:
+            self.draw()
+        elif self.is_running and self.screen is self.root:
+            self.root.header.show_fleet(replace(self._view, look=Look(self._clock.now(), self.glyphs)))
+
     @on(Lines.Resized)
     @on(FleetScreen.FilterChanged)
     def draw(self) -> None:
@@ -120,9 +134,8 @@ class SnapshotApp(BaseApp[None]):
             selected_id = self.root.order(self.snapshot, self.selected_id, is_held=is_held)
             if self.screen is self.root:  # elsewhere the shown worker is not exchanged for another
                 self.selected_id = selected_id
-        look = Look(self._clock.now(), self.glyphs)
-        view = View(
-            look,
+        self._view = view = View(
+            Look(self._clock.now(), self.glyphs),
             snapshot=self.snapshot,
             by_id=self._by_id,
             selected_id=self.selected_id,
@@ -130,6 +143,7 @@ class SnapshotApp(BaseApp[None]):
             banner=self.options.banner,
             feed_error=self._problem(),
         )
+        self._due = view.due
         for screen in self.screen_stack:
             if isinstance(screen, ViewScreen) and screen.is_mounted:
                 screen.draw(view)

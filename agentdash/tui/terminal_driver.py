@@ -1,18 +1,24 @@
-"""Textual's driver for terminals, with what it lacks: SIGSTOP, vanished terminals, a busy event loop.
+"""Textual's driver for terminals, with what it lacks: SIGSTOP, vanished terminals, a busy event loop, rest.
 
 It overrides private methods of Textual's driver; tried with Textual 8.2.8.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import select
 import signal
 import sys
 import threading
+from codecs import getincrementaldecoder
 from contextlib import suppress
 from io import TextIOWrapper
 from typing import IO, Any, Final, cast
 
+from textual import constants
+from textual._parser import ParseError
+from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 from textual.message import Message
@@ -24,6 +30,9 @@ _KEY_PATIENCE_S: Final = 0.5
 """After a quit key, for the app to end or, after ctrl+c, to react. Later the process is interrupted."""
 _CLOSE_LIMIT_S: Final = 0.5
 """From the beginning of the app's end until its driver is closed. Later the process is interrupted."""
+_READ_BYTES: Final = 4_096
+_MAX_SEQUENCE_S: Final = constants.ESCAPE_DELAY + 0.005
+"""After a read: a sequence that is still incomplete then was the key escape, or is no sequence."""
 
 
 class _Output:
@@ -56,6 +65,17 @@ def _output() -> IO[str]:
     return cast("IO[str]", errors)
 
 
+def _read(descriptor: int) -> bytes:
+    """Return what was typed.
+
+    Raises:
+        OSError: the terminal has vanished.
+    """
+    if not (data := os.read(descriptor, _READ_BYTES)):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    return data
+
+
 class TerminalDriver(LinuxDriver):
     """Textual's driver, that also survives SIGSTOP, a vanished terminal and a busy event loop."""
 
@@ -65,10 +85,16 @@ class TerminalDriver(LinuxDriver):
         self._closed = threading.Event()
         self._input_disabled = threading.Event()
         """Set when the app ends, or is suspended."""
+        self._wake_reader, self._wake_writer = os.pipe()
+        """Wakes the thread that reads keys."""
+        os.set_blocking(self._wake_reader, False)
+        os.set_blocking(self._wake_writer, False)
 
     def start_application_mode(self) -> None:
         """Start application mode."""
         self._input_disabled.clear()
+        with suppress(BlockingIOError):
+            os.read(self._wake_reader, _READ_BYTES)
         self._closed.clear()
         end_start_up()
         application_mode.set()
@@ -78,6 +104,8 @@ class TerminalDriver(LinuxDriver):
         """Disable further input."""
         self._input_disabled.set()
         threading.Thread(target=self._limit_end, name="limited end", daemon=True).start()
+        with suppress(BlockingIOError):  # the pipe is full of wakes
+            os.write(self._wake_writer, b"\0")
         super().disable_input()
 
     def close(self) -> None:
@@ -120,6 +148,31 @@ class TerminalDriver(LinuxDriver):
         except BaseException:
             with suppress(Exception):
                 self._app.call_later(self._app._fatal_error)
+
+    def run_input_thread(self) -> None:
+        """Read keys until input is disabled.
+
+        The base class looks for the end of input ten times a second, which is most of what an app that rests
+        does.
+        """
+        parser = XTermParser(self._debug)
+        decode = getincrementaldecoder("utf-8")().decode
+        terminal = select.poll()
+        terminal.register(self.fileno, select.POLLIN)
+        terminal.register(self._wake_reader, select.POLLIN)
+        pause_ms: float | None = None
+        while not self._input_disabled.is_set():
+            ready = [descriptor for descriptor, _ in terminal.poll(pause_ms)]
+            pause_ms = _MAX_SEQUENCE_S * 1000 if ready else None
+            if self.fileno in ready:
+                text = decode(_read(self.fileno))
+                for message in parser.feed(text) if text else ():
+                    self.process_message(message)
+            for message in parser.tick():
+                self.process_message(message)
+        with suppress(EOFError, ParseError):
+            for _ in parser.feed(""):
+                pass
 
     def process_message(self, message: Message) -> None:
         """Pass a message to the app; interrupt the process if the app does not react to a quit key."""

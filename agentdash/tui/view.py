@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.theme import Look
+
+_SHOWN_IN_SECONDS_S: Final = 60.0
+"""Younger ages are shown in seconds (`tui.format.age`)."""
+_SECOND_S: Final = 0.9
+"""Less than the interval of the clock, whose ticks are not exact."""
+_LONG_AGE_INTERVAL_S: Final = 10.0
+"""Between two drawings of ages in minutes and hours: what they may be late by."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,26 @@ class View:
             return None
         parent = self.by_id.get(worker.parent)
         return parent.name if parent else worker.parent
+
+    @property
+    def due(self) -> float:
+        """When what is shown changes with the time alone (unix seconds)."""
+        now = self.look.now
+        seconds = any(0 <= now - at < _SHOWN_IN_SECONDS_S for at in self._ages())
+        return now + (_SECOND_S if seconds else _LONG_AGE_INTERVAL_S)
+
+    def _ages(self) -> Iterator[float]:
+        """Yield the times whose ages are shown: of all workers, and of the calls of the selected one."""
+        for worker in self.snapshot.workers if self.snapshot else ():
+            times = (
+                worker.last_activity,
+                worker.assessment.since,
+                worker.stalled,
+                worker.pane.drawn_at if worker.pane else None,
+            )
+            yield from (at for at in times if at is not None)
+        if self.worker is not None:
+            yield from (call.at for call in self.worker.calls if call.ended_at is None)
 
     @property
     def family(self) -> tuple[Worker, ...]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import random
 import resource
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+import watchfiles
 import zstandard
 
 from agentdash.collect.tail import follower as follower_module
@@ -338,9 +340,9 @@ async def apply_until(
         replayed.apply(await anext(changes))
 
 
-@pytest.fixture(params=["events", "silence", "no-inotify"])
+@pytest.fixture(params=["inotify", "watchfiles", "silence", "no-watches", "no-inotify-watches"])
 def file_events(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How this system delivers file events: properly, none, or an error."""
+    """How this system delivers file events: by inotify, by watchfiles, none, or an error."""
 
     async def silence(*args: object, **kwargs: object) -> AsyncIterator[set[tuple[int, str]]]:
         await asyncio.Event().wait()
@@ -350,8 +352,16 @@ def file_events(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         raise OSError(errno.ENOSPC, "No space left on device")
         yield set()
 
-    if request.param != "events":
-        monkeypatch.setattr(watch_module, "awatch", silence if request.param == "silence" else exhausted)
+    def no_watches(path: str, mask: int) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if request.param != "inotify":
+        monkeypatch.setattr(watch_module.inotify, "AVAILABLE", False)
+    if request.param == "no-inotify-watches":
+        monkeypatch.setattr(watch_module.inotify, "AVAILABLE", True)
+        monkeypatch.setattr(watch_module.Inotify, "add", lambda _, path, mask: no_watches(path, mask))
+    if request.param in ("silence", "no-watches", "no-inotify-watches"):
+        monkeypatch.setattr(watchfiles, "awatch", silence if request.param == "silence" else exhausted)
         monkeypatch.setattr(follower_module, "_SWEEP_INTERVAL_S", 0.1)
         monkeypatch.setattr(follower_module, "_SWEEP_WITHOUT_EVENTS_INTERVAL_S", 0.1)
     return str(request.param)
@@ -381,7 +391,7 @@ async def test_follow_create_grow_replace_move_delete(tmp_path: Path, file_event
         while replayed.files:
             replayed.apply(await anext(changes))
         assert follower.watching == (
-            "polling: no inotify watches left" if file_events == "no-inotify" else "events"
+            "polling: no inotify watches left" if file_events.endswith("-watches") else "events"
         )
 
 
@@ -423,8 +433,9 @@ async def test_following_yields_to_other_tasks(tmp_path: Path) -> None:
     assert turns >= portions - 1
 
 
-async def test_cancelled_close_of_the_watcher(tmp_path: Path) -> None:
+async def test_cancelled_close_of_the_watcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory that is created renews the watcher; a dashboard that is quit at that moment must end."""
+    monkeypatch.setattr(watch_module.inotify, "AVAILABLE", False)
     watch = watch_module.FileWatcher([str(tmp_path)])
     await watch.renew()
     await asyncio.sleep(0)
@@ -433,3 +444,47 @@ async def test_cancelled_close_of_the_watcher(tmp_path: Path) -> None:
     closing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await closing
+
+
+async def test_events_alone_are_enough_on_a_local_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files and directories that come, grow, move and go at random, without sweeps or polls."""
+    for name in ("_SWEEP_INTERVAL_S", "_RELIABLE_SWEEP_INTERVAL_S", "_RECENT_POLL_INTERVAL_S"):
+        monkeypatch.setattr(follower_module, name, 10_000.0)
+    monkeypatch.setattr(watch_module, "_is_local", lambda _: True)
+    monkeypatch.setattr(watch_module.inotify, "AVAILABLE", True)
+    rng = random.Random(13)
+    root = tmp_path / "sessions"
+    root.mkdir()
+    follower, replayed = LogFollower([root]), Replayed()
+
+    def change() -> None:
+        files, folders = list(root.rglob("*.jsonl")), [root, *(p for p in root.rglob("*") if p.is_dir())]
+        folder = rng.choice(folders)
+        match rng.choice(("file", "file", "grow", "grow", "grow", "folder", "move", "move folder", "delete")):
+            case "file":
+                append(write(folder / f"{rng.random()}.jsonl", b"new\n"), b"more\n")
+            case "grow" if files:
+                append(rng.choice(files), b"%d\n" % rng.randrange(100))
+            case "folder" if len(folders) < 12:
+                write(folder / f"{rng.random()}" / "deep" / "a.jsonl", b"deep\n")
+            case "move" if files:
+                rng.choice(files).rename(folder / f"{rng.random()}.jsonl")
+            case "move folder" if folder != root:
+                folder.rename(root / f"{rng.random()}")
+            case "delete" if len(files) > 3:
+                rng.choice(files).unlink()
+
+    async with aclosing(follower.follow()) as changes:
+        for _ in range(40):
+            for _ in range(rng.randrange(1, 6)):
+                change()
+            await asyncio.sleep(rng.choice((0, 0.002, 0.02)))
+            wanted = {path: complete_lines(path) for path in root.rglob("*.jsonl")}
+            while {path: list(lines) for path, lines in replayed.files.items()} != wanted:
+                replayed.apply(
+                    await anext(changes)
+                )  # the timeout of the tests ends a wait for what is missed
+        assert follower.watching == "events"
+        assert len(replayed.files) > 10

@@ -18,6 +18,7 @@ from agentdash.model.pane import Pane, PaneKey
 PANE = {
     "pane_id": "%1",
     "pane_pid": "42",
+    "pane_tty": "/dev/nowhere",
     "pid": "41",
     "pane_width": "80",
     "pane_height": "24",

@@ -92,6 +92,12 @@ class CodexLog:
         self._healthy = True
         """Whether the last poll found nothing wrong."""
 
+    @property
+    def has_changed(self) -> bool:
+        """Whether the log was written to since the last poll; costs two system calls."""
+        file = log_file(self._root)
+        return file is not None and (_stamp(file), _stamp(_wal(file))) != self._stamp
+
     def poll(self, at: float) -> list[Event]:
         """Return the violations and retries logged since the last poll, and a `SourceSeen` where the log's
         health changed.

@@ -37,7 +37,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -102,8 +102,22 @@ class StatusFeed:
         """Number of requests that the app-server has sent; other clients answer them."""
         return self._state.requests
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The directories in which something changes when an app-server comes, or is initialized."""
+        folders = (
+            self._path.parent.parent,
+            self._path.parent,
+            self._locks,
+            Path(os.path.realpath(self._path)).parent,
+        )
+        return tuple(dict.fromkeys(map(str, folders)))
+
     async def stream(
-        self, emit: Callable[[Sequence[Event]], None], is_idle: Callable[[], bool] = lambda: False
+        self,
+        emit: Callable[[Sequence[Event]], None],
+        is_idle: Callable[[], bool] = lambda: False,
+        rest: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         """Emit status changes while an app-server is running, until cancelled.
 
@@ -115,6 +129,8 @@ class StatusFeed:
             emit: receives the events.
             is_idle: returns whether nothing happens in this home: then an app-server is looked for less
                 often.
+            rest: waits between two searches, for so many seconds where it is not known that something has
+                changed in `places`; by default for these.
         """
         failures = 0
         while True:
@@ -127,8 +143,12 @@ class StatusFeed:
                             emit(events)
             except _AbsentError:
                 failures = 0
-                pause = _IDLE_SEARCH_INTERVAL_S if is_idle() else _SEARCH_INTERVAL_S
                 self._emit_health(emit, False, _ABSENT)
+                self._state = ServerState()
+                pause = _IDLE_SEARCH_INTERVAL_S if is_idle() else _SEARCH_INTERVAL_S
+                if rest is not None:
+                    await rest(pause)
+                    continue
             except OSError as error:
                 failures = failures + 1 if not self.connected else 0
                 pause = _RETRY_DELAYS_S[min(failures, len(_RETRY_DELAYS_S) - 1)]

@@ -39,8 +39,10 @@ class CodexLogSource:
         none."""
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
-        """Return the new records of known threads. Runs in a thread: Codex may hold the database."""
-        events = [*self._deferred, *await asyncio.to_thread(self._log.poll, self._clock.now())]
+        """Return the new records of known threads. They are read in a thread: Codex may hold the database."""
+        events: list[Event] = [*self._deferred]
+        if self._log.has_changed:
+            events += await asyncio.to_thread(self._log.poll, self._clock.now())
         deferred = [
             event for event in events if isinstance(event, ThreadEvent) and event.thread not in fleet.threads
         ]

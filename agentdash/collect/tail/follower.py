@@ -44,6 +44,8 @@ _RECENT_NS: Final = 600_000_000_000
 """A file counts as recently written for 10 minutes."""
 _SWEEP_INTERVAL_S: Final = 5.0
 """Between two sweeps while file events work: these may miss a change."""
+_RELIABLE_SWEEP_INTERVAL_S: Final = 30.0
+"""Likewise where every change is delivered, as from inotify on a local file system."""
 _SWEEP_WITHOUT_EVENTS_INTERVAL_S: Final = 2.0
 """Between two sweeps without file events."""
 _SWEEP_COST_FACTOR: Final = 700
@@ -117,6 +119,8 @@ class LogFollower:
         """Directories that cannot be listed, entries that are no readable files, and the reasons."""
         self._recent: set[str] = set()
         """Logs that were read recently."""
+        self._links: set[str] = set()
+        """Logs that are symbolic links: events of what they point to are not delivered."""
         self._needs_sweep = False
         """Whether a change was noticed that only a sweep can resolve."""
         self._swept_at = 0.0
@@ -173,10 +177,10 @@ class LogFollower:
     async def follow(self) -> AsyncIterator[list[Change]]:
         """Yield changes as they happen, beginning with a sweep, until closed.
 
-        Uses file events where available. Without them, appends to recently written files are noticed within
-        0.4 s, everything else within a few seconds.
+        Uses file events where available. Where these may be missing, appends to recently written files are
+        noticed within 0.4 s, everything else within a few seconds.
         """
-        from agentdash.collect.tail.fs_events import FileWatcher  # noqa: PLC0415 - takes 50 ms, not needed to sweep
+        from agentdash.collect.tail.fs_events import FileWatcher  # noqa: PLC0415 - not needed to sweep
 
         self._watch = watch = FileWatcher(self._roots)
         hints: set[str] = set()
@@ -185,13 +189,14 @@ class LogFollower:
             while True:
                 renewed = await watch.renew()
                 if time.monotonic() >= polled_at + _RECENT_POLL_INTERVAL_S:
-                    hints |= self._recently_written()
+                    self._forget_old()
+                    hints |= self._polled(watch)
                     polled_at = time.monotonic()
                 sweeping = renewed or time.monotonic() >= self._next_sweep(watch)
                 for portion in _portions(self.sweep() if sweeping else self._poll(hints)):
                     yield portion
                     await asyncio.sleep(0)
-                poll_needed = self._recent or not watch.complete
+                poll_needed = self._polled(watch) or not watch.complete
                 next_poll = polled_at + _RECENT_POLL_INTERVAL_S if poll_needed else math.inf
                 pause = min(self._next_sweep(watch), next_poll) - time.monotonic()
                 hints = self._known_logs(
@@ -206,14 +211,19 @@ class LogFollower:
         if self._needs_sweep:
             return self._swept_at + _URGENT_SWEEP_COST_FACTOR * self._sweep_cost_s
         interval = _SWEEP_INTERVAL_S if watch.complete else _SWEEP_WITHOUT_EVENTS_INTERVAL_S
+        if watch.reliable:
+            interval = _RELIABLE_SWEEP_INTERVAL_S
         affordable = min(_SWEEP_COST_FACTOR * self._sweep_cost_s, _MAX_SWEEP_INTERVAL_S)
         return self._swept_at + max(interval, affordable)
 
-    def _recently_written(self) -> set[str]:
-        """Return the logs that were written to in the last minutes."""
+    def _forget_old(self) -> None:
+        """Forget which logs were read recently, but for those that were written to in the last minutes."""
         since = time.time_ns() - _RECENT_NS
         self._recent = {key for key in self._recent if key in self._logs and self._logs[key].modified > since}
-        return self._recent
+
+    def _polled(self, watch: FileWatcher) -> set[str]:
+        """Return the logs to poll: those written to recently, where events of them may be missing."""
+        return self._recent & self._links if watch.reliable else self._recent
 
     def _known_logs(self, paths: set[str]) -> set[str]:
         """Return the known logs among `paths`. A new log or directory requires a sweep."""
@@ -254,6 +264,7 @@ class LogFollower:
         began = time.monotonic()
         found: dict[str, _Found] = {}
         unreadable: dict[str, str] = {}
+        self._links.clear()
         folders = list(self._roots)
         while folders:
             folder = folders.pop()
@@ -287,6 +298,8 @@ class LogFollower:
             unreadable[entry.path] = "not a regular file"
         elif key == entry.path or key not in found:
             found[key] = _Found(entry.path, stat)
+            if entry.is_symlink():
+                self._links.add(key)
 
     def _match_logs(self, found: dict[str, _Found]) -> Iterator[Change]:
         """Match the known logs with the files that were found: moved, vanished, new."""

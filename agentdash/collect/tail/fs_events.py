@@ -1,4 +1,7 @@
-"""File events, where the system delivers any: hints that something below some directories has changed."""
+"""File events, where the system delivers any: hints that something below some directories has changed.
+
+On Linux they come from inotify, elsewhere from watchfiles.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,43 @@ import asyncio
 import contextlib
 import errno
 import os
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Protocol
 
-from watchfiles import awatch
-from watchfiles._rust_notify import RustNotify
+from agentdash.collect import inotify
+from agentdash.collect.inotify import Inotify
 
-_QUIET_MS: Final = 20
-"""Silence after which changes are delivered: most of the latency between an append and its line."""
-_MAX_DEBOUNCE_MS: Final = 100
-"""Time after which changes are delivered at the latest, when they do not pause."""
+_QUIET_MS: Final = 10
+"""From a change to its delivery: what is written together comes together."""
+_MIN_INTERVAL_MS: Final = 100
+"""Between two deliveries while changes keep coming; snapshots do not follow each other faster either."""
 _REASONS: Final = {
     errno.ENOSPC: "no inotify watches left",
     errno.EMFILE: "no inotify instances left",
     errno.ENFILE: "too many open files",
 }
 _NOT_WATCHING: Final = "polling: nothing to watch yet"
+_CHANGES: Final = (
+    inotify.MODIFY
+    | inotify.CREATE
+    | inotify.DELETE
+    | inotify.MOVED_FROM
+    | inotify.MOVED_TO
+    | inotify.DELETE_SELF
+    | inotify.MOVE_SELF
+    | inotify.ONLY_DIRECTORY
+)
+_LOCAL_FILE_SYSTEMS: Final = frozenset(
+    ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs")
+)
+"""File systems on which every change is made by this kernel, which therefore knows of all of them."""
 
 
 class FileWatcher:
     """Watches some directories. `renew` finds out when these are created, removed or replaced.
 
     Events may be late, doubled or missing altogether (macOS is silent on files that stay open, network file
-    systems on everything), so a caller has to poll as well.
+    systems on everything), so a caller has to poll as well; seldom where they are `reliable`.
 
     Args:
         roots: the directories; they need not exist yet.
@@ -38,7 +55,8 @@ class FileWatcher:
         self._roots = roots
         self._watched: dict[str, tuple[int, int]] = {}
         """Device and inode of the directories that are watched."""
-        self._task: asyncio.Task[None] | None = None
+        self._backend: _Backend | None = None
+        self._are_local = False
         self._changed: set[str] = set()
         self._has_changed = asyncio.Event()
         self.state = _NOT_WATCHING
@@ -54,6 +72,11 @@ class FileWatcher:
         """Whether all of the directories are watched."""
         return self.state == "events" and len(self._watched) == len(self._roots)
 
+    @property
+    def reliable(self) -> bool:
+        """Whether every change of the directories that exist is delivered."""
+        return self.state == "events" and self._are_local
+
     async def renew(self) -> bool:
         """Watch the directories that exist now; return whether these are others than before."""
         found = {root: key for root in self._roots if (key := _identity(root)) is not None}
@@ -63,7 +86,11 @@ class FileWatcher:
         self._watched = found
         if found:
             self.state = "events"
-            self._task = asyncio.create_task(self._watch(list(found)))
+            try:
+                self._backend = _backend()(list(found), self._add, self._fail)
+                self._are_local = inotify.AVAILABLE and all(map(_is_local, found))
+            except OSError as error:
+                self._fail(error)
         return True
 
     async def wait(self, seconds: float) -> set[str]:
@@ -78,38 +105,170 @@ class FileWatcher:
 
     async def close(self) -> None:
         """Stop watching."""
-        if self._task is not None:
-            self._task.cancel()
-            # unlike awaiting the task, this does not mistake its cancellation for that of the caller
-            await asyncio.wait([self._task])
-            self._task = None
+        if self._backend is not None:
+            backend, self._backend = self._backend, None
+            await backend.close()
         self.state = _NOT_WATCHING
 
-    async def _watch(self, roots: list[str]) -> None:
-        try:
-            async for changes in awatch(
-                *roots,
-                watch_filter=None,
-                debounce=_MAX_DEBOUNCE_MS,
-                step=_QUIET_MS,
-                ignore_permission_denied=True,
-            ):
-                self._changed |= {path for _, path in changes}
-                self._has_changed.set()
-        except Exception as error:  # whatever the backend raises: polling goes on
-            number = error.errno if isinstance(error, OSError) else None
-            self.state = f"polling: {_REASONS.get(number or 0) or _reason(error)}"
+    def _add(self, paths: set[str]) -> None:
+        self._changed |= paths
+        self._has_changed.set()
+
+    def _fail(self, error: Exception) -> None:
+        number = error.errno if isinstance(error, OSError) else None
+        self.state = f"polling: {_REASONS.get(number or 0) or _reason(error)}"
 
 
 def refusal(roots: Sequence[str]) -> str | None:
     """Return why this system delivers no events of changes below some directories; None where it does."""
+    if inotify.AVAILABLE:
+        return _inotify_refusal(roots)
+    from watchfiles._rust_notify import RustNotify  # noqa: PLC0415 - not needed on Linux
+
     debug, force_polling, poll_delay_ms, recursive, ignore_permission_denied = False, False, 0, True, True
     try:
         RustNotify(
             list(roots), debug, force_polling, poll_delay_ms, recursive, ignore_permission_denied
         ).close()
-    except Exception as error:  # as in `_watch`
+    except Exception as error:  # as in `_Watchfiles`
         return _reason(error)
+    return None
+
+
+# ---------------------------------------------------------------- backends
+
+
+class _Backend(Protocol):
+    """Delivers the paths of changes below directories that exist, until closed."""
+
+    async def close(self) -> None: ...
+
+
+def _backend() -> Callable[[list[str], Callable[[set[str]], None], Callable[[Exception], None]], _Backend]:
+    return InotifyTree if inotify.AVAILABLE else Watchfiles
+
+
+class InotifyTree:
+    """Watches directories and all below them by inotify.
+
+    Args:
+        roots: the directories.
+        deliver: receives the paths of entries that changed; of a directory also where anything below it may
+            have.
+        fail: receives the error after which no more events are delivered.
+
+    Raises:
+        OSError: the directories cannot be watched.
+    """
+
+    def __init__(
+        self, roots: list[str], deliver: Callable[[set[str]], None], fail: Callable[[Exception], None]
+    ) -> None:
+        self._roots = roots
+        self._deliver = deliver
+        self._fail = fail
+        self._paths: dict[int, str] = {}
+        """Watched directories by watch."""
+        self._delivered_at = 0.0
+        self._flush: asyncio.TimerHandle | None = None
+        self._inotify = Inotify(self._on_change)
+        try:
+            for root in roots:
+                self._watch(root)
+        except OSError:
+            self._inotify.close()
+            raise
+
+    async def close(self) -> None:
+        """Stop watching."""
+        if self._flush is not None:
+            self._flush.cancel()
+        self._inotify.close()
+
+    def _watch(self, folder: str) -> None:
+        """Watch a directory and all below it. Each is watched before it is listed, so that none is missed."""
+        folders = [folder]
+        while folders:
+            path = folders.pop()
+            try:
+                self._paths[self._inotify.add(path, _CHANGES)] = path
+                with os.scandir(path) as entries:
+                    folders += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+            except (FileNotFoundError, NotADirectoryError, PermissionError):
+                continue
+
+    def _on_change(self) -> None:
+        """Gather changes for a moment, without a wakeup for each of them."""
+        self._inotify.pause()
+        loop = asyncio.get_running_loop()
+        due = max(loop.time() + _QUIET_MS / 1000, self._delivered_at + _MIN_INTERVAL_MS / 1000)
+        self._flush = loop.call_at(due, self._read)
+
+    def _read(self) -> None:
+        self._flush = None
+        self._delivered_at = asyncio.get_running_loop().time()
+        try:
+            changed = set(self._changed_paths())
+        except OSError as error:
+            self._fail(error)
+            return
+        self._inotify.resume()
+        if changed:
+            self._deliver(changed)
+
+    def _changed_paths(self) -> Iterator[str]:
+        for watch, mask, name in self._inotify.read():
+            if mask & inotify.OVERFLOW:
+                yield from self._roots
+            elif (folder := self._paths.get(watch)) is not None:
+                path = f"{folder}/{name}" if name else folder
+                if mask & inotify.IGNORED:
+                    del self._paths[watch]
+                elif mask & inotify.IS_DIRECTORY and mask & (inotify.CREATE | inotify.MOVED_TO):
+                    self._watch(path)
+                yield path
+
+
+class Watchfiles:
+    """Watches directories and all below them by watchfiles; as `InotifyTree`."""
+
+    def __init__(
+        self, roots: list[str], deliver: Callable[[set[str]], None], fail: Callable[[Exception], None]
+    ) -> None:
+        self._deliver = deliver
+        self._fail = fail
+        self._task = asyncio.create_task(self._watch(roots))
+
+    async def close(self) -> None:
+        """Stop watching."""
+        self._task.cancel()
+        # unlike awaiting the task, this does not mistake its cancellation for that of the caller
+        await asyncio.wait([self._task])
+
+    async def _watch(self, roots: list[str]) -> None:
+        from watchfiles import awatch  # noqa: PLC0415 - takes 50 ms, not needed on Linux
+
+        try:
+            async for changes in awatch(
+                *roots,
+                watch_filter=None,
+                debounce=_MIN_INTERVAL_MS,
+                step=2 * _QUIET_MS,
+                ignore_permission_denied=True,
+            ):
+                self._deliver({path for _, path in changes})
+        except Exception as error:  # whatever the backend raises: polling goes on
+            self._fail(error)
+
+
+def _inotify_refusal(roots: Sequence[str]) -> str | None:
+    async def attempt() -> None:
+        await InotifyTree(list(roots), lambda _: None, lambda _: None).close()
+
+    try:
+        asyncio.run(attempt())
+    except OSError as error:
+        return _REASONS.get(error.errno or 0) or _reason(error)
     return None
 
 
@@ -125,3 +284,14 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return stat.st_dev, stat.st_ino
+
+
+def _is_local(path: str) -> bool:
+    """Return whether a path is on a file system that only this kernel changes, by /proc/self/mounts."""
+    import psutil  # noqa: PLC0415 - as the sensors of processes, after the first picture
+
+    real = os.path.realpath(path)
+    mounts = {mount.mountpoint.rstrip("/"): mount.fstype for mount in psutil.disk_partitions(all=True)}
+    while real and real not in mounts:
+        real = real.rpartition("/")[0]
+    return mounts.get(real) in _LOCAL_FILE_SYSTEMS

@@ -28,6 +28,7 @@ _FIELDS: Final = (
     *(
         "pane_id",
         "pane_pid",
+        "pane_tty",
         "pid",
         "pane_width",
         "pane_height",
@@ -172,6 +173,11 @@ class TmuxSensor:
     ) -> None:
         self._views = [_ServerView(server, timeout, skip) for server in servers]
 
+    @property
+    def terminals(self) -> set[str]:
+        """The paths of the terminals of all panes, as listed last."""
+        return {row.terminal for view in self._views for row in view.rows.values() if not row.pane.dead}
+
     async def poll(self, at: float) -> list[Event]:
         """Return what has changed since the last poll, and always a `SourceSeen` of each server.
 
@@ -190,6 +196,8 @@ class _Row(msgspec.Struct, frozen=True):
     pane: Pane
     activity: int
     """When the pane's window last drew anything, unix seconds, whole."""
+    terminal: str
+    """Path of the pane's terminal."""
 
 
 class _ServerView:
@@ -199,7 +207,8 @@ class _ServerView:
         self._server = server
         self._timeout = timeout
         self._skip = skip
-        self._rows: dict[str, _Row] = {}
+        self.rows: dict[str, _Row] = {}
+        """Panes by id, as listed last."""
         self._screens: dict[str, str] = {}
         """Captures by pane id."""
         self._absent = False
@@ -217,17 +226,17 @@ class _ServerView:
             self._absent = str(error) == NO_SERVER
             return [SourceSeen(at=at, name=self._server.source, ok=False, detail=str(error))]
         events: list[Event] = [
-            PaneGone(at=at, key=row.pane.key) for key, row in self._rows.items() if key not in rows
+            PaneGone(at=at, key=row.pane.key) for key, row in self.rows.items() if key not in rows
         ]
         for key, row in rows.items():
-            if key not in self._rows or row.pane != self._rows[key].pane:
+            if key not in self.rows or row.pane != self.rows[key].pane:
                 events.append(PaneSeen(at=at, pane=row.pane))
             if key in drawn and drawn[key] != self._screens.get(key):
                 # a screen that is seen for the first time has not changed since its window last drew
                 since = None if key in self._screens else min(at, row.activity + 1.0)
                 screen = _parse_screen(drawn[key])
                 events.append(PaneDrawn(at=at, key=row.pane.key, screen=screen, since=since))
-        self._rows = rows
+        self.rows = rows
         self._screens = {key: screen for key, screen in (self._screens | drawn).items() if key in rows}
         detail = f"{len(rows)} pane{'s' * (len(rows) != 1)}"
         detail += f", {malformed} not understood" if malformed else ""
@@ -239,7 +248,7 @@ class _ServerView:
         return self._absent and not os.path.lexists(self._server.socket)
 
     def _may_have_drawn(self, key: str, row: _Row, at: float) -> bool:
-        return key not in self._screens or row != self._rows.get(key) or at - row.activity < _REDRAW_WINDOW_S
+        return key not in self._screens or row != self.rows.get(key) or at - row.activity < _REDRAW_WINDOW_S
 
     async def _list(self) -> tuple[dict[str, _Row], int]:
         """Return all panes by id, and the number of malformed rows."""
@@ -380,7 +389,7 @@ def _parse_row(server: str, values: list[str]) -> _Row | None:
             cursor_visible=fields["cursor_flag"] == "1",
             server_pid=int(fields["pid"]),
         )
-        return _Row(pane, int(fields["window_activity"]))
+        return _Row(pane=pane, activity=int(fields["window_activity"]), terminal=fields["pane_tty"])
     except ValueError:
         return None
 
