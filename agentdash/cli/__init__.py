@@ -107,8 +107,8 @@ app.params.append(debug_log.OPTION)
 def main() -> None:
     """Run the command line; print an error as one line on stderr and exit with 2."""
     _replace_unencodable()
-    termination.install()
     try:
+        termination.install()  # from here on ctrl-c may come
         sys.exit(app.main(standalone_mode=False, prog_name="agentdash"))
     except click.ClickException as problem:
         _fail(f"{problem.format_message().rstrip('.')} (see agentdash --help)")

@@ -230,7 +230,7 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
 
     known = servers(config.socket_names, config.socket_paths, default=True)
     server = next((server for server in known if server.label == found.pane.server), None)
-    session = session_line(read_scrollback(server, found.pane.id)) if server else None
+    session = session_line(tuple(read_scrollback(server, found.pane.id))) if server else None
     if session is None:
         return snapshot
     pid = hub.fleet.panes[found.pane].server_pid

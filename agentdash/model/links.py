@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from enum import StrEnum, auto
+from functools import cached_property
 
 import msgspec
 
@@ -23,6 +25,16 @@ class ThreadOwner(msgspec.Struct, frozen=True):
     """Its identity, where it is among the tracked processes."""
 
 
+class PaneLink(StrEnum):
+    """The kind of evidence that links a thread to a pane, the strongest first."""
+
+    OWNER = auto()
+    """Its Codex runs in the pane, or did."""
+    ARGUMENTS = auto()
+    PROMPT = auto()
+    ONLY_ONE = auto()
+
+
 class ThreadPane(msgspec.Struct, frozen=True):
     """The pane of a thread."""
 
@@ -31,9 +43,10 @@ class ThreadPane(msgspec.Struct, frozen=True):
     """The evidence, in words."""
     own: bool = False
     """Whether the Codex in the pane runs the thread itself: a TUI may merely show a thread of a daemon."""
+    how: PaneLink = PaneLink.OWNER
 
 
-class FleetLinks(msgspec.Struct, frozen=True):
+class FleetLinks(msgspec.Struct, frozen=True, dict=True):
     """All links of a fleet at one moment."""
 
     owners: dict[str, ThreadOwner] = {}
@@ -49,6 +62,13 @@ class FleetLinks(msgspec.Struct, frozen=True):
     servers: dict[PaneKey, Process] = {}
     """The tmux server of each pane, where it is among the tracked processes."""
 
-    def threads_in(self, pane: PaneKey) -> Iterator[str]:
-        """Yield the threads that are linked to a pane."""
-        return (thread for thread, link in self.panes.items() if link.key == pane)
+    def threads_in(self, pane: PaneKey) -> Sequence[str]:
+        """Return the threads that are linked to a pane."""
+        return self._threads_by_pane.get(pane, ())
+
+    @cached_property
+    def _threads_by_pane(self) -> dict[PaneKey, list[str]]:
+        found: dict[PaneKey, list[str]] = {}
+        for thread, link in self.panes.items():
+            found.setdefault(link.key, []).append(thread)
+        return found

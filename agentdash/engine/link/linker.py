@@ -16,42 +16,30 @@ pane.
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Container, Iterable
+from functools import lru_cache
+from typing import Final
 
 from msgspec.structs import replace
 
+from agentdash.engine.link.candidates import Tui, link_by_candidates
 from agentdash.engine.link.commands import is_command, thread_of
 from agentdash.engine.link.process_tree import ProcessTree, is_daemon
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import Thread
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.links import FleetLinks, ThreadOwner, ThreadPane
-from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.pane import PaneKey
 from agentdash.model.process import AGENT_NAMES, Process, ProcessKey
 
-_TUI_ORIGINATORS: Final = ("codex-tui", "codex_cli_rs")
-"""`originator` of threads that a TUI started, before and since 0.98."""
 SESSION_LINE: Final = "session id: "
 """`codex exec` prints it with its thread's id before its first turn (seen in 0.98 to 0.169)."""
 SESSION_LINE_RULE: Final = "session-line"
 """The rule by which a past worker is known that this line shows."""
 _ID_CHARS: Final = 36
 """Length of a thread id, a uuid."""
-_START_TOLERANCE_S: Final = 5.0
-"""Time by which the stated start of a thread may precede that of its TUI: clocks and rounding."""
-_PROMPT_CHARS: Final = 24
-"""Characters of the start of a prompt that must be on a screen: longer ones wrap."""
-_MIN_PROMPT_CHARS: Final = 6
-"""Shorter prompts (`go`) could be on any screen by chance."""
-
-
-class _Tui(NamedTuple):
-    """A pane with a Codex whose thread is not linked yet."""
-
-    pane: Pane
-    process: Process
+_CACHED_SCREENS: Final = 1_024
+"""Screens whose session line is kept for the next pass: of more panes than anyone has."""
 
 
 def link_fleet(fleet: FleetView, tree: ProcessTree | None = None) -> FleetLinks:
@@ -180,17 +168,22 @@ def _sorted(processes: Iterable[Process]) -> tuple[Process, ...]:
 # ---------------------------------------------------------------- thread and pane
 
 
+def is_root(thread: Thread) -> bool:
+    """Return whether a thread may have a pane: children are shown where their parents are."""
+    return not thread.parent and not thread.helper
+
+
 def _link_panes(fleet: FleetView, owners: dict[str, ThreadOwner], tree: ProcessTree) -> dict[str, ThreadPane]:
     """Link root threads to panes, by the strongest evidence first; a pane has one thread per kind of
     evidence."""
-    roots = [thread for thread in fleet.threads.values() if not thread.parent and not thread.helper]
+    roots = [thread for thread in fleet.threads.values() if is_root(thread)]
     linked = _link_by_owner(roots, owners, tree)
     linked |= _link_by_history(fleet, roots, linked)
     linked |= _link_by_session_line(fleet, roots, linked)
     taken = {link.key for link in linked.values()}
-    return linked | _link_by_candidates(
+    return linked | link_by_candidates(
         threads=[thread for thread in roots if thread.id not in linked],
-        tuis=_unlinked_tuis(fleet, taken),
+        tuis=living_tuis(fleet, taken),
     )
 
 
@@ -271,7 +264,8 @@ def _link_by_session_line(
     }
 
 
-def session_line(lines: Iterable[str]) -> str | None:
+@lru_cache(_CACHED_SCREENS)
+def session_line(lines: tuple[str, ...]) -> str | None:
     """Return the thread id of the last `session id:` line that `codex exec` printed; None without one."""
     found: str | None = None
     for line in lines:
@@ -286,66 +280,13 @@ def _is_left(fleet: FleetView, key: PaneKey) -> bool:
     return occupant is None or occupant.gone_at is not None
 
 
-def _unlinked_tuis(fleet: FleetView, taken: set[PaneKey]) -> list[_Tui]:
-    tuis: list[_Tui] = []
+def living_tuis(fleet: FleetView, taken: Container[PaneKey]) -> list[Tui]:
+    """Return the Codex processes that are the workers of panes, but for those of `taken` panes."""
+    tuis: list[Tui] = []
     for key, occupant in fleet.occupants.items():
         if occupant.agent != "codex" or occupant.gone_at is not None or key in taken:
             continue
         pane, process = fleet.panes.get(key), fleet.processes.get(occupant.key)
         if pane is not None and process is not None:
-            tuis.append(_Tui(pane, process))
+            tuis.append(Tui(pane, process))
     return tuis
-
-
-def _link_by_candidates(threads: list[Thread], tuis: list[_Tui]) -> dict[str, ThreadPane]:
-    """Link the remaining threads to the remaining TUIs, each once."""
-    linked: dict[str, ThreadPane] = {}
-    for find in (_find_by_arguments, _find_by_prompt, _find_only_one):
-        for tui in list(tuis):
-            found = find(tui, threads, tuis)
-            if found is not None:
-                thread, by = found
-                linked[thread.id] = ThreadPane(tui.pane.key, by)
-                threads.remove(thread)
-                tuis.remove(tui)
-    return linked
-
-
-def _find_by_arguments(tui: _Tui, threads: list[Thread], _: list[_Tui]) -> tuple[Thread, str] | None:
-    thread = next((thread for thread in threads if thread.id in tui.process.argv), None)
-    if thread is None:
-        return None
-    return thread, f"the pane's Codex (pid {tui.process.pid}) was started with its id"
-
-
-def _find_by_prompt(tui: _Tui, threads: list[Thread], _: list[_Tui]) -> tuple[Thread, str] | None:
-    screen = " ".join(" ".join(tui.pane.screen).split())
-    shown = []
-    for thread in _candidates(tui.process, threads):
-        start = " ".join((thread.last_prompt or "").split())[:_PROMPT_CHARS]
-        if len(start) >= _MIN_PROMPT_CHARS and start in screen:
-            shown.append(thread)
-    return (shown[0], "the pane shows its prompt") if len(shown) == 1 else None
-
-
-def _find_only_one(tui: _Tui, threads: list[Thread], tuis: list[_Tui]) -> tuple[Thread, str] | None:
-    process = tui.process
-    rivals = [other for other in tuis if other.process.cwd == process.cwd]
-    candidates = _candidates(process, threads)
-    if len(rivals) != 1 or not candidates:
-        return None
-    folder = posixpath.basename(process.cwd or "?")
-    by = f"the only Codex in {folder} (pid {process.pid}), and the thread began after it"
-    return max(candidates, key=lambda thread: thread.last_at or 0.0), by
-
-
-def _candidates(process: Process, threads: list[Thread]) -> list[Thread]:
-    """Return the threads that this TUI may have started: of its directory, and not older than it."""
-    return [
-        thread
-        for thread in threads
-        if thread.cwd == process.cwd
-        and (thread.originator or "").startswith(_TUI_ORIGINATORS)
-        and thread.created_at is not None
-        and thread.created_at >= process.key.started - _START_TOLERANCE_S
-    ]

@@ -20,18 +20,20 @@ def reduce_process(draft: FleetDraft, event: e.ProcessSeen) -> None:
         draft.busy[process.key] = event.at
     draft.processes[process.key] = process
     draft.observed.discard(process.key)
-    if process.zombie:
+    if process.zombie and (process.agent or (before is not None and before.agent)):
         _mark_gone(draft, process.key, event.at)
 
 
 def remove_process(draft: FleetDraft, event: e.ProcessGone) -> None:
     """Remove a process and everything that is known by its key."""
+    process = draft.processes.get(event.key)
     draft.processes.discard(event.key)
     draft.busy.discard(event.key)
     draft.sessions.discard(event.key)
     draft.state_paths.discard(event.key)
     draft.observed.discard(event.key)
-    _mark_gone(draft, event.key, event.at)
+    if process is None or process.agent:
+        _mark_gone(draft, event.key, event.at)
 
 
 def reduce_state_paths(draft: FleetDraft, event: e.StatePathsSeen) -> None:
