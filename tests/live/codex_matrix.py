@@ -89,6 +89,17 @@ class MatrixLab:
             timeout=scaled(60),
         )
 
+    def start(self, *args: str, prompt: str) -> subprocess.Popen[bytes]:
+        """Start `codex exec`."""
+        return subprocess.Popen(
+            self.command(*args, prompt=prompt),
+            cwd=self.lab.workspace,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
     def truths(self) -> list[Truth]:
         """Return what each turn that ran a command had, in their order."""
         found: list[Truth] = []

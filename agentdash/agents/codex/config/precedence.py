@@ -396,7 +396,7 @@ def _approval(stack: Stack, reviewer: Setting | None) -> Setting | None:
         is_reviewed = found is not None and reviewer is not None and reviewer.value == _AUTO_REVIEW
         if is_managed or (is_reviewed and stack.rules.exec_keeps_reviewed_approval):
             return found
-        return Setting("never", RequestLayer.ARGV, "codex exec")
+        return Setting("never", _DEFAULT, "codex exec never asks")
     if (option := stack.option("approval")) is not None:
         return Setting(option.value, RequestLayer.ARGV, _cap(option.text))
     if (option := stack.option("full-auto")) is not None:

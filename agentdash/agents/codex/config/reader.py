@@ -77,10 +77,8 @@ def _is_plain(path: str, root: Path) -> bool:
     """Return whether Codex has a writable root under the same name: absolute, and no symbolic link in it."""
     if path == TMPDIR:
         return True
-    real = root / path.lstrip("/")
-    return path.startswith("/") and os.path.realpath(real) == os.path.realpath(root).rstrip(
-        "/"
-    ) + path.rstrip("/")
+    real = os.path.realpath(root / path.lstrip("/"))
+    return real in (path.rstrip("/"), os.path.realpath(root).rstrip("/") + path.rstrip("/"))
 
 
 def codex_home(process: Process) -> str | None:

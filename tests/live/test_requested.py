@@ -1,0 +1,266 @@
+"""What was asked for, against real Codex: each set of settings in each version, by what a command could do.
+
+A sample runs by default; `AGENTDASH_MATRIX=all` runs everything (about ten minutes).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from agentdash.agents.codex.config.argv import parse_options
+from agentdash.agents.codex.config.layers import read_layers, request, requested
+from agentdash.agents.codex.config.precedence import Asked
+from agentdash.agents.codex.config.reader import read_request
+from agentdash.agents.codex.config.versions import rules_for
+from agentdash.agents.codex.policy_formats import from_turn
+from agentdash.model.findings import FindingKind
+from agentdash.model.policy import Network, Policy
+from agentdash.model.requested import Requested, RequestField
+from agentdash.report.audit import audit
+from tests.live.codex_matrix import MatrixLab, matrix_lab
+from tests.live.codex_settings import (
+    ALL,
+    ALL_PROFILES,
+    FULL,
+    READ_ONLY,
+    WORKSPACE,
+    Settings,
+    mode,
+    permissions,
+)
+from tests.live.patience import until
+
+VERSIONS: Final = ("0.114.0", "0.130.0", "0.169.0")
+SAMPLE: Final = (
+    "nothing",
+    "-s read-only",
+    "-s before exec",
+    "add-dir with -s",
+    "user mode below -c",
+    "user network with -s",
+    "project mode above user",
+    "project mode, undecided",
+    "profile table above -c",
+    "profile file above user",
+    "permissions above mode",
+    "forced full access, -s",
+    "allowed modes, -s full",
+    "managed mode above -c",
+)
+EVERYTHING: Final = os.environ.get("AGENTDASH_MATRIX") == "all"
+CELLS: Final = [
+    pytest.param(version, settings, id=f"{version} {settings.name}")
+    for version in VERSIONS
+    for settings in ALL
+    if EVERYTHING or settings.name in SAMPLE
+]
+REQUEST_KINDS: Final = {
+    FindingKind.REQUESTED_NOT_CONFIGURED,
+    FindingKind.RESUME_DROPPED_POLICY,
+    FindingKind.ROLE_POLICY_IGNORED,
+}
+AGENTDASH: Final = [sys.executable, "-m", "agentdash"]
+
+
+def predicted(lab: MatrixLab, args: Sequence[str]) -> tuple[Asked, Asked]:
+    """Return what is asked for, and what Codex is predicted to make of it."""
+    arguments, rules = parse_options(args), rules_for(lab.version)
+    assert rules is not None
+    workspace = str(lab.lab.workspace)
+    layers = read_layers(str(lab.lab.home), workspace, arguments, rules, root=lab.rootfs)
+    return request(layers, arguments, rules, cwd=workspace)
+
+
+def may(policy: Policy, lab: MatrixLab) -> dict[str, bool | None]:
+    """Return what a policy lets a command do, as the probe tries it."""
+    return {
+        "home": policy.may_write(str(lab.lab.user / "probe")),
+        "workspace": policy.may_write(str(lab.lab.workspace / "probe")),
+        "elsewhere": policy.may_write("/var/tmp/probe"),
+        "network": policy.network is Network.ON,
+    }
+
+
+def asked_for(request: Requested, lab: MatrixLab) -> dict[str, bool | None]:
+    """Return what a request asks for; only what it names."""
+    wished = may(request.policy, lab)
+    files = request.origin(RequestField.FILESYSTEM) is not None
+    network = request.origin(RequestField.NETWORK) is not None
+    return {name: value for name, value in wished.items() if (network if name == "network" else files)}
+
+
+def kinds(lab: MatrixLab, *requests: Requested) -> set[str]:
+    """Return the findings about requests that `agentdash check` has of the lab's thread."""
+    files = sorted(lab.lab.home.glob("sessions/*/*/*/rollout-*.jsonl"))
+    (thread,) = audit(files, recall=lambda _: requests).threads
+    return {finding.kind for finding in thread.findings} & REQUEST_KINDS
+
+
+def begun(lab: MatrixLab, args: Sequence[str], since: float) -> Requested:
+    """Return the request of a process that began before its first turn."""
+    found = read_request(
+        parse_options(args), str(lab.lab.home), str(lab.lab.workspace), lab.version, lab.rootfs
+    )
+    return Requested(**{name: getattr(found, name) for name in found.__struct_fields__} | {"since": since})
+
+
+@pytest.mark.parametrize(("version", "settings"), CELLS)
+def test_settings(version: str, settings: Settings) -> None:
+    with matrix_lab(version, settings) as lab:
+        asked, given = predicted(lab, settings.args)
+        done = lab.run(*settings.args)
+        truths = lab.truths()
+        assert (given.refusal is not None) is (done.returncode != 0), (given.refusal, done.stderr[-500:])
+        if given.refusal is not None:
+            assert truths == []
+            return
+        (truth,) = truths
+        policy = from_turn(truth.context)
+        assert policy is not None
+        assert (given.policy.filesystem, given.policy.network) == (policy.filesystem, policy.network)
+        assert given.policy.approval in (None, policy.approval)
+        assert may(given.policy, lab) == truth.may
+        wished = asked_for(requested(asked, given), lab)
+        is_met = wished.items() <= truth.may.items()
+        assert kinds(lab, begun(lab, settings.args, 1.0)) == (
+            set() if is_met else {FindingKind.REQUESTED_NOT_CONFIGURED}
+        )
+
+
+# ---------------------------------------------------------------- resume
+
+_ASKED: Final = ("exec", "-s", READ_ONLY)
+RESUMES: Final = {
+    "config decides": (Settings("x", _ASKED, top=mode(FULL)), ("exec", "resume"), True),
+    "nothing is set": (Settings("x", _ASKED), ("exec", "resume"), True),
+    "stricter": (Settings("x", ("exec", "-s", FULL)), ("exec", "resume"), True),
+    "network": (
+        Settings("x", ("exec", "-s", WORKSPACE, "-c", "sandbox_workspace_write.network_access=true")),
+        ("exec", "resume"),
+        True,
+    ),
+    "-s before resume": (Settings("x", _ASKED, top=mode(FULL)), ("exec", "-s", READ_ONLY, "resume"), False),
+    "-c": (
+        Settings("x", _ASKED, top=mode(FULL)),
+        ("exec", "resume", "-c", f"sandbox_mode={READ_ONLY}"),
+        False,
+    ),
+    "asked for": (Settings("x", _ASKED), ("exec", "resume", "--yolo"), False),
+    "same config": (Settings("x", ("exec",), top=mode(READ_ONLY)), ("exec", "resume"), False),
+}
+"""Settings, arguments of the resuming command, and whether the policy of the thread is lost by it."""
+RESUME_CELLS: Final = [
+    pytest.param(version, name, id=f"{version} {name}")
+    for version in VERSIONS
+    for name in RESUMES
+    if EVERYTHING or version == VERSIONS[-1]
+]
+
+
+@pytest.mark.parametrize(("version", "name"), RESUME_CELLS)
+def test_resume(version: str, name: str) -> None:
+    settings, again, is_lost = RESUMES[name]
+    with matrix_lab(version, settings) as lab:
+        first = begun(lab, settings.args, 1.0)
+        assert lab.run(*settings.args).returncode == 0
+        for probe in (lab.lab.user / "probe", lab.lab.workspace / "probe"):
+            probe.unlink(missing_ok=True)
+        resumed_at = _last_line_at(lab) + 0.001
+        second = begun(lab, again, resumed_at)
+        done = lab.run(*again, lab.thread, prompt="[[again]] go")
+        assert done.returncode == 0, done.stderr[-500:]
+        before, after = lab.truths()
+        assert second.given is not None
+        assert may(second.given, lab) == after.may
+        assert (before.may != after.may) is (is_lost or name == "asked for")
+        assert kinds(lab, first, second) == ({FindingKind.RESUME_DROPPED_POLICY} if is_lost else set())
+
+
+def _last_line_at(lab: MatrixLab) -> float:
+    (file,) = lab.lab.home.glob("sessions/*/*/*/rollout-*.jsonl")
+    return file.stat().st_mtime
+
+
+# ---------------------------------------------------------------- as reported, seen live
+
+
+async def run_observed(lab: MatrixLab, *args: str, prompt: str = "[[first]] go") -> dict[str, Any]:
+    """Run Codex, and return the worker as `agentdash status` has it while its command runs."""
+    process = lab.start(*args, prompt=prompt)
+    seen: list[dict[str, Any]] = []
+
+    def is_seen() -> bool:
+        document = json.loads(agentdash(lab, "status", "--json").stdout)
+        workers = [each for each in document["workers"] if each["id"] in lab.lab.threads()]
+        seen[:] = [each for each in workers if each["sandbox"]["requested"] and each["pids"]]
+        return bool(seen)
+
+    try:
+        await until(is_seen, "the thread with what was asked for", limit=30.0)
+    finally:
+        process.wait()
+    return seen[0]
+
+
+def agentdash(lab: MatrixLab, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run agentdash on the lab's home, with a state directory of its own."""
+    return subprocess.run(
+        [*AGENTDASH, *args, "--codex-home", str(lab.lab.home)],
+        env=lab.environment | {"XDG_STATE_HOME": str(lab.lab.root / "state")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def slow(lab: MatrixLab) -> MatrixLab:
+    """Let the lab's commands take long enough to be seen."""
+    for steps in lab.lab.model.script.values():
+        steps[0]["run"] = f"sleep 6; {steps[0]['run']}"  # type: ignore[index]
+        break  # both scripts have the same steps
+    return lab
+
+
+async def test_managed_settings_that_outrank_an_option() -> None:
+    """openai/codex#47464."""
+    settings = Settings("x", _ASKED, requirements=permissions(":danger-full-access") + ALL_PROFILES)
+    with matrix_lab("0.169.0", settings) as plain:
+        lab = slow(plain)
+        worker = await run_observed(lab, *settings.args)
+        assert worker["sandbox"]["verdict"] == "mismatch"
+        assert worker["sandbox"]["requested"]["filesystem"] == "read-only"
+        assert worker["sandbox"]["configured"]["filesystem"] == "unrestricted"
+        assert lab.truths()[0].may["home"]
+        checked = agentdash(lab, "check")
+        assert checked.returncode == 1
+        assert "requested-not-configured  (looser)" in checked.stdout
+        assert '/etc/codex/requirements.toml:1: default_permissions = ":danger-full-access"' in checked.stdout
+
+
+async def test_resume_without_the_sandbox() -> None:
+    """openai/codex#40149."""
+    settings = Settings("x", _ASKED, top=mode(FULL))
+    with matrix_lab("0.169.0", settings) as plain:
+        lab = slow(plain)
+        first = await run_observed(lab, *settings.args)
+        assert first["sandbox"]["verdict"] == "match"
+        worker = await run_observed(lab, "exec", "resume", lab.thread, prompt="[[again]] go")
+        assert worker["sandbox"]["verdict"] == "mismatch"
+        checked = agentdash(lab, "check")
+        assert checked.returncode == 1
+        assert "resume-dropped-policy  (looser)" in checked.stdout
+        line = (lab.lab.home / "config.toml").read_text("utf-8").splitlines().index(mode(FULL).strip()) + 1
+        assert f"{lab.lab.home}/config.toml:{line}: {mode(FULL).strip()}" in checked.stdout
+
+
+def test_the_sample_names_settings() -> None:
+    assert set(SAMPLE) <= {settings.name for settings in ALL}
+    assert Path(__file__).parent.joinpath("codex_settings.py").exists()
