@@ -30,7 +30,19 @@ from agentdash.report.document import document_json
 from agentdash.store.memory import Memory, MemoryFileError
 
 
-@click.command()
+class _CheckCommand(click.Command):
+    """A command of which everything after `--config` is left to Codex."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; those after `--config` are none of agentdash's options."""
+        if "--config" in args:
+            end = args.index("--config") + 1
+            rest = args[end:]
+            args = [*args[:end], "--", *(rest[1:] if rest[:1] == ["--"] else rest)]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_CheckCommand)
 @click.option("--codex-home", type=PATH, metavar="DIR", help="Codex home to audit, or to find threads in.")
 @click.argument("targets", nargs=-1, metavar="[PATH|THREAD]...")
 @click.option(
@@ -45,17 +57,24 @@ from agentdash.store.memory import Memory, MemoryFileError
     metavar="MODE",
     help="With --worker: use this policy instead of a thread's.",
 )
+@click.option(
+    "--config",
+    "of_config",
+    is_flag=True,
+    help="Predict which policy a Codex would get that is started here with the ARGS that follow.",
+)
 @click.option("--denials", is_flag=True, help="List what was denied, by target, instead of findings.")
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="One JSON document, schema agentdash.check/1, check-denials/1 or check-worker/1.",
+    help="One JSON document, schema agentdash.check/1, check-denials/1, check-worker/1 or check-config/1.",
 )
 def check(
     targets: tuple[str, ...],
     worker: str | None,
     policy: str | None,
+    of_config: bool,
     denials: bool,
     as_json: bool,
     **given: Any,
@@ -65,6 +84,9 @@ def check(
     With --worker: predict which state directories of a worker CLI a policy would deny if it were started
     here. The policy is that of THREAD, of the thread that runs this command, or of the newest thread.
 
+    With --config: predict the policy of a Codex with these ARGS, by arguments, configuration files and
+    managed settings, before it runs. What follows --config is as for codex.
+
     Exit code 0: no findings, and no denial that no success came after. 1: there are some. 2: something could
     not be read.
 
@@ -73,8 +95,11 @@ def check(
     agentdash check 01a1fa8b session.jsonl --json
     agentdash check --denials              what sandboxes refused, by target
     agentdash check --worker opencode --policy workspace-write
+    agentdash check --config exec -s read-only
     """
     home = CodexHome(config_of(given).codex_home or default_home())
+    if of_config:
+        return _check_config(home, targets, as_json)
     if worker is not None:
         return _check_worker(home, worker, policy, targets, as_json)
     if not targets and (trouble := problem(home)) is not None:
@@ -99,6 +124,20 @@ def check(
         click.echo(document_json(report))
         return report.exit_code
     print_check(report, console(soft_wrap=True))
+    return report.exit_code
+
+
+def _check_config(home: CodexHome, args: tuple[str, ...], as_json: bool) -> int:
+    from agentdash.agents.codex.installed_version import installed_version
+    from agentdash.report.check_config import check_config, default_version, print_check_config
+
+    found = installed_version()
+    version = (found, "on PATH") if found else default_version()
+    report = check_config(args, home=home.root.expanduser().absolute(), cwd=Path.cwd(), version=version)
+    if as_json:
+        click.echo(document_json(report))
+    else:
+        print_check_config(report, console(soft_wrap=True))
     return report.exit_code
 
 

@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import Final
 
 from agentdash import __version__
+from agentdash.agents.codex.config.argv import parse_options
+from agentdash.agents.codex.config.effects import ineffective
+from agentdash.agents.codex.config.layers import read_layers, request
+from agentdash.agents.codex.config.versions import latest_rules, rules_for
 from agentdash.agents.codex.home import CodexHome, default_home, locks, open_lines, problem
+from agentdash.agents.codex.installed_version import installed_version
 from agentdash.agents.codex.rollout.kinds import LAST_VERSION
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.collect.clock import SystemClock
@@ -29,7 +34,9 @@ from agentdash.config import Config, config_file, state_folder
 from agentdash.engine.judge.findings.tmux_boundary import is_sandboxed
 from agentdash.model.events import HostSeen, PaneSeen, ProcessSeen, SourceSeen, ThreadStarted
 from agentdash.model.process import Kernel, Process
+from agentdash.model.requested import RequestField
 from agentdash.model.sanitize import clean_line
+from agentdash.report.check_config import default_version
 from agentdash.report.doctor import DoctorCheck, DoctorReport
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
 
@@ -61,6 +68,7 @@ def diagnose(config: Config, settings: str, environ: Mapping[str, str] = os.envi
         _ok("config", f"{clean_line(str(config_file(environ)))}: {settings}"),
         *_check_sandbox(sandbox, home, config),
         *_check_homes(home, probe),
+        *_check_codex_config(home),
         *_check_tmux(config, sandbox, probe),
         *_check_processes(home, probe, sandbox),
         *_check_file_events(home),
@@ -212,6 +220,31 @@ def _version(path: Path) -> str | None:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdecimal())
+
+
+def _check_codex_config(home: CodexHome) -> Iterator[DoctorCheck]:
+    """Yield the configuration layers of a Codex that would be started here, and what in them has no
+    effect."""
+    version = installed_version() or default_version()[0]
+    rules, nothing, cwd = rules_for(version) or latest_rules(), parse_options(()), str(Path.cwd())
+    layers = read_layers(str(home.root.expanduser().absolute()), cwd, nothing, rules)
+    for file in layers.problems:
+        yield _warn(
+            "codex config", f"{file.path} cannot be read: {file.problem}", "Codex may not start with it"
+        )
+    counting = [file.path for file in (*layers.files, *layers.managed) if not file.problem]
+    _, given = request(layers, nothing, rules, cwd=cwd)
+    detail = f"Codex {version} here: {', '.join(counting) or 'no configuration file'}"
+    if given.refusal is not None:
+        yield _warn("codex config", detail, f"Codex will not start: {given.refusal}")
+    else:
+        decisive = given.origin(RequestField.FILESYSTEM)
+        by = f" by {decisive.where}" if decisive else ""
+        yield _ok(
+            "codex config", f"{detail}; files {given.policy.filesystem}, network {given.policy.network}{by}"
+        )
+    for setting in ineffective(layers, nothing, rules, given):
+        yield _warn("codex config", str(setting))
 
 
 # ---------------------------------------------------------------- tmux

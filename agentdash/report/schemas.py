@@ -8,6 +8,7 @@ import msgspec
 
 from agentdash.report.change import ChangeReport
 from agentdash.report.check import CheckReport
+from agentdash.report.check_config import CheckConfigReport
 from agentdash.report.check_worker import WorkerPathsReport
 from agentdash.report.denials import DenialsReport
 from agentdash.report.doctor import DoctorReport
@@ -26,6 +27,7 @@ _DOCUMENTS: Final = (
     CheckReport,
     DenialsReport,
     WorkerPathsReport,
+    CheckConfigReport,
     SessionsReport,
     ScreenReport,
     SettingsReport,

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.layers import read_layers, request, requested
 from agentdash.agents.codex.config.precedence import Asked
 from agentdash.agents.codex.config.reader import read_request
+from agentdash.agents.codex.config.roles import read_role
 from agentdash.agents.codex.config.versions import rules_for
 from agentdash.agents.codex.policy_formats import from_turn
 from agentdash.model.findings import FindingKind
@@ -187,6 +189,63 @@ def test_resume(version: str, name: str) -> None:
 def _last_line_at(lab: MatrixLab) -> float:
     (file,) = lab.lab.home.glob("sessions/*/*/*/rollout-*.jsonl")
     return file.stat().st_mtime
+
+
+# ---------------------------------------------------------------- sub-agents
+
+_TESTER: Final = 'name = "tester"\ndescription = "tests"\ndeveloper_instructions = "test"\n'
+ROLES: Final = {
+    "stricter": (mode(READ_ONLY), True),
+    "looser": (mode(FULL), True),
+    "same": (mode(WORKSPACE), False),
+    "nothing": ("", False),
+}
+"""Settings of a role, and whether a sub-agent of a thread with `workspace-write` lacks them."""
+ROLE_CELLS: Final = [
+    pytest.param(version, name, id=f"{version} {name}")
+    for version in VERSIONS[1:]
+    for name in ROLES
+    if EVERYTHING or name == "stricter"
+]
+
+
+@pytest.mark.parametrize(("version", "name"), ROLE_CELLS)
+def test_role(version: str, name: str) -> None:
+    wanted, is_ignored = ROLES[name]
+    role = _TESTER + wanted if version == "0.169.0" else wanted
+    tables = (
+        ""
+        if version == "0.169.0"
+        else '[agents.tester]\ndescription = "tests"\nconfig_file = "agents/tester.toml"\n'
+    )
+    with matrix_lab(version, Settings("x", ("exec", "-s", WORKSPACE), tables=tables)) as lab:
+        (lab.lab.home / "agents").mkdir()
+        (lab.lab.home / "agents/tester.toml").write_text(role, "utf-8")
+        args = {"message": "[[first]] go", "agent_type": "tester"}
+        spawn: dict[str, Any] = {"tool": "spawn_agent", "args": args}
+        if version == "0.169.0":
+            spawn["namespace"] = "multi_agent_v1"
+        lab.lab.model.script = {**lab.lab.model.script, "parent": [spawn, {"wait": True}, {"say": "done"}]}
+        began = time.time()
+        assert lab.run("exec", "-s", WORKSPACE, prompt="[[parent]] go").returncode == 0
+        parent, child = lab.lab.threads()
+        truth = next(each for each in lab.truths() if each.may)
+        assert truth.may == {"home": False, "workspace": True, "elsewhere": False, "network": False}
+        asked = read_role(
+            "tester",
+            home=str(lab.lab.home),
+            cwd=str(lab.lab.workspace),
+            root=Path("/"),
+            since=began,
+            at=began,
+        )
+        files = sorted(lab.lab.home.glob("sessions/*/*/*/rollout-*.jsonl"))
+        requests = {child: (asked,)} if asked else {}
+        threads = {each.id: each for each in audit(files, recall=lambda each: requests.get(each, ())).threads}
+        findings = [each for each in threads[child].findings if each.kind in REQUEST_KINDS]
+        assert [each.kind for each in findings] == ["role-policy-ignored"] * is_ignored
+        assert all("the policy of the thread that spawned it" in each.message for each in findings)
+        assert not {each.kind for each in threads[parent].findings} & REQUEST_KINDS
 
 
 # ---------------------------------------------------------------- as reported, seen live

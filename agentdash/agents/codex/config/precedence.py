@@ -245,7 +245,7 @@ def _setting(file: ConfigFile, keys: Keys, layer: RequestLayer) -> Setting | Non
     value = file.get(*keys)
     if value is None:
         return None
-    return Setting(value, layer, _statement(keys, value), file.path, file.line(*keys))
+    return Setting(value, layer, statement(keys, value), file.path, file.line(*keys))
 
 
 def _of_override(keys: Keys, value: Any, text: str) -> Any:
@@ -260,7 +260,7 @@ def _of_override(keys: Keys, value: Any, text: str) -> Any:
     return look
 
 
-def _statement(keys: Keys, value: Any) -> str:
+def statement(keys: Keys, value: Any) -> str:
     """Return a setting on one line, as in a configuration file."""
     if isinstance(value, Mapping):
         return f"[{'.'.join(keys)}]"

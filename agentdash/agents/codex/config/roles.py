@@ -1,7 +1,8 @@
 """Read what the roles of sub-agents ask for.
 
 A role is a file `agents/NAME.toml` in the Codex home or in `.codex` of the project, or the `config_file` of
-`[agents.NAME]` in a configuration file; it may set `sandbox_mode`, `approval_policy` and the like.
+`[agents.NAME]` in the user's configuration. Its `sandbox_mode` has no effect in 0.130 and 0.169: a sub-agent
+has the policy of the thread that spawned it (openai/codex#45482, #33314; 0.114 has no roles to spawn).
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.wording import period_in_words, policy_in_words
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind
@@ -66,15 +67,23 @@ class _Difference(msgspec.Struct, frozen=True):
     direction: Direction
 
 
-def request_findings(thread: Thread, requests: Sequence[Requested]) -> Iterator[Finding]:
-    """Yield the findings of requests that a thread did not get."""
+def request_findings(
+    thread: Thread, requests: Sequence[Requested], parent: ParentPolicy | None = None
+) -> Iterator[Finding]:
+    """Yield the findings of requests that a thread did not get.
+
+    Args:
+        thread: the thread.
+        requests: what its processes, or its role, were asked for.
+        parent: the policies of its parent, where it has one.
+    """
     for turn in _turns(thread, requests):
         if turn.request.resumes and turn.before is not None and (found := _dropped(turn)) is not None:
             yield found
             continue
         differences = [each for each in _differences(turn) if _is_certain(each, turn)]
         if differences:
-            yield _finding(turn, differences)
+            yield _finding(turn, [_with_parent(each, turn, parent) for each in differences])
 
 
 def newest_request(thread: Thread, requests: Sequence[Requested]) -> Requested | None:
@@ -302,6 +311,18 @@ def _is_certain(difference: _Difference, turn: _Turn) -> bool:
         return False
     # what a run without questions does with approvals differs between versions
     return difference.field is not RequestField.APPROVAL or difference.winner is not None
+
+
+def _with_parent(difference: _Difference, turn: _Turn, parent: ParentPolicy | None) -> _Difference:
+    """Return a difference of a role that is explained by the parent's policy, which the sub-agent has."""
+    above = parent.policy_at(turn.period.since) if parent else None
+    is_role = difference.origin.layer is RequestLayer.ROLE
+    if above is None or not is_role or difference.winner is not None:
+        return difference
+    if _value(above.policy, difference.field) != _value(turn.period.policy, difference.field):
+        return difference
+    text = "the policy of the thread that spawned it"
+    return replace(difference, winner=RequestOrigin(difference.field, RequestLayer.PARENT, text))
 
 
 # ---------------------------------------------------------------- wording

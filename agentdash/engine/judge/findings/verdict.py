@@ -61,7 +61,7 @@ def judge_sandbox(
     different = [finding for _, found in checked for finding in found]
     different += inheritance_findings(thread, parent_policy) if parent_policy else []
     different += escape_findings(thread, places)
-    different += [*request_findings(thread, requests), *auto_approved(thread)]
+    different += [*request_findings(thread, requests, parent_policy), *auto_approved(thread)]
     differences = _merge(different)
     mismatch = _is_mismatch(differences)
     launcher, escalation = _launcher(thread), _escalation(thread)
