@@ -1,6 +1,21 @@
-"""`python -m agentdash`."""
+"""The program: `agentdash`, and `python -m agentdash`."""
 
-from agentdash.cli import main
+import signal
+
+
+def main() -> None:
+    """Run the command line.
+
+    Until it handles signals itself, ctrl+c ends the program without a word: Python would print where the
+    imports were interrupted.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    from agentdash.cli import main as command_line  # noqa: PLC0415 - see above
+
+    command_line()
+
 
 if __name__ == "__main__":
     main()

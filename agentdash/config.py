@@ -22,6 +22,8 @@ from agentdash.model.states import State
 Theme = Literal["dark", "light", "high-contrast", "colour-blind", "terminal"]
 THEMES: Final[tuple[str, ...]] = get_args(Theme)
 """Names of `tui.theme.THEMES`, repeated here because this module must not import Textual."""
+_MAX_SECONDS: Final = 365 * 86_400.0
+"""A year: also keeps out `inf`."""
 _ENVIRONMENT_VARIABLES: Final = {"codex_home": "CODEX_HOME", "claude_home": "CLAUDE_CONFIG_DIR"}
 """Options that can also be set by an environment variable."""
 
@@ -42,7 +44,10 @@ class NotificationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
         Meta(description="States that make a desktop notification (`notify-send`, `osascript`)."),
     ] = ()
     pause: Annotated[
-        float, Meta(ge=0, description="Minimum seconds between two notifications of the same worker.")
+        float,
+        Meta(
+            ge=0, le=_MAX_SECONDS, description="Minimum seconds between two notifications of the same worker."
+        ),
     ] = 30.0
 
     @property
@@ -106,6 +111,7 @@ class Config(msgspec.Struct, frozen=True):
         float,
         Meta(
             gt=0,
+            le=_MAX_SECONDS,
             description="Seconds without output, CPU and I/O after which a running worker counts as stalled.",
         ),
     ] = STALLED_AFTER_S

@@ -18,6 +18,9 @@ MAX_TEXT_FILE_BYTES: Final = 1 << 20
 """Largest config, rules or state file that is read: written by hand, they have a few kB."""
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _READ_BYTES: Final = 1 << 16
+_MAX_UNPACKED_FACTOR: Final = 1_000
+"""Texts are compressed to a tenth, repeated ones to a hundredth of their size."""
+_UNPACKED_IN_ANY_CASE_BYTES: Final = 1 << 30
 _UNPACK_STEP_BYTES: Final = 1 << 10
 """Decompressed at once: the most hostile input of this size becomes 32 MiB."""
 
@@ -85,17 +88,22 @@ def unpacked(packed: BinaryIO, size: int) -> Iterator[bytes]:
     empty.
 
     Raises:
-        ValueError: the file is damaged, or ends too early.
+        ValueError: the file is damaged, ends too early, or becomes so large that it is none of Codex.
     """
     from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - compressed files are rare
 
     frame = ZstdDecompressor().decompressobj()
     begun = False
     plain = bytearray()
+    packed_bytes = plain_bytes = 0
     try:
         while data := packed.read(_UNPACK_STEP_BYTES):
+            packed_bytes += len(data)
             while data:
-                plain += frame.decompress(data)
+                piece = frame.decompress(data)
+                plain += piece
+                plain_bytes += len(piece)
+                check_unpacked(packed_bytes, plain_bytes)
                 data = frame.unused_data
                 begun = not frame.eof
                 if frame.eof:
@@ -109,6 +117,44 @@ def unpacked(packed: BinaryIO, size: int) -> Iterator[bytes]:
     yield bytes(plain)
     if begun:
         raise ValueError("compressed data that is not complete")
+
+
+def check_unpacked(packed_bytes: int, plain_bytes: int) -> None:
+    """Check the size of what was decompressed so far: a few kB may become a petabyte.
+
+    Raises:
+        ValueError: it is too large for what it was compressed to.
+    """
+    if plain_bytes > max(_UNPACKED_IN_ANY_CASE_BYTES, _MAX_UNPACKED_FACTOR * packed_bytes):
+        raise ValueError(f"compressed data that becomes more than {plain_bytes >> 20} MB")
+
+
+def write_file(path: Path, content: bytes, *, replace: bool) -> None:
+    """Write a file whole: on an error there is no new file, and an old one keeps its content.
+
+    Args:
+        path: the file.
+        content: of the file.
+        replace: whether an existing regular file is replaced; another kind of file never is.
+
+    Raises:
+        OSError: it exists, or cannot be written.
+    """
+    target = path.resolve() if replace else path
+    if replace and target.exists():
+        _check_regular(target.stat(), path)
+    written = target.with_name(f".{target.name}.{os.getpid()}") if replace else target
+    descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[file.write(rest) :]
+        if replace:
+            written.replace(target)
+    except BaseException:
+        written.unlink(missing_ok=True)
+        raise
 
 
 def create_private_directory(path: Path) -> None:

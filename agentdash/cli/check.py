@@ -161,11 +161,14 @@ def _check_worker(
     home: CodexHome, worker: str, mode: str | None, targets: tuple[str, ...], as_json: bool
 ) -> int:
     cwd = Path.cwd()
+    errors: list[OSError] = []
     try:
         origin, policy = (
             (mode, policy_of_mode(mode, cwd))
             if mode
-            else policy_of_thread(home, targets[0] if targets else os.environ.get("CODEX_THREAD_ID"))
+            else policy_of_thread(
+                home, targets[0] if targets else os.environ.get("CODEX_THREAD_ID"), errors.append
+            )
         )
     except LookupError as missing:
         raise click.UsageError(str(missing)) from missing
@@ -174,4 +177,7 @@ def _check_worker(
         click.echo(document_json(report))
     else:
         print_worker_paths(report, console(soft_wrap=True))
-    return report.exit_code
+    warn_unreadable(
+        [f"{clean_line(str(error))}: a newer thread may state another policy" for error in errors]
+    )
+    return 2 if errors else report.exit_code

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +15,7 @@ from agentdash import __version__
 from agentdash.agents.codex.home import default_home
 from agentdash.cli import debug_log
 from agentdash.cli.attention import UserAttention
-from agentdash.cli.options import APPEARANCE_OPTIONS, config_of, options
+from agentdash.cli.options import APPEARANCE_OPTIONS, FiniteRange, config_of, options
 from agentdash.cli.screen import run_app, terminal
 from agentdash.cli.termination import forced_cleanup
 from agentdash.collect.clock import SystemClock
@@ -40,7 +40,7 @@ _PANE_POLL_INTERVAL_S: Final = 0.5
 @options(APPEARANCE_OPTIONS)
 @click.option(
     "--speed",
-    type=click.FloatRange(0.1, 100),
+    type=FiniteRange(0.1, 100),
     default=1.0,
     show_default=True,
     help="Factor of real time.",
@@ -90,7 +90,10 @@ def _show_live(config: Config, close_with: PaneKey | None) -> None:
     publisher = Publisher(config.codex_home or default_home(), clock)
     if config.publish:
         services.append(("status file", lambda: publisher.keep(hub)))
-    with forced_cleanup(publisher.withdraw):
+    cleanups = [publisher.withdraw, live.save, *([recorder.flush] if recorder else [])]
+    with ExitStack() as stack:
+        for cleanup in cleanups:
+            stack.enter_context(forced_cleanup(cleanup))
         show(
             hub,
             clock,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from agentdash.cli.family import family_of
 from agentdash.cli.output import warn_unreadable
 from agentdash.cli.progress import Progress
 from agentdash.config import Config, journal_folder
+from agentdash.files import write_file
 from agentdash.model.sanitize import clean_line
 from agentdash.model.worker import Snapshot
 from agentdash.replay.family import Family
@@ -37,8 +39,10 @@ def export(
     Raises:
         click.UsageError: no thread matches, the suffix is invalid, or the file cannot be written.
     """
-    if file.exists() and not force:
+    if os.path.lexists(file) and not force:
         raise click.UsageError(f"{clean_line(str(file))}: file exists (use --force to overwrite)")
+    if file.exists() and not file.is_file():
+        raise click.UsageError(f"{clean_line(str(file))}: not a regular file")
     if file.suffix not in _FORMATS:
         raise click.UsageError(f"{clean_line(str(file))}: invalid suffix: choose from {', '.join(_FORMATS)}")
     family = family_of(target, config)
@@ -58,8 +62,7 @@ def export(
         else:
             written = _report(family, stream, file.suffix, progress, redact=redact, ended=ended)
     try:
-        with file.open("wb" if force else "xb") as out:
-            out.write(written)
+        write_file(file, written, replace=force)
     except OSError as error:
         raise click.UsageError(f"{clean_line(str(file))}: {error.strerror or error}") from error
     problems = [*family.unreadable, *_unreadable(stream)]

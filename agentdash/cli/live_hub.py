@@ -32,6 +32,10 @@ class LiveHub(NamedTuple):
         """Return the service that saves while the hub runs."""
         return SOURCE, lambda: self.keeper.keep(self.hub)
 
+    def save(self) -> None:
+        """Save what is not saved yet, for an exit by force."""
+        self.keeper.save(self.hub.fleet, self.hub.snapshot)
+
 
 def live_hub(
     config: Config,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -13,6 +14,23 @@ from agentdash.config import THEMES, Config, ConfigError, Setting, journal_folde
 from agentdash.model.sanitize import clean_line
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_MAX_SECONDS: Final = 10 * 365 * 86_400.0
+"""Ten years. Event loops and calendars fail at times that are no times."""
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers without `nan`, which no bound excludes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number; fail where it is none, or out of range."""
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
+
+
+SECONDS: Final = FiniteRange(0, _MAX_SECONDS)
+"""A time span on the command line."""
 PATH = click.Path(path_type=Path)
 FLEET_OPTIONS = (
     click.option(

@@ -8,10 +8,9 @@ import click
 
 from agentdash.agents.codex.home import default_home
 from agentdash.cli import termination
-from agentdash.cli.live_hub import live_hub
+from agentdash.cli.live_hub import LiveHub, live_hub
 from agentdash.cli.options import FLEET_OPTIONS, config_of, options
 from agentdash.collect.clock import SystemClock
-from agentdash.config import Config
 from agentdash.engine.runner import running, sound
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
@@ -23,7 +22,9 @@ from agentdash.store.status_file import Publisher
 def publish(**given: Any) -> None:
     """Watch without a screen, and write the file that `status` and `wait` read inside a sandbox.
 
-    An open dashboard writes it as well. Ends with ctrl-c.
+    An open dashboard writes it as well. Runs until it is interrupted or terminated, and removes the file
+    then. Exit code: 128 + the number of the signal, as in 130 for ctrl-c and 143 for SIGTERM. 2: it cannot
+    watch, or the file cannot be written.
 
     \b
     agentdash publish &
@@ -32,14 +33,14 @@ def publish(**given: Any) -> None:
     clock = SystemClock()
     publisher = Publisher(config.codex_home or default_home(), clock)
     try:
-        with termination.forced_cleanup(publisher.withdraw):
-            termination.run(_publish(config, clock, publisher))
+        live = live_hub(config, clock)
+        with termination.forced_cleanup(publisher.withdraw), termination.forced_cleanup(live.save):
+            termination.run(_publish(live, publisher))
     finally:
         publisher.withdraw()  # its service does it, unless it was cancelled before it began
 
 
-async def _publish(config: Config, clock: SystemClock, publisher: Publisher) -> None:
-    live = live_hub(config, clock)
+async def _publish(live: LiveHub, publisher: Publisher) -> None:
     hub = live.hub
     first = sound(await hub.once())
     if (other := publisher.keeper()) is not None:

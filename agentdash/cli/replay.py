@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from agentdash.cli import debug_log
-from agentdash.cli.options import APPEARANCE_OPTIONS, PATH, config_of, options
+from agentdash.cli.options import APPEARANCE_OPTIONS, PATH, SECONDS, config_of, options
 from agentdash.cli.screen import run_app, terminal
 from agentdash.config import Config, journal_folder
 from agentdash.model.limits import MAX_GAP_S, REPLAY_SPEEDS
@@ -37,7 +37,7 @@ _SPEEDS: Final = {"max" if math.isinf(speed) else f"{speed:g}": speed for speed 
 @click.option(
     "-i",
     "--idle",
-    type=click.FloatRange(0),
+    type=SECONDS,
     default=MAX_GAP_S,
     show_default=True,
     metavar="SECONDS",

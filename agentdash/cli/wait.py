@@ -18,7 +18,7 @@ from agentdash.cli.fleet_access import (
     via_report,
     warn_if_indirect,
 )
-from agentdash.cli.options import FLEET_OPTIONS, config_of, options, target_argument
+from agentdash.cli.options import FLEET_OPTIONS, SECONDS, config_of, options, target_argument
 from agentdash.cli.output import until_pipe_closes
 from agentdash.cli.targets import Found
 from agentdash.config import Config
@@ -62,7 +62,7 @@ class _States(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(0),
+    type=SECONDS,
     metavar="SECONDS",
     help="Longest time to wait.  [default: no limit]",
 )

@@ -20,10 +20,13 @@ _CONTROL_CHARACTERS = re.compile(
     "\x00-\x09\x0b-\x1f\x7f-\x9f"  # C0 except newline, DEL, C1
     "\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f"  # direction, line separators, width 0
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0"  # invisible letters, Hangul fillers
-    "\ufeff\ufff0-\ufffb\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff"  # format, surrogates, tags
+    "\ufeff\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff"  # format, surrogates, tags
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"  # format and null letters
     "]"
 )
-_INVISIBLE_LETTERS: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0]")
+_INVISIBLE_LETTERS: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\U00013430-\U0001343f\U0001d159]"
+)
 """Characters that show nothing, and that `str.isprintable` accepts."""
 _ASCII_CONTROLS: Final = dict.fromkeys((*range(10), *range(11, 32), 127))
 _ESCAPE_SEQUENCE = re.compile(
@@ -44,6 +47,7 @@ def clean_block(text: str, cap: int = MAX_BLOCK_CHARS) -> str:
         if "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         return text.replace("\t", "    ").translate(_ASCII_CONTROLS)
+    text = text.replace("\u2800", " ")  # the braille blank
     if not _CONTROL_CHARACTERS.search(text):
         return text
     text = _ESCAPE_SEQUENCE.sub("", text).replace("\r\n", "\n").replace("\r", "\n").replace("\t", "    ")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentdash.agents.codex.home import CodexHome, begun_at, thread_id
-from agentdash.files import open_stream
+from agentdash.files import open_stream, unpacked
 from agentdash.model.sanitize import clean_line
 
 _HEAD_BYTES: Final = 1 << 14
@@ -119,16 +120,14 @@ def _oldest_ancestor(path: Path, by_thread: dict[str, Path], problems: dict[str,
 
 def _links(path: Path, problems: dict[str, None]) -> Iterator[str]:
     """Yield the thread ids that a rollout names as its parent or as the thread it was forked from."""
+    head = b""
     try:
         with open_stream(path) as file:
-            head = file.read(_HEAD_BYTES)
             if path.suffix == ".zst":
-                from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - few files are compressed
-
-                try:
-                    head = ZstdDecompressor().decompressobj().decompress(head)
-                except ZstdError:
-                    head = b""
+                with suppress(ValueError):  # damaged: its reader states it
+                    head = next(unpacked(file, _HEAD_BYTES))[:_HEAD_BYTES]
+            else:
+                head = file.read(_HEAD_BYTES)
     except OSError as error:
         _note(error, problems)
         return

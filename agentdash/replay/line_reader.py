@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final
 
-from agentdash.files import open_stream
+from agentdash.files import check_unpacked, open_stream
 from agentdash.model.limits import MAX_LINE_BYTES
 
 _BLOCK_BYTES: Final = 1 << 17
@@ -116,6 +116,8 @@ class _CompressedBlocks:
         self._path = path
         self._skip = offset
         self._offset = 0
+        self._plain_bytes = 0
+        """Decompressed so far."""
         self._frame: Any = None
 
     def read(self, size: int) -> bytes:
@@ -130,9 +132,12 @@ class _CompressedBlocks:
                     if self._frame is None or self._frame.eof:
                         self._frame = ZstdDecompressor().decompressobj()
                     try:
-                        plain += self._frame.decompress(data)
-                    except ZstdError as error:
+                        piece = self._frame.decompress(data)
+                        self._plain_bytes += len(piece)
+                        check_unpacked(self._offset, self._plain_bytes)
+                    except (ZstdError, ValueError) as error:
                         raise OSError(f"{error}") from error
+                    plain += piece
                     data = self._frame.unused_data
                 if self._skip:
                     self._skip -= len(done := plain[: self._skip])

@@ -169,11 +169,15 @@ class MergedStream:
 
     def poll(self) -> bool:
         """Read on in exhausted files; return whether any of them has grown."""
-        before = len(self._exhausted)
-        for number in list(self._exhausted):
-            step = self.streams[number].next()
-            self._exhausted.remove(number)
-            self._add(number, step)
+        waiting = self._exhausted
+        before, done = len(waiting), 0
+        self._exhausted = []
+        try:
+            for number in waiting:
+                self._add(number, self.streams[number].next())
+                done += 1
+        finally:  # reading was stopped: the others are still to be read
+            self._exhausted += waiting[done:]
         return len(self._exhausted) < before
 
     def _add(self, number: int, step: Step | None) -> None:

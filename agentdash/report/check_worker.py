@@ -7,7 +7,7 @@ As the document `agentdash.check-worker/1` and as a table.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -75,22 +75,30 @@ def policy_of_mode(mode: str, cwd: Path) -> Policy:
     return from_sandbox_policy({"type": mode}, str(cwd))
 
 
-def policy_of_thread(home: CodexHome, target: str | None) -> tuple[str, Policy]:
+def policy_of_thread(
+    home: CodexHome, target: str | None, on_error: Callable[[OSError], None] = lambda _: None
+) -> tuple[str, Policy]:
     """Return the origin and the policy in force of a thread: an id, a prefix of one, or a file.
 
     Without a target: of the newest thread that states a policy.
 
+    Args:
+        home: searched for threads.
+        target: the thread, or its file.
+        on_error: called with the error of each directory and file before it that cannot be read.
+
     Raises:
         LookupError: no thread states a policy.
     """
-    paths = [Path(target)] if target and Path(target).is_file() else home.rollouts()
+    paths = [Path(target)] if target and Path(target).is_file() else home.rollouts(on_error)
     for path in paths:
         ident = thread_id(path) or path.stem
         if target and path != Path(target) and not ident.startswith(target):
             continue
         try:
             threads = read_rollout(path).threads.values()
-        except OSError:
+        except OSError as error:
+            on_error(error)
             continue
         for thread in threads:
             if not thread.helper and (policy := thread.policy) is not None:

@@ -171,8 +171,10 @@ def _check_debug_log(config: Config) -> DoctorCheck:
 
 def _check_homes(home: CodexHome, probe: _Probe) -> Iterator[DoctorCheck]:
     if (trouble := problem(home)) is None:
-        files = list(home.rollouts())
+        unlisted: list[OSError] = []
+        files = list(home.rollouts(unlisted.append))
         yield _check_versions(home, files)
+        yield from _check_listed(unlisted)
         yield from _check_readable(files)
     elif "permission denied" in trouble:
         yield _fail("codex home", trouble, "run as the user that owns it")
@@ -198,6 +200,13 @@ def _check_versions(home: CodexHome, files: Sequence[Path]) -> DoctorCheck:
         advice = f"agentdash was tested up to {LAST_VERSION}: look for a newer agentdash"
         return _warn("codex home", detail, advice)
     return _ok("codex home", detail)
+
+
+def _check_listed(errors: Sequence[OSError]) -> Iterator[DoctorCheck]:
+    if errors:
+        first = clean_line(f"{os.fsdecode(errors[0].filename or '?')}: {errors[0].strerror or errors[0]}")
+        detail = f"{len(errors)} directories cannot be listed, {first} first"
+        yield _warn("codex directories", detail, "sessions in them are missing everywhere")
 
 
 def _check_readable(files: Sequence[Path]) -> Iterator[DoctorCheck]:

@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from agentdash.files import ensure_private_directory, open_regular, untrusted
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
 from agentdash.model.observation import Escape
 from agentdash.model.pane import PaneKey
@@ -202,12 +203,11 @@ class Memory:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection | None]:
-        if not self.path.exists():
-            yield None
-            return
         with self._errors():
-            if not self.path.is_file() or self.path.stat().st_size > _MAX_BYTES:
-                raise MemoryFileError(f"{self.path} is not a file of agentdash")
+            if not os.path.lexists(self.path):
+                yield None
+                return
+            self._check_file()
             uri = f"{self.path.absolute().as_uri()}?mode=ro"
             with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S)) as database:
                 _check_version(database, self.path)
@@ -216,8 +216,9 @@ class Memory:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         with self._errors():
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            ensure_private_directory(self.path.parent)
             _create(self.path)
+            self._check_file()
             with closing(sqlite3.connect(self.path, timeout=_BUSY_TIMEOUT_S)) as database:
                 if database.execute("PRAGMA user_version").fetchone()[0] == 0:
                     database.executescript(_TABLES + f"PRAGMA user_version = {_VERSION};")
@@ -227,6 +228,14 @@ class Memory:
                 database.execute("PRAGMA synchronous = OFF")  # losing a second costs less than a slow disk
                 with database:
                     yield database
+
+    def _check_file(self) -> None:
+        """Check that nothing else than agentdash may have written the file: SQLite would open anything."""
+        if (problem := untrusted(self.path)) is not None:
+            raise MemoryFileError(f"not believed: {problem}")
+        with open_regular(self.path, follow=False) as descriptor:
+            if os.fstat(descriptor).st_size > _MAX_BYTES:
+                raise MemoryFileError(f"{self.path} is not a file of agentdash")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

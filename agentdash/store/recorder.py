@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,10 @@ _MAX_PENDING_EVENTS: Final = 20_000
 """Events that wait to be written, at most: some seconds of the busiest fleet."""
 _WRITE_INTERVAL_S: Final = 0.5
 """Time for which events are gathered before they are written: what is lost when agentdash is killed."""
+
+
+_FLUSH_TIMEOUT_S: Final = 0.2
+"""For a write that is under way at an exit by force."""
 
 
 class JournalLimits(msgspec.Struct, frozen=True):
@@ -79,6 +84,7 @@ class Recorder:
         self._has_pending = asyncio.Event()
         self._lost = 0
         self._stopped = False
+        self._writing = threading.Lock()
         self._packer = JournalPacker()
         self._file: int | None = None
         self._part = 0
@@ -96,6 +102,15 @@ class Recorder:
             return
         self._pending += recorded
         self._has_pending.set()
+
+    def flush(self) -> None:
+        """Write what is left, for an exit by force: from another thread, while the loop does not run."""
+        if self._writing.acquire(timeout=_FLUSH_TIMEOUT_S):
+            try:
+                if self._file is not None and not self._stopped:
+                    self._write_events(self._pending)
+            finally:
+                self._writing.release()
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """Return nothing: a single snapshot is not recorded."""
@@ -157,10 +172,14 @@ class Recorder:
         self._append(b"\n".join([msgspec.json.encode(header), encode(mask_fields(known)), b""]))
 
     def _write(self, events: Sequence[Event], fleet: Fleet) -> None:
+        with self._writing:
+            self._write_events(events)
+            if self._size > self._limits.part_bytes:
+                self._begin_part(fleet)
+
+    def _write_events(self, events: Sequence[Event]) -> None:
         packed = [event for event in map(self._packer.pack, events) if event is not None]
         self._append(b"".join(encode(mask_fields(event)) + b"\n" for event in packed))
-        if self._size > self._limits.part_bytes:
-            self._begin_part(fleet)
 
     def _append(self, data: bytes) -> None:
         if self._file is None:

@@ -9,9 +9,10 @@ from typing import Final, TypeVar
 from textual import constants
 from textual.app import App
 
-from agentdash.tui.keys import keymap, remapped
+from agentdash.tui.keys import bindings, keymap, remapped
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.footer import Footer
+from agentdash.tui.terminal import has_job_control
 from agentdash.tui.terminal_driver import TerminalDriver
 from agentdash.tui.theme import ASCII, THEMES, UNICODE
 
@@ -23,6 +24,7 @@ _INTERRUPTED: Final = 128 + signal.SIGINT
 class BaseApp(App[Result]):
     """An app in the looks of agentdash."""
 
+    BINDINGS = bindings("suspend")
     CSS_PATH = Path(__file__).with_name("agentdash.tcss")
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as Textual declares them
         (0, "-tiny"),
@@ -63,6 +65,13 @@ class BaseApp(App[Result]):
         """End the program, as ctrl+c does everywhere: no text is selected that it could copy."""
         self.quit_requested = True
         self.exit(return_code=_INTERRUPTED)
+
+    def action_suspend_process(self) -> None:
+        """Stop the program, as ctrl+z does in a shell; `fg` continues it."""
+        if has_job_control():
+            super().action_suspend_process()
+        else:
+            self.show_message("Cannot be suspended: no shell has started it that could continue it.")
 
     def action_theme(self) -> None:
         """Switch to the next theme."""

@@ -160,7 +160,12 @@ KEYS: Final = (
         ("back", "escape", "back", "back", "Back to the list; in the list, clear the filter."),
         ("quit", "q", "leave", "quit", "Back, and from the list: quit."),
     ),
-    *_group("Program", "textual", ("quit-now", "ctrl+q", "quit", "quit now", "Quit from anywhere.")),
+    *_group(
+        "Program", "textual",
+        ("suspend", "ctrl+z", "suspend_process", "suspend",
+         "Stop the program; `fg` in the shell continues it."),
+        ("quit-now", "ctrl+q", "quit", "quit now", "Quit from anywhere."),
+    ),
 )
 # fmt: on
 BY_ID: Final = {key.id: key for key in KEYS}

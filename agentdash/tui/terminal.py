@@ -128,6 +128,15 @@ def _in_foreground(descriptor: int) -> bool:
         return False
 
 
+def has_job_control() -> bool:
+    """Return whether a shell can continue this process once it is stopped; a tmux pane's program has none."""
+    try:
+        parent = os.getppid()
+        return os.getsid(parent) == os.getsid(0) and os.getpgid(parent) != os.getpgrp()
+    except OSError:
+        return False
+
+
 def hang_up() -> None:
     """End this process, as the kernel does when the terminal of a session vanishes."""
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -27,6 +30,8 @@ _TIMEOUT_S: Final = 60.0
 """Commands take under a second; a loaded machine is slower."""
 _UNPRIVILEGED_UID: Final = 54_321
 """A user that no passwd file has."""
+_AS_ANOTHER_USER: Final = "--as-another-user"
+"""First argument of the process that runs the table as that user."""
 _MAX_STDERR_LINES: Final = 8
 
 
@@ -78,6 +83,11 @@ def _child(place: Place, arguments: Sequence[str], uid: int, outputs: Sequence[i
         os.chdir(place.cwd)
         if place.cwd_is_deleted:
             place.cwd.rmdir()
+        for kind, value in place.limits.items():
+            resource.setrlimit(kind, (value, value))
+        for number in place.closed:
+            os.close(number)
+            setattr(sys, ("stdin", "stdout", "stderr")[number], None)
         sys.argv = ["agentdash", *arguments]
         from agentdash.cli import main
 
@@ -89,8 +99,9 @@ def _child(place: Place, arguments: Sequence[str], uid: int, outputs: Sequence[i
 
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with suppress(AttributeError, OSError):  # a closed one
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)
 
 
@@ -162,22 +173,47 @@ def table(words: Sequence[str], uid: int, print_row: Callable[[str], None]) -> i
     return failed
 
 
-def _is_readable_by_others() -> bool:
-    """Return whether another user can import from here: commands import much when they need it."""
+def _closed_to_others() -> set[Path]:
+    """Return the directories that keep another user from importing: commands import what they need."""
     places = [Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve(), Path(__file__).resolve()]
     folders = {folder for place in places for folder in (place, *place.parents) if folder.is_dir()}
-    return all(folder.stat().st_mode & 0o005 == 0o005 for folder in folders)
+    return {folder for folder in folders if folder.stat().st_mode & 0o001 == 0}
+
+
+def _open_to_others(folder: Path) -> None:
+    """Let others enter a directory, in the mount namespace of this process alone: by an overlay of it."""
+    upper = Path(tempfile.mkdtemp(prefix="torture-overlay-"))
+    _run("mount", "-t", "tmpfs", "none", str(upper))
+    (upper / "upper").mkdir()
+    (upper / "work").mkdir()
+    layers = f"lowerdir={folder},upperdir={upper}/upper,workdir={upper}/work"
+    _run("mount", "-t", "overlay", "overlay", "-o", layers, str(folder))
+    folder.chmod(folder.stat().st_mode | 0o001)
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True)
+
+
+def _table_of_another_user(words: Sequence[str]) -> int:
+    """Run the table as an unprivileged user; return the exit code."""
+    command = [sys.executable, "-m", "tests.torture", _AS_ANOTHER_USER, *words]
+    return subprocess.run(["unshare", "--mount", *command], check=False).returncode
 
 
 def main() -> int:
-    """Run the table; as root, for both users where the other one can read this checkout."""
-    users = [os.geteuid()]
-    if os.geteuid() == 0 and _is_readable_by_others():
-        users.append(_UNPRIVILEGED_UID)
-    failed = 0
-    for uid in users:
-        print(f"as user {uid}", flush=True)
-        failed += table(sys.argv[1:], uid, lambda row: print(f"  {row}", flush=True))
+    """Run the table; as root, then as an unprivileged user too."""
+    words = sys.argv[1:]
+    uid = os.geteuid()
+    if words[:1] == [_AS_ANOTHER_USER]:
+        uid, words = _UNPRIVILEGED_UID, words[1:]
+        for folder in sorted(_closed_to_others()):
+            _open_to_others(folder)
+        os.chdir(Path.cwd())  # into the overlay
+    print(f"as user {uid}", flush=True)
+    failed = table(words, uid, lambda row: print(f"  {row}", flush=True))
+    if os.geteuid() == uid == 0:
+        failed += _table_of_another_user(words)
     return int(failed > 0)
 
 

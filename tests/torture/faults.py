@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+import resource
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -48,6 +49,10 @@ class Place(msgspec.Struct):
     cwd: Path
     env: dict[str, str]
     cwd_is_deleted: bool = False
+    closed: tuple[int, ...] = ()
+    """Descriptors that the commands do not have."""
+    limits: dict[int, int] = {}
+    """Resource limits of the commands."""
 
     @property
     def bad(self) -> Path:
@@ -166,6 +171,92 @@ def _environment(place: Place, **env: str | None) -> None:
             place.env[name] = value
 
 
+def _many(place: Place, count: int) -> None:
+    """Copy the rollout, by links: each has the time of now, as after a restore."""
+    source = place.root / "many.jsonl"
+    lines = _GOOD_FILE.read_bytes().splitlines(keepends=True)
+    source.write_bytes(b"".join(lines[:8]))
+    for number in range(count):
+        os.link(
+            source, place.day / f"rollout-2026-11-20T22-03-52-01a1fafc-c823-7e21-b4b6-{number:012x}.jsonl"
+        )
+    (place.day / _GOOD_FILE.name).touch()
+
+
+def _rules(place: Place, text: str) -> None:
+    (place.config / "agents").mkdir()
+    (place.config / "agents/claude.toml").write_text(text)
+
+
+def _in_state(place: Place, name: str) -> Path:
+    place.state.mkdir(mode=0o700, exist_ok=True)
+    return place.state / name
+
+
+def _touched(path: Path) -> Path:
+    path.touch(0o600)
+    return path
+
+
+def _sqlite(path: Path, script: str) -> None:
+    import sqlite3
+
+    database = sqlite3.connect(path)
+    database.executescript(script)
+    database.commit()
+    database.close()
+    path.chmod(0o600)
+
+
+_LOCKED: Final[list[object]] = []
+"""Connections that hold locks until the end."""
+
+
+def _locked(path: Path) -> None:
+    import sqlite3
+
+    _sqlite(path, "CREATE TABLE logs (id INTEGER, ts INTEGER)")
+    database = sqlite3.connect(path, isolation_level=None)
+    database.execute("BEGIN EXCLUSIVE")
+    _LOCKED.append(database)
+
+
+def _cut_sqlite(path: Path) -> None:
+    _sqlite(path, "CREATE TABLE logs (id INTEGER, ts INTEGER); CREATE INDEX i ON logs (ts)")
+    os.truncate(path, 5_000)
+
+
+def _bomb(place: Place) -> None:
+    """Write a file of frames of zeros: a few kB that become 30 GB."""
+    import zstandard
+
+    frame = zstandard.ZstdCompressor(level=19).compress(b"\0" * (1 << 27))
+    place.bad.with_name(f"{place.bad.name}.zst").write_bytes(frame * 240)
+
+
+def _xdg_files(place: Place) -> None:
+    for name in ("f1", "f2"):
+        (place.root / name).touch()
+    _environment(place, XDG_STATE_HOME=f"{place.root}/f1", XDG_CONFIG_HOME=f"{place.root}/f2")
+
+
+def _closed(*numbers: int) -> Callable[[Place], None]:
+    def arrange(place: Place) -> None:
+        place.closed = numbers
+
+    return arrange
+
+
+def _limited(kind: int, value: int) -> Callable[[Place], None]:
+    def arrange(place: Place) -> None:
+        place.limits = {kind: value}
+
+    return arrange
+
+
+_STREAMS: Final = (("input", (0,)), ("output", (1,)), ("errors", (2,)), ("all streams", (0, 1, 2)))
+
+
 def _unreadable(path: Path) -> None:
     path.chmod(0)
 
@@ -227,7 +318,20 @@ FAULTS: Final = (
         unprivileged=True,
     ),
     # the home
-    Fault("a day is a FIFO", lambda p: _fifo(p.day.with_name("21")), codes=CLEAN),
+    Fault("a day is a FIFO", lambda p: _fifo(p.day.with_name("21")), codes=UNREAD, says="Not a directory"),
+    Fault("a day is a file", lambda p: p.day.with_name("21").touch(), codes=UNREAD, says="Not a directory"),
+    Fault("a day is a dangling link", lambda p: _link(p.day.with_name("21"), "nowhere"), codes=UNREAD),
+    Fault(
+        "a year is a link",
+        lambda p: (
+            shutil.move(p.day.parents[1], p.root / "year"),
+            _link(p.day.parents[1], str(p.root / "year")),
+        ),
+        codes=CLEAN,
+    ),
+    Fault(
+        "50,000 rollouts, all changed now", lambda p: _many(p, 50_000), commands=("status --json --no-tmux",)
+    ),
     Fault("a day is a loop of links", lambda p: _link(p.day.with_name("21"), "21"), codes=UNREAD),
     Fault("archived_sessions is a FIFO", lambda p: _fifo(p.home / "archived_sessions"), codes=UNREAD),
     Fault("session_index.jsonl is a FIFO", lambda p: _fifo(p.home / "session_index.jsonl"), codes=CLEAN),
@@ -343,6 +447,57 @@ FAULTS: Final = (
         "config.toml has infinite seconds",
         lambda p: (p.config / "config.toml").write_text("stalled_after = inf\n"),
         commands=_CONFIG_COMMANDS,
+        codes=REFUSED,
+        goes_on=False,
+    ),
+    Fault(
+        "config.toml has no number of seconds",
+        lambda p: (p.config / "config.toml").write_text("stalled_after = nan\n[notices]\npause = -inf\n"),
+        commands=_CONFIG_COMMANDS,
+        codes=REFUSED,
+        says="stalled_after",
+        goes_on=False,
+    ),
+    Fault(
+        "config.toml has 100 MB",
+        lambda p: (p.config / "config.toml").write_bytes(b"a = 1\n" * (100_000_000 // 6)),
+        commands=_CONFIG_COMMANDS,
+        codes=REFUSED,
+        says="larger than",
+        goes_on=False,
+    ),
+    Fault(
+        "config.toml has strange keys and values",
+        lambda p: (p.config / "config.toml").write_text(
+            'tmux = 3\nkeys = "x"\n"\\u001b[31m\\u202e" = 1\ncodex_home = ["a"]\nsessions = -1\n'
+        ),
+        commands=_CONFIG_COMMANDS,
+        codes=REFUSED,
+        goes_on=False,
+    ),
+    Fault(
+        "rules are of wrong types",
+        lambda p: _rules(p, 'identify = 3\nrules = "x"\nscreen = [1]\n'),
+        commands=(*_READERS[:5], "status --json"),
+    ),
+    Fault(
+        "rules have an invalid pattern",
+        lambda p: _rules(p, '[[rules]]\nid = "x"\nstate = "running"\npattern = "(("\nany = ["(("]\n'),
+        commands=(*_READERS[:5], "status --json"),
+    ),
+    Fault(
+        "no numbers on the command line",
+        lambda p: None,
+        commands=(
+            "wait nothing --timeout nan",
+            "wait nothing --timeout inf",
+            "wait nothing --timeout 1e300",
+            "wait nothing --timeout -1",
+            "replay {good} --idle nan",
+            "demo --speed nan",
+            "sessions --limit -1",
+        ),
+        codes={"wait": (2,), "replay": (2,), "demo": (2,), "sessions": (2,)},
     ),
     Fault(
         "rules are a FIFO",
@@ -359,6 +514,33 @@ FAULTS: Final = (
         codes=CLEAN,
     ),
     Fault("the state directory is a FIFO", lambda p: _fifo(p.state), codes=CLEAN),
+    *(
+        Fault(
+            f"memory.sqlite {what}",
+            arrange,
+            commands=("status --json --no-tmux", "doctor", "explain {good} --json"),
+            codes={"status": (0,), "explain": (0,)},
+        )
+        for what, arrange in (
+            ("is a FIFO", lambda p: _fifo(_in_state(p, "memory.sqlite"))),
+            ("is a link to /dev/zero", lambda p: _link(_in_state(p, "memory.sqlite"), "/dev/zero")),
+            ("is a loop of links", lambda p: _link(_in_state(p, "memory.sqlite"), "memory.sqlite")),
+            ("is garbage", lambda p: _in_state(p, "memory.sqlite").write_bytes(b"\xff" * 9_000)),
+            ("has 3 GB", lambda p: _sparse(_in_state(p, "memory.sqlite"), 3 << 30)),
+            (
+                "is of another version",
+                lambda p: _sqlite(_in_state(p, "memory.sqlite"), "PRAGMA user_version = 99"),
+            ),
+            (
+                "has other tables",
+                lambda p: _sqlite(
+                    _in_state(p, "memory.sqlite"),
+                    "CREATE TABLE pane (fact); INSERT INTO pane VALUES (7); PRAGMA user_version = 1",
+                ),
+            ),
+            ("cannot be read", lambda p: _unreadable(_touched(_in_state(p, "memory.sqlite")))),
+        )
+    ),
     Fault(
         "the status file is no UTF-8",
         lambda p: _status_file(p, b"\xff"),
@@ -370,12 +552,39 @@ FAULTS: Final = (
         lambda p: _fifo(p.root / "j"),
         commands=("replay {good} --journal {root}/j --export {root}/out.md",),
     ),
+    *(
+        Fault(
+            f"export onto {what}",
+            arrange,
+            commands=("replay {good} --export {root}/x.md --force", "replay {good} --export {root}/x.md"),
+            codes={"replay": (2,)},
+            says=says,
+        )
+        for what, arrange, says in (
+            ("a FIFO", lambda p: _fifo(p.root / "x.md"), ""),
+            ("/dev/zero", lambda p: _link(p.root / "x.md", "/dev/zero"), ""),
+            ("a directory", lambda p: (p.root / "x.md").mkdir(), ""),
+            ("a loop of links", lambda p: _link(p.root / "x.md", "x.md"), ""),
+        )
+    ),
     Fault(
         "FIFO as an argument",
         lambda p: _fifo(p.root / "f"),
         commands=("check {root}/f", "replay {root}/f --export {root}/o.md", "config check {root}/f"),
         codes={"check": (2,), "replay": (2,), "config": (2,)},
     ),
+    # databases of Codex
+    *(
+        Fault(f"logs_2.sqlite {what}", arrange, codes=CLEAN)
+        for what, arrange in (
+            ("is of another schema", lambda p: _sqlite(p.home / "logs_2.sqlite", "CREATE TABLE logs (a, b)")),
+            ("is locked", lambda p: _locked(p.home / "logs_2.sqlite")),
+            ("is a loop of links", lambda p: _link(p.home / "logs_2.sqlite", "logs_2.sqlite")),
+            ("is cut", lambda p: _cut_sqlite(p.home / "logs_2.sqlite")),
+        )
+    ),
+    # what is compressed
+    Fault("compressed rollout becomes 30 GB", _bomb, commands=("status --json --no-tmux", "sessions --json")),
     # environment
     Fault(
         "no HOME, no CODEX_HOME",
@@ -383,6 +592,50 @@ FAULTS: Final = (
         goes_on=False,
     ),
     Fault("no HOME", lambda p: _environment(p, HOME=None)),
+    Fault("HOME is /dev/null", lambda p: _environment(p, HOME="/dev/null"), codes=CLEAN),
+    Fault(
+        "everything is below /dev/null",
+        lambda p: _environment(
+            p, HOME="/dev/null", CODEX_HOME=None, XDG_STATE_HOME=None, XDG_CONFIG_HOME=None
+        ),
+        codes=REFUSED,
+        goes_on=False,
+    ),
+    Fault("XDG directories are files", _xdg_files, codes=CLEAN),
+    Fault("LANG=C without UTF-8 mode", lambda p: _environment(p, LC_ALL="C", PYTHONUTF8="0"), codes=CLEAN),
+    Fault("TMUX names a file", lambda p: _environment(p, TMUX=f"{p.root}/config,1,2", TMUX_PANE="%x")),
+    Fault(
+        "TMUX_TMPDIR is a FIFO", lambda p: (_fifo(p.root / "t"), _environment(p, TMUX_TMPDIR=f"{p.root}/t"))
+    ),
+    Fault(
+        "PATH is empty", lambda p: _environment(p, PATH=""), commands=(*_READERS, "doctor", "status --json")
+    ),
+    Fault(
+        "CODEX_THREAD_ID is strange",
+        lambda p: _environment(p, CODEX_THREAD_ID="\x1b[31m../../x", CODEX_SANDBOX="no"),
+        codes=CLEAN,
+        goes_on=False,
+    ),
+    *(
+        Fault(f"closed: {name}", _closed(*numbers), goes_on=bool(1 not in numbers))
+        for name, numbers in _STREAMS
+    ),
+    Fault("64 descriptors", _limited(resource.RLIMIT_NOFILE, 64), codes=CLEAN),
+    Fault(
+        "16 descriptors",
+        _limited(resource.RLIMIT_NOFILE, 16),
+        commands=_READERS[:5],
+        codes={"check": (0, 1, 2), "sessions": (0, 2), "status": (0, 2)},
+        goes_on=False,
+    ),
+    Fault("1 GB of address space", _limited(resource.RLIMIT_AS, 1 << 30), codes=CLEAN),
+    Fault(
+        "files of at most 2,000 bytes",
+        _limited(resource.RLIMIT_FSIZE, 2_000),
+        commands=_READERS[-1:],
+        codes={"replay": (2,)},
+        says="File too large",
+    ),
     Fault("ASCII encoding", lambda p: _environment(p, LC_ALL="C", PYTHONIOENCODING="ascii"), codes=CLEAN),
     Fault(
         "the current directory is deleted",
@@ -392,6 +645,7 @@ FAULTS: Final = (
             "sessions",
             "status --no-tmux",
             "check",
+            "doctor",
             "replay {good} --export {root}/out.md --force",
         ),
     ),

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import errno
 import heapq
 import os
 import re
@@ -109,7 +110,11 @@ def _walk(directory: Path | str, depth: int, on_error: Callable[[OSError], None]
 
 def _is_directory(entry: os.DirEntry[str], on_error: Callable[[OSError], None]) -> bool:
     try:
-        return entry.is_dir()
+        if entry.is_dir():
+            return True
+        if entry.name.isdecimal():  # named as a year, a month or a day: its sessions are missing
+            on_error(NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), entry.path))
+        return False
     except OSError as error:  # a loop of links, or a link into a directory that cannot be searched
         on_error(error)
         return False

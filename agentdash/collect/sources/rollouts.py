@@ -75,8 +75,6 @@ class SessionLogSource:
         self._skimmed: dict[str, Path] = {}
         """Files of which only head and tail were read, by thread; still to be read whole."""
         self._names: dict[str, ThreadNamed] = {}
-        self._unreadable: str | None = None
-        """Why a directory cannot be read."""
 
     # ------------------------------------------------------------ of one CLI
 
@@ -152,7 +150,6 @@ class SessionLogSource:
         path = change.new if isinstance(change, FileMoved) else change.path
         thread = self._thread_id(path)
         if isinstance(change, FileUnreadable) and thread is None:
-            self._unreadable = clean_line(f"{path}: {change.reason}")
             return [self._health()]
         if thread is None:
             return []
@@ -203,8 +200,21 @@ class SessionLogSource:
             unreadable=unreadable,
         )
 
+    def _unlisted(self) -> str | None:
+        """Return which directories cannot be listed, the first one by its name; None where all can."""
+        found = {
+            path: reason
+            for path, reason in self._follower.unreadable.items()
+            if self._thread_id(PurePath(path)) is None
+        }
+        if not found:
+            return None
+        first = min(found)
+        more = f", and {len(found) - 1} more directories" if len(found) > 1 else ""
+        return clean_line(f"{first}: {found[first]}{more}")
+
     def _health(self) -> SourceSeen:
-        trouble = self._problem() or self._unreadable
+        trouble = self._problem() or self._unlisted()
         detail = trouble or f"{len(self._readers)} sessions of {clean_line(str(self._where()))}"
         return SourceSeen(at=self._clock.now(), name=self.name, ok=trouble is None, detail=detail)
 

@@ -11,11 +11,12 @@ well.
 from __future__ import annotations
 
 import asyncio
+import errno
 import math
 import os
 import stat as modes
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -55,6 +56,8 @@ _URGENT_SWEEP_COST_FACTOR: Final = 10
 """Likewise when the tree is known to have changed."""
 _MAX_SWEEP_INTERVAL_S: Final = 20.0
 """Longest pause between two sweeps, however large the tree."""
+_LINK_DEPTH: Final = 3
+"""Levels below a root on which links to directories are followed: year, month, day. A loop ends there."""
 _MAX_PORTION_S: Final = 0.02
 """Time that reading may block the event loop."""
 
@@ -108,6 +111,7 @@ class LogFollower:
         batch: int = 4 << 20,
     ) -> None:
         self._roots = [str(root.absolute()) for root in roots]
+        self._max_separators = max((root.count(os.sep) for root in self._roots), default=0) + _LINK_DEPTH
         self._suffixes = suffixes
         self._limits = ReadLimits(skim_above, max_line, batch)
         self._newest = newest
@@ -133,6 +137,11 @@ class LogFollower:
     def watching(self) -> str:
         """How `follow` notices changes, for the status line: `events`, or `polling: ` and the reason."""
         return self._watch.state if self._watch is not None else "polling: not following"
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """Directories that could not be listed, entries that are no readable files, and the reasons."""
+        return self._unreadable
 
     # ------------------------------------------------------------ changes
 
@@ -275,6 +284,8 @@ class LogFollower:
                             self._add_entry(entry, found, unreadable)
                         elif entry.is_dir(follow_symlinks=False):
                             folders.append(entry.path)
+                        elif entry.name.isdecimal():  # named as a year, a month or a day
+                            self._add_linked(entry, folders, unreadable)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
@@ -282,6 +293,16 @@ class LogFollower:
         self._swept_at = time.monotonic()
         self._sweep_cost_s = self._swept_at - began
         return found, unreadable
+
+    def _add_linked(self, entry: os.DirEntry[str], folders: list[str], unreadable: dict[str, str]) -> None:
+        """Add a directory that is a link, as `CodexHome` does; state it where it is no directory."""
+        try:
+            if entry.is_dir() and entry.path.count(os.sep) <= self._max_separators:
+                folders.append(entry.path)
+            else:
+                unreadable[entry.path] = os.strerror(errno.ENOTDIR)
+        except OSError as error:  # a loop of links
+            unreadable[entry.path] = failure_reason(error)
 
     def _add_entry(
         self, entry: os.DirEntry[str], found: dict[str, _Found], unreadable: dict[str, str]

@@ -23,6 +23,7 @@ import msgspec
 from agentdash.model.events import Event, PaneDrawn, PaneGone, PaneSeen, SourceSeen
 from agentdash.model.pane import NO_SERVER, Pane, PaneKey, tmux_source
 from agentdash.model.sanitize import clean_block, clean_line
+from agentdash.model.times import possible_time
 
 _FIELDS: Final = (
     *(
@@ -56,6 +57,8 @@ _NO_SERVER_MESSAGES: Final = (
     "lost server",
 )
 """What tmux prints when there is no server, by version and circumstance."""
+_MAX_OUTPUT_BYTES: Final = 32 << 20
+"""Of one call of `tmux`; 500 panes of 200 columns and 50 lines have 5 MB."""
 _MAX_SCREEN_CHARS: Final = 1 << 20
 """Of a capture; no terminal has more."""
 
@@ -324,6 +327,8 @@ class _ServerView:
             with suppress(TimeoutError):  # reap it here: a loop that is closed next could not
                 async with asyncio.timeout(self._timeout):
                     await call.ended.wait()
+        if call.overflowed:
+            raise _NoAnswerError(f"wrote more than {_MAX_OUTPUT_BYTES >> 20} MB")
         return (
             transport.get_returncode() or 0,
             call.output[1].decode("utf-8", "replace"),
@@ -342,9 +347,19 @@ class _TmuxCall(asyncio.SubprocessProtocol):
         self.output = {1: bytearray(), 2: bytearray()}
         """What it wrote, by file descriptor: 1 stdout, 2 stderr."""
         self.ended = asyncio.Event()
+        self.overflowed = False
+        """Whether it wrote more than is read."""
+        self._transport: asyncio.BaseTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self.output[fd] += data
+        if len(self.output[fd]) + len(data) <= _MAX_OUTPUT_BYTES:
+            self.output[fd] += data
+        elif not self.overflowed and self._transport is not None:
+            self.overflowed = True
+            self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
@@ -384,12 +399,13 @@ def _parse_row(server: str, values: list[str]) -> _Row | None:
             dead=fields["pane_dead"] == "1",
             dead_status=int(fields["pane_dead_status"]) if fields["pane_dead_status"] else None,
             dead_signal=_parse_signal(fields["pane_dead_signal"]),
-            dead_at=float(fields["pane_dead_time"]) if fields["pane_dead_time"] else None,
+            dead_at=possible_time(float(fields["pane_dead_time"] or 0)),
             in_mode=fields["pane_in_mode"] not in ("", "0"),
             cursor_visible=fields["cursor_flag"] == "1",
             server_pid=int(fields["pid"]),
         )
-        return _Row(pane=pane, activity=int(fields["window_activity"]), terminal=fields["pane_tty"])
+        activity = possible_time(float(fields["window_activity"])) or 0.0
+        return _Row(pane=pane, activity=int(activity), terminal=fields["pane_tty"])
     except ValueError:
         return None
 
