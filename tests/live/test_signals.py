@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,8 @@ from tests.live.terminal import END_LIMIT_S, READY, Terminal
 
 ROLLOUTS = Path(__file__).parents[1] / "data" / "rollouts"
 THREAD: Final = "01a1fa8b-0000-7000-8000-000000000001"
+HELP: Final = "Next row, or a line down"
+"""Shown by the help alone."""
 ALL_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
 LAST_HANDLED: Final = signal.SIGQUIT
 """Signal whose handler is installed last; Python itself handles SIGINT from its start."""
@@ -165,6 +168,37 @@ def test_tstp_restores_the_terminal_while_stopped(start: Open) -> None:
     terminal.until(lambda: state_of(terminal.process.pid) == "T", "the stop")
     terminal.read()
     terminal.assert_restored()
+
+
+def test_ctrl_z_suspends_and_fg_continues(state: Path) -> None:
+    with tmux_server(state) as tmux:
+        tmux("new-session", "-d", "-x", "100", "-y", "30", "bash --norc --noprofile -i")
+        tmux("send-keys", f"echo be'fore'; {sys.executable} -m agentdash demo", "Enter")
+        wait_until(lambda: "DEMO" in tmux("capture-pane", "-p"), "the dashboard")
+        for _ in range(2):
+            tmux("send-keys", "C-z")
+            wait_until(lambda: "Stopped" in tmux("capture-pane", "-p"), "the shell")
+            assert "DEMO" not in tmux("capture-pane", "-p")
+            assert tmux("display", "-p", "#{alternate_on} #{mouse_any_flag}").split() == ["0", "0"]
+            tmux("send-keys", "fg", "Enter")
+            wait_until(lambda: "DEMO" in tmux("capture-pane", "-p"), "the dashboard, continued")
+            tmux("send-keys", "?")
+            wait_until(lambda: HELP in tmux("capture-pane", "-p"), "the help")
+            tmux("send-keys", "Escape")
+            wait_until(lambda: HELP not in tmux("capture-pane", "-p"), "the list")
+        tmux("send-keys", "C-q")
+        wait_until(lambda: "DEMO" not in tmux("capture-pane", "-p"), "the end")
+        tmux("send-keys", "echo code=$?", "Enter")
+        wait_until(lambda: "code=0" in tmux("capture-pane", "-p"), "the shell")
+
+
+def test_ctrl_z_without_a_shell_goes_on(state: Path) -> None:
+    with tmux_server(state) as tmux:
+        tmux("new-session", "-d", "-x", "100", "-y", "30", f"exec {sys.executable} -m agentdash demo")
+        wait_until(lambda: "DEMO" in tmux("capture-pane", "-p"), "the dashboard")
+        tmux("send-keys", "C-z")
+        wait_until(lambda: "Cannot be suspended" in tmux("capture-pane", "-p"), "the message")
+        assert state_of(int(tmux("display", "-p", "#{pane_pid}"))) != "T"
 
 
 def state_of(pid: int) -> str:
@@ -331,3 +365,36 @@ def test_quit_key_while_reading(start: Open, state: Path, command: tuple[str, ..
     terminal.press(key)
     assert terminal.exit_code() in (0, 128 + signal.SIGINT)  # 130 too if the app did not react to ctrl+q
     terminal.assert_restored()
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.1, 0.2, 0.4])
+def test_ctrl_c_during_the_imports_is_quiet(start: Open, delay: float) -> None:
+    """From the moment when Python runs our first line; before, it handles the key itself."""
+    terminal = start("demo")
+    terminal.until(
+        lambda: not is_handled(terminal.process.pid, signal.SIGINT) or terminal.output, "our start"
+    )
+    time.sleep(delay)
+    terminal.press(b"\x03")
+    assert terminal.exit_code() in (-signal.SIGINT, 128 + signal.SIGINT)
+    assert b"Traceback" not in terminal.output
+    terminal.assert_restored()
+
+
+@pytest.mark.parametrize("key", [b"\x11", b"\x03"], ids=["ctrl+q", "ctrl+c"])
+def test_quit_key_while_codex_sends_without_end(start: Open, state: Path, key: bytes) -> None:
+    script = Path(__file__).with_name("endless_app_server.py")
+    server = subprocess.Popen([sys.executable, str(script), str(state / "codex")], stdout=subprocess.PIPE)
+    try:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"listens\n"
+        terminal = start()
+        terminal.until_ready()
+        assert server.stdout.readline() == b"connected\n"
+        terminal.press(key)
+        assert terminal.exit_code() in (0, 128 + signal.SIGINT)
+        terminal.assert_restored()
+        assert status_files(state) == []
+    finally:
+        server.kill()
+        server.communicate()

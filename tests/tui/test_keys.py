@@ -391,6 +391,12 @@ async def check_quit(stage):
     assert not stage.app.is_running
 
 
+async def check_suspend(stage):
+    """The tests have no shell that could continue them; `tests/live/test_signals.py` has one."""
+    await stage.press("ctrl+z")
+    assert stage.message.startswith("Cannot be suspended") or stage.app._driver.is_headless
+
+
 async def check_quit_now(stage):
     await stage.press("w", "ctrl+q")
     assert not stage.app.is_running

@@ -35,7 +35,7 @@ approvals."""
 RESPONSE_TIMEOUT_S: Final = 2.0
 """For opening the connection, and again for the response to `initialize`; each takes milliseconds."""
 _MAX_THREADS: Final = 1_000
-"""Loaded threads that are read at most."""
+"""Loaded threads of which notice is taken in one connection."""
 _INITIALIZE: Final = "initialize"
 _LIST_LOADED: Final = "thread/loaded/list"
 
@@ -151,6 +151,11 @@ class AppServerConnection:
         """Whether all requests have got a response."""
         return not self._pending
 
+    @property
+    def _has_room(self) -> bool:
+        """Whether another thread is taken notice of."""
+        return len(self._helpers) + len(self._reading) < _MAX_THREADS
+
     async def initialize(self) -> None:
         """Introduce this client and request the list of loaded threads.
 
@@ -211,20 +216,23 @@ class AppServerConnection:
         return [event for status in gone for event in self._changed(status)]
 
     async def _read_thread(self, thread: str) -> None:
-        if thread not in self._helpers and thread not in self._reading:
+        if self._has_room and thread not in self._helpers and thread not in self._reading:
             self._reading[thread] = None
             await self._request("thread/read", {"threadId": thread, "includeTurns": False}, thread)
 
     async def _on_status(self, event: StatusPushed) -> list[StatusPushed]:
         if event.thread not in self._helpers:  # a child that was just spawned
             await self._read_thread(event.thread)
-            self._reading[event.thread] = event
+            if event.thread in self._reading:
+                self._reading[event.thread] = event
             return []
         return [] if self._helpers[event.thread] else self._changed(event)
 
     def _add_thread(
         self, thread: _Thread, at: float, newer: StatusPushed | None = None
     ) -> list[StatusPushed]:
+        if thread.id not in self._helpers and not self._has_room:
+            return []
         self._helpers[thread.id] = thread.helper
         return [] if thread.helper else self._changed(newer or _event(at, thread.id, thread.status))
 

@@ -39,6 +39,7 @@ import os
 import stat
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -48,6 +49,9 @@ from agentdash.model.events import Event, SourceSeen
 from agentdash.model.sanitize import clean_line
 
 _SOCKET: Final = "app-server-control/app-server-control.sock"
+_BURST_MESSAGES: Final = 100
+_BURST_PAUSE_S: Final = 0.05
+"""Pause after so many messages: a server that sends without end must not keep the event loop busy."""
 _LOCKS: Final = "thread-writer-locks"
 _CLOSE_TIMEOUT_S: Final = 0.5
 _MAX_MESSAGE_BYTES: Final = 16 << 20
@@ -137,7 +141,11 @@ class StatusFeed:
             try:
                 async with self._connection(self._state, self._clock.now) as connection:
                     failures = 0
-                    while not connection.subscribed:
+                    for number in count(1):
+                        if connection.subscribed:
+                            break
+                        if number % _BURST_MESSAGES == 0:
+                            await asyncio.sleep(_BURST_PAUSE_S)
                         self._emit_health(emit, True, _connected_detail(self._state))
                         if events := await connection.receive():
                             emit(events)
