@@ -60,7 +60,6 @@ OPENERS = {
     "cli/__init__.py": "/dev/null",
     "cli/dashboard.py": "/dev/tty",
     "cli/debug_log.py": "written",
-    "cli/export.py": "written",
     "cli/split.py": "written",
     "collect/processes/confinement.py": "/proc",
     "collect/processes/linux.py": "/proc",
