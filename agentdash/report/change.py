@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
+from agentdash.model.fact import FactKind, ObjectForm
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot
-from agentdash.report.elements import SourceReport, source_report
-from agentdash.report.status import WorkerReport, worker_report
+from agentdash.report.elements import FactReport, SourceReport, source_report
+from agentdash.report.status import SandboxReport, WorkerReport, worker_report
+
+_UNCOMPARED: Final = frozenset(("evidence", "pids", "tokens", "last_activity", "history", "is_new"))
+"""Fields that are no change by themselves: they follow from others, grow while a worker works, or depend on
+when the user looked."""
+_TICKING: Final = re.compile(
+    r"\d+:\d\d|\d[\d.,]*\s?(?:[kM]?\s?tokens?|[mµ]?s|sec(?:onds?)?|m|min(?:utes?)?|h|hours?|%)(?!\w)"
+    r"|[\u2800-\u28ff⬝■•◦✻✶✳✢✽·*∗░▒▓█…]+|\s+"
+)
+"""What changes in a text while a worker does the same: clocks, countdowns, counters, spinners, bars."""
 
 
 class ChangeReport(msgspec.Struct):
@@ -19,6 +30,8 @@ class ChangeReport(msgspec.Struct):
     schema: Literal["agentdash.change/1"]
     at: str
     change: Literal["added", "changed", "removed", "source"]
+    changed: list[str] = []
+    """The fields of a changed worker that differ, `state`, `why`, `sandbox.findings` ...; else empty."""
     worker: WorkerReport | None = None
     """As of now; the last known form of a removed one."""
     source: SourceReport | None = None
@@ -27,16 +40,22 @@ class ChangeReport(msgspec.Struct):
 def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
     """Yield the differences between two snapshots; with None as the old one, everything is new.
 
-    Ages, token counts and process ids alone are no change.
+    Ages, token counts, process ids, clocks and spinners alone are no change, nor is what a worker that goes
+    on working does.
     """
     at = iso(new.at) or ""
     before = {worker.id: worker for worker in old.workers} if old else {}
     for worker in new.workers:
+        known = before.pop(worker.id, None)
+        if known is worker:
+            continue
         report = worker_report(worker)
-        if (known := before.pop(worker.id, None)) is None:
+        if known is None:
             yield ChangeReport(schema="agentdash.change/1", at=at, change="added", worker=report)
-        elif _comparable(worker_report(known)) != _comparable(report):
-            yield ChangeReport(schema="agentdash.change/1", at=at, change="changed", worker=report)
+        elif changed := changed_fields(worker_report(known), report):
+            yield ChangeReport(
+                schema="agentdash.change/1", at=at, change="changed", changed=changed, worker=report
+            )
     for removed in before.values():
         report = worker_report(removed)
         yield ChangeReport(schema="agentdash.change/1", at=at, change="removed", worker=report)
@@ -47,5 +66,51 @@ def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
             yield ChangeReport(schema="agentdash.change/1", at=at, change="source", source=health_report)
 
 
-def _comparable(report: WorkerReport) -> WorkerReport:
-    return msgspec.structs.replace(report, tokens=None, last_activity=None, pids=[], evidence=[])
+def changed_fields(old: WorkerReport, new: WorkerReport) -> list[str]:
+    """Return the names of the fields in which two reports of a worker differ, but for what ticks."""
+    before, now = dict(_compared(old)), dict(_compared(new))
+    return [name for name in now if before[name] != now[name]]
+
+
+def _compared(report: WorkerReport) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a report, those of its sandbox as `sandbox.NAME`, without what ticks."""
+    for name in report.__struct_fields__:
+        value = getattr(report, name)
+        match value:
+            case _ if name in _UNCOMPARED:
+                continue
+            case SandboxReport():
+                yield from ((f"sandbox.{each}", _essence(value, each)) for each in value.__struct_fields__)
+            case FactReport():
+                yield name, _essential_fact(value)
+            case str() if name in ("name", "why"):
+                yield name, _without_ticking(value)
+            case _ if name == "stalled_since":
+                yield name, value is None
+            case _:
+                yield name, value
+
+
+def _essence(sandbox: SandboxReport, name: str) -> Any:
+    """Return a field of a sandbox without times and evidence, which each command adds to."""
+    match name:
+        case "requested" if sandbox.requested is not None:
+            return msgspec.structs.replace(sandbox.requested, since=None, as_of=None)
+        case "findings":
+            return [(finding.kind, finding.message, finding.remedy) for finding in sandbox.findings]
+        case "denials":
+            return [(denial.operation, denial.target, denial.count) for denial in sandbox.denials]
+        case _:
+            return getattr(sandbox, name)
+
+
+def _essential_fact(fact: FactReport) -> tuple[str, ...]:
+    """Return what tells two facts apart; of work only that it is work."""
+    if fact.kind == FactKind.WORK:
+        return (fact.kind,)
+    named = _without_ticking(fact.object) if fact.form == ObjectForm.TEXT else fact.object
+    return fact.kind, fact.form, named, _without_ticking(fact.what), _without_ticking(fact.why)
+
+
+def _without_ticking(text: str) -> str:
+    return _TICKING.sub("", text)

@@ -1,0 +1,94 @@
+"""Lines of `status --watch`: a worker that changes is one, a countdown that ticks is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from agentdash.demo.play import demo_hub
+from agentdash.model.fact import Fact, FactKind, ObjectForm
+from agentdash.model.states import State
+from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
+from agentdash.report.change import ChangeReport, changes
+
+WORKER = Worker(
+    id="default %1",
+    kind="pane",
+    name="⠋ fix the tests",
+    agent=Agent("opencode", "1.0"),
+    assessment=Assessment(State.RUNNING, 100.0, "retrying in 59s · esc to interrupt"),
+)
+
+
+def lines_of(before: Worker, after: Worker) -> list[ChangeReport]:
+    return list(changes(Snapshot(1.0, workers=(before,)), Snapshot(2.0, workers=(after,))))
+
+
+def said(why: str, state: State = State.RUNNING) -> Worker:
+    return replace(WORKER, assessment=Assessment(state, 100.0, why))
+
+
+@pytest.mark.parametrize(
+    "ticked",
+    [
+        said("retrying in 58s · esc to interrupt"),
+        said("retrying in 1m 05s · esc to interrupt"),
+        said("retrying in 99s · esc to interrupt"),
+        said("retrying in 7.5 s  ∗ esc to interrupt"),
+        replace(WORKER, name="⠙ fix the tests"),
+        replace(WORKER, last_activity=150.0, pids=(1, 2), line="other output"),
+        replace(WORKER, depth=2),
+    ],
+)
+def test_what_ticks_is_no_change(ticked: Worker) -> None:
+    assert lines_of(WORKER, ticked) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "fields"),
+    [
+        (said("waits for file 2 of 9"), ["why"]),
+        (said("retrying in 59s · esc to interrupt", State.COMPLETED), ["state", "needs_you", "group"]),
+        (replace(WORKER, name="⠋ fix the docs"), ["name"]),
+        (replace(WORKER, stalled=120.0), ["stalled_since"]),
+        (replace(WORKER, cwd="/elsewhere"), ["cwd"]),
+    ],
+)
+def test_a_change_names_its_fields(changed: Worker, fields: Sequence[str]) -> None:
+    (line,) = lines_of(WORKER, changed)
+    assert line.change == "changed"
+    assert set(line.changed) & set(fields)
+    assert set(line.changed) <= {*fields, "fact"}
+
+
+def test_another_command_is_another_question() -> None:
+    def wants(command: str) -> Worker:
+        fact = Fact(FactKind.RUN, "wants to run", command, ObjectForm.COMMAND)
+        assessment = Assessment(State.WAITING_APPROVAL, 100.0, "asks", fact=fact)
+        return replace(WORKER, assessment=assessment)
+
+    assert lines_of(wants("sleep 5s"), wants("sleep 5s")) == []
+    (line,) = lines_of(wants("sleep 5s"), wants("sleep 6s"))
+    assert line.changed == ["fact"]
+
+
+def test_added_and_removed_workers_have_no_changed_fields() -> None:
+    (added,) = changes(None, Snapshot(1.0, workers=(WORKER,)))
+    (removed,) = changes(Snapshot(1.0, workers=(WORKER,)), Snapshot(2.0))
+    assert [(line.change, line.changed) for line in (added, removed)] == [("added", []), ("removed", [])]
+
+
+async def test_changes_of_the_demo_name_their_fields() -> None:
+    last: Snapshot | None = None
+    lines: list[ChangeReport] = []
+    for at in (20, 24, 28):
+        hub, clock = demo_hub(at=at)
+        clock.set(paused=True)
+        snapshot = await hub.once()
+        lines += changes(last, snapshot) if last else ()
+        last = snapshot
+    changed = [line for line in lines if line.change == "changed"]
+    assert changed
+    assert all(line.changed for line in changed)
