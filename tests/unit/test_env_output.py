@@ -1,4 +1,4 @@
-"""Flags are read from commands that print their own environment, and from nothing else."""
+"""What an output proves about the sandbox flags of the command's own environment, and what it does not."""
 
 from __future__ import annotations
 
@@ -8,46 +8,134 @@ from agentdash.engine.detect.env_output import read_flags
 from agentdash.engine.detect.process_status import restraints
 from agentdash.model.observation import UNSET
 
-NETWORK = "CODEX_SANDBOX_NETWORK_DISABLED"
-SANDBOX = "CODEX_SANDBOX"
-SET = f"{NETWORK}=1\n{SANDBOX}=seatbelt\n"
-PROBE = 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"'
+NET = "CODEX_SANDBOX_NETWORK_DISABLED"
+SB = "CODEX_SANDBOX"
+HOME = "HOME=/home/dev\nPATH=/bin\n"
+BOTH = f"{HOME}{NET}=1\n{SB}=seatbelt\n"
+FLAGS = f"{NET}=1\n{SB}=seatbelt\n"
+PROBE = (
+    'echo "role=${ROLE:-solo}"; echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; '
+    'echo "sandbox=${CODEX_SANDBOX:-}"; echo "thread=${CODEX_THREAD_ID:-}"'
+)
+
+Expected = tuple[str | None, str | None]
+SET: Expected = ("1", "seatbelt")
+CLEAN: Expected = (UNSET, UNSET)
+NOTHING: Expected = (None, None)
 
 
-def read(script: str, output: str, exit_code: int | None = 0) -> tuple[str | None, str | None]:
-    """Return the network flag and the sandbox flag."""
+def read(script: str, output: str, exit_code: int | None = None) -> Expected:
     flags = read_flags(script, output, exit_code=exit_code)
     return flags.network, flags.sandbox
 
 
+# ---------------------------------------------------------------- what is read
+
+
 @pytest.mark.parametrize(
-    ("script", "output", "network", "sandbox"),
+    ("script", "when_set", "when_clean"),
     [
-        (PROBE, "flag=1\nsandbox=\n", "1", UNSET),
-        (PROBE, "flag=\nsandbox=seatbelt\n", UNSET, "seatbelt"),
-        ("env | grep CODEX_SANDBOX_NET", f"{NETWORK}=1\n", "1", None),
-        ("env | grep ^CODEX | sort", f"CODEX_HOME=/x\n{NETWORK}=1\n", "1", UNSET),
-        ("env", "PATH=/bin\nFOO=1\n", UNSET, UNSET),
-        ("env", f"PATH=/bin\n{SET}", "1", "seatbelt"),
-        ("export -p", 'declare -x CODEX_SANDBOX="seatbelt"\ndeclare -x PATH="/bin"\n', UNSET, "seatbelt"),
-        (f"printenv {NETWORK}", "1\n", "1", None),
-        (f'printf "net=%s sb=%s\\n" "${NETWORK}" "${SANDBOX}"', "net=1 sb=seatbelt\n", "1", "seatbelt"),
-        (f"echo ${NETWORK}; echo ${SANDBOX}", "1\nseatbelt\n", "1", "seatbelt"),
-        (f"echo ${{{SANDBOX}:-unset}}", "unset\n", None, UNSET),
-        (f"python3 -c \"import os; print(os.environ.get('{NETWORK}'))\"", "None\n", UNSET, None),
-        (f"python3 -c \"import os; print('flag', os.environ.get('{NETWORK}'))\"", "flag 1\n", "1", None),
-        (f"node -e 'console.log(process.env.{SANDBOX})'", "undefined\n", None, UNSET),
-        (f"set -euo pipefail\n# flags\necho n=${{{NETWORK}:-}}\n", "n=1\n", "1", None),
-        (f"printenv {NETWORK}; printenv {SANDBOX}", "1\nseatbelt\n", "1", "seatbelt"),
-        ("bash -lc 'env | grep CODEX_SANDBOX'", SET, "1", "seatbelt"),
-        ("/usr/bin/env | grep CODEX_SANDBOX | sort", SET, "1", "seatbelt"),
-        ("timeout 10 env", f"PATH=/bin\n{SET}", "1", "seatbelt"),
-        ("uname\nenv | grep CODEX_SANDBOX\nid", f"Linux\n{SET}uid=0(root)\n", "1", "seatbelt"),
-        (f"cat <<EOF\nn=${NETWORK}\nEOF\n", "n=1\n", "1", None),
+        ("env", BOTH, HOME),
+        ("env | sort", BOTH, HOME),
+        ("printenv", BOTH, HOME),
+        ("/usr/bin/env | grep CODEX", FLAGS, ""),
+        ("timeout 10 env | grep CODEX", FLAGS, ""),
+        ("env | grep ^CODEX | sort", "CODEX_HOME=/x\n" + FLAGS, "CODEX_HOME=/x\n"),
+        ("env | egrep 'CODEX|SANDBOX'", FLAGS, ""),
+        ("env -0 | tr '\\0' '\\n' | grep CODEX", FLAGS, ""),
+        ("env > /tmp/f; grep CODEX /tmp/f", FLAGS, ""),
+        ("env | grep CODEX || true", FLAGS, ""),
+        ("set | grep CODEX", f"{NET}=1\n{SB}=seatbelt\n", ""),
+        ("set", f"{NET}='1'\n{SB}='seatbelt'\nPATH='/bin'\n", "PATH='/bin'\n"),
+        ("export -p", f'declare -x {NET}="1"\ndeclare -x {SB}="seatbelt"\n', 'declare -x PATH="/bin"\n'),
+        ("cat /proc/self/environ | tr '\\0' '\\n' | grep CODEX", FLAGS, ""),
+        ("strings /proc/self/environ | grep CODEX_", FLAGS, "CODEX_HOME=/x\n"),
+        (f'printf "net=%s sb=%s\\n" "${NET}" "${SB}"', "net=1 sb=seatbelt\n", "net= sb=\n"),
+        (f"echo ${NET}; echo ${SB}", "1\nseatbelt\n", "\n\n"),
+        (f'echo "${{{NET}:-none}} / ${{{SB}:-no}}"', "1 / seatbelt\n", "none / no\n"),
+        (PROBE, "role=solo\nflag=1\nsandbox=seatbelt\nthread=a\n", "role=solo\nflag=\nsandbox=\nthread=a\n"),
+        ("bash -lc 'env | grep CODEX'", FLAGS, ""),
+        (f"sh -c 'printenv {NET}; printenv {SB}'", "1\nseatbelt\n", None),
+        (f"printenv {NET} {SB}", "1\nseatbelt\n", None),
+        (f"printenv {NET} || echo none; printenv {SB} || echo none", "1\nseatbelt\n", "none\nnone\n"),
+        (
+            f'for n in {NET} {SB}; do printf \'%s=%s\\n\' "$n" "${{!n}}"; done',
+            f"{NET}=1\n{SB}=seatbelt\n",
+            f"{NET}=\n{SB}=\n",
+        ),
+        ('for n in $(compgen -e); do echo "$n=${!n}"; done', BOTH, HOME),
+        (f"declare -p {NET} {SB}", f'declare -x {NET}="1"\ndeclare -x {SB}="seatbelt"\n', None),
+        (f"cat <<EOF\nnet=${NET}\nsb=${SB}\nEOF\n", "net=1\nsb=seatbelt\n", "net=\nsb=\n"),
+        (f'jq -n env | grep -c . ; echo "n=${NET} s=${SB}"', "30\nn=1 s=seatbelt\n", "28\nn= s=\n"),
+        ("jq -n env", f'{{\n  "{NET}": "1",\n  "{SB}": "seatbelt"\n}}\n', '{\n  "PATH": "/bin"\n}\n'),
+        (f"jq -rn '$ENV.{NET}, $ENV.{SB}'", "1\nseatbelt\n", "null\nnull\n"),
+        (f'awk \'BEGIN{{print ENVIRON["{NET}"], ENVIRON["{SB}"]}}\'', "1 seatbelt\n", None),
+        (f"perl -e 'print \"$ENV{{{NET}}}-$ENV{{{SB}}}\\n\"'", "1-seatbelt\n", "-\n"),
+        (
+            f"node -p 'process.env.{NET}'; node -p 'process.env.{SB}'",
+            "1\nseatbelt\n",
+            "undefined\nundefined\n",
+        ),
+        (
+            f"python3 -c \"import os; print(os.environ.get('{NET}'), os.environ.get('{SB}'))\"",
+            "1 seatbelt\n",
+            "None None\n",
+        ),
+        (
+            "python3 -c 'import os, json; print(json.dumps(dict(os.environ)))'",
+            f'{{"{NET}": "1", "{SB}": "seatbelt"}}\n',
+            '{"PATH": "/bin"}\n',
+        ),
+        (
+            'python3 -c "import os; print(os.environ)"',
+            f"environ({{'{NET}': '1', '{SB}': 'seatbelt'}})\n",
+            "environ({'PATH': '/bin'})\n",
+        ),
+        (
+            f"python3 - <<'PY'\nimport os\nprint([os.environ.get(n) for n in ('{NET}', '{SB}')])\nPY\n",
+            "['1', 'seatbelt']\n",
+            "[None, None]\n",
+        ),
+        (
+            f'if [ -n "${NET}" ]; then echo "n ${NET}"; else echo no; fi\n'
+            f'test -z "${SB}" && echo none || echo "s ${SB}"',
+            "n 1\ns seatbelt\n",
+            "no\nnone\n",
+        ),
+        # the mixed scripts of models
+        (
+            "uname -a; id; env | grep CODEX; curl -sS https://example.com",
+            f"Linux x\nuid=0(root)\n{FLAGS}curl: (6) Could not resolve host: example.com\n",
+            "Linux x\nuid=0(root)\ncurl: (6) Could not resolve host: example.com\n",
+        ),
+        (
+            'echo "--- env"; env | sort; echo "--- dns"; getent hosts example.com',
+            f"--- env\n{BOTH}--- dns\n",
+            f"--- env\n{HOME}--- dns\n",
+        ),
+        (
+            f'set -euo pipefail\n\n# look\necho "net=${{{NET}:-}}"   # one\necho "sb=${{{SB}:-}}"\n',
+            "net=1\nsb=seatbelt\n",
+            "net=\nsb=\n",
+        ),
+        ("uname\nenv | grep CODEX\nid\n", f"Linux\n{FLAGS}uid=0\n", "Linux\nuid=0\n"),
+        (f'echo "n=${NET} s=${SB}" >&2', "n=1 s=seatbelt\n", "n= s=\n"),
+        (
+            f'cat notes.md; echo "net=${NET}; sb=${SB}"',
+            "# Notes\nnet=1; sb=seatbelt\n",
+            "# Notes\nnet=; sb=\n",
+        ),
     ],
 )
-def test_shown_flags(script: str, output: str, network: str | None, sandbox: str | None) -> None:
-    assert read(script, output) == (network, sandbox)
+def test_what_is_read(script: str, when_set: str | None, when_clean: str | None) -> None:
+    """None: this script does not prove it."""
+    if when_set is not None:
+        assert read(script, when_set) == SET
+    if when_clean is not None:
+        assert read(script, when_clean) == CLEAN
+
+
+# ---------------------------------------------------------------- review A1: dumps that are not whole
 
 
 @pytest.mark.parametrize(
@@ -55,78 +143,249 @@ def test_shown_flags(script: str, output: str, network: str | None, sandbox: str
     [
         ("env | grep -c CODEX", "10\n", 0),
         ("env | grep -c ^CODEX_SANDBOX", "1\n", 0),
+        ("env | grep -c CODEX_SANDBOX", "0\n", 1),
+        ("env | rg CODEX", "bash: line 1: rg: command not found\n", 127),
+        ("env | rg CODEX || true", "bash: line 1: rg: command not found\n", 0),
+        ("env | rg CODEX 2>/dev/null || true", "", 0),
         ("env | grep -q CODEX_SANDBOX && echo yes", "yes\n", 0),
+        ("env | wc -l", "31\n", 0),
         ("printenv | grep CODEX | wc -l", "2\n", 0),
-        ("env | sed 's/=.*//' | grep CODEX", f"{NETWORK}\n", 0),
-        ("env | rg CODEX", "bash: rg: command not found\n", 127),
-        ("env | rg CODEX || true", "bash: rg: command not found\n", 0),
-        ("env | grep -v CODEX", "PATH=/bin\n", 0),
-        ("env | head -5", "PATH=/bin\nHOME=/root\n", 0),
-        ("env | sort | tail -5", "USER=dev\n_=/usr/bin/env\n", 0),
-        ("env | wc -l", "23\n", 0),
-        ("env >/dev/null && echo yes", "yes\n", 0),
+        ("env | grep -v CODEX", HOME, 0),
+        ("env | head -5", HOME, 0),
+        ("env | head -3", HOME, 0),
+        ("env | sort | tail -5", HOME, 0),
         ("env | grep CODEX | head -1", "CODEX_HOME=/x\n", 0),
-        ("env | grep -i proxy", "http_proxy=x\n", 0),
+        ("env | cut -d= -f1 | grep CODEX", f"CODEX_HOME\n{NET}\n{SB}\n", 0),
+        ("env | sed 's/=.*//' | grep CODEX", f"CODEX_HOME\n{NET}\n", 0),
+        ("env | grep -o '^CODEX[A-Z_]*'", f"CODEX_HOME\n{NET}\n", 0),
+        ("env > /dev/null && echo yes", "yes\n", 0),
+        ("env >/dev/null; echo done", "done\n", 0),
+        ("env | awk -F= '{print $1}'", "HOME\nPATH\n", 0),
+        ("env | grep -i proxy", "http_proxy=http://x\n", 0),
+        ("env | grep -l CODEX", "(standard input)\n", 0),
+        ("env | grep -m1 CODEX", "CODEX_HOME=/x\n", 0),
+        ("env", "bash: env: command not found\n", 127),
+        ("env", "", 0),
+        ("env", "HOME=/home/dev\n… 12 tokens truncated …\nPATH=/bin\n", 0),
+        ("env | grep CODEX", "", 137),
+        ("false && env | grep CODEX", "", 1),
+        ("if grep -q x /etc/hosts; then env | grep CODEX; fi", "", 0),
+        ("env -i env | grep CODEX", "", 1),
+        (f"env -u {NET} -u {SB} env | grep CODEX", "CODEX_HOME=/x\n", 0),
+        ("sleep 9 & env | grep CODEX & wait", "", 0),
+        ("timeout 1 bash -c 'sleep 5; env | grep CODEX'; echo over", "over\n", 0),
+        ("env() { :; }; env | grep CODEX", "", 1),
+        ("alias env=true; env | grep CODEX", "", 1),
+        ("tr '\\0' '\\n' < /proc/self/environ | grep CODEX", "", 1),
+        ("cat missing && env | grep CODEX", "cat: missing: No such file or directory\n", 1),
+        (f"unset {NET} {SB}; env | grep CODEX", "", 1),
+        ("docker run x env | grep CODEX", "", 1),
+        ("ssh host env | grep CODEX", "", 1),
+        ("./probe.sh | grep CODEX", "", 1),
     ],
 )
-def test_filtered_dumps_show_no_absence(script: str, output: str, exit_code: int) -> None:
-    """truth: the flags were set; nothing that is printed says that they are not."""
-    assert UNSET not in read(script, output, exit_code)
+def test_absence_needs_a_whole_dump(script: str, output: str, exit_code: int) -> None:
+    assert read(script, output, exit_code) == NOTHING
+
+
+def test_a_cut_dump_shows_what_stands_before_the_cut() -> None:
+    assert read("env", f"{SB}=seatbelt\nHOME=/x\n… 12 tokens truncated …\n") == (None, "seatbelt")
+    assert read_flags("env", f"{SB}=seatbelt\n", truncated=True) == read_flags("", "")
+
+
+# ---------------------------------------------------------------- review A2: derived values
 
 
 @pytest.mark.parametrize(
     ("script", "output"),
     [
-        (f'node -e "console.log(JSON.stringify({{sb: process.env.{SANDBOX}}}))"', "{}\n"),
-        (f"node -e 'console.log(!!process.env.{SANDBOX})'", "false\n"),
-        (f'node -e \'console.log(process.env.{SANDBOX} ? "boxed" : "free")\'', "free\n"),
-        (f"python3 -c \"import os; print(os.environ.get('{SANDBOX}') == 'seatbelt')\"", "False\n"),
-        (f"python3 -c \"import os; print(bool(os.environ.get('{SANDBOX}')))\"", "False\n"),
-        (f"printf '%q\\n' \"${SANDBOX}\"", "''\n"),
-        (f'echo "${{{SANDBOX}:-$(uname)}}"', "Darwin\n"),
-        ("env | grep CODEX_SANDBOX | sed 's/=.*/=<redacted>/'", f"{SANDBOX}=<redacted>\n"),
+        (
+            f"node -e 'console.log(JSON.stringify({{a: process.env.{NET} && 1, b: 2}}))'",
+            "{}\n",
+        ),
+        (f"node -e 'console.log(!!process.env.{NET})'", "false\n"),
+        (f'node -e \'console.log(process.env.{NET} ? "restricted" : "free")\'', "free\n"),
+        (f"python3 -c \"import os; print(os.environ.get('{SB}') == 'seatbelt')\"", "False\n"),
+        (f"python3 -c \"import os; print(bool(os.environ.get('{NET}')))\"", "True\n"),
+        (f"python3 -c \"import os; print('{NET}' in os.environ)\"", "True\n"),
+        (f"python3 -c \"import os; print(len(os.environ.get('{NET}', '')))\"", "1\n"),
+        (f"python3 -c \"import os; print(os.environ.get('{NET}', '1'))\"", "1\n"),
+        (f'echo "sb=${{{SB}:-seatbelt}}"', "sb=seatbelt\n"),
+        (f'echo "sb=${{{SB}:+seatbelt}}"', "sb=seatbelt\n"),
+        (f'echo "${{#{NET}}}"', "1\n"),
+        (f'echo "${{{SB}:0:6}}"', "seatbe\n"),
+        (f'echo "os=${{{SB}:-$(uname)}}"', "os=Darwin\n"),
+        ("env | sed 's/=.*/=<redacted>/' | grep CODEX", f"{NET}=<redacted>\n{SB}=<redacted>\n"),
+        ("env | grep CODEX | sed 's/=.*/=***/'", f"{NET}=***\n"),
+        ("env | grep CODEX_SANDBOX= | cut -c1-20", f"{SB}=seatbe\n"),
+        (f'[ -n "${NET}" ] && echo 1 || echo 0', "1\n"),
+        (f'[ "${SB}" = other ] && echo seatbelt', "seatbelt\n"),
+        (f"echo 'n=${NET}'", f"n=${NET}\n"),
+        (f'echo "n=\\${NET}"', f"n=${NET}\n"),
+        (f"printf '%.4s\\n' \"${SB}\"", "seat\n"),
+        (f"echo {NET}=1", f"{NET}=1\n"),
+        ("env | grep CODEX | tr a-z A-Z", f"{SB}=SEATBELT\n"),
+        (f'echo "n=${NET}"', "n=true\n"),
+        ("env", f"{HOME}{NET}=0\n{SB}=docker\n"),
+        (f"set -x; echo n=${NET}", "+ echo n=1\nn=1\n"),
     ],
 )
-def test_derived_values_are_no_values(script: str, output: str) -> None:
-    assert set(read(script, output)) <= {None, UNSET}
+def test_derived_values_are_not_shown(script: str, output: str) -> None:
+    assert read(script, output, 0) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("script", "output", "expected"),
+    [
+        (
+            f"node -e 'console.log(JSON.stringify({{net: process.env.{NET}, sb: process.env.{SB}}}))'",
+            "{}\n",
+            CLEAN,
+        ),
+        (
+            f"node -e 'console.log(JSON.stringify({{net: process.env.{NET}, sb: process.env.{SB}}}))'",
+            '{"net":"1","sb":"seatbelt"}\n',
+            SET,
+        ),
+        (f"python3 -c \"import os; print(os.environ.get('{SB}') or 'not-set')\"", "not-set\n", (None, UNSET)),
+        (f"python3 -c \"import os; print(os.environ.get('{SB}') or '(none)')\"", "(none)\n", (None, UNSET)),
+        (f'printf %q "${SB}"', "''", (None, UNSET)),
+        (f'echo "sb: ${{{SB}:-not set}}"', "sb: not set\n", (None, UNSET)),
+        (f'echo "${{{SB}-unset}}"', "unset\n", (None, UNSET)),
+        (f"printenv {NET}", "", (UNSET, None)),
+        (f"printenv {NET}", "1\n", ("1", None)),
+        (f"node -e 'console.log(process.env.{SB})'", "undefined\n", (None, UNSET)),
+        ("env | grep CODEX_SANDBOX_NET", "", (UNSET, None)),
+        (f"env | grep ^{SB}= | cut -d= -f2", "seatbelt\n", (None, "seatbelt")),
+        (f'test -z "${NET}" && echo empty || echo there', "empty\n", (UNSET, None)),
+    ],
+)
+def test_bare_values_and_defaults(script: str, output: str, expected: Expected) -> None:
+    assert read(script, output) == expected
+
+
+# ---------------------------------------------------------------- review A3: text from elsewhere
 
 
 @pytest.mark.parametrize(
     ("script", "output"),
     [
-        ("set -e; cat .env", SET),
-        ("cat env.sample; env | wc -l", f"{SET}23\n"),
-        ("cat .env.example && env | sort | head -3", f"{SET}A=1\nB=2\nC=3\n"),
-        ("ps eww -p 4321 | tr ' ' '\\n'; env | wc -l", f"{SET}23\n"),
-        ("codex exec -s read-only 'env' | tail; env | grep -c x", f"{SET}3\n"),
-        ("cat /tmp/env-before.txt", SET),
-        ("grep CODEX_ ~/.codex/sessions/a.jsonl", SET),
-        ("grep -rn CODEX_SANDBOX src", f"src/a.py: {SANDBOX}=seatbelt\n"),
-        ("ssh host env", SET),
-        ("docker run x env", SET),
-        ("sudo env", SET),
-        ("env -i A=1 env", "A=1\n"),
-        (f"{SANDBOX}=seatbelt {NETWORK}=1 env | grep CODEX_SANDBOX", SET),
-        (f"export {SANDBOX}=x; echo s=${SANDBOX}", "s=x\n"),
-        (f"echo 'sb ${SANDBOX}'", f"sb ${SANDBOX}\n"),
-        ("./probe.sh", SET),
-        ("echo 'env unclosed", SET),
-        ("", ""),
+        ("cat .env", FLAGS),
+        ("set -e; cat .env", FLAGS),
+        ("cat env.sample; env | wc -l", f"{FLAGS}31\n"),
+        ("cat .env.example && env | sort | head -3", f"{FLAGS}CODEX_HOME=/x\nHOME=/home/dev\nPATH=/bin\n"),
+        ("ps eww -p 1 | tr ' ' '\\n'; env | wc -l", f"{FLAGS}31\n"),
+        ("codex exec -s read-only 'run env' | tail; env | grep -c x", f"{FLAGS}7\n"),
+        ("claude -p 'run env'; env | wc -l", f"{FLAGS}31\n"),
+        ("opencode run env", FLAGS),
+        ("gemini -p env", FLAGS),
+        ("cat /tmp/env-before.txt", f"CODEX_THREAD_ID=abc\n{FLAGS}"),
+        ("jq -r .output rollout-abc.jsonl", f"CODEX_THREAD_ID=abc\n{FLAGS}"),
+        ("grep CODEX_ ~/.codex/sessions/2026/rollout-abc.jsonl", f"CODEX_THREAD_ID=abc\n{FLAGS}"),
+        ("./probe.sh", f"CODEX_THREAD_ID=abc\n{FLAGS}"),
+        ("bash probe.sh", FLAGS),
+        ("make env", FLAGS),
+        ("grep -rn CODEX_SANDBOX src", f"src/a.py:{SB}=seatbelt\n"),
+        ("grep -rh CODEX_SANDBOX src", FLAGS),
+        ("git diff", f"+{SB}=seatbelt\n{FLAGS}"),
+        ("ssh host env", BOTH),
+        ("docker run x env", BOTH),
+        ("sudo env", BOTH),
+        ("su -c env", BOTH),
+        ("kubectl exec pod -- env", BOTH),
+        ("tmux show-environment -g", BOTH),
+        ("tr '\\0' '\\n' < /proc/1/environ", BOTH),
+        ("tr '\\0' '\\n' < /proc/$PPID/environ", BOTH),
+        (f"{SB}=seatbelt {NET}=1 env", BOTH),
+        (f"env {SB}=seatbelt {NET}=1 printenv", BOTH),
+        (f"export {SB}=seatbelt {NET}=1; env", BOTH),
+        (f'{SB}=seatbelt; {NET}=1; echo "s=${SB} n=${NET}"', "s=seatbelt n=1\n"),
+        ("set -a; . ./.env; set +a; env | grep CODEX", FLAGS),
+        ("source .env; env | grep CODEX", FLAGS),
+        ("export $(cat .env | xargs); env | grep CODEX", FLAGS),
+        ('eval "$(cat .env)"; env | grep CODEX', FLAGS),
+        ("env $(cat .env) printenv | grep CODEX", FLAGS),
+        (f'read {SB} < .env; echo "s=${SB}"', "s=seatbelt\n"),
+        (f'for {SB} in seatbelt; do echo "s=${SB}"; done', "s=seatbelt\n"),
+        (f': ${{{SB}:=seatbelt}}; echo "s=${SB}"', "s=seatbelt\n"),
+        (f"echo seatbelt | read {SB}; echo s=${SB}", "s=seatbelt\n"),
+        ("env | cat - .env | grep CODEX", FLAGS),
+        ("(cat .env; env) | sort | grep CODEX", FLAGS),
+        ("env | sort; cat .env", f"{HOME}{FLAGS}"),
+        (
+            f"python3 -c \"import os; os.environ['{SB}'] = 'seatbelt'; print(os.environ.get('{SB}'))\"",
+            "seatbelt\n",
+        ),
+        (f'echo "n=${NET}"; echo "n=${SB}"; cat .env', "n=\nn=\nn=1\n"),
+        (f"cat <<'EOF'\n{SB}=seatbelt\nEOF\n", f"{SB}=seatbelt\n"),
+        ("env > f; cp .env f; grep CODEX f", FLAGS),
+        (f"echo 'open {NET}", f"{NET}=1\n"),
+        ("", FLAGS),
     ],
 )
-def test_text_from_elsewhere_shows_nothing(script: str, output: str) -> None:
-    assert read(script, output) == (None, None)
+def test_text_from_elsewhere_proves_no_value(script: str, output: str) -> None:
+    flags = read_flags(script, output)
+    assert flags.network != "1"
+    assert flags.sandbox != "seatbelt"
 
 
-def test_cut_outputs_show_no_absence() -> None:
-    assert read("env", "PATH=/bin\n… 12 tokens truncated …\nFOO=1\n") == (None, None)
-    assert not read_flags("env", "PATH=/bin\n", truncated=True)
+def test_two_prints_that_contradict_are_not_read() -> None:
+    script = f'echo "a=${NET}"; env | grep {NET}'
+    assert read(script, f"a=1\n{NET}=1\n") == ("1", None)
+    assert read(script, f"a=\n{NET}=1\n") == NOTHING
 
 
-def test_the_quote_is_the_line_that_shows_the_value() -> None:
-    assert read_flags(PROBE, "flag=1\nsandbox=\n", exit_code=0).quote == "flag=1; sandbox="
-    assert read_flags("env", f"A=1\n{SET}", exit_code=0).quote == SET.strip().replace("\n", "; ")
+def test_a_flag_that_is_set_to_nothing_is_told_apart_where_it_shows() -> None:
+    assert read("env", f"{HOME}{SB}=\n") == (UNSET, None)
+    assert read(f'echo "s=${SB}"', "s=\n") == (None, UNSET)
 
+
+def test_exit_code_counts() -> None:
+    assert read("env | grep CODEX", "", 1) == CLEAN
+    assert read("env | grep CODEX", "", 0) == NOTHING
+    assert read(f"printenv {SB}", "", 127) == NOTHING
+
+
+def test_output_of_a_terminal() -> None:
+    assert read("env | grep CODEX", "\x1b[01;31m\x1b[KCODEX\x1b[m\x1b[K_SANDBOX=seatbelt\r\n") == (
+        UNSET,
+        "seatbelt",
+    )
+
+
+# ---------------------------------------------------------------- quotes
+
+
+@pytest.mark.parametrize(
+    ("script", "output", "quote"),
+    [
+        (PROBE, "role=solo\nflag=1\nsandbox=\nthread=abc\n", "flag=1; sandbox="),
+        ("env | grep CODEX", f"{SB}=seatbelt\n", f"{NET} is not in what it printed; {SB}=seatbelt"),
+        (f"echo ${NET}", "1\n", "1"),
+        (f'echo "sb: ${{{SB}:-none}}"', "sb: none\n", "sb: none"),
+        ("cat .env", FLAGS, ""),
+    ],
+)
+def test_the_quote_is_the_line_that_shows_it(script: str, output: str, quote: str) -> None:
+    assert read_flags(script, output).quote == quote
+
+
+# ---------------------------------------------------------------- the recordings' scripts
+
+
+@pytest.mark.parametrize(("assigned", "role"), [("", "solo"), ("ROLE=child_1; ", "child_1")])
+def test_the_recorded_probes(assigned: str, role: str) -> None:
+    assert read(assigned + PROBE, f"role={role}\nflag=1\nsandbox=\nthread=abc\n", 0) == ("1", UNSET)
+    assert read(assigned + PROBE, f"role={role}\nflag=\nsandbox=seatbelt\nthread=\n", 0) == (
+        UNSET,
+        "seatbelt",
+    )
+    dump = "CODEX_HOME=/home/dev/.codex\nCODEX_MANAGED_BY_NPM=1\n"
+    assert read("env | grep ^CODEX | sort", dump + f"{NET}=1\n", 0) == ("1", UNSET)
+    assert read("env | grep ^CODEX | sort", dump, 0) == CLEAN
+
+
+# ---------------------------------------------------------------- the own process's status
 
 STATUS = "Name:\tcat\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n"
 

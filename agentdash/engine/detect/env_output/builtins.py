@@ -9,7 +9,15 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.env_output.conditions import condition
-from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAG_STEM, FLAGS, SHELL_STYLE, Dump
+from agentdash.engine.detect.env_output.dumps import (
+    ENV_STYLE,
+    FLAG_STEM,
+    FLAGS,
+    SET_STYLE,
+    SHELL_STYLE,
+    Dump,
+    Style,
+)
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     ONE_LINE,
@@ -18,9 +26,11 @@ from agentdash.engine.detect.env_output.patterns import (
     Hole,
     Kind,
     Names,
+    Part,
     Parts,
     concrete,
     errors_of,
+    joined,
     unlike_quoted,
 )
 from agentdash.engine.detect.env_output.printing import echo, printf
@@ -38,18 +48,18 @@ def not_found(name: str) -> Result:
     return Result(err=(Hole(Kind.QUIET_LINE), Choice(said), "\n"), status=127)
 
 
-def dump_of(environment: Environment, state: State, *, is_shell: bool = False) -> Parts:
-    """Return a dump of an environment; with `shell`, as shells write their variables."""
-    if _may_hide_lines(state, is_shell=is_shell):
+def dump_of(environment: Environment, state: State, style: Style = ENV_STYLE) -> Parts:
+    """Return a dump of an environment, or of the variables of a shell."""
+    if _may_hide_lines(state, exported_only=style == ENV_STYLE):
         return (ANY,)
     flags = (shown(environment[FLAGS[0]]), shown(environment[FLAGS[1]]))
-    return (Dump(shown=flags, style=SHELL_STYLE if is_shell else ENV_STYLE, whole=True),)
+    return (Dump(shown=flags, style=style, whole=True),)
 
 
-def _may_hide_lines(state: State, *, is_shell: bool) -> bool:
+def _may_hide_lines(state: State, *, exported_only: bool) -> bool:
     """Return whether a variable that the script set can hold lines that look like a flag's."""
     for name, value in state.variables:
-        if name in FLAGS or value is None or (not is_shell and name not in state.exported):
+        if name in FLAGS or value is None or (exported_only and name not in state.exported):
             continue
         text = concrete(value)
         if FLAG_STEM + "=" in text or FLAG_STEM + "_N" in text if text is not None else ANY in _flat(value):
@@ -102,7 +112,29 @@ def _test(call: Call) -> list[Result]:
 
 def _change_directory(call: Call) -> list[Result]:
     prints = bool(call.arguments) and concrete(call.arguments[0]) == "-"
-    return [Result(out=ONE_LINE if prints else (), err=errors_of(call.name), status=None)]
+    message: Parts = (Hole(Kind.QUIET_LINE), "cd:", Hole(Kind.QUIET_LINE), "\n")
+    return [Result(out=ONE_LINE if prints else ()), Result(err=message, status=1)]
+
+
+def _print(call: Call) -> list[Result]:
+    """Return what zsh's `print` writes."""
+    arguments = list(call.arguments)
+    options = ""
+    while arguments and (text := concrete(arguments[0])) and re.fullmatch(r"--?|-[rnl]+", text):
+        options += text
+        arguments.pop(0)
+        if text in ("-", "--"):
+            break
+    texts = [part for argument in arguments for part in argument if isinstance(part, str)]
+    if any("\\" in text for text in texts) and "r" not in options:
+        return [Result(out=(ANY,), err=(ANY,), status=None)]
+    separator = "\n" if "l" in options else " "
+    out: list[Part] = []
+    for number, argument in enumerate(arguments):
+        out += [separator] if number else []
+        out += argument
+    results = [Result(out=joined((*out, *(() if "n" in options else ("\n",)))))]
+    return results if call.state.dialect == "zsh" else [*results, not_found("print")]
 
 
 def _export(call: Call) -> list[Result]:
@@ -112,10 +144,10 @@ def _export(call: Call) -> list[Result]:
     if not names:
         if options.strip("xp"):
             raise UnreadableError
-        results = [Result(out=dump_of(call.environment, call.state, is_shell=True))]
+        results = [Result(out=dump_of(call.environment, call.state, SHELL_STYLE))]
         is_export = call.name == "export"
         if not is_export and not options:  # `declare` alone prints all variables
-            results = [Result(out=dump_of(_variables(call.state), call.state, is_shell=True))]
+            results = [Result(out=dump_of(_variables(call.state), call.state, SHELL_STYLE))]
         if not is_export and call.state.dialect != "bash":
             results.append(not_found(call.name))
         return results
@@ -204,7 +236,7 @@ def _unset(call: Call) -> list[Result]:
 
 def _set(call: Call) -> list[Result]:
     if not call.arguments:
-        return [Result(out=dump_of(_variables(call.state), call.state, is_shell=True))]
+        return [Result(out=dump_of(_variables(call.state), call.state, SET_STYLE))]
     words = [concrete(argument) for argument in call.arguments]
     state = call.state
     number = 0
@@ -221,7 +253,11 @@ def _set(call: Call) -> list[Result]:
             else:
                 state = _with_option(state, _LONG_OPTIONS.get(letter), on=on)
         number += 1
-    return [Result(state=state)]
+    results = [Result(state=state)]
+    if state.pipefail and call.state.dialect not in ("bash", "zsh"):
+        message: Parts = (Hole(Kind.QUIET_LINE), "set: ", Hole(Kind.QUIET_LINE), "\n")
+        results.append(Result(err=message, status=2, leaves="exit"))
+    return results
 
 
 _LONG_OPTIONS: Final = {
@@ -308,7 +344,7 @@ def _complete(call: Call) -> list[Result]:
     if letters in ("e", "v") and len(operands) <= 1:
         prefix = concrete(operands[0]) if operands else ""
         values = call.environment if letters == "e" else _variables(call.state)
-        if prefix is not None and not _may_hide_lines(call.state, is_shell=True):
+        if prefix is not None and not _may_hide_lines(call.state, exported_only=False):
             present = tuple(values[name] is not None and name.startswith(prefix) for name in FLAGS)
             results = [Result(out=(Names((present[0], present[1])),), status=0 if any(present) else None)]
             return results if call.state.dialect == "bash" else [*results, not_found("compgen")]
@@ -324,6 +360,7 @@ BUILTINS: Final[dict[str, Builtin]] = {
     "[[": _test,
     "echo": echo,
     "printf": printf,
+    "print": _print,
     "cd": _change_directory,
     "pushd": _quiet_lines,
     "popd": _quiet_lines,

@@ -16,7 +16,7 @@ _FILE_TESTS: Final = frozenset(f"-{letter}" for letter in "abcdefghkprstuwxGLNOS
 
 
 def condition(words: list[Parts], state: State, *, glob: bool) -> bool | None:
-    """Return the truth of a test, None where it is not known; with `glob`, `==` and `!=` take a pattern."""
+    """Return the truth of a test, None where it is not known; with `glob`, `==` compares with a pattern."""
     return _Test(words, state, glob=glob).read()
 
 

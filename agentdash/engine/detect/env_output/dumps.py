@@ -1,8 +1,7 @@
 """Dumps of an environment in an output: which stretches of it can be one, given the two flags.
 
-A dump shows many variables of which only the two flags are known. Each line of it either shows a flag, and
-then it is known what it has to be, or something else, and then it can be anything that the filters let
-through.
+A dump shows many variables of which only the two flags are known. Each line either shows a flag, and then its
+value is known, or something else, and then it can be anything that the filters behind the dumper pass.
 """
 
 from __future__ import annotations
@@ -37,10 +36,7 @@ class Presence(Enum):
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """What a dump shows of one flag.
-
-    `text` is the value where it is exact, `exclude` what another value is not.
-    """
+    """What a dump shows of one flag: `text` is its exact value, `exclude` what another value is not."""
 
     presence: Presence
     text: str = ""
@@ -85,6 +81,7 @@ class Style(msgspec.Struct, frozen=True):
 
 
 ENV_STYLE: Final = Style()
+SET_STYLE: Final = Style(quoted=True)
 SHELL_STYLE: Final = Style(
     prefixes=("NAME=", "declare -x NAME=", "export NAME=", "typeset -x NAME=", "declare -- NAME="),
     quoted=True,
@@ -137,7 +134,7 @@ class Dump(msgspec.Struct, frozen=True):
         ]
 
     def ends(self, text: str, starts: list[tuple[int, int]], is_prefix: bool) -> tuple[set[int], bool]:
-        """Return where a dump from one of `starts` on can end, and whether the text can stop within it."""
+        """Return where a dump that begins at `starts` can end, and whether the text can stop in it."""
         return _LineScan(self, text).run(starts, is_prefix=is_prefix)
 
 
@@ -217,10 +214,12 @@ class _LineScan:
         current = state
         for entry in line.split(" ") if self._dump.flat else (line,):
             flag = self._flag(entry)
-            if flag is not None and not self._allows(flag, entry):
-                return []
+            allowed = flag is None or self._allows(flag, entry)
+            if self._dump.flat:  # blanks stand in values as well, and so may what looks like an entry
+                current = (current.seen(flag if allowed else None)) or current
+                continue
             following = current.seen(flag)
-            if following is None:
+            if not allowed or following is None:
                 return []
             current = following
         if self._needs_equals and not state.lines and "=" not in line:
@@ -276,7 +275,7 @@ class Record(msgspec.Struct, frozen=True):
     """Whether each flag is in the dictionary: yes, no, possibly."""
 
     def ends(self, text: str, starts: list[tuple[int, int]], is_prefix: bool) -> tuple[set[int], bool]:
-        """Return where a dictionary that starts at `starts` can end, and whether the text can stop in it."""
+        """Return where a dictionary that begins at `starts` can end, and whether the text can stop in it."""
         ends: set[int] = set()
         is_open = False
         for low, high in starts:

@@ -18,7 +18,16 @@ from agentdash.engine.detect.env_output.patterns import (
 )
 from agentdash.engine.detect.env_output.streams import Stream
 from agentdash.engine.detect.env_output.world import State
-from agentdash.engine.detect.shell import Opaque, Parameter, Script, Substitution, Text, Word
+from agentdash.engine.detect.shell import (
+    Opaque,
+    Parameter,
+    Piece,
+    ProcessSubstitution,
+    Script,
+    Substitution,
+    Text,
+    Word,
+)
 
 _SPECIAL: Final[dict[str, Hole]] = {
     "?": Hole(Kind.DIGITS),
@@ -50,12 +59,16 @@ class AbortedError(Exception):
 class Expander:
     """Expands words; keeps the state, which `${X:=…}` changes, and the errors of substitutions."""
 
-    def __init__(self, state: State, substitute: Callable[[Script, State], tuple[Parts, Stream]]) -> None:
+    def __init__(self, state: State, substitute: Callable[..., tuple[Parts, Stream]]) -> None:
         self.state = state
         self.errors: Stream = ()
         self.bashism = False
         """An expansion was used that some shells end at."""
         self._substitute = substitute
+
+    def substitute_untrimmed(self, script: Script) -> tuple[Parts, Stream]:
+        """Return what a script writes to standard output and to standard error."""
+        return self._substitute(script, self.state, trims=False)
 
     def word(self, word: Word) -> Parts:
         """Return a word as one string."""
@@ -63,6 +76,8 @@ class Expander:
 
     def fields(self, word: Word) -> list[Parts]:
         """Return the arguments that a word becomes."""
+        if (elements := self._elements(word)) is not None:
+            return list(elements)
         parts = self.word(word)
         quoted = any(isinstance(p, Text) or p.quoted for p in word.pieces)
         if not quoted and parts == ():
@@ -81,7 +96,17 @@ class Expander:
             return [(field,) for field in text.split()] if len(word.pieces) == 1 else [parts]
         return [parts]
 
-    def _piece(self, piece: Text | Parameter | Substitution | Opaque) -> Parts:
+    def _elements(self, word: Word) -> tuple[Parts, ...] | None:
+        """Return what `"${name[@]}"` and `"$@"` become; None for other words."""
+        match word.pieces:
+            case (Parameter(name=name, index="[@]" | "[*]", prefix="", operator="", quoted=quoted, raw=raw),):
+                return self.state.array(name) if "[@]" in raw or not quoted else None
+            case (Parameter(name="@", index=None, prefix="", operator="", quoted=True),):
+                return self.state.array("@")
+            case _:
+                return None
+
+    def _piece(self, piece: Piece) -> Parts:
         match piece:
             case Text(text=text):
                 return (text,) if text else ()
@@ -91,6 +116,12 @@ class Expander:
                 parts, errors = self._substitute(script, self.state)
                 self.errors += errors
                 return parts
+            case ProcessSubstitution(script=script):
+                content, errors = self.substitute_untrimmed(script)
+                self.errors += errors
+                path: Parts = (Hole(Kind.QUIET_LINE, key=f"process {piece.raw}"),)
+                self.state = self.state.with_process(path, content)
+                return path
             case Opaque(raw=raw):
                 if not raw.startswith("$((") or "=" in raw or "++" in raw or "--" in raw:
                     return (ANY,)

@@ -1,4 +1,4 @@
-"""Print statements of Node, Perl, Ruby, awk and jq: texts, environment variables, defaults, concatenation."""
+"""Print statements of Node, Perl, Ruby, awk and jq: texts, variables, defaults, and what joins them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dumps import FLAGS, Presence, Record
-from agentdash.engine.detect.env_output.patterns import Hole, Kind, Part, joined
+from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Record, Style
+from agentdash.engine.detect.env_output.patterns import Hole, Kind, Part, Parts, joined
 from agentdash.engine.detect.env_output.placeholders import with_placeholders
+from agentdash.engine.detect.env_output.regexes import compiled
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.world import shown
 
@@ -103,8 +104,57 @@ class _Program:
         out: list[Part] = []
         for statement in _split(code, (";", "\n")):
             if statement.strip():
-                out += self._statement(statement.strip())
+                out += self._loop(statement.strip()) or self._statement(statement.strip())
         return out
+
+    # ------------------------------------------------------------ loops
+
+    def _loop(self, statement: str) -> list[Part]:
+        """Return what a loop prints; nothing for other statements."""
+        for pattern in _LOOPS.get(self._language.name, ()):
+            if (match := pattern.fullmatch(statement)) is None:
+                continue
+            groups = match.groupdict()
+            body = groups["body"].strip().removeprefix("{").removesuffix("}").strip().rstrip(";")
+            if groups.get("words") is not None:
+                return [part for word in _listed(groups["words"]) for part in self._round(body, groups, word)]
+            return self._over_environment(body, groups)
+        return []
+
+    def _round(
+        self, body: str, groups: dict[str, str | None], word: str, value: str | None = None
+    ) -> list[Part]:
+        """Return what one round prints, with the name (and the value) of the variable put into the body."""
+        key = groups.get("key") or "$_"
+        bound = _bound(
+            self._language, body, key, word, groups.get("value") if value is not None else None, value
+        )
+        return self._statement(bound)
+
+    def _over_environment(self, body: str, groups: dict[str, str | None]) -> list[Part]:
+        condition = groups.get("condition") or groups.get("condition2") or groups.get("condition3") or ""
+        styles: list[Style] = []
+        kept: list[bool] = []
+        environment = dict(self._call.environment)
+        for name in FLAGS:
+            self._call = msgspec.structs.replace(self._call, environment={**environment, name: _LOOP_VALUE})
+            line = "".join(str(part) for part in self._round(body, groups, name, _MARK))
+            self._call = msgspec.structs.replace(self._call, environment=environment)
+            before, mark, after = line.partition(_MARK)
+            if (
+                not mark
+                or _MARK in after
+                or name not in before
+                or "\n" in before
+                or after.find("\n") != len(after) - 1
+            ):
+                raise UnknownError
+            styles.append(Style(prefixes=(before.replace(name, "NAME"),), suffix=after[:-1]))
+            kept.append(_holds(condition, name))
+        if styles[0] != styles[1]:
+            raise UnknownError
+        flags = [shown(environment[name] if keep else None) for name, keep in zip(FLAGS, kept, strict=True)]
+        return [Dump(shown=(flags[0], flags[1]), style=styles[0])]
 
     # ------------------------------------------------------------ statements
 
@@ -141,23 +191,36 @@ class _Program:
             return [self._environment()]
         if match := re.fullmatch(r"JSON\.stringify\((.*)\)", expression, re.DOTALL):
             return [self._json(match[1].strip())]
+        if match := re.fullmatch(r"\{(.*)\}", expression, re.DOTALL):
+            entries = [self._entry(entry) for entry in _split(match[1], (",",))]
+            texts = [f"{key}: {self._quoted(value)}" for key, value in entries]
+            return ["{ " + ", ".join(texts) + " }"]
         return [self._text(self._value(expression))]
+
+    def _quoted(self, value: Any) -> str:
+        if value is None:
+            return self._language.unset
+        if not isinstance(value, str) or "'" in value or "\n" in value:
+            raise UnknownError
+        return f"'{value}'"
+
+    def _entry(self, entry: str) -> tuple[str, Any]:
+        """Return the key and the value of an entry of an object."""
+        key, colon, inner = entry.partition(":")
+        if not colon or not re.fullmatch(r"\s*['\"]?[\w-]+['\"]?\s*", key):
+            raise UnknownError
+        return key.strip().strip("'\""), self._value(inner)
 
     def _json(self, expression: str) -> str:
         if not (match := re.fullmatch(r"\{(.*)\}", expression, re.DOTALL)):
             value = self._value(expression)
             return "undefined" if value is None else json.dumps(value)
-        entries: dict[str, Any] = {}
-        for entry in _split(match[1], (",",)):
-            key, colon, inner = entry.partition(":")
-            if not colon or not re.fullmatch(r"\s*['\"]?[\w-]+['\"]?\s*", key):
-                raise UnknownError
-            if (value := self._value(inner)) is not None:
-                entries[key.strip().strip("'\"")] = value
+        pairs = [self._entry(entry) for entry in _split(match[1], (",",))]
+        entries = {key: value for key, value in pairs if value is not None}
         return json.dumps(entries, separators=(",", ":"))
 
-    def _environment(self) -> Record:
-        values = [self._call.environment[name] for name in FLAGS]
+    def _environment(self, condition: str = "") -> Record:
+        values = [self._call.environment[name] if _holds(condition, name) else None for name in FLAGS]
         flags = [shown(value) for value in values]
         there = [flag.presence is not Presence.ABSENT for flag in flags]
         return Record(shown=(flags[0], flags[1]), required=(there[0], there[1]))
@@ -186,6 +249,12 @@ class _Program:
         return out
 
     def _awk(self, statement: str) -> list[Part]:
+        if match := re.fullmatch(r'printf\s*\(?\s*("(?:[^"\\]|\\.)*")\s*,(.*?)\)?', statement, re.DOTALL):
+            pieces = self._string(match[1]).split("%s")
+            values = [self._text(self._value(part)) for part in _split(match[2], (",",))]
+            if len(pieces) != len(values) + 1 or any("%" in piece for piece in pieces):
+                raise UnknownError
+            return [piece + value for piece, value in zip(pieces, [*values, ""], strict=True)]
         match = re.fullmatch(r"print\b\s*(.*)", statement, re.DOTALL)
         if not match or ">" in _STRING.sub("", match[1]):
             raise UnknownError
@@ -198,6 +267,19 @@ class _Program:
     def _jq(self, code: str) -> list[Part]:
         if code in ("env", "$ENV"):
             return [self._environment(), "\n"]
+        selected = re.fullmatch(
+            r"(?:env|\$ENV)\s*\|\s*with_entries\(\s*select\(\s*\.key\s*\|\s*(?P<condition>.*)\)\s*\)", code
+        )
+        if selected:
+            return [self._environment(selected["condition"]), "\n"]
+        indent = None if "c" in self._options else 2
+        separators = (",", ":") if "c" in self._options else None
+        if match := re.fullmatch(r"\{(.*)\}", code, re.DOTALL):
+            entries = dict(self._entry(entry) for entry in _split(match[1], (",",)))
+            return [json.dumps(entries, indent=indent, separators=separators), "\n"]
+        if match := re.fullmatch(r"\[(.*)\]", code, re.DOTALL):
+            values = [self._value(part) for part in _split(match[1], (",",))]
+            return [json.dumps(values, indent=indent, separators=separators), "\n"]
         out: list[Part] = []
         for part in _split(code, (",",)):
             value = self._value(part)
@@ -284,6 +366,8 @@ class _Program:
         value = self._call.environment[name]
         if value is None:
             return None
+        if value == _LOOP_VALUE:
+            return _MARK
         text = with_placeholders(value, self._holes)
         if text is None:
             raise UnknownError
@@ -311,6 +395,124 @@ class _Program:
             else:
                 out += _unescaped(piece)
         return out
+
+
+_MARK: Final = "Zhole9999Z"
+"""Stands for the value of any variable in a loop over the environment."""
+_LOOP_VALUE: Final[Parts] = (Hole(Kind.OTHER, key="value of the loop"),)
+_NODE_FILTER: Final = (
+    r"(?:\.filter\(\(?\[?(?P<tested>\w+)(?:,\s*\w+)?\]?\)?\s*=>\s*(?P<condition>[^()]*\([^()]*\))\s*\))?"
+)
+_PERL_KEYS: Final = (
+    r"(?:sort\s+)?(?:grep\s*(?:\{\s*(?P<condition>/[^/]*/)\s*\}|(?P<condition2>/[^/]*/)\s*,))?"
+    r"\s*keys\s*\(?%ENV\)?"
+)
+_LOOPS: Final = {
+    "node": (
+        re.compile(
+            r"for\s*\(\s*(?:const|let|var)\s+(?P<key>\w+)\s+of\s+(?P<words>\[[^\]]*\])\s*\)\s*(?P<body>.*)",
+            re.DOTALL,
+        ),
+        re.compile(r"(?P<words>\[[^\]]*\])\.forEach\(\(?(?P<key>\w+)\)?\s*=>\s*(?P<body>.*)\)", re.DOTALL),
+        re.compile(
+            rf"Object\.entries\(process\.env\){_NODE_FILTER}(?:\.sort\(\))?"
+            r"\.forEach\(\(\[(?P<key>\w+),\s*(?P<value>\w+)\]\)\s*=>\s*(?P<body>.*)\)",
+            re.DOTALL,
+        ),
+        re.compile(
+            rf"Object\.keys\(process\.env\){_NODE_FILTER}(?:\.sort\(\))?"
+            r"\.forEach\(\(?(?P<key>\w+)\)?\s*=>\s*(?P<body>.*)\)",
+            re.DOTALL,
+        ),
+    ),
+    "perl": (
+        re.compile(
+            r"(?P<body>(?:print|say)\b.*?)\s+for(?:each)?\s+(?P<words>qw\([^()]*\)|\([^()]*\))", re.DOTALL
+        ),
+        re.compile(rf"(?P<body>(?:print|say)\b.*?)\s+for(?:each)?\s+\(?{_PERL_KEYS}\)?", re.DOTALL),
+        re.compile(
+            rf"for(?:each)?\s*(?:my\s+(?P<key>\$\w+)\s*)?\(\s*{_PERL_KEYS}\s*\)\s*\{{(?P<body>[^;]*?)"
+            r"(?:\s+if\s+(?:\$\w+\s*=~\s*)?(?P<condition3>/[^/]*/))?\s*;?\s*\}",
+            re.DOTALL,
+        ),
+    ),
+    "awk": (
+        re.compile(
+            r"for\s*\(\s*(?P<key>\w+)\s+in\s+ENVIRON\s*\)\s*"
+            r"(?:if\s*\(\s*\w+\s*~\s*(?P<condition>/[^/]*/)\s*\)\s*)?(?P<body>.*)",
+            re.DOTALL,
+        ),
+    ),
+}
+"""Loops over listed names (`words`) or over the environment, with the condition on the name."""
+
+
+def _listed(words: str) -> list[str]:
+    """Return the names in `["A", "B"]`, `qw(A B)` or `("A", "B")`."""
+    names = re.findall(r"\w+", words.removeprefix("qw"))
+    if not names or len(names) > 20:
+        raise UnknownError
+    return names
+
+
+def _bound(
+    language: Language, body: str, key: str, name: str, value_name: str | None, value: str | None
+) -> str:
+    """Return the body of a loop with the variables of the loop replaced."""
+    match language.name:
+        case "perl":
+            of_name = re.escape(key)
+            body = re.sub(rf"\$ENV\{{\s*{of_name}\s*\}}", f"$ENV{{{name}}}", body)
+            return re.sub(rf"{of_name}(?!\w)", name, body)
+        case "awk":
+            body = re.sub(rf"ENVIRON\[\s*{key}\s*\]", f'ENVIRON["{name}"]', body)
+            return _outside_strings(body, {key: f'"{name}"'})
+        case _:
+            body = re.sub(rf"process\.env\[\s*{key}\s*\]", f"process.env['{name}']", body)
+            names = {key: f"'{name}'"}
+            if value_name is not None:
+                names[value_name] = f"'{value}'"
+            return _outside_strings(body, names)
+
+
+def _outside_strings(code: str, names: dict[str, str]) -> str:
+    """Replace identifiers outside of strings, and in the expressions of template strings."""
+    pattern = re.compile(r"(?<![\w.])(" + "|".join(map(re.escape, names)) + r")(?!\w)")
+
+    def replaced(text: str) -> str:
+        return pattern.sub(lambda match: names[match[1]], text)
+
+    out = ""
+    at = 0
+    for match in _STRING.finditer(code):
+        out += replaced(code[at : match.start()])
+        literal = match[0]
+        if literal.startswith("`"):
+            literal = re.sub(r"\$\{([^{}]*)\}", lambda inner: "${" + replaced(inner[1]) + "}", literal)
+        out += literal
+        at = match.end()
+    return out + replaced(code[at:])
+
+
+def _holds(condition: str, name: str) -> bool:
+    """Return whether a condition on a name holds."""
+    condition = condition.strip()
+    if not condition:
+        return True
+    if match := re.fullmatch(r"/([^/]*)/", condition):
+        pattern = compiled(match[1], "perl")
+        if pattern is None:
+            raise UnknownError
+        return pattern.search(name) is not None
+    match = re.fullmatch(
+        r"(?:\w+\.)?(startsWith|startswith|includes|test|contains)\(\s*['\"]([\w]+)['\"]\s*\)", condition
+    )
+    if match is None:
+        match = re.fullmatch(r"/(?P<regex>[\w^$]+)/\.test\(\w+\)", condition)
+        if match is None:
+            raise UnknownError
+        return re.search(match["regex"], name) is not None
+    return name.startswith(match[2]) if match[1].lower() == "startswith" else match[2] in name
 
 
 def _unescaped(text: str) -> str:

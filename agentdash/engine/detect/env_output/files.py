@@ -20,6 +20,30 @@ _SYSTEM_FILE: Final = re.compile(
 """Files of the system in which no flag of Codex stands."""
 
 
+OWN_STATUS: Final = Hole(Kind.QUIET, key="own status")
+"""`/proc/self/status` of a command of the script."""
+OTHER_STATUS: Final = Hole(Kind.QUIET, key="other status")
+"""`/proc/…/status` of any other process."""
+_STATUS_KEYS: Final = (OWN_STATUS.key, OTHER_STATUS.key)
+
+
+def shows_status(parts: Parts) -> bool:
+    """Return whether a text holds lines of a process's status."""
+    return any(isinstance(part, Hole) and part.key in _STATUS_KEYS for part in parts)
+
+
+def _status(path: Parts, state: State) -> Hole | None:
+    match path:
+        case ("/proc/self/status" | "/proc/thread-self/status",):
+            return OWN_STATUS
+        case ("/proc/", Hole(key=key), "/status") if key in (f"shell {state.level}", "BASHPID"):
+            return OWN_STATUS
+        case (*_, str() as end) if end.endswith("/status"):
+            return OTHER_STATUS
+        case _:
+            return None
+
+
 def environ_of(path: Parts, state: State, environment: Environment) -> Environment | None:
     """Return the environment that `/proc/…/environ` shows; None for other files, and for other processes."""
     if path in (("/proc/self/environ",), ("/proc/thread-self/environ",)):
@@ -41,6 +65,8 @@ def file_content(path: Parts, state: State, environment: Environment | None = No
         environ := environ_of(path, state, state.environment() if environment is None else environment)
     ) is not None:
         return (Dump(shown=(shown(environ[FLAGS[0]]), shown(environ[FLAGS[1]])), nul=True, whole=True),)
+    if (status := _status(path, state)) is not None:
+        return (status,)
     text = concrete(path) or ""
     if text == "/dev/null":
         return ()

@@ -10,6 +10,9 @@ from agentdash.engine.detect.env_output.patterns import (
     ONE_LINE,
     QUIET,
     QUIET_TEXT,
+    Hole,
+    Kind,
+    Parts,
     concrete,
     errors_of,
 )
@@ -106,6 +109,30 @@ _QUIET: Final = frozenset(
         *(["sw_vers", "sysctl", "telnet", "traceroute", "tree", "uptime", "w", "wget", "who"]),
     )
 )
+_QUIET_SUBCOMMANDS: Final[dict[str, tuple[str, ...]]] = {
+    "git": (
+        "status",
+        "branch",
+        "rev-parse",
+        "remote",
+        "describe",
+        "fetch",
+        "ls-remote",
+        "init",
+        "add",
+        "clone",
+    ),
+    "pip": ("install", "download", "index", "list", "freeze"),
+    "pip3": ("install", "download", "index", "list", "freeze"),
+    "npm": ("ping", "view", "whoami"),
+    "apt-get": ("update", "install"),
+    "apt": ("update", "install"),
+    "gh": ("auth",),
+    "openssl": ("version", "s_client"),
+    "docker": ("ps", "info", "version", "images"),
+    "csrutil": ("status",),
+}
+"""Programs of which only some subcommands are known to print nothing of an environment."""
 _TALKERS: Final = frozenset(("curl", "wget", "nc", "ncat", "telnet", "traceroute", "ping", "ping6"))
 """Programs that write what they receive, and their progress, without regard to lines."""
 INSTANT: Final = (
@@ -123,13 +150,26 @@ def inert(call: Call) -> list[Result] | None:
         return None  # it may print its own arguments
     if call.name in _SILENT:
         verbose = any(text is not None and text.startswith(("-v", "--verbose")) for text in texts)
-        return [Result(out=(QUIET,) if verbose else (), err=errors_of(call.name), status=None)]
+        failed: Parts = (
+            Hole(Kind.QUIET_LINE),
+            call.name,
+            ": ",
+            Hole(Kind.QUIET_LINE),
+            "\n",
+            *errors_of(call.name),
+        )
+        return [Result(out=(QUIET,) if verbose else ()), Result(err=failed, status=1)]
     if call.name in _ONE_LINE:
         return [Result(out=(QUIET,) if call.name == "id" and len(texts) > 1 else ONE_LINE)]
     if call.name in _MISSING_ON_SOME:
         if sum(not (text or "-").startswith("-") for text in texts) > 1:
             return [Result(out=(QUIET,), err=errors_of(call.name), status=None)]
         return [Result(out=ONE_LINE), Result(err=errors_of(call.name), status=None)]
+    if call.name in _QUIET_SUBCOMMANDS:
+        subcommand = next((text for text in texts if text is None or not text.startswith("-")), None)
+        if subcommand not in _QUIET_SUBCOMMANDS[call.name]:
+            return None
+        return [Result(out=(QUIET,), err=(QUIET,), status=None)]
     if call.name in _QUIET or call.name == "find":
         if any(text is not None and text.startswith(_PRINTING_OPTIONS) for text in texts):
             return None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from agentdash.engine.detect.env_output.builtins import not_found
+from agentdash.engine.detect.env_output.editors import awk_filter
 from agentdash.engine.detect.env_output.expressions import (
     AWK,
     JQ,
@@ -17,7 +18,6 @@ from agentdash.engine.detect.env_output.expressions import (
     UnknownError,
     run_code,
 )
-from agentdash.engine.detect.env_output.filters import awk_filter
 from agentdash.engine.detect.env_output.inert import UNKNOWN
 from agentdash.engine.detect.env_output.patterns import ANY, Part, Parts, concrete
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders

@@ -185,7 +185,7 @@ def evaluate(interpreter: Interpreter, call: Call) -> list[Outcome]:
     script = parse(" ".join(text for text in texts if text is not None))
     if script is None:
         raise UnreadableError
-    return interpreter.script(script, call.state, guarded=call.guarded, stdin=call.stdin)
+    return interpreter.script(script, call.state, guarded=call.guarded)
 
 
 # ---------------------------------------------------------------- shells
@@ -230,12 +230,33 @@ def run_shell(interpreter: Interpreter, call: Call) -> list[Outcome]:
             break
     if script is None:
         if words and concrete(words[0]) != "-":
-            return _unknown(call)
-        script = call.stdin
-        words = []
+            script = dict(call.state.files).get(words[0])
+        else:
+            script = call.stdin
+            words = []
     for number, argument in enumerate(words[1:], start=1):
         state = state.with_variable(str(number), argument)
     return _nested(interpreter, call, script, state)
+
+
+def run_script_file(interpreter: Interpreter, call: Call) -> list[Outcome] | None:
+    """Run a file that the script wrote before; None for other programs."""
+    path = _without_dot(call.path)
+    known = [content for name, content in call.state.files if _without_dot(name) == path]
+    text = concrete(known[0]) if known else None
+    match = re.match(r"#! ?/(?:usr/)?bin/(?:env )?(bash|sh|dash|zsh)\s*\n", text or "")
+    if text is None or match is None:
+        return None
+    arguments: tuple[Parts, ...] = (("-c",), (text,), call.path, *call.arguments)
+    return run_shell(interpreter, msgspec.structs.replace(call, name=match[1], arguments=arguments))
+
+
+def _without_dot(path: Parts) -> Parts:
+    match path:
+        case (str() as first, *rest):
+            return (first.removeprefix("./"), *rest)
+        case _:
+            return path
 
 
 def _nested(interpreter: Interpreter, call: Call, script: Parts | None, state: State) -> list[Outcome]:

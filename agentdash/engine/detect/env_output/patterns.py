@@ -1,9 +1,9 @@
-"""What a script can print under one hypothesis, and whether an output is an instance of it.
+"""What a script can print under one hypothesis about its environment, and matching it with an output.
 
 A pattern is a sequence of parts: literal text, holes (text that is known by its kind only), dumps of an
-environment, choices. Matching works on sets of positions, kept as intervals, so that its cost stays near
-the size of the output. Where a part cannot be matched exactly it matches too much: a hypothesis is never
-ruled out by mistake.
+environment, choices. Matching works on sets of positions, kept as intervals, so that its cost stays near the
+size of the output. Where a part cannot be matched exactly it matches too much: no hypothesis is ruled out by
+mistake.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Kind(Enum):
     ERRORS = "whole lines that name the program of the hole's key, and no flag"
     QUIET_LINE = "one line, or a part of it, in which no flag is named"
     DIGITS = "a number"
-    OTHER = "a value that is neither empty nor one that the flag can have"
+    OTHER = "a value of a flag that Codex does not give it: one word, without quotes and `=`"
 
 
 class Hole(msgspec.Struct, frozen=True):
     """Text that is known by its kind only.
 
-    `exclude`: texts that it is not; `unlike`: texts that mean something else where they are printed; `key`:
-    what tells holes of one kind apart, a variable or a program.
+    `exclude`: texts that it is not; `unlike`: texts that are taken for something else where they are printed;
+    `key`: the variable or program that it comes from.
     """
 
     kind: Kind
@@ -55,7 +55,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class Names(msgspec.Struct, frozen=True):
-    """A list of names of variables, one a line; `present`: whether each flag is in it (None: possibly)."""
+    """Names of variables, one a line; `present`: whether each flag is among them, None for possibly."""
 
     present: tuple[bool | None, bool | None]
 
@@ -75,6 +75,7 @@ QUIET_TEXT: Final = Hole(Kind.QUIET_TEXT)
 ONE_LINE: Final[Parts] = (Hole(Kind.QUIET_LINE), "\n")
 ERROR_LINE: Final[Parts] = (Hole(Kind.QUIET_LINE), ": ", Hole(Kind.QUIET_LINE), "\n")
 
+_WORD: Final = re.compile(r"[^\s\"'`=]+")
 _NUMBER: Final = re.compile(r"[ \t]*\d+")
 
 
@@ -157,15 +158,40 @@ class Text:
     def _sequence(self, parts: Parts, positions: list[Interval]) -> tuple[list[Interval], bool]:
         """Return where a sequence can end, and whether the text can stop within it."""
         is_open = False
-        for part in parts:
+        for number, part in enumerate(parts):
             is_open = is_open or (self.is_prefix and positions[-1][1] >= self.end)
-            positions, stops = self._part(part, positions)
+            following = parts[number + 1] if number + 1 < len(parts) else "\n"
+            if isinstance(part, Trimmed) and not (isinstance(following, str) and following.startswith("\n")):
+                positions, stops = self._cut_off(part.parts, following, positions)
+            else:
+                positions, stops = self._part(part, positions)
             is_open = is_open or stops
             if not positions:
                 break
         if positions and self.is_prefix and positions[-1][1] >= self.end:
             is_open = True
         return positions, is_open
+
+    def _cut_off(
+        self, parts: Parts, following: Part, positions: list[Interval]
+    ) -> tuple[list[Interval], bool]:
+        """Return where a sequence can end whose last line goes on with something else."""
+        ends: list[int] | None = [] if isinstance(following, str) else None
+        if isinstance(following, str) and not self.is_prefix:
+            at = self.text.find(following, positions[0][0])
+            while at >= 0 and ends is not None:
+                ends = [*ends, at] if len(ends) < _MAX_CUTS else None
+                at = self.text.find(following, at + 1)
+        if ends is None or self.is_prefix:
+            return self._hole(ANY, positions), False
+        found: list[Interval] = []
+        for end in ends:
+            inner = [(low, min(high, end)) for low, high in positions if low <= end]
+            cut = Text(self.text[:end] + "\n", is_prefix=False)
+            reached, _ = cut._sequence(parts, inner)
+            if any(low <= position <= high for low, high in reached for position in (end, end + 1)):
+                found.append((end, end))
+        return _merged(found), False
 
     def _part(self, part: Part, positions: list[Interval]) -> tuple[list[Interval], bool]:
         match part:
@@ -260,12 +286,13 @@ class Text:
         return [(low + 1, match.end())] if match else []
 
     def _others(self, low: int, high: int, exclude: tuple[str, ...]) -> list[Interval]:
-        stop = self._break(high)
+        match = _WORD.match(self.text, high)
+        stop = match.end() if match else high
         if low != high:
             return [(low + 1, stop)] if stop > low else []
-        line = self.text[low:stop]
+        word = self.text[low:stop]
         ends = [
-            low + length for length in range(1, len(line) + 1) if not _is_excluded(line[:length], exclude)
+            low + length for length in range(1, len(word) + 1) if not _is_excluded(word[:length], exclude)
         ]
         return [(end, end) for end in ends]
 
@@ -280,10 +307,12 @@ _ABSENCE: Final = re.compile(
     re.IGNORECASE,
 )
 _MAX_ABSENCE: Final = 40
+_MAX_CUTS: Final = 20
+"""Places at which text behind `$(…)` can begin that are tried."""
 
 
 def _is_excluded(text: str, exclude: tuple[str, ...]) -> bool:
-    """Return whether a value is excluded, or a word that scripts print for a variable that is not set."""
+    """Return whether a value is excluded, or words that scripts print for a variable that is not set."""
     return text in exclude or (len(text) <= _MAX_ABSENCE and _ABSENCE.fullmatch(text) is not None)
 
 

@@ -12,7 +12,7 @@ _MARK: Final = re.compile(r"(Zhole\d+Z)")
 
 
 def with_placeholders(parts: Parts, holes: dict[str, Part]) -> str | None:
-    """Return text with a word for each hole (added to `holes`); None where one may be more than a word."""
+    """Return text with a word for each hole, added to `holes`; None where a hole may be more than a word."""
     text = ""
     for part in parts:
         if isinstance(part, str):

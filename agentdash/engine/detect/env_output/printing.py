@@ -40,7 +40,7 @@ _MAX_ROUNDS: Final = 100
 
 
 def echo(call: Call) -> list[Result]:
-    """Return what `echo` can write: shells differ in its options and in backslashes."""
+    """Return what `echo` writes: shells differ in options and backslashes."""
     arguments = list(call.arguments)
     options = ""
     skipped: list[str] = []

@@ -23,7 +23,34 @@ _MARK: Final = "Zhole9999Z"
 """Stands for the value of any variable in a loop over the environment."""
 _LOOP_VALUE: Final[Parts] = (Hole(Kind.OTHER, key="value in a loop"),)
 _PLAIN_FORMAT: Final = re.compile(r"(?:[^%]|%[sd%])*", re.DOTALL)
-_MODULES: Final = frozenset(("os", "sys", "json", "pprint"))
+_MODULES: Final = frozenset(
+    (
+        *(
+            "os",
+            "sys",
+            "json",
+            "pprint",
+            "socket",
+            "subprocess",
+            "platform",
+            "pathlib",
+            "urllib",
+            "urllib.request",
+        ),
+        *("ssl", "time", "re", "shutil", "tempfile", "getpass", "pwd", "stat", "errno", "sqlite3", "http"),
+        *(
+            "http.client",
+            "datetime",
+            "resource",
+            "signal",
+            "textwrap",
+            "collections",
+            "itertools",
+            "functools",
+        ),
+    )
+)
+"""Modules whose import prints nothing; most of what they hold is unknown."""
 
 
 class _FailedError(Exception):
@@ -66,6 +93,8 @@ def run_python(code: str, call: Call, holes: dict[str, Part]) -> list[Result]:
         program.block(tree.body)
     except _FailedError:
         return [Result(out=joined(program.out), err=("Traceback", ANY), status=1)]
+    except (UnknownError, RecursionError):  # what came before is known
+        return [Result(out=joined((*program.out, ANY)), err=(ANY,), status=None)]
     except _ExitError as ended:
         return [Result(out=joined(program.out), err=program.error(), status=ended.status)]
     return [Result(out=joined(program.out), err=program.error())]
@@ -97,7 +126,11 @@ class _Program:
                     self._names[name.asname or name.name] = _Module(name.name)
             case ast.ImportFrom(module=str(module), names=names):
                 for name in names:
-                    self._names[name.asname or name.name] = self._attribute(_Module(module), name.name)
+                    if module not in _MODULES:
+                        raise UnknownError
+                    known = (module, name.name) in _ATTRIBUTES or (module, name.name) == ("os", "environ")
+                    value = self._attribute(_Module(module), name.name) if known else _Module("?")
+                    self._names[name.asname or name.name] = value
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 self._names[name] = self._value(value)
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(
@@ -580,6 +613,8 @@ class _Program:
 
     def as_text(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
         """Run `str`."""
+        if not arguments and not keywords:
+            return ""
         if len(arguments) != 1 or keywords:
             raise UnknownError
         return self._text(arguments[0])

@@ -13,7 +13,7 @@ import msgspec
 from agentdash.engine.detect.env_output.dumps import FLAGS
 from agentdash.engine.detect.env_output.flags import Flags
 from agentdash.engine.detect.env_output.interpreter import Interpreter
-from agentdash.engine.detect.env_output.patterns import Parts, Text, joined
+from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Parts, Text, joined
 from agentdash.engine.detect.env_output.streams import (
     STDERR,
     STDOUT,
@@ -60,12 +60,20 @@ def read(script: str, output: str, *, exit_code: int | None, truncated: bool) ->
     text = _text(output, exit_code, truncated=truncated)
     if text is None or (possible := _possible(script)) is None:
         return Flags()
-    worlds = [p.world for p in possible if _is_consistent(p, text, exit_code)]
+    worlds = _consistent(possible, text, exit_code)
     values = {name: _agreed([world.assumption(name) for world in worlds]) for name in FLAGS}
     quotes = [_quote(name, value, possible, text) for name, value in values.items() if value is not None]
     return Flags(
         network=values[NETWORK_FLAG], sandbox=values[SANDBOX_FLAG], quote="; ".join(dict.fromkeys(quotes))
     )
+
+
+def consistent_worlds(script: str, output: str, *, exit_code: int | None = None) -> list[World] | None:
+    """Return the worlds in which a script can have this output; None where one of them cannot be read."""
+    text = _text(output, exit_code, truncated=False)
+    if text is None or (possible := _possible(script)) is None:
+        return None
+    return _consistent(possible, text, exit_code)
 
 
 def _text(output: str, exit_code: int | None, *, truncated: bool) -> Text | None:
@@ -116,6 +124,10 @@ def _endings(outcome: Outcome) -> list[tuple[Parts, int | None]]:
     return [(parts, outcome.status) for parts in dict.fromkeys(found)]
 
 
+def _consistent(possible: tuple[_Possible, ...], text: Text, exit_code: int | None) -> list[World]:
+    return [p.world for p in possible if _is_consistent(p, text, exit_code)]
+
+
 def _is_consistent(possible: _Possible, text: Text, exit_code: int | None) -> bool:
     for parts, status in possible.endings:
         if not text.is_prefix and None not in (exit_code, status) and exit_code != status:
@@ -143,8 +155,10 @@ def _agreed(assumed: list[Assumption]) -> str | None:
 
 # ---------------------------------------------------------------- quotes
 
-_MAX_QUOTED_LINES: Final = 8
-"""Lines of an output that are tried as the one that shows a flag."""
+_MAX_TRIED_CHARACTERS: Final = 600
+"""Characters of an output up to which the line that shows a flag is searched for by changing it."""
+_MAX_TRIED_ENDINGS: Final = 64
+"""Endings of a script, over all worlds, up to which it is compared with changed outputs."""
 _MAX_TRIALS: Final = 16
 """Changed outputs that are compared with the script, for one flag."""
 _MAX_QUOTE_CHARACTERS: Final = 200
@@ -153,25 +167,65 @@ _PLACES: Final = re.compile(r"<[^<>]*>|\([^()]*\)|[\w/.-]+|(?<=[=:\[\s'\"])(?=\W
 
 
 def _quote(name: str, value: str, possible: tuple[_Possible, ...], text: Text) -> str:
-    """Return the line of the output that shows a flag: the one that, changed, would show another value."""
+    """Return the line of the output that shows a flag."""
     lines = text.text.split("\n")
-    if value != UNSET:
-        named = re.compile(rf"\b{name}\b.*{re.escape(value)}")
-        if found := next((line for line in lines if named.search(line)), None):
-            return found.strip()[:_MAX_QUOTE_CHARACTERS]
-    trials = 0
-    for number, line in enumerate(lines[:_MAX_QUOTED_LINES]):
-        for changed in _changed(line, name, value):
-            trials += 1
-            if trials > _MAX_TRIALS:
-                return _unquoted(name, value)
-            other = Text(
-                "\n".join((*lines[:number], changed, *lines[number + 1 :])), is_prefix=text.is_prefix
-            )
-            after = [p.world.assumption(name) for p in possible if _is_consistent(p, other, None)]
-            if after and not _shows(after, value):
-                return line.strip()[:_MAX_QUOTE_CHARACTERS] or _unquoted(name, value)
-    return _unquoted(name, value)
+    found = _labelled(name, value, possible, lines) or _telling(name, value, possible, text)
+    missing = f"{name} is not in what it printed" if value == UNSET else value
+    return found.strip()[:_MAX_QUOTE_CHARACTERS] or missing
+
+
+def _labelled(name: str, value: str, possible: tuple[_Possible, ...], lines: list[str]) -> str:
+    """Return the line with a flag's name and value, or with what the script prints before its value."""
+    named = re.compile(rf"\b{name}\b.*{re.escape(value)}")
+    if value != UNSET and (found := next((line for line in lines if named.search(line)), None)):
+        return found
+    for label in _labels(name, possible):
+        for line in lines:
+            if line.startswith(label) and (value == UNSET or value in line[len(label) :]):
+                return line
+    return ""
+
+
+def _labels(name: str, possible: tuple[_Possible, ...]) -> list[str]:
+    """Return the texts that stand before a flag's value on its line, longest first."""
+    labels: set[str] = set()
+    for world in possible:
+        if world.world.assumption(name) is Given.OTHER:
+            for parts, _ in world.endings:
+                _collect_labels(parts, name, "", labels)
+            break
+    return sorted((label for label in labels if label.strip()), key=lambda label: (-len(label), label))
+
+
+def _collect_labels(parts: Parts, name: str, before: str, labels: set[str]) -> str:
+    """Add the labels in a sequence; return the text of the last line that is known."""
+    for part in parts:
+        match part:
+            case str():
+                before = (before + part).rpartition("\n")[2]
+            case Hole(kind=Kind.OTHER, key=key) if key == name:
+                labels.add(before)
+            case Choice(options=options):
+                ends = {_collect_labels(option, name, before, labels) for option in options}
+                before = ends.pop() if len(ends) == 1 else ""
+            case _:
+                before = ""
+    return before
+
+
+def _telling(name: str, value: str, possible: tuple[_Possible, ...], text: Text) -> str:
+    """Return the line of a short output that, changed, would show another value."""
+    if len(text.text) > _MAX_TRIED_CHARACTERS or sum(len(p.endings) for p in possible) > _MAX_TRIED_ENDINGS:
+        return ""
+    lines = text.text.split("\n")
+    trials = [(n, changed) for n, line in enumerate(lines) for changed in _changed(line, name, value)]
+    for number, changed in trials[:_MAX_TRIALS]:
+        other = "\n".join((*lines[:number], changed, *lines[number + 1 :]))
+        worlds = _consistent(possible, Text(other, is_prefix=text.is_prefix), None)
+        after = [world.assumption(name) for world in worlds]
+        if after and not _shows(after, value):
+            return lines[number]
+    return ""
 
 
 def _changed(line: str, name: str, value: str) -> Iterator[str]:
@@ -187,7 +241,3 @@ def _changed(line: str, name: str, value: str) -> Iterator[str]:
 def _shows(assumed: list[Assumption], value: str) -> bool:
     """Return whether one of some assumptions is a flag's value."""
     return bool({Given.UNSET, Given.EMPTY} & set(assumed)) if value == UNSET else value in assumed
-
-
-def _unquoted(name: str, value: str) -> str:
-    return f"{name} is not in what it printed" if value == UNSET else value

@@ -9,10 +9,19 @@ import msgspec
 
 from agentdash.engine.detect.env_output.expansion import Expander
 from agentdash.engine.detect.env_output.files import opened_content
-from agentdash.engine.detect.env_output.patterns import ANY, Parts, concrete, joined
-from agentdash.engine.detect.env_output.streams import STDERR, STDOUT, Emit, Fork, Stream, parts_of
+from agentdash.engine.detect.env_output.patterns import (
+    ANY,
+    Choice,
+    Hole,
+    Kind,
+    Parts,
+    concrete,
+    errors_of,
+    joined,
+)
+from agentdash.engine.detect.env_output.streams import STDERR, STDOUT, Emit, Fork, Outcome, Stream, parts_of
 from agentdash.engine.detect.env_output.world import State, UnreadableError
-from agentdash.engine.detect.shell import Redirect
+from agentdash.engine.detect.shell import ProcessSubstitution, Redirect, Script, Word
 
 _TERMINAL: Final[dict[str, int]] = {
     "/dev/stdout": STDOUT,
@@ -47,6 +56,8 @@ class Routing(msgspec.Struct, frozen=True):
     out: Destination = STDOUT
     err: Destination = STDERR
     stdin: Parts | None = None
+    may_fail: bool = False
+    """A file that is read may be missing: the command does not run then."""
 
     @property
     def files(self) -> tuple[File, ...]:
@@ -54,7 +65,7 @@ class Routing(msgspec.Struct, frozen=True):
         return tuple(dict.fromkeys(d for d in (self.out, self.err) if isinstance(d, File)))
 
     def route(self, stream: Stream, state: State) -> tuple[Stream, State]:
-        """Return what a stream leaves for the shell's descriptors, and the state with the files written."""
+        """Return what of a stream goes to the shell's descriptors, and the state with the files written."""
         for file in self.files:
             fds = [fd for fd, destination in ((STDOUT, self.out), (STDERR, self.err)) if destination == file]
             content = parts_of(stream, fds[0]) if len(fds) == 1 else _both(stream)
@@ -96,12 +107,16 @@ def _applied(routing: Routing, redirect: Redirect, expander: Expander) -> Routin
             return replace(routing, stdin=target)
         case "<<<":
             return replace(routing, stdin=joined((*target, "\n")))
+        case "<" if (script := _process(redirect)) is not None:
+            parts, errors = expander.substitute_untrimmed(script)
+            expander.errors += errors
+            return replace(routing, stdin=parts)
         case "<":
-            return (
-                replace(routing, stdin=opened_content(target, expander.state))
-                if redirect.fd in (None, 0)
-                else routing
-            )
+            if target not in dict(expander.state.files):
+                expander.errors += (Emit(STDERR, errors_of(": ")),)
+                routing = replace(routing, may_fail=True)
+            content = opened_content(target, expander.state)
+            return replace(routing, stdin=content) if redirect.fd in (None, 0) else routing
         case ">" | ">>" | ">|" | "&>" | "&>>":
             destination = _destination(target, append=redirect.operator.endswith(">>"), routing=routing)
             if redirect.operator.startswith("&"):
@@ -119,6 +134,15 @@ def _applied(routing: Routing, redirect: Redirect, expander: Expander) -> Routin
             return replace(routing, err=destination)
         case _:
             raise UnreadableError
+
+
+def _process(redirect: Redirect) -> Script | None:
+    """Return the script of `< <(…)`."""
+    match redirect.target:
+        case Word(pieces=(ProcessSubstitution(script=script, direction="<"),)):
+            return script
+        case _:
+            return None
 
 
 def _destination(target: Parts, *, append: bool, routing: Routing) -> Destination:
@@ -144,3 +168,27 @@ def _duplicate(target: Parts, routing: Routing) -> Destination:
             return _destination(target, append=False, routing=routing)
         case _:
             raise UnreadableError
+
+
+def routed(outcomes: list[Outcome], route: Routing, errors: Stream) -> list[Outcome]:
+    """Return outcomes with what they write redirected; `errors` was written by expansions before."""
+    result: list[Outcome] = []
+    for outcome in outcomes:
+        stream, state = route.route(outcome.stream, outcome.state)
+        status = None if route.may_fail else outcome.status
+        result.append(msgspec.structs.replace(outcome, stream=(*errors, *stream), state=state, status=status))
+    if route.files and result:  # the file cannot be written: what the script does then is not followed
+        failed: Stream = (*errors, Emit(STDERR, (*_cannot_write(route.files[0].path), ANY)))
+        result.append(Outcome(stream=failed, status=None, state=result[0].state, leaves="exit"))
+    return result
+
+
+def _cannot_write(path: Parts) -> Parts:
+    """Return what shells write where a file cannot be opened."""
+    start, rest = Hole(Kind.QUIET_LINE), Hole(Kind.QUIET_LINE)
+    forms: tuple[Parts, ...] = (
+        (start, ": ", *path, ": ", rest, "\n"),
+        (start, ": ", *path, "\n"),
+        (start, "cannot create ", *path, ": ", rest, "\n"),
+    )
+    return (Choice(tuple(joined(form) for form in forms)),)

@@ -22,7 +22,7 @@ _MAX_LENGTH: Final = 300
 
 @lru_cache(256)
 def compiled(pattern: str, syntax: str, *, ignores_case: bool = False) -> re.Pattern[str] | None:
-    """Return Python's form of a basic, extended, perl or fixed pattern; None where there is none."""
+    """Return Python's form of a pattern, None without; `syntax` is basic, extended, perl or fixed."""
     if len(pattern) > _MAX_LENGTH:
         return None
     if syntax == "fixed":

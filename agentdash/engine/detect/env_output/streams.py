@@ -30,7 +30,7 @@ Stream = tuple[Emit | Fork, ...]
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """One way in which a statement can end; `leaves`: by exit, return, break or continue."""
+    """One way in which a statement can end; `leaves` is exit, return, break or continue."""
 
     stream: Stream
     status: int | None
@@ -39,7 +39,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """One way in which a program can end; `status` None: not known; `state`: the shell's, if changed."""
+    """One way in which a program can end; `status` None is not known, `state` is the shell's if changed."""
 
     out: Parts = ()
     err: Parts = ()
@@ -52,6 +52,8 @@ class Call(msgspec.Struct, frozen=True):
     """A command that is about to run: arguments behind its name, what it reads, and what it inherits."""
 
     name: str
+    path: Parts
+    """The word that names the program."""
     arguments: tuple[Parts, ...]
     state: State
     environment: Environment
@@ -117,17 +119,31 @@ def merged(outcomes: list[Outcome]) -> list[Outcome]:
     """Return outcomes with those of the same state and status made one."""
     groups: list[tuple[Outcome, list[Stream]]] = []
     for outcome in outcomes:
+        # `$?` of the next command is set from the outcome
+        settled = msgspec.structs.replace(outcome, state=msgspec.structs.replace(outcome.state, status=0))
         for first, streams in groups:
-            if (first.status, first.leaves, first.state) == (outcome.status, outcome.leaves, outcome.state):
-                if outcome.stream not in streams:
-                    streams.append(outcome.stream)
+            if (first.status, first.leaves, first.state) == (settled.status, settled.leaves, settled.state):
+                if settled.stream not in streams:
+                    streams.append(settled.stream)
                 break
         else:
-            groups.append((outcome, [outcome.stream]))
+            groups.append((settled, [settled.stream]))
     return [
         first if len(streams) == 1 else msgspec.structs.replace(first, stream=(Fork(tuple(streams)),))
         for first, streams in groups
     ]
+
+
+def with_status(outcome: Outcome) -> State:
+    """Return the state in which the next command runs."""
+    return msgspec.structs.replace(outcome.state, status=outcome.status)
+
+
+def behind(stream: Stream, outcomes: list[Outcome]) -> list[Outcome]:
+    """Return outcomes that come after something was written."""
+    if not stream:
+        return outcomes
+    return [msgspec.structs.replace(outcome, stream=(*stream, *outcome.stream)) for outcome in outcomes]
 
 
 def outcome_of(result: Result, state: State) -> Outcome:

@@ -12,7 +12,7 @@ from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Parts, 
 from agentdash.engine.detect.shell import Node
 
 FLAG_VALUES: Final[dict[str, tuple[str, ...]]] = {FLAGS[0]: ("1",), FLAGS[1]: ("seatbelt",)}
-"""Values that Codex sets (codex-rs/core/src/spawn.rs, exec.rs of 0.20 to 0.169); any other is not its own."""
+"""The values that Codex sets (codex-rs/core: spawn.rs, seatbelt.rs of 0.20 to 0.169); no other is its own."""
 
 
 class Given(Enum):
@@ -82,6 +82,8 @@ class State(msgspec.Struct, frozen=True):
     variables: tuple[tuple[str, Parts | None], ...] = ()
     """Variables that the script set (None: unset), by name."""
     exported: frozenset[str] = frozenset(FLAGS)
+    arrays: tuple[tuple[str, tuple[Parts, ...]], ...] = ()
+    """Arrays that the script set, and the arguments of a function as `@`."""
     functions: tuple[tuple[str, Node], ...] = ()
     files: tuple[tuple[Parts, Parts], ...] = ()
     """What the script wrote to files, by path."""
@@ -112,7 +114,32 @@ class State(msgspec.Struct, frozen=True):
             exported -= {name}
         elif self.allexport:
             exported |= {name}
-        return msgspec.structs.replace(self, variables=tuple(sorted(variables.items())), exported=exported)
+        return msgspec.structs.replace(
+            self, variables=tuple(sorted(variables.items(), key=lambda entry: entry[0])), exported=exported
+        )
+
+    def array(self, name: str) -> tuple[Parts, ...] | None:
+        """Return the elements of an array, None where they are not known."""
+        return dict(self.arrays).get(name)
+
+    def with_array(self, name: str, elements: tuple[Parts, ...] | None) -> State:
+        """Return the state after an array was set; None for something that is no array."""
+        if elements is None and name not in dict(self.arrays):
+            return self
+        arrays = {**dict(self.arrays)}
+        arrays.pop(name, None)
+        if elements is not None:
+            arrays[name] = elements
+        return msgspec.structs.replace(self, arrays=tuple(sorted(arrays.items(), key=lambda entry: entry[0])))
+
+    def with_positional_of(self, other: State) -> State:
+        """Return the state after a function: the arguments are those of another state again."""
+        variables = {name: value for name, value in self.variables if not name.isdecimal()}
+        variables |= {name: value for name, value in other.variables if name.isdecimal()}
+        restored = msgspec.structs.replace(
+            self, variables=tuple(sorted(variables.items(), key=lambda entry: entry[0]))
+        )
+        return restored.with_array("@", other.array("@"))
 
     def with_exported(self, name: str, *, exported: bool = True) -> State:
         """Return the state after `export name`."""
@@ -127,6 +154,10 @@ class State(msgspec.Struct, frozen=True):
             if p != path and concrete(p) is not None and concrete(path) is not None
         ]
         return msgspec.structs.replace(self, files=(*others, (path, content)))
+
+    def with_process(self, path: Parts, content: Parts) -> State:
+        """Return the state with the output of `<(…)` as a file."""
+        return msgspec.structs.replace(self, files=(*self.files, (path, content)))
 
     def environment(self) -> Environment:
         """Return the flags that a program started now inherits."""

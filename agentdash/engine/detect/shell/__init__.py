@@ -1,7 +1,7 @@
 """Shell scripts as syntax: a tree of statements (`parse`) and the simple commands in it (`commands`).
 
-The grammar is tree-sitter's for bash; scripts for sh and zsh are parsed with it too. What cannot be parsed is
-None and decides nothing.
+The grammar is tree-sitter's for bash; scripts for sh and zsh are read with it too. What it cannot parse is
+None, and decides nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from agentdash.engine.detect.shell.syntax import (
     Parameter,
     Piece,
     Pipeline,
+    ProcessSubstitution,
     Redirect,
     Script,
     Simple,
@@ -55,6 +56,7 @@ __all__ = [
     "Parameter",
     "Piece",
     "Pipeline",
+    "ProcessSubstitution",
     "Redirect",
     "Script",
     "Simple",

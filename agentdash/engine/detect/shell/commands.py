@@ -23,6 +23,7 @@ from agentdash.engine.detect.shell.syntax import (
     Node,
     Not,
     Pipeline,
+    ProcessSubstitution,
     Redirect,
     Script,
     Simple,
@@ -64,8 +65,7 @@ class Context(StrEnum):
 class Command(msgspec.Struct, frozen=True):
     """A simple command, with programs that only start another one (`env`, `timeout 5`, `nice`, …) taken off.
 
-    `pipeline` numbers the pipelines of the script; `position` counts from 0 within it; `length`: number of
-    its parts.
+    `pipeline` numbers the pipelines of the script; `position` counts its parts from 0 to `length`.
     """
 
     argv: tuple[Word, ...]
@@ -91,8 +91,8 @@ class Command(msgspec.Struct, frozen=True):
 def commands(script: str) -> tuple[Command, ...] | None:
     """Return the simple commands of a script, None where it cannot be parsed.
 
-    Commands of functions are listed where the function is defined, command substitutions before the command
-    that they are part of.
+    Commands of functions are listed where the function is defined, command substitutions before the
+    command that they are part of.
     """
     if (tree := parse(script)) is None:
         return None
@@ -183,14 +183,15 @@ class _Walk:
     def _substitutions(self, words: tuple[Word, ...], place: _Place) -> Iterator[Command]:
         for word in words:
             for piece in word.pieces:
-                if isinstance(piece, Substitution):
+                if isinstance(piece, Substitution | ProcessSubstitution):
                     yield from self.script(piece.script, place.alone().within(Context.SUBSTITUTION))
                 elif (argument := getattr(piece, "argument", None)) is not None:
                     yield from self._substitutions((argument,), place)
 
     def _simple(self, node: Simple, place: _Place) -> Iterator[Command]:
         values = tuple(a.value for a in node.assignments if a.value is not None)
-        yield from self._substitutions((*values, *node.words, *_words_of(node.redirects)), place)
+        elements = tuple(word for a in node.assignments for word in a.elements or ())
+        yield from self._substitutions((*values, *elements, *node.words, *_words_of(node.redirects)), place)
         if self._commands >= _MAX_COMMANDS:
             return
         self._commands += 1
@@ -250,7 +251,7 @@ SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash", "ash", "ksh"))
 
 
 def unwrap(words: tuple[Word, ...]) -> tuple[tuple[str, ...], tuple[Word, ...]]:
-    """Return the names of `env A=1`, `timeout 5`, `nice`, `xargs`, `exec`, …, and the command behind them."""
+    """Take `env A=1`, `timeout 5`, `xargs`, … off; return their names and the command behind them."""
     wrappers: list[str] = []
     rest = words
     while rest and rest[0].literal:

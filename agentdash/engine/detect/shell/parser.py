@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, Literal
 
 from agentdash.engine.detect.shell.syntax import (
     AndOr,
@@ -147,22 +148,54 @@ def _redirected(body: Node, redirects: tuple[Redirect, ...], extra: tuple[Word, 
     return Compound(body, redirects)
 
 
-def _hoisted(parts: list[Node], stderr: list[bool]) -> Node:
-    """Return a pipeline with `!` and the list behind it taken out of its first and last part."""
-    first, last = parts[0], parts[-1]
-    if any(isinstance(p, AndOr | Not) for p in parts[1:-1]) or isinstance(last, Not):
+def _arranged(parts: list[Node], stderr: list[bool]) -> Node:
+    """Return the parts of a pipeline in the order of precedence.
+
+    Beside redirections and here-documents the grammar takes `a && b <f | c` for `(a && b <f) | c`, and
+    `a | b || c` for `a | (b || c)`.
+    """
+    result: Node | None = None
+    operator: Literal["&&", "||"] = "&&"
+    pipeline: list[Node] = []
+    pipes: list[bool] = []
+    for number, part in enumerate(parts):
+        pipes += [stderr[number - 1]] if pipeline else []
+        first, *others = _chain(part)
+        pipeline += _flattened(first[1], pipes)
+        for following, node in others:
+            result = _listed(result, operator, _piped(pipeline, pipes))
+            operator, pipeline, pipes = following, [], []
+            pipeline += _flattened(node, pipes)
+    return _listed(result, operator, _piped(pipeline, pipes))
+
+
+def _chain(node: Node) -> list[tuple[Literal["&&", "||"], Node]]:
+    """Return the members of a list, each with the operator before it."""
+    if not isinstance(node, AndOr):
+        return [("&&", node)]
+    return [*_chain(node.left), (node.operator, node.right)]
+
+
+def _flattened(node: Node, pipes: list[bool]) -> list[Node]:
+    """Return the parts of a pipeline in a pipeline; adds its pipes."""
+    if not isinstance(node, Pipeline):
+        return [node]
+    pipes += node.stderr
+    return list(node.parts)
+
+
+def _listed(left: Node | None, operator: Literal["&&", "||"], right: Node) -> Node:
+    return right if left is None else AndOr(left, operator, right)
+
+
+def _piped(parts: list[Node], stderr: list[bool]) -> Node:
+    first, *others = parts
+    if any(isinstance(part, Not) for part in others):
         raise UnparsedError
-    if isinstance(last, AndOr):
-        left = last.left
-        if isinstance(left, AndOr):  # `a | b && c || d` comes as `a | ((b && c) || d)`
-            return AndOr(_hoisted([*parts[:-1], left], stderr), last.operator, last.right)
-        inner = left.parts if isinstance(left, Pipeline) else (left,)
-        more = left.stderr if isinstance(left, Pipeline) else ()
-        return AndOr(_hoisted([*parts[:-1], *inner], [*stderr, *more]), last.operator, last.right)
-    if isinstance(first, AndOr):  # `a && b 2>&1 | c` comes as `(a && b) 2>&1 | c`
-        return AndOr(first.left, first.operator, _hoisted([first.right, *parts[1:]], stderr))
+    if not others:
+        return first
     if isinstance(first, Not):
-        return Not(_hoisted([first.body, *parts[1:]], stderr))
+        return Not(_piped([first.body, *others], stderr))
     return Pipeline(tuple(parts), tuple(stderr))
 
 
@@ -189,8 +222,19 @@ class _Converter(WordConverter):
             return Simple(words=(), redirects=redirects)
         if convert is None or tree.type not in _STATEMENTS:
             raise UnparsedError
+        if tree.type != "redirected_statement":
+            self._require_no_gaps(tree)
         node: Node = convert(tree, depth)
         return node
+
+    def _lost(self, tree: Tree) -> list[str]:
+        """Return the text between the children of a node that the grammar has left out."""
+        gaps = [self.text(a.end_byte, b.start_byte) for a, b in pairwise(tree.children)]
+        return [gap.strip() for gap in (gap.replace("\\\n", " ") for gap in gaps) if gap.strip()]
+
+    def _require_no_gaps(self, tree: Tree) -> None:
+        if self._lost(tree):
+            raise UnparsedError
 
     def _command(self, tree: Tree, depth: int) -> Node:
         self.require_one_line(tree.children)
@@ -248,6 +292,10 @@ class _Converter(WordConverter):
             raise UnparsedError
         body: Node = self._statement(others[0], depth + 1) if others else Simple(words=())
         redirects, extra = self._redirections(trees, depth)
+        if lost := self._lost(tree):
+            if lost != ["-"]:  # `python3 - <<EOF`: the grammar leaves the dash out
+                raise UnparsedError
+            extra = (*extra, Word((Text("-", quoted=False),), "-"))
         node = _redirected(body, redirects, extra)
         for heredoc in (c for c in trees if c.type == "heredoc_redirect"):
             node = self._behind_heredoc(node, heredoc, depth)
@@ -258,32 +306,18 @@ class _Converter(WordConverter):
         children = heredoc.children
         for number, child in enumerate(children):
             if child.type == "pipeline":
-                pipes = [c for c in child.children if c.type in ("|", "|&")]
-                rest = self._pipeline(child, depth + 1) if len(child.children) > 2 else None
-                behind = rest if rest is not None else self._statement(child.children[-1], depth + 1)
-                parts = behind.parts if isinstance(behind, Pipeline) else (behind,)
-                inner = behind.stderr if isinstance(behind, Pipeline) else ()
-                node = Pipeline((node, *parts), (pipes[0].type == "|&", *inner)[: len(parts)])
+                pipe, *_ = (c for c in child.children if c.type in ("|", "|&"))
+                behind = self._statement(child.children[-1], depth + 1) if len(child.children) == 2 else None
+                node = _arranged([node, behind or self._pipeline(child, depth + 1)], [pipe.type == "|&"])
             elif child.type in ("&&", "||"):
                 right = self._statement(children[number + 1], depth + 1)
                 node = AndOr(node, "&&" if child.type == "&&" else "||", right)
         return node
 
     def _pipeline(self, tree: Tree, depth: int) -> Node:
-        parts: list[Node] = []
-        stderr: list[bool] = []
-        for child in tree.children:
-            if child.type in ("|", "|&"):
-                if parts:
-                    stderr.append(child.type == "|&")
-                continue
-            part = self._statement(child, depth + 1)
-            if isinstance(part, Pipeline):
-                parts += part.parts
-                stderr += part.stderr
-            else:
-                parts.append(part)
-        return _hoisted(parts, stderr)
+        pipes = [child.type == "|&" for child in tree.children if child.type in ("|", "|&")]
+        parts = [self._statement(c, depth + 1) for c in tree.children if c.type not in ("|", "|&", "comment")]
+        return _arranged(parts, pipes[-(len(parts) - 1) :] if len(parts) > 1 else [])
 
     def _negated_command(self, tree: Tree, depth: int) -> Node:
         body = self._statement(tree.children[-1], depth + 1)
@@ -422,7 +456,15 @@ class _Converter(WordConverter):
 
     def _assignment(self, tree: Tree, depth: int) -> Assignment:
         name, operator, *value = tree.children
-        if name.type != "variable_name" or (value and value[0].type == "array"):
+        if name.type == "variable_name" and value and value[0].type == "array":
+            elements = self.words(value[0].children[1:-1], depth)
+            return Assignment(
+                self.text(name.start_byte, name.end_byte),
+                None,
+                append=operator.type == "+=",
+                elements=tuple(elements),
+            )
+        if name.type != "variable_name":
             base = self.text(name.start_byte, name.end_byte).partition("[")[0]
             return Assignment(base, None, append=operator.type == "+=")
         words = self.words(value, depth)

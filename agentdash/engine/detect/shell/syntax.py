@@ -25,8 +25,8 @@ class Text(msgspec.Struct, frozen=True):
 class Parameter(msgspec.Struct, frozen=True):
     """`$name` or `${name…}`.
 
-    `prefix` is `!` for indirection and `#` for the length; `operator` is what follows the name (`:-`, `+`, …)
-    and `argument` the word behind it, None for an operator whose argument is not a plain word.
+    `prefix` is `!` for indirection and `#` for the length; `operator` is what follows the name (`:-`, `+`,
+    `%`, …) and `argument` the word behind it, None where that is not one plain word.
     """
 
     name: str
@@ -46,14 +46,23 @@ class Substitution(msgspec.Struct, frozen=True):
     raw: str = ""
 
 
+class ProcessSubstitution(msgspec.Struct, frozen=True):
+    """`<(…)` or `>(…)`; `direction` is its first character."""
+
+    script: Script
+    direction: str
+    raw: str = ""
+    quoted: bool = False
+
+
 class Opaque(msgspec.Struct, frozen=True):
-    """An expansion that is kept as written: arithmetic, process substitution, escapes of a rare kind."""
+    """An expansion that is kept as written: arithmetic, escapes of a rare kind."""
 
     raw: str
     quoted: bool
 
 
-Piece = Text | Parameter | Substitution | Opaque
+Piece = Text | Parameter | Substitution | ProcessSubstitution | Opaque
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -82,11 +91,12 @@ class Word(msgspec.Struct, frozen=True):
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """`name=value`; value is None for arrays and elements of arrays."""
+    """`name=value`, or `name=(elements)`; both are None for an assignment to an element."""
 
     name: str
     value: Word | None
     append: bool = False
+    elements: tuple[Word, ...] | None = None
 
 
 class Redirect(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from agentdash.engine.detect.shell.syntax import (
     Opaque,
     Parameter,
     Piece,
+    ProcessSubstitution,
     Script,
     Substitution,
     Text,
@@ -212,6 +213,9 @@ class WordConverter:
             return Substitution(
                 script=self.script(tree.children[1:-1], depth), quoted=quoting.quoted, raw=raw
             )
+        if tree.type == "process_substitution":
+            inner = self.script(tree.children[1:-1], depth)
+            return ProcessSubstitution(script=inner, direction=raw[0], raw=raw)
         if tree.type == "expansion" and (match := _EXPANSION.fullmatch(raw)):
             if match["argument"] and not match["operator"]:
                 raise UnparsedError

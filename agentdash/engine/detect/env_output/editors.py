@@ -1,0 +1,190 @@
+"""cut, sed and awk: lines by pattern, names, and the bare value of a flag whose line alone is left."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.dumps import (
+    ENV_STYLE,
+    FLAG_STEM,
+    FLAGS,
+    Dump,
+    LineFilter,
+    Presence,
+    Shown,
+)
+from agentdash.engine.detect.env_output.inputs import (
+    UNKNOWN,
+    changed,
+    errors_reading,
+    filtered,
+    input_of,
+    is_noise,
+    lines_of,
+    operands,
+    single_dump,
+)
+from agentdash.engine.detect.env_output.patterns import (
+    ANY,
+    Hole,
+    Kind,
+    Names,
+    Part,
+    Parts,
+    concrete,
+    joined,
+)
+from agentdash.engine.detect.env_output.regexes import compiled
+from agentdash.engine.detect.env_output.streams import Call, Result
+
+
+def cut(call: Call) -> list[Result]:
+    """Return what `cut` writes: names, or the bare value where only one flag's line is left."""
+    words = " ".join(concrete(a) or "?" for a in call.arguments)
+    match = re.fullmatch(r"(?:-d ?['\"]?=['\"]? -f ?(1|2-?)|-f ?(1|2-?) -d ?=)", words)
+    if operands(call.arguments, "dfcb"):
+        return list(UNKNOWN)
+    content = input_of(call, [])
+    if is_noise(content):
+        return [Result(out=changed(content))]
+    if match is None:
+        return [Result(out=(ANY,))]
+    return fields(content, match[1] or match[2])
+
+
+def fields(content: Parts, field: str) -> list[Result]:
+    """Return the names (`1`) or the values (`2`, `2-`) of entries."""
+    dump = single_dump(content)
+    if dump is not None and field == "1" and not dump.nul and dump.style == ENV_STYLE:
+        return [Result(out=(Names((dump.required(0), dump.required(1))),))]
+    if dump is not None:
+        content = _pinned(dump)
+    lines = lines_of(content)
+    if lines is None:
+        return [Result(out=(ANY,))]
+    out: list[Part] = []
+    for line in lines:
+        first = line[0] if line else ""
+        if not isinstance(first, str) or "=" not in first:
+            return [Result(out=(ANY,))]
+        name, _, rest = first.partition("=")
+        value = joined((rest, *line[1:]))
+        if field == "1":
+            out += (name, "\n")
+        elif field == "2" and (text := concrete(value)) is not None:
+            out += (text.removesuffix("\n").split("=")[0], "\n")
+        else:
+            out += value  # a flag's value has no `=` in it
+    return [Result(out=joined(out))]
+
+
+_PIN: Final = re.compile(r"(?:\\A)?(?:\(\?:)?\^(\w+)(?:=|\\=)\)*")
+
+
+def _pinned(dump: Dump) -> Parts:
+    """Return a dump of which a filter left one flag's line alone, as text; any text for other dumps."""
+    for line_filter in dump.filters:
+        match = _PIN.match(line_filter.pattern.pattern)
+        if (
+            match
+            and match[1] in FLAGS
+            and not line_filter.inverted
+            and "|" not in line_filter.pattern.pattern
+        ):
+            number = FLAGS.index(match[1])
+            shown = dump.shown[number]
+            if dump.numbered or dump.style != ENV_STYLE or dump.required(number) is None:
+                return (ANY,)
+            if not dump.required(number):
+                return ()
+            value: Parts = (shown.text,)
+            if shown.presence is Presence.OTHER:
+                value = (Hole(Kind.OTHER, exclude=shown.exclude),)
+            return joined((f"{match[1]}=", *value, "\n"))
+    return (ANY,)
+
+
+def sed(call: Call) -> list[Result]:
+    """Return what `sed` writes: lines by pattern or number, names, lines of NUL-terminated entries."""
+    words = [concrete(a) for a in call.arguments]
+    options = [w for w in words if w in ("-n", "-E", "-r", "-e", "-s", "-u")]
+    rest = [a for a, w in zip(call.arguments, words, strict=True) if w not in options]
+    if not rest or (script := concrete(rest[0])) is None or script.startswith("-"):
+        return list(UNKNOWN)
+    content = input_of(call, rest[1:])
+    errors = errors_reading(call, rest[1:])
+    results = _edited(content, " ".join([*(o for o in options if o != "-e"), script]))
+    return [msgspec.structs.replace(r, err=errors, status=None if errors else 0) for r in results]
+
+
+def _edited(content: Parts, text: str) -> list[Result]:
+    """Return what `sed` makes of its input; `text` is its options and its script."""
+    if is_noise(content):
+        return [Result(out=changed(content) if FLAG_STEM not in text else (ANY,))]
+    dump = single_dump(content)
+    if re.fullmatch(r"s([/,|])\\(?:x0|x00|o000|0)\1\\n\1g", text) and dump and dump.nul:
+        return [Result(out=(msgspec.structs.replace(dump, nul=False),))]
+    if dump is None or dump.nul:
+        names = len(content) == 1 and isinstance(content[0], Names)
+        return [Result(out=(Names((None, None)),) if names else (ANY,))]
+    if (pinned := re.fullmatch(r"-n s([/,|#])\^(\w+)=\1\1p", text)) and pinned[2] in FLAGS:
+        return fields((filtered(dump, LineFilter(re.compile(rf"^{pinned[2]}="))),), "2-")
+    if re.fullmatch(r"s([/,|])=\.\*\$?\1\1", text):
+        return fields(content, "1")
+    if match := re.fullmatch(
+        r"(-E |-r )?(?:-n /(?P<kept>[^/]*)/p|/(?P<only>[^/]*)/!d|/(?P<dropped>[^/]*)/d)", text
+    ):
+        pattern = compiled(
+            match["kept"] or match["only"] or match["dropped"] or "", "extended" if match[1] else "basic"
+        )
+        if pattern is not None:
+            kept = LineFilter(pattern, inverted=match["dropped"] is not None)
+            return [Result(out=(filtered(dump, kept, partial=kept.inverted),))]
+    if re.fullmatch(r"-n (?:\d+|\$)(?:,(?:\d+|\$))?p|\d+q", text):
+        return [Result(out=(msgspec.structs.replace(dump, partial=True, some=False),))]
+    return [Result(out=(ANY,))]
+
+
+def awk_filter(call: Call, program: str, *, separator: str) -> list[Result] | None:
+    """Return what awk writes with a program that is a pattern alone, or a pattern that prints the line."""
+    content = input_of(call, [])
+    if is_noise(content) and FLAG_STEM not in program:
+        return [Result(out=changed(content))]
+    dump = single_dump(content)
+    if dump is None or dump.nul:
+        return None
+    match = re.fullmatch(r"\s*/(?P<pattern>[^/]*)/\s*(?:\{\s*print(?:\s+\$0)?;?\s*\})?\s*", program)
+    if match and (pattern := compiled(match["pattern"], "extended")) is not None:
+        return [Result(out=(filtered(dump, LineFilter(pattern)),))]
+    if match := re.fullmatch(
+        r"""\s*/(?P<pattern>[^/]*)/\s*\{\s*print\s+\$1\s*"="\s*\$2;?\s*\}\s*""", program
+    ):
+        pattern = compiled(match["pattern"], "extended")
+        if separator == "=" and pattern is not None:
+            return [Result(out=(_without_filters(filtered(dump, LineFilter(pattern))),))]
+    if separator == "=" and re.fullmatch(r"\s*\{\s*print\s+\$1;?\s*\}\s*", program):
+        return fields(content, "1")
+    match = re.fullmatch(
+        r"""\s*(?:\$1\s*==\s*"(?P<name>\w+)"|/\^(?P<start>\w+)=/)\s*"""
+        r"""\{\s*print\s+(?:"(?P<label>[^"\\]*)"\s*)?\$2;?\s*\}\s*""",
+        program,
+    )
+    if separator == "=" and match and (name := match["name"] or match["start"]) in FLAGS:
+        results = fields((filtered(dump, LineFilter(re.compile(rf"^{name}="))),), "2")
+        label = match["label"] or ""
+        return [msgspec.structs.replace(r, out=joined((label, *r.out)) if r.out else ()) for r in results]
+    return None
+
+
+def _without_filters(dump: Dump) -> Dump:
+    """Return a dump whose lines were changed behind its filters, but for those of the flags."""
+    required = (dump.required(0), dump.required(1))
+    flags = [
+        shown if there is not False else Shown(Presence.ABSENT)
+        for shown, there in zip(dump.shown, required, strict=True)
+    ]
+    partial = dump.partial or None in required
+    return msgspec.structs.replace(dump, shown=(flags[0], flags[1]), filters=(), partial=partial, whole=False)

@@ -1,0 +1,175 @@
+"""Simple commands: expand their words, apply assignments and redirections, and run what they name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.builtins import BUILTINS
+from agentdash.engine.detect.env_output.dumps import FLAGS
+from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
+from agentdash.engine.detect.env_output.launchers import LAUNCHERS, SHELLS, run_script_file, run_shell
+from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Parts, concrete, joined
+from agentdash.engine.detect.env_output.programs import is_instant, program_name, run_program
+from agentdash.engine.detect.env_output.redirects import routed, routing
+from agentdash.engine.detect.env_output.streams import STDERR, Call, Emit, Outcome, outcome_of
+from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
+from agentdash.engine.detect.shell import Assignment, Node, Simple
+
+if TYPE_CHECKING:
+    from agentdash.engine.detect.env_output.interpreter import Interpreter
+
+_SEES_ASSIGNMENTS: Final = frozenset(
+    ("set", "export", "declare", "typeset", "compgen", "eval", ":", "unset", "readonly", "local")
+)
+"""Commands of the shell for which assignments in front of them count in ways that differ by shell."""
+_MAX_POSITIONAL: Final = 9
+
+
+def run_simple(
+    interpreter: Interpreter, node: Simple, state: State, *, guarded: bool, stdin: Parts | None
+) -> list[Outcome]:
+    """Return the outcomes of a simple command."""
+    expander = Expander(state, interpreter.substituted)
+    try:
+        words = [field for word in node.words for field in expander.fields(word)]
+        temporary: Environment = {}
+        for assignment in node.assignments:
+            value = _assigned(assignment, expander)
+            temporary[assignment.name] = value
+            if not node.words:  # each assignment sees the ones before it
+                expander.state = expander.state.with_variable(assignment.name, value).with_array(
+                    assignment.name, _array(assignment, expander)
+                )
+    except AbortedError as aborted:
+        return [aborted_outcome(aborted, state)]
+    try:
+        route = routing(node.redirects, expander)
+    except AbortedError as aborted:  # where the command is a program, it is the program's process that ends
+        outcome = aborted_outcome(aborted, state)
+        return [outcome, msgspec.structs.replace(outcome, leaves="")]
+    if words:
+        fed = stdin if route.stdin is None else route.stdin
+        outcomes = _with_assignments(
+            interpreter, words, temporary, expander.state, guarded=guarded, stdin=fed
+        )
+    else:
+        substitutes = any(a.value and a.value.expansions for a in node.assignments) or bool(node.words)
+        outcomes = [Outcome(stream=(), status=None if substitutes else 0, state=expander.state)]
+    return [*routed(outcomes, route, expander.errors), *_bad_substitution(expander, state)]
+
+
+def _bad_substitution(expander: Expander, state: State) -> list[Outcome]:
+    """Return the outcome in shells that end at an expansion which bash knows."""
+    if not expander.bashism or state.dialect == "bash":
+        return []
+    message: Parts = (Hole(Kind.LINE), "ad substitution", Hole(Kind.LINE), "\n")
+    return [Outcome(stream=(Emit(STDERR, message),), status=None, state=state, leaves="exit")]
+
+
+def _assigned(assignment: Assignment, expander: Expander) -> Parts:
+    if assignment.value is None:
+        return (ANY,)
+    value = expander.word(assignment.value)
+    if assignment.append:
+        return joined((*(expander.state.value(assignment.name) or ()), *value))
+    return value
+
+
+def _array(assignment: Assignment, expander: Expander) -> tuple[Parts, ...] | None:
+    """Return the elements of `name=(…)`; None for other assignments."""
+    if assignment.elements is None or assignment.append:
+        return None
+    return tuple(field for word in assignment.elements for field in expander.fields(word))
+
+
+def _with_assignments(
+    interpreter: Interpreter,
+    words: list[Parts],
+    temporary: Environment,
+    state: State,
+    *,
+    guarded: bool,
+    stdin: Parts | None,
+) -> list[Outcome]:
+    environment = {**state.environment(), **{n: v for n, v in temporary.items() if n in FLAGS}}
+    name = concrete(words[0])
+    if any(flag in temporary for flag in FLAGS) and (
+        name in dict(state.functions) or name in _SEES_ASSIGNMENTS
+    ):
+        raise UnreadableError
+    return run_command(interpreter, words, state, environment, guarded=guarded, stdin=stdin)
+
+
+def run_command(
+    interpreter: Interpreter,
+    words: list[Parts],
+    state: State,
+    environment: Environment,
+    *,
+    guarded: bool,
+    stdin: Parts | None,
+) -> list[Outcome]:
+    """Return the outcomes of a command whose words are expanded."""
+    path = concrete(words[0])
+    if path is None:
+        if (
+            found := run_script_file(interpreter, _call(words[0], words, state, environment, stdin, guarded))
+        ) is not None:
+            return found
+        raise UnreadableError
+    interpreter.count_step()
+    functions = dict(state.functions)
+    if path in functions:
+        return _call_function(interpreter, functions[path], words[1:], state, guarded=guarded)
+    name = program_name(path)
+    call = msgspec.structs.replace(_call(words[0], words, state, environment, stdin, guarded), name=name)
+    if name in LAUNCHERS:
+        return LAUNCHERS[name](interpreter, call)
+    if name in SHELLS:
+        return run_shell(interpreter, call)
+    if (found := run_script_file(interpreter, call)) is not None:
+        return found
+    interpreter.is_slow = interpreter.is_slow or (name not in BUILTINS and not is_instant(name))
+    results = BUILTINS[name](call) if name in BUILTINS else run_program(call)
+    return [outcome_of(result, state) for result in results]
+
+
+def _call(
+    path: Parts,
+    words: list[Parts],
+    state: State,
+    environment: Environment,
+    stdin: Parts | None,
+    guarded: bool,
+) -> Call:
+    return Call(
+        name="",
+        path=path,
+        arguments=tuple(words[1:]),
+        state=state,
+        environment=environment,
+        stdin=stdin,
+        guarded=guarded,
+    )
+
+
+def _call_function(
+    interpreter: Interpreter, body: Node, arguments: list[Parts], state: State, *, guarded: bool
+) -> list[Outcome]:
+    inner = state
+    for number in range(1, _MAX_POSITIONAL + 1):
+        inner = inner.with_variable(str(number), arguments[number - 1] if number <= len(arguments) else None)
+    result: list[Outcome] = []
+    for outcome in interpreter.node(body, inner.with_array("@", tuple(arguments)), guarded=guarded):
+        after = outcome.state.with_positional_of(state)
+        leaves = "" if outcome.leaves == "return" else outcome.leaves
+        result.append(msgspec.structs.replace(outcome, state=after, leaves=leaves))
+    return result
+
+
+def aborted_outcome(aborted: AbortedError, state: State) -> Outcome:
+    """Return the outcome of an expansion at which the shell ends."""
+    message: Parts = (Hole(Kind.LINE), ": ", Choice(aborted.messages), "\n")
+    return Outcome(stream=(Emit(STDERR, message),), status=None, state=state, leaves="exit")
