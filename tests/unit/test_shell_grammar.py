@@ -18,7 +18,7 @@ from agentdash.engine.detect.shell import (
     Simple,
     Substitution,
     Text,
-    Unsupported,
+    Timed,
     commands,
     parse,
 )
@@ -188,9 +188,12 @@ def test_a_redirection_belongs_to_the_last_command_of_a_list() -> None:
 
 
 def test_a_subshell_behind_time_is_parsed() -> None:
-    script = parse("time ( a )")
-    assert script is not None
-    assert isinstance(script.items[0].node, Unsupported)
+    for text in ("time ( a )", "time -p { a; }", "x && time { a | b; } 2>&1"):
+        script = parse(text)
+        assert script is not None
+        node = script.items[0].node
+        assert isinstance(node.right if isinstance(node, AndOr) else node, Timed)
+    assert argv("echo 'x; time { a; }'; time ( b )") == [["echo", "x; time { a; }"], ["b"]]
 
 
 @pytest.mark.timeout(60)

@@ -301,12 +301,62 @@ def _positional(state: State, arguments: tuple[Parts, ...]) -> State:
 def _read(call: Call) -> list[Result]:
     names = [concrete(argument) for argument in call.arguments]
     state = call.state
+    if names[:1] == ["-r"] and len(names) > 1 and all(name and _NAME.fullmatch(name) for name in names[1:]):
+        fields = _fields_of(call, len(names) - 1)
+        if fields is not None:
+            for name, value in zip(names[1:], fields, strict=True):
+                state = state.with_variable(name or "", value)
+            return [Result(state=state)]
     for name in names or ["REPLY"]:
         if name is None:
             raise UnreadableError
         if _NAME.fullmatch(name):
             state = state.with_variable(name, (ANY,))
     return [Result(status=None, state=state)]
+
+
+def _fields_of(call: Call, number: int) -> list[Parts] | None:
+    """Return what `read -r` gives to each of its variables; None where that is not known."""
+    separators = concrete(dict(call.state.variables).get("IFS", (" \t\n",)) or ())
+    line: list[Part] = []
+    for part in call.stdin or ():
+        if isinstance(part, str) and "\n" in part:
+            line.append(part.partition("\n")[0])
+            break
+        if not isinstance(part, str) and not (
+            isinstance(part, Hole) and part.kind in (Kind.OTHER, Kind.DIGITS)
+        ):
+            return None
+        line.append(part)
+    else:
+        return None  # its status is not 0
+    if separators == "":
+        return [joined(line), *[()] * (number - 1)] if number == 1 else None
+    if separators is None or len(separators.strip(" \t\n")) > 1:
+        return None
+    return _split_line(joined(line), separators, number)
+
+
+def _split_line(line: Parts, separators: str, number: int) -> list[Parts]:
+    """Return the fields of a line; the last one takes the rest of it."""
+    blanks = separators if not separators.strip(" \t\n") else ""
+    separator = re.compile(f"[{re.escape(blanks)}]+" if blanks else re.escape(separators.strip(" \t\n")))
+    fields: list[Parts] = []
+    current: list[Part] = []
+    for part in line:
+        rest = part
+        while isinstance(rest, str) and len(fields) < number - 1 and (match := separator.search(rest)):
+            if match.start() or current or not blanks:
+                fields.append(joined((*current, rest[: match.start()])))
+                current = []
+            rest = rest[match.end() :]
+        current.append(rest)
+    last = joined(current)
+    if blanks and last and isinstance(last[-1], str):
+        last = joined((*last[:-1], last[-1].rstrip(blanks)))
+    if blanks and last and isinstance(last[0], str):
+        last = joined((last[0].lstrip(blanks), *last[1:]))
+    return [*fields, last, *[()] * (number - len(fields) - 1)]
 
 
 def _leave(call: Call) -> list[Result]:
@@ -322,12 +372,33 @@ def _unreadable(_call: Call) -> list[Result]:
 
 
 def _trap(call: Call) -> list[Result]:
-    action = concrete(call.arguments[0]) if call.arguments else None
-    if action is None or (
-        action not in ("", "-") and not re.fullmatch(r"(?:rm|kill|rmdir) [^;&|>]*", action)
-    ):
+    """Run `trap`: actions at the end of the shell are kept, those at signals write nothing by then."""
+    words = [concrete(argument) for argument in call.arguments]
+    if len(words) < 2 or (action := words[0]) is None:
         raise UnreadableError
-    return [Result()]
+    state = call.state
+    results: list[Result] = []
+    for signal in words[1:]:
+        match (signal or "?").removeprefix("SIG"):
+            case "EXIT" | "0":
+                state = msgspec.structs.replace(state, on_exit="" if action == "-" else action)
+            case "HUP" | "INT" | "TERM" | "PIPE" | "QUIT" | "1" | "2" | "3" | "13" | "15":
+                pass
+            case "ERR" if _is_quiet_action(action):
+                state = msgspec.structs.replace(state, reports_errors=action not in ("", "-"))
+                if state.dialect not in ("bash", "zsh"):
+                    message: Parts = (Hole(Kind.QUIET_LINE), "bad trap", "\n")
+                    results = [Result(err=message, status=None), Result(err=message, status=2, leaves="exit")]
+            case _:
+                raise UnreadableError
+    return [Result(state=state), *results]
+
+
+def _is_quiet_action(action: str) -> bool:
+    """Return whether a trap writes a line without a flag, or nothing, and does not leave the script."""
+    return re.fullmatch(r"(?:|-|(?:echo|printf) [^;&|<>`()]*)", action) is not None and not re.search(
+        r"SANDBOX|\$(?!LINENO|\?|BASH_COMMAND)\W?\w|\$[@*]", action
+    )
 
 
 def _quiet_lines(call: Call) -> list[Result]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from agentdash.engine.detect.env_output.dumps import FLAGS
 from agentdash.engine.detect.env_output.expansion import is_empty
-from agentdash.engine.detect.env_output.patterns import Hole, Kind, Parts, concrete
+from agentdash.engine.detect.env_output.patterns import Hole, Kind, Parts, can_be, concrete
 from agentdash.engine.detect.env_output.world import State
 
 _FILE_TESTS: Final = frozenset(f"-{letter}" for letter in "abcdefghkprstuwxGLNOS")
@@ -100,12 +100,38 @@ class _Test:
                 return None
 
 
+def matches_pattern(subject: Parts, pattern: str) -> bool | None:
+    """Return whether a text matches a pattern of `case` or `[[`; None where it is not known."""
+    if re.search(r"[\[\\()|]", pattern):
+        return None
+    if pattern == "*":
+        return True
+    if (text := concrete(subject)) is not None:
+        return fnmatch.fnmatchcase(text, pattern)
+    wildcard = re.search(r"[*?]", pattern)
+    fixed = pattern[: wildcard.start()] if wildcard else pattern
+    first = subject[0] if isinstance(subject[0], str) else ""
+    shared = min(len(fixed), len(first))
+    if fixed[:shared] != first[:shared] or (wildcard is None and len(first) > len(fixed)):
+        return False
+    if pattern == f"{fixed}*" and len(first) >= len(fixed):
+        return True
+    middle = pattern.strip("*")
+    if pattern == f"*{middle}*" and any(isinstance(part, str) and middle in part for part in subject):
+        return True
+    match subject:
+        case (Hole(kind=Kind.OTHER) as hole,) if wildcard is None and not can_be(hole, pattern):
+            return False
+        case _:
+            return None
+
+
 def _equal(left: Parts, right: Parts, glob: bool) -> bool | None:
     a, b = concrete(left), concrete(right)
     if a is not None and b is not None:
-        if glob and re.search(r"[*?\[(]", b):
-            return fnmatch.fnmatchcase(a, b) if "(" not in b and "[" not in b else None
-        return a == b
+        return matches_pattern(left, b) if glob else a == b
+    if glob and b is not None:
+        return matches_pattern(left, b)
     for value, text in ((left, b), (right, a)):
         if (
             text is not None

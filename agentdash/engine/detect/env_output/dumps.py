@@ -78,6 +78,8 @@ class Style(msgspec.Struct, frozen=True):
     suffix: str = ""
     quoted: bool = False
     """The value can stand in quotes."""
+    squeezed: bool = False
+    """Where one blank stands there can be more."""
 
 
 ENV_STYLE: Final = Style()
@@ -209,6 +211,8 @@ class _LineScan:
         """Return the states after a line; none where the line cannot be part of the dump."""
         if self._dump.numbered:
             line = _NUMBER.sub("", line, count=1)
+        if self._dump.style.squeezed:
+            line = " ".join((*line.split(), ""))
         if self._dump.filters and not self._dump.flat and not all(f.passes(line) for f in self._dump.filters):
             return []
         current = state
@@ -240,6 +244,8 @@ class _LineScan:
                     self._dump.shown[flag].presence is not Presence.ABSENT
                 )  # a value with a line break in it
             value = value.removesuffix(self._dump.style.suffix)
+        if self._dump.style.squeezed:
+            value = value.strip()
         if self._dump.style.quoted:
             value = _unquoted(value)
         return self._dump.shown[flag].allows(value)

@@ -14,7 +14,6 @@ from agentdash.engine.detect.env_output.dumps import (
     Dump,
     LineFilter,
     Presence,
-    Shown,
 )
 from agentdash.engine.detect.env_output.inputs import (
     UNKNOWN,
@@ -27,6 +26,7 @@ from agentdash.engine.detect.env_output.inputs import (
     operands,
     single_dump,
 )
+from agentdash.engine.detect.env_output.line_maps import awk_program, mapped, substitution
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     Hole,
@@ -143,6 +143,8 @@ def _edited(content: Parts, text: str) -> list[Result]:
         if pattern is not None:
             kept = LineFilter(pattern, inverted=match["dropped"] is not None)
             return [Result(out=(filtered(dump, kept, partial=kept.inverted),))]
+    if (change := substitution(text)) is not None:
+        return [Result(out=mapped(dump, change))]
     if re.fullmatch(r"-n (?:\d+|\$)(?:,(?:\d+|\$))?p|\d+q", text):
         return [Result(out=(msgspec.structs.replace(dump, partial=True, some=False),))]
     return [Result(out=(ANY,))]
@@ -159,12 +161,6 @@ def awk_filter(call: Call, program: str, *, separator: str) -> list[Result] | No
     match = re.fullmatch(r"\s*/(?P<pattern>[^/]*)/\s*(?:\{\s*print(?:\s+\$0)?;?\s*\})?\s*", program)
     if match and (pattern := compiled(match["pattern"], "extended")) is not None:
         return [Result(out=(filtered(dump, LineFilter(pattern)),))]
-    if match := re.fullmatch(
-        r"""\s*/(?P<pattern>[^/]*)/\s*\{\s*print\s+\$1\s*"="\s*\$2;?\s*\}\s*""", program
-    ):
-        pattern = compiled(match["pattern"], "extended")
-        if separator == "=" and pattern is not None:
-            return [Result(out=(_without_filters(filtered(dump, LineFilter(pattern))),))]
     if separator == "=" and re.fullmatch(r"\s*\{\s*print\s+\$1;?\s*\}\s*", program):
         return fields(content, "1")
     match = re.fullmatch(
@@ -176,15 +172,5 @@ def awk_filter(call: Call, program: str, *, separator: str) -> list[Result] | No
         results = fields((filtered(dump, LineFilter(re.compile(rf"^{name}="))),), "2")
         label = match["label"] or ""
         return [msgspec.structs.replace(r, out=joined((label, *r.out)) if r.out else ()) for r in results]
-    return None
-
-
-def _without_filters(dump: Dump) -> Dump:
-    """Return a dump whose lines were changed behind its filters, but for those of the flags."""
-    required = (dump.required(0), dump.required(1))
-    flags = [
-        shown if there is not False else Shown(Presence.ABSENT)
-        for shown, there in zip(dump.shown, required, strict=True)
-    ]
-    partial = dump.partial or None in required
-    return msgspec.structs.replace(dump, shown=(flags[0], flags[1]), filters=(), partial=partial, whole=False)
+    change = awk_program(program, separator)
+    return None if change is None else [Result(out=mapped(dump, change))]

@@ -6,18 +6,20 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from agentdash.engine.detect.env_output.dumps import FLAG_STEM, FLAGS, Dump
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     Choice,
     Hole,
     Kind,
     Parts,
+    Trimmed,
     concrete,
     joined,
     unlike,
 )
 from agentdash.engine.detect.env_output.streams import Stream
-from agentdash.engine.detect.env_output.world import State
+from agentdash.engine.detect.env_output.world import State, UnreadableError
 from agentdash.engine.detect.shell import (
     Opaque,
     Parameter,
@@ -44,6 +46,8 @@ _UNSET_MESSAGES: Final[tuple[Parts, ...]] = (
 )
 _VALUE_LIKE: Final = re.compile(r"\d*|true|false|yes|on|enabled|disabled|other", re.IGNORECASE)
 """Defaults that a variable can hold as well: where one is printed, it is not known which it is."""
+_MAX_OPTIONS: Final = 16
+"""Values that a variable may have which are expanded one by one."""
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|\d+")
 
 
@@ -59,16 +63,18 @@ class AbortedError(Exception):
 class Expander:
     """Expands words; keeps the state, which `${X:=…}` changes, and the errors of substitutions."""
 
-    def __init__(self, state: State, substitute: Callable[..., tuple[Parts, Stream]]) -> None:
+    def __init__(self, state: State, substitute: Callable[..., tuple[Parts, Stream, int | None]]) -> None:
         self.state = state
         self.errors: Stream = ()
+        self.status: int | None = None
+        """The exit code of the last substitution."""
         self.bashism = False
         """An expansion was used that some shells end at."""
         self._substitute = substitute
 
     def substitute_untrimmed(self, script: Script) -> tuple[Parts, Stream]:
         """Return what a script writes to standard output and to standard error."""
-        return self._substitute(script, self.state, trims=False)
+        return self._substitute(script, self.state, trims=False)[:2]
 
     def word(self, word: Word) -> Parts:
         """Return a word as one string."""
@@ -93,8 +99,17 @@ class Expander:
             return [(ANY,)]
         text = concrete(parts)
         if text is not None and not all(isinstance(p, Text) or p.quoted for p in word.pieces):
-            return [(field,) for field in text.split()] if len(word.pieces) == 1 else [parts]
+            return [(field,) for field in self._split(text)] if len(word.pieces) == 1 else [parts]
         return [parts]
+
+    def _split(self, text: str) -> list[str]:
+        """Return the fields of an unquoted expansion."""
+        separators = concrete(dict(self.state.variables).get("IFS", (" \t\n",)) or ())
+        if separators is None:
+            raise UnreadableError
+        if separators.strip(" \t\n"):
+            raise UnreadableError  # others than blanks make empty fields
+        return [field for field in re.split(f"[{separators}]+", text) if field] if separators else [text]
 
     def _elements(self, word: Word) -> tuple[Parts, ...] | None:
         """Return what `"${name[@]}"` and `"$@"` become; None for other words."""
@@ -103,6 +118,16 @@ class Expander:
                 return self.state.array(name) if "[@]" in raw or not quoted else None
             case (Parameter(name="@", index=None, prefix="", operator="", quoted=True),):
                 return self.state.array("@")
+            case (Parameter(name=name, index="[@]" | "[*]", prefix="!", operator=""),):
+                self.bashism = True
+                elements = self.state.array(name)
+                return None if elements is None else tuple((str(n),) for n in range(len(elements)))
+            case (Parameter(name=name, index=None, prefix="!", operator="@" | "*"),) if name.startswith(
+                FLAG_STEM
+            ):
+                self.bashism = True
+                names = sorted(n for n in FLAGS if n.startswith(name) and self.state.value(n) is not None)
+                return tuple((n,) for n in names)
             case _:
                 return None
 
@@ -113,7 +138,7 @@ class Expander:
             case Parameter():
                 return self._parameter(piece)
             case Substitution(script=script):
-                parts, errors = self._substitute(script, self.state)
+                parts, errors, self.status = self._substitute(script, self.state)
                 self.errors += errors
                 return parts
             case ProcessSubstitution(script=script):
@@ -130,7 +155,9 @@ class Expander:
     def _parameter(self, parameter: Parameter) -> Parts:
         name = parameter.name
         if parameter.index:
-            return (ANY,)
+            return self._element(parameter)
+        if name == "*" and not parameter.prefix and not parameter.operator:
+            return self._arguments()
         if parameter.prefix == "!":
             self.bashism = True
             target = concrete(self._value(name) or (ANY,))
@@ -143,6 +170,32 @@ class Expander:
                 raise AbortedError(name)
             return self._length(value)
         return self._operated(parameter, name, value)
+
+    def _element(self, parameter: Parameter) -> Parts:
+        """Return `${name[number]}`; the first number is 0 in bash and 1 in zsh."""
+        elements = self.state.array(parameter.name)
+        index = (parameter.index or "")[1:-1].strip()
+        if match := re.fullmatch(r"\$\{?(\w+)\}?", index):
+            index = concrete(self.state.value(match[1]) or (ANY,)) or ""
+        if elements is None or parameter.prefix or parameter.operator or not index.isdecimal():
+            return (ANY,)
+        at = int(index)
+        found = [elements[n] if 0 <= n < len(elements) else () for n in (at, at - 1)]
+        if self.state.dialect == "bash" or found[0] == found[1]:
+            return found[0]
+        return (Choice((found[0], found[1])),)
+
+    def _arguments(self) -> Parts:
+        """Return `"$*"`."""
+        elements = self.state.array("@")
+        separators = concrete(dict(self.state.variables).get("IFS", (" ",)) or ())
+        if elements is None or separators is None:
+            return (ANY,)
+        return joined(
+            part
+            for number, each in enumerate(elements)
+            for part in ((separators[:1],) if number else ()) + each
+        )
 
     def _value(self, name: str) -> Parts | None:
         if name == "$":
@@ -157,6 +210,14 @@ class Expander:
 
     def _operated(self, parameter: Parameter, name: str, value: Parts | None) -> Parts:
         operator = parameter.operator
+        match value:
+            case (Choice(options=options),) if len(options) <= _MAX_OPTIONS:
+                return (Choice(tuple(self._operated(parameter, name, option) for option in options)),)
+            case _:
+                pass
+        if operator == "@" and parameter.raw.endswith("@Q}"):
+            self.bashism = True
+            return () if value is None else ("'", *unlike(value, "'"), "'")
         if operator in ("", ":"):
             if value is None and self.state.nounset:
                 raise AbortedError(name)
@@ -198,9 +259,13 @@ class Expander:
 def _is_set(value: Parts | None, *, counts_empty: bool) -> bool | None:
     if value is None:
         return False
-    if any(not isinstance(p, str) and not (isinstance(p, Hole) and p.kind is Kind.OTHER) for p in value):
+    if is_empty(value) is None:
         return None  # an inherited variable may be unset
     return counts_empty or not is_empty(value)
+
+
+def _without_breaks(parts: Parts) -> Parts:
+    return tuple(part.strip("\n") if isinstance(part, str) else part for part in parts)
 
 
 def is_empty(parts: Parts) -> bool | None:
@@ -208,8 +273,15 @@ def is_empty(parts: Parts) -> bool | None:
     if not parts:
         return True
     for part in parts:
-        if (isinstance(part, str) and part) or (
-            isinstance(part, Hole) and part.kind in (Kind.OTHER, Kind.DIGITS)
-        ):
-            return False
+        match part:
+            case str() if part:
+                return False
+            case Hole(kind=Kind.OTHER | Kind.DIGITS):
+                return False
+            case Trimmed(parts=inner) if is_empty(_without_breaks(inner)) is False:
+                return False
+            case Dump(some=some) as dump if some or True in (dump.required(0), dump.required(1)):
+                return False
+            case _:
+                pass
     return None

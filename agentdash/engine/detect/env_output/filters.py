@@ -22,6 +22,7 @@ from agentdash.engine.detect.env_output.inputs import (
     operands,
     single_dump,
 )
+from agentdash.engine.detect.env_output.line_maps import column, number_lines, replaced_sign, with_ends
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     ERROR_LINE,
@@ -53,11 +54,21 @@ def cat(call: Call) -> list[Result]:
     files = [a for a in call.arguments if not (concrete(a) or "").startswith("-") or concrete(a) == "-"]
     content = input_of(call, files)
     if any(option not in ("-u", "--") for option in options):
-        content = (
-            _numbered(content) if options == ["-n"] else changed(content) if is_noise(content) else (ANY,)
-        )
+        if options == ["-n"]:
+            content = _numbered(content)
+        elif options in (["-A"], ["-E"], ["-e"]):
+            content = _shown(content)
+        else:
+            content = changed(content) if is_noise(content) else (ANY,)
     errors = errors_reading(call, files)
     return [Result(out=content, err=errors, status=None if errors else 0)]
+
+
+def _shown(content: Parts) -> Parts:
+    if is_noise(content):
+        return changed(content)
+    dump = single_dump(content)
+    return with_ends(dump) if dump and not dump.nul else (ANY,)
 
 
 def _numbered(content: Parts) -> Parts:
@@ -138,6 +149,8 @@ def tr(call: Call) -> list[Result]:
         and words[1] in ("\\n", "\n", "\\012")
     ):
         return [Result(out=(msgspec.structs.replace(dump, nul=False),))]
+    if dump and not dump.nul and words[0] == "=" and words[1:] in ([" "], [":"], ["\\t"]):
+        return [Result(out=replaced_sign(dump, (words[1] or "").replace("\\t", "\t")))]
     return [Result(out=content if content == () else (ANY,))]
 
 
@@ -164,6 +177,7 @@ def xargs(call: Call) -> list[Result] | None:
     if dump is None or not dump.nul or any(word is None for word in words):
         return None
     text = " ".join(word for word in words if word is not None)
+    text = re.sub(r"^(?:-r|--no-run-if-empty) |(?<=-0) -r\b", "", text)
     by_line = r"(?:-0 ?-?(?:n ?1|L ?1)|-n ?1 -0|-0 -I ?(?P<mark>\S+))(?: echo(?: (?P=mark))?)?"
     if (match := re.fullmatch(by_line, text)) or text in ("-0 printf %s\\n", "-0 printf %s\n"):
         if match and match["mark"] and not text.endswith(f"echo {match['mark']}"):
@@ -207,6 +221,8 @@ FILTERS: Final[dict[str, Callable[[Call], list[Result]]]] = {
     "fgrep": grep,
     "rg": ripgrep,
     "tr": tr,
+    "column": column,
+    "nl": number_lines,
     "strings": strings,
     "cut": cut,
     "sed": sed,

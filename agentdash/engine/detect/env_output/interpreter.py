@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import fnmatch
 from typing import Final
 
 import msgspec
 
+from agentdash.engine.detect.env_output.conditions import matches_pattern
 from agentdash.engine.detect.env_output.dumps import FLAG_STEM
 from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
 from agentdash.engine.detect.env_output.loops import blurred, entries_loop, run_loop
-from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Parts, Trimmed, concrete, joined
+from agentdash.engine.detect.env_output.patterns import QUIET, Choice, Hole, Kind, Parts, Trimmed, joined
 from agentdash.engine.detect.env_output.pipelines import run_pipeline
 from agentdash.engine.detect.env_output.redirects import routed, routing
 from agentdash.engine.detect.env_output.simple import aborted_outcome, run_command, run_simple
 from agentdash.engine.detect.env_output.streams import (
     STDERR,
     STDOUT,
+    TIMES,
     Emit,
     Fork,
     Outcome,
@@ -43,8 +44,10 @@ from agentdash.engine.detect.shell import (
     Redirect,
     Script,
     Simple,
+    Timed,
     Unsupported,
     While,
+    parse,
 )
 
 _MAX_STEPS: Final = 3_000
@@ -61,6 +64,8 @@ class Interpreter:
     def __init__(self) -> None:
         self._steps = 0
         self._depth = 0
+        self.captures = 0
+        """Substitutions and pipes around the command, that read what it writes."""
         self.is_slow = False
         """A program was run that may take seconds."""
 
@@ -92,6 +97,22 @@ class Interpreter:
         self._depth -= 1
         return current
 
+    def whole(self, script: Script, state: State) -> list[Outcome]:
+        """Return the outcomes of a script that a shell runs, with the trap for its end."""
+        result: list[Outcome] = []
+        for outcome in self.script(script, state):
+            if not (action := outcome.state.on_exit):
+                result.append(outcome)
+                continue
+            if (tree := parse(action)) is None:
+                raise UnreadableError
+            ended = msgspec.structs.replace(with_status(outcome), on_exit="")
+            after = behind(outcome.stream, self.script(tree, ended, guarded=True))
+            result += [msgspec.structs.replace(last, status=outcome.status) for last in after]
+            if outcome.leaves:
+                result.append(outcome)  # shells differ at errors
+        return result
+
     def _background(self, node: Node, state: State, *, guarded: bool) -> list[Outcome]:
         """Run a job behind `&`; it must not write anything, since the time of that is not known."""
         del guarded
@@ -117,6 +138,11 @@ class Interpreter:
                 return _checked(run_pipeline(self, node, state), guarded)
             case Not(body=body):
                 return [_inverted(outcome) for outcome in self.node(body, state, guarded=True)]
+            case Timed(body=body):
+                return [
+                    msgspec.structs.replace(outcome, stream=(*outcome.stream, Emit(STDERR, TIMES)))
+                    for outcome in self.node(body, state, guarded=guarded)
+                ]
             case AndOr():
                 return self._and_or(node, state, guarded=guarded)
             case Group(body=body, subshell=False):
@@ -222,7 +248,7 @@ class Interpreter:
             raise UnreadableError
         result: list[Outcome] = []
         for item in node.items:
-            matches = [_matches(subject, p.text, is_literal=not p.expansions) for p in item.patterns]
+            matches = [None if p.expansions else matches_pattern(subject, p.text) for p in item.patterns]
             if True in matches or None in matches:
                 result += behind(expander.errors, self.script(item.body, expander.state, guarded=guarded))
             if True in matches:
@@ -244,13 +270,24 @@ class Interpreter:
         """Return the outcomes of a command whose words are expanded."""
         return run_command(self, words, state, environment, guarded=guarded, stdin=stdin)
 
-    def substituted(self, script: Script, state: State, *, trims: bool = True) -> tuple[Parts, Stream]:
-        """Return what `$(…)` gives, and what it writes to standard error; `trims` line breaks at the end."""
+    def substituted(
+        self, script: Script, state: State, *, trims: bool = True
+    ) -> tuple[Parts, Stream, int | None]:
+        """Return what `$(…)` gives, what it writes to standard error, and its exit code, None for unknown.
+
+        `trims`: line breaks at the end are taken off.
+        """
+        self.captures += 1
         outcomes = self.script(script, state, guarded=True)
+        self.captures -= 1
+        if any(outcome.state.on_exit != state.on_exit for outcome in outcomes):
+            raise UnreadableError
+        statuses = {outcome.status for outcome in outcomes}
         streams = tuple(outcome.stream for outcome in outcomes)
         stream: Stream = streams[0] if len(streams) == 1 else (Fork(streams),)
         parts = parts_of(stream, STDOUT)
-        return _trimmed(parts) if trims else parts, only(stream, STDERR)
+        status = statuses.pop() if len(statuses) == 1 else None
+        return _trimmed(parts) if trims else parts, only(stream, STDERR), status
 
 
 def _trimmed(parts: Parts) -> Parts:
@@ -272,6 +309,9 @@ def _checked(outcomes: list[Outcome], guarded: bool) -> list[Outcome]:
     """End the script at failures where `set -e` holds."""
     result: list[Outcome] = []
     for outcome in outcomes:
+        if outcome.state.reports_errors and not guarded and outcome.status != 0:
+            noise = Emit(STDOUT, (QUIET,))
+            outcome = msgspec.structs.replace(outcome, stream=(*outcome.stream, noise))  # noqa: PLW2901
         if guarded or outcome.leaves or not outcome.state.errexit or outcome.status == 0:
             result.append(outcome)
             continue
@@ -288,21 +328,8 @@ def _inverted(outcome: Outcome) -> Outcome:
 
 def _back(outcome: Outcome, state: State) -> Outcome:
     """Return the outcome of a subshell: its variables are gone, its files stay."""
+    if outcome.state.on_exit != state.on_exit:
+        raise UnreadableError
     return msgspec.structs.replace(
         outcome, state=msgspec.structs.replace(state, files=outcome.state.files), leaves=""
     )
-
-
-def _matches(subject: Parts, pattern: str, *, is_literal: bool) -> bool | None:
-    """Return whether a word matches a pattern of `case`."""
-    if pattern == "*":
-        return True
-    if not is_literal or "[" in pattern or "\\" in pattern:
-        return None
-    if (text := concrete(subject)) is not None:
-        return fnmatch.fnmatchcase(text, pattern)
-    match subject:
-        case (Hole(kind=Kind.OTHER, exclude=exclude),) if pattern == "" or pattern in exclude:
-            return False
-        case _:
-            return None

@@ -40,7 +40,9 @@ def python(call: Call) -> list[Result]:
             code = call.stdin
             break
         if text is None or not _PYTHON_OPTIONS.fullmatch(text):
-            return _version(words, text)
+            if (code := dict(call.state.files).get(words[0])) is None:
+                return _version(words, text)
+            break
         words.pop(0)
     else:
         code = call.stdin

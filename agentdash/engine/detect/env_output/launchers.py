@@ -16,6 +16,7 @@ from agentdash.engine.detect.env_output.placeholders import refilled, with_place
 from agentdash.engine.detect.env_output.streams import (
     STDERR,
     STDOUT,
+    TIMES,
     Call,
     Emit,
     Fork,
@@ -69,14 +70,20 @@ def _run(
 
 def env(interpreter: Interpreter, call: Call) -> list[Outcome]:
     """Run `env`: print the environment, or run a command in a changed one."""
+    outer = call.state
     environment = dict(call.environment)
     words = list(call.arguments)
-    nul = False
+    nul = is_emptied = False
     while words:
         text = concrete(words[0])
         first = words[0][0] if words[0] else ""
         if text in ("-i", "-", "--ignore-environment"):
-            return _unknown(call)  # it can be empty
+            environment = dict.fromkeys(FLAGS)
+            state = msgspec.structs.replace(call.state, variables=(), arrays=(), exported=frozenset(FLAGS))
+            call = msgspec.structs.replace(call, state=state)
+            is_emptied = True
+            words.pop(0)
+            continue
         if text in ("-u", "--unset") and len(words) > 1 and (name := concrete(words[1])) is not None:
             environment.update({name: None} if name in FLAGS else {})
             words.pop(0)
@@ -90,19 +97,25 @@ def env(interpreter: Interpreter, call: Call) -> list[Outcome]:
         elif isinstance(first, str) and (match := _ASSIGNMENT.match(first)):
             if match[1] in FLAGS:
                 environment[match[1]] = joined((first[match.end() :], *words[0][1:]))
-            elif concrete(words[0]) is None:
-                return _unknown(call)
+            else:
+                value = joined((first[match.end() :], *words[0][1:]))
+                state = call.state.with_variable(match[1], value).with_exported(match[1])
+                call = msgspec.structs.replace(call, state=state)
         elif text is not None and text.startswith("-"):
             return _unknown(call)
         else:
             break
         words.pop(0)
     if words:
-        return _run(interpreter, call, tuple(words), environment)
+        outcomes = _run(interpreter, call, tuple(words), environment)
+        kept = {"variables": outer.variables, "arrays": outer.arrays, "exported": outer.exported}
+        return [msgspec.structs.replace(o, state=msgspec.structs.replace(o.state, **kept)) for o in outcomes]
+    if is_emptied:
+        return _outcomes([Result(out=(ANY,))], outer)  # it can be empty
     parts = dump_of(environment, call.state)
     if nul and len(parts) == 1 and isinstance(parts[0], Dump):
         parts = (msgspec.structs.replace(parts[0], nul=True),)
-    return _outcomes([Result(out=parts)], call.state)
+    return _outcomes([Result(out=parts)], outer)
 
 
 def _skipping(with_value: str, operands: int = 0) -> Callable[[Interpreter, Call], list[Outcome]]:
@@ -143,7 +156,7 @@ def _launched(interpreter: Interpreter, call: Call, words: tuple[Parts, ...]) ->
         outcomes = [*outcomes, stopped]
     interpreter.is_slow = interpreter.is_slow or was_slow
     if call.name in ("time", "nohup"):
-        noise: Stream = (Emit(STDERR, (QUIET,)),)
+        noise: Stream = (Emit(STDERR, TIMES if call.name == "time" else (QUIET,)),)
         outcomes = [msgspec.structs.replace(o, stream=(*noise, *o.stream, *noise)) for o in outcomes]
     return outcomes
 
@@ -174,7 +187,9 @@ def exec_(interpreter: Interpreter, call: Call) -> list[Outcome]:
         raise UnreadableError  # redirections of the shell itself
     if (concrete(call.arguments[0]) or "-").startswith("-"):
         return _unknown(call)
-    return [msgspec.structs.replace(o, leaves="exit") for o in _run(interpreter, call, call.arguments)]
+    state = msgspec.structs.replace(call.state, on_exit="")  # no trap survives
+    outcomes = _run(interpreter, msgspec.structs.replace(call, state=state), call.arguments)
+    return [msgspec.structs.replace(outcome, leaves="exit") for outcome in outcomes]
 
 
 def evaluate(interpreter: Interpreter, call: Call) -> list[Outcome]:
@@ -263,7 +278,7 @@ def _nested(interpreter: Interpreter, call: Call, script: Parts | None, state: S
     holes: dict[str, Part] = {}
     if script is None or (text := with_placeholders(script, holes)) is None or (tree := parse(text)) is None:
         return _unknown(call)
-    found = interpreter.script(tree, state, guarded=False)
+    found = interpreter.whole(tree, state)
     outer = call.state
     return [
         Outcome(

@@ -12,6 +12,7 @@ from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     QUIET,
+    Choice,
     Hole,
     Kind,
     Names,
@@ -42,6 +43,8 @@ _MAX_ROUNDS: Final = 60
 """Words of a `for` loop that are run one by one."""
 _MAX_OUTCOMES: Final = 24
 _ABSENT: Final = Shown(Presence.ABSENT)
+_OTHER_SHELL: Final[Parts] = (ANY, Choice((("not found",), ("ad substitution",), ("llegal option",))), ANY)
+"""What other shells write where a loop uses what bash alone has."""
 _MARK: Final = Hole(Kind.OTHER, key="value of the loop")
 
 
@@ -190,6 +193,9 @@ def entries_loop(interpreter: Interpreter, node: While, stdin: Parts, state: Sta
     ):
         return None
     words = [word.text for word in read.words]
+    is_nul = words[1:4] in (["-r", "-d", ""], ["-d", "", "-r"]) or words[1:3] == ["-d", ""]
+    if is_nul:
+        words = [word for word in words if word not in ("-d", "")]
     variables = [word for word in words[1:] if not word.startswith("-")]
     separator = {a.name: a.value.text for a in read.assignments if a.value is not None}.get("IFS")
     if words[:1] != ["read"] or any(word.startswith("-") and word != "-r" for word in words):
@@ -199,10 +205,16 @@ def entries_loop(interpreter: Interpreter, node: While, stdin: Parts, state: Sta
             return ()
         case (Names() as names,), [variable]:
             return _over_names(interpreter, node.body, variable, names, state)
-        case (Dump(style=style, nul=False, flat=False, numbered=False) as dump,), _ if style == ENV_STYLE:
+        case (Dump(style=style, nul=nul, flat=False, numbered=False) as dump,), _ if (
+            style == ENV_STYLE and nul is is_nul
+        ):
             present = (dump.required(0), dump.required(1))
-            bind = _entry_binding(variables, separator, state)
-            return None if bind is None else _dumped(interpreter, node.body, bind, present, state)
+            known = msgspec.structs.replace(state, dialect=state.dialect or "bash")
+            bind = _entry_binding(variables, separator, known)
+            if bind is None:
+                return None
+            parts = _dumped(interpreter, node.body, bind, present, state)
+            return parts if state.dialect else (Choice((parts, _OTHER_SHELL)),)
         case _:
             return None
 

@@ -316,6 +316,11 @@ def _is_excluded(text: str, exclude: tuple[str, ...]) -> bool:
     return text in exclude or (len(text) <= _MAX_ABSENCE and _ABSENCE.fullmatch(text) is not None)
 
 
+def can_be(hole: Hole, text: str) -> bool:
+    """Return whether another value of a flag can be a text."""
+    return text != "" and not _is_excluded(text, (*hole.exclude, *hole.unlike))
+
+
 def _merged(intervals: Iterable[Interval]) -> list[Interval]:
     result: list[Interval] = []
     for low, high in sorted(intervals):

@@ -44,9 +44,13 @@ def run_pipeline(interpreter: Interpreter, node: Pipeline, state: State) -> list
     for number, part in enumerate(node.parts):
         following: list[_Run] = []
         for run in runs:
+            is_last = number == len(node.parts) - 1
+            interpreter.captures += not is_last
             outcomes = interpreter.node(part, run.state, guarded=not state.errexit, stdin=run.piped)
+            interpreter.captures -= not is_last
+            if any(outcome.state.on_exit != run.state.on_exit for outcome in outcomes):
+                raise UnreadableError
             for outcome in merged(outcomes):
-                is_last = number == len(node.parts) - 1
                 following += (
                     _last(run, outcome) if is_last else [_piped(run, outcome, both=node.stderr[number])]
                 )

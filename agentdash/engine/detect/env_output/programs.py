@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.env_output.builtins import dump_of
-from agentdash.engine.detect.env_output.dumps import FLAGS
+from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
 from agentdash.engine.detect.env_output.filters import FILTERS, xargs
 from agentdash.engine.detect.env_output.inert import INSTANT, UNKNOWN, inert, version_request
 from agentdash.engine.detect.env_output.languages import LANGUAGES
@@ -61,6 +61,13 @@ def printenv(call: Call) -> list[Result]:
     """Return what `printenv` writes: the whole environment, or the values of the variables that are named."""
     if not call.arguments:
         return [Result(out=dump_of(call.environment, call.state))]
+    if [concrete(argument) for argument in call.arguments] in (["-0"], ["--null"]):
+        dumped = dump_of(call.environment, call.state)
+        return [
+            Result(
+                out=tuple(msgspec.structs.replace(p, nul=True) if isinstance(p, Dump) else p for p in dumped)
+            )
+        ]
     out: list[Part] = []
     status: int | None = 0
     for argument in call.arguments:

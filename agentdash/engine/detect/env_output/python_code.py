@@ -6,6 +6,7 @@ import ast
 import json
 import operator
 import re
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -23,38 +24,36 @@ _MARK: Final = "Zhole9999Z"
 """Stands for the value of any variable in a loop over the environment."""
 _LOOP_VALUE: Final[Parts] = (Hole(Kind.OTHER, key="value in a loop"),)
 _PLAIN_FORMAT: Final = re.compile(r"(?:[^%]|%[sd%])*", re.DOTALL)
-_MODULES: Final = frozenset(
-    (
-        *(
-            "os",
-            "sys",
-            "json",
-            "pprint",
-            "socket",
-            "subprocess",
-            "platform",
-            "pathlib",
-            "urllib",
-            "urllib.request",
-        ),
-        *("ssl", "time", "re", "shutil", "tempfile", "getpass", "pwd", "stat", "errno", "sqlite3", "http"),
-        *(
-            "http.client",
-            "datetime",
-            "resource",
-            "signal",
-            "textwrap",
-            "collections",
-            "itertools",
-            "functools",
-        ),
-    )
-)
+_MODULES: Final = sys.stdlib_module_names - {"this", "antigravity"}
 """Modules whose import prints nothing; most of what they hold is unknown."""
+_QUIET: Final = re.compile(
+    r"platform\.\w+|sys\.(?:version|version_info|platform|executable|byteorder)|getpass\.getuser"
+    r"|os\.(?:name|sep|getuid|geteuid|getgid|getegid|getpid|getppid|getcwd|uname|cpu_count|getlogin|access|stat)"
+    r"|os\.path\.(?:exists|isfile|isdir|islink|getsize)|socket\.(?:gethostname|getfqdn)|time\.(?:time|strftime|ctime)"
+    r"|datetime\.(?:datetime|date)\.(?:now|utcnow|today)|tempfile\.gettempdir|shutil\.which|pathlib\.Path\.(?:cwd|home)"
+)
+"""Values, and functions that give values, in which no flag stands."""
+_MAX_RUNS: Final = 16
+"""Runs of a program that differ in conditions which are not known."""
+_MAX_STATEMENTS: Final = 2_000
+"""Statements that are run; longer programs are not read."""
 
 
 class _FailedError(Exception):
     """The program ends with a traceback."""
+
+    def __init__(self, error: str = "", text: str = "") -> None:
+        super().__init__(error)
+        self.error = error
+        self.text = text
+
+
+class _ReturnError(Exception):
+    """A function ends."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
 
 
 class _ExitError(Exception):
@@ -88,25 +87,53 @@ def run_python(code: str, call: Call, holes: dict[str, Part]) -> list[Result]:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, MemoryError) as error:
         raise UnknownError from error
-    program = _Program(call.environment, holes)
-    try:
-        program.block(tree.body)
-    except _FailedError:
-        return [Result(out=joined(program.out), err=("Traceback", ANY), status=1)]
-    except (UnknownError, RecursionError):  # what came before is known
-        return [Result(out=joined((*program.out, ANY)), err=(ANY,), status=None)]
-    except _ExitError as ended:
-        return [Result(out=joined(program.out), err=program.error(), status=ended.status)]
-    return [Result(out=joined(program.out), err=program.error())]
+    results: list[Result] = []
+    pending: list[tuple[bool, ...]] = [()]
+    while pending:
+        if len(results) > _MAX_RUNS:
+            raise UnknownError
+        decisions = pending.pop()
+        program = _Program(call.environment, holes, decisions)
+        results += program.results(tree.body)
+        decided = program.decided
+        pending += [(*decided[:number], True) for number in range(len(decisions), len(decided))]
+    return list(dict.fromkeys(results))
 
 
 class _Program:
-    def __init__(self, environment: Environment, holes: dict[str, Part]) -> None:
+    def __init__(self, environment: Environment, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
         self._environment = environment
         self._holes = holes
-        self._names: dict[str, Any] = {}
+        self._names: dict[str, Any] = {"__name__": "__main__"}
         self.out: list[Part] = []
         self._err: list[Part] = []
+        self._decisions = decisions
+        self.decided: tuple[bool, ...] = ()
+        """The truth of the conditions that are not known, as they came up in this run."""
+        self._failures: list[Result] = []
+        self._statements = 0
+
+    def results(self, statements: list[ast.stmt]) -> list[Result]:
+        """Return the results of a run: its own, and those where a function of the system failed."""
+        try:
+            self.block(statements)
+        except _FailedError:
+            return [*self._failures, self._failure()]
+        except (UnknownError, RecursionError):  # what came before is known
+            return [Result(out=joined((*self.out, ANY)), err=(ANY,), status=None)]
+        except _ExitError as ended:
+            return [*self._failures, Result(out=joined(self.out), err=self.error(), status=ended.status)]
+        return [*self._failures, Result(out=joined(self.out), err=self.error())]
+
+    def _failure(self) -> Result:
+        return Result(out=joined(self.out), err=(*self.error(), "Traceback", ANY), status=1)
+
+    def _decide(self) -> bool:
+        """Return the truth of a condition that is not known, as this run assumes it."""
+        number = len(self.decided)
+        truth = number < len(self._decisions) and self._decisions[number]
+        self.decided = (*self.decided, truth)
+        return truth
 
     def error(self) -> Parts:
         return joined(self._err)
@@ -118,21 +145,31 @@ class _Program:
             self._statement(statement)
 
     def _statement(self, statement: ast.stmt) -> None:
+        self._statements += 1
+        if self._statements > _MAX_STATEMENTS:
+            raise UnknownError
         match statement:
             case ast.Import(names=names):
                 for name in names:
-                    if name.name not in _MODULES:
+                    if name.name.partition(".")[0] not in _MODULES:
                         raise UnknownError
-                    self._names[name.asname or name.name] = _Module(name.name)
+                    bound = name.name if name.asname else name.name.partition(".")[0]
+                    self._names[name.asname or bound] = _Module(bound)
             case ast.ImportFrom(module=str(module), names=names):
                 for name in names:
-                    if module not in _MODULES:
+                    if module.partition(".")[0] not in _MODULES:
                         raise UnknownError
-                    known = (module, name.name) in _ATTRIBUTES or (module, name.name) == ("os", "environ")
-                    value = self._attribute(_Module(module), name.name) if known else _Module("?")
-                    self._names[name.asname or name.name] = value
+                    self._names[name.asname or name.name] = self._attribute(_Module(module), name.name)
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 self._names[name] = self._value(value)
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                self._names[name] = self._value(value)
+            case ast.FunctionDef(name=name, decorator_list=[]):
+                self._names[name] = _Function(statement)
+            case ast.Return(value=value):
+                raise _ReturnError(None if value is None else self._value(value))
+            case ast.Try(handlers=handlers, orelse=otherwise, finalbody=[]):
+                self._try(statement.body, handlers, otherwise)
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(
                 targets
             ) == len(values):
@@ -149,6 +186,54 @@ class _Program:
                 self._loop(target, self._value(iterable), lambda: self.block(body))
             case _:
                 raise UnknownError
+
+    def _try(
+        self, body: list[ast.stmt], handlers: list[ast.ExceptHandler], otherwise: list[ast.stmt]
+    ) -> None:
+        try:
+            self.block(body)
+        except _FailedError as failed:
+            for handler in handlers:
+                caught = (
+                    [n.id for n in ast.walk(handler.type) if isinstance(n, ast.Name)]
+                    if handler.type
+                    else [""]
+                )
+                if failed.error and set(caught) & {
+                    "",
+                    "Exception",
+                    "BaseException",
+                    "LookupError",
+                    failed.error,
+                }:
+                    if handler.name:
+                        self._names[handler.name] = failed.text
+                    self.block(handler.body)
+                    return
+            raise
+        self.block(otherwise)
+
+    def _called(self, function: ast.FunctionDef, arguments: list[Any]) -> Any:
+        """Run a function of the program."""
+        names = function.args
+        if names.vararg or names.kwarg or names.kwonlyargs or names.posonlyargs:
+            raise UnknownError
+        missing = len(names.args) - len(arguments)
+        if not 0 <= missing <= len(names.defaults):
+            raise UnknownError
+        defaults = (
+            [self._value(d) for d in names.defaults[len(names.defaults) - missing :]] if missing else []
+        )
+        outer = self._names
+        bound = zip(names.args, [*arguments, *defaults], strict=True)
+        self._names = {**outer, **{argument.arg: value for argument, value in bound}}
+        try:
+            self.block(function.body)
+        except _ReturnError as ended:
+            return ended.value
+        finally:
+            self._names = outer
+        return None
 
     def _bind(self, target: ast.expr, value: Any) -> None:
         match target:
@@ -220,7 +305,16 @@ class _Program:
 
     def _truth(self, node: ast.expr) -> bool:
         value = self._value(node)
-        if isinstance(value, _Selection | _Lines | _Module):
+        if isinstance(value, _Selection) and not value.items:
+            shown = [
+                n
+                for n, keep in zip(FLAGS, value.kept, strict=True)
+                if keep and self._environment[n] is not None
+            ]
+            return True if shown else self._decide()  # other variables may be in it
+        if isinstance(value, _Foreign | _Quiet | _Lines):
+            return self._decide()
+        if isinstance(value, _Selection | _Module | _Method | _Function):
             raise UnknownError
         return bool(value)
 
@@ -272,9 +366,13 @@ class _Program:
         match value:
             case _Module(name="os") if name == "environ":
                 return _Selection((True, True))
-            case _Module(name=module) if (module, name) in _ATTRIBUTES:
+            case _Module(name=module) if _QUIET.fullmatch(f"{module}.{name}"):
+                return _Quiet()
+            case _Module(name=module):
                 return _Module(f"{module}.{name}")
-            case _Selection() | str() | dict():
+            case _Quiet():
+                return value
+            case _Selection() | str() | dict() | list():
                 return _Method(value, name)
             case _:
                 raise UnknownError
@@ -301,8 +399,10 @@ class _Program:
         if isinstance(value, _Selection) and not value.items:
             found = self._variable(index, _MISSING)
             if found is _MISSING or (index in FLAGS and not value.kept[FLAGS.index(index)]):
-                raise _FailedError
+                raise _FailedError("KeyError", repr(index))
             return found
+        if isinstance(value, _Quiet):
+            return value
         if isinstance(value, list | tuple) and isinstance(index, int) and index < len(value):
             return value[index]
         if isinstance(value, dict) and index in value:
@@ -313,7 +413,7 @@ class _Program:
         result: Any = None
         for node in values:
             result = self._value(node)
-            if isinstance(result, _Foreign | _Selection | _Lines):
+            if isinstance(result, _Foreign | _Selection | _Lines | _Quiet):
                 raise UnknownError
             if bool(result) is isinstance(op, ast.Or):
                 return result
@@ -325,6 +425,8 @@ class _Program:
                 raise UnknownError
             there = self._environment[left] is not None and right.kept[FLAGS.index(left)]
             return there is isinstance(op, ast.In)
+        if isinstance(left, _Quiet | _Foreign) or isinstance(right, _Quiet | _Foreign):
+            return self._decide()
         self._require_plain(left, right)
         marked = any(isinstance(v, str) and has_placeholder(v) for v in (left, right))
         match op:
@@ -350,7 +452,7 @@ class _Program:
         return False
 
     def _require_plain(self, *values: Any) -> None:
-        if any(isinstance(v, _Selection | _Lines | _Module | _Foreign | _Method) for v in values):
+        if any(isinstance(v, _OPAQUE) for v in values):
             raise UnknownError
 
     def _binary(self, op: ast.operator, left: Any, right: Any) -> Any:
@@ -405,16 +507,18 @@ class _Program:
                 raise UnknownError
 
     def _text(self, value: Any) -> str:
+        if isinstance(value, _Quiet):
+            mark = f"Zhole{len(self._holes)}Z"
+            self._holes[mark] = Hole(Kind.QUIET_TEXT)
+            return mark
         if isinstance(value, str | _Foreign):
             return str(value)
         return self._repr(value)
 
     def _repr(self, value: Any) -> str:
-        if isinstance(value, _Selection | _Lines | _Module | _Method | _Foreign):
-            raise UnknownError
-        if isinstance(value, list | tuple | dict) and any(
-            isinstance(v, _Selection | _Lines | _Foreign) for v in _flat(value)
-        ):
+        if isinstance(value, _Quiet):
+            return self._text(value)
+        if any(isinstance(v, _OPAQUE) for v in _flat(value)):
             raise UnknownError
         return repr(value)
 
@@ -450,14 +554,20 @@ class _Program:
         is_mapping = isinstance(node, ast.DictComp)
         for number, name in enumerate(FLAGS):
             self._bind(generator.target, (name, _MARK) if values.items else name)
+            environment = self._environment
+            self._environment = {**environment, name: _LOOP_VALUE}
             keep = all(self._truth(test) for test in generator.ifs)
             kept.append(keep and values.kept[number])
-            if isinstance(node, ast.DictComp):
-                is_mapping = self._value(node.key) == name and self._value(node.value) == _MARK
-                continue
             if isinstance(node, ast.SetComp):
                 raise UnknownError
-            text = self._value(node.elt) if not isinstance(node.elt, ast.Tuple) else None
+            text: Any = None
+            if isinstance(node, ast.DictComp):
+                is_mapping = self._value(node.key) == name and self._value(node.value) == _MARK and is_mapping
+            elif not isinstance(node.elt, ast.Tuple):
+                text = self._value(node.elt)
+            self._environment = environment
+            if isinstance(node, ast.DictComp):
+                continue
             if not isinstance(text, str) or text.count(_MARK) != 1:
                 raise UnknownError
             before, _, after = text.partition(_MARK)
@@ -494,6 +604,11 @@ class _Program:
             return self._method(function.owner, function.name, arguments, keywords)
         if isinstance(function, _Module) and function.name in _FUNCTIONS:
             return _FUNCTIONS[function.name](self, arguments, keywords)
+        if isinstance(function, _Function) and not keywords:
+            return self._called(function.node, arguments)
+        if isinstance(function, _Quiet):
+            self._failures.append(self._failure())
+            return function
         raise UnknownError
 
     def _method(self, owner: Any, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
@@ -502,25 +617,33 @@ class _Program:
         if isinstance(owner, dict):
             if name == "items" and not arguments:
                 return list(owner.items())
+            if name in ("keys", "values") and not arguments:
+                return list(owner.keys() if name == "keys" else owner.values())
             if name == "get" and arguments:
                 return owner.get(arguments[0], arguments[1] if len(arguments) > 1 else None)
             raise UnknownError
-        if name == "join" and len(arguments) == 1 and not keywords:
+        if isinstance(owner, list) and name == "append" and len(arguments) == 1:
+            owner.append(arguments[0])
+            return None
+        if isinstance(owner, str) and name == "join" and len(arguments) == 1 and not keywords:
             if isinstance(arguments[0], _Lines) and owner == "\n":
                 return arguments[0]
             self._require_plain(arguments[0])
             return owner.join(self._joinable(value) for value in arguments[0])
-        if name == "format" and "!" not in owner and ":" not in owner:
+        if isinstance(owner, str) and name == "format" and "!" not in owner and ":" not in owner:
             texts = [self._text(a) for a in arguments]
             try:
                 return owner.format(*texts, **{k: self._text(v) for k, v in keywords.items()})
             except (IndexError, KeyError, ValueError, AttributeError) as error:
                 raise UnknownError from error
-        if name in ("startswith", "endswith", "upper", "lower", "strip", "split") and not has_placeholder(
-            owner
-        ):
+        if isinstance(owner, str) and name in _TEXT_METHODS and not has_placeholder(owner):
             self._require_plain(*arguments)
-            return getattr(owner, name)(*arguments)
+            if any(isinstance(a, int) and abs(a) > _MAX_CODE for a in arguments):
+                raise UnknownError
+            try:
+                return getattr(owner, name)(*arguments)
+            except (TypeError, ValueError) as error:
+                raise UnknownError from error
         raise UnknownError
 
     def _joinable(self, value: Any) -> str:
@@ -541,7 +664,7 @@ class _Program:
                 return self._variable(key, default)
             case "items", []:
                 return _Selection(owner.kept, items=True)
-            case "copy", []:
+            case (("copy" | "keys"), []):
                 return owner
             case _:
                 raise UnknownError
@@ -609,7 +732,37 @@ class _Program:
             self._require_plain(*arguments[0])
             if all(isinstance(v, str) and not has_placeholder(v) for v in arguments[0]):
                 return sorted(arguments[0])
+        if len(arguments) == 1 and not keywords and isinstance(arguments[0], dict):
+            return sorted(arguments[0])
         raise UnknownError
+
+    def length(self, arguments: list[Any], keywords: dict[str, Any]) -> int:
+        """Run `len`."""
+        if len(arguments) != 1 or keywords or not isinstance(arguments[0], str | list | tuple | dict):
+            raise UnknownError
+        if isinstance(arguments[0], str) and has_placeholder(arguments[0]):
+            raise UnknownError
+        return len(arguments[0])
+
+    def largest(self, arguments: list[Any], keywords: dict[str, Any]) -> int:
+        """Run `max`."""
+        values = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], list | tuple) else arguments
+        if keywords or not values or not all(isinstance(value, int) for value in values):
+            raise UnknownError
+        return int(max(values))
+
+    def numbered(self, arguments: list[Any], keywords: dict[str, Any]) -> list[Any]:
+        """Run `enumerate`."""
+        start = keywords.pop("start", 0)
+        if len(arguments) != 1 or keywords or not isinstance(arguments[0], list | tuple):
+            raise UnknownError
+        return list(enumerate(arguments[0], start=start))
+
+    def zipped(self, arguments: list[Any], keywords: dict[str, Any]) -> list[Any]:
+        """Run `zip`."""
+        if keywords or not all(isinstance(argument, list | tuple) for argument in arguments):
+            raise UnknownError
+        return list(zip(*arguments, strict=False))
 
     def as_text(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
         """Run `str`."""
@@ -666,6 +819,16 @@ class _Method(msgspec.Struct, frozen=True):
     name: str
 
 
+class _Function(msgspec.Struct, frozen=True):
+    """A function of the program."""
+
+    node: ast.FunctionDef
+
+
+class _Quiet(msgspec.Struct, frozen=True):
+    """A value, or a function that gives one, in which no flag stands."""
+
+
 class _Foreign(msgspec.Struct, frozen=True):
     """The value of a variable that is no flag: it may be unset."""
 
@@ -676,10 +839,12 @@ class _Foreign(msgspec.Struct, frozen=True):
 
 
 _MISSING: Final = object()
-_ATTRIBUTES: Final = frozenset(
+_OPAQUE: Final = (_Selection, _Lines, _Module, _Foreign, _Method, _Function, _Quiet)
+"""Values that stand for others."""
+_TEXT_METHODS: Final = frozenset(
     (
-        *(("os", "getenv"), ("json", "dumps"), ("sys", "exit"), ("sys", "stdout"), ("sys", "stderr")),
-        *(("sys.stdout", "write"), ("pprint", "pprint")),
+        *("startswith", "endswith", "upper", "lower", "title", "strip", "lstrip", "rstrip", "split"),
+        *("ljust", "rjust", "center", "replace", "removeprefix", "removesuffix"),
     )
 )
 _FUNCTIONS: Final[dict[str, Callable[[_Program, list[Any], dict[str, Any]], Any]]] = {
@@ -696,6 +861,12 @@ _FUNCTIONS: Final[dict[str, Callable[[_Program, list[Any], dict[str, Any]], Any]
     "str": _Program.as_text,
     "repr": _Program.as_repr,
     "bool": _Program.as_bool,
+    "len": _Program.length,
+    "max": _Program.largest,
+    "enumerate": _Program.numbered,
+    "zip": _Program.zipped,
+    "tuple": _Program.as_list,
+    "builtins.print": _Program.print,
 }
 
 

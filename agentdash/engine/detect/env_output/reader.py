@@ -103,7 +103,7 @@ def _possible(script: str) -> tuple[_Possible, ...] | None:
         world = World(network, sandbox)
         state = State(started=tuple((name, world.value(name)) for name in FLAGS))
         try:
-            outcomes = Interpreter().script(tree, state)
+            outcomes = Interpreter().whole(tree, state)
         except (UnreadableError, RecursionError):
             return None
         endings = [ending for outcome in outcomes for ending in _endings(outcome)]

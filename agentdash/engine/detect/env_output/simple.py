@@ -32,8 +32,11 @@ def run_simple(
 ) -> list[Outcome]:
     """Return the outcomes of a simple command."""
     expander = Expander(state, interpreter.substituted)
+    if not interpreter.captures and _joins_errors(node):
+        return [Outcome(stream=(), status=0, state=state)]
     try:
-        words = [field for word in node.words for field in expander.fields(word)]
+        is_test = bool(node.words) and node.words[0].text == "[["  # which does not split words
+        words = [f for w in node.words for f in ([expander.word(w)] if is_test else expander.fields(w))]
         temporary: Environment = {}
         for assignment in node.assignments:
             value = _assigned(assignment, expander)
@@ -56,8 +59,15 @@ def run_simple(
         )
     else:
         substitutes = any(a.value and a.value.expansions for a in node.assignments) or bool(node.words)
-        outcomes = [Outcome(stream=(), status=None if substitutes else 0, state=expander.state)]
+        status = expander.status if substitutes else 0
+        outcomes = [Outcome(stream=(), status=status, state=expander.state)]
     return [*routed(outcomes, route, expander.errors), *_bad_substitution(expander, state)]
+
+
+def _joins_errors(node: Simple) -> bool:
+    """Return whether a command is `exec 2>&1`: the output of the whole script is that of both streams."""
+    joins = [(r.operator, r.fd, r.target.text if r.target else "") for r in node.redirects]
+    return [word.text for word in node.words] == ["exec"] and joins == [(">&", 2, "1")]
 
 
 def _bad_substitution(expander: Expander, state: State) -> list[Outcome]:
@@ -99,6 +109,11 @@ def _with_assignments(
         name in dict(state.functions) or name in _SEES_ASSIGNMENTS
     ):
         raise UnreadableError
+    if name == "read" and "IFS" in temporary:
+        inner = state.with_variable("IFS", temporary["IFS"])
+        outcomes = run_command(interpreter, words, inner, environment, guarded=guarded, stdin=stdin)
+        known = dict(state.variables)
+        return [msgspec.structs.replace(o, state=o.state.with_restored("IFS", known)) for o in outcomes]
     return run_command(interpreter, words, state, environment, guarded=guarded, stdin=stdin)
 
 

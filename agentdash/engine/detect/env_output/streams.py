@@ -6,11 +6,25 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.patterns import Choice, Part, Parts, is_quiet, joined
+from agentdash.engine.detect.env_output.patterns import (
+    QUIET,
+    Choice,
+    Hole,
+    Kind,
+    Part,
+    Parts,
+    is_quiet,
+    joined,
+)
 from agentdash.engine.detect.env_output.world import Environment, State
 
 STDOUT: Final = 1
 STDERR: Final = 2
+
+
+_TIME_OF_ZSH: Final[Parts] = (Hole(Kind.LINE), "% cpu ", Hole(Kind.LINE), " total\n")
+TIMES: Final[Parts] = (QUIET, *((Choice(((), _TIME_OF_ZSH)),) * 4))
+"""What `time` writes: three lines in bash, one line with the command in zsh for each part of a pipeline."""
 
 
 class Emit(msgspec.Struct, frozen=True):

@@ -87,6 +87,10 @@ class State(msgspec.Struct, frozen=True):
     functions: tuple[tuple[str, Node], ...] = ()
     files: tuple[tuple[Parts, Parts], ...] = ()
     """What the script wrote to files, by path."""
+    on_exit: str = ""
+    """The trap for the end of the shell."""
+    reports_errors: bool = False
+    """A trap for errors may write lines without a flag."""
     errexit: bool = False
     nounset: bool = False
     pipefail: bool = False
@@ -116,6 +120,14 @@ class State(msgspec.Struct, frozen=True):
             exported |= {name}
         return msgspec.structs.replace(
             self, variables=tuple(sorted(variables.items(), key=lambda entry: entry[0])), exported=exported
+        )
+
+    def with_restored(self, name: str, variables: dict[str, Parts | None]) -> State:
+        """Return the state with a variable as it is among others, where it may be missing."""
+        kept = {n: v for n, v in self.variables if n != name}
+        kept |= {name: variables[name]} if name in variables else {}
+        return msgspec.structs.replace(
+            self, variables=tuple(sorted(kept.items(), key=lambda entry: entry[0]))
         )
 
     def array(self, name: str) -> tuple[Parts, ...] | None:

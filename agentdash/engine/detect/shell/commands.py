@@ -28,6 +28,7 @@ from agentdash.engine.detect.shell.syntax import (
     Script,
     Simple,
     Substitution,
+    Timed,
     Unsupported,
     While,
     Word,
@@ -149,6 +150,8 @@ class _Walk:
                 )
             case Function(body=body):
                 yield from self.node(body, place.within(Context.FUNCTION))
+            case Timed(body=body):
+                yield from self.node(body, place)
             case _:
                 yield from self._branching(node, place)
 

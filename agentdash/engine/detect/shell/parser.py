@@ -25,6 +25,7 @@ from agentdash.engine.detect.shell.syntax import (
     Script,
     Simple,
     Text,
+    Timed,
     Unsupported,
     While,
     Word,
@@ -53,6 +54,11 @@ _MAX_REPAIRS: Final = 200
 """Line ends that the grammar may take for blanks in one script."""
 _MAX_MARKS: Final = 500
 """Pipes, here-documents and empty quotes in one script: the time grows with the square of their number."""
+_TIMED: Final = re.compile(
+    rb"(?:^|[\n;&|({]|\b(?:then|do|else|if|while)\s)[ \t]*(time(?:[ \t]+-p)?)[ \t]+(?=\(|\{\s)"
+)
+_TIME: Final = re.compile(rb"time(?:[ \t]+-p)?")
+"""`time` before a group: the grammar takes it for a command."""
 _BRACKETS: Final = re.compile(r"[({\[)}\]]")
 
 _IGNORED: Final = frozenset(
@@ -84,15 +90,41 @@ def parse(script: str) -> Script | None:
     if any(script.count(mark) > _MAX_MARKS for mark in ("|", "<<", "''")):
         return None
     source = script.replace("\r\n", "\n").encode(errors="replace")
+    timed = frozenset(match.start(1) for match in _TIMED.finditer(source))
+    while True:
+        converter = _converted(_with_negations(source, timed), timed)
+        if converter is None:
+            return None
+        if converter.result is None or converter.timed == timed:
+            return converter.result
+        timed &= converter.timed  # the others stand in a text
+
+
+def _with_negations(source: bytes, timed: frozenset[int]) -> bytes:
+    """Return a script in which `!` stands for each `time`: it has the same place in the real grammar."""
+    for start in timed:
+        end = start + len(_TIME.match(source, start)[0])  # type: ignore[index]
+        source = source[:start] + b"!".ljust(end - start) + source[end:]
+    return source
+
+
+def _converted(source: bytes, timed: frozenset[int]) -> _Converter | None:
+    """Return a converter with its result; None where the script cannot be parsed."""
+    repaired = source
     for _ in range(_MAX_REPAIRS):
-        if (root := _tree(source)) is None:
+        if (root := _tree(repaired)) is None:
             return None
         try:
-            return _Converter(source).script(root.children, 0)
+            converter = _Converter(repaired, timed)
+            converter.result = converter.script(root.children, 0)
         except MisreadError as misread:
-            source = source[: misread.offset] + b";" + source[misread.offset :]
+            if timed:
+                return None  # the repair moves their places
+            repaired = repaired[: misread.offset] + b";" + repaired[misread.offset :]
         except UnparsedError:
             return None
+        else:
+            return converter
     return None
 
 
@@ -141,8 +173,8 @@ def _redirected(body: Node, redirects: tuple[Redirect, ...], extra: tuple[Word, 
         return Pipeline((*body.parts[:-1], _redirected(body.parts[-1], redirects, extra)), body.stderr)
     if isinstance(body, AndOr):
         return AndOr(body.left, body.operator, _redirected(body.right, redirects, extra))
-    if isinstance(body, Not):
-        return Not(_redirected(body.body, redirects, extra))
+    if isinstance(body, Not | Timed):
+        return type(body)(_redirected(body.body, redirects, extra))
     if extra:
         raise UnparsedError
     return Compound(body, redirects)
@@ -190,17 +222,33 @@ def _listed(left: Node | None, operator: Literal["&&", "||"], right: Node) -> No
 
 def _piped(parts: list[Node], stderr: list[bool]) -> Node:
     first, *others = parts
-    if any(isinstance(part, Not) for part in others):
+    if any(isinstance(part, Not | Timed) for part in others):
         raise UnparsedError
     if not others:
         return first
-    if isinstance(first, Not):
-        return Not(_piped([first.body, *others], stderr))
+    if isinstance(first, Not | Timed):
+        return type(first)(_piped([first.body, *others], stderr))
     return Pipeline(tuple(parts), tuple(stderr))
+
+
+_COUNTED: Final = re.compile(
+    r"for\s*\(\(\s*(?P<name>\w+)\s*=\s*(?P<first>\d{1,6})\s*;\s*(?P=name)\s*<(?P<or_equal>=?)\s*"
+    r"(?P<last>\d{1,6})\s*;\s*(?:(?P=name)\s*\+\+|\+\+\s*(?P=name))\s*\)\)"
+)
+_MAX_COUNTED: Final = 1_000
+"""Rounds of `for ((…))` that are kept."""
 
 
 class _Converter(WordConverter):
     """Turns tree-sitter's nodes into ours; raises `UnparsedError` at anything that it does not know."""
+
+    def __init__(self, source: bytes, timed_at: frozenset[int]) -> None:
+        super().__init__(source)
+        self._timed_at = timed_at
+        """Offsets of the `!` that stand for `time`."""
+        self.timed: frozenset[int] = frozenset()
+        """Those of them that stand before a command, and not in a text."""
+        self.result: Script | None = None
 
     # ------------------------------------------------------------ statements
 
@@ -238,22 +286,12 @@ class _Converter(WordConverter):
 
     def _command(self, tree: Tree, depth: int) -> Node:
         self.require_one_line(tree.children)
-        if len(tree.children) == 2 and tree.children[1].type == "subshell":
-            return self._timed(tree, depth)
         assignments = tuple(
             self._assignment(c, depth) for c in tree.children if c.type == "variable_assignment"
         )
         redirects, extra = self._redirections([c for c in tree.children if c.type in _REDIRECTS], depth)
         rest = [c for c in tree.children if c.type not in _REDIRECTS and c.type != "variable_assignment"]
         return Simple(words=(*self.words(rest, depth), *extra), assignments=assignments, redirects=redirects)
-
-    def _timed(self, tree: Tree, depth: int) -> Node:
-        """Convert `time ( … )`, which the grammar takes for a command with an argument."""
-        name, group = tree.children
-        if self.text(name.start_byte, name.end_byte) != "time":
-            raise UnparsedError
-        body = Script((Item(self._statement(group, depth + 1)),))
-        return Unsupported(self.text(tree.start_byte, tree.end_byte), body)
 
     def _variable_assignment(self, tree: Tree, depth: int) -> Node:
         return Simple(words=(), assignments=(self._assignment(tree, depth),))
@@ -321,9 +359,13 @@ class _Converter(WordConverter):
 
     def _negated_command(self, tree: Tree, depth: int) -> Node:
         body = self._statement(tree.children[-1], depth + 1)
+        kind: type[Not | Timed] = Not
+        if tree.start_byte in self._timed_at:
+            self.timed |= {tree.start_byte}
+            kind = Timed
         if isinstance(body, AndOr):
-            return AndOr(Not(body.left), body.operator, body.right)
-        return Not(body)
+            return AndOr(kind(body.left), body.operator, body.right)
+        return kind(body)
 
     def _list(self, tree: Tree, depth: int) -> Node:
         left, operator, right = (c for c in tree.children if c.type != "comment")
@@ -377,8 +419,14 @@ class _Converter(WordConverter):
             words = tuple(self.words(children[1:-1], depth))
         return For(self.text(tree.children[1].start_byte, tree.children[1].end_byte), words, body)
 
-    def _c_style_for_statement(self, tree: Tree, _depth: int) -> Node:
-        return self._unsupported(tree)
+    def _c_style_for_statement(self, tree: Tree, depth: int) -> Node:
+        body = self.script(tree.children[-1].children, depth)
+        text = self.text(tree.start_byte, tree.end_byte)
+        if (counted := _COUNTED.match(text)) is None:
+            return Unsupported(text, body)
+        last = int(counted["last"]) + (counted["or_equal"] == "=")
+        numbers = [str(number) for number in range(int(counted["first"]), last)][:_MAX_COUNTED]
+        return For(counted["name"], tuple(Word((Text(n, quoted=False),), n) for n in numbers), body)
 
     def _case_statement(self, tree: Tree, depth: int) -> Node:
         items = tuple(self._case_item(c, depth) for c in tree.children if c.type == "case_item")

@@ -130,6 +130,12 @@ class Not(msgspec.Struct, frozen=True, tag=True):
     body: Node
 
 
+class Timed(msgspec.Struct, frozen=True, tag=True):
+    """`time` before a group: how long it took is written to the standard error of the shell."""
+
+    body: Node
+
+
 class AndOr(msgspec.Struct, frozen=True, tag=True):
     """`left && right` or `left || right`."""
 
@@ -211,10 +217,24 @@ class Function(msgspec.Struct, frozen=True, tag=True):
 
 
 class Unsupported(msgspec.Struct, frozen=True, tag=True):
-    """A construct that is not modelled (`((…))`, `for ((…))`, `select`), with the statements in it."""
+    """A construct that is not modelled (`((…))`, `select`, some `for ((…))`), with the statements in it."""
 
     raw: str
     body: Script = Script(())
 
 
-Node = Simple | Pipeline | Not | AndOr | If | While | For | Case | Group | Compound | Function | Unsupported
+Node = (
+    Simple
+    | Pipeline
+    | Not
+    | Timed
+    | AndOr
+    | If
+    | While
+    | For
+    | Case
+    | Group
+    | Compound
+    | Function
+    | Unsupported
+)
