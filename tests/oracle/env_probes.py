@@ -14,6 +14,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -164,7 +165,7 @@ def _environment(rng: random.Random, flags: dict[str, str]) -> dict[str, str]:
     }
     chosen = {name: value for name, value in extras.items() if rng.random() < 0.4}
     environment = {
-        "PATH": os.environ["PATH"],
+        "PATH": f"{Path(sys.executable).resolve().parent}:{os.environ['PATH']}",  # wrappers of python are slow
         "HOME": "/tmp",
         "LANG": rng.choice(("C.UTF-8", "C")),
         **chosen,

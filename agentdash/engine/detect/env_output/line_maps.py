@@ -1,4 +1,4 @@
-"""Filters that write the lines of a dump in another form: `NAME=value` becomes `NAME: value`, and the like."""
+"""Filters that write the lines of a dump in another form: `NAME=value` becomes `NAME: value`, and so on."""
 
 from __future__ import annotations
 
