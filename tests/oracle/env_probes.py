@@ -165,7 +165,7 @@ def _environment(rng: random.Random, flags: dict[str, str]) -> dict[str, str]:
     }
     chosen = {name: value for name, value in extras.items() if rng.random() < 0.4}
     environment = {
-        "PATH": f"{Path(sys.executable).resolve().parent}:{os.environ['PATH']}",  # wrappers of python are slow
+        "PATH": f"{Path(sys.executable).resolve().parent}:{os.environ['PATH']}",  # past slow wrappers
         "HOME": "/tmp",
         "LANG": rng.choice(("C.UTF-8", "C")),
         **chosen,

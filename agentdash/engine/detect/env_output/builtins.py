@@ -53,7 +53,7 @@ def dump_of(environment: Environment, state: State, style: Style = ENV_STYLE) ->
     if _may_hide_lines(state, exported_only=style == ENV_STYLE):
         return (ANY,)
     flags = (shown(environment[FLAGS[0]]), shown(environment[FLAGS[1]]))
-    return (Dump(shown=flags, style=style, whole=True),)
+    return (Dump(shown=flags, style=style, whole=not state.bare),)
 
 
 def _may_hide_lines(state: State, *, exported_only: bool) -> bool:

@@ -79,7 +79,9 @@ def env(interpreter: Interpreter, call: Call) -> list[Outcome]:
         first = words[0][0] if words[0] else ""
         if text in ("-i", "-", "--ignore-environment"):
             environment = dict.fromkeys(FLAGS)
-            state = msgspec.structs.replace(call.state, variables=(), arrays=(), exported=frozenset(FLAGS))
+            state = msgspec.structs.replace(
+                call.state, variables=(), arrays=(), exported=frozenset(FLAGS), bare=True
+            )
             call = msgspec.structs.replace(call, state=state)
             is_emptied = True
             words.pop(0)
@@ -108,7 +110,12 @@ def env(interpreter: Interpreter, call: Call) -> list[Outcome]:
         words.pop(0)
     if words:
         outcomes = _run(interpreter, call, tuple(words), environment)
-        kept = {"variables": outer.variables, "arrays": outer.arrays, "exported": outer.exported}
+        kept = {
+            "variables": outer.variables,
+            "arrays": outer.arrays,
+            "exported": outer.exported,
+            "bare": outer.bare,
+        }
         return [msgspec.structs.replace(o, state=msgspec.structs.replace(o.state, **kept)) for o in outcomes]
     if is_emptied:
         return _outcomes([Result(out=(ANY,))], outer)  # it can be empty

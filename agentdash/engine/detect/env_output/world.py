@@ -87,6 +87,8 @@ class State(msgspec.Struct, frozen=True):
     functions: tuple[tuple[str, Node], ...] = ()
     files: tuple[tuple[Parts, Parts], ...] = ()
     """What the script wrote to files, by path."""
+    bare: bool = False
+    """Programs are started by `env -i`: with nothing but the variables known."""
     on_exit: str = ""
     """The trap for the end of the shell."""
     reports_errors: bool = False
