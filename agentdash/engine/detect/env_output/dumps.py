@@ -78,11 +78,14 @@ class Style(msgspec.Struct, frozen=True):
     suffix: str = ""
     quoted: bool = False
     """The value can stand in quotes."""
+    listed: bool = False
+    """A comma may stand at the end of the line."""
     squeezed: bool = False
     """Where one blank stands there can be more."""
 
 
 ENV_STYLE: Final = Style()
+JSON_STYLE: Final = Style(prefixes=('  "NAME": "',), suffix='"', listed=True)
 SET_STYLE: Final = Style(quoted=True)
 SHELL_STYLE: Final = Style(
     prefixes=("NAME=", "declare -x NAME=", "export NAME=", "typeset -x NAME=", "declare -- NAME="),
@@ -130,9 +133,10 @@ class Dump(msgspec.Struct, frozen=True):
     def _spellings(self, flag: int, value: str) -> list[str]:
         values = (value, f"'{value}'", f'"{value}"') if self.style.quoted else (value,)
         return [
-            prefix.replace("NAME", FLAGS[flag]) + text + self.style.suffix
+            prefix.replace("NAME", FLAGS[flag]) + text + self.style.suffix + comma
             for prefix in self.style.prefixes
             for text in values
+            for comma in (("", ",") if self.style.listed else ("",))
         ]
 
     def ends(self, text: str, starts: list[tuple[int, int]], is_prefix: bool) -> tuple[set[int], bool]:
@@ -215,6 +219,8 @@ class _LineScan:
             line = " ".join((*line.split(), ""))
         if self._dump.filters and not self._dump.flat and not all(f.passes(line) for f in self._dump.filters):
             return []
+        if self._dump.style.listed:
+            line = line.removesuffix(",")
         current = state
         for entry in line.split(" ") if self._dump.flat else (line,):
             flag = self._flag(entry)
@@ -279,6 +285,8 @@ class Record(msgspec.Struct, frozen=True):
     shown: tuple[Shown, Shown]
     required: tuple[bool | None, bool | None]
     """Whether each flag is in the dictionary: yes, no, possibly."""
+    indented: bool = False
+    """Each entry is on a line of its own, behind two blanks."""
 
     def ends(self, text: str, starts: list[tuple[int, int]], is_prefix: bool) -> tuple[set[int], bool]:
         """Return where a dictionary that begins at `starts` can end, and whether the text can stop in it."""

@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Record, Style
-from agentdash.engine.detect.env_output.patterns import Hole, Kind, Part, Parts, joined
-from agentdash.engine.detect.env_output.placeholders import with_placeholders
+from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part, Parts, joined
+from agentdash.engine.detect.env_output.placeholders import has_placeholder, refilled, with_placeholders
 from agentdash.engine.detect.env_output.regexes import compiled
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.world import shown
@@ -63,6 +63,21 @@ RUBY: Final = Language(
     interpolation=r"#\{([^{}]*)\}",
     code_options="e",
 )
+PHP: Final = Language(
+    name="php",
+    variable=r"getenv\(\s*(?P<quoted>['\"])(?P<name>\w+)(?P=quoted)\s*\)",
+    defaults=("?:",),
+    joins=(".",),
+    code_options="r",
+)
+LUA: Final = Language(
+    name="lua",
+    variable=r"os\.getenv\(?\s*(?P<quoted>['\"])(?P<name>\w+)(?P=quoted)\s*\)?",
+    defaults=(" or ",),
+    joins=("..",),
+    unset="nil",
+    code_options="e",
+)
 AWK: Final = Language(name="awk", variable=r'ENVIRON\[\s*"(?P<name>\w+)"\s*\]', joins=("",))
 JQ: Final = Language(
     name="jq",
@@ -74,6 +89,8 @@ JQ: Final = Language(
 )
 
 _STRING: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`""", re.DOTALL)
+_ZERO_IS_FALSE: Final = {"perl": ("||",), "php": ("?:",)}
+"""Operators by language for which the text `0` is false."""
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
 _BLANK: Final = re.compile(r"\s*")
 
@@ -83,7 +100,10 @@ def run_code(language: Language, code: str, options: str, call: Call, holes: dic
     if len(code) > _MAX_CODE:
         raise UnknownError
     program = _Program(language, options, call, holes)
-    return [Result(out=joined(program.run(code)))]
+    out = joined(program.run(code))
+    if program.is_cut:
+        return [Result(out=out, err=(ANY,), status=None)]
+    return [Result(out=out)]
 
 
 class _Program:
@@ -93,6 +113,8 @@ class _Program:
         self._call = call
         self._holes = holes
         self._variable = re.compile(language.variable)
+        self.is_cut = False
+        """Something is in the program that is not modelled; what it prints before is known."""
 
     def run(self, code: str) -> list[Part]:
         """Return what the program prints."""
@@ -101,11 +123,30 @@ class _Program:
             return self._jq(code.strip())
         if name == "node" and "p" in self._options:
             return [*self._inspected(code.strip().rstrip(";")), "\n"]
+        if name == "ruby":  # quotes within `"#{…}"`
+            code = re.sub(r'(ENV\[|ENV\.fetch\(\s*)"(\w+)"', r"\1'\2'", code)
         out: list[Part] = []
-        for statement in _split(code, (";", "\n")):
-            if statement.strip():
-                out += self._loop(statement.strip()) or self._statement(statement.strip())
+        statements = [part.strip() for part in _split(code, (";", "\n")) if part.strip()]
+        while statements:
+            statement = statements.pop(0)
+            if name == "node" and (bound := _declared(statement)):
+                statements = [_outside_strings(later, bound) for later in statements]
+                continue
+            try:
+                out += self._loop(statement) or self._statement(statement)
+            except UnknownError:
+                self.is_cut = True
+                return [*out, ANY]
         return out
+
+    def _statements(self, code: str) -> list[Part]:
+        """Return what the body of a loop prints."""
+        return [
+            part
+            for each in _split(code, (";", "\n"))
+            if each.strip()
+            for part in self._statement(each.strip())
+        ]
 
     # ------------------------------------------------------------ loops
 
@@ -129,10 +170,12 @@ class _Program:
         bound = _bound(
             self._language, body, key, word, groups.get("value") if value is not None else None, value
         )
-        return self._statement(bound)
+        return self._statements(bound)
 
     def _over_environment(self, body: str, groups: dict[str, str | None]) -> list[Part]:
-        condition = groups.get("condition") or groups.get("condition2") or groups.get("condition3") or ""
+        condition = (
+            next((groups[key] for key in sorted(groups) if "condition" in key and groups[key]), None) or ""
+        )
         styles: list[Style] = []
         kept: list[bool] = []
         environment = dict(self._call.environment)
@@ -166,6 +209,10 @@ class _Program:
                 return self._perl(statement)
             case "ruby":
                 return self._ruby(statement)
+            case "php":
+                return self._php(statement)
+            case "lua":
+                return self._lua(statement)
             case _:
                 return self._awk(statement)
 
@@ -189,12 +236,23 @@ class _Program:
             r"process\.env|JSON\.stringify\(\s*process\.env\s*(?:,\s*null\s*,\s*\d\s*)?\)", expression
         ):
             return [self._environment()]
+        if match := _NODE_SELECTION.fullmatch(expression):
+            return [self._environment(match["condition"] or "")]
         if match := re.fullmatch(r"JSON\.stringify\((.*)\)", expression, re.DOTALL):
-            return [self._json(match[1].strip())]
+            first, *layout = [part.strip() for part in _split(match[1], (",",))]
+            if selection := _NODE_SELECTION.fullmatch(first):
+                return [self._environment(selection["condition"] or "")]
+            if layout and (len(layout) != 2 or layout[0] != "null" or not layout[1].isdecimal()):
+                raise UnknownError
+            return [self._json(first, indent=int(layout[1]) if layout else None)]
+        if match := re.fullmatch(r"\[(.*)\]", expression, re.DOTALL):
+            return [
+                _node_list("[", [self._quoted(self._value(part)) for part in _split(match[1], (",",))], "]")
+            ]
         if match := re.fullmatch(r"\{(.*)\}", expression, re.DOTALL):
             entries = [self._entry(entry) for entry in _split(match[1], (",",))]
             texts = [f"{key}: {self._quoted(value)}" for key, value in entries]
-            return ["{ " + ", ".join(texts) + " }"]
+            return [_node_list("{", texts, "}")]
         return [self._text(self._value(expression))]
 
     def _quoted(self, value: Any) -> str:
@@ -206,44 +264,96 @@ class _Program:
 
     def _entry(self, entry: str) -> tuple[str, Any]:
         """Return the key and the value of an entry of an object."""
+        if match := self._variable.fullmatch(entry.strip()):  # `{A}` after `const {A} = process.env`
+            return match.groupdict().get("name") or "", self._read(match)
         key, colon, inner = entry.partition(":")
         if not colon or not re.fullmatch(r"\s*['\"]?[\w-]+['\"]?\s*", key):
             raise UnknownError
         return key.strip().strip("'\""), self._value(inner)
 
-    def _json(self, expression: str) -> str:
+    def _json(self, expression: str, *, indent: int | None = None) -> str:
         if not (match := re.fullmatch(r"\{(.*)\}", expression, re.DOTALL)):
             value = self._value(expression)
-            return "undefined" if value is None else json.dumps(value)
+            return "undefined" if value is None else json.dumps(value, ensure_ascii=False)
         pairs = [self._entry(entry) for entry in _split(match[1], (",",))]
         entries = {key: value for key, value in pairs if value is not None}
-        return json.dumps(entries, separators=(",", ":"))
+        return json.dumps(entries, separators=(",", ": " if indent else ":"), indent=indent)
 
     def _environment(self, condition: str = "") -> Record:
         values = [self._call.environment[name] if _holds(condition, name) else None for name in FLAGS]
         flags = [shown(value) for value in values]
         there = [flag.presence is not Presence.ABSENT for flag in flags]
-        return Record(shown=(flags[0], flags[1]), required=(there[0], there[1]))
+        is_indented = self._language.name == "jq" and "c" not in self._options
+        return Record(shown=(flags[0], flags[1]), required=(there[0], there[1]), indented=is_indented)
 
     def _perl(self, statement: str) -> list[Part]:
+        if match := re.fullmatch(r"printf\s*\(?(.*?)\)?", statement, re.DOTALL):
+            return self._printf(match[1])
         match = re.fullmatch(r"(print|say)\b\s*(.*)", statement, re.DOTALL)
         if not match or ("E" not in self._options and match[1] == "say"):
             raise UnknownError
         body = match[2].strip()
-        if body.startswith("(") and body.endswith(")"):
+        if body.startswith("(") and _closes(body) == len(body):
             body = body[1:-1]
+        if listed := _JOINED.fullmatch(body):
+            return [self._perl_join(listed), *(("\n",) if match[1] == "say" or "l" in self._options else ())]
         out = [self._text(self._value(part)) for part in _split(body, (",",))]
         return [*out, *(("\n",) if match[1] == "say" or "l" in self._options else ())]
 
-    def _ruby(self, statement: str) -> list[Part]:
-        match = re.fullmatch(r"(puts|print|p)\b[\s(]+(.*?)\)?", statement, re.DOTALL)
+    def _perl_join(self, listed: re.Match[str]) -> str:
+        """Return what `join ",", map { … } qw(A B)` gives."""
+        bodies = [
+            _bound(self._language, listed["body"], "$_", word, None, None)
+            for word in _listed(listed["words"])
+        ]
+        separator = self._string(listed["separator"])
+        return separator.join(self._text(self._value(body)) for body in bodies)
+
+    def _printf(self, text: str) -> list[Part]:
+        template, *arguments = [part.strip() for part in _split(text, (",",))]
+        if not _STRING.fullmatch(template):
+            raise UnknownError
+        pieces = self._string(template).split("%s")
+        values = [self._text(self._value(part)) for part in arguments]
+        if len(pieces) != len(values) + 1 or any("%" in piece for piece in pieces):
+            raise UnknownError
+        return [piece + value for piece, value in zip(pieces, [*values, ""], strict=True)]
+
+    def _php(self, statement: str) -> list[Part]:
+        if match := re.fullmatch(r"var_dump\((.*)\)", statement, re.DOTALL):
+            return [self._dumped(self._value(part)) for part in _split(match[1], (",",))]
+        match = re.fullmatch(r"(?:echo|print)\b\s*(.*)", statement, re.DOTALL)
         if not match:
             raise UnknownError
+        body = match[1].replace("PHP_EOL", '"\\n"')
+        return [self._text(self._value(part)) for part in _split(body, (",",))]
+
+    def _dumped(self, value: Any) -> str:
+        if value is None:
+            return "bool(false)\n"
+        mark = f"Zhole{len(self._holes)}Z"
+        self._holes[mark] = Hole(Kind.DIGITS)
+        return f'string({mark}) "{value}"\n'
+
+    def _lua(self, statement: str) -> list[Part]:
+        if not (match := re.fullmatch(r"print\((.*)\)", statement, re.DOTALL)):
+            raise UnknownError
+        return ["\t".join(self._text(self._value(part)) for part in _split(match[1], (",",))), "\n"]
+
+    def _ruby(self, statement: str) -> list[Part]:
+        match = re.fullmatch(r"(puts|print|p)\b\s*(.*)", statement, re.DOTALL)
+        if not match:
+            raise UnknownError
+        arguments = match[2].strip()
+        if arguments.startswith("(") and _closes(arguments) == len(arguments):
+            arguments = arguments[1:-1]
         out: list[Part] = []
-        for part in _split(match[2], (",",)):
-            value = self._value(part)
-            if match[1] == "p":
-                out += ["nil" if value is None else json.dumps(value), "\n"]
+        for part in _split(arguments, (",",)):
+            is_inspected = part.strip().endswith(".inspect")
+            value = self._value(part.strip().removesuffix(".inspect"))
+            if match[1] == "p" or is_inspected:
+                written = "nil" if value is None else json.dumps(value, ensure_ascii=False)
+                out += [written, *(("\n",) if match[1] != "print" else ())]
             else:
                 out += [self._text(value), *(("\n",) if match[1] == "puts" else ())]
         return out
@@ -274,6 +384,19 @@ class _Program:
             return [self._environment(selected["condition"]), "\n"]
         indent = None if "c" in self._options else 2
         separators = (",", ":") if "c" in self._options else None
+        if match := _JQ_LINES.fullmatch(code):
+            if "r" not in self._options:
+                raise UnknownError
+            style = Style(prefixes=(f"NAME{_unescaped(match['between'])}",))
+            flags = [
+                shown(self._call.environment[name] if _holds(match["condition"] or "", name) else None)
+                for name in FLAGS
+            ]
+            return [Dump(shown=(flags[0], flags[1]), style=style)]
+        if match := re.fullmatch(r"(?:env|\$ENV)\s*\|\s*(\{.*\}|\[.*\])", code, re.DOTALL):
+            code = re.sub(r"(?<![\w.])\.(?=[A-Za-z_])", "env.", match[1])
+            if code.startswith("{"):
+                code = re.sub(r"(?<=[{,])\s*([A-Za-z_]\w*)\s*(?=[,}])", r"env.\1", code)
         if match := re.fullmatch(r"\{(.*)\}", code, re.DOTALL):
             entries = dict(self._entry(entry) for entry in _split(match[1], (",",)))
             return [json.dumps(entries, indent=indent, separators=separators), "\n"]
@@ -313,16 +436,25 @@ class _Program:
 
     def _default(self, operator: str, parts: list[str]) -> Any:
         value: Any = None
-        for part in parts:
+        for number, part in enumerate(parts):
             value = self._value(part)
+            if operator in _ZERO_IS_FALSE.get(self._language.name, ()) and has_placeholder(str(value)):
+                return self._either(value, self._default(operator, parts[number + 1 :]))
             is_set = value is not None if operator in ("??", "//") else bool(value)
-            if self._language.name == "perl" and operator == "||" and value == "0":
+            if operator in _ZERO_IS_FALSE.get(self._language.name, ()) and value == "0":
                 is_set = False
             if self._language.name == "ruby":
                 is_set = value is not None
             if is_set:
                 return value
         return value
+
+    def _either(self, value: Any, default: Any) -> str:
+        """Return a word for another value of a flag or a default: the value may be `0`."""
+        mark = f"Zhole{len(self._holes)}Z"
+        options = tuple(refilled((self._text(each),), self._holes) for each in (value, default))
+        self._holes[mark] = Choice(options)
+        return mark
 
     def _joined(self, values: list[Any]) -> str:
         if self._language.name in ("ruby", "jq") and None in values:
@@ -397,11 +529,45 @@ class _Program:
         return out
 
 
+def _node_list(opening: str, texts: list[str], closing: str) -> Choice:
+    """Return what Node writes of a list or an object: on one line, or on many where it is long."""
+    many = opening + "\n  " + ",\n  ".join(texts) + "\n" + closing
+    return Choice(((f"{opening} {', '.join(texts)} {closing}",), (many,)))
+
+
+def _declared(statement: str) -> dict[str, str]:
+    """Return what `const {A, B} = process.env` and `const names = [...]` stand for."""
+    if match := re.fullmatch(r"(?:const|let|var)\s*\{([\w\s,]*)\}\s*=\s*process\.env", statement):
+        return {name.strip(): f"process.env.{name.strip()}" for name in match[1].split(",") if name.strip()}
+    if match := re.fullmatch(r"(?:const|let|var)\s+(\w+)\s*=\s*(.*)", statement, re.DOTALL):
+        value = match[2].strip()
+        if value == "process.env" or re.fullmatch(
+            r"\[[^\[\]()]*\]|process\.env\.\w+|'[^']*'|\"[^\"]*\"", value
+        ):
+            return {match[1]: value}
+        if re.fullmatch(r"process\.env\.\w+\s*(?:\|\||\?\?)\s*['\"][^'\"]*['\"]", value):
+            return {match[1]: f"({value})"}
+    return {}
+
+
 _MARK: Final = "Zhole9999Z"
 """Stands for the value of any variable in a loop over the environment."""
 _LOOP_VALUE: Final[Parts] = (Hole(Kind.OTHER, key="value of the loop"),)
 _NODE_FILTER: Final = (
     r"(?:\.filter\(\(?\[?(?P<tested>\w+)(?:,\s*\w+)?\]?\)?\s*=>\s*(?P<condition>[^()]*\([^()]*\))\s*\))?"
+)
+_NODE_SELECTION: Final = re.compile(
+    rf"Object\.fromEntries\(\s*Object\.entries\(process\.env\){_NODE_FILTER}(?:\.sort\(\))?\s*\)", re.DOTALL
+)
+_JQ_LINES: Final = re.compile(
+    r"(?:env|\$ENV)\s*\|\s*to_entries(?:\[\]|\s*\|\s*\.\[\])\s*\|\s*"
+    r"(?:select\(\s*\.key\s*\|\s*(?P<condition>[^()]*\([^()]*\))\s*\)\s*\|\s*)?"
+    r"(?:\"\\\(\.key\)(?P<between>[^\"\\]*)\\\(\.value\)\")"
+)
+_JOINED: Final = re.compile(
+    r"join\s*\(?\s*(?P<separator>'[^'\\]*'|\"(?:[^\"\\]|\\.)*\")\s*,\s*map\s*\{(?P<body>.*)\}\s*"
+    r"(?P<words>qw\s*[(/\[{][\w\s]*[)/\]}]|\([^()]*\))\s*\)?",
+    re.DOTALL,
 )
 _PERL_KEYS: Final = (
     r"(?:sort\s+)?(?:grep\s*(?:\{\s*(?P<condition>/[^/]*/)\s*\}|(?P<condition2>/[^/]*/)\s*,))?"
@@ -427,12 +593,27 @@ _LOOPS: Final = {
     ),
     "perl": (
         re.compile(
-            r"(?P<body>(?:print|say)\b.*?)\s+for(?:each)?\s+(?P<words>qw\([^()]*\)|\([^()]*\))", re.DOTALL
+            r"(?P<body>(?:print|say)\b.*?)\s+for(?:each)?\s+(?P<words>qw\s*[(/\[{][\w\s]*[)/\]}]|\([^()]*\))",
+            re.DOTALL,
+        ),
+        re.compile(
+            r"for(?:each)?\s*(?:my\s+(?P<key>\$\w+)\s*)?\(?(?P<words>qw\s*[(/\[{][\w\s]*[)/\]}]|\(['\"][^()]*\))\)?"
+            r"\s*\{(?P<body>[^;]*?);?\s*\}",
+            re.DOTALL,
         ),
         re.compile(rf"(?P<body>(?:print|say)\b.*?)\s+for(?:each)?\s+\(?{_PERL_KEYS}\)?", re.DOTALL),
         re.compile(
-            rf"for(?:each)?\s*(?:my\s+(?P<key>\$\w+)\s*)?\(\s*{_PERL_KEYS}\s*\)\s*\{{(?P<body>[^;]*?)"
+            rf"for(?:each)?\s*(?:my\s+(?P<key>\$\w+)\s*)?\(\s*{_PERL_KEYS}\s*\)\s*\{{"
+            r"(?:\s*next\s+unless\s+(?:\$\w+\s*=~\s*)?(?P<condition4>/[^/]*/)\s*;)?(?P<body>[^;]*?)"
             r"(?:\s+if\s+(?:\$\w+\s*=~\s*)?(?P<condition3>/[^/]*/))?\s*;?\s*\}",
+            re.DOTALL,
+        ),
+    ),
+    "ruby": (
+        re.compile(
+            r"ENV\.(?:sort\.|to_a\.)?each(?:_pair)?\s*(?:do|\{)\s*\|\(?(?P<key>\w+),\s*(?P<value>\w+)\)?\|\s*"
+            r"(?P<body>puts\b.*?)(?:\s+if\s+(?P<condition>\w+\.(?:start_with|include)\?\(?\s*['\"]\w+['\"]\s*\)?))?"
+            r"\s*(?:\}|end)",
             re.DOTALL,
         ),
     ),
@@ -487,6 +668,8 @@ def _outside_strings(code: str, names: dict[str, str]) -> str:
     for match in _STRING.finditer(code):
         out += replaced(code[at : match.start()])
         literal = match[0]
+        if literal.startswith('"') and "#{" in literal:
+            literal = re.sub(r"#\{([^{}]*)\}", lambda inner: "#{" + replaced(inner[1]) + "}", literal)
         if literal.startswith("`"):
             literal = re.sub(r"\$\{([^{}]*)\}", lambda inner: "${" + replaced(inner[1]) + "}", literal)
         out += literal
@@ -505,14 +688,17 @@ def _holds(condition: str, name: str) -> bool:
             raise UnknownError
         return pattern.search(name) is not None
     match = re.fullmatch(
-        r"(?:\w+\.)?(startsWith|startswith|includes|test|contains)\(\s*['\"]([\w]+)['\"]\s*\)", condition
+        r"(?:\w+\.)?(startsWith|startswith|start_with\?|includes?\??|test|contains)"
+        r"(?:\(\s*|\s+)['\"]\^?([\w]+)['\"]\s*\)?",
+        condition,
     )
     if match is None:
         match = re.fullmatch(r"/(?P<regex>[\w^$]+)/\.test\(\w+\)", condition)
         if match is None:
             raise UnknownError
         return re.search(match["regex"], name) is not None
-    return name.startswith(match[2]) if match[1].lower() == "startswith" else match[2] in name
+    at_start = match[1].lower().startswith("start") or (match[1] == "test" and "^" in condition)
+    return name.startswith(match[2]) if at_start else match[2] in name
 
 
 def _unescaped(text: str) -> str:

@@ -7,8 +7,12 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.env_output.dumps import (
+    JSON_STYLE,
     Dump,
     LineFilter,
+    Presence,
+    Record,
+    Shown,
 )
 from agentdash.engine.detect.env_output.files import file_content, shows_status
 from agentdash.engine.detect.env_output.patterns import (
@@ -67,8 +71,19 @@ def changed(content: Parts) -> Parts:
 
 def single_dump(content: Parts) -> Dump | None:
     """Return a dump that is all of a text, None for other texts."""
-    if len(content) == 1 and isinstance(content[0], Trimmed):
-        content = content[0].parts
+    match content:
+        case (Trimmed(parts=parts),):
+            content = parts
+        case (Trimmed(parts=(Dump(whole=True),) as parts), "\n"):
+            content = parts
+        case (Record(indented=True) as record, "\n"):
+            there = tuple(
+                shown if required is not False else Shown(Presence.ABSENT)
+                for shown, required in zip(record.shown, record.required, strict=True)
+            )
+            content = (Dump(shown=(there[0], there[1]), style=JSON_STYLE),)
+        case _:
+            pass
     return content[0] if len(content) == 1 and isinstance(content[0], Dump) and not content[0].flat else None
 
 

@@ -11,8 +11,10 @@ from agentdash.engine.detect.env_output.editors import awk_filter
 from agentdash.engine.detect.env_output.expressions import (
     AWK,
     JQ,
+    LUA,
     NODE,
     PERL,
+    PHP,
     RUBY,
     Language,
     UnknownError,
@@ -76,7 +78,7 @@ def _refilled(result: Result, holes: dict[str, Part]) -> Result:
     return Result(out=refilled(result.out, holes), err=refilled(result.err, holes), status=result.status)
 
 
-def _coder(language: Language, flags: str, *, raw: str = "") -> Callable[[Call], list[Result]]:
+def _coder(language: Language, flags: str) -> Callable[[Call], list[Result]]:
     """Return a handler for `program -e CODE`: `flags` are options that may stand before."""
 
     def handle(call: Call) -> list[Result]:
@@ -90,11 +92,14 @@ def _coder(language: Language, flags: str, *, raw: str = "") -> Callable[[Call],
             words.pop(0)
             if text[-1] in language.code_options:
                 break
+        if not words and call.stdin is not None and not set(letters) & set(language.code_options):
+            return _run(call, call.stdin, lambda code, c, holes: run_code(language, code, letters, c, holes))
+        if len(words) == 1 and not letters and (written := dict(call.state.files).get(words[0])) is not None:
+            return _run(call, written, lambda code, c, holes: run_code(language, code, letters, c, holes))
         if len(words) != 1 or (language.code_options and not set(letters) & set(language.code_options)):
             return UNKNOWN
         return _run(call, words[0], lambda code, c, holes: run_code(language, code, letters, c, holes))
 
-    del raw
     return handle
 
 
@@ -102,7 +107,12 @@ def jq(call: Call) -> list[Result]:
     """Return what `jq -n FILTER` writes."""
     words = list(call.arguments)
     letters = ""
+    given: dict[str, Parts] = {}
     while words and (text := concrete(words[0])) is not None and text.startswith("-"):
+        if text == "--arg" and len(words) > 2 and (name := concrete(words[1])) is not None:
+            given[name] = words[2]
+            del words[:3]
+            continue
         long = {"--null-input": "n", "--raw-output": "r", "--compact-output": "c", "--sort-keys": "S"}.get(
             text
         )
@@ -112,7 +122,25 @@ def jq(call: Call) -> list[Result]:
         words.pop(0)
     if len(words) != 1 or "n" not in letters:
         return UNKNOWN
+    if given:
+        return _with_arguments(call, words[0], letters, given)
     return _run(call, words[0], lambda code, c, holes: run_code(JQ, code, letters, c, holes))
+
+
+def _with_arguments(call: Call, program: Parts, letters: str, given: dict[str, Parts]) -> list[Result]:
+    """Return what `jq -n --arg name value '{key: $name}'` writes."""
+    holes: dict[str, Part] = {}
+    texts = {name: with_placeholders(value, holes) for name, value in given.items()}
+    code = concrete(program)
+    if code is None or any(text is None or re.search(r"[\"\\\n]", text) for text in texts.values()):
+        return UNKNOWN
+    for name, text in texts.items():
+        code = re.sub(rf"\${name}\b", f'"{text}"', code)
+    try:
+        results = run_code(JQ, code, letters, call, holes)
+    except (UnknownError, RecursionError):
+        return UNKNOWN
+    return [*(_refilled(result, holes) for result in results), not_found(call.name)]
 
 
 def awk(call: Call) -> list[Result]:
@@ -138,6 +166,8 @@ LANGUAGES: Final[dict[str, Callable[[Call], list[Result]]]] = {
     "nodejs": _coder(NODE, "ep"),
     "perl": _coder(PERL, "eElw"),
     "ruby": _coder(RUBY, "ew"),
+    "php": _coder(PHP, "r"),
+    "lua": _coder(LUA, "e"),
     "awk": awk,
     "gawk": awk,
     "mawk": awk,

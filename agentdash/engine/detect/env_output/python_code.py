@@ -29,10 +29,14 @@ _MODULES: Final = sys.stdlib_module_names - {"this", "antigravity"}
 _QUIET: Final = re.compile(
     r"platform\.\w+|sys\.(?:version|version_info|platform|executable|byteorder)|getpass\.getuser"
     r"|os\.(?:name|sep|getuid|geteuid|getgid|getegid|getpid|getppid|getcwd|uname|cpu_count|getlogin|access|stat)"
-    r"|os\.path\.(?:exists|isfile|isdir|islink|getsize)|socket\.(?:gethostname|getfqdn)|time\.(?:time|strftime|ctime)"
+    r"|os\.path\.(?:exists|isfile|isdir|islink|getsize)|socket\.\w+|time\.(?:time|strftime|ctime|sleep)"
     r"|datetime\.(?:datetime|date)\.(?:now|utcnow|today)|tempfile\.gettempdir|shutil\.which|pathlib\.Path\.(?:cwd|home)"
 )
 """Values, and functions that give values, in which no flag stands."""
+_FOREIGN_METHODS: Final = frozenset(
+    ("recv", "recvfrom", "recv_into", "read", "readline", "readlines", "makefile")
+)
+"""Methods of quiet values that give text from elsewhere."""
 _MAX_RUNS: Final = 16
 """Runs of a program that differ in conditions which are not known."""
 _MAX_STATEMENTS: Final = 2_000
@@ -112,6 +116,7 @@ class _Program:
         """The truth of the conditions that are not known, as they came up in this run."""
         self._failures: list[Result] = []
         self._statements = 0
+        self._tries = 0
 
     def results(self, statements: list[ast.stmt]) -> list[Result]:
         """Return the results of a run: its own, and those where a function of the system failed."""
@@ -190,28 +195,30 @@ class _Program:
     def _try(
         self, body: list[ast.stmt], handlers: list[ast.ExceptHandler], otherwise: list[ast.stmt]
     ) -> None:
+        self._tries += 1
         try:
             self.block(body)
         except _FailedError as failed:
+            self._tries -= 1
             for handler in handlers:
-                caught = (
-                    [n.id for n in ast.walk(handler.type) if isinstance(n, ast.Name)]
-                    if handler.type
-                    else [""]
-                )
-                if failed.error and set(caught) & {
-                    "",
-                    "Exception",
-                    "BaseException",
-                    "LookupError",
-                    failed.error,
-                }:
+                if self._catches(handler, failed):
                     if handler.name:
-                        self._names[handler.name] = failed.text
+                        self._names[handler.name] = failed.text if failed.error != "?" else _Quiet()
                     self.block(handler.body)
                     return
             raise
+        self._tries -= 1
         self.block(otherwise)
+
+    def _catches(self, handler: ast.ExceptHandler, failed: _FailedError) -> bool:
+        names = {"Exception"}
+        if handler.type is not None:
+            names = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
+        if failed.error == "?":  # an error of the system
+            return bool(names & {"Exception", "BaseException"}) or self._decide()
+        return bool(failed.error) and bool(
+            names & {"Exception", "BaseException", "LookupError", failed.error}
+        )
 
     def _called(self, function: ast.FunctionDef, arguments: list[Any]) -> Any:
         """Run a function of the program."""
@@ -370,7 +377,7 @@ class _Program:
                 return _Quiet()
             case _Module(name=module):
                 return _Module(f"{module}.{name}")
-            case _Quiet():
+            case _Quiet() if name not in _FOREIGN_METHODS:
                 return value
             case _Selection() | str() | dict() | list():
                 return _Method(value, name)
@@ -607,7 +614,11 @@ class _Program:
         if isinstance(function, _Function) and not keywords:
             return self._called(function.node, arguments)
         if isinstance(function, _Quiet):
-            self._failures.append(self._failure())
+            if self._tries:
+                if self._decide():
+                    raise _FailedError("?")
+            else:
+                self._failures.append(self._failure())
             return function
         raise UnknownError
 
