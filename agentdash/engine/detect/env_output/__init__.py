@@ -6,9 +6,11 @@ on it.
 
 1. `reader` compares the output with what the script can print; `flags` holds the result.
 2. `interpreter` follows the statements of the script (parsed by `detect.shell`) under one hypothesis
-   (`world`): `expansion`, `conditions`, `redirects`, `loops`, `builtins`, `programs`, `filters`, `languages`,
-`launchers`. 3. `streams` and `patterns` are what it can print, `dumps` the stretches of an output that list
-an environment.
+   (`world`): `simple` runs commands, `pipelines` and `loops` the rest; `expansion`, `conditions` and
+   `redirects` are theirs. `builtins`, `launchers` and `programs` know commands by name: `filters` (`grep`,
+   `editors`, `line_maps`) and `languages` (`expressions`, `python_code`).
+3. `streams` and `patterns` are what it can print, `dumps` the stretches of an output that list an
+   environment.
 """
 
 from __future__ import annotations
@@ -20,8 +22,13 @@ from agentdash.engine.detect.env_output.flags import Flags
 
 __all__ = ["Flags", "read_flags"]
 
-_RELEVANT: Final = re.compile(r"CODEX_SANDBOX|env|ENV|\bset\b|export|declare|typeset|compgen")
-"""Without one of these a script prints no environment."""
+_WORDS: Final = ("CODEX_SANDBOX", "env", "ENV", "set", "export", "declare", "typeset", "compgen")
+_RELEVANT: Final = re.compile(
+    r"CODEX_SANDBOX|(?<![\w.-])env\b|process\.env\b|printenv|environb?\b|\bENV(?:IRON)?\b|compgen"
+    r"|\b(?:set|export)\s*(?:-p|$|[;|&>)\n'\"]|\d>)"
+    r"|\b(?:declare|typeset)\s*(?:-|$|[;|&>)\n'\"]|\d>)"
+)
+"""Without one of these a script prints no environment; the words are looked for first, since that is quick."""
 
 
 def read_flags(script: str, output: str, *, exit_code: int | None = None, truncated: bool = False) -> Flags:
@@ -34,7 +41,7 @@ def read_flags(script: str, output: str, *, exit_code: int | None = None, trunca
         truncated: the output is not whole, as that of a command that still runs. Texts of Codex and others
             that mark a cut are recognized besides.
     """
-    if not _RELEVANT.search(script):
+    if not any(word in script for word in _WORDS) or not _RELEVANT.search(script):
         return Flags()
     # the interpreter is twenty modules: one-shot commands start faster without them
     from agentdash.engine.detect.env_output.reader import read  # noqa: PLC0415

@@ -50,7 +50,7 @@ from agentdash.engine.detect.shell import (
     parse,
 )
 
-_MAX_STEPS: Final = 3_000
+_MAX_STEPS: Final = 1_000
 """Commands that are run for one hypothesis; scripts with more are not read."""
 MAX_OUTCOMES: Final = 24
 """Outcomes that are followed side by side; scripts with more are not read."""

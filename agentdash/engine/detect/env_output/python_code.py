@@ -39,7 +39,7 @@ _FOREIGN_METHODS: Final = frozenset(
 """Methods of quiet values that give text from elsewhere."""
 _MAX_RUNS: Final = 16
 """Runs of a program that differ in conditions which are not known."""
-_MAX_STATEMENTS: Final = 2_000
+_MAX_STATEMENTS: Final = 500
 """Statements that are run; longer programs are not read."""
 
 

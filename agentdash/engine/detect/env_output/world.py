@@ -70,6 +70,17 @@ def shown(value: Parts | None) -> Shown:
     return Shown(Presence.UNKNOWN)
 
 
+_MAX_FILES: Final = 20
+"""Files that a script writes or reads by `<(…)`; scripts with more are not read."""
+Files = tuple[tuple[Parts, Parts], ...]
+
+
+def _bounded(files: Files) -> Files:
+    if len(files) > _MAX_FILES:
+        raise UnreadableError
+    return files
+
+
 class State(msgspec.Struct, frozen=True):
     """A shell's state, as far as it bears on the two flags."""
 
@@ -85,7 +96,7 @@ class State(msgspec.Struct, frozen=True):
     arrays: tuple[tuple[str, tuple[Parts, ...]], ...] = ()
     """Arrays that the script set, and the arguments of a function as `@`."""
     functions: tuple[tuple[str, Node], ...] = ()
-    files: tuple[tuple[Parts, Parts], ...] = ()
+    files: Files = ()
     """What the script wrote to files, by path."""
     bare: bool = False
     """Programs are started by `env -i`: with nothing but the variables known."""
@@ -167,11 +178,11 @@ class State(msgspec.Struct, frozen=True):
             for p, c in self.files
             if p != path and concrete(p) is not None and concrete(path) is not None
         ]
-        return msgspec.structs.replace(self, files=(*others, (path, content)))
+        return msgspec.structs.replace(self, files=_bounded((*others, (path, content))))
 
     def with_process(self, path: Parts, content: Parts) -> State:
         """Return the state with the output of `<(…)` as a file."""
-        return msgspec.structs.replace(self, files=(*self.files, (path, content)))
+        return msgspec.structs.replace(self, files=_bounded((*self.files, (path, content))))
 
     def environment(self) -> Environment:
         """Return the flags that a program started now inherits."""

@@ -303,7 +303,12 @@ class _Converter(WordConverter):
     def _declaration_command(self, tree: Tree, depth: int) -> Node:
         self.require_one_line(tree.children)
         redirects, extra = self._redirections([c for c in tree.children if c.type in _REDIRECTS], depth)
-        words = [self._declared(c, depth) for c in tree.children if c.type not in _REDIRECTS]
+        named = [c for c in tree.children if c.type not in _REDIRECTS]
+        assigned = [c for c in named if c.type == "variable_assignment"]
+        options = [self.text(c.start_byte, c.end_byte) for c in named[1:] if c not in assigned]
+        if assigned and options == ["-a"]:  # the same as without `declare -a`, but for its scope in functions
+            return Simple(words=(), assignments=tuple(self._assignment(c, depth) for c in assigned))
+        words = [self._declared(c, depth) for c in named]
         return Simple(words=(*words, *extra), redirects=redirects)
 
     _unset_command = _declaration_command
