@@ -28,7 +28,7 @@ _RELEVANT: Final = re.compile(
     r"|\b(?:set|export)\s*(?:-p|$|[;|&>)\n'\"]|\d>)"
     r"|\b(?:declare|typeset)\s*(?:-|$|[;|&>)\n'\"]|\d>)"
 )
-"""Without one of these a script prints no environment; the words are looked for first, since that is quick."""
+"""Without one of these a script prints no environment; the words are looked for first, which is quick."""
 
 
 def read_flags(script: str, output: str, *, exit_code: int | None = None, truncated: bool = False) -> Flags:

@@ -41,7 +41,7 @@ from agentdash.engine.detect.shell.words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tree_sitter import Node as Tree
     from tree_sitter import Parser
@@ -57,7 +57,6 @@ _MAX_MARKS: Final = 500
 _TIMED: Final = re.compile(
     rb"(?:^|[\n;&|({]|\b(?:then|do|else|if|while)\s)[ \t]*(time(?:[ \t]+-p)?)[ \t]+(?=\(|\{\s)"
 )
-_TIME: Final = re.compile(rb"time(?:[ \t]+-p)?")
 """`time` before a group: the grammar takes it for a command."""
 _BRACKETS: Final = re.compile(r"[({\[)}\]]")
 
@@ -90,21 +89,20 @@ def parse(script: str) -> Script | None:
     if any(script.count(mark) > _MAX_MARKS for mark in ("|", "<<", "''")):
         return None
     source = script.replace("\r\n", "\n").encode(errors="replace")
-    timed = frozenset(match.start(1) for match in _TIMED.finditer(source))
+    timed = {match.end(): match for match in _TIMED.finditer(source)}
     while True:
-        converter = _converted(_with_negations(source, timed), timed)
+        converter = _converted(_without(source, timed.values()), frozenset(timed))
         if converter is None:
             return None
-        if converter.result is None or converter.timed == timed:
+        if converter.result is None or converter.timed == timed.keys():
             return converter.result
-        timed &= converter.timed  # the others stand in a text
+        timed = {end: match for end, match in timed.items() if end in converter.timed}  # others are in a text
 
 
-def _with_negations(source: bytes, timed: frozenset[int]) -> bytes:
-    """Return a script in which `!` stands for each `time`: it has the same place in the real grammar."""
-    for start in timed:
-        end = start + len(_TIME.match(source, start)[0])  # type: ignore[index]
-        source = source[:start] + b"!".ljust(end - start) + source[end:]
+def _without(source: bytes, timed: Iterable[re.Match[bytes]]) -> bytes:
+    """Return a script with blanks for each `time`."""
+    for match in timed:
+        source = source[: match.start(1)] + b" " * len(match[1]) + source[match.end(1) :]
     return source
 
 
@@ -245,9 +243,9 @@ class _Converter(WordConverter):
     def __init__(self, source: bytes, timed_at: frozenset[int]) -> None:
         super().__init__(source)
         self._timed_at = timed_at
-        """Offsets of the `!` that stand for `time`."""
+        """Offsets of groups behind `time`, which is left out."""
         self.timed: frozenset[int] = frozenset()
-        """Those of them that stand before a command, and not in a text."""
+        """Those of them that are groups, and not a part of a text."""
         self.result: Script | None = None
 
     # ------------------------------------------------------------ statements
@@ -286,6 +284,11 @@ class _Converter(WordConverter):
 
     def _command(self, tree: Tree, depth: int) -> Node:
         self.require_one_line(tree.children)
+        if (
+            self.text(tree.start_byte, tree.end_byte)[:1] in ("{", "}")
+            and tree.children[0].type == "command_name"
+        ):
+            raise UnparsedError  # `! { a; }`: the grammar takes the bracket for the name of a command
         assignments = tuple(
             self._assignment(c, depth) for c in tree.children if c.type == "variable_assignment"
         )
@@ -364,13 +367,9 @@ class _Converter(WordConverter):
 
     def _negated_command(self, tree: Tree, depth: int) -> Node:
         body = self._statement(tree.children[-1], depth + 1)
-        kind: type[Not | Timed] = Not
-        if tree.start_byte in self._timed_at:
-            self.timed |= {tree.start_byte}
-            kind = Timed
         if isinstance(body, AndOr):
-            return AndOr(kind(body.left), body.operator, body.right)
-        return kind(body)
+            return AndOr(Not(body.left), body.operator, body.right)
+        return Not(body)
 
     def _list(self, tree: Tree, depth: int) -> Node:
         left, operator, right = (c for c in tree.children if c.type != "comment")
@@ -386,10 +385,17 @@ class _Converter(WordConverter):
     def _compound_statement(self, tree: Tree, depth: int) -> Node:
         if tree.children[0].type != "{":
             return self._unsupported(tree)
-        return Group(self.script(tree.children, depth))
+        return self._timed(tree, Group(self.script(tree.children, depth)))
 
     def _subshell(self, tree: Tree, depth: int) -> Node:
-        return Group(self.script(tree.children, depth), subshell=True)
+        return self._timed(tree, Group(self.script(tree.children, depth), subshell=True))
+
+    def _timed(self, tree: Tree, group: Group) -> Node:
+        """Return a group with the `time` before it."""
+        if tree.start_byte not in self._timed_at:
+            return group
+        self.timed |= {tree.start_byte}
+        return Timed(group)
 
     def _if_statement(self, tree: Tree, depth: int) -> Node:
         branches = [self._branch(tree, depth)]
