@@ -13,8 +13,8 @@ SEEDS = (20261122, int(os.environ.get("AGENTDASH_SEED", "7")))
 """The second one may be set: other seeds find other cases."""
 PROBES = 1_000
 """Of each of the two seeds."""
-READ_AT_LEAST = 0.97
-"""Of the flags that documented forms show; 0.99 over 20,000 probes when this was written."""
+READ_AT_LEAST = 0.96
+"""Of the flags that documented forms show; 0.98 to 0.99 over 7,000 probes when this was written."""
 
 
 def test_shells_are_there() -> None:

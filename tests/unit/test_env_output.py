@@ -135,6 +135,56 @@ def test_what_is_read(script: str, when_set: str | None, when_clean: str | None)
         assert read(script, when_clean) == CLEAN
 
 
+def listed(*lines: tuple[str, str | None]) -> str:
+    """Return the lines whose value is set, with the value in them."""
+    return "".join(line.format(value) + "\n" for line, value in lines if value is not None)
+
+
+def named(value: str | None, *, unset: str = "") -> str:
+    return unset if value is None else value
+
+
+@pytest.mark.parametrize("network", ["1", "0", None])
+@pytest.mark.parametrize("sandbox", ["seatbelt", "docker", None])
+@pytest.mark.parametrize(
+    ("script", "prints_absence"),
+    [
+        ("env | grep CODEX_SANDBOX", True),
+        (f"env > f; grep {SB} f", True),
+        (f'for n in {NET} {SB}; do printf \'%s=%s\\n\' "$n" "${{!n}}"; done', True),
+        (f'awk \'BEGIN{{print "{NET}=" ENVIRON["{NET}"]; print "{SB}=" ENVIRON["{SB}"]}}\'', True),
+        (f"declare -p {NET} {SB} 2>/dev/null", True),
+        ("jq -n env", True),
+        ("xargs -0 -n1 </proc/$$/environ | grep CODEX_SANDBOX", False),
+        (f'python3 -c \'import os; print(os.environ.get("{NET}"), os.environ.get("{SB}"))\'', True),
+    ],
+)
+def test_every_truth(script: str, prints_absence: bool, network: str | None, sandbox: str | None) -> None:
+    """A value is read if it is one that Codex sets, absence if the script shows it; never anything else."""
+    values = ((NET, network), (SB, sandbox))
+    if script.startswith("declare"):
+        output = listed(*((f'declare -x {name}="{{}}"', value) for name, value in values))
+    elif script.startswith("jq"):
+        entries = [
+            f'  "{name}": "{value}"' for name, value in (("PATH", "/bin"), *values) if value is not None
+        ]
+        output = "{\n" + ",\n".join(entries) + "\n}\n"
+    elif script.startswith("python3"):
+        output = f"{network} {sandbox}\n"
+    elif script.startswith(("for", "awk")):
+        output = "".join(f"{name}={named(value)}\n" for name, value in values)
+    else:
+        output = listed(*((f"{name}={{}}", value) for name, value in values))
+    status = int(not output) if "grep" in script else int(None in (network, sandbox)) * ("declare" in script)
+    for found, value, own in zip(read(script, output, status), (network, sandbox), SET, strict=True):
+        if value == own:
+            assert found == value
+        elif value is None and prints_absence:
+            assert found == UNSET
+        else:
+            assert found is None
+
+
 # ---------------------------------------------------------------- review A1: dumps that are not whole
 
 

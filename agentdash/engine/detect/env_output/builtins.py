@@ -171,6 +171,8 @@ def _exported(call: Call, options: str, names: list[Parts]) -> State:
             state = state.with_variable(name, value if match[2] == "=" else (ANY,))
         elif concrete(argument) != name:
             raise UnreadableError
+        elif name in FLAGS and (call.name == "readonly" or "r" in options):
+            raise UnreadableError  # later assignments fail
         elif not exports and name in FLAGS:
             raise UnreadableError  # `local`, `declare` of a flag: scopes
         if exports:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
+
 from agentdash.engine.detect.env_output.dumps import FLAG_STEM, FLAGS, Dump
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
@@ -68,6 +70,8 @@ class Expander:
         self.errors: Stream = ()
         self.status: int | None = None
         """The exit code of the last substitution."""
+        self.unset_at = ""
+        """A variable that may be unset, where the shell ends at that."""
         self.bashism = False
         """An expansion was used that some shells end at."""
         self._substitute = substitute
@@ -119,13 +123,13 @@ class Expander:
             case (Parameter(name="@", index=None, prefix="", operator="", quoted=True),):
                 return self.state.array("@")
             case (Parameter(name=name, index="[@]" | "[*]", prefix="!", operator=""),):
-                self.bashism = True
+                self._need_bash()
                 elements = self.state.array(name)
                 return None if elements is None else tuple((str(n),) for n in range(len(elements)))
             case (Parameter(name=name, index=None, prefix="!", operator="@" | "*"),) if name.startswith(
                 FLAG_STEM
             ):
-                self.bashism = True
+                self._need_bash()
                 names = sorted(n for n in FLAGS if n.startswith(name) and self.state.value(n) is not None)
                 return tuple((n,) for n in names)
             case _:
@@ -171,6 +175,11 @@ class Expander:
             return self._length(value)
         return self._operated(parameter, name, value)
 
+    def _need_bash(self) -> None:
+        """Note an expansion at which other shells end: behind it, the shell is bash."""
+        self.bashism = True
+        self.state = msgspec.structs.replace(self.state, dialect=self.state.dialect or "bash")
+
     def _element(self, parameter: Parameter) -> Parts:
         """Return `${name[number]}`; the first number is 0 in bash and 1 in zsh."""
         elements = self.state.array(parameter.name)
@@ -215,12 +224,19 @@ class Expander:
                 return (Choice(tuple(self._operated(parameter, name, option) for option in options)),)
             case _:
                 pass
+        if value is None and self.state.nounset and operator and operator[-1] not in "-=+?":
+            raise AbortedError(name)
         if operator == "@" and parameter.raw.endswith("@Q}"):
             self.bashism = True
             return () if value is None else ("'", *unlike(value, "'"), "'")
         if operator in ("", ":"):
             if value is None and self.state.nounset:
                 raise AbortedError(name)
+            match value:
+                case (Hole(key=key),) if key == name and self.state.nounset and name not in FLAGS:
+                    self.unset_at = name
+                case _:
+                    pass
             return (value or ()) if not operator or not value else (ANY,)
         if operator[-1] not in "-=+?":
             self.bashism = self.bashism or operator[0] not in "#%"

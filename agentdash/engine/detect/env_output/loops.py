@@ -20,6 +20,7 @@ from agentdash.engine.detect.env_output.patterns import (
     concrete,
     is_quiet,
 )
+from agentdash.engine.detect.env_output.simple import bad_substitution
 from agentdash.engine.detect.env_output.streams import (
     STDERR,
     STDOUT,
@@ -65,7 +66,8 @@ def run_loop(interpreter: Interpreter, node: For | While, state: State, *, guard
     if len(words) > _MAX_ROUNDS or any(concrete(word) is None for word in words):
         unknown = _unknown_after(node.body, expander.state).with_variable(node.name, (ANY,))
         return blurred(interpreter.script(node.body, unknown, guarded=True), unknown, errors=expander.errors)
-    return _rounds(interpreter, node, words, expander, guarded=guarded)
+    outcomes = _rounds(interpreter, node, words, expander, guarded=guarded)
+    return [*outcomes, *bad_substitution(expander, state)]
 
 
 def _loop_words(node: For, expander: Expander) -> list[Parts]:

@@ -61,7 +61,8 @@ def run_simple(
         substitutes = any(a.value and a.value.expansions for a in node.assignments) or bool(node.words)
         status = expander.status if substitutes else 0
         outcomes = [Outcome(stream=(), status=status, state=expander.state)]
-    return [*routed(outcomes, route, expander.errors), *_bad_substitution(expander, state)]
+    ended = [aborted_outcome(AbortedError(expander.unset_at), state)] if expander.unset_at else []
+    return [*routed(outcomes, route, expander.errors), *bad_substitution(expander, state), *ended]
 
 
 def _joins_errors(node: Simple) -> bool:
@@ -70,7 +71,7 @@ def _joins_errors(node: Simple) -> bool:
     return [word.text for word in node.words] == ["exec"] and joins == [(">&", 2, "1")]
 
 
-def _bad_substitution(expander: Expander, state: State) -> list[Outcome]:
+def bad_substitution(expander: Expander, state: State) -> list[Outcome]:
     """Return the outcome in shells that end at an expansion which bash knows."""
     if not expander.bashism or state.dialect == "bash":
         return []
