@@ -323,8 +323,8 @@ def _other_homes(now: float) -> str:
     """Return the end of a message about a missing status file: which Codex homes have a current one."""
     from agentdash.store.status_file import current_files
 
-    homes = [published.home for published in current_files(now).values()]
-    return f"; or set CODEX_HOME: {', '.join(homes)} has a current one" if homes else ""
+    homes = sorted(published.home for published in current_files(now).values())
+    return f"; or set CODEX_HOME to one that has a current one: {', '.join(homes)}" if homes else ""
 
 
 def _with_source(snapshot: Snapshot, ok: bool, detail: str) -> Snapshot:

@@ -72,6 +72,9 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Whether the same command, or a change of the same target, succeeded afterwards."""
     nested: str | None = None
     """Name of the coding agent's CLI that ran inside of the sandbox and failed there."""
+    policy: int = -1
+    """Index into the thread's policies: the one in force when the newest of its calls was made; -1 before the
+    first."""
     source: EvidenceSource = EvidenceSource.OUTPUT
     remedy: Remedy | None = None
     """What would have avoided it, as judged."""

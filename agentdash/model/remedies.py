@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -17,6 +19,22 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     """The file and the place in it for the lines; None where `text` is no configuration."""
     once: str | None = None
     """The shell command that starts Codex with this change for one run; None where there is none."""
+
+
+_BEFORE: Final = "; before that, `mkdir -p "
+_WHY_BEFORE: Final = "`: Codex ignores a directory that does not exist"
+
+
+def with_directories(where: str, directories: Iterable[str]) -> str:
+    """Return the place of a remedy with the command that has to create these directories first."""
+    quoted = " ".join(map(shlex.quote, directories))
+    return f"{where}{_BEFORE}{quoted}{_WHY_BEFORE}" if quoted else where
+
+
+def split_directories(where: str) -> tuple[str, list[str]]:
+    """Return the place of a remedy, and the directories that have to be created first."""
+    place, _, command = where.partition(_BEFORE)
+    return place, shlex.split(command.removesuffix(_WHY_BEFORE))
 
 
 class PathKind(StrEnum):

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Iterable
 from typing import Literal, TypeVar
 
@@ -14,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agentdash.report.check import CheckReport
+from agentdash.report.common_remedies import CommonRemedyReport, common_remedies
 from agentdash.report.elements import DenialReport
 
 _T = TypeVar("_T")
@@ -37,14 +36,6 @@ class DeniedTargetReport(msgspec.Struct):
     last: str | None
 
 
-class CommonRemedyReport(msgspec.Struct):
-    """A remedy, and what it would have let through."""
-
-    remedy: str
-    remedy_where: str | None
-    targets: list[str | None]
-
-
 class DenialsReport(msgspec.Struct):
     """The document of `agentdash check --denials --json`."""
 
@@ -54,7 +45,7 @@ class DenialsReport(msgspec.Struct):
     targets: list[DeniedTargetReport]
     """Those that stopped most threads first."""
     remedies: list[CommonRemedyReport]
-    """The set of remedies that would have avoided them: all writable roots are one."""
+    """The set of remedies that would have avoided them; paths and hosts of one table are one."""
 
     @property
     def exit_code(self) -> int:
@@ -77,45 +68,8 @@ def denials_report(audit: CheckReport) -> DenialsReport:
         threads=len(audit.threads),
         unreadable=audit.totals.unreadable,
         targets=targets,
-        remedies=_common_remedies(audit),
+        remedies=common_remedies(denial for thread in audit.threads for denial in thread.denials),
     )
-
-
-def _common_remedies(audit: CheckReport) -> list[CommonRemedyReport]:
-    """Return the distinct remedies; those that name writable roots are joined: one setting has them all."""
-    found: dict[str, CommonRemedyReport] = {}
-    roots: list[str] = []
-    with_roots = CommonRemedyReport("", None, [])
-    for thread in audit.threads:
-        for denial in thread.denials:
-            if denial.remedy is None:
-                continue
-            more = _writable_roots(denial.remedy)
-            roots += more
-            common = (
-                with_roots
-                if more
-                else found.setdefault(
-                    denial.remedy, CommonRemedyReport(denial.remedy, denial.remedy_where, [])
-                )
-            )
-            common.remedy_where = common.remedy_where or denial.remedy_where
-            common.targets = _distinct((*common.targets, denial.target))
-    if roots:
-        listed = ", ".join(json.dumps(root, ensure_ascii=False) for root in _distinct(roots))
-        with_roots.remedy = f"[sandbox_workspace_write]\nwritable_roots = [{listed}]"
-        return [with_roots, *found.values()]
-    return list(found.values())
-
-
-def _writable_roots(remedy: str) -> list[str]:
-    """Return the writable roots that a remedy sets; none for any other remedy."""
-    try:
-        settings = tomllib.loads(remedy).get("sandbox_workspace_write")
-    except tomllib.TOMLDecodeError:
-        return []  # words
-    roots = settings.get("writable_roots") if isinstance(settings, dict) else None
-    return [str(root) for root in roots] if isinstance(roots, list) else []
 
 
 def _target_report(denials: list[tuple[str, DenialReport]]) -> DeniedTargetReport:

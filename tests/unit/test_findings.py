@@ -373,6 +373,34 @@ def test_child_policy_drift(parent: Policy, child: Policy, direction: str | None
     assert drift == ([direction] if direction else [])
 
 
+def test_child_is_not_compared_with_a_later_policy_of_its_parent() -> None:
+    """The head of the parent's file was not read."""
+    later = [replace(event, at=106.0) if isinstance(event, e.PolicySet) else event for event in begun()]
+    child = begun(CHILD, at=104.0, policy=FULL, parent=T)
+    _, found = snapshot_after(later, child, polled(110)).workers
+    assert found.sandbox.findings == ()
+
+
+@pytest.mark.parametrize("online_first", [True, False])
+def test_child_got_less_is_of_commands_while_the_network_was_granted(online_first: bool) -> None:
+    """A child whose network is turned on, or off, between two commands."""
+    first, second = (ONLINE, WORKSPACE) if online_first else (WORKSPACE, ONLINE)
+    story = begun(CHILD, at=100.5, policy=first, parent=T)
+    output = "CODEX_SANDBOX_NETWORK_DISABLED=1\n"
+    child = [
+        replace(event, thread=CHILD)
+        for event in (
+            called("k1", "env", at=102.0),
+            ended("k1", f"{output}PATH=/bin\n", at=102.5),
+        )
+    ]
+    change = e.PolicySet(thread=CHILD, at=103.0, line=8, policy=second, origin="turn_context", cwd=CWD)
+    parent = [called("p1", "env", at=102.0), ended("p1", "PATH=/bin\n", at=102.5)]
+    found = snapshot_after(begun(policy=ONLINE), parent, story, child, change, polled(110)).workers[1]
+    kinds = [finding.kind for finding in found.sandbox.findings]
+    assert ("child-got-less" in kinds) == online_first
+
+
 def test_child_directory_is_no_drift() -> None:
     tree = replace(
         WORKSPACE,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agentdash.engine.link.linker import link_fleet
+from agentdash.engine.link.home_directory import home_directory
+from agentdash.engine.link.linker import link_fleet, session_line
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model import events as e
+from agentdash.model.fleet import Fleet, RolloutFile, Thread
 from agentdash.model.mounts import Mount, WriteAccess
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, ProcessKey
@@ -286,3 +288,55 @@ def test_pane_of_a_finished_exec_is_no_other_worker() -> None:
     )
     (shown,) = snapshot_after(*story).workers
     assert (shown.kind, shown.state, shown.pane is not None) == ("codex-thread", State.COMPLETED, True)
+
+
+@pytest.mark.parametrize("width", [20, 26, 36, 40, 47, 48, 80])
+def test_the_line_of_a_session_in_a_narrow_pane(width: int) -> None:
+    printed = [f"session id: {T}", "--------", "user", "session ids are listed in the docs"]
+    rows = [line[at : at + width].rstrip() for line in printed for at in range(0, len(line), width)]
+    assert session_line(rows) == T
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [f"session id: {T[:-1]}"],
+        [f"session id: {T}0"],
+        [f"session id: {T[:20]}", "", T[20:]],
+        [f"session id: {T[:20]}", T[20:28], T[28:]],
+        [f"  session id: {T}"],
+        ["session id: none", "of those below", T],
+        ["session id:"],
+    ],
+)
+def test_what_is_no_line_of_a_session(rows: list[str]) -> None:
+    assert session_line(rows) is None
+
+
+# ---------------------------------------------------------------- the home directory of a thread
+
+
+@pytest.mark.parametrize(
+    ("cwd", "rollout", "home"),
+    [
+        ("/home/dev/project", "/srv/codex/sessions/r.jsonl", "/home/dev"),
+        ("/root/x", "", "/root"),
+        ("/srv/build", "/data/people/jo/.codex/sessions/2026/r.jsonl", "/data/people/jo"),
+        ("/srv/build", "/var/lib/codex/sessions/r.jsonl", None),
+        ("/srv/build", "/exotic/me/codex-home/sessions/r.jsonl", "/exotic/me"),
+        ("/srv/build", "copied/.codex/sessions/r.jsonl", None),
+    ],
+)
+def test_home_directory_by_customs(cwd: str, rollout: str, home: str | None) -> None:
+    host = e.HostSeen(at=1.0, platform="linux", kernel=HOST, home="/exotic/me")
+    thread = Thread(T, cwd=cwd, file=RolloutFile(path=rollout, size=1, modified=1.0))
+    assert home_directory(Fleet(host=host), thread) == home
+
+
+def test_home_directory_of_its_processes() -> None:
+    command = process(61, 60, env={"CODEX_THREAD_ID": T, "HOME": "/exotic/jo/"}, started=101.0)
+    after = fleet(begun(), process(60, agent="codex", name="codex"), command, held(102, pid=60))
+    assert home_directory(after, after.threads[T]) == "/exotic/jo"
+    owner = process(60, agent="codex", name="codex", env={"HOME": "/exotic/owner"})
+    after = fleet(begun(), owner, held(102, pid=60))
+    assert home_directory(after, after.threads[T]) == "/exotic/owner"

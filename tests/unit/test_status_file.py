@@ -13,8 +13,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from agentdash.cli.fleet_access import read_fleet
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.processes.confinement import confinement, linux_confinement
+from agentdash.config import Config
 from agentdash.demo.play import demo_hub
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.process import Kernel
@@ -239,3 +241,68 @@ def test_fifo_in_place_of_the_file(snapshot: Snapshot, tmp_path: Path) -> None:
         read_published(writer.path)
     writer._publish(snapshot, lambda _: None)
     assert read_published(writer.path).pid == os.getpid()
+
+
+# ---------------------------------------------------------------- which home it is of
+
+
+@pytest.fixture
+def inside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A sandbox whose `shell_environment_policy` has removed CODEX_HOME."""
+    monkeypatch.setattr("agentdash.cli.fleet_access._confinement", lambda config: "seccomp filter")
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    return tmp_path
+
+
+def published(snapshot: Snapshot, home: Path) -> Publisher:
+    publisher = Publisher(home, SystemClock())
+    publisher.write(replace(snapshot, at=SystemClock().now()))
+    return publisher
+
+
+def seen_inside(**config: object) -> tuple[int, str | None]:
+    """Return the number of workers that one look inside shows, and what is wrong with the status file."""
+    view = read_fleet(Config(**config), None)  # type: ignore[arg-type]
+    assert view.via is not None
+    return len(view.snapshot.workers), view.via.problem
+
+
+def test_the_only_current_file_is_that_of_the_home_that_was_not_passed_on(
+    snapshot: Snapshot, inside: Path
+) -> None:
+    publisher = published(snapshot, inside / "elsewhere")
+    assert seen_inside() == (len(snapshot.workers), None)
+    publisher.withdraw()
+    count, problem = seen_inside()
+    assert (count, "there is no status file" in (problem or "")) == (0, True)
+
+
+def test_several_current_files_are_listed(snapshot: Snapshot, inside: Path) -> None:
+    publishers = [published(snapshot, inside / name) for name in ("one", "two")]
+    count, problem = seen_inside()
+    assert count == 0
+    assert (problem or "").endswith(
+        f"; or set CODEX_HOME to one that has a current one: {inside}/one, {inside}/two"
+    )
+    assert len(publishers) == 2
+
+
+def test_a_home_that_was_named_is_not_replaced_by_another(
+    snapshot: Snapshot, inside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher = published(snapshot, inside / "elsewhere")
+    count, problem = seen_inside(codex_home=inside / "named")
+    assert (count, f"set CODEX_HOME to one that has a current one: {inside}/elsewhere" in (problem or "")) == (0, True)
+    monkeypatch.setenv("CODEX_HOME", str(inside / "named"))
+    assert seen_inside() == (count, problem)
+    monkeypatch.setenv("CODEX_HOME", str(inside / "elsewhere"))
+    assert seen_inside() == (len(snapshot.workers), None)
+    publisher.withdraw()
+
+
+def test_an_outdated_file_is_not_that_of_another_home(snapshot: Snapshot, inside: Path) -> None:
+    publisher = Publisher(inside / "elsewhere", VirtualClock(SystemClock().now() - TOO_OLD - 5))
+    publisher.write(replace(snapshot, at=SystemClock().now() - TOO_OLD - 5))
+    count, problem = seen_inside()
+    assert (count, "set CODEX_HOME" in (problem or "")) == (0, False)

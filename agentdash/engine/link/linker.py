@@ -16,7 +16,8 @@ pane.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+import re
+from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -38,6 +39,7 @@ SESSION_LINE_RULE: Final = "session-line"
 """The rule by which a past worker is known that this line shows."""
 _ID_CHARS: Final = 36
 """Length of a thread id, a uuid."""
+_ID: Final = re.compile(rf"{SESSION_LINE}([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")
 _CACHED_SCREENS: Final = 1_024
 """Screens whose session line is kept for the next pass: of more panes than anyone has."""
 
@@ -268,10 +270,27 @@ def _link_by_session_line(
 def session_line(lines: tuple[str, ...]) -> str | None:
     """Return the thread id of the last `session id:` line that `codex exec` printed; None without one."""
     found: str | None = None
-    for line in lines:
-        if line.startswith(SESSION_LINE) and len(line) == len(SESSION_LINE) + _ID_CHARS:
-            found = line[len(SESSION_LINE) :]
+    for number, row in enumerate(lines):
+        if row.startswith(SESSION_LINE.rstrip()) and (match := _ID.fullmatch(_unwrapped(lines, number))):
+            found = match[1]
     return found
+
+
+def _unwrapped(rows: Sequence[str], number: int) -> str:
+    """Return a line of the length of a session line, with the rows in which a narrow pane continues it.
+
+    tmux keeps no blank at the end of a row.
+    """
+    line, width = rows[number], len(rows[number])
+    if line == SESSION_LINE.rstrip():
+        line = SESSION_LINE
+        width += 1
+    while len(line) < len(SESSION_LINE) + _ID_CHARS and number + 1 < len(rows):
+        number += 1
+        line += rows[number]
+        if len(rows[number]) != width:
+            break
+    return line
 
 
 def _is_left(fleet: FleetView, key: PaneKey) -> bool:

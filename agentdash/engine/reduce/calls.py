@@ -64,8 +64,14 @@ def start_call(thread: Thread, event: e.CallStarted) -> Thread:
     return add_moment(thread, Moment(at=event.at, kind="call", text=event.text, call=event.call))
 
 
-def end_call(thread: Thread, event: e.CallEnded) -> Thread:
-    """Move a call to the ended ones, with what its output shows; a background command ends a second time."""
+def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thread:
+    """Move a call to the ended ones, with what its output shows; a background command ends a second time.
+
+    Args:
+        thread: before.
+        event: how the call ended.
+        home: the home directory of the thread's commands, where it is known.
+    """
     call = next((c for c in thread.open_calls if c.id == event.call), None)
     earlier = None
     if call is None:
@@ -79,7 +85,7 @@ def end_call(thread: Thread, event: e.CallEnded) -> Thread:
         tail=event.output[-_MAX_TAIL_CHARS:],
         session=event.session or known.session,
         sandboxed=known.sandboxed if event.sandboxed is None else event.sandboxed,
-        denials=_detect_denials(thread, known, event) or _logged_denials(thread.violations, known.id),
+        denials=_detect_denials(thread, known, event, home) or _logged_denials(thread.violations, known.id),
     )
     others = thread.calls if earlier is None else (c for c in thread.calls if c is not earlier)
     thread = replace(
@@ -141,7 +147,7 @@ def _append_recent(old: tuple[_T, ...], new: tuple[_T, ...]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys((*old, *new)))[-_MAX_RECENT:]
 
 
-def _detect_denials(thread: Thread, call: Call, event: e.CallEnded) -> tuple[Denial, ...]:
+def _detect_denials(thread: Thread, call: Call, event: e.CallEnded, home: str | None) -> tuple[Denial, ...]:
     if call.kind not in ("command", "patch", "other") or call.by_user or event.outcome == "running":
         return ()
     policy = thread.policy_at(call.at)
@@ -156,6 +162,7 @@ def _detect_denials(thread: Thread, call: Call, event: e.CallEnded) -> tuple[Den
         outcome=event.outcome,
         policy=policy,
         cwd=call.cwd,
+        home=home,
         tool="command" if call.kind == "command" else call.tool,
     )
 

@@ -28,7 +28,7 @@ def record_denials(thread: Thread, call: Call, at: float) -> Thread:
     """
     entries = thread.denials
     for denial in call.denials:
-        entries = _enter(entries, denial, call, at)
+        entries = _enter(entries, denial, call, at=at, policy=thread.policy_index_at(call.at))
     if _succeeded(call):
         entries = tuple(_after_success(entries, thread, call))
     if entries is thread.denials:
@@ -38,7 +38,7 @@ def record_denials(thread: Thread, call: Call, at: float) -> Thread:
 
 
 def _enter(
-    entries: tuple[LedgerEntry, ...], denial: Denial, call: Call, at: float
+    entries: tuple[LedgerEntry, ...], denial: Denial, call: Call, *, at: float, policy: int
 ) -> tuple[LedgerEntry, ...]:
     """Add a denial; one of the same operation and target is counted, and moves to the end."""
     for index, old in enumerate(entries):
@@ -52,6 +52,7 @@ def _enter(
             last=max(old.last, at),
             count=old.count + (call.id not in old.calls),
             calls=tuple(dict.fromkeys((*old.calls, call.id)))[-_MAX_CALLS:],
+            policy=policy,
             got_past=False,
         )
         return (*entries[:index], *entries[index + 1 :], merged)
@@ -65,6 +66,7 @@ def _enter(
         last=at,
         calls=(call.id,),
         nested=denial.nested,
+        policy=policy,
         source=denial.source,
     )
     return (*entries, entry)

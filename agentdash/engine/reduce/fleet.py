@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentdash.engine.judge.states.state_history import may_change_state, update_history
+from agentdash.engine.link.home_directory import home_directory
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.engine.link.started import link_started
@@ -99,7 +100,8 @@ def _reduce_thread_event(draft: FleetDraft, event: e.ThreadEvent) -> None:
     before = draft.threads.get(event.thread) or Thread(event.thread)
     if isinstance(event, e.FileReset):
         recall.keep_observations(draft, before)
-    thread = reduce_thread(before, event)
+    home = home_directory(draft, before) if isinstance(event, e.CallEnded) else None
+    thread = reduce_thread(before, event, home)
     recalled = draft.recalled.get(event.thread)
     if recalled is not None and thread.policies is not before.policies:
         thread = recall.merge_recalled(thread, recalled)

@@ -21,8 +21,14 @@ _MAX_POLICY_LINES: Final = 64
 """Times of lines that state a policy: the newest processes of a thread are compared with them."""
 
 
-def reduce_thread(thread: Thread, event: e.ThreadEvent) -> Thread:
-    """Return `thread` after `event`."""
+def reduce_thread(thread: Thread, event: e.ThreadEvent, home: str | None = None) -> Thread:
+    """Return `thread` after `event`.
+
+    Args:
+        thread: before.
+        event: one of this thread.
+        home: the home directory of its commands, where it is known.
+    """
     match event:
         case e.FileSeen():
             return replace(thread, file=_rollout_file(event))
@@ -39,10 +45,10 @@ def reduce_thread(thread: Thread, event: e.ThreadEvent) -> Thread:
         case e.LineSkipped():
             return _count_skipped(thread, event)
     last_at = max(thread.last_at or 0.0, event.at)
-    return _reduce_line(replace(thread, last_at=last_at, lines=max(thread.lines, event.line)), event)
+    return _reduce_line(replace(thread, last_at=last_at, lines=max(thread.lines, event.line)), event, home)
 
 
-def _reduce_line(thread: Thread, event: e.ThreadEvent) -> Thread:
+def _reduce_line(thread: Thread, event: e.ThreadEvent, home: str | None) -> Thread:
     """Apply an event that is a line of the rollout, and so a sign of activity."""
     match event:
         case e.ThreadStarted():
@@ -57,7 +63,7 @@ def _reduce_line(thread: Thread, event: e.ThreadEvent) -> Thread:
         case e.CallStarted():
             return start_call(thread, event)
         case e.CallEnded():
-            return end_call(thread, event)
+            return end_call(thread, event, home)
         case e.SandboxFailed():
             return replace(thread, sandbox_failed=event)
         case e.ChildSpawned(child=child):

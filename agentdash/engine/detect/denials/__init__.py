@@ -53,7 +53,7 @@ def find_denials(
     from agentdash.engine.detect.denials.call import Call  # noqa: PLC0415
     from agentdash.engine.detect.denials.detector import read_denials  # noqa: PLC0415
     from agentdash.engine.detect.denials.sources import origin  # noqa: PLC0415
-    from agentdash.engine.detect.denials.targets import home_of  # noqa: PLC0415
+    from agentdash.engine.detect.home_paths import home_of  # noqa: PLC0415
 
     call = Call(
         script=script,

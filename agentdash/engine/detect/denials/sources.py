@@ -387,7 +387,7 @@ class _Reader:
     def _value(self, name: str) -> str:
         if name in self._variables:
             return self._variables[name]
-        return {"HOME": self._home or _UNKNOWN, "PWD": self._inner or _UNKNOWN}.get(name, _UNKNOWN)
+        return {"HOME": "~", "PWD": self._inner or _UNKNOWN}.get(name, _UNKNOWN)
 
 
 def _discards_messages(
@@ -442,12 +442,17 @@ def _is_about(command: Ran, paths: tuple[str, ...], home: str | None) -> bool:
 
 
 def _same(named: str, path: str, cwd: str | None, home: str | None) -> bool:
-    if not path or named == path:
+    if not path or named == path or _is_in_some_home(named, path):
         return True
     here, there = place(named, cwd, home), place(path, cwd, home)
     if here is None or there is None:
         return posixpath.basename(named.rstrip("/")) == posixpath.basename(path.rstrip("/"))
     return here == there
+
+
+def _is_in_some_home(named: str, path: str) -> bool:
+    """Return whether a path is what a script names below the home directory, wherever that lies."""
+    return named.startswith("~/") and path.startswith("/") and path.endswith(named[1:])
 
 
 def _covers(operand: str, path: str, cwd: str | None, home: str | None) -> bool:

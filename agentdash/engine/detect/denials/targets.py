@@ -8,7 +8,6 @@ from typing import Final
 
 from agentdash.model.policy import TMPDIR, Filesystem, Policy, PolicyRule
 
-_HOME: Final = re.compile(r"(/(?:home|Users)/[^/]+|/root)(?:/|$)")
 _KERNEL: Final = ("/proc", "/sys", "/dev")
 """Failures in there are the kernel's own, sandbox or not."""
 _MACOS_TEMPORARY: Final = ("/var/folders/", "/private/var/folders/")
@@ -35,12 +34,6 @@ _HOME_PLUS: Final = re.compile(
     r"""|Path\.home\(\)|ENV\[['"]HOME['"]\])\s*[+/,]\s*['"]/?"""
 )
 """How programs name a file in the home directory."""
-
-
-def home_of(cwd: str | None) -> str | None:
-    """Return the home directory that a working directory lies in, by the customs of Linux and macOS."""
-    match = _HOME.match(cwd or "")
-    return match[1] if match else None
 
 
 def place(path: str, cwd: str | None, home: str | None) -> str | None:

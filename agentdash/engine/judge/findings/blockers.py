@@ -50,7 +50,7 @@ def ledger_remedies(thread: Thread, places: PathFacts) -> Iterator[LedgerEntry]:
     """Yield the entries of the denial ledger, each with its remedy by the policy that was in force."""
     scripts = {call.id: call.script or call.text for call in thread.calls} if thread.denials else {}
     for entry in thread.denials:
-        policy = thread.policy_at(entry.last) or thread.policy
+        policy = thread.policies[entry.policy].policy if entry.policy >= 0 else None
         script = next((scripts[call] for call in reversed(entry.calls) if call in scripts), "")
         yield replace(entry, remedy=remedy_for(entry, policy, places, script=script))
 
@@ -95,7 +95,7 @@ def _denied_under_full_access(thread: Thread, calls: list[Call], places: PathFac
 
 def _blocked(thread: Thread, call: Call, denial: Denial, places: PathFacts) -> Finding:
     """Return the finding about the denial that a thread did not get past."""
-    policy = thread.policy_at(call.at) or thread.policy
+    policy = thread.policy_at(call.at)
     target = ""
     if denial.path:
         target = f": {denial.path} may not be written"
@@ -129,7 +129,7 @@ def _finding(
         kind=kind,
         direction=info.directions[0],
         severity=info.severity,
-        configured=policy_in_words(thread.policy_at(last.at) or thread.policy),
+        configured=policy_in_words(thread.policy_at(last.at)),
         got=last.denial.quote if last.denial else "",
         message=message,
         since=times[0],

@@ -33,9 +33,9 @@ class ParentPolicy(msgspec.Struct, frozen=True):
     cwd: str | None = None
 
     def policy_at(self, at: float) -> PolicyPeriod | None:
-        """Return the parent's policy in force at a time (unix seconds); its first where that began later."""
+        """Return the parent's policy in force at a time (unix seconds); None before the first."""
         before = [period for period in self.policies if period.since <= at]
-        return before[-1] if before else self.policies[0] if self.policies else None
+        return before[-1] if before else None
 
 
 def parent_policy(parent: Thread | None) -> ParentPolicy | None:
@@ -241,17 +241,12 @@ def _field(
 
 def _network_less_than_parent(thread: Thread, parent: ParentPolicy) -> Iterator[Finding]:
     """Yield a finding where a child's commands lack the granted network that its parent's have."""
-    period = thread.policies[-1] if thread.policies else None
-    above = parent.policy_at(period.since) if period else None
-    if period is None or above is None:
-        return
-    if period.policy.network is not Network.ON or above.policy.network is not Network.ON:
-        return
-    parents = [s for s in parent.observations if not s.by_user]
-    cut = [s for s in thread.observations if not s.by_user and _is_cut(s)]
+    parents = _under_a_network(parent.observations, parent.policies)
+    cut = [s for s in _under_a_network(thread.observations, thread.policies) if _is_cut(s)]
     if not parents or not cut or any(map(_is_cut, parents)):
         return
     free, first = parents[0], min(cut, key=lambda s: s.first)
+    period = thread.policies[first.policy]
     info = FINDING_KINDS[FindingKind.CHILD_GOT_LESS]
     by_flag = first.own_network is None
     lack = "carry the flag that marks it as off" if by_flag else "do not"
@@ -274,6 +269,17 @@ def _network_less_than_parent(thread: Thread, parent: ParentPolicy) -> Iterator[
         pids=first.pids,
         fields=(_network_field(first, free),),
     )
+
+
+def _under_a_network(
+    observations: tuple[SandboxObservation, ...], policies: tuple[PolicyPeriod, ...]
+) -> list[SandboxObservation]:
+    """Return what the model's commands had while the policy in force granted the network."""
+    return [
+        each
+        for each in observations
+        if not each.by_user and each.policy >= 0 and policies[each.policy].policy.network is Network.ON
+    ]
 
 
 def _network_field(child: SandboxObservation, parent: SandboxObservation) -> DifferingField:

@@ -21,7 +21,7 @@ from agentdash.engine.judge.findings import remedy_forms
 from agentdash.engine.judge.findings.remedy_places import PROTECTED_NAMES, Place, place_of
 from agentdash.model.denials import Denial, LedgerEntry, Operation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.remedies import PathFacts, Remedy
+from agentdash.model.remedies import PathFacts, Remedy, with_directories
 from agentdash.model.sandbox_flags import NETWORK_FLAG
 
 DOCTOR: Final = Remedy("codex doctor")
@@ -120,9 +120,11 @@ def _opened(place: Place, policy: Policy | None, facts: PathFacts) -> Remedy | N
     )
     if remedy is None or not place.create:
         return remedy
-    create = f"mkdir -p {shlex.quote(place.directory)}"
-    where = f"{remedy.where}; before that, `{create}`: Codex ignores a directory that does not exist"
-    return replace(remedy, where=where, once=remedy.once and f"{create} && {remedy.once}")
+    return replace(
+        remedy,
+        where=with_directories(remedy.where or "", [place.directory]),
+        once=remedy.once and f"mkdir -p {shlex.quote(place.directory)} && {remedy.once}",
+    )
 
 
 def _network_remedy(

@@ -111,8 +111,8 @@ def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
     if not thread.escapes:
         return
     first, last = thread.escapes[0], thread.escapes[-1]
-    call = next((call for call in thread.calls if call.id == last.call), None)
-    policy = thread.policy_at(call.at) if call else thread.policy
+    call = next((call for call in (*thread.open_calls, *thread.calls) if call.id == last.call), None)
+    policy = thread.policy_at(call.at if call else last.at)
     info = FINDING_KINDS[FindingKind.TMUX_ESCAPE]
     yield Finding(
         kind=FindingKind.TMUX_ESCAPE,
