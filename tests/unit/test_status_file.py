@@ -293,7 +293,10 @@ def test_a_home_that_was_named_is_not_replaced_by_another(
 ) -> None:
     publisher = published(snapshot, inside / "elsewhere")
     count, problem = seen_inside(codex_home=inside / "named")
-    assert (count, f"set CODEX_HOME to one that has a current one: {inside}/elsewhere" in (problem or "")) == (0, True)
+    assert (
+        count,
+        f"set CODEX_HOME to one that has a current one: {inside}/elsewhere" in (problem or ""),
+    ) == (0, True)
     monkeypatch.setenv("CODEX_HOME", str(inside / "named"))
     assert seen_inside() == (count, problem)
     monkeypatch.setenv("CODEX_HOME", str(inside / "elsewhere"))

@@ -3,6 +3,7 @@ shows."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
@@ -34,6 +35,8 @@ _MAX_RECENT: Final = 8
 _UNSTATED_SANDBOX: Final = Policy(Filesystem.READ_ONLY, Network.UNKNOWN, (PolicyRule("/", "read"),))
 """Policy assumed for rollouts that state none, where Codex itself reports that its sandbox denied a command
 (up to 0.36)."""
+_FIRST_BUBBLEWRAP: Final = (0, 125)
+"""The first Codex that builds its sandbox on Linux by bubblewrap; later ones know Landlock on request."""
 _UNAMBIGUOUS_REASON: Final = "read_only_file_system"
 """The only filesystem `reason` in Codex's log that an ordinary failure cannot cause."""
 _T = TypeVar("_T")
@@ -163,8 +166,17 @@ def _detect_denials(thread: Thread, call: Call, event: e.CallEnded, home: str | 
         policy=policy,
         cwd=call.cwd,
         home=home,
+        landlock=_has_landlock(thread),
         tool="command" if call.kind == "command" else call.tool,
     )
+
+
+def _has_landlock(thread: Thread) -> bool:
+    """Return whether the sandbox of a thread's commands can be Landlock: Linux, before bubblewrap (0.125)."""
+    if thread.platform == "darwin":
+        return False
+    numbers = re.match(r"(\d+)\.(\d+)", thread.version or "")
+    return numbers is None or (int(numbers[1]), int(numbers[2])) < _FIRST_BUBBLEWRAP
 
 
 def _logged_denials(violations: tuple[e.ViolationLogged, ...], call: str) -> tuple[Denial, ...]:

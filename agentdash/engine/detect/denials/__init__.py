@@ -31,6 +31,7 @@ def find_denials(
     cwd: str | None,
     home: str | None = None,
     tool: str = "command",
+    landlock: bool = True,
 ) -> tuple[Denial, ...]:
     """Return the denials that an output proves, in order, without repetitions.
 
@@ -43,6 +44,8 @@ def find_denials(
         cwd: its working directory.
         home: the home directory; taken from the working directory where it is not known.
         tool: `command`, or the name of the MCP tool.
+        landlock: whether the sandbox can be Landlock, which refuses with EACCES as file modes do. Others
+            refuse with EROFS (bubblewrap) and EPERM (Seatbelt, seccomp) before the modes are looked at.
     """
     if policy is None or policy.enforced_by == "external":
         return ()
@@ -63,5 +66,6 @@ def find_denials(
         policy=policy,
         origin=origin(script, cwd, home or home_of(cwd)),
         is_command=tool == "command",
+        landlock=landlock,
     )
     return read_denials(call, numbers)

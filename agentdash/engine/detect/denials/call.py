@@ -57,6 +57,7 @@ class Call:
         policy: Policy,
         origin: Origin,
         is_command: bool,
+        landlock: bool,
     ) -> None:
         self.script = script
         self.lines = lines
@@ -65,6 +66,7 @@ class Call:
         self.policy = policy
         self.origin = origin
         self.is_command = is_command
+        self.landlock = landlock
         self.failed = exit_code not in (0, None) or self.denied
         self.unsandboxed = policy.enforced_by == "nobody"
         self._outcome = outcome

@@ -201,7 +201,8 @@ class _Judge:
             return None
         if self._call.denied and not self._call.unsandboxed:
             return "certain"
-        in_doubt = self._call.unsandboxed or self._source.strength is Strength.AMBIGUOUS
+        by_modes = self._message.reason is Reason.PERMISSION and not self._call.landlock
+        in_doubt = self._call.unsandboxed or by_modes or self._source.strength is Strength.AMBIGUOUS
         return "likely" if in_doubt else certainty
 
     def _by_reason(self, target: str | None) -> Certainty | None:

@@ -70,7 +70,8 @@ _REASONS: Final = (
     (
         Reason.UNWRITABLE,
         re.compile(
-            r"(?:is|are) not writ(?:e)?able|due to an error writing to the directory"
+            r"(?:is|are) not writ(?:e-?)?able|Could not create local repository at"
+            r"|due to an error writing to the directory"
             r"|No usable temporary directory"
             r"|don't have write permissions? for|trying to write to [`'\"]"
             r"|Failed to add the host to the list of known hosts|E212: Can't open file for writing"
@@ -167,6 +168,13 @@ _FIELD: Final = re.compile(
     r"|syscall|path|dest) "
 )
 """Fields of an error that its message, a line above or below, has in words."""
+_FUNCTIONS: Final = frozenset(
+    ("open", "openat", "fopen", "creat", "tmpfile", "mkstemp", "mkostemp", "mkdtemp", "mktemp", "write")
+) | frozenset(("rename", "renameat", "unlink", "mkdir", "rmdir", "link", "symlink", "truncate", "utimensat"))
+"""Functions of the C library, which `perror` puts in the place of a file."""
+_RUBY_PLACE: Final = re.compile(r"^\S+:\d+:in [`'][^`']*': ")
+"""Where Ruby raised an error: `/usr/lib/ruby/3.1.0/fileutils.rb:243:in `mkdir': `."""
+_RUBY_PATHS: Final = re.compile(r" @ \w+ - (?P<paths>.+?)(?: \(Errno::\w+\))?$")
 _BARE: Final = re.compile(r"(?:^|: |cannot create )([\w.@+~-]+)$")
 
 
@@ -186,7 +194,10 @@ def read_message(lines: Lines, number: int, script: str) -> Message | None:
     if _FIELD.match(line):
         return _npm_block(lines, number, reason) if line.startswith("npm ") else None
     first = last = number
-    paths = _paths(line[: match.start()], _behind(line, match), match[0], script)
+    if place := _RUBY_PLACE.match(line):
+        line = line[place.end() :]
+        reason, match = _reason_in(line) or (reason, match)
+    paths = _ruby_paths(line) or _paths(line[: match.start()], _behind(line, match), match[0], script)
     text = line
     complete = any("/" in path for path in paths) or (paths and (is_shells(line) or prefix_of(line)))
     if not complete:
@@ -202,6 +213,18 @@ def read_message(lines: Lines, number: int, script: str) -> Message | None:
         first=first,
         last=last,
     )
+
+
+def _ruby_paths(line: str) -> tuple[str, ...]:
+    """Return the paths of Ruby's `Read-only file system @ rb_sysopen - PATH (Errno::EROFS)`, the target
+    first."""
+    found = _RUBY_PATHS.search(line)
+    if found is None:
+        return ()
+    both = found["paths"]
+    if both.startswith("(") and both.endswith(")"):
+        return tuple(reversed(both[1:-1].split(", ")))
+    return (both,)
 
 
 def _reason_in(line: str) -> tuple[Reason, re.Match[str]] | None:
@@ -253,10 +276,14 @@ def _paths(before: str, behind: str, reason: str, script: str) -> tuple[str, ...
         ordered += first  # `'link' -> 'its text'`
     else:
         ordered += reversed(first)
-    if not ordered and (
-        bare := _BARE.search(
-            re.sub(r"[:\s(\[]+(?:\[?errno -?\d+\]?|\d+:)?\s*$", "", before, flags=re.IGNORECASE)
+    if (
+        not ordered
+        and (
+            bare := _BARE.search(
+                re.sub(r"[:\s(\[]+(?:\[?errno -?\d+\]?|\d+:)?\s*$", "", before, flags=re.IGNORECASE)
+            )
         )
+        and bare[1] not in _FUNCTIONS
     ):
         ordered.append(bare[1])
     if bare_after := re.match(r":\s+([\w.@+~-]+)$", behind):
@@ -291,8 +318,9 @@ def _around(lines: Lines, number: int) -> tuple[tuple[str, ...], int, int, str]:
     for later in range(number + 1, min(len(lines), number + _BLOCK_LINES)):
         if field := _NODE_FIELD.match(lines[later]):
             return (field["value"],), number, later, line
-        if later == number + 1 and line.rstrip().endswith(":") and re.match(r"\s*[~/]\S*\s*$", lines[later]):
-            return (lines[later].strip(),), number, later, line  # brew's list of directories
+        is_next = not any(between.strip() for between in lines.range(number + 1, later - 1))
+        if is_next and line.rstrip().endswith(":") and re.match(r"\s*[~/]\S*\s*$", lines[later]):
+            return (lines[later].strip(),), number, later, line  # brew's list of directories; CMake's
     chained = _CHAIN.match(line) is not None
     steps = 0
     for earlier in range(number - 1, max(-1, number - 1 - _CHAIN_LINES), -1):

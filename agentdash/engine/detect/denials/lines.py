@@ -21,17 +21,19 @@ _FRAGMENTS: Final = {
         "ermi": r"permission denied|not permitted|insufficient permission|write permission",
         "enied": r"access ?denied|access\b.{0,150} denied",
         "atabase": r"database file|readonly database|open (?:the )?database",
-        "not writ": r"not writ(?:e)?able",
+        "not writ": r"not writ(?:e-?)?able",
         "ror writing": r"error writing to",
         "usable temp": r"no usable temporary",
-        "esol": r"(?:not|n't|to) resolve|name resolution|resolving (?:'|timed)|resolving [^ ]+ \(.*failed",
+        "esol": r"DNSResolveFailed"
+        r"|(?:not|n't|to) resolve|name resolution|resolving (?:'|timed)|resolving [^ ]+ \(.*failed",
         "onnect": r"onnect\w*\W[^\n]{0,150}(?:refused|timed out|timeout|unreachable|reset by|failed"
         "|SSL_ERROR)|onnectionrefused"
         r"|(?:failed|unable|cannot|not|n't|error|attempts) (?:\w+ ){0,3}(?:re)?connect(?:ing)? to"
         r"|your network connection|failed_connect"
         r"|connection (?:error|failed)|\(connect\)|connect error|error connect|NewConnection",
         "nreachable": r"(?:network|host)(?: is)? unreachable",
-        "known": r"not known|unknown host|UnknownHost|known hosts|Unknown: File|Unknown MySQL|host is known",
+        "known": r"not known|unknown host|UnknownHost|known hosts|Unknown: File"
+        r"|Unknown MySQL|Unknown server|host is known",
         "ookup": r"lookup [\w.-]+(?:\.| on \S+)?:|lookup address|lookup failed",
         "getaddr": r"getaddr",
         "bad addr": r"bad address '",
@@ -47,6 +49,11 @@ _FRAGMENTS: Final = {
         r"|sandbox error|sandbox\(",
         "bwrap: ": r"bwrap: ",
         "ersions: none": r"from versions: none",
+        "curl error ": r"curl error \d",
+        "_interface_ad": r"uv_interface_addresses returned",
+        "usable l": r"usable local IP",
+        "usable w": r"usable wildcard IP",
+        "local repository": r"create local repository at",
     }.items()
 }
 """Every line that a rule of this package reads has one of these fragments, or one of the words below.

@@ -33,6 +33,8 @@ def _is_one(one: Finding, two: Finding) -> bool:
     alike = a.operation == b.operation
     if a.target == b.target and alike:
         return True
+    if a.target == b.target is not None and a.what == "filesystem" and "write" in (a.operation, b.operation):
+        return True  # the other one says more exactly what was written
     if two.first - one.last > _MERGE_LINES:
         return False
     generic = one.generic or two.generic
@@ -44,6 +46,8 @@ def _is_one(one: Finding, two: Finding) -> bool:
 def _joined(one: Finding, two: Finding) -> Finding:
     """Return the finding that has more to it, completed by the other one."""
     second = (one.generic and not two.generic) or (one.denial.target is None and not two.generic)
+    if one.denial.target == two.denial.target is not None:
+        second = second or one.denial.operation == "write"
     better, other = (two, one) if second else (one, two)
     both = (one.denial.certainty, two.denial.certainty)
     denial = msgspec.structs.replace(

@@ -52,7 +52,7 @@ _TUNNEL: Final = re.compile(
 
 _NOT_PERMITTED: Final = re.compile(r"operation not permitted|\bEPERM\b|FailedToOpenSocket", re.IGNORECASE)
 _NET_WORD: Final = re.compile(
-    r"\bsockets?\b|\bconnect(?:ing|ion)?\b|\bbind(?:ing)?\b|\blisten(?:ing)?\b|\bsend(?:to|msg)\b|\btcp\b"
+    r"\bsockets?\b|\bSocket\w*Exception\b|\bconnect(?:ing|ion)?\b|\bbind(?:ing)?\b|\blisten(?:ing)?\b|\bsend(?:to|msg)\b|\btcp\b"
     r"|\budp\b|\bdial\b|\bnetlink\b|OpenSocket"
     r"|\burllib|\bhttps?\b|sending request",
     re.IGNORECASE,
@@ -70,6 +70,7 @@ _BARE_NOT_PERMITTED: Final = re.compile(
     r"(?:PermissionError|OSError|socket\.error): \[Errno 1\] Operation not permitted\s*$|\(os error 1\)\s*$",
     re.IGNORECASE,
 )
+_WRAPPED: Final = re.compile(r"^[\s│|]*operation not permitted\W*$", re.IGNORECASE)
 _RAW_SOCKET: Final = re.compile(r"^(?:ping|ping6|traceroute|arping|nmap|tcpdump|mtr)\b.*: ", re.IGNORECASE)
 """Programs that need a privilege for their sockets anywhere."""
 
@@ -83,7 +84,7 @@ _RESOLVE: Final = re.compile(
     r"|getaddrinfo\(?\)? ?(?:failed|:|for host|E[A-Z_]+)|\bEAI_\w+|\bENOTFOUND\b|gaierror"
     r"|php_network_getaddresses"
     r"|\blookup [\w.-]+\.?(?: on \S+)?: (?!no route)|UnknownHostException|unknown host\b"
-    r"|could not translate host name|unknown mysql server host"
+    r"|could not translate host name|unknown (?:mysql )?server host|DNSResolveFailed|curl error 6\b"
     r"|bad address '|could not resolve: |could not resolve [\w.-]+/\d+"
     r"|could not resolve '[\w-]+(?:\.[\w-]+)+'|no servers could be reached"
     r"|couldn't get address for|communications error to|unable to find the server at|\bbad hostname\b"
@@ -100,7 +101,7 @@ _CONNECT: Final = re.compile(
     r"|connection refused|\bECONNREFUSED\b|connection reset by peer in connection|actively refused"
     r"|can't connect to mysql server|could not connect to redis|unable to connect to"
     r"|cannot connect to host|failed_connect"
-    r"|was refused - did you specify|could not reach host",
+    r"|was refused - did you specify|could not reach host|curl error (?:7|28)\b",
     re.IGNORECASE,
 )
 _GENERIC: Final = re.compile(
@@ -113,6 +114,12 @@ _GENERIC: Final = re.compile(
     r"|ConnectionRefused\b|connection error",
     re.IGNORECASE,
 )
+_NO_SOCKETS: Final[tuple[tuple[Operation, bool, re.Pattern[str]], ...]] = (
+    ("connect", True, re.compile(r"uv_interface_addresses returned Unknown system error 1\b")),
+    ("bind", False, re.compile(r"Could not determine a usable (?:local|wildcard) IP")),
+)
+"""What Node and Gradle print where the sandbox refuses them every socket (EPERM): operation, whether nothing
+else has these words, and the words."""
 _EMPTY_INDEX: Final = re.compile(
     r"requirement (?P<package>\S+) \(from versions: none\)"
     r"|No matching distribution found for (?P<missing>\S+)",
@@ -140,6 +147,7 @@ _HOSTS: Final = tuple(
         rf"|resolve):? +['\"‘“]?{_HOST}(?=['\"’”:;/,\s.)]|$)",
         rf"(?:resolving|failed to resolve|bad address|bad hostname|get address for|server host"
         rf"|translate host name|unable to resolve) +['\"‘“]{_HOST}(?::\d+)?['\"’”]",
+        rf"getaddrinfo\(['\"]{_HOST}['\"]",
         rf"getaddrinfo\(?\)?:? +(?:E[A-Z_]+ +|for (?:host +)?)?['\"]?(?!E(?:AI_|NOTFOUND)){_HOST}(?:['\"]"
         rf"|\s|:|$)",
         rf"\blookup {_HOST}(?= on |:)",
@@ -181,8 +189,8 @@ _SCRIPT_HOSTS: Final = (
     re.compile(r"\b[\w.-]+@(?P<host>[\w-]+(?:\.[\w-]+)+)(?=[:\s'\"]|$)"),
     re.compile(
         r"(?:getaddrinfo|gethostbyname|connection|connect|connect_ex|lookup|resolve\w*|TCPSocket\.(?:new"
-        r"|open)|Dial)"
-        rf"\(\s*\(?\s*(?:\d+\s*,\s*)?(?:\w+\s*[=:]\s*)?['\"]{_HOST}['\"]",
+        r"|open)|Dial|new Socket)"
+        rf"\(\s*\(?\s*(?:\d+\s*,\s*)?(?:\w+\s*[=:]\s*)?['\"]{_HOST}(?::\d+)?['\"]",
         re.IGNORECASE,
     ),
 )
@@ -218,6 +226,8 @@ _TAKE_HOSTS: Final = frozenset(
             "curl",
             "wget",
             "http",
+            "https",
+            "xh",
             "openssl",
             "lftp",
         ),
@@ -286,6 +296,8 @@ _NO_HOSTS: Final = frozenset(
 _FILE_ENDINGS: Final = re.compile(
     r"\.(?:py|js|mjs|cjs|ts|rb|go|rs|java|c|h|cc|cpp|php|pl|sh|json|toml|lock|html?|txt|md)$"
 )
+_ERROR_CODE: Final = re.compile(r"E\d+")
+"""Subversion's: `svn: E670003: Temporary failure in name resolution`."""
 _LOOPBACK: Final = re.compile(
     r"(?:localhost|.+\.localhost|ip6-localhost|localhost\.localdomain|127(?:\.\d+){1,3}|::1|0\.0\.0\.0|::)",
     re.IGNORECASE,
@@ -320,6 +332,9 @@ def read_message(lines: Lines, number: int, script: str, *, index_reachable: boo
         return _message("connect", number, host=_host(line))
     if _NOT_PERMITTED.search(line) and (found := _not_permitted(lines, number, script)):
         return found
+    for operation, certain, words in _NO_SOCKETS:
+        if words.search(line):
+            return _message(operation, number, certain=certain)
     if _RESOLVE.search(line):
         return _message("resolve", number, host=_host(line))
     if _CONNECT.search(line):
@@ -395,6 +410,8 @@ def _not_permitted(lines: Lines, number: int, script: str) -> Message | None:
             return _message("resolve", number, certain=True, host=host)
         certain = _RAW_SOCKET.match(line) is None
         return _message("bind" if _BIND.search(line) else "connect", number, certain=certain, host=host)
+    if _WRAPPED.match(line):
+        return _wrapped(lines, number)
     if not _BARE_NOT_PERMITTED.search(line):
         return None
     account = _account(lines, number)
@@ -403,6 +420,19 @@ def _not_permitted(lines: Lines, number: int, script: str) -> Message | None:
     bound = re.search(r"\.bind\(|server_bind|\.listen\(|\bbind\b", f"{account}\n{script}")
     operation = "bind" if bound and "connect" not in account else "connect"
     return _message(operation, number, certain=True, host=_host(account))
+
+
+def _wrapped(lines: Lines, number: int) -> Message | None:
+    """Return the message of a paragraph that was broken into short lines (Terraform's)."""
+    first = number
+    while first > 0 and number - first < _ACCOUNT_LINES and lines[first - 1].strip(" │|"):
+        first -= 1
+    text = " ".join(line.strip(" │|") for line in lines.range(first, number))
+    if not _NET_WORD.search(without_paths(text)):
+        return None
+    operation: Operation = "resolve" if re.search(r"\blookup ", text) else "connect"
+    found = _message(operation, number, certain=True, host=_host(text))
+    return msgspec.structs.replace(found, first=first)
 
 
 def _account(lines: Lines, number: int) -> str:
@@ -431,5 +461,6 @@ def is_host(host: str) -> bool:
         host.lower() not in _NO_HOSTS
         and not host.isdecimal()
         and _FILE_ENDINGS.search(host) is None
+        and _ERROR_CODE.fullmatch(host) is None
         and "_" not in host.partition(".")[0][:1]
     )

@@ -53,8 +53,8 @@ _QUIET: Final = _names(
     "echo printf cd pushd popd pwd true false : test [ [[ exit return set unset export local declare "
     "typeset readonly shift trap umask ulimit wait sleep read break continue alias type which command "
     "hash shopt setopt let getopts ls stat du df tree wc basename dirname realpath readlink date id "
-    "whoami uname hostname nproc seq kill pgrep ps jobs find fd env printenv file sha256sum sha1sum "
-    "md5sum cksum tty locale arch groups uptime free clear"
+    "whoami uname hostname nproc seq kill mapfile readarray pgrep ps jobs find fd env printenv file "
+    "sha256sum sha1sum md5sum cksum tty locale arch groups uptime free clear"
 )
 _FILTERS: Final = {
     **dict.fromkeys(
@@ -92,7 +92,7 @@ _VALUE_OPTIONS: Final = {
 _PATTERN_OPTIONS: Final = ("-e", "-f", "--regexp", "--expression", "--file")
 _READERS: Final = _names(
     "man info journalctl dmesg history fc tldr sqlite3-analyzer pdftotext lynx w3m links asciinema glab "
-    "jira pandoc svn hg strace ltrace"
+    "jira pandoc errno strace ltrace"
 )
 _READING_SUBCOMMANDS: Final = {
     "git": _names(
@@ -104,6 +104,8 @@ _READING_SUBCOMMANDS: Final = {
     "podman": frozenset(("logs", "inspect")),
     "kubectl": frozenset(("logs", "describe", "get")),
     "tmux": _names("capture-pane capturep show-buffer showb"),
+    "svn": _names("log diff cat blame annotate praise propget info list ls status"),
+    "hg": _names("log diff cat annotate blame grep export heads tip status"),
     "npm": _names("view info show docs explain help"),
     "pip": frozenset(("show", "list")),
     "cargo": _names("tree metadata help search"),
@@ -137,6 +139,7 @@ _TEST_PROGRAMS: Final = _names(
 )
 _TEST_WORDS: Final = _names("test tests t check verify nextest spec testall selftest")
 """Subcommands, scripts and targets that run tests."""
+_READING_TASKS: Final = _names("show logs log cat tail print dump view docs")
 _TEST_RUNNERS: Final = _names(
     "npm yarn pnpm bun deno cargo go mvn mvnw gradle gradlew make gmake just task ninja dotnet swift mix "
     "bazel bazelisk zig rake rails sbt lein flutter dart meson stack cabal composer xcodebuild hatch pdm "
@@ -145,6 +148,19 @@ _TEST_RUNNERS: Final = _names(
 _LAUNCHERS: Final = _names("npx pnpx bunx uvx pipx uv poetry pdm bundle rye pipenv yarn pnpm bun dlx")
 _LAUNCHER_WORDS: Final = _names("run exec dlx x tool --yes -y -q --quiet -- -c --with -p --package")
 _INTERPRETERS: Final = _names("python python3 python2 pypy3 node nodejs ruby perl php bun deno bash sh zsh")
+_GIT_STARTS: Final = _names(
+    "ssh git git-lfs git-remote-https git-remote-http remote sh bash editor vi vim nano"
+)
+SELF_CONTAINED: Final = {
+    "git": _GIT_STARTS,
+    "gh": _GIT_STARTS,
+    **dict.fromkeys(_names("scp sftp rsync"), frozenset(("ssh", "rsync"))),
+    **dict.fromkeys(_names("ssh psql mysql redis-cli sqlite3 dig nslookup"), frozenset()),
+}
+"""Programs which start no others but these, whose messages begin with their names. (A hook of git's may start
+any: it is a script, and names itself.)"""
+INTERPRETERS: Final = ("python", "pypy", "node", "ruby", "perl", "php", "bun", "deno")
+"""How the names of programs that run inline code begin."""
 
 
 WRITING_CODE: Final = re.compile(
@@ -156,7 +172,8 @@ WRITING_CODE: Final = re.compile(
 )
 """Calls in inline code which write files."""
 _READING_CODE: Final = re.compile(
-    r"\.read\(|read_text\(|readFile|readlines|\bin open\(|fileinput"
+    r"\.read\(|readfile\(|fpassthru\(|\bfile\(|createReadStream|io\.lines|strerror"
+    r"|read_text\(|readFile|readlines|\bin open\(|fileinput"
     r"|File\.(?:read|foreach)|IO\.read|slurp|file_get_contents"
 )
 _READING_OPTIONS: Final = re.compile(r"-\w*[np]\w*e")
@@ -206,6 +223,8 @@ def role_of(name: str, words: Words, *, piped: bool) -> Role:
         return Role.READER if _shows_files(name, words, piped=piped) else Role.QUIET
     if name in _QUIET:
         return Role.QUIET
+    if "--help" in words or "--manual" in words or words[:1] == ("help",) or _shows_text_by_task(name, words):
+        return Role.READER
     subcommand = next((word for word in _after_options(name, words) if word), "")
     if name in _READERS or subcommand in _READING_WORDS or subcommand in _READING_SUBCOMMANDS.get(name, ()):
         return Role.READER
@@ -318,6 +337,12 @@ def _is_test(name: str, words: Words) -> bool:
 
 def _is_test_word(word: str) -> bool:
     return any(part in _TEST_WORDS for part in word.lower().replace("_", ":").replace("-", ":").split(":"))
+
+
+def _shows_text_by_task(name: str, words: Words) -> bool:
+    """Return whether a task runner gets a task which shows text by its name: `make logs`, `npm run show`."""
+    plain = [word for word in words if word and not word.startswith("-")]
+    return name in _TEST_RUNNERS and not _READING_TASKS.isdisjoint(plain[:2])
 
 
 def _looks_like_test(path: str) -> bool:

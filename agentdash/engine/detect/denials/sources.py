@@ -12,6 +12,8 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.denials.programs import (
+    INTERPRETERS,
+    SELF_CONTAINED,
     Role,
     agent_of,
     files_shown,
@@ -26,8 +28,11 @@ from agentdash.engine.detect.shell import Command, Context, Parameter, Redirect,
 SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash", "ash", "ksh", "fish", "busybox"))
 _PREFIX: Final = re.compile(r"^\s{0,4}(?P<name>-?[\w./+@~-]+|\(eval\))(?:\[\d+\]|:? ?line \d+|:\d+)?: ")
 """What a message begins with: `touch: `, `bash: line 1: `, `zsh:1: `, `/bin/sh: 1: `, `make[1]: `."""
-_SHELL_SCRIPT: Final = re.compile(r"^\s{0,4}(?:\S+: (?:line )?\d+: |\S+\.sh: |\(eval\):\d+: )")
-"""A shell names the script that it runs, or what `bash -c '…' NAME` says."""
+_SHELL_SCRIPT: Final = re.compile(
+    r"^\s{0,4}(?:\S+: (?:line )?\d+: |\S+\.sh: |\(eval\):\d+: "
+    r"|(?:warning|fish): An error occurred while redirecting file )"
+)
+"""A shell names the script that it runs, or what `bash -c '…' NAME` says; fish what it opens."""
 _NPM: Final = re.compile(r"^(?P<name>p?npm) (?:ERR!|error|warn|WARN|notice) ")
 _GENERIC: Final = re.compile(
     r"(?:fatal|error|warning|warn|note|hint|info|debug|critical|exception|panic|err!?|e|w|uncaught|unknown"
@@ -39,9 +44,10 @@ _GENERIC: Final = re.compile(
 """First words that are no program's name, or a path (which may be one: then the name is compared as well)."""
 _SHOWN_TEXT: Final = re.compile(
     r"^\s*(?:\S+\.[A-Za-z]\w*[:(]\d+(?:[:,]\d+)?\)?:? (?!.*(?:warning|error))"  # a place in a source
-    r"|\d+\s*[|│:]\s|\++ |\$ "  # a numbered line, an added one, a trace or a prompt
+    r"|\d+\s*[|│]\s|\++ |\$ "  # a numbered line, an added one, a trace or a prompt
     r"|\[[^\]]+ [0-9a-f]{7,}\] |HEAD is now at |Applying: |[0-9a-f]{7,} "  # the subject of a commit
-    r"|# |`{3})",  # a document
+    r"|# |`{3})"  # a document
+    r"|^\d+:\s",  # a numbered line; the numbers of causes are indented
     re.IGNORECASE,
 )
 """Lines which programs show of a text, besides their own messages."""
@@ -50,6 +56,15 @@ _UNKNOWN_TO_GRAMMAR: Final = re.compile(r"(?<![\w-])time (?:-p )?(?=[({])|\s*2>&
 _WRITES: Final = (">", ">>", ">|", "&>", "&>>", "<>")
 _UNKNOWN: Final = ""
 _SHOWN: Final = ("/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/fd/1", "/dev/fd/2")
+
+
+_STARTS_OTHERS: Final = re.compile(r"subprocess|system|popen|spawn|exec|fork|sh\(|run\(|[`$%]", re.IGNORECASE)
+"""Calls in inline code which start other programs."""
+_CLIENT_FAILS: Final = re.compile(
+    r"dial unix|^Unable to connect to the server: |^The connection to the server "
+    r"|^E\d{4} [\d:.]+ +\d+ \S+\.go:\d+\]"
+)
+"""How docker and kubectl report that they do not reach their server: nothing of it can be shown, then."""
 
 
 class Strength(IntEnum):
@@ -145,8 +160,9 @@ class Origin(msgspec.Struct, frozen=True):
         if network:
             programs = [c for c in visible if c.role is Role.PROGRAM]
             clients = [c for c in visible if c.role in (Role.READER, Role.REMOTE) and reads_remotely(c.name)]
-            if not programs and clients and (alone or "dial unix" in line):
+            if not programs and clients and (alone or _CLIENT_FAILS.search(line)):
                 return Attribution(Strength.OPEN, clients[0])
+            programs = programs or [c for c in visible if _reads_page(c, named, self.home)]
         else:
             programs = [c for c in visible if c.role is Role.PROGRAM and self._may_print(c, named)]
         return self._open(programs, name, named, account)
@@ -166,6 +182,7 @@ class Origin(msgspec.Struct, frozen=True):
         self, programs: list[Ran], name: str | None, named: tuple[str, ...], account: str
     ) -> Attribution:
         """Attribute a message to one of the programs that print messages of any form."""
+        programs = [c for c in programs if not _prints_no_others(c, name)]
         if not programs:
             return Attribution(Strength.NONE)
         shown = [c for c in programs if self._shows(c, named, account) or _runs(c, name)]
@@ -214,6 +231,28 @@ def _mentions(command: Ran, named: str, home: str | None) -> bool:
     return placed is not None and any(
         word and place(word, command.cwd, home) == placed for word in command.words
     )
+
+
+def _prints_no_others(command: Ran, name: str | None) -> bool:
+    """Return whether a program starts no others whose messages begin with this name."""
+    started = SELF_CONTAINED.get(command.name)
+    if (
+        command.name.startswith(INTERPRETERS)
+        and _is_inline(command)
+        and not _STARTS_OTHERS.search(command.raw)
+    ):
+        started = frozenset()
+    return started is not None and name is not None and name != command.name and name not in started
+
+
+def _reads_page(command: Ran, named: tuple[str, ...], home: str | None) -> bool:
+    """Return whether inline code that reads files, or pages, names the host of a message."""
+    is_code = command.role is Role.READER and command.name.startswith(INTERPRETERS) and _is_inline(command)
+    return is_code and any(_mentions(command, name, home) for name in named)
+
+
+def _is_inline(command: Ran) -> bool:
+    return any(word in ("-c", "-e", "-p", "-r", "-") for word in command.words) or "\n" in command.raw
 
 
 def _runs(command: Ran, name: str | None) -> bool:
@@ -343,9 +382,22 @@ class _Reader:
             if option in found.words[:-1]:
                 at = found.words.index(option) + 1
                 name, words = posixpath.basename(found.words[at]), found.words[at + 1 :]
+                if name in SHELLS and "-c" in words[:-1]:
+                    inner = commands(words[words.index("-c") + 1]) or ()
+                    return [ran for command in inner for ran in self._inside(command, found)]
                 role = role_of(name, words, piped=False)
                 return [msgspec.structs.replace(found, name=name, words=words, role=role, through_xargs=True)]
         return []
+
+    def _inside(self, command: Command, outer: Ran) -> list[Ran]:
+        """Return a command of a script that `find` starts for each file."""
+        words = tuple(self._text(word) for word in command.argv)
+        if not words:
+            return []
+        name = posixpath.basename(words[0])
+        role = role_of(name, words[1:], piped=command.position > 0)
+        started = msgspec.structs.replace(outer, name=name, words=words[1:], role=role, through_xargs=True)
+        return [started]
 
     def _directory(self, name: str, words: tuple[str, ...]) -> str | None:
         """Return where a command works: `git -C`, `make -C`, `npm --prefix` name another directory."""
@@ -429,6 +481,8 @@ def _is_about(command: Ran, paths: tuple[str, ...], home: str | None) -> bool:
     """
     if command.role is not Role.TOOL or not paths or command.through_xargs:
         return True
+    if all(word.startswith("-") for word in command.words if word):
+        return True  # it names a file by itself: `mktemp -d`
     for word in command.words:
         if not word or any(mark in word for mark in "*?[{"):
             return True
