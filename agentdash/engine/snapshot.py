@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Literal
 
@@ -10,12 +11,13 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.attention import Standing, judge_attention
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, parent_policy
-from agentdash.engine.judge.findings.pane_sandbox import judge_pane_sandbox
+from agentdash.engine.judge.findings.pane_sandbox import judge_nested_sandbox, judge_pane_sandbox
 from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
 from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
+from agentdash.engine.judge.states.nested_state import judge_nested
 from agentdash.engine.judge.states.pane_state import judge_pane
 from agentdash.engine.judge.states.past_state import past_panes
 from agentdash.engine.judge.states.state_history import SettledState, settle, startup_grace_until
@@ -29,7 +31,7 @@ from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.links import ThreadPane
 from agentdash.model.liveness import Liveness
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.process import THREAD_VARIABLES
+from agentdash.model.process import THREAD_VARIABLES, Process
 from agentdash.model.remedies import PathFacts
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
@@ -176,6 +178,7 @@ def build_snapshot(
     builder = _SnapshotBuilder(fleet, now, cache or WorkerCache(), stalled_after)
     builder.add_threads()
     builder.add_panes()
+    builder.add_nested()
     return builder.build()
 
 
@@ -215,6 +218,15 @@ class _SnapshotBuilder:
                 is_held = occupant.gone_at is None and not pane.dead
                 worker = _without_secrets(self._pane_worker(pane, occupant))
                 self._add(worker, last_sign, pane, is_held=is_held)
+
+    def add_nested(self) -> None:
+        """Add the worker CLIs that commands of threads have started."""
+        for key, thread in self._links.nested.items():
+            process = self._fleet.processes.get(key)
+            if process is not None and thread in self._workers:
+                last_sign = max(self._fleet.busy.get(key, 0.0), key.started)
+                worker = _without_secrets(self._nested_worker(process, thread))
+                self._add(worker, last_sign, None, is_held=True)
 
     def build(self) -> Snapshot:
         """Return the snapshot."""
@@ -320,6 +332,36 @@ class _SnapshotBuilder:
             line=assessment.why,
             links=(Link(f"pid {occupant.key.pid}", by),),
         )
+
+    def _nested_worker(self, process: Process, thread: str) -> Worker:
+        fleet = self._fleet
+        agent = process.agent or process.name
+        nested = PaneOccupant(
+            agent=agent, key=process.key, process=process, paths=fleet.state_paths.get(process.key, ())
+        )
+        assessment = judge_nested(fleet, nested)
+        by = "descends from the process of the thread that its environment names"
+        return Worker(
+            id=f"pid:{process.pid}",
+            kind="process",
+            name=_nested_name(process),
+            agent=Agent(agent),
+            assessment=assessment,
+            parent=thread,
+            sandbox=judge_nested_sandbox(fleet, nested, assessment),
+            pids=(process.pid,),
+            cwd=process.cwd,
+            started=process.key.started,
+            last_activity=max(fleet.busy.get(process.key, 0.0), process.key.started),
+            line=assessment.why,
+            links=(Link(f"thread {thread}", by),),
+        )
+
+
+def _nested_name(process: Process) -> str:
+    """Return the command line of a nested worker, as a name."""
+    program, *arguments = process.argv or (process.name,)
+    return clean_line(" ".join((posixpath.basename(program), *arguments)), _MAX_NAME_CHARS)
 
 
 def _is_at_rest(thread: Thread) -> bool:

@@ -62,6 +62,9 @@ class FleetLinks(msgspec.Struct, frozen=True, dict=True):
     servers: dict[PaneKey, Process] = {}
     """The tmux server of each pane, where it is among the tracked processes."""
 
+    nested: dict[ProcessKey, str] = {}
+    """The thread whose command started a worker CLI that lives, and has no pane of its own."""
+
     def threads_in(self, pane: PaneKey) -> Sequence[str]:
         """Return the threads that are linked to a pane."""
         return self._threads_by_pane.get(pane, ())

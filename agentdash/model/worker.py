@@ -121,8 +121,8 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """One row of the fleet."""
 
     id: str
-    """Thread id, or pane id."""
-    kind: Literal["codex-thread", "claude-session", "pane"]
+    """Thread id, pane id, or `pid:4242` of a worker CLI that a command of a thread has started."""
+    kind: Literal["codex-thread", "claude-session", "pane", "process"]
     name: str
     agent: Agent
     assessment: Assessment

@@ -69,7 +69,7 @@ class WorkerReport(msgspec.Struct):
     """One worker."""
 
     id: str
-    kind: Literal["codex-thread", "claude-session", "pane"]
+    kind: Literal["codex-thread", "claude-session", "pane", "process"]
     name: str
     agent: AgentReport
     parent: str | None

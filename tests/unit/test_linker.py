@@ -294,7 +294,7 @@ def test_pane_of_a_finished_exec_is_no_other_worker() -> None:
 def test_the_line_of_a_session_in_a_narrow_pane(width: int) -> None:
     printed = [f"session id: {T}", "--------", "user", "session ids are listed in the docs"]
     rows = [line[at : at + width].rstrip() for line in printed for at in range(0, len(line), width)]
-    assert session_line(rows) == T
+    assert session_line(tuple(rows)) == T
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_the_line_of_a_session_in_a_narrow_pane(width: int) -> None:
     ],
 )
 def test_what_is_no_line_of_a_session(rows: list[str]) -> None:
-    assert session_line(rows) is None
+    assert session_line(tuple(rows)) is None
 
 
 # ---------------------------------------------------------------- the home directory of a thread
@@ -340,3 +340,97 @@ def test_home_directory_of_its_processes() -> None:
     owner = process(60, agent="codex", name="codex", env={"HOME": "/exotic/owner"})
     after = fleet(begun(), owner, held(102, pid=60))
     assert home_directory(after, after.threads[T]) == "/exotic/owner"
+
+
+# ---------------------------------------------------------------- worker CLIs that a command has started
+
+STATE = "/home/dev/.local/share/opencode"
+
+
+def nested(*more: e.Event, at: float = 105.0, **about: object) -> list[e.Event]:
+    """A Codex in a pane whose command has started OpenCode in the sandbox."""
+    env = {"CODEX_THREAD_ID": T, "HOME": "/home/dev"}
+    about = {"argv": ("node", "/usr/bin/opencode", "run", "go"), "env": env, **about}
+    return [
+        *begun(),
+        pane(),
+        process(10, 1),
+        process(50, 10, name="codex", agent="codex", argv=("codex",)),
+        process(60, 50, name="codex-linux-sandbox", argv=("codex-linux-sandbox",), started=102.0, env=env),
+        process(61, 60, name="bash", kernel=SANDBOXED, started=102.1, env=env),
+        process(62, 61, name="node", agent="opencode", kernel=SANDBOXED, started=102.2, **about),
+        *more,
+        *held(at),
+    ]
+
+
+def state_path(*, needed: bool = True) -> e.Event:
+    access = PathAccess(STATE, "log", WriteAccess("read-only-mount"), needed)
+    return e.StatePathsSeen(at=103.0, key=ProcessKey(62, 102.2), paths=(access,))
+
+
+def test_a_worker_that_a_command_has_started_is_a_child_of_its_thread() -> None:
+    parent, child = snapshot_after(nested(), now=105.0).workers
+    assert (parent.id, parent.children, child.parent, child.depth) == (T, ("pid:62",), T, 1)
+    assert (child.kind, child.agent.name, child.state) == ("process", "opencode", State.RUNNING)
+    assert (child.name, child.pane, child.pids) == ("node /usr/bin/opencode run go", None, (62,))
+    assert child.sandbox.got.sandboxed is True
+    assert child.has_name("pid:62")
+
+
+def test_what_its_sandbox_denies_it_is_shown_while_it_runs() -> None:
+    _, child = snapshot_after(nested(state_path()), now=105.0).workers
+    (finding,) = child.sandbox.findings
+    assert (child.state, finding.kind) == (State.RUNNING, "denied-filesystem")
+    assert f"{STATE} may not be written" in finding.message
+    assert finding.remedy is not None
+    assert [path.path for denials in child.sandbox.predicted_denials for path in denials.paths] == [STATE]
+    _, child = snapshot_after(nested(state_path(needed=False)), now=105.0).workers
+    assert child.sandbox.findings == ()
+    assert len(child.sandbox.predicted_denials) == 1
+
+
+def test_it_is_blocked_where_it_sits_still() -> None:
+    _, child = snapshot_after(nested(state_path(), at=118.0), now=118.0).workers
+    assert child.state is State.BLOCKED_SANDBOX
+    assert STATE in child.assessment.why
+    _, child = snapshot_after(nested(at=118.0), now=118.0).workers
+    assert child.state is State.RUNNING
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        [e.ProcessGone(at=104.0, key=ProcessKey(62, 102.2))],
+        [
+            process(
+                62, 61, name="node", agent="opencode", zombie=True, started=102.2, env={"CODEX_THREAD_ID": T}
+            )
+        ],
+        [process(62, 61, name="node", agent="opencode", started=102.2, env={})],
+        [process(62, 61, name="node", agent="opencode", started=102.2, env={"CODEX_THREAD_ID": CHILD})],
+        [process(61, 60, name="tmux: server", kernel=SANDBOXED, started=102.1)],
+    ],
+    ids=["gone", "zombie", "no thread", "another thread", "in a tmux server"],
+)
+def test_what_is_no_nested_worker(more: list[e.Event]) -> None:
+    assert [found.id for found in snapshot_after(nested(*more), now=105.0).workers] == [T]
+
+
+def test_a_wrapper_and_its_program_are_one_nested_worker() -> None:
+    inner = process(
+        63, 62, name="opencode", agent="opencode", kernel=SANDBOXED, started=102.3,
+        env={"CODEX_THREAD_ID": T},
+    )  # fmt: skip
+    assert [found.id for found in snapshot_after(nested(inner), now=105.0).workers] == [T, "pid:62"]
+
+
+def test_a_nested_codex_with_a_thread_is_that_thread() -> None:
+    inner = process(
+        62, 61, name="codex", agent="codex", kernel=SANDBOXED, started=102.2, env={"CODEX_THREAD_ID": T}
+    )
+    before = nested(inner)
+    assert [found.id for found in snapshot_after(before, now=105.0).workers] == [T, "pid:62"]
+    locks = e.LocksSeen(at=106.0, holders={T: 50, CHILD: 62}, readable=True)
+    after = snapshot_after(before, begun(CHILD, at=103.0), locks, e.ProcessesCounted(at=106.0), now=106.0)
+    assert {found.id for found in after.workers} == {T, CHILD}

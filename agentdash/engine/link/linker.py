@@ -8,7 +8,8 @@
 - thread and pane: its owner runs below the pane, or the pane's Codex has its id in the arguments, or shows
   its prompt, or is the only candidate;
 - pane and process: descent from the pane's first process;
-- thread and parent: the child's rollout, or the parent's spawn call.
+- thread and parent: the child's rollout, or the parent's spawn call;
+- thread and nested worker: `CODEX_THREAD_ID` of a worker CLI that descends from the thread's Codex.
 
 Since 0.169 a shared daemon runs the turns of all TUIs of a home: owner and commands are then *not* below the
 pane.
@@ -25,6 +26,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.link.candidates import Tui, link_by_candidates
 from agentdash.engine.link.commands import is_command, thread_of
+from agentdash.engine.link.nested_workers import link_nested_workers
 from agentdash.engine.link.process_tree import ProcessTree, is_daemon
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import Thread
@@ -60,6 +62,7 @@ def link_fleet(fleet: FleetView, tree: ProcessTree | None = None) -> FleetLinks:
         panes=_link_panes(fleet, owners, tree),
         below=_group_by_pane(fleet, tree),
         parents=parents_of(fleet.threads.values()),
+        nested=link_nested_workers(fleet, tree, owners),
         servers={key: server for key in fleet.panes if (server := tree.server(key)) is not None},
     )
 

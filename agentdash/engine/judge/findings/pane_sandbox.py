@@ -14,13 +14,15 @@ from agentdash.engine.judge.findings.blockers import DENIAL_KINDS
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.engine.judge.findings.remedy_places import facts_of, place_of
 from agentdash.engine.judge.states.sandboxed_pane import (
+    SandboxDenial,
+    assess_blocked,
     enclosing_sandbox,
     network_cut_denial,
     screen_denial,
     state_path_denial,
 )
 from agentdash.model.denials import Denial
-from agentdash.model.evidence import EvidenceSource
+from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding
 from agentdash.model.fleet import PaneOccupant
 from agentdash.model.fleet_draft import FleetView
@@ -29,6 +31,7 @@ from agentdash.model.pane import Pane
 from agentdash.model.process import Kernel, Process
 from agentdash.model.remedies import PathKind, Remedy
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
+from agentdash.model.state_paths import PredictedDenials
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment, Got, Sandbox
 
@@ -45,6 +48,29 @@ def judge_pane_sandbox(
         return Sandbox()
     findings = _findings(fleet, pane, occupant, assessment)
     return Sandbox(got=_observed(occupant.process, fleet.kernel), findings=findings)
+
+
+def judge_nested_sandbox(fleet: FleetView, nested: PaneOccupant, assessment: Assessment) -> Sandbox:
+    """Return the observed layer of a worker CLI that a Codex command has started, and the path that it needs
+    and may not write: also while it runs."""
+    if nested.process is None:
+        return Sandbox()
+    found = state_path_denial(fleet, nested)
+    findings: tuple[Finding, ...] = ()
+    if found is not None:
+        evidence = assess_blocked(found, nested.key.started, "it runs").evidence
+        at = assessment.since or nested.key.started
+        findings = (_finding(fleet, nested, found, at=at, evidence=evidence),)
+    return Sandbox(
+        got=_observed(nested.process, fleet.kernel),
+        findings=findings,
+        predicted_denials=_denied_paths(nested),
+    )
+
+
+def _denied_paths(nested: PaneOccupant) -> tuple[PredictedDenials, ...]:
+    denied = sorted((path for path in nested.paths if path.denied), key=lambda path: not path.needed)
+    return (PredictedDenials(nested.agent, tuple(denied)),) if denied else ()
 
 
 def _observed(process: Process, host: Kernel | None) -> Got:
@@ -84,25 +110,36 @@ def _findings(
     )
     if found is None:
         return ()
+    at = assessment.since or found.sandbox.process.key.started
+    return (_finding(fleet, occupant, found, at=at, evidence=assessment.evidence),)
+
+
+def _finding(
+    fleet: FleetView,
+    occupant: PaneOccupant,
+    found: SandboxDenial,
+    *,
+    at: float,
+    evidence: tuple[Evidence, ...],
+) -> Finding:
+    """Return the finding about what the sandbox around a worker denies it."""
     denial, process = found.denial, found.sandbox.process
     kind = DENIAL_KINDS[denial.what]
-    at = assessment.since or process.key.started
     target = f": {denial.path} may not be written" if denial.path else ""
-    finding = Finding(
+    return Finding(
         kind=kind,
         direction=FINDING_KINDS[kind].directions[0],
         severity=FINDING_KINDS[kind].severity,
         configured="not stated",
         got=f"pid {process.pid}: {found.sandbox.text}",
-        message=f"The worker runs inside of a sandbox that stopped it{target}.",
+        message=f"The worker runs inside of a sandbox that stops it{target}.",
         since=at,
         last=at,
         count=1,
-        evidence=assessment.evidence,
+        evidence=evidence,
         remedy=_remedy(fleet, occupant, denial, process),
         pids=(process.pid,),
     )
-    return (finding,)
 
 
 def _remedy(fleet: FleetView, occupant: PaneOccupant, denial: Denial, process: Process) -> Remedy | None:

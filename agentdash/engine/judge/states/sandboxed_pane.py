@@ -34,7 +34,7 @@ _CONNECTION_FAILURE: Final = re.compile(
     r"connect|network|resolve|fetch failed|socket|typo in the url|EAI_AGAIN|ENETUNREACH|timed? ?out",
     re.IGNORECASE,
 )
-_STANDSTILL_S: Final = 15.0
+STANDSTILL_S: Final = 15.0
 """Time without activity after which a worker that may not write a path it needs counts as blocked by that."""
 _NAMESPACES: Final = {"mnt": "mount", "pid": "pid", "user": "user", "net": "network"}
 
@@ -126,7 +126,7 @@ def has_no_activity(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None)
     if fleet.processes_at is None or occupant is None or (pane.moved_at is None and pane.drawn_at is None):
         return False
     last = max(pane_last_sign(fleet.links.below.get(pane.key, ()), pane, fleet.busy), occupant.key.started)
-    return fleet.processes_at - last >= _STANDSTILL_S
+    return fleet.processes_at - last >= STANDSTILL_S
 
 
 def assess_blocked(found: SandboxDenial, at: float, how: str) -> Assessment:
