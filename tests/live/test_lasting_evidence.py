@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentdash.model.states import State
-from tests.live import opencode
+from tests.live import opencode, silent_clis
 from tests.live.codex import Lab
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, scaled, until
+from tests.live.silent_clis import SilentModel
 from tests.live.supervisor import Supervisor, recipe, rollouts
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +63,10 @@ def wait(lab: Lab, target: str, until: str = ENDED) -> subprocess.CompletedProce
 def begin_to_wait(lab: Lab, target: str, until: str) -> subprocess.Popen[str]:
     arguments = command(lab, "wait", target, "--until", until, "--timeout", f"{scaled(60):.0f}", "--json")
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+
+
+def begin_to_watch(lab: Lab) -> subprocess.Popen[str]:
+    return subprocess.Popen(command(lab, "status", "--watch"), stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
 
 def outcome(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
@@ -121,6 +128,89 @@ async def test_opencode_whose_pane_closes_has_exited(codex: OpenLab) -> None:
 def worker_or_none(lab: Lab, target: str) -> dict[str, Any] | None:
     done = agentdash(lab, "status", target, "--json")
     return json.loads(done.stdout)["workers"][0] if done.returncode == 0 else None
+
+
+@pytest.fixture
+def silent() -> Iterator[SilentModel]:
+    model = SilentModel()
+    yield model
+    model.close()
+
+
+@pytest.mark.parametrize("agent", ["claude", "gemini"])
+async def test_worker_of_another_cli_whose_pane_closes_has_exited(
+    codex: OpenLab, silent: SilentModel, agent: str
+) -> None:
+    lab = codex({})
+    lab.pane("sleep 600")
+    pane = silent_clis.START[agent](lab, silent.url)
+    lab.run_tmux("set-option", "-g", "remain-on-exit", "off")
+    await until(silent.asked.is_set, f"a request of {agent}")
+    watching = begin_to_wait(lab, pane.id, "exited")
+    await until(lambda: (worker_or_none(lab, pane.id) or {}).get("state") == "running")
+    lab.run_tmux("kill-pane", "-t", pane.id)
+    output, _ = watching.communicate(timeout=scaled(90))
+    assert (watching.returncode, json.loads(output)["worker"]["state"]) == (0, "exited")
+    found = worker(lab, pane.id)
+    assert (found["agent"]["name"], found["state"]) == (agent, "exited")
+    assert outcome(wait(lab, pane.id, "exited")) == (0, "exited")
+    assert "exited" in agentdash(lab, "explain", pane.id).stdout
+    listed = json.loads(agentdash(lab, "status", "--json").stdout)["workers"]
+    assert [each["id"] for each in listed if each["kind"] == "pane"] == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is Linux's")
+async def test_leaked_family_is_still_a_mismatch_after_its_end(codex: OpenLab) -> None:
+    """Finding B5: two seconds after the end a one-shot command says the same of each as the watch did."""
+    script = {
+        "parent": [{"spawn": ["child", "child"]}, {"wait": True}, *WORKED],
+        "child": WORKED,
+    }
+    lab = codex(script)
+    lab.exec("[[parent]] go", *FULL, *LEAKED)
+    watch = begin_to_watch(lab)
+    try:
+        await until(lambda: rollouts(lab).count('"task_complete"') == 3, "the end of the family")
+        await asyncio.sleep(2)
+    finally:
+        watch.terminate()
+        watched, _ = watch.communicate(timeout=scaled(60))
+    seen = {thread for thread in lab.threads() if last_verdict(watched, thread) == "mismatch"}
+    assert seen == set(lab.threads())
+    listed = json.loads(agentdash(lab, "status", "--json").stdout)["workers"]
+    verdicts = {each["id"]: each["sandbox"]["verdict"] for each in listed}
+    assert verdicts == dict.fromkeys(lab.threads(), "mismatch")
+    assert {each["state"] for each in listed} == {"completed"}
+    assert all("stale-network-flag" in kinds(each) for each in listed)
+
+
+WORKED = [{"run": f"sleep {command_seconds(3)}"}, {"say": "all done"}]
+
+
+def last_verdict(lines: str, thread: str) -> str | None:
+    """Return the last verdict on a thread in the lines of a watch."""
+    found = None
+    for line in lines.splitlines():
+        shown = json.loads(line).get("worker") or {}
+        found = shown["sandbox"]["verdict"] if shown.get("id") == thread else found
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
+async def test_tmux_escape_is_kept_after_its_pane_has_ended(codex: OpenLab) -> None:
+    lab = codex({})
+    call = f"tmux -S {lab.tmux} new-window -d 'sleep {command_seconds(4)}'"
+    lab.model.script = {"work": [{"run": f"{call}; sleep {command_seconds(2)}"}, {"say": "all done"}]}
+    online = ("-s", "workspace-write", "-c", "sandbox_workspace_write.network_access=true")
+    stays = lab.pane("sleep 600")
+    pane = lab.exec("[[work]] go", *online)
+    lab.run_tmux("set-option", "-g", "remain-on-exit", "off")
+    assert outcome(wait(lab, pane.id)) == (0, "completed")
+    await until(lambda: lab.run_tmux("list-panes", "-a", "-F", "#{pane_id}").split() == [stays.id])
+    (thread,) = lab.threads()
+    for _ in range(2):
+        found = worker(lab, thread)
+        assert (found["sandbox"]["verdict"], kinds(found)) == ("mismatch", {"tmux-escape"})
 
 
 async def test_pane_that_was_never_watched_is_linked_by_its_session_line(codex: OpenLab) -> None:

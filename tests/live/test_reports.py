@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -96,9 +97,10 @@ async def test_probe_of_14357_matches_without_the_flags(codex: OpenLab, version:
     assert (thread["verdict"], audited_kinds(thread)) == ("match", set())
 
 
-async def test_opencode_in_the_sandbox_is_blocked_with_its_path(codex: OpenLab) -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_opencode_in_the_sandbox_is_blocked_with_its_path(codex: OpenLab, version: str) -> None:
     """openai/codex#23857: the shell line ends in `; echo rc=$?`, so its exit code is 0."""
-    lab = codex({})
+    lab = codex({}, version=version)
     run = opencode.command(lab, "run", "'[[hello]] go'")
     lab.model.script = {"work": [{"run": f"{run}; echo rc=$?"}, {"say": "it did not start"}]}
     async with watching(lab) as watched:
@@ -109,11 +111,51 @@ async def test_opencode_in_the_sandbox_is_blocked_with_its_path(codex: OpenLab) 
     assert entry.target is not None
     assert entry.target.startswith(f"{lab.user}/.local")
     assert entry.nested == "opencode"
+    (thread,) = audit(lab)
+    assert audited_kinds(thread) == {"denied-filesystem"}
+    assert [denial["target"] for denial in thread["denials"]][:1] == [entry.target]  # type: ignore[attr-defined,index]
 
 
-async def test_hand_off_stays_on_record(codex: OpenLab) -> None:
-    """Hermes Kanban: the hand-off is denied, the exit code is hidden, and the worker goes on."""
+async def test_opencode_at_work_in_the_sandbox_is_a_row(codex: OpenLab) -> None:
+    """openai/codex#23857: the supervised worker is seen while it lives, with what its sandbox denies it."""
+    state = [".local/share/opencode", ".local/state/opencode", ".config/opencode", ".cache/opencode"]
+    roots = [f"{{user}}/{path}" for path in state]
     lab = codex({})
+    for root in (opened := [root.format(user=lab.user) for root in roots]):
+        Path(root).mkdir(parents=True, exist_ok=True)
+    run = opencode.command(lab, "run", "[[inner]] go")
+    warm_up = opencode.command(lab, "run", "[[warm]] go")  # it makes its directories at its first start
+    lab.model.script = {
+        "warm": [{"say": "warm"}],
+        "work": [{"run": f"{run}; echo rc=$?"}, {"say": "all done"}],
+        "inner": [{"hold": "end"}, {"say": "inner done"}],
+    }
+    settings = (
+        "-c",
+        "sandbox_workspace_write.network_access=true",
+        "-c",
+        f"sandbox_workspace_write.writable_roots={json.dumps(opened[:-1])}",
+    )
+    await lab.pane(warm_up).shows("warm")
+    async with watching(lab) as watched:
+        lab.exec("[[work]] go", "-s", "workspace-write", *settings)
+        nested = await watched.until(lambda w: w.kind == "process" and bool(w.sandbox.predicted_denials))
+        assert (nested.agent.name, nested.state) == ("opencode", State.RUNNING)
+        assert nested.parent in lab.threads()
+        assert nested.sandbox.got.sandboxed is True
+        denied = {path.path for denials in nested.sandbox.predicted_denials for path in denials.paths}
+        assert opened[-1] in denied
+        assert not denied & set(opened[:-1])
+        lab.model.release("end")
+        await watched.until(lambda w: w.kind == "codex-thread" and w.state is State.COMPLETED)
+        assert watched.snapshot is not None
+        assert [w.kind for w in watched.snapshot.workers] == ["codex-thread"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_hand_off_stays_on_record(codex: OpenLab, version: str) -> None:
+    """Hermes Kanban: the hand-off is denied, the exit code is hidden, and the worker goes on."""
+    lab = codex({}, version=version)
     board = lab.root / "board"
     board.mkdir()
     write = f"sqlite3.connect('{board}/kanban.db').execute('create table t(a)')"
