@@ -91,7 +91,7 @@ def gemini(lab: Lab, url: str) -> Pane:
         "ide": {"hasSeenNudge": True},
     }
     (folder / "settings.json").write_text(json.dumps(settings), "utf-8")
-    env = {"GEMINI_API_KEY": "fake-key", "GOOGLE_GEMINI_BASE_URL": url, "NO_UPDATE_NOTIFIER": "1"}
+    env = {"GEMINI_API_KEY": "fake-key", "GOOGLE_GEMINI_BASE_URL": url, "COLORTERM": "truecolor"}
     return _start(lab, env, str(binary), "-m", "gemini-2.5-flash", "-i", "the task")
 
 
