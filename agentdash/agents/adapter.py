@@ -105,6 +105,16 @@ class RequestReader(Protocol):
         """
         ...
 
+    def read_past(self, thread: Thread, at: float) -> Requested | None:
+        """Return what the configuration files asked for, of a thread whose process is not known any more;
+        None where that is not known. Never raises.
+
+        Args:
+            thread: with its file.
+            at: now, unix seconds.
+        """
+        ...
+
 
 class Adapter:
     """One worker CLI, by its TOML tables alone. Subclasses add what has to be read by code.

@@ -25,8 +25,8 @@ from agentdash.model.source import Source
 def live_sources(config: Config, clock: Clock) -> list[Source]:
     """Return the sources that the configuration enables, in the order in which a single pass polls them.
 
-    Rollouts come before processes, so that a thread without an owner has really been left; screens and
-    session files come last, since they are read by what panes and processes showed.
+    Rollouts come before processes, so that a thread without an owner has really been left; session files
+    name the threads of processes, whose requests are read then; screens come last.
     """
     scheduler = PollScheduler(clock)
     home = CodexHome(config.codex_home or default_home())
@@ -45,7 +45,7 @@ def live_sources(config: Config, clock: Clock) -> list[Source]:
         StatusFeedSource(home, clock, scheduler),
         CodexLogSource(home, clock, scheduler),
     ]
-    sources += [RequestSource(clock), DeniedPathSource(clock)]
+    sources += [SessionFileSource(clock), RequestSource(clock), DeniedPathSource(clock)]
     if config.tmux:
         sources.append(ScreenReadingSource(clock, config.agents))
-    return [*sources, SessionFileSource(clock)]
+    return sources

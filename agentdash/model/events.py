@@ -44,6 +44,10 @@ Outcome = Literal[
 called the failure a sandbox denial. `failed`: it could not be carried out at all."""
 
 
+AllowedBy = Literal["person", "rule", "mode"]
+"""What allowed a call: an answer to its permission prompt, a rule of the settings, or the permission mode."""
+
+
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", omit_defaults=True):
     """The base of all events."""
 
@@ -166,8 +170,8 @@ class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
     """The CLI's number for a command that goes on in the background (not an OS pid)."""
     sandboxed: bool | None = None
     """Whether the CLI states that it ran the command in its sandbox (Claude Code, `sandboxed`, 2.1.330)."""
-    allowed_by: Literal["person"] | None = None
-    """`person`: a person answered the permission prompt for it."""
+    allowed_by: AllowedBy | None = None
+    """What allowed it, where the CLI states it (Claude Code, `permissionDecision`, 2.1.330)."""
 
 
 class SandboxFailed(ThreadEvent, frozen=True, kw_only=True, tag="sandbox-failed"):

@@ -12,6 +12,8 @@ class EvidenceSource(StrEnum):
 
     ROLLOUT = "rollout"
     """A line of a Codex rollout."""
+    TRANSCRIPT = "transcript"
+    """A record of a Claude Code transcript."""
     CODEX_FEED = "codex feed"
     """`thread/status/changed` of Codex's app-server (0.160+)."""
     CODEX_LOG = "log"

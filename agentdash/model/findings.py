@@ -50,6 +50,9 @@ class FindingKind(StrEnum):
     NESTED_SANDBOX = "nested-sandbox"
     TMUX_ESCAPE = "tmux-escape"
     SANDBOXED_TMUX_SERVER = "sandboxed-tmux-server"
+    SANDBOX_SILENTLY_OFF = "sandbox-silently-off"
+    SANDBOX_OFF_FOR_COMMAND = "sandbox-off-for-command"
+    CHILD_MODE_ESCALATED = "child-mode-escalated"
     CHILD_GOT_LESS = "child-got-less"
     CHILD_POLICY_DRIFT = "child-policy-drift"
     REQUESTED_NOT_CONFIGURED = "requested-not-configured"
@@ -142,6 +145,22 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
         "warning",
         ("stricter",),
         "the tmux server of a pane was started inside of a sandbox: so are all its panes",
+    ),
+    FindingKind.SANDBOX_SILENTLY_OFF: KindInfo(
+        "danger",
+        ("looser",),
+        "Claude Code: the settings switch the sandbox on, and commands run without one",
+    ),
+    FindingKind.SANDBOX_OFF_FOR_COMMAND: KindInfo(
+        "warning",
+        ("looser",),
+        "Claude Code: a command ran outside of the sandbox, by `dangerouslyDisableSandbox` or"
+        " `excludedCommands`",
+    ),
+    FindingKind.CHILD_MODE_ESCALATED: KindInfo(
+        "warning",
+        ("looser",),
+        "Claude Code: a sub-agent runs in a wider permission mode than its session",
     ),
     FindingKind.CHILD_GOT_LESS: KindInfo(
         "warning",

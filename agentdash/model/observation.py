@@ -54,6 +54,11 @@ class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
     sandboxed: bool | None = None
     """Whether the kernel restricts it more than its Codex (seccomp, no_new_privs, namespaces); None: not
     known."""
+    recorded: bool | None = None
+    """Whether the CLI's own record states that it ran the command in its sandbox (Claude Code, `sandboxed`);
+    None: an observation of the command itself."""
+    approved: bool = False
+    """Whether a person allowed it to leave the sandbox."""
     nested: bool = False
     """Whether its Codex itself runs inside of a sandbox that a launcher above it built."""
     applied: Applied | None = None

@@ -91,8 +91,12 @@ class Requested(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the CLI makes of it by the rules of its version, managed settings included; None: not known."""
     given_origins: tuple[RequestOrigin, ...] = ()
     """Where the parts of `given` were set."""
+    excluded: tuple[str, ...] = ()
+    """Commands that are to run without the sandbox (Claude Code, `excludedCommands`)."""
     resumes: bool = False
     """Whether it was asked of a thread that existed already."""
+    are_arguments_known: bool = True
+    """Whether the arguments of the process were read: false of one that had ended before."""
     is_fixed: bool = True
     """Whether the policy cannot be changed in the running CLI: false of one with a screen, where the user may
     choose another one before any file shows it."""

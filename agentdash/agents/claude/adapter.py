@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from agentdash.agents.adapter import Adapter
 from agentdash.agents.claude.session_files import ClaudeSessionFiles
+from agentdash.agents.claude.settings import ClaudeRequests
 
 
 class ClaudeAdapter(Adapter):
     """Claude Code."""
 
     session_files = ClaudeSessionFiles()
+    request_reader = ClaudeRequests()
 
 
 ADAPTER = ClaudeAdapter

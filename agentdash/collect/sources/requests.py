@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from agentdash.agents.adapter import RequestReader
 from agentdash.agents.registry import adapters
@@ -15,6 +16,9 @@ from agentdash.model.fleet import Fleet, Thread
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.requested import Requested
 from agentdash.model.source import Emit, FleetChannel
+
+_MAY_START_S: Final = 3.0
+"""Age up to which a thread without a process may get one: it has just been started."""
 
 
 class RequestSource:
@@ -28,33 +32,50 @@ class RequestSource:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._read: set[tuple[str, ProcessKey]] = set()
+        self._read: set[tuple[str, ProcessKey | None]] = set()
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """Return the requests of processes that were not read yet."""
-        return list(self._requests(fleet))
+        return list(self._requests(fleet, is_following=False))
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit requests as workers and their processes are linked."""
         fleet = channel.value
         while True:
-            if events := await asyncio.to_thread(lambda now: list(self._requests(now)), fleet):
+            if events := await asyncio.to_thread(self._new_requests, fleet):
                 emit(events)
             fleet = await channel.wait_for_change(fleet)
 
-    def _requests(self, fleet: Fleet) -> Iterator[Event]:
+    def _new_requests(self, fleet: Fleet) -> list[Event]:
+        return list(self._requests(fleet, is_following=True))
+
+    def _requests(self, fleet: Fleet, *, is_following: bool) -> Iterator[Event]:
         if fleet.processes_at is None:
             return
         for thread in fleet.threads.values():
             process = _process_of(fleet, thread)
-            if process is None or thread.cwd is None or (thread.id, process.key) in self._read:
+            if thread.cwd is None or thread.helper:
                 continue
-            if thread.helper:
+            if (thread.id, process.key if process else None) in self._read:
+                continue
+            if process is None:
+                age = fleet.processes_at - (thread.created_at or 0.0)
+                if not is_following or age > _MAY_START_S:
+                    yield from self._past_request(fleet, thread)
                 continue
             self._read.add((thread.id, process.key))
             reader = _reader(process)
             if reader is not None and (found := _request(reader, process, thread, fleet, self._clock.now())):
                 yield PolicyRequested(at=self._clock.now(), worker=thread.id, requested=found)
+
+    def _past_request(self, fleet: Fleet, thread: Thread) -> Iterator[Event]:
+        """Yield the request of a thread that no process runs: of its files alone, as they are now."""
+        reader = adapters()[thread.agent].request_reader if thread.agent in adapters() else None
+        if reader is None or thread.id in fleet.requests:
+            return
+        self._read.add((thread.id, None))
+        if (found := reader.read_past(thread, self._clock.now())) is not None:
+            yield PolicyRequested(at=self._clock.now(), worker=thread.id, requested=found)
 
 
 def _request(

@@ -58,6 +58,8 @@ class SessionLogSource:
     """
 
     name = "sessions"
+    skim_above = SKIM_ABOVE_BYTES
+    """Size above which only head and tail of a log are read at first."""
 
     def __init__(
         self, roots: Sequence[Path], newest: int | None, clock: Clock, scheduler: PollScheduler
@@ -66,7 +68,7 @@ class SessionLogSource:
         self._scheduler = scheduler
         self._follower = LogFollower(
             roots,
-            skim_above=SKIM_ABOVE_BYTES,
+            skim_above=self.skim_above,
             newest=newest,
             since=clock.now() - _RECENT_S,
             batch=_BATCH_BYTES,

@@ -22,6 +22,7 @@ class TranscriptSource(SessionLogSource):
     """
 
     name = "claude"
+    skim_above = 1 << 20  # before the first answer it has 120 KB of instructions and tools
 
     def __init__(self, home: ClaudeHome, newest: int | None, clock: Clock, scheduler: PollScheduler) -> None:
         super().__init__([home.projects], newest, clock, scheduler)

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from agentdash.engine.detect.denials import find_denials
-from agentdash.engine.detect.env_output import read_flags
+from agentdash.engine.detect.env_output import Flags, read_flags
 from agentdash.engine.detect.escalation import granted
 from agentdash.engine.detect.platform import platform
 from agentdash.engine.detect.process_status import restraints
@@ -88,6 +88,7 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         tail=event.output[-_MAX_TAIL_CHARS:],
         session=event.session or known.session,
         sandboxed=known.sandboxed if event.sandboxed is None else event.sandboxed,
+        allowed_by=event.allowed_by or known.allowed_by,
         denials=_detect_denials(thread, known, event, home) or _logged_denials(thread.violations, known.id),
     )
     others = thread.calls if earlier is None else (c for c in thread.calls if c is not earlier)
@@ -99,7 +100,9 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
     thread = record_denials(thread, ended, event.at)
     if thread.platform is None:
         thread = replace(thread, platform=platform(event.output))
-    return _observe_output(thread, known, event) if known.kind == "command" else thread
+    if known.kind != "command":
+        return thread
+    return _add_record(_observe_output(thread, known, event), known, event)
 
 
 def abort_open_calls(thread: Thread, at: float) -> Thread:
@@ -203,13 +206,16 @@ def _logged_denials(violations: tuple[e.ViolationLogged, ...], call: str) -> tup
 
 def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
     """Add what the command printed of its own environment and kernel restraints."""
-    shown = read_flags(
-        call.script,
-        event.output,
-        exit_code=event.exit_code,
-        truncated=event.outcome in ("running", "aborted", "timed-out"),
-    )
     kernel = restraints(call.script, event.output)
+    if thread.agent != "codex":  # flags that other CLIs do not set are inherited
+        shown = Flags()
+    else:
+        shown = read_flags(
+            call.script,
+            event.output,
+            exit_code=event.exit_code,
+            truncated=event.outcome in ("running", "aborted", "timed-out"),
+        )
     if not shown and not kernel:
         return thread
     observation = SandboxObservation(
@@ -226,6 +232,24 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         last=event.at,
         calls=(event.call,),
         quote="; ".join(filter(None, (shown.quote, kernel.quote))),
+    )
+    return add_observation(thread, observation)
+
+
+def _add_record(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
+    """Add what the CLI itself states of the sandbox of a command."""
+    if event.sandboxed is None:
+        return thread
+    observation = SandboxObservation(
+        source=EvidenceSource.TRANSCRIPT,
+        policy=thread.policy_index_at(call.at),
+        granted=granted(thread, call),
+        recorded=event.sandboxed,
+        approved=event.allowed_by == "person",
+        first=event.at,
+        last=event.at,
+        calls=(event.call,),
+        quote=f'"sandboxed": {str(event.sandboxed).lower()} in the record of its result',
     )
     return add_observation(thread, observation)
 

@@ -227,7 +227,7 @@ class TranscriptReader:
             output=ending.output,
             session=ending.session,
             sandboxed=record.sandboxed if isinstance(record.sandboxed, bool) else None,
-            allowed_by="person" if results.is_by_person(record) else None,
+            allowed_by=results.allowed_by(record),
         )
         if block.is_error and ending.output.startswith(results.SANDBOX_FAILED):
             self._emit(SandboxFailed, call=call, text=clean_line(ending.output, 300))

@@ -10,7 +10,7 @@ import msgspec
 
 from agentdash.agents.claude.transcript import records
 from agentdash.agents.claude.transcript.records import Block, Record, ToolResult
-from agentdash.model.events import CallKind, Outcome
+from agentdash.model.events import AllowedBy, CallKind, Outcome
 from agentdash.model.sanitize import clean_block, clean_line
 
 _EXIT_CODE: Final = re.compile(r"\AExit code (\d{1,3})(?:\n|\Z)")
@@ -94,10 +94,14 @@ def _refusal(record: Record, output: str) -> Outcome | None:
     return "refused-by-approval" if _NOT_ASKED.search(output) else None
 
 
-def is_by_person(record: Record) -> bool:
-    """Return whether a person answered the permission prompt of this call, rather than a rule or a mode."""
+def allowed_by(record: Record) -> AllowedBy | None:
+    """Return what allowed a call (`permissionDecision`); None where that is not stated, or refused."""
     decision = record.permission_decision
-    return isinstance(decision, dict) and decision.get("source") in ("user_temporary", "user")
+    if not isinstance(decision, dict) or decision.get("decision") != "accept":
+        return None
+    if (reason := decision.get("reasonType")) in ("rule", "mode"):
+        return "rule" if reason == "rule" else "mode"
+    return "person" if str(decision.get("source", "")).startswith("user") else None
 
 
 def refused_connections(record: Record) -> Iterator[Refused]:

@@ -47,6 +47,11 @@ class CodexRequests:
             return None
         return read_role(thread.role, home=home, cwd=thread.cwd, root=root, since=thread.created_at, at=at)
 
+    def read_past(self, thread: Thread, at: float) -> Requested | None:
+        """Return None: the arguments of a process that has ended are not known, and outrank all files."""
+        del thread, at
+        return None
+
 
 def read_request(arguments: Arguments, home: str, cwd: str, version: str | None, root: Path) -> Requested:
     """Read the request of a Codex with these arguments in a directory. Never raises.

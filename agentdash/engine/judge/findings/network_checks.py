@@ -14,6 +14,16 @@ from agentdash.model.policy import Network
 
 def network_cut(seen: Comparison) -> Finding | None:
     """Return a finding where the policy grants the network and the command has none."""
+    mediated = seen.policy.network is Network.MEDIATED and seen.policy.enforced_by == "agent"
+    if mediated and seen.observation.own_network and seen.applied is not None:
+        if seen.applied.network is not Network.OFF:
+            return None
+        return seen.finding(
+            FindingKind.NETWORK_CUT,
+            "The network is to be reached through the CLI's proxy, but the command was started without one"
+            " in a network namespace of its own: it has none.",
+            fields=tuple(_network_fields(seen)),
+        )
     if seen.policy.network is not Network.ON or not seen.network_cut:
         return None
     own = seen.observation.own_network
@@ -27,6 +37,14 @@ def network_cut(seen: Comparison) -> Finding | None:
 
 def network_open(seen: Comparison) -> Finding | None:
     """Return a finding where the policy turns the network off and the kernel shows the host's."""
+    mediated = seen.policy.network is Network.MEDIATED and seen.policy.enforced_by == "agent"
+    if mediated and seen.observation.sandboxed and seen.observation.own_network is False and seen.is_bound:
+        return seen.finding(
+            FindingKind.NETWORK_OPEN,
+            "The network is to be reached through the CLI's proxy alone, but the kernel shows the command in"
+            " the host's network.",
+            fields=tuple(_network_fields(seen)),
+        )
     if seen.policy.network is not Network.OFF or seen.network_cut is not False:
         return None
     if not seen.is_bound or seen.observation.mediated:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentdash.engine.judge.findings import filesystem_checks, network_checks, sandbox_checks
+from agentdash.engine.judge.findings import command_sandbox, filesystem_checks, network_checks, sandbox_checks
 from agentdash.engine.judge.findings.comparison import Comparison
 from agentdash.model.findings import Finding
 
@@ -29,6 +29,7 @@ _CHECKS: Final = (
     network_checks.missing_network_flag,
     filesystem_checks.filesystem_narrower,
     filesystem_checks.filesystem_wider,
+    command_sandbox.sandbox_off_for_command,
     sandbox_checks.foreign_sandbox_flag,
     sandbox_checks.escalated_not_host,
     sandbox_checks.escalated_flag_left,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from agentdash.engine.judge.findings.blockers import blocker_findings, ledger_remedies
+from agentdash.engine.judge.findings.command_sandbox import child_mode_escalated, sandbox_silently_off
 from agentdash.engine.judge.findings.comparison import Comparison
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
 from agentdash.engine.judge.findings.policy_checks import check_observation
@@ -61,7 +62,10 @@ def judge_sandbox(
     different = [finding for _, found in checked for finding in found]
     different += inheritance_findings(thread, parent_policy) if parent_policy else []
     different += escape_findings(thread, places)
-    different += [*request_findings(thread, requests, parent_policy), *auto_approved(thread)]
+    if thread.agent == "codex":
+        different += [*request_findings(thread, requests, parent_policy), *auto_approved(thread)]
+    different += sandbox_silently_off(thread, requests)
+    different += child_mode_escalated(thread, parent_policy, requests)
     differences = _merge(different)
     mismatch = _is_mismatch(differences)
     launcher, escalation = _launcher(thread), _escalation(thread)
@@ -75,7 +79,7 @@ def judge_sandbox(
         launcher=launcher_name(launcher) if launcher else None,
         escalation=escalation,
         applied_policy=_applied_policy(own),
-        got=_observed(own, thread),
+        got=_observed([each for each in own if each.recorded is None], thread),
         findings=(
             *differences,
             *_unexplained(policy_changes(thread), differences),
@@ -87,7 +91,7 @@ def judge_sandbox(
         unread=tuple(_not_observed(thread, own)),
         denials=tuple(ledger_remedies(thread, places)),
         predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
-        requested=newest_request(thread, requests),
+        requested=_requested(thread, requests),
     )
 
 
@@ -97,14 +101,20 @@ def _unexplained(changes: Iterable[Finding], differences: Iterable[Finding]) -> 
     return (change for change in changes if change.last not in dropped)
 
 
+def _requested(thread: Thread, requests: tuple[Requested, ...]) -> Requested | None:
+    if thread.agent == "codex":
+        return newest_request(thread, requests)
+    return requests[-1] if requests else None
+
+
 def _is_mismatch(findings: Iterable[Finding]) -> bool:
     return any(finding.severity != "info" for finding in findings)
 
 
 def _is_comparable(observation: SandboxObservation, thread: Thread) -> bool:
     """Return whether a policy whose files are known was in force when it was made."""
-    if observation.policy < 0:
-        return False
+    if observation.policy < 0 or observation.recorded is not None:
+        return False  # what the CLI states of itself is compared, and proves nothing
     policy = thread.policies[observation.policy].policy
     return thread.agent == "codex" or policy.filesystem is not Filesystem.UNKNOWN
 

@@ -47,7 +47,7 @@ def kernel_in_words(observation: SandboxObservation) -> list[str]:
     if observation.own_network is not None:
         facts.append("network namespace of its own" if observation.own_network else "the host's network")
     if observation.mediated:
-        facts.append("Codex's proxy")
+        facts.append("the CLI's proxy")
     return facts
 
 

@@ -145,6 +145,8 @@ def open_question_or_permission(facts: ThreadFacts) -> Assessment | None:
 
 def escalation_without_process(facts: ThreadFacts) -> Assessment | None:
     """Return `waiting-approval` for an escalated command that has no process although its Codex lives."""
+    if facts.thread.agent != "codex":
+        return None  # of other CLIs no process has the id of its call
     calls = (call for call in facts.thread.open_calls if call.escalation and not facts.process_of(call))
     call = next(calls, None)
     if call is None or facts.liveness is not Liveness.ALIVE or facts.is_answered_since(call.at):

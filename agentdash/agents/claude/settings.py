@@ -1,0 +1,395 @@
+"""What Claude Code was asked for: settings.json of user, project, local and managed, and its arguments.
+
+A value of a later file outranks one of an earlier file: user, project, local, `--settings`, managed. Only
+what concerns sandbox and permissions is kept; other keys (tokens, hooks, servers) are dropped as soon as a
+file is parsed. Keys of 2.1.197 to 2.1.330.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.files import read_bytes
+from agentdash.model.fleet import Thread
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.process import Process
+from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
+from agentdash.model.sanitize import clean_line
+
+_MAX_FILE_BYTES: Final = 1 << 20
+_MAX_LISTED: Final = 100
+"""Entries of one list in a file, files of a directory."""
+_CLOCK_TOLERANCE_S: Final = 1.0
+"""A file that was written so shortly after a process began was read by it, too."""
+_MANAGED: Final = (
+    "/Library/Application Support/ClaudeCode" if sys.platform == "darwin" else "/etc/claude-code"
+)
+_PLATFORM: Final = "macos" if sys.platform == "darwin" else "linux"
+"""Its name in `sandbox.enabledPlatforms`."""
+_SKIP_PERMISSIONS: Final = "--dangerously-skip-permissions"
+_BYPASS: Final = "bypassPermissions"
+_FRONT_MATTER: Final = re.compile(r"\A---\n(.*?)\n---\s*\n", re.DOTALL)
+
+
+class _Sandbox(msgspec.Struct, rename="camel"):
+    enabled: bool | None = None
+    enabled_platforms: list[str] | None = None
+    excluded_commands: list[str] = []
+    filesystem: Any = None
+
+
+class _Permissions(msgspec.Struct, rename="camel"):
+    default_mode: str | None = None
+
+
+class _Settings(msgspec.Struct):
+    sandbox: _Sandbox | None = None
+    permissions: _Permissions | None = None
+
+
+_decoder: Final = msgspec.json.Decoder(_Settings)
+_NOTHING: Final = _Settings()
+
+
+class SettingsFile(msgspec.Struct, frozen=True):
+    """One settings file, or the text after `--settings`."""
+
+    layer: RequestLayer
+    path: str | None
+    """None for a text in the arguments."""
+    modified: float
+    text: str
+    settings: _Settings
+    problem: bool = False
+    """Whether it is there and cannot be read or parsed."""
+
+    def origin(self, field: RequestField, words: str, *keys: str) -> RequestOrigin:
+        """Return the place in it where a value is set: the line of the last of nested keys."""
+        at = 0
+        for key in keys:
+            found = self.text.find(f'"{key}"', at)
+            at = found if found >= 0 else at
+        line = self.text.count("\n", 0, at) + 1 if self.path else None
+        return RequestOrigin(field=field, layer=self.layer, text=words, file=self.path, line=line)
+
+
+class Arguments(msgspec.Struct, frozen=True):
+    """What concerns the policy in the arguments of `claude`."""
+
+    mode: str | None = None
+    words: str = ""
+    """The option that sets the mode, as written."""
+    settings: str | None = None
+    sources: tuple[str, ...] | None = None
+    """`--setting-sources`; None: all."""
+    is_printing: bool = False
+    """`-p`: nothing can be changed while it runs."""
+
+
+def parse_arguments(argv: Sequence[str]) -> Arguments:
+    """Return what concerns the policy in an argument vector."""
+    found: dict[str, str] = {}
+    for at, word in enumerate(argv):
+        if word == "--":
+            break
+        name, equals, value = word.partition("=")
+        if name in ("--permission-mode", "--settings", "--setting-sources"):
+            found[name] = value if equals else next(iter(argv[at + 1 : at + 2]), "")
+    mode = found.get("--permission-mode")
+    words = f"--permission-mode {mode}" if mode else ""
+    if _SKIP_PERMISSIONS in argv:
+        mode = _BYPASS
+        words = _SKIP_PERMISSIONS
+    sources = found.get("--setting-sources")
+    return Arguments(
+        mode=mode,
+        words=words,
+        settings=found.get("--settings"),
+        sources=tuple(source.strip() for source in sources.split(",")) if sources is not None else None,
+        is_printing="-p" in argv or "--print" in argv,
+    )
+
+
+class ClaudeRequests:
+    """What a `claude` process was asked for."""
+
+    def read(self, process: Process, thread: Thread | None, root: Path, at: float) -> Requested | None:
+        """Return what the arguments and settings of a process ask for; None where they cannot be read."""
+        home = config_directory(process)
+        cwd = thread.cwd if thread is not None and thread.cwd else process.cwd
+        if home is None or not cwd:
+            return None
+        found = read_request(parse_arguments(process.argv), home, cwd, root)
+        return _since(found, process.key.started, at)
+
+    def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
+        """Return the permission mode that the role of a sub-agent asks for; None without one."""
+        home = config_directory(process)
+        if home is None or not thread.cwd or thread.created_at is None or thread.file is None:
+            return None
+        found = _read_role(Path(thread.file.path), home, thread.cwd, root)
+        return _since(found, thread.created_at, at) if found else None
+
+    def read_past(self, thread: Thread, at: float) -> Requested | None:
+        """Return what the settings beside the transcript of a thread ask for."""
+        return request_of_transcript(Path(thread.file.path), thread, at) if thread.file else None
+
+
+def request_of_transcript(path: Path, thread: Thread, at: float) -> Requested | None:
+    """Return what the settings beside a transcript ask for, of a process that is not known any more.
+
+    Args:
+        path: the transcript.
+        thread: its thread.
+        at: now (unix seconds): a file that was written after the thread began is the setting as of now.
+    """
+    projects = next((parent for parent in path.absolute().parents if parent.name == "projects"), None)
+    if projects is None or thread.cwd is None or thread.created_at is None:
+        return None
+    home, root = ClaudeHome(projects.parent), Path("/")
+    if thread.parent is not None:
+        role = _read_role(path, str(home.root), thread.cwd, root)
+        return _since(role, thread.created_at, at) if role else None
+    found = read_request(Arguments(), str(home.root), thread.cwd, root)
+    found = msgspec.structs.replace(found, are_arguments_known=False)
+    return _since(found, thread.created_at, at)
+
+
+def config_directory(process: Process) -> str | None:
+    """Return the configuration directory of a process; None where its environment cannot be read."""
+    if process.env is None:
+        return None
+    if named := process.env.get("CLAUDE_CONFIG_DIR"):
+        return posixpath.join(process.cwd or "/", named)
+    home = process.env.get("HOME")
+    return posixpath.join(home, ".claude") if home else None
+
+
+def read_request(arguments: Arguments, home: str, cwd: str, root: Path) -> Requested:
+    """Read the request of a Claude Code with these arguments in a directory. Never raises.
+
+    Args:
+        arguments: of the process.
+        home: its configuration directory.
+        cwd: its working directory.
+        root: where its file system is mounted.
+    """
+    files = list(_files(arguments, home, cwd, root))
+    mode, origins = _mode(arguments, files)
+    if any(file.problem for file in files):  # which value is in force is not known
+        typed = tuple(origin for origin in origins if origin.layer is RequestLayer.ARGV)
+        return Requested(policy=Policy(approval=mode if typed else None), origins=typed)
+    enabled, origin = _enabled(files)
+    roots = [_expanded(path, cwd, home) for path, _ in _write_roots(files)]
+    rules = (PolicyRule("/", "read"), PolicyRule(cwd, "write"), *(PolicyRule(r, "write") for r in roots))
+    policy = (
+        Policy(
+            filesystem=Filesystem.WORKSPACE,
+            network=Network.MEDIATED,
+            rules=rules,
+            approval=mode,
+            enforced_by="agent",
+        )
+        if enabled
+        else Policy(Filesystem.UNRESTRICTED, Network.ON, approval=mode, enforced_by="nobody")
+    )
+    origins.append(origin)
+    if enabled and roots:
+        file = next(file for _, file in _write_roots(files))
+        words = f'"allowWrite": {msgspec.json.encode([path for path, _ in _write_roots(files)]).decode()}'
+        origins.append(file.origin(RequestField.WRITABLE_ROOTS, clean_line(words), "sandbox", "allowWrite"))
+    return Requested(
+        policy=policy,
+        origins=tuple(origins),
+        files_written=max((file.modified for file in files), default=None),
+        excluded=tuple(_excluded(files)),
+        is_fixed=arguments.is_printing,
+    )
+
+
+# ---------------------------------------------------------------- files
+
+
+def _files(arguments: Arguments, home: str, cwd: str, root: Path) -> Iterator[SettingsFile]:
+    """Yield the settings that are there, the weakest first."""
+    own = {
+        "user": (RequestLayer.USER, posixpath.join(home, "settings.json")),
+        "project": (RequestLayer.PROJECT, posixpath.join(cwd, ".claude/settings.json")),
+        "local": (RequestLayer.PROJECT, posixpath.join(cwd, ".claude/settings.local.json")),
+    }
+    for source, (layer, path) in own.items():
+        if arguments.sources is None or source in arguments.sources:
+            yield from _file(layer, path, root)
+    if arguments.settings is not None:
+        if arguments.settings.lstrip().startswith("{"):
+            yield _parsed(RequestLayer.ARGV, None, 0.0, arguments.settings)
+        else:
+            path = posixpath.join(cwd, arguments.settings)
+            yield from _file(RequestLayer.ARGV, path, root, required=True)
+    yield from _file(RequestLayer.MANAGED, f"{_MANAGED}/managed-settings.json", root)
+    for each in _listed(root / f"{_MANAGED}/managed-settings.d".lstrip("/"), "*.json"):
+        yield from _file(RequestLayer.MANAGED, f"{_MANAGED}/managed-settings.d/{each.name}", root)
+
+
+def _file(layer: RequestLayer, path: str, root: Path, *, required: bool = False) -> Iterator[SettingsFile]:
+    place = root / path.lstrip("/")
+    shown = clean_line(path)
+    try:
+        modified = place.stat().st_mtime
+        text = read_bytes(place, _MAX_FILE_BYTES).decode("utf-8-sig", "replace")
+    except FileNotFoundError:
+        if required:
+            yield SettingsFile(
+                layer=layer, path=shown, modified=0.0, text="", settings=_NOTHING, problem=True
+            )
+    except (OSError, ValueError):
+        yield SettingsFile(layer=layer, path=shown, modified=0.0, text="", settings=_NOTHING, problem=True)
+    else:
+        yield _parsed(layer, shown, modified, text)
+
+
+def _parsed(layer: RequestLayer, path: str | None, modified: float, text: str) -> SettingsFile:
+    settings, problem = _NOTHING, False
+    if text.strip():
+        try:
+            settings = _decoder.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            problem = True
+    return SettingsFile(
+        layer=layer, path=path, modified=modified, text=text, settings=settings, problem=problem
+    )
+
+
+def _listed(directory: Path, pattern: str) -> list[Path]:
+    try:
+        return sorted(directory.glob(pattern))[:_MAX_LISTED]
+    except OSError:
+        return []
+
+
+# ---------------------------------------------------------------- values
+
+
+def _enabled(files: Iterable[SettingsFile]) -> tuple[bool, RequestOrigin]:
+    enabled = False
+    origin = RequestOrigin(field=RequestField.FILESYSTEM, layer=RequestLayer.DEFAULT, text="no sandbox")
+    for file in files:
+        sandbox = file.settings.sandbox
+        if sandbox is None or sandbox.enabled is None:
+            continue
+        platforms = sandbox.enabled_platforms
+        enabled = sandbox.enabled and (platforms is None or _PLATFORM in platforms)
+        words = f'"sandbox": {{"enabled": {str(sandbox.enabled).lower()}}}'
+        if platforms is not None:
+            words = f"{words}, enabledPlatforms {', '.join(map(clean_line, platforms[:_MAX_LISTED]))}"
+        origin = file.origin(RequestField.FILESYSTEM, clean_line(words), "sandbox", "enabled")
+    return enabled, origin
+
+
+def _mode(arguments: Arguments, files: Iterable[SettingsFile]) -> tuple[str | None, list[RequestOrigin]]:
+    if arguments.mode is not None:
+        origin = RequestOrigin(
+            field=RequestField.APPROVAL, layer=RequestLayer.ARGV, text=clean_line(arguments.words)
+        )
+        return clean_line(arguments.mode), [origin]
+    mode: str | None = None
+    origins: list[RequestOrigin] = []
+    for file in files:
+        permissions = file.settings.permissions
+        if permissions is not None and permissions.default_mode:
+            mode = clean_line(permissions.default_mode)
+            words = f'"defaultMode": "{mode}"'
+            origins = [file.origin(RequestField.APPROVAL, words, "permissions", "defaultMode")]
+    return mode, origins
+
+
+def _write_roots(files: Iterable[SettingsFile]) -> Iterator[tuple[str, SettingsFile]]:
+    """Yield the entries of `sandbox.filesystem.allowWrite` of all files: lists are joined."""
+    for file in files:
+        filesystem = file.settings.sandbox.filesystem if file.settings.sandbox else None
+        allowed = filesystem.get("allowWrite") if isinstance(filesystem, dict) else None
+        for path in allowed[:_MAX_LISTED] if isinstance(allowed, list) else ():
+            if isinstance(path, str):
+                yield clean_line(path), file
+
+
+def _excluded(files: Iterable[SettingsFile]) -> Iterator[str]:
+    for file in files:
+        if file.settings.sandbox is not None:
+            yield from map(clean_line, file.settings.sandbox.excluded_commands[:_MAX_LISTED])
+
+
+def _expanded(path: str, cwd: str, home: str) -> str:
+    if path == "~" or path.startswith("~/"):
+        return posixpath.normpath(posixpath.join(posixpath.dirname(home), path[2:]))
+    if path.startswith("//"):
+        return posixpath.normpath(path[1:])
+    return posixpath.normpath(posixpath.join(cwd, path))
+
+
+def _since(found: Requested, since: float, at: float) -> Requested:
+    is_newer = (found.files_written or 0.0) > since + _CLOCK_TOLERANCE_S
+    return msgspec.structs.replace(found, since=since, read_at=at if is_newer else None)
+
+
+# ---------------------------------------------------------------- roles
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    agent_type: str | None = None
+
+
+_meta: Final = msgspec.json.Decoder(_Meta)
+
+
+def _read_role(transcript: Path, home: str, cwd: str, root: Path) -> Requested | None:
+    """Return the permission mode in the file of a sub-agent's role: of the project, or else of the user."""
+    try:
+        content = read_bytes(transcript.with_suffix(".meta.json"), _MAX_FILE_BYTES)
+        name = _meta.decode(content).agent_type
+    except (OSError, ValueError, msgspec.DecodeError, RecursionError):
+        return None
+    directories = (posixpath.join(cwd, ".claude/agents"), posixpath.join(home, "agents"))
+    for directory in directories if name else ():
+        for place in _listed(root / directory.lstrip("/"), "*.md"):
+            if (found := _role_mode(place, name or "")) is None:
+                continue
+            mode, line, modified = found
+            if mode is None:
+                return None
+            origin = RequestOrigin(
+                field=RequestField.APPROVAL,
+                layer=RequestLayer.ROLE,
+                text=f"permissionMode: {mode}",
+                file=clean_line(posixpath.join(directory, place.name)),
+                line=line,
+            )
+            return Requested(policy=Policy(approval=mode), origins=(origin,), files_written=modified)
+    return None
+
+
+def _role_mode(path: Path, name: str) -> tuple[str | None, int, float] | None:
+    """Return the mode of the role with this name, its line, and its file's time; None for other roles."""
+    try:
+        modified = path.stat().st_mtime
+        text = read_bytes(path, _MAX_FILE_BYTES).decode("utf-8", "replace").replace("\r\n", "\n")
+    except (OSError, ValueError):
+        return None
+    head = _FRONT_MATTER.match(text)
+    values = {}
+    for number, line in enumerate(head[1].split("\n") if head else (), 2):
+        key, colon, value = line.partition(":")
+        if colon:
+            values[key.strip()] = (value.strip().strip("'\""), number)
+    if values.get("name", ("", 0))[0] != name:
+        return None
+    mode, line_number = values.get("permissionMode", ("", 0))
+    return (clean_line(mode) if mode else None), line_number, modified
