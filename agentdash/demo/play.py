@@ -11,6 +11,14 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from agentdash.agents.claude.settings import (
+    Arguments,
+    parse_role,
+    parse_settings,
+)
+from agentdash.agents.claude.settings import requested as requested_of_claude
+from agentdash.agents.claude.settings import role_request as role_request_of_claude
+from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.files import parse_config
 from agentdash.agents.codex.config.layers import ETC, ConfigLayers, request, requested
@@ -44,9 +52,12 @@ _APPROVAL_SHARE: Final = 0.8
 """Part of an escalated call that is spent waiting for approval."""
 _FIRST_PID: Final = 4_000
 """Pid of the first family's Codex; families are 100 apart."""
+_FIRST_SESSION_PID: Final = 9_000
+"""Pid of the first Claude Code; these are 100 apart."""
 _FIRST_PANE_PID: Final = 7_000
 """Pid of the first pane's shell; panes are 100 apart."""
 _HOME: Final = "/home/dev/.codex"
+_CLAUDE_HOME: Final = "/home/dev/.claude"
 _WORKSPACE: Final = "/home/dev/project"
 _COLUMNS: Final = 100
 _LINES: Final = 30
@@ -86,6 +97,8 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
         yield from _codex_processes(family, pid, events[0].at, end)
         yield from _command_processes(events, pid, end, family)
         yield from _requests(family, events)
+    for number, session in enumerate(day["session"]):
+        yield from _session(session, start, _FIRST_SESSION_PID + 100 * number, start + day["length"])
     for unreadable in day["unreadable"]:
         yield _unreadable(unreadable["thread"], start + unreadable["at"])
     for number, pane in enumerate(day["pane"]):
@@ -132,10 +145,9 @@ def _rollout_events(family: Mapping[str, Any], start: float) -> list[e.ThreadEve
     spawned: dict[str, float] = {}
     events: list[e.ThreadEvent] = []
     for name in family["rollouts"]:
-        lines = (_DATA / "rollouts" / f"{name}.jsonl").read_bytes().splitlines()
-        thread = msgspec.json.decode(lines[0])["payload"]["id"]
+        thread, logged = _log(family, name)
         at = spawned.get(thread, begin) - pace
-        for event in RolloutReader(thread).read(lines):
+        for event in logged:
             if isinstance(event, _VISIBLE_EVENTS):
                 at += takes.get(event.call, pace) if isinstance(event, e.CallEnded) else pace
             if isinstance(event, e.ChildSpawned):
@@ -143,6 +155,39 @@ def _rollout_events(family: Mapping[str, Any], start: float) -> list[e.ThreadEve
             if isinstance(event, e.ThreadEvent):
                 events.append(replace(event, at=max(at, begin)))
     return sorted(events, key=lambda event: event.at)
+
+
+def _log(family: Mapping[str, Any], name: str) -> tuple[str, list[e.Event]]:
+    """Return the thread of a recorded log, and its events."""
+    if family.get("agent") != "claude":
+        lines = (_DATA / "rollouts" / f"{name}.jsonl").read_bytes().splitlines()
+        thread = msgspec.json.decode(lines[0])["payload"]["id"]
+        return thread, RolloutReader(thread).read(lines)
+    lines = (_DATA / "transcripts" / f"{name}.jsonl").read_bytes().splitlines()
+    head = msgspec.json.decode(lines[0])
+    thread = f"agent-{head['agentId']}" if "agentId" in head else head["sessionId"]
+    return thread, TranscriptReader(thread).read(lines)
+
+
+def _session(session: Mapping[str, Any], start: float, pid: int, end: float) -> Iterator[e.Event]:
+    """Yield the events of a session of Claude Code with its sub-agents, and what it was asked for."""
+    family = {**session, "agent": "claude", "rollouts": session["transcripts"]}
+    events = _rollout_events(family, start)
+    begin = events[0].at
+    process = Process(ProcessKey(pid, begin), 1, "claude", ("claude",), agent="claude", kernel=_HOST)
+    yield from events
+    yield e.ProcessSeen(at=begin, process=process)
+    yield e.ProcessGone(at=end, key=process.key)
+    thread = events[0].thread
+    yield e.SessionSeen(at=begin, key=process.key, agent="claude", status=None, since=begin, session=thread)
+    file = parse_settings(RequestLayer.USER, f"{_CLAUDE_HOME}/settings.json", start, session["settings"])
+    asked = requested_of_claude(Arguments(), [file], home=_CLAUDE_HOME, cwd=_WORKSPACE)
+    yield e.PolicyRequested(at=begin, worker=thread, requested=replace(asked, since=begin))
+    if "role" in session:
+        child = next(event for event in events if event.thread != thread)
+        name, mode, line = parse_role(session["role"])
+        role = role_request_of_claude(mode or "", f"{_CLAUDE_HOME}/agents/{name}.md", line)
+        yield e.PolicyRequested(at=child.at, worker=child.thread, requested=replace(role, since=child.at))
 
 
 def _requests(family: Mapping[str, Any], events: Sequence[e.ThreadEvent]) -> Iterator[e.Event]:

@@ -107,6 +107,9 @@ def _record(version: str, name: str, case: Case) -> None:
             copy.parent.mkdir(parents=True, exist_ok=True)
             lines = [_trimmed(line, lab) for line in path.read_text("utf-8").splitlines()]
             copy.write_text("\n".join(lines) + "\n", "utf-8")
+            meta = path.with_suffix(".meta.json")  # of a sub-agent: it names its role
+            if meta.exists():
+                copy.with_suffix(".meta.json").write_text(meta.read_text("utf-8") + "\n", "utf-8")
         settings = json.dumps(case.settings, indent=2) + "\n"
         (place / "settings.json").write_text(settings, "utf-8")
         (place / "truth.json").write_text(json.dumps({"wrote": has_written(lab)}) + "\n", "utf-8")

@@ -182,7 +182,18 @@ def read_request(arguments: Arguments, home: str, cwd: str, root: Path) -> Reque
         cwd: its working directory.
         root: where its file system is mounted.
     """
-    files = list(_files(arguments, home, cwd, root))
+    return requested(arguments, list(_files(arguments, home, cwd, root)), home=home, cwd=cwd)
+
+
+def requested(arguments: Arguments, files: Sequence[SettingsFile], *, home: str, cwd: str) -> Requested:
+    """Return what arguments and settings ask for.
+
+    Args:
+        arguments: of the process.
+        files: its settings, the weakest first.
+        home: its configuration directory.
+        cwd: its working directory.
+    """
     mode, origins = _mode(arguments, files)
     if any(file.problem for file in files):  # which value is in force is not known
         typed = tuple(origin for origin in origins if origin.layer is RequestLayer.ARGV)
@@ -230,7 +241,7 @@ def _files(arguments: Arguments, home: str, cwd: str, root: Path) -> Iterator[Se
             yield from _file(layer, path, root)
     if arguments.settings is not None:
         if arguments.settings.lstrip().startswith("{"):
-            yield _parsed(RequestLayer.ARGV, None, 0.0, arguments.settings)
+            yield parse_settings(RequestLayer.ARGV, None, 0.0, arguments.settings)
         else:
             path = posixpath.join(cwd, arguments.settings)
             yield from _file(RequestLayer.ARGV, path, root, required=True)
@@ -253,10 +264,11 @@ def _file(layer: RequestLayer, path: str, root: Path, *, required: bool = False)
     except (OSError, ValueError):
         yield SettingsFile(layer=layer, path=shown, modified=0.0, text="", settings=_NOTHING, problem=True)
     else:
-        yield _parsed(layer, shown, modified, text)
+        yield parse_settings(layer, shown, modified, text)
 
 
-def _parsed(layer: RequestLayer, path: str | None, modified: float, text: str) -> SettingsFile:
+def parse_settings(layer: RequestLayer, path: str | None, modified: float, text: str) -> SettingsFile:
+    """Parse the text of a settings file, which was written at `modified` (unix seconds). Never raises."""
     settings, problem = _NOTHING, False
     if text.strip():
         try:
@@ -365,31 +377,42 @@ def _read_role(transcript: Path, home: str, cwd: str, root: Path) -> Requested |
             mode, line, modified = found
             if mode is None:
                 return None
-            origin = RequestOrigin(
-                field=RequestField.APPROVAL,
-                layer=RequestLayer.ROLE,
-                text=f"permissionMode: {mode}",
-                file=clean_line(posixpath.join(directory, place.name)),
-                line=line,
-            )
-            return Requested(policy=Policy(approval=mode), origins=(origin,), files_written=modified)
+            file = clean_line(posixpath.join(directory, place.name))
+            return msgspec.structs.replace(role_request(mode, file, line), files_written=modified)
     return None
+
+
+def role_request(mode: str, file: str, line: int) -> Requested:
+    """Return what a role asks for that sets a permission mode."""
+    origin = RequestOrigin(
+        field=RequestField.APPROVAL,
+        layer=RequestLayer.ROLE,
+        text=f"permissionMode: {mode}",
+        file=file,
+        line=line,
+    )
+    return Requested(policy=Policy(approval=mode), origins=(origin,))
 
 
 def _role_mode(path: Path, name: str) -> tuple[str | None, int, float] | None:
     """Return the mode of the role with this name, its line, and its file's time; None for other roles."""
     try:
         modified = path.stat().st_mtime
-        text = read_bytes(path, _MAX_FILE_BYTES).decode("utf-8", "replace").replace("\r\n", "\n")
+        text = read_bytes(path, _MAX_FILE_BYTES).decode("utf-8", "replace")
     except (OSError, ValueError):
         return None
-    head = _FRONT_MATTER.match(text)
-    values = {}
+    found, mode, line = parse_role(text)
+    return (mode, line, modified) if found == name else None
+
+
+def parse_role(text: str) -> tuple[str | None, str | None, int]:
+    """Return the name of a role, its permission mode, and the line that sets it, of the text of its file."""
+    head = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
+    values: dict[str, tuple[str, int]] = {}
     for number, line in enumerate(head[1].split("\n") if head else (), 2):
         key, colon, value = line.partition(":")
         if colon:
-            values[key.strip()] = (value.strip().strip("'\""), number)
-    if values.get("name", ("", 0))[0] != name:
-        return None
-    mode, line_number = values.get("permissionMode", ("", 0))
-    return (clean_line(mode) if mode else None), line_number, modified
+            values[key.strip()] = (clean_line(value).strip("'\""), number)
+    name, _ = values.get("name", (None, 0))
+    mode, at = values.get("permissionMode", (None, 0))
+    return name, mode or None, at

@@ -241,7 +241,8 @@ def child_mode_escalated(
     mode = above.policy.approval if above is not None else None
     if above is None or mode not in _MODES:
         return
-    role = next((each for each in requests if each.policy.approval in _MODES), None)
+    known = (each for each in requests if each.policy.approval in _MODES and each.read_at is None)
+    role = next(known, None)
     calls = [call for call in (*thread.calls, *thread.open_calls) if call.kind in ("command", "patch")]
     by_mode = [call for call in calls if call.allowed_by == "mode"]
     if by_mode and _MODES[mode] <= _MODES["default"]:

@@ -1,0 +1,297 @@
+"""Findings about the sandbox of Claude Code, from recorded transcripts with known truth and from settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentdash.agents.claude.home import thread_id
+from agentdash.agents.claude.settings import (
+    ClaudeRequests,
+    parse_arguments,
+    parse_role,
+    read_request,
+    request_of_transcript,
+)
+from agentdash.agents.claude.transcript.reader import TranscriptReader
+from agentdash.agents.launchers import read_launcher
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import build_snapshot
+from agentdash.model import events as e
+from agentdash.model.findings import FindingKind
+from agentdash.model.fleet import Fleet
+from agentdash.model.policy import Filesystem, Network
+from agentdash.model.process import Process, ProcessKey
+from agentdash.model.requested import RequestField, RequestLayer
+from agentdash.model.worker import Worker
+
+DATA = Path(__file__).parents[1] / "data" / "claude"
+LONG_AGO = 1_700_000_000
+NOW = 1_800_000_000.0
+
+
+def workers_of(tmp_path: Path, version: str, case: str, *, settings: str | None = None) -> list[Worker]:
+    """Return the workers of a recorded case, as after its end, with settings older than the session."""
+    home = tmp_path / "home"
+    shutil.copytree(DATA / version / case, home)
+    if settings is not None:
+        (home / "settings.json").write_text(settings)
+    for path in [home / "settings.json", *home.glob("agents/*")]:
+        os.utime(path, (LONG_AGO, LONG_AGO))
+    fleet = Fleet()
+    for path in sorted(home.glob("projects/**/*.jsonl"), key=lambda path: len(path.parts)):
+        thread = thread_id(path) or ""
+        seen = e.FileSeen(at=NOW, thread=thread, path=str(path), size=1, modified=NOW)
+        fleet = reduce(fleet, [seen, *TranscriptReader(thread).read(path.read_bytes().splitlines())])
+        request = request_of_transcript(path, fleet.threads[thread], NOW)
+        if request is not None:
+            fleet = reduce(fleet, [e.PolicyRequested(at=NOW, worker=thread, requested=request)])
+    return list(build_snapshot(reduce(fleet, [e.ProcessesCounted(at=NOW)]), NOW).workers)
+
+
+def kinds_of(worker: Worker) -> set[FindingKind]:
+    return {f.kind for f in worker.sandbox.findings if f.severity != "info"}
+
+
+SILENT, COMMAND = FindingKind.SANDBOX_SILENTLY_OFF, FindingKind.SANDBOX_OFF_FOR_COMMAND
+
+
+@pytest.mark.parametrize(
+    ("case", "kinds"),
+    [
+        ("off", set()),
+        ("on", {FindingKind.DENIED_FILESYSTEM}),
+        ("on-without-bwrap", {SILENT}),
+        ("on-cannot-start", {SILENT}),
+        ("off-for-command", {COMMAND}),
+        ("excluded-command", {COMMAND}),
+        ("network-denied", {FindingKind.DENIED_NETWORK}),
+        ("provider-fails", set()),
+    ],
+)
+def test_cases_of_2_1_330(tmp_path: Path, case: str, kinds: set[FindingKind]) -> None:
+    (worker,) = workers_of(tmp_path, "2.1.330", case)
+    assert kinds_of(worker) == kinds
+    is_different = bool(kinds & {SILENT, COMMAND})
+    assert (worker.sandbox.verdict == "mismatch") is is_different
+
+
+@pytest.mark.parametrize("version", ["2.1.197", "2.1.240"])
+@pytest.mark.parametrize(
+    ("case", "kinds"),
+    [
+        ("off", set()),
+        ("on", set()),
+        ("on-without-bwrap", {SILENT}),  # the command printed what the kernel has of it
+        ("on-cannot-start", {SILENT}),
+        ("off-for-command", set()),  # nothing states which sandbox there was to leave
+        ("excluded-command", set()),
+        ("network-denied", set()),
+        ("provider-fails", set()),
+    ],
+)
+def test_cases_of_older_versions(tmp_path: Path, version: str, case: str, kinds: set[FindingKind]) -> None:
+    (worker,) = workers_of(tmp_path, version, case)
+    assert kinds_of(worker) == kinds
+    assert worker.sandbox.verdict == ("mismatch" if kinds else "unverified")
+
+
+@pytest.mark.parametrize(("version", "escalates"), [("2.1.197", True), ("2.1.240", True), ("2.1.330", False)])
+def test_mode_of_a_sub_agent(tmp_path: Path, version: str, escalates: bool) -> None:
+    """2.1.330 refuses the calls of the sub-agent; before it runs them without a question."""
+    session, child = workers_of(tmp_path, version, "child-mode")
+    assert kinds_of(session) == set()
+    assert (FindingKind.CHILD_MODE_ESCALATED in kinds_of(child)) is escalates
+    wrote = json.loads((DATA / version / "child-mode" / "truth.json").read_text())["wrote"]
+    assert wrote is escalates
+
+
+def test_finding_names_file_line_and_both_values(tmp_path: Path) -> None:
+    (worker,) = workers_of(tmp_path, "2.1.330", "on-without-bwrap")
+    (finding,) = worker.sandbox.findings
+    assert finding.configured == f'{tmp_path}/home/settings.json:3: "sandbox": {{"enabled": true}}'
+    (field,) = finding.fields
+    assert (field.expected, field.actual, field.reference) == ("workspace", "no sandbox", "requested")
+    assert len(finding.calls) == 1
+    assert finding.remedy is not None
+
+
+@pytest.mark.parametrize(
+    "settings", ["{}", '{"sandbox": {"enabled": false}}', "{broken", '{"sandbox": {"enabled": "yes"}}']
+)
+def test_nothing_is_stated_of_a_sandbox_that_is_not_switched_on(tmp_path: Path, settings: str) -> None:
+    (worker,) = workers_of(tmp_path, "2.1.330", "on-without-bwrap", settings=settings)
+    assert worker.sandbox.findings == ()
+
+
+def test_settings_that_are_newer_than_the_session_prove_nothing(tmp_path: Path) -> None:
+    path = next((DATA / "2.1.330" / "on-without-bwrap").glob("projects/*/*.jsonl"))
+    home = tmp_path / "home"
+    shutil.copytree(DATA / "2.1.330" / "on-without-bwrap", home)
+    copy = home / path.relative_to(DATA / "2.1.330" / "on-without-bwrap")
+    thread = thread_id(path) or ""
+    fleet = reduce(Fleet(), TranscriptReader(thread).read(copy.read_bytes().splitlines()))
+    os.utime(home / "settings.json", (NOW, NOW))
+    request = request_of_transcript(copy, fleet.threads[thread], NOW)
+    assert request is not None
+    assert request.read_at == NOW
+    fleet = reduce(fleet, [e.PolicyRequested(at=NOW, worker=thread, requested=request)])
+    (worker,) = build_snapshot(fleet, NOW).workers
+    assert worker.sandbox.findings == ()
+
+
+# ---------------------------------------------------------------- settings and arguments
+
+
+def write(path: Path, settings: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(settings if isinstance(settings, str) else json.dumps(settings))
+
+
+def asked(tmp_path: Path, *argv: str) -> Any:
+    home, cwd = tmp_path / "u" / ".claude", tmp_path / "ws"
+    return read_request(parse_arguments(["claude", *argv]), str(home), str(cwd), Path("/"))
+
+
+def test_later_files_outrank_earlier_ones(tmp_path: Path) -> None:
+    on, off = {"sandbox": {"enabled": True}}, {"sandbox": {"enabled": False}}
+    write(tmp_path / "u/.claude/settings.json", on)
+    assert asked(tmp_path).policy.filesystem is Filesystem.WORKSPACE
+    write(tmp_path / "ws/.claude/settings.json", off)
+    assert asked(tmp_path).policy.filesystem is Filesystem.UNRESTRICTED
+    write(tmp_path / "ws/.claude/settings.local.json", on)
+    found = asked(tmp_path)
+    assert (found.policy.filesystem, found.policy.network) == (Filesystem.WORKSPACE, Network.MEDIATED)
+    origin = found.origin(RequestField.FILESYSTEM)
+    assert (origin.layer, origin.file) == (
+        RequestLayer.PROJECT,
+        str(tmp_path / "ws/.claude/settings.local.json"),
+    )
+    assert asked(tmp_path, "--settings", json.dumps(off)).policy.is_full_access
+    assert asked(tmp_path, "--setting-sources", "project").policy.is_full_access
+
+
+def test_parts_of_a_request(tmp_path: Path) -> None:
+    write(
+        tmp_path / "u/.claude/settings.json",
+        {
+            "sandbox": {
+                "enabled": True,
+                "filesystem": {"allowWrite": ["~/state", "/srv/x", "sub"]},
+                "excludedCommands": ["docker *"],
+            },
+            "permissions": {"defaultMode": "acceptEdits"},
+            "env": {"SECRET": "s3cret"},
+        },
+    )
+    found = asked(tmp_path)
+    assert set(found.policy.writable_roots) == {
+        str(tmp_path / "ws"),
+        str(tmp_path / "u/state"),
+        "/srv/x",
+        str(tmp_path / "ws/sub"),
+    }
+    assert found.policy.approval == "acceptEdits"
+    assert found.excluded == ("docker *",)
+    assert "s3cret" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("argv", "mode"),
+    [
+        (["--permission-mode", "plan"], "plan"),
+        (["--permission-mode=acceptEdits", "-p", "x"], "acceptEdits"),
+        (["--dangerously-skip-permissions"], "bypassPermissions"),
+        (["-p", "--", "--permission-mode", "plan"], None),
+    ],
+)
+def test_mode_in_the_arguments(argv: list[str], mode: str | None) -> None:
+    assert parse_arguments(["claude", *argv]).mode == mode
+
+
+def test_other_platforms_switch_it_on_elsewhere(tmp_path: Path) -> None:
+    write(tmp_path / "u/.claude/settings.json", {"sandbox": {"enabled": True, "enabledPlatforms": ["wsl"]}})
+    assert asked(tmp_path).policy.is_full_access
+
+
+def test_file_that_cannot_be_parsed_leaves_the_sandbox_open(tmp_path: Path) -> None:
+    write(tmp_path / "u/.claude/settings.json", {"sandbox": {"enabled": True}})
+    write(tmp_path / "ws/.claude/settings.json", "{")
+    found = asked(tmp_path, "--permission-mode", "plan")
+    assert [origin.field for origin in found.origins] == [RequestField.APPROVAL]
+    assert found.policy.filesystem is Filesystem.UNKNOWN
+
+
+def test_environment_places_the_configuration(tmp_path: Path) -> None:
+    write(tmp_path / "c/settings.json", {"sandbox": {"enabled": True}})
+    env = {"HOME": "/nonexistent", "CLAUDE_CONFIG_DIR": str(tmp_path / "c")}
+    process = Process(ProcessKey(5, NOW), 1, "claude", ("claude", "-p", "x"), env=env, cwd=str(tmp_path))
+    found = ClaudeRequests().read(process, None, Path("/"), NOW)
+    assert found is not None
+    assert found.policy.filesystem is Filesystem.WORKSPACE
+    assert (found.since, found.is_fixed) == (NOW, True)
+
+
+def test_role() -> None:
+    assert parse_role('---\nname: "free"\r\npermissionMode: plan\n---\nx') == ("free", "plan", 3)
+    assert parse_role("no front matter") == (None, None, 0)
+
+
+# ---------------------------------------------------------------- launchers of the sandbox runtime
+
+BWRAP = [
+    *(
+        "bwrap",
+        "--new-session",
+        "--unshare-net",
+        "--bind",
+        "/tmp/claude-http-1.sock",
+        "/tmp/claude-http-1.sock",
+    ),
+    *("--setenv", "SANDBOX_RUNTIME", "1", "--setenv", "TMPDIR", "/tmp/claude-0"),
+    *("--setenv", "HTTP_PROXY", "http://127.0.0.1:3128", "--ro-bind", "/", "/"),
+    *("--bind", "/home/me/ws", "/home/me/ws", "--bind", "/tmp/claude-0", "/tmp/claude-0"),
+    *("--ro-bind", "/home/me/ws/.claude", "/home/me/ws/.claude", "--", "/bin/bash", "-c", "x"),
+]
+
+
+def test_policy_of_the_sandbox_runtime() -> None:
+    launcher = read_launcher("bwrap", BWRAP)
+    assert launcher is not None
+    assert launcher.policy is not None
+    assert (launcher.policy.filesystem, launcher.policy.network) == (Filesystem.WORKSPACE, Network.MEDIATED)
+    assert launcher.policy.writable_roots == ("/home/me/ws", "$TMPDIR")
+    assert launcher.policy.may_write("/home/me/ws/.claude/x") is False
+
+
+def test_capped_arguments_state_no_policy() -> None:
+    launcher = read_launcher("bwrap", BWRAP[: BWRAP.index("--")])
+    assert launcher is not None
+    assert launcher.policy is None
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["/bin/sh", "-c", 'eval "$1"', "/bin/sh", "bwrap --new-session --die-with-parent x"],
+        ["/bin/bash", "-c", "bwrap --new-session --die-with-parent -- /bin/bash -c x"],
+        ["/bin/bash", "-c", "{ socat TCP6-LISTEN:3128,fork UNIX-CONNECT:/tmp/x.sock; } & apply-seccomp x"],
+        ["socat", "TCP6-LISTEN:3128,fork", "UNIX-CONNECT:/tmp/claude-http-1.sock"],
+        ["apply-seccomp", "/bin/bash", "-c", "x"],
+        ["/proc/self/fd/3", "/bin/bash", "-c", "x"],
+    ],
+)
+def test_set_up_of_the_sandbox_is_no_command(argv: list[str]) -> None:
+    assert read_launcher(argv[0].rpartition("/")[2], argv) is not None
+
+
+@pytest.mark.parametrize(
+    "argv", [["/bin/bash", "-c", "apt install bwrap"], ["sleep", "3"], ["socat", "-", "TCP:host:80"], []]
+)
+def test_commands_are_no_launchers(argv: list[str]) -> None:
+    assert read_launcher(argv[0] if argv else "x", argv) is None
