@@ -137,6 +137,7 @@ def _trimmed(line: str, lab: ClaudeLab) -> str:
     text = text.replace(str(lab.binary.parents[2]), "/opt/claude").replace(
         lab.model.url, "http://127.0.0.1:1"
     )
+    text = text.replace(str(Path.home()), "/home/me")
     return re.sub(r"127\.0\.0\.1:\d{4,5}", "127.0.0.1:1", text)
 
 
