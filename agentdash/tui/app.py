@@ -219,11 +219,11 @@ class AgentDash(SnapshotApp):
         for panel in self.screen.query(WorkerPanel):
             panel.show_tab(name)
 
-    def action_command_palette(self) -> None:
-        """Open the command palette."""
-        self.push_screen(
-            CommandPalette(placeholder="An action, or the name of a worker", id="--command-palette")
-        )
+    async def action_command_palette(self) -> None:  # type: ignore[override]
+        """Open the command palette, and return when its input has the focus."""
+        palette = CommandPalette(placeholder="An action, or the name of a worker", id="--command-palette")
+        await self.push_screen(palette)
+        palette.set_focus(palette.query_one(Input))
 
     @on(CommandPalette.Opened)
     def _palette_opened(self) -> None:

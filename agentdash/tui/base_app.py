@@ -8,8 +8,9 @@ from typing import Final, TypeVar
 
 from textual import constants
 from textual.app import App
+from textual.widgets import Input
 
-from agentdash.tui.keys import bindings, keymap, remapped
+from agentdash.tui.keys import OPENS_INPUT, bindings, keymap, remapped
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.terminal import has_job_control
@@ -50,6 +51,13 @@ class BaseApp(App[Result]):
         """The key table by id, with the user's keys."""
         self.set_keymap(keymap(options.keys))
         self.glyphs = ASCII if options.ascii else UNICODE
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return whether an action may run: none that opens an input while one has the focus, or a box is
+        open."""
+        if action in OPENS_INPUT and (isinstance(self.focused, Input) or self.screen.is_modal):
+            return False
+        return super().check_action(action, parameters)
 
     def show_message(self, message: str) -> None:
         """Show a message in the footer for a few seconds."""

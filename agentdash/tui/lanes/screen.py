@@ -91,7 +91,7 @@ class LanesList(Choices):
             return (Span("  No workers yet.", "muted"),) if y == 0 else BLANK
         worker, glyphs = self._workers[y], self._look.glyphs
         stem = "  " * (worker.depth - 1) + glyphs.tree[1] if worker.depth else ""
-        tone = TONES_OF_STATES[worker.state] if worker.state.needs_you else ""
+        tone = TONES_OF_STATES[worker.state] if worker.needs_you else ""
         name = Span(pad(stem + worker.name, self.names, glyphs.ellipsis) + " ", tone)
         cursor = self._at_cell if y == self.cursor else None
         return (self.gutter_span(y, 0, glyphs), name, *lane(worker, self.axis, glyphs, cursor))

@@ -69,7 +69,7 @@ class MatrixTable(DataTable[Text], inherit_bindings=False):
     def _spans(self, row: MatrixRow, look: Look) -> list[Span]:
         """Return the name and the signs of a row, padded to their columns."""
         worker, is_ascii = row.worker, look.glyphs is ASCII
-        tone = TONES_OF_STATES[worker.state] if worker.state.needs_you else ""
+        tone = TONES_OF_STATES[worker.state] if worker.needs_you else ""
         corner = look.glyphs.tree[1]
         stem = "  " * (worker.depth - 1) + corner if worker.depth else ""
         name = elide(stem + worker.name, self._name_cells, look.glyphs.ellipsis)

@@ -75,7 +75,7 @@ class FilterBar(Horizontal):
         self.add_class("-editing")
         words = self.query_one(Input)
         words.value = text
-        words.focus()
+        self.screen.set_focus(words)  # at once: `focus` waits, and the keys typed ahead do not
 
     def show_status(self, active: bool, line: Line) -> None:
         """Show this line while the filter is active and not edited."""

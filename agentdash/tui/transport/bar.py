@@ -185,7 +185,7 @@ class Transport(Horizontal):
         """Open the input for a time."""
         self.add_class("-editing")
         self._time.value = ""
-        self._time.focus()
+        self.screen.set_focus(self._time)  # at once: `focus` waits, and the keys typed ahead do not
 
     def action_back(self) -> None:
         """Cancel the input."""
