@@ -16,7 +16,7 @@ from agentdash.agents.codex.home import default_home
 from agentdash.cli import debug_log
 from agentdash.cli.attention import UserAttention
 from agentdash.cli.options import APPEARANCE_OPTIONS, FiniteRange, config_of, options
-from agentdash.cli.screen import run_app, terminal
+from agentdash.cli.screen import copy_to_tmux, run_app, terminal
 from agentdash.cli.termination import forced_cleanup
 from agentdash.collect.clock import SystemClock
 from agentdash.config import Config, NotificationSettings
@@ -142,6 +142,7 @@ def show(
         theme=config.theme,
         banner=banner,
         keys=checked_keys(config),
+        copy_to_tmux=copy_to_tmux,
         debug_log_hint=debug_log.hint(),
     )
     user = UserAttention(hub, clock, attention)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.cli.config import checked_keys
-from agentdash.cli.screen import run_app
+from agentdash.cli.screen import copy_to_tmux, run_app
 from agentdash.collect.clock import SystemClock
 from agentdash.config import Config
 from agentdash.replay.library.library import Library
@@ -20,7 +20,12 @@ def browse(config: Config, play: Callable[[Path, float | None], None]) -> None:
     """Open the library; after each played session open it again, in the same place, until it is closed."""
     clock = SystemClock()
     model = LibraryModel()
-    options = Options(config.ascii, config.theme, keys=checked_keys(config))
+    options = Options(
+        ascii=config.ascii,
+        theme=config.theme,
+        keys=checked_keys(config),
+        copy_to_tmux=copy_to_tmux,
+    )
     library = Library(CodexHome(config.codex_home or default_home()), clock)
     while (picked := run_app(LibraryApp(library, model, clock, options))) is not None:
         play(picked.path, picked.at)

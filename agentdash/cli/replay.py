@@ -10,7 +10,7 @@ import click
 
 from agentdash.cli import debug_log
 from agentdash.cli.options import APPEARANCE_OPTIONS, PATH, SECONDS, config_of, options
-from agentdash.cli.screen import run_app, terminal
+from agentdash.cli.screen import copy_to_tmux, run_app, terminal
 from agentdash.config import Config, journal_folder
 from agentdash.model.limits import MAX_GAP_S, REPLAY_SPEEDS
 
@@ -160,6 +160,7 @@ def play(
         ascii=config.ascii,
         theme=config.theme,
         keys=checked_keys(config),
+        copy_to_tmux=copy_to_tmux,
         debug_log_hint=debug_log.hint(),
     )
     run_app(ReplayApp(hub, clock, player, options=options), hub)

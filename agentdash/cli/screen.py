@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -63,3 +64,10 @@ def run_app(app: BaseApp[_T], hub: Hub | None = None, services: Sequence[Service
     if app.quit_requested or app.return_code:
         raise SystemExit(2 if app.return_code == _CRASHED else app.return_code)
     return result
+
+
+async def copy_to_tmux(text: str) -> str | None:
+    """Copy inside of tmux; return what has happened, or None outside of it."""
+    from agentdash.collect.tmux.clipboard import copy
+
+    return await asyncio.to_thread(copy, text)

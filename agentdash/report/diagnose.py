@@ -29,6 +29,7 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.processes.confinement import confinement
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.tail.fs_events import refusal
+from agentdash.collect.tmux.clipboard import clipboard
 from agentdash.collect.tmux.sensor import TmuxSensor, own_socket, servers, tmux_version
 from agentdash.config import Config, config_file, state_folder
 from agentdash.engine.judge.findings.tmux_boundary import is_sandboxed
@@ -275,6 +276,7 @@ def _check_tmux(config: Config, sandbox: str | None, probe: _Probe) -> Iterator[
     if sandbox is not None:
         yield _warn("tmux server", "cannot be reached from inside of a sandbox")
         return
+    yield from _check_clipboard()
     for server in probe.servers:
         if server.ok:
             yield _ok(server.name, server.detail)
@@ -284,6 +286,17 @@ def _check_tmux(config: Config, sandbox: str | None, probe: _Probe) -> Iterator[
     for name, pid in probe.server_pids.items():
         if (process := probe.processes.get(pid)) is not None:
             yield from _check_server(name, process, probe.own)
+
+
+def _check_clipboard() -> Iterator[DoctorCheck]:
+    """Check whether what is copied inside of tmux reaches the clipboard of the terminal."""
+    if own_socket() is None:
+        return
+    if (problem := clipboard()) is None:
+        yield _ok("tmux clipboard", "what the dashboard copies reaches tmux's buffer and the clipboard")
+    else:
+        advice = "tmux set -s set-clipboard external, or on; and terminal-features of the terminal"
+        yield _warn("tmux clipboard", f"copies reach tmux's buffer, {problem}", advice)
 
 
 def _check_server(server: str, process: Process, own: Kernel | None) -> Iterator[DoctorCheck]:

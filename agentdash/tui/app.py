@@ -255,8 +255,7 @@ class AgentDash(SnapshotApp):
     def action_copy_id(self) -> None:
         """Copy the id of the selected worker to the clipboard (OSC 52)."""
         if self.worker:
-            self.copy_to_clipboard(self.worker.id)
-            self.show_message(f"Copied {self.worker.id}")
+            self.copy(self.worker.id)
 
     def action_copy_remedy(self) -> None:
         """Copy a remedy of the selected worker to the clipboard; the next one each time."""
@@ -266,8 +265,7 @@ class AgentDash(SnapshotApp):
             return
         number = self._copied % len(found)
         self._copied += 1
-        self.copy_to_clipboard(found[number])
-        self.show_message(f"Copied {number + 1} of {len(found)}: {found[number]}")
+        self.copy(found[number], f"{number + 1} of {len(found)}, ")
 
     def action_go_to_pane(self) -> None:
         """Go to the tmux pane of the selected worker."""

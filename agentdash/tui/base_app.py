@@ -11,7 +11,7 @@ from textual.app import App
 from textual.widgets import Input
 
 from agentdash.tui.keys import OPENS_INPUT, bindings, keymap, remapped
-from agentdash.tui.options import Options
+from agentdash.tui.options import CopyToTmux, Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.terminal import has_job_control
 from agentdash.tui.terminal_driver import TerminalDriver
@@ -47,6 +47,7 @@ class BaseApp(App[Result]):
         self.theme = options.theme or default
         self.set_class(options.ascii, "-ascii")
         self.options = options
+        self._message_of_copy = ""
         self.keys = remapped(options.keys)
         """The key table by id, with the user's keys."""
         self.set_keymap(keymap(options.keys))
@@ -63,6 +64,29 @@ class BaseApp(App[Result]):
         """Show a message in the footer for a few seconds."""
         for footer in self.screen.query(Footer):
             footer.show_message(message)
+
+    def copy(self, text: str, label: str = "") -> None:
+        """Copy a text, and show what has become of it.
+
+        Args:
+            text: what to copy.
+            label: stands before the text in the message.
+        """
+        self.copy_to_clipboard(text)
+        self._message_of_copy = f"{label}{text.splitlines()[0] if text else ''}"
+        if self.options.copy_to_tmux is None:
+            self.show_message(f"Sent to the terminal's clipboard: {self._message_of_copy}")
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy by OSC 52, and inside of tmux, which may ignore that, by tmux."""
+        super().copy_to_clipboard(text)
+        self._message_of_copy = ""
+        if self.options.copy_to_tmux is not None:
+            self.run_worker(self._copy_to_tmux(self.options.copy_to_tmux, text), group="copy", exclusive=True)
+
+    async def _copy_to_tmux(self, copy_to_tmux: CopyToTmux, text: str) -> None:
+        how = await copy_to_tmux(text) or "Sent to the terminal's clipboard"
+        self.show_message(f"{how}: {self._message_of_copy}" if self._message_of_copy else f"{how}.")
 
     async def action_quit(self) -> None:
         """End the program."""

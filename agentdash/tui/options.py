@@ -15,6 +15,10 @@ GoToPane = Callable[[PaneKey], Awaitable[str | None]]
 """Makes the tmux client show a pane; returns None, or on one line why it could not."""
 
 
+CopyToTmux = Callable[[str], Awaitable[str | None]]
+"""Copies inside of tmux; returns what has happened, in words, or None outside of tmux."""
+
+
 class KeepsAttention(Protocol):
     """Keeps what the user has looked at and acknowledged; each method returns an error message, or None."""
 
@@ -50,5 +54,7 @@ class Options:
     """The worker to select first: its name, pane id, id or the beginning of its id."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """Keys by the id of their action: see `keys.remapped`."""
+    copy_to_tmux: CopyToTmux | None = None
+    """None: texts are copied by the terminal alone (OSC 52)."""
     debug_log_hint: str = "--debug-log FILE writes the traceback"
     """Where the traceback of an engine failure is, or how to get it."""

@@ -136,3 +136,22 @@ def test_quit_from_inputs_and_boxes(terminal: Terminal) -> None:
         time.sleep(0.2)  # either order must end it
         terminal.press("C-q")
         wait_until(lambda: not terminal.is_running, "the end")
+
+
+def test_what_is_copied_is_in_the_buffer_of_tmux(terminal: Terminal) -> None:
+    terminal.start("demo", "--speed", "0.1")
+    terminal.shows("? help")
+    terminal.press("y")
+    terminal.shows("Copied to tmux's buffer")
+    copied = terminal.tmux("show-buffer")
+    assert len(copied) == 36
+    assert copied in terminal.screen
+
+
+def test_a_clipboard_that_is_off_is_not_called_set(terminal: Terminal) -> None:
+    terminal.tmux("set-option", "-s", "set-clipboard", "off")
+    terminal.start("demo", "--speed", "0.1")
+    terminal.shows("? help")
+    terminal.press("y")
+    terminal.shows("not to the clipboard")
+    assert len(terminal.tmux("show-buffer")) == 36

@@ -379,7 +379,7 @@ async def test_message_is_shown_where_the_footer_is_hidden():
         await pilot.pause()
         await pilot.press("y")
         await pilot.pause()
-        assert f"Copied {app.worker.id}" in screen_text(app)
+        assert f"Sent to the terminal's clipboard: {app.worker.id}" in screen_text(app)
 
 
 async def test_pane_is_scrolled_to_its_last_line():

@@ -267,8 +267,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     def action_copy_id(self) -> None:
         """Copy the id of the selected session to the clipboard (OSC 52)."""
         if (thread := self._selected_thread()) is not None:
-            self.copy_to_clipboard(thread)
-            self.show_message(f"Copied {thread}")
+            self.copy(thread)
 
     def _selected_thread(self) -> str | None:
         row, hit = self.root.sessions.selected, self.root.hits.selected
