@@ -1,6 +1,6 @@
 """The program: `agentdash`, and `python -m agentdash`."""
 
-import signal
+import sys
 
 
 def main() -> None:
@@ -9,6 +9,14 @@ def main() -> None:
     Until it handles signals itself, ctrl+c ends the program without a word: Python would print where the
     imports were interrupted.
     """
+    if sys.argv[1:] == ["--version"]:
+        from agentdash import __version__  # noqa: PLC0415 - shells and scripts ask often: without the imports below
+
+        sys.stdout.write(f"agentdash {__version__}\n")
+        return
+
+    import signal  # noqa: PLC0415 - as above
+
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 

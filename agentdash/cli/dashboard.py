@@ -1,4 +1,7 @@
-"""`agentdash` and `agentdash demo`: the dashboard over live sources, and over recorded ones."""
+"""`agentdash` and `agentdash demo`: the dashboard over live sources, and over recorded ones.
+
+The terminal is prepared, and shows so, before sources and screens are imported.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from agentdash import __version__
-from agentdash.agents.codex.home import default_home
 from agentdash.cli import debug_log
-from agentdash.cli.attention import UserAttention
 from agentdash.cli.options import APPEARANCE_OPTIONS, FiniteRange, config_of, options
 from agentdash.cli.screen import copy_to_tmux, run_app, terminal
 from agentdash.cli.termination import forced_cleanup
-from agentdash.collect.clock import SystemClock
 from agentdash.config import Config, NotificationSettings
-from agentdash.engine.hub import Hub
-from agentdash.engine.runner import Service
-from agentdash.model.clock import Clock
-from agentdash.model.pane import PaneKey, tmux_source
 
 if TYPE_CHECKING:
+    from agentdash.engine.hub import Hub
+    from agentdash.engine.runner import Service
+    from agentdash.model.clock import Clock
+    from agentdash.model.pane import PaneKey
     from agentdash.store.attention_file import AttentionFile
     from agentdash.store.recorder import Recorder
     from agentdash.tui.app import AgentDash
@@ -51,10 +51,10 @@ def demo(speed: float, **given: Any) -> None:
     \b
     agentdash demo --speed 4
     """
-    from agentdash.demo.play import demo_hub
-
     config = config_of(given)
     with terminal():
+        from agentdash.demo.play import demo_hub
+
         hub, clock = demo_hub(speed)
         show(hub, clock, config, banner="DEMO")
 
@@ -74,7 +74,9 @@ def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
 
 
 def _show_live(config: Config, close_with: PaneKey | None) -> None:
+    from agentdash.agents.codex.home import default_home
     from agentdash.cli.live_hub import live_hub
+    from agentdash.collect.clock import SystemClock
     from agentdash.store.status_file import Publisher
 
     clock = SystemClock()
@@ -133,6 +135,7 @@ def show(
         close_with: exit when this pane closes.
         attention: where looks and acknowledgements are kept; None: only for as long as the hub runs.
     """
+    from agentdash.cli.attention import UserAttention
     from agentdash.cli.config import checked_keys
     from agentdash.tui.app import AgentDash
     from agentdash.tui.options import Options
@@ -176,6 +179,8 @@ def _notifier(settings: NotificationSettings) -> Notifier:
 
 async def _close_with(app: AgentDash, hub: Hub, pane: PaneKey) -> None:
     """Exit the app when the pane has closed."""
+    from agentdash.model.pane import tmux_source
+
     name = tmux_source(pane.server)
     while True:
         await asyncio.sleep(_PANE_POLL_INTERVAL_S)

@@ -7,13 +7,15 @@ dashboard. Here nothing runs until the kernel has a notice.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import struct
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    import ctypes
 
 AVAILABLE: Final = sys.platform == "linux"
 """Whether this system has inotify."""
@@ -119,6 +121,8 @@ def _library() -> ctypes.CDLL:
     Raises:
         OSError: it has no inotify.
     """
+    import ctypes  # noqa: PLC0415 - one-shot commands do without
+
     library = ctypes.CDLL(None, use_errno=True)
     if not hasattr(library, "inotify_init1"):
         raise OSError("this system has no inotify")
@@ -129,6 +133,8 @@ def _library() -> ctypes.CDLL:
 
 def _checked(result: int) -> int:
     if result < 0:
+        import ctypes  # noqa: PLC0415 - as above
+
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return result

@@ -17,10 +17,8 @@ from agentdash.model.worker import Worker
 from agentdash.tui.fleet.filter import Filter, matches
 from agentdash.tui.fleet.findings import FindingsScreen
 from agentdash.tui.fleet.list import FleetList
-from agentdash.tui.help import HelpScreen
 from agentdash.tui.keys import bindings, ids
 from agentdash.tui.lanes.screen import LanesList, LanesScreen
-from agentdash.tui.matrix.screen import MatrixScreen
 from agentdash.tui.options import Feed, GoToPane, KeepsAttention, OnSnapshot, Options
 from agentdash.tui.palette import ActionProvider, WorkerProvider
 from agentdash.tui.snapshot_app import SnapshotApp
@@ -182,6 +180,8 @@ class AgentDash(SnapshotApp):
     def action_matrix(self) -> None:
         """Open the matrix of workers and aspects of their sandboxes."""
         self._to_root()
+        from agentdash.tui.matrix.screen import MatrixScreen  # noqa: PLC0415 - the first picture comes first
+
         self.push_screen(MatrixScreen(self.glyphs))
 
     def action_lanes(self) -> None:
@@ -196,6 +196,8 @@ class AgentDash(SnapshotApp):
 
     def action_help(self) -> None:
         """Open the help."""
+        from agentdash.tui.help import HelpScreen  # noqa: PLC0415 - the first picture comes first
+
         self.push_screen(HelpScreen(self.glyphs))
 
     @on(FleetList.Opened)

@@ -26,6 +26,9 @@ _RESTORE: Final = (
     b"\x1b[<u\x1b[0m\x1b[?1049l\x1b[?25h"  # usual keys and colours, main screen, cursor
 )
 
+_STARTING: Final = b"agentdash is starting ..."
+_ERASE_LINE: Final = b"\r\x1b[K"
+
 application_mode: Final = threading.Event()
 """Set while an app has the terminal in its own mode: alternate screen, mouse, raw keys."""
 
@@ -33,6 +36,8 @@ application_mode: Final = threading.Event()
 class _Saved:
     settings: list[Any] | None = None
     """Of the terminal before `own_terminal` changed them; None outside of it."""
+    is_starting: bool = False
+    """Whether the terminal shows that agentdash is starting."""
 
 
 class NoTerminalError(Exception):
@@ -55,6 +60,7 @@ def own_terminal() -> Iterator[Callable[[], None]]:
     try:
         _Saved.settings = before
         _set(descriptor, _start_up_settings(before))
+        _Saved.is_starting = _write(_STARTING)
         _watch(descriptor)
         yield lambda: _restore(descriptor, before)
     finally:
@@ -64,6 +70,9 @@ def own_terminal() -> Iterator[Callable[[], None]]:
 
 def end_start_up() -> None:
     """Restore the settings before an app saves them as those of the shell, and sets its own."""
+    if _Saved.is_starting:
+        _Saved.is_starting = False
+        _write(_ERASE_LINE)
     if _Saved.settings is not None:
         _set(sys.__stdin__.fileno(), _Saved.settings)  # type: ignore[union-attr]
 
@@ -93,6 +102,16 @@ def _set(descriptor: int, settings: list[Any]) -> None:
     with suppress(termios.error, OSError):
         if os.tcgetpgrp(descriptor) == os.getpgrp():
             termios.tcsetattr(descriptor, termios.TCSANOW, settings)
+
+
+def _write(data: bytes) -> bool:
+    """Write to the terminal, if it takes output now; return whether it was written."""
+    descriptor = sys.__stdout__.fileno()  # type: ignore[union-attr]
+    if not select.select([], [descriptor], [], 0)[1]:
+        return False
+    with suppress(OSError):
+        return os.write(descriptor, data) == len(data)
+    return False
 
 
 def _restore(descriptor: int, before: list[Any]) -> None:
