@@ -149,6 +149,8 @@ def tr(call: Call) -> list[Result]:
         and words[1] in ("\\n", "\n", "\\012")
     ):
         return [Result(out=(msgspec.structs.replace(dump, nul=False),))]
+    if dump and not dump.nul and words in (["-d", "\\r"], ["-d", "\r"]):
+        return [Result(out=content)]  # no flag's value has one
     if dump and not dump.nul and words[0] == "=" and words[1:] in ([" "], [":"], ["\\t"]):
         return [Result(out=replaced_sign(dump, (words[1] or "").replace("\\t", "\t")))]
     return [Result(out=content if content == () else (ANY,))]

@@ -136,7 +136,11 @@ def awk_program(program: str, separator: str) -> LineMap | None:
     match = re.fullmatch(r"(?P<pattern>[^{}]*?)\s*(?:\{(?P<action>[^{}]*)\})?\s*", program.strip(), re.DOTALL)
     if match is None or (separator and len(separator) != 1):
         return None
-    tests = [_test(test.strip()) for test in match["pattern"].split("&&")] if match["pattern"].strip() else []
+    text = match["pattern"].strip()
+    joins_any = "||" in text
+    if joins_any and "&&" in text:
+        return None
+    tests = [_test(test.strip()) for test in re.split(r"&&|\|\|", text)] if text else []
     action = (match["action"] if match["action"] is not None else "print").strip().rstrip(";").strip()
     write = _action(action)
     if write is None or any(test is None for test in tests):
@@ -144,7 +148,8 @@ def awk_program(program: str, separator: str) -> LineMap | None:
 
     def change(line: str) -> str | None:
         fields = [line, *(line.split(separator) if separator else line.split())]
-        return write(fields) if all(test(fields) for test in tests if test) else None
+        found = [test(fields) for test in tests if test]
+        return write(fields) if (any(found) if joins_any else all(found)) else None
 
     return change
 

@@ -727,6 +727,12 @@ class _Program:
         self._require_plain(value, *_flat(value))
         return json.dumps(value, indent=keywords.get("indent"), sort_keys=bool(keywords.get("sort_keys")))
 
+    def dump(self, arguments: list[Any], keywords: dict[str, Any]) -> None:
+        """Run `json.dump`."""
+        if len(arguments) != 2 or arguments[1] != _Module("sys.stdout"):
+            raise UnknownError
+        self.out += self._written(self.dumps(arguments[:1], keywords), alone=False)
+
     def as_dict(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `dict`."""
         if len(arguments) == 1 and isinstance(arguments[0], _Selection):
@@ -863,6 +869,7 @@ _FUNCTIONS: Final[dict[str, Callable[[_Program, list[Any], dict[str, Any]], Any]
     "pprint.pprint": _Program.print,
     "os.getenv": _Program.get_variable,
     "json.dumps": _Program.dumps,
+    "json.dump": _Program.dump,
     "sys.exit": _Program.exit,
     "exit": _Program.exit,
     "sys.stdout.write": _Program.write,
