@@ -67,6 +67,17 @@ class FindingKind(StrEnum):
     DENIED_NETWORK = "denied-network"
 
 
+DENIAL_KINDS: Final[frozenset[str]] = frozenset(
+    (
+        FindingKind.DENIED_FILESYSTEM,
+        FindingKind.DENIED_NETWORK,
+        FindingKind.DENIED_UNDER_FULL_ACCESS,
+        FindingKind.SANDBOX_CANNOT_START,
+    )
+)
+"""Kinds that are no difference between layers, so that they name no fields."""
+
+
 class KindInfo(NamedTuple):
     """What is the same for all findings of one kind."""
 

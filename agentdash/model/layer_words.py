@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol, get_args
 
-from agentdash.model.findings import Finding, FindingKind
+from agentdash.model.findings import DENIAL_KINDS, Finding
 from agentdash.model.layers import HOST_NETWORK, OWN_NETWORK, Layer, LayerField
 from agentdash.model.policy import Filesystem, Network
 
@@ -58,14 +58,6 @@ _EXPECTED: Final[Mapping[str, str]] = {
 }
 _ACTUAL: Final[Mapping[str, str]] = {"parent": "child", "before": "after"}
 """What stands beside the expected value of a reference; else it is the title of the layer."""
-_DENIALS: Final = frozenset(
-    (
-        FindingKind.DENIED_FILESYSTEM,
-        FindingKind.DENIED_NETWORK,
-        FindingKind.DENIED_UNDER_FULL_ACCESS,
-        FindingKind.SANDBOX_CANNOT_START,
-    )
-)
 
 
 class Difference(Protocol):
@@ -128,7 +120,7 @@ def sides(finding: Finding) -> tuple[Side, Side]:
     """Return both sides of a finding as they were read, labelled with where each comes from."""
     field = next(iter(finding.fields), None)
     labels = "configured", "observed"  # also where the launcher differs: the quote is of the command
-    if finding.kind in _DENIALS:
+    if finding.kind in DENIAL_KINDS:
         labels = "configured", "denied"
     elif field is not None:
         labels = expected_label(field), "observed" if field.layer == "applied" else actual_label(field)

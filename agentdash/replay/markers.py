@@ -9,6 +9,7 @@ from typing import Final
 
 from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e
+from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.fleet import Fleet, FleetKnown, Thread
 from agentdash.model.states import State
 
@@ -37,6 +38,8 @@ class Mark(IntFlag):
     """A worker begins to wait for input or approval."""
     FINDING = 256
     """A worker has a finding that it did not have before."""
+    MISMATCH = 512
+    """One of these findings is a difference between layers, not a denial."""
 
 
 class Marker:
@@ -94,8 +97,8 @@ class Marker:
             if worker.state is not old_state:
                 found |= Mark.WAIT if worker.state in _WAITING else 0
                 found |= Mark.FAILURE if worker.state in _FAILED else 0
-            if kinds - old_kinds:
-                found |= Mark.FINDING
+            if new := kinds - old_kinds:
+                found |= Mark.FINDING | (Mark.MISMATCH if new - DENIAL_KINDS else Mark.DENIAL)
         return found
 
 

@@ -167,41 +167,41 @@ class AgentDash(SnapshotApp):
 
     # ---------------------------------------------------------------- look
 
-    def action_why(self) -> None:
+    async def action_why(self) -> None:
         """Open the evidence of the selected worker."""
         if self.worker:
-            self.push_screen(WhyScreen(self.glyphs))
+            await self.open_screen(WhyScreen(self.glyphs))
 
-    def action_findings(self) -> None:
+    async def action_findings(self) -> None:
         """Open all findings."""
         self._to_root()
-        self.push_screen(FindingsScreen(self.glyphs))
+        await self.open_screen(FindingsScreen(self.glyphs))
 
-    def action_matrix(self) -> None:
+    async def action_matrix(self) -> None:
         """Open the matrix of workers and aspects of their sandboxes."""
         self._to_root()
         from agentdash.tui.matrix.screen import MatrixScreen  # noqa: PLC0415 - the first picture comes first
 
-        self.push_screen(MatrixScreen(self.glyphs))
+        await self.open_screen(MatrixScreen(self.glyphs))
 
-    def action_lanes(self) -> None:
+    async def action_lanes(self) -> None:
         """Open the lanes of all workers."""
         self._to_root()
-        self.push_screen(LanesScreen(self.glyphs))
+        await self.open_screen(LanesScreen(self.glyphs))
 
     def action_zoom(self, step: int) -> None:
         """Show less (1) or more (-1) time in the lanes."""
         for lanes in self.screen.query(LanesList):
             lanes.action_zoom(step)
 
-    def action_help(self) -> None:
+    async def action_help(self) -> None:
         """Open the help."""
         from agentdash.tui.help import HelpScreen  # noqa: PLC0415 - the first picture comes first
 
-        self.push_screen(HelpScreen(self.glyphs))
+        await self.open_screen(HelpScreen(self.glyphs))
 
     @on(FleetList.Opened)
-    def action_open(self) -> None:
+    async def action_open(self) -> None:
         """Focus the worker panel; if it has the focus or is hidden, open the worker's screen."""
         panel = self.root.panel
         if self.screen is not self.root or self.worker is None:
@@ -209,7 +209,7 @@ class AgentDash(SnapshotApp):
         if panel.display and not panel.has_focus_within:
             panel.query_one("#tab").focus()
         else:
-            self.push_screen(WorkerScreen(self.glyphs))
+            await self.open_screen(WorkerScreen(self.glyphs))
 
     def action_tab(self, step: int) -> None:
         """Open the next (1) or previous (-1) tab of the panel."""

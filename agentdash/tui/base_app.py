@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import Final, TypeVar
@@ -15,7 +16,7 @@ from agentdash.tui.options import CopyToTmux, Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.terminal import has_job_control
 from agentdash.tui.terminal_driver import TerminalDriver
-from agentdash.tui.theme import ASCII, THEMES, UNICODE
+from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, TERMINAL_THEME, THEMES, UNICODE
 
 Result = TypeVar("Result")
 _INTERRUPTED: Final = 128 + signal.SIGINT
@@ -43,8 +44,7 @@ class BaseApp(App[Result]):
         self.animation_level = "none"
         for theme in THEMES:
             self.register_theme(theme)
-        default = constants.DEFAULT_THEME if constants.DEFAULT_THEME != "textual-dark" else THEMES[0].name
-        self.theme = options.theme or default
+        self.theme = options.theme or self._default_theme()
         self.set_class(options.ascii, "-ascii")
         self.options = options
         self._message_of_copy = ""
@@ -59,6 +59,18 @@ class BaseApp(App[Result]):
         if action in OPENS_INPUT and (isinstance(self.focused, Input) or self.screen.is_modal):
             return False
         return super().check_action(action, parameters)
+
+    def _default_theme(self) -> str:
+        """Return `TEXTUAL_THEME`; else the terminal's own colours where it has 16: others would be merged."""
+        if constants.DEFAULT_THEME != "textual-dark":
+            return constants.DEFAULT_THEME
+        term = os.environ.get("TERM", "")
+        has_16_colours = term == "linux" or term.endswith("-16color")
+        return TERMINAL_THEME if has_16_colours and not os.environ.get("COLORTERM") else THEMES[0].name
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Return the variables of the style sheet that only the terminal's own colours need."""
+        return {"badge-foreground": BADGE_FOREGROUND}
 
     def show_message(self, message: str) -> None:
         """Show a message in the footer for a few seconds."""

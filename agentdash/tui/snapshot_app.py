@@ -8,6 +8,7 @@ from typing import Final
 
 from textual import on
 from textual.events import Event, Key, MouseDown, MouseScrollDown, MouseScrollUp
+from textual.screen import Screen
 from textual.timer import Timer
 
 from agentdash.model.clock import Clock
@@ -183,6 +184,12 @@ class SnapshotApp(BaseApp[None]):
             for worker in self.snapshot.workers
             if worker.is_new and self._seen.get(worker.id) != _standing(worker)
         )
+
+    async def open_screen(self, screen: Screen[None]) -> None:
+        """Open a screen with its content: nothing is painted before (0.1.0 showed 200 ms of a blank one)."""
+        with self.batch_update():
+            await self.push_screen(screen)
+            self.draw()
 
     def _problem(self) -> str | None:
         """Return why what is shown may be old, in one sentence."""

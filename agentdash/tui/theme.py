@@ -176,6 +176,11 @@ def verdict(worker: Worker, glyphs: Glyphs) -> Span:
     return Span(glyphs.verdicts[found], VERDICT_TONES[found])
 
 
+TERMINAL_THEME: Final = "terminal"
+"""The theme of the terminal's own colours. Its ground may be light or dark, and no coloured text can be read
+on both in all palettes: states are told apart by reverse video, white on red, underlining and dimming."""
+BADGE_FOREGROUND: Final = "#ffffff"
+"""On the terminal's own red: its own white is a grey in light palettes."""
 THEMES: Final = (
     Theme(
         name="dark",
@@ -242,7 +247,7 @@ THEMES: Final = (
     ),
     replace(  # the terminal's own sixteen colours, on its own dark or light background
         BUILTIN_THEMES["ansi-dark"],
-        name="terminal",
+        name=TERMINAL_THEME,
         accent="ansi_magenta",
         variables={
             **BUILTIN_THEMES["ansi-dark"].variables,

@@ -255,13 +255,13 @@ def parts(app):
     ("size", "shown"),
     [
         ((45, 50), {"fleet", "footer"}),
-        ((150, 8), {"fleet"}),
+        ((150, 8), {"fleet", "footer"}),
         ((80, 24), {"titles", "fleet", "findings", "footer"}),
         ((100, 30), {"titles", "fleet", "panel", "findings", "footer"}),
         ((120, 36), {"titles", "fleet", "panel", "findings", "footer"}),
         ((200, 50), {"titles", "fleet", "panel", "findings", "footer"}),
         ((29, 20), set()),
-        ((45, 7), {"fleet"}),
+        ((45, 7), {"fleet", "footer"}),
     ],
 )
 async def test_parts_shown_by_size_also_after_resize(size, shown):

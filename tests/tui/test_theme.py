@@ -4,13 +4,19 @@ import re
 import unicodedata
 from importlib.resources import files
 
+import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
+from textual.color import Color
 
 from agentdash.model.states import State
+from agentdash.tui.app import AgentDash, Options
+from agentdash.tui.primitives.lines import TONES
+from agentdash.tui.primitives.signs import ascii_signs
 from agentdash.tui.primitives.spans import width
-from agentdash.tui.theme import ASCII, STATE_WIDTH, UNICODE, sign
+from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, STATE_WIDTH, UNICODE, sign
 
+from . import sample_fleet
 from .sample_fleet import BY_NAME, SNAPSHOT
 
 
@@ -80,3 +86,89 @@ def test_stylesheet_has_theme_colours_only():
         for value in values
         if re.search(r"#[0-9a-fA-F]{3}|rgb|hsl|ansi_|\b(?:red|green|blue|white|black|grey)\b", value)
     ]
+
+
+# ---------------------------------------------------------------- contrast
+
+PALETTES = {  # ground, foreground, red
+    "xterm": ("#000000", "#e5e5e5", "#cd0000"),
+    "xterm, light": ("#ffffff", "#000000", "#cd0000"),
+    "VS Code, dark": ("#1e1e1e", "#cccccc", "#cd3131"),
+    "VS Code, light": ("#ffffff", "#333333", "#cd3131"),
+    "GNOME, dark": ("#300a24", "#eeeeec", "#cc0000"),
+    "GNOME, light": ("#ffffff", "#171421", "#c01c28"),
+    "Windows Terminal": ("#0c0c0c", "#cccccc", "#c50f1f"),
+    "macOS, light": ("#ffffff", "#000000", "#c23621"),
+    "macOS, dark": ("#1e1e1e", "#ffffff", "#c23621"),
+    "Linux console": ("#000000", "#aaaaaa", "#aa0000"),
+}
+"""Solarized is left out: its own plain text has 4.1."""
+
+
+def luminance(color):
+    parts = [part / 255 for part in Color.parse(color).rgb]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one, other):
+    """Return the contrast ratio of WCAG 2."""
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_terminal_theme_can_be_read_on_light_and_dark_grounds():
+    """Text is in the terminal's own foreground, as it is or reversed, or white on its red; no other pair."""
+    for name, (ground, foreground, red) in PALETTES.items():
+        assert contrast(foreground, ground) >= 4.5, name
+        assert contrast(BADGE_FOREGROUND, red) >= 4.5, name
+
+
+async def test_tones_of_the_terminal_theme_are_of_these_pairs_and_differ():
+    app = AgentDash(
+        sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen(), options=Options(theme="terminal")
+    )
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        styles = {tone: app.root.fleet.tone_style(tone, 10_000) for tone in TONES}
+        assert {tone for tone, style in styles.items() if not is_default(style.color)} == {"stuck"}
+        assert {tone for tone, style in styles.items() if not is_default(style.bgcolor)} == {"stuck"}
+        assert styles["stuck"].bgcolor.number == 1
+        kinds = ("ask", "stuck", "live", "gone", "mismatch")
+        looks = {(s.reverse, s.underline, s.dim, s.bold, s.bgcolor.name) for s in map(styles.get, kinds)}
+        assert len(looks) == len(kinds)
+
+
+def is_default(color):
+    return color is None or color.is_default
+
+
+@pytest.mark.parametrize(
+    ("term", "colorterm", "theme"),
+    [
+        ("linux", "", "terminal"),
+        ("xterm-16color", "", "terminal"),
+        ("xterm-256color", "", "dark"),
+        ("linux", "truecolor", "dark"),
+    ],
+)
+def test_16_colours_have_the_terminal_theme(monkeypatch, term, colorterm, theme):
+    monkeypatch.setenv("TERM", term)
+    if colorterm:
+        monkeypatch.setenv("COLORTERM", colorterm)
+    assert AgentDash(sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen()).theme == theme
+    chosen = AgentDash(
+        sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen(), options=Options(theme="light")
+    )
+    assert chosen.theme == "light"
+
+
+def test_signs_of_quoted_screens_are_ascii_letters_stay():
+    assert (
+        ascii_signs("┃ △ Permission required ▣ ⬝⬝■ naïve 日本 →")
+        == "| ^ Permission required # ..# naïve 日本 >"
+    )
+    for text in ("┌──┐│╭╮╰╯", "░▒▓█▁▂", "🚀 done", "“quoted” — … ✓ ✗ ⏺ ⎿"):
+        shown = ascii_signs(text)
+        assert shown.isascii()
+        assert cell_len(shown) == cell_len(text)

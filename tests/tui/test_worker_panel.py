@@ -93,12 +93,12 @@ def test_what_blocks_stands_above_the_table_with_its_remedy(size):
 
 
 def test_pane_view_is_aligned_to_the_bottom():
-    shown = text(pane_view(BY_NAME["fix tests"].pane, 20, LOOK)).split("\n")
+    shown = text(pane_view(BY_NAME["fix tests"].pane, 20, 80, LOOK)).split("\n")
     assert shown[0] == "pane %7 in work:7:agents, 80x24, drawn 3s ago"
     assert shown[-1] == "  > _"
     assert len(shown) == 20
-    assert "No tmux pane" in text(pane_view(None, 20, LOOK))
-    assert "is empty" in text(pane_view(sample_fleet.pane(1, "\n\n"), 20, LOOK))
+    assert "No tmux pane" in text(pane_view(None, 20, 80, LOOK))
+    assert "is empty" in text(pane_view(sample_fleet.pane(1, "\n\n"), 20, 80, LOOK))
 
 
 @pytest.mark.parametrize("cells", [20, 42, 55, 88, 198])

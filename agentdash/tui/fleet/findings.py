@@ -23,7 +23,7 @@ from agentdash.tui.primitives.content import content
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Span
-from agentdash.tui.theme import SEVERITY_TONES, Glyphs, Look
+from agentdash.tui.theme import ASCII, SEVERITY_TONES, Glyphs, Look
 from agentdash.tui.view import View
 
 HINTS = ("back", "open", "why", "copy-remedy", "jump", "help")
@@ -63,7 +63,7 @@ def group_causes(workers: Iterable[Worker]) -> list[CauseGroup]:
     return sorted(groups, key=lambda group: group.cause.rank)
 
 
-def prompt(group: CauseGroup, look: Look, *, whole: bool) -> Content:
+def prompt(group: CauseGroup, look: Look, *, whole: bool, ansi: bool = False) -> Content:
     """Return a cause: direction, workers, words, sentence, and where `whole`, kinds and remedy."""
     finding = group.cause.worst
     tone = SEVERITY_TONES[finding.severity]
@@ -83,7 +83,7 @@ def prompt(group: CauseGroup, look: Look, *, whole: bool) -> Content:
         remedy = next((each.remedy for each in group.cause.findings if each.remedy), None)
         if remedy:
             spans += [Span("\n  remedy (Y) ", "muted"), Span(remedy.text.replace("\n", "\n    "), "strong")]
-    return content(spans)
+    return content(spans, ascii_only=look.glyphs is ASCII, ansi=ansi)
 
 
 class FindingsList(OptionList, inherit_bindings=False):
@@ -112,7 +112,8 @@ class FindingsList(OptionList, inherit_bindings=False):
             self._groups = group_causes(snapshot.workers) if snapshot else []
         self.set_class(not self._groups, "-none")
         self.border_title = f"Findings {len(self._groups)}"
-        shown = [(group.id, prompt(group, look, whole=self._whole)) for group in self._groups]
+        is_ansi = self.app.native_ansi_color
+        shown = [(group.id, prompt(group, look, whole=self._whole, ansi=is_ansi)) for group in self._groups]
         if shown == self._shown:
             return
         before = self.highlighted_option.id if self.highlighted_option else None

@@ -94,7 +94,7 @@ def aspects(finding: Finding) -> list[Aspect]:
     found = (
         _ASPECT_OF_REFERENCE.get(field.reference) or _ASPECT_OF_FIELD[field.name]
         for field in finding.fields
-        if field.reference != "before"
+        if field.reference != "before" or finding.severity != "info"
     )
     return list(dict.fromkeys(found))
 

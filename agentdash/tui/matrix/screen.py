@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.screen import Screen
@@ -21,6 +23,9 @@ from agentdash.tui.theme import ASCII, SEVERITY_TONES, Glyphs, Look
 from agentdash.tui.view import View
 from agentdash.tui.worker.evidence import evidence
 from agentdash.tui.worker.findings import finding_details
+
+if TYPE_CHECKING:
+    from agentdash.tui.snapshot_app import SnapshotApp
 
 HINTS = ("back", "open", "why", "copy-remedy", "jump", "help")
 _MAX_WORDS_LINES = 4
@@ -113,7 +118,10 @@ class MatrixScreen(Screen[None]):
         lines: list[Line] = [(Span("No workers.", "muted"),)]
         if row is not None:
             lines = cell_in_words(row, self.table.aspect, cells, look)
-        self.words.show(lines[:_MAX_WORDS_LINES])
+        is_strip = self.has_class(
+            "-strip"
+        )  # one line: the row has the cursor, so that its name can be missing
+        self.words.show(lines[1:2] if is_strip and row else lines[:_MAX_WORDS_LINES])
         signs = legend_line(cells, look)
         self.signs.styles.height = len(signs)
         self.signs.show(signs)
@@ -126,7 +134,8 @@ class MatrixScreen(Screen[None]):
     def action_open(self) -> None:
         """Open the cell under the cursor."""
         if (row := self.table.row) is not None:
-            self.app.push_screen(CellScreen(self.glyphs, row.worker.id, self.table.aspect))
+            cell = CellScreen(self.glyphs, row.worker.id, self.table.aspect)
+            self.app.call_later(cast("SnapshotApp", self.app).open_screen, cell)
 
 
 class CellScreen(TextModal):

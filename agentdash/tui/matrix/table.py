@@ -12,6 +12,7 @@ from agentdash.tui.keys import bindings
 from agentdash.tui.matrix.cells import SHORT_HEADS, Aspect, MatrixCell, MatrixRow
 from agentdash.tui.messages import WorkerPointed
 from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.signs import ascii_signs
 from agentdash.tui.primitives.spans import Span
 from agentdash.tui.theme import ASCII, TONES_OF_STATES, Look
 
@@ -35,6 +36,7 @@ class MatrixTable(DataTable[Text], inherit_bindings=False):
         """A widget that resolves tones."""
         self._rows: list[MatrixRow] = []
         self._drawn: list[tuple[str, list[Span]]] = []
+        self._is_ascii = False
         self._layout: tuple[int, str] | None = None
 
     @property
@@ -57,6 +59,7 @@ class MatrixTable(DataTable[Text], inherit_bindings=False):
         """Show these rows; at first the cursor is on the worst cell of the selected worker."""
         before = self.row.worker.id if self.row else None
         self._rows = rows
+        self._is_ascii = look.glyphs is ASCII
         layout = (self.size.width, self.app.theme)
         drawn = [(row.worker.id, self._spans(row, look)) for row in rows]
         if layout != self._layout or [name for name, _ in drawn] != [name for name, _ in self._drawn]:
@@ -119,9 +122,11 @@ class MatrixTable(DataTable[Text], inherit_bindings=False):
 
     def _text(self, span: Span) -> Text:
         style = self._tones.tone_style(span.tone, 0)
-        return Text(
-            span.text, Style(color=style.color, bold=style.bold, dim=style.dim) if span.tone else "", end=""
-        )
+        text = ascii_signs(span.text) if self._is_ascii else span.text
+        if not span.tone:
+            return Text(text, end="")
+        shown = Style(color=style.color, bold=style.bold, dim=style.dim, reverse=style.reverse)
+        return Text(text, shown, end="")
 
     def _move(self, *, rows: int = 0, columns: int = 0) -> None:
         at = self.cursor_coordinate

@@ -87,7 +87,10 @@ class Choices(Lines):
         if self.index_at(row) != self.cursor or not self.cursor_visible():
             return style
         cursor = self.get_component_rich_style("lines--cursor")
-        return cursor if cursor.reverse else style + Style(bgcolor=cursor.bgcolor)
+        if not cursor.reverse:
+            return style + Style(bgcolor=cursor.bgcolor)
+        is_badge = style.reverse or tone == "stuck"  # of the terminal's own colours
+        return style + Style(underline=True) if is_badge and self.app.native_ansi_color else cursor
 
     def action_down(self) -> None:
         """Select the next item."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from textual.content import Content
 
+from agentdash.tui.primitives.signs import ascii_signs
 from agentdash.tui.primitives.spans import Span, Tone
 
 _STYLES: Final[dict[Tone, str]] = {
@@ -26,7 +27,31 @@ _STYLES: Final[dict[Tone, str]] = {
 }
 """The styles of the tones, as in `agentdash.tcss`."""
 
+_ANSI_STYLES: Final[dict[Tone, str]] = {
+    "ask": "bold reverse",
+    "stuck": "bold $badge-foreground on $error",
+    "mismatch": "bold underline",
+    "live": "",
+    "ready": "",
+    "muted": "dim",
+    "gone": "dim",
+    "title": "dim",
+    "key": "bold",
+    "chosen": "bold",
+    "rule": "dim",
+}
+"""The same for a terminal's own colours: readable on light and dark grounds."""
 
-def content(spans: Iterable[Span]) -> Content:
-    """Return spans as content; foreign text is not parsed as markup."""
-    return Content.assemble(*((span.text, _STYLES.get(span.tone, "")) for span in spans))
+
+def content(spans: Iterable[Span], *, ascii_only: bool, ansi: bool = False) -> Content:
+    """Return spans as content; foreign text is not parsed as markup.
+
+    Args:
+        spans: the text.
+        ascii_only: whether signs are replaced by ASCII.
+        ansi: whether colours are the terminal's own, on an unknown ground.
+    """
+    styles = _STYLES | _ANSI_STYLES if ansi else _STYLES
+    return Content.assemble(
+        *((ascii_signs(span.text) if ascii_only else span.text, styles.get(span.tone, "")) for span in spans)
+    )

@@ -15,7 +15,9 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from agentdash.tui.keys import bindings, ids
+from agentdash.tui.primitives.signs import ascii_signs
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, difference, mark, plain
+from agentdash.tui.theme import ASCII
 
 TONES: Final = tuple(tone for tone in get_args(Tone) if tone)
 
@@ -106,7 +108,8 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _segment(self, span: Span, row: int) -> Segment:
         style = self.tone_style(span.tone, row)
-        return Segment(span.text, style + Style(meta={"@click": span.action}) if span.action else style)
+        text = ascii_signs(span.text) if getattr(self.app, "glyphs", None) is ASCII else span.text
+        return Segment(text, style + Style(meta={"@click": span.action}) if span.action else style)
 
     def notify_style_update(self) -> None:
         """Drop cached styles: theme, focus or classes have changed."""

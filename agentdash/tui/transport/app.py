@@ -38,6 +38,28 @@ _POSITION_REFRESH_S: Final = 0.25
 """The position moves between two snapshots too; four times a second looks continuous."""
 
 
+class RecordedClock:
+    """The time that a replay shows: that of its player, and after the end of the recording, the end.
+
+    Args:
+        clock: the player's clock; it runs on until what happened last has settled.
+        player: what plays.
+    """
+
+    def __init__(self, clock: Clock, player: Player) -> None:
+        self._clock = clock
+        self._player = player
+
+    def now(self) -> float:
+        """Return the time shown (unix seconds)."""
+        now = self._clock.now()
+        return now if self._player.live else min(now, self._player.end or now)
+
+    async def sleep_until(self, at: float) -> None:
+        """Sleep until the player's clock reaches `at`."""
+        await self._clock.sleep_until(at)
+
+
 class ReplayApp(AgentDash):
     """The dashboard with a player.
 
@@ -53,7 +75,7 @@ class ReplayApp(AgentDash):
     def __init__(
         self, feed: Feed, clock: Clock, player: Player, *, options: Options = _DEFAULT_OPTIONS
     ) -> None:
-        super().__init__(feed, clock, options=options)
+        super().__init__(feed, RecordedClock(clock, player), options=options)
         self.root = FleetScreen(self.glyphs, HINTS)
         self._player = player
 

@@ -34,7 +34,7 @@ STEP_TARGETS: Final = {
 }
 """The marks that can be stepped to, and their name."""
 _SIGNS: Final[tuple[tuple[Mark, str, str, Tone, str], ...]] = (
-    (Mark.FINDING, "≠", "#", "mismatch", "A mismatch or a denial is observed for the first time."),
+    (Mark.MISMATCH, "≠", "#", "mismatch", "A mismatch is observed for the first time."),
     (Mark.WAIT, "!", "!", "ask", "A worker begins to wait for you."),
     (Mark.DENIAL, "⊘", "x", "stuck", "A sandbox denied something."),
     (Mark.FAILURE, "✗", "e", "stuck", "A command, a turn or a worker failed."),
@@ -79,7 +79,7 @@ class TransportState:
     def of(cls, player: Player, at: float) -> TransportState:
         """Return the state of a player at a time."""
         return cls(
-            at=at,
+            at=at if player.live else min(at, player.end),
             end=max(player.end, at) if player.live else player.end,
             share=player.share,
             read=player.index.progress,

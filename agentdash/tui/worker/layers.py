@@ -20,6 +20,7 @@ from agentdash.model.layers import (
     DifferingField,
     Layer,
     LayerField,
+    Reference,
     configured_values,
     policy_values,
     requested_values,
@@ -39,6 +40,8 @@ _ARROW: Final = ("→", "->")
 _UNKNOWN: Final = "-"
 """In a chain of values, for a layer between others that is not known."""
 _GAP_CELLS: Final = 2
+_COLUMNS: Final[Mapping[Reference, Layer]] = {"requested": "requested", "configured": "configured"}
+"""The columns that show expected values; those of other references have none."""
 _NO_BREAK: Final = "\u00a0"
 """Between a mark and its value, until they are wrapped."""
 _PATH_WORDS: Final = ("also ", "not ")
@@ -83,8 +86,9 @@ def layer_rows(sandbox: Sandbox) -> list[LayerRow]:
     named = _named_cells(sandbox.findings)
     for (name, _), fields in named.items():
         newest = fields[0][0]
-        if newest.reference in ("requested", "configured"):  # what no policy states, the finding does
-            values[newest.reference].setdefault(name, newest.expected)
+        if newest.reference in _COLUMNS and newest.reference != newest.layer:
+            # what no policy states, the finding does
+            values[_COLUMNS[newest.reference]].setdefault(name, newest.expected)
     rows = [
         LayerRow(label, {layer: _cell(name, layer, values, named) for layer in values})
         for name, label in FIELD_LABELS.items()
@@ -138,8 +142,8 @@ def _actual(field: DifferingField, now: str | None) -> str:
 
 def _beside(field: DifferingField, values: Mapping[Layer, Mapping[LayerField, str]]) -> str:
     """Return the expected value with its origin; empty where a column shows it."""
-    column = values[field.reference] if field.reference in ("requested", "configured") else {}
-    if column.get(field.name) == field.expected:
+    column = _COLUMNS.get(field.reference)
+    if column is not None and column != field.layer and values[column].get(field.name) == field.expected:
         return ""
     return f"{expected_label(field)}: {value_in_words(field.name, field.expected)}"
 

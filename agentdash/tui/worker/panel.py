@@ -113,6 +113,12 @@ class WorkerPanel(Vertical):
         self._tab_chosen = False
         """Whether the user has chosen the tab: then it stays open for every worker."""
         self._view: View | None = None
+        self._expected_cells = 0
+        """Width until the first layout, for a first frame that is not blank."""
+
+    def expect(self, cells: int) -> None:
+        """Set the width that the panel will have."""
+        self._expected_cells = cells
 
     def compose(self) -> ComposeResult:
         """Compose the summary, the tab bar, the open tab."""
@@ -124,10 +130,10 @@ class WorkerPanel(Vertical):
         """Draw the selected worker."""
         before, self._view = self._view, view
         worker, look = view.worker, view.look
-        cells = self.query_one("#tabs", Lines).size.width - 2
+        cells = (self.query_one("#tabs", Lines).size.width or self._expected_cells) - 2
         top, bar, tab = (self.query_one(f"#{name}", Lines) for name in ("summary", "tabs", "tab"))
         if worker is None or cells < 1:
-            top.show([(Span("This worker is not listed any more.", "muted"),)])
+            top.show(_absent(view, max(1, cells)))
             bar.show([])
             tab.show([])
             return
@@ -153,6 +159,21 @@ class WorkerPanel(Vertical):
             self.show(view)
 
 
+def _absent(view: View, cells: int) -> list[Line]:
+    """Return why no worker is shown: it has gone, or there never was one, and what to do then."""
+    if view.snapshot is None:
+        return []
+    if view.snapshot.workers or view.selected_id is not None:
+        gone = (
+            "This worker is not listed any more." if view.selected_id is not None else "No worker is chosen."
+        )
+        return paragraph(gone, cells, "muted")
+    return [
+        *paragraph("No sessions yet.", cells, "strong"),
+        *paragraph("Start codex, or another agent in a tmux pane; or try: agentdash demo", cells, "muted"),
+    ]
+
+
 def _first_tab(worker: Worker) -> str:
     """Return the tab that is opened until the user chooses one: the first with content."""
     if worker.moments:
@@ -166,7 +187,7 @@ def _content(tab: str, worker: Worker, view: View, height: int, cells: int) -> l
         case "Timeline":
             return timeline(worker, cells, look)
         case "Screen":
-            return pane_view(worker.pane, height, look)
+            return pane_view(worker.pane, height, cells, look)
         case "Calls":
             return calls(worker, cells, look)
         case "Sandbox":

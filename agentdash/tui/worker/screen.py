@@ -36,4 +36,5 @@ class WorkerScreen(Screen[None]):
     def draw(self, view: View) -> None:
         """Draw the selected worker."""
         self.header.show_fleet(view)
+        self.panel.expect(self.app.size.width - 1)
         self.panel.show(view)
