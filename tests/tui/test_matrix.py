@@ -151,6 +151,7 @@ async def test_cursor_begins_on_the_worst_cell_and_enter_quotes_both_sides():
 async def test_cell_of_a_difference_has_values_times_and_evidence():
     app = app_of()
     async with app.run_test(size=(120, 50)) as pilot:
+        await pilot.press("j")  # until the first key the worst worker is selected
         app.select_worker(next(w.id for w in MINUTE.workers if w.name.startswith("Update")))
         await pilot.press("m", "l", "enter")
         await pilot.pause()

@@ -17,6 +17,7 @@ from agentdash.model.findings import SEVERITIES, Direction, Finding, Severity
 from agentdash.model.layer_words import FIELD_LABELS, LAYERS, expected_label, value_in_words
 from agentdash.model.layers import (
     IN_SANDBOX,
+    NO_SANDBOX,
     DifferingField,
     Layer,
     LayerField,
@@ -131,7 +132,7 @@ def _cell(
 def _actual(field: DifferingField, now: str | None) -> str:
     """Return the value that differs, and the present one where that is another."""
     actual = value_in_words(field.name, field.actual)
-    if now is None or now == field.actual:
+    if now is None or now == field.actual or (field.actual == NO_SANDBOX and now == Filesystem.UNRESTRICTED):
         return actual
     if field.name is LayerField.FILES and (
         (now == IN_SANDBOX and field.actual.startswith(_PATH_WORDS)) or field.actual.startswith(f"{now},")
