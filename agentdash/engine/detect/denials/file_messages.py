@@ -72,6 +72,8 @@ _REASONS: Final = (
         re.compile(
             r"(?:is|are) not writ(?:e-?)?able|Could not create local repository at"
             r"|due to an error writing to the directory"
+            r"|does not exist and could not be created|Please check your permissions"
+            r"|Unable to \(re\)create the|Failed to clean project: Failed to delete"
             r"|No usable temporary directory"
             r"|don't have write permissions? for|trying to write to [`'\"]"
             r"|Failed to add the host to the list of known hosts|E212: Can't open file for writing"

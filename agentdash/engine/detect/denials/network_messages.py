@@ -54,7 +54,7 @@ _NOT_PERMITTED: Final = re.compile(r"operation not permitted|\bEPERM\b|FailedToO
 _NET_WORD: Final = re.compile(
     r"\bsockets?\b|\bSocket\w*Exception\b|\bconnect(?:ing|ion)?\b|\bbind(?:ing)?\b|\blisten(?:ing)?\b|\bsend(?:to|msg)\b|\btcp\b"
     r"|\budp\b|\bdial\b|\bnetlink\b|OpenSocket"
-    r"|\burllib|\bhttps?\b|sending request",
+    r"|\b(?:Udp|Tcp)(?:Socket|Stream|Listener)\b|\burllib|\bhttps?\b|sending request",
     re.IGNORECASE,
 )
 _BIND: Final = re.compile(
@@ -67,7 +67,8 @@ _SOCKET: Final = re.compile(
     r"|(?P<file>/[\w./@+-]+\.sock)\b"
 )
 _BARE_NOT_PERMITTED: Final = re.compile(
-    r"(?:PermissionError|OSError|socket\.error): \[Errno 1\] Operation not permitted\s*$|\(os error 1\)\s*$",
+    r"(?:PermissionError|OSError|socket\.error): \[Errno 1\] Operation not permitted\s*$|\(os error 1\)\s*$"
+    r"|\bOs \{ code: 1, kind: PermissionDenied",
     re.IGNORECASE,
 )
 _WRAPPED: Final = re.compile(r"^[\s│|]*operation not permitted\W*$", re.IGNORECASE)
@@ -116,10 +117,12 @@ _GENERIC: Final = re.compile(
 )
 _NO_SOCKETS: Final[tuple[tuple[Operation, bool, re.Pattern[str]], ...]] = (
     ("connect", True, re.compile(r"uv_interface_addresses returned Unknown system error 1\b")),
+    ("connect", True, re.compile(r"^(?:nc|ncat|socat): Operation not permitted$", re.IGNORECASE)),
+    ("bind", False, re.compile(r"Failed to listen on \S+ \(reason: \?\)")),
     ("bind", False, re.compile(r"Could not determine a usable (?:local|wildcard) IP")),
 )
-"""What Node and Gradle print where the sandbox refuses them every socket (EPERM): operation, whether nothing
-else has these words, and the words."""
+"""What Node, netcat, PHP and Gradle print where the sandbox refuses them every socket (EPERM): operation,
+whether nothing else has these words, and the words."""
 _EMPTY_INDEX: Final = re.compile(
     r"requirement (?P<package>\S+) \(from versions: none\)"
     r"|No matching distribution found for (?P<missing>\S+)",

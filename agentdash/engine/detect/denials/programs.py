@@ -133,8 +133,8 @@ _OUTPUT_OPTIONS: Final = _names(
 )
 _REMOTE_READERS: Final = _names("gh glab kubectl docker podman npm cargo svn hg jira lynx w3m")
 _TEST_PROGRAMS: Final = _names(
-    "pytest py.test nose2 nosetests unittest jest vitest mocha ava tap karma cypress playwright tox nox "
-    "rspec minitest cucumber behave ctest phpunit pest bats prove ginkgo gotestsum cargo-nextest hspec "
+    "pytest doctest py.test nose2 nosetests unittest jest vitest mocha ava tap karma cypress playwright tox "
+    "nox rspec minitest cucumber behave ctest phpunit pest bats prove ginkgo gotestsum cargo-nextest hspec "
     "stestr trial green ward hypothesis coverage wdio testcafe"
 )
 _TEST_WORDS: Final = _names("test tests t check verify nextest spec testall selftest")
@@ -180,9 +180,15 @@ _READING_OPTIONS: Final = re.compile(r"-\w*[np]\w*e")
 """`perl -ne`, `ruby -pe`: they go through the lines of files."""
 
 
+_IN_PLACE: Final = re.compile(r"-[lnp]*i\S*")
+"""`perl -pi -e`: they write the files."""
+
+
 def shows_files_by_code(name: str, words: Words, code: str) -> bool:
     """Return whether an interpreter runs inline code that reads files: it may print what it reads."""
     if not name.startswith(("python", "node", "perl", "ruby", "php", "bun", "deno")):
+        return False
+    if name.startswith(("perl", "ruby")) and any(_IN_PLACE.fullmatch(word) for word in words):
         return False
     if words[:2] in (("-m", "json.tool"), ("-m", "pydoc")) or any(
         _READING_OPTIONS.fullmatch(w) for w in words
@@ -332,7 +338,9 @@ def _is_test(name: str, words: Words) -> bool:
             or (bool(plain) and _looks_like_test(plain[0]))
             or plain[:2] == ["manage.py", "test"]
         )
-    return name in _TEST_RUNNERS and any(_is_test_word(word) for word in plain[:3])
+    # `cargo t`; elsewhere the letter is a name
+    words_of_task = [word for at, word in enumerate(plain[:3]) if at == 0 or word != "t"]
+    return name in _TEST_RUNNERS and any(map(_is_test_word, words_of_task))
 
 
 def _is_test_word(word: str) -> bool:

@@ -62,9 +62,9 @@ _STARTS_OTHERS: Final = re.compile(r"subprocess|system|popen|spawn|exec|fork|sh\
 """Calls in inline code which start other programs."""
 _CLIENT_FAILS: Final = re.compile(
     r"dial unix|^Unable to connect to the server: |^The connection to the server "
-    r"|^E\d{4} [\d:.]+ +\d+ \S+\.go:\d+\]"
+    r"|^\s+\[\d+\] (?:Could not resolve|Couldn't connect)|^E\d{4} [\d:.]+ +\d+ \S+\.go:\d+\]"
 )
-"""How docker and kubectl report that they do not reach their server: nothing of it can be shown, then."""
+"""How docker, kubectl and cargo report that they reach no server: nothing of it can be shown, then."""
 
 
 class Strength(IntEnum):
