@@ -43,8 +43,8 @@ from agentdash.engine.detect.shell.words import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from tree_sitter import Language
     from tree_sitter import Node as Tree
-    from tree_sitter import Parser
 
 MAX_SCRIPT_CHARACTERS: Final = 64_000
 """Longer scripts are not parsed: a model does not type them, and parse time has to stay bounded."""
@@ -54,6 +54,8 @@ _MAX_REPAIRS: Final = 200
 """Line ends that the grammar may take for blanks in one script."""
 _MAX_MARKS: Final = 500
 """Pipes, here-documents and empty quotes in one script: the time grows with the square of their number."""
+_CHUNK: Final = 4_096
+"""Bytes that are given to the grammar at once: each is a copy."""
 _TIMED: Final = re.compile(
     rb"(?:^|[\n;&|({]|\b(?:then|do|else|if|while)\s)[ \t]*(time(?:[ \t]+-p)?)[ \t]+(?=\(|\{\s)"
 )
@@ -119,7 +121,7 @@ def _converted(source: bytes, timed: frozenset[int]) -> _Converter | None:
             if timed:
                 return None  # the repair moves their places
             repaired = repaired[: misread.offset] + b";" + repaired[misread.offset :]
-        except UnparsedError:
+        except (UnparsedError, RecursionError):  # `[[ ! ! … ]]`
             return None
         else:
             return converter
@@ -135,19 +137,28 @@ def _bracket_depth(script: str) -> int:
 
 
 @cache
-def _parser() -> Parser:
+def _language() -> Language:
     import tree_sitter  # noqa: PLC0415  start-up time: most sessions have no script worth parsing
     import tree_sitter_bash  # noqa: PLC0415
 
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+    return tree_sitter.Language(tree_sitter_bash.language())
 
 
 def _tree(source: bytes) -> Tree | None:
-    parser = _parser()
+    """Return the root of a tree without errors; its nodes keep the tree alive.
+
+    Each script gets a parser of its own (under a microsecond): the callbacks let other threads run while
+    tree-sitter parses, and a second use of the same parser there ends the process. A parser that was
+    cancelled would also go on with the old script.
+    """
+    language = _language()
+    from tree_sitter import Parser  # noqa: PLC0415
+
     try:
-        tree = parser.parse(lambda start, _: source[start:], progress_callback=lambda _, has_error: has_error)
+        tree = Parser(language).parse(
+            lambda start, _: source[start : start + _CHUNK], progress_callback=lambda _, has_error: has_error
+        )
     except ValueError:  # cancelled at the first error
-        parser.reset()
         return None
     return None if tree.root_node.has_error else tree.root_node
 

@@ -127,7 +127,7 @@ class WordConverter:
 
     def words(self, trees: list[Tree], depth: int, *, joins: bool = True) -> list[Word]:
         """Return the words that nodes make; with `joins`, nodes without a blank between them are one word."""
-        words: list[Word] = []
+        groups: list[list[Word]] = []
         end = -1
         for tree in trees:
             if tree.type == "comment":
@@ -135,11 +135,11 @@ class WordConverter:
             word = self.word(tree, depth)
             adjacent = end >= 0 and not self.text(end, tree.start_byte).replace("\\\n", "")
             if adjacent and joins:
-                words[-1] = Word((*words[-1].pieces, *word.pieces), words[-1].raw + word.raw)
+                groups[-1].append(word)
             else:
-                words.append(word)
+                groups.append([word])
             end = tree.end_byte
-        return words
+        return [_joined(group) for group in groups]
 
     def word(self, tree: Tree, depth: int) -> Word:
         """Convert one node."""
@@ -248,6 +248,12 @@ class WordConverter:
         ):
             return self.word(inside, depth)
         return None  # quotes inside of quotes: shells differ
+
+
+def _joined(words: list[Word]) -> Word:
+    if len(words) == 1:
+        return words[0]
+    return Word(tuple(piece for word in words for piece in word.pieces), "".join(word.raw for word in words))
 
 
 def without_leading_tabs(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
