@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from agentdash.model.activity import Activity
 from agentdash.model.attention import Attention
 from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.events import (
@@ -176,6 +177,8 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     """The newest part of the timeline, oldest first; bounded."""
     children: tuple[str, ...] = ()
     tokens: Tokens = Tokens()
+    activity: Activity | None = None
+    """Turns, calls and messages of the last minutes; None: there were none yet."""
     observations: tuple[SandboxObservation, ...] = ()
     tmux: tuple[str, ...] = ()
     """The newest few calls that ask a tmux server to run something."""
@@ -267,6 +270,8 @@ class StatePeriod(msgspec.Struct, frozen=True, omit_defaults=True):
     why: str
     until: float | None = None
     """None: it is still in it."""
+    waits: bool = False
+    """Whether work waited for the user: an approval, or an answer to a question."""
 
 
 class History(msgspec.Struct, frozen=True, omit_defaults=True):

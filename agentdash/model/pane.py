@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from agentdash.model.activity import Activity
+
 
 class PaneKey(msgspec.Struct, frozen=True, order=True):
     """A pane's identity: ids repeat between servers."""
@@ -68,6 +70,8 @@ class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the screen last changed (unix seconds); None before the first capture."""
     titled_at: float | None = None
     """When the title last changed."""
+    activity: Activity | None = None
+    """Changes of the screen, but for clocks and spinners, of the last minutes; None: there were none yet."""
     moved_at: float | None = None
     """When the screen last changed in more than clocks and spinners, which a worker that waits for ever still
     draws."""

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from agentdash.model import events as e
+from agentdash.model.activity import Activity
 from agentdash.model.attention import Acknowledgement, Attention
 from agentdash.model.fleet import FleetKnown, Locks, PaneOccupant, ProviderTrouble, SourceHealth
 from agentdash.model.memory import PastWorker, ThreadMemory
@@ -230,6 +231,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "paths": TextUse.DROPPED,
     },
     Acknowledgement: {"worker": TextUse.PLAIN, "fact": TextUse.PLAIN},
+    Activity: {},
     Applied: {"by": TextUse.PLAIN},
     Attention: {},
     Escape: {"call": TextUse.PLAIN, "pane": TextUse.PLAIN, "quote": TextUse.CONTEXT},

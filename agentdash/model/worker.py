@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from agentdash.model.activity import Activity
 from agentdash.model.attention import Group, group_of_state
 from agentdash.model.denials import LedgerEntry
 from agentdash.model.engine_failure import EngineFailure
@@ -138,6 +139,8 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     cwd: str | None = None
     tokens: Tokens = Tokens()
     last_activity: float | None = None
+    activity: Activity | None = None
+    """What it did in the last minutes; None: nothing is known."""
     line: str = ""
     """Its present or last activity, on one line."""
     links: tuple[Link, ...] = ()
@@ -186,6 +189,16 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     def mismatch(self) -> bool:
         """Return whether its sandbox differs from the configured one."""
         return self.sandbox.verdict == "mismatch"
+
+    def waited(self, since: float, now: float) -> float:
+        """Return for how many seconds since a time its work has waited for the user (unix seconds)."""
+        ends = now if self.needs_you else self.last_activity or 0.0
+        spans = (
+            (max(period.since, since), ends if period.until is None else period.until)
+            for period in self.history
+            if period.waits
+        )
+        return sum(max(0.0, min(end, now) - begin) for begin, end in spans)
 
     def has_name(self, name: str) -> bool:
         """Return whether `name` is its id, its name, or its pane (`%4`, or with the server)."""

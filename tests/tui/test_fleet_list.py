@@ -116,7 +116,7 @@ def test_row_of_a_wide_list():
     shown = plain(columns.line((rows[BY_NAME["Pasteur"].id], BY_NAME["Pasteur"]), LOOK))
     assert shown.startswith("▸ └ Pasteur  ")
     assert "⚑ inherited marks of a sandbox  " in shown
-    assert shown.endswith("≠ full            11%   1m")
+    assert shown.endswith("≠ full                       11%   1m")
 
 
 def test_the_chosen_row_in_words():

@@ -90,9 +90,12 @@ def closed(family) -> Snapshot:
 
 
 def by_id(snapshot: Snapshot) -> dict[str, Worker]:
-    """Return all workers by id; siblings sorted, since their order is that in which files were read."""
+    """Return all workers by id; siblings sorted, since their order is that in which files were read.
+
+    What needs the user, and what is past, depends on the clock: here of the recording, there of today.
+    """
     return {
-        w.id: replace(w, children=tuple(sorted(w.children)), below=tuple(sorted(w.below)))
+        w.id: replace(w, children=tuple(sorted(w.children)), below=(), standing=None, is_new=False)
         for w in snapshot.workers
     }
 

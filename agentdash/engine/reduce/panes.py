@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from agentdash.engine.judge.states.activity import differs_beyond_clocks
 from agentdash.engine.reduce.recall import known_since
 from agentdash.model import events as e
+from agentdash.model.activity import counted
 from agentdash.model.fleet import ProviderTrouble
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.states import State
@@ -30,6 +31,7 @@ def reduce_pane(draft: FleetDraft, event: e.PaneSeen) -> None:
         pane,
         screen=before.screen,
         drawn_at=before.drawn_at,
+        activity=before.activity,
         moved_at=before.moved_at,
         titled_at=before.titled_at if before.title == pane.title else event.at,
         dead_at=dead_at,
@@ -43,12 +45,16 @@ def reduce_screen(draft: FleetDraft, event: e.PaneDrawn) -> None:
     if pane is None:
         return
     moved_at = pane.moved_at
+    activity = pane.activity
     if event.key in draft.occupants:
         moved_at = pane.drawn_at if moved_at is None else moved_at
         if differs_beyond_clocks(pane.screen, event.screen):
             moved_at = event.at
+            activity = counted(activity, event.at)
     drawn_at = event.at if event.since is None else event.since
-    draft.panes[event.key] = replace(pane, screen=event.screen, drawn_at=drawn_at, moved_at=moved_at)
+    draft.panes[event.key] = replace(
+        pane, screen=event.screen, drawn_at=drawn_at, moved_at=moved_at, activity=activity
+    )
 
 
 def remove_pane(draft: FleetDraft, event: e.PaneGone) -> None:

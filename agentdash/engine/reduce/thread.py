@@ -15,10 +15,15 @@ from agentdash.engine.reduce.calls import (
     start_call,
 )
 from agentdash.model import events as e
+from agentdash.model.activity import counted
 from agentdash.model.fleet import Moment, PolicyPeriod, RolloutFile, Thread, Tokens, Turn
 
 _MAX_POLICY_LINES: Final = 64
 """Times of lines that state a policy: the newest processes of a thread are compared with them."""
+
+
+_ACTS: Final = (e.TurnStarted, e.CallStarted, e.CallEnded, e.MessageLogged)
+"""Events that count as activity."""
 
 
 def reduce_thread(thread: Thread, event: e.ThreadEvent, home: str | None = None) -> Thread:
@@ -45,7 +50,9 @@ def reduce_thread(thread: Thread, event: e.ThreadEvent, home: str | None = None)
         case e.LineSkipped():
             return _count_skipped(thread, event)
     last_at = max(thread.last_at or 0.0, event.at)
-    return _reduce_line(replace(thread, last_at=last_at, lines=max(thread.lines, event.line)), event, home)
+    activity = counted(thread.activity, event.at) if isinstance(event, _ACTS) else thread.activity
+    thread = replace(thread, last_at=last_at, lines=max(thread.lines, event.line), activity=activity)
+    return _reduce_line(thread, event, home)
 
 
 def _reduce_line(thread: Thread, event: e.ThreadEvent, home: str | None) -> Thread:

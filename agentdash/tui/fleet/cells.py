@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 
 from rich.cells import cell_len, chop_cells
 
+from agentdash.model.activity import MINUTES
 from agentdash.model.causes import Cause, causes
 from agentdash.model.fact import Fact
 from agentdash.model.fleet import Tokens
@@ -32,8 +33,6 @@ _AGE_CELLS: Final = 4
 """The longest age, `364d`."""
 _TOKENS_CELLS: Final = 5
 """The longest count, `12.4k`."""
-ACTIVITY_CELLS: Final = 10
-"""One for each minute."""
 _MIN_PATH_CELLS: Final = 3
 """The names of a worker's ancestors are left out where they have less room."""
 _MIN_OBJECT_CELLS: Final = 12
@@ -164,6 +163,12 @@ def _sandbox_cell(item: Item, cells: int, look: Look) -> Line:
     return mark, Span(f" {elide(policy, room, glyphs.ellipsis)}", "mismatch" if worker.mismatch else "muted")
 
 
+def _activity_cell(item: Item, _: int, look: Look) -> Line:
+    worker = item[1]
+    levels = worker.activity.levels(look.now) if worker.activity else (0,) * MINUTES
+    return (Span("".join(look.glyphs.bars[level] for level in levels), "live"),)
+
+
 def _tokens_cell(item: Item, cells: int, _: Look) -> Line:
     return (Span(elide(token_usage(item[1].tokens), cells, ""), "muted"),)
 
@@ -202,6 +207,12 @@ COLUMNS: Final = Columns[Item](
             title="AGENT", width=lambda cells, _: 17 if cells >= _VERSIONS_FROM_CELLS else 0, cell=_agent_cell
         ),
         Column(title="SANDBOX", width=_sandbox_width, cell=_sandbox_cell),
+        Column(
+            title="ACTIVITY",
+            width=lambda cells, _: MINUTES if cells >= _ACTIVITY_FROM_CELLS else 0,
+            cell=_activity_cell,
+            sorts="activity",
+        ),
         Column(
             title="CTX",
             width=lambda cells, _: _TOKENS_CELLS if cells >= _TOKENS_FROM_CELLS else 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator
 
 from agentdash.model.worker import Snapshot
@@ -21,6 +22,8 @@ _WORDS = {
     "mismatch": "mismatches",
     "new": "new",
 }
+_MIN_WAITED_S = 60.0
+"""Less is not worth the room."""
 _ONLY_IF_ANY = ("unclear", "past", "new")
 _SINGULAR = {"needs-you": "needs you", "mismatch": "mismatch"}
 
@@ -67,30 +70,58 @@ def sources(snapshot: Snapshot, look: Look, *, failing_only: bool = False, detai
     return tuple(spans)
 
 
+def waited_today(snapshot: Snapshot, now: float) -> float:
+    """Return for how many seconds of this day, by local time, workers have waited for the user together."""
+    today = time.localtime(now)
+    midnight = now - (today.tm_hour * 60 + today.tm_min) * 60 - today.tm_sec
+    return sum(worker.waited(midnight, now) for worker in snapshot.workers)
+
+
 def header(
-    snapshot: Snapshot | None, numbers: dict[str, int], look: Look, cells: int, banner: str | None = None
+    snapshot: Snapshot | None,
+    numbers: dict[str, int],
+    look: Look,
+    cells: int,
+    banner: str | None = None,
+    waited: float = 0.0,
 ) -> Line:
-    """Return the header in the longest form that fits."""
+    """Return the header in the longest form that fits.
+
+    Args:
+        snapshot: None until the first one arrives.
+        numbers: of workers by group.
+        look: what drawing depends on.
+        cells: width of the header.
+        banner: a word in front.
+        waited: for how many seconds workers have waited today, together.
+    """
     flag = (Span(f" {banner} ", "marked"), Span("  ")) if banner else ()
     if snapshot is None:
         return justify(
             (Span(" "), *flag), (Span(clock(look.now) + " ", "muted"),), cells, look.glyphs.ellipsis
         )
-    time = Span(clock(look.now) + " ")
-    for left, right in _forms(snapshot, numbers, look):
-        line = (Span(" "), *flag, *left), (*right, Span("   "), time)
+    now = Span(clock(look.now) + " ")
+    for left, right in _forms(snapshot, numbers, look, waited):
+        line = (Span(" "), *flag, *left), (*right, Span("   "), now)
         if width(line[0]) + width(line[1]) < cells:
             return justify(*line, cells, look.glyphs.ellipsis)
     return fit((Span(" "), *flag, *counts(numbers, look, (), 1)), cells, look.glyphs.ellipsis)
 
 
-def _forms(snapshot: Snapshot, numbers: dict[str, int], look: Look) -> Iterator[tuple[Line, Line]]:
+def _forms(
+    snapshot: Snapshot, numbers: dict[str, int], look: Look, waited: float
+) -> Iterator[tuple[Line, Line]]:
     """Yield the left and right half, from the longest form to the shortest."""
     name = (Span("agentdash", "strong"), Span("   "))
     long, short = counts(numbers, look, _WORDS, 3), counts(numbers, look, ())
     middle = counts(numbers, look, _WORDS), counts(numbers, look, ("needs-you", "mismatch"))
     everything = sources(snapshot, look)
     failing = (sources(snapshot, look, failing_only=True, detail=cells) for cells in (40, 20))
+    if waited >= _MIN_WAITED_S:
+        long_waited = (*long, Span("   "), Span(f"waited for you {age(waited)} today", "muted"))
+        yield (*name, *long_waited), everything
+        yield long_waited, everything
+        yield long_waited, sources(snapshot, look, failing_only=True, detail=20)
     yield (*name, *long), everything
     yield long, everything
     if all(source.ok for source in snapshot.sources):
@@ -117,7 +148,8 @@ class Header(Lines):
         if self._numbers:
             self._numbers["new"] = len(view.new)
         cells = self.size.width or self.app.size.width
-        lines = [header(view.snapshot, self._numbers, view.look, cells, view.banner)]
+        waited = waited_today(view.snapshot, view.look.now) if view.snapshot else 0.0
+        lines = [header(view.snapshot, self._numbers, view.look, cells, view.banner, waited)]
         if view.feed_error:
             lines += paragraph(view.feed_error, cells - 1, "stuck", indent=1, cap=2)
         self.show(lines)

@@ -18,6 +18,7 @@ from agentdash.engine.judge.states.thread_facts import thread_facts
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.model import events as e
 from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.fact import WAITING
 from agentdash.model.fleet import FleetKnown, History, StatePeriod, Thread
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.pane import PaneKey
@@ -134,8 +135,9 @@ def _enter(periods: tuple[StatePeriod, ...], assessment: Assessment, at: float) 
     if last is not None and last.state == assessment.state:
         return periods
     since = at if assessment.since is None else assessment.since
+    waits = assessment.fact is not None and assessment.fact.kind in WAITING
     if last is None:
-        return (StatePeriod(str(assessment.state), since, assessment.why),)
+        return (StatePeriod(state=str(assessment.state), since=since, why=assessment.why, waits=waits),)
     if since < last.since:
         since = max(at, last.since)  # back in a state that began before the last one: its turn goes on
     if since - last.since < _settling_time(periods):
@@ -143,7 +145,7 @@ def _enter(periods: tuple[StatePeriod, ...], assessment: Assessment, at: float) 
         last = replace(periods[-1], until=None)
         if last.state == assessment.state:
             return (*periods[:-1], last)
-    entered = StatePeriod(str(assessment.state), since, assessment.why)
+    entered = StatePeriod(state=str(assessment.state), since=since, why=assessment.why, waits=waits)
     return (*periods[:-1], replace(last, until=since), entered)[-MAX_STATE_PERIODS:]
 
 
