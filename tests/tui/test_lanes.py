@@ -84,7 +84,7 @@ def test_axis_is_as_short_as_what_is_known():
     assert length_of(600.0, MINUTE.workers, NOW) == 60.0
     old = [worker(("running", NOW - 5_000, "", None))]
     assert [length_of(zoom, old, NOW) for zoom in ZOOMS_S] == [600.0, 3_600.0, 86_400.0]
-    assert length_of(600.0, [], NOW) == 60.0
+    assert length_of(600.0, [], NOW) == 5.0
 
 
 def test_signs_are_ascii_where_wanted():

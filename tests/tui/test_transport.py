@@ -1,5 +1,6 @@
 """Replays: the transport bar at every size, and every key of time."""
 
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -250,3 +251,33 @@ async def test_click_on_the_track_seeks(stage):
     assert places == sorted(places)
     assert (places[0], places[2]) == (0, 1)
     assert places[1] == pytest.approx(0.5, abs=0.1)
+
+
+async def test_lanes_go_to_the_worker_and_the_time_under_the_cursor(stage):
+    stage.player.seek(1)
+    stage.app.draw()
+    await stage.press("L")
+    lanes = stage.app.screen.lanes
+    await stage.press("g", *["h"] * (lanes.axis.cells // 5))
+    worker = stage.app.worker.id
+    wanted = max(stage.player.begin, lanes.at)
+    assert wanted < stage.app._clock.now()
+    await stage.press("enter")
+    for _ in range(200):  # files are read in a thread
+        if stage.app._clock.now() == wanted:
+            break
+        await stage.pilot.pause(0.02)
+    assert stage.app._clock.now() == wanted
+    assert stage.app.screen is stage.app.root
+    assert stage.app.worker.id == worker
+
+
+async def test_the_clock_stays_at_the_end(stage):
+    stage.player.seek(1)
+    stage.player._clock.set(now=stage.player.end + 30)
+    assert stage.app._clock.now() == stage.player.end
+    stage.app.draw()
+    await stage.pilot.pause()
+    times = re.findall(r"\d\d:\d\d:\d\d", stage.bar)
+    assert len(times) == 2
+    assert times[0] == times[1]

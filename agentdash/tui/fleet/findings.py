@@ -71,10 +71,12 @@ def prompt(group: CauseGroup, look: Look, *, whole: bool, ansi: bool = False) ->
     dot = f" {look.glyphs.dot} "
     facts = f"{group.times}x{dot}last {stamp(group.cause.last, look.now)}"
     spans = [
-        Span(f"{look.glyphs.directions[finding.direction]} ", tone),
+        Span(look.glyphs.directions[finding.direction], tone),
+        Span(" "),
         Span(names, "strong"),
-        Span(f"  {group.cause.words}  ", tone),
-        Span(finding.message + "  "),
+        Span("  "),
+        Span(group.cause.words, tone),
+        Span(f"  {finding.message}  "),
         Span(facts, "muted"),
     ]
     if whole:

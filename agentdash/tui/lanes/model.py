@@ -14,9 +14,12 @@ from agentdash.tui.theme import ASCII, TONES_OF_STATES, Glyphs, Look
 
 ZOOMS_S: Final = (600.0, 3_600.0, 86_400.0)
 """Lengths of the axis (seconds): ten minutes, an hour, a day."""
-_SHORTER_S: Final = (60.0, 120.0, 300.0)
+_SHORTER_S: Final = (5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """Lengths of the axis where nothing older is known."""
 _NAMES: Final = {
+    5.0: "5 seconds",
+    10.0: "10 seconds",
+    30.0: "30 seconds",
     60.0: "1 minute",
     120.0: "2 minutes",
     300.0: "5 minutes",
@@ -47,7 +50,7 @@ _TICK: Final = ("┊", "|")
 _AT_REST: Final = (State.COMPLETED, State.INTERRUPTED)
 _LABEL_CELLS: Final = 9
 """A time of day and a space."""
-_TICK_STEPS_S: Final = (10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600)
+_TICK_STEPS_S: Final = (1, 2, 5, 10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600)
 """Distances of the times on the axis."""
 
 
