@@ -222,6 +222,10 @@ if __name__ == "__main__":
         from tests.torture import soak
 
         sys.exit(soak.main(sys.argv[2:]))
+    if sys.argv[1:2] == ["readonly"]:
+        from tests.torture import readonly
+
+        sys.exit(readonly.main())
     from tests.torture.faults import preload
 
     preload()

@@ -16,6 +16,11 @@ SHORT = (
     "10889",
     "loop of links",
     "cannot be",
+    "a day is",
+    "export onto",
+    "no numbers",
+    "seconds",
+    "is locked",
 )
 """Words of the faults that the review of 0.1.0 found to be the worst."""
 

@@ -1,0 +1,327 @@
+"""Trace the commands, and list whatever they do beyond reading outside of agentdash's own directories.
+
+`python -m tests.torture readonly`: runs each command under strace (which must be installed) with a tmux
+server, an app-server of Codex, a log database, credentials, FIFOs and devices around it. A row per command;
+exit code 1 where one
+
+- opens a file for writing, creates, renames, removes or changes one outside of agentdash's own directories,
+- opens anything but regular files and directories below the Codex home, or `auth.json`,
+- takes a lock outside of its own directories, but for the read locks of SQLite,
+- connects to anything but the sockets of tmux and Codex, sends a signal to a process that it has not started,
+  or traces one,
+- starts another program than tmux, or tmux with a command that changes something.
+"""
+
+# ruff: noqa: T201 - it prints its rows
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.live.terminal import READY, Terminal
+from tests.torture.faults import GOOD, make_place
+from tests.torture.soak import panes
+
+_TRACED: Final = (
+    "%file,connect,bind,listen,kill,tkill,tgkill,ptrace,process_vm_readv,process_vm_writev,"
+    "pidfd_send_signal,pidfd_getfd,flock,fcntl,ftruncate,fchmod,fchown,fallocate"
+)
+_CALL: Final = re.compile(r"(\d+) +(\w+)\((.*)")
+_UNFINISHED: Final = " <unfinished ...>"
+_RESUMED: Final = re.compile(r"\d+ +<\.\.\. \w+ resumed>(.*)")
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_DIRECTORY: Final = re.compile(r"^(?:AT_FDCWD|\d+)<([^>]*)>, ")
+_DESCRIPTOR: Final = re.compile(r"^\d+<([^>]*)>")
+_CHANGES: Final = re.compile(
+    r"creat$|unlink|rename|link|symlink|mkdir|rmdir|f?chmod|l?chown|fchownat|truncate$|mknod|utime|futimesat"
+    r"|u?mount|l?setxattr|l?removexattr|pivot_root|chroot"
+)
+_DESCRIPTOR_CHANGES: Final = frozenset(("ftruncate", "fchmod", "fchown", "fallocate"))
+_FORBIDDEN: Final = frozenset(
+    ("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_send_signal", "pidfd_getfd", "bind", "listen")
+)
+_SIGNALS: Final = frozenset(("kill", "tkill", "tgkill"))
+_TERMINALS: Final = re.compile(r"/dev/(?:null|tty|pts/\d+)$")
+_TMUX_READS: Final = frozenset(
+    ("list-panes", "list-windows", "list-sessions", "list-clients", "capture-pane")
+)
+_TMUX_OPTIONS_WITH_VALUE: Final = ("-L", "-S", "-f")
+_NAME_SERVICE: Final = "/var/run/nscd/socket"
+"""The C library's cache of user names: `tmux` looks up its user."""
+_REFUSED_LOCK: Final = re.compile(r"= -1 EBADF")
+"""SQLite tries a write lock on the descriptor that it has opened for reading."""
+_SCREEN_S: Final = 12.0
+"""For which a screen runs, and keys are pressed: long enough for the slowest of all polls."""
+
+
+class Surroundings(NamedTuple):
+    """What the commands may and may not touch."""
+
+    home: Path
+    own: tuple[Path, ...]
+    sockets: tuple[str, ...]
+    """The beginnings of socket paths that may be connected to."""
+
+
+class Trace:
+    """Checks the lines of a trace.
+
+    Args:
+        around: what may be touched.
+    """
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self.calls = 0
+        self._started: set[str] = set()
+        """Processes and threads that the trace shows."""
+
+    def violations(self, lines: Sequence[str]) -> Iterator[str]:
+        """Yield the calls that are not allowed."""
+        self._started = {line.split(None, 1)[0] for line in lines}
+        for line in _whole(lines):
+            if (call := _CALL.match(line)) is not None:
+                self.calls += 1
+                yield from self._check(call[2], call[3])
+
+    def _check(self, name: str, arguments: str) -> Iterator[str]:
+        shown = f"{name}({arguments[:160]}"
+        path = _path(arguments)
+        if name in ("open", "openat", "openat2"):
+            if re.search(r"O_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND)", arguments) and not (
+                self._is_own(path) or _is_of_sqlite(name, path)
+            ):
+                yield shown
+            elif self._is_foreign_oddity(path):
+                yield f"{shown}: not to be opened"
+        elif name == "execve":
+            yield from _check_program(arguments, shown)
+        elif name in _DESCRIPTOR_CHANGES or (name == "flock" and "LOCK_UN" not in arguments):
+            found = _DESCRIPTOR.match(arguments)
+            if found is None or not (self._is_own(found[1]) or _is_of_sqlite(name, found[1])):
+                yield shown
+        elif _CHANGES.match(name):
+            for changed in _paths(arguments):
+                if not self._is_own(changed) and not _is_tmux_directory(name, changed):
+                    yield shown
+        elif name == "fcntl":
+            found = _DESCRIPTOR.match(arguments)
+            is_own = found is not None and self._is_own(found[1])
+            if "F_WRLCK" in arguments and not is_own and not _REFUSED_LOCK.search(arguments):
+                yield shown
+        elif name in _FORBIDDEN:
+            yield shown
+        elif name == "connect":
+            if not any(
+                f'sun_path="{socket}' in arguments for socket in (*self._around.sockets, _NAME_SERVICE)
+            ):
+                yield shown
+        elif name in _SIGNALS:
+            target, number = arguments.partition(",")[0], arguments.rpartition(",")[2]
+            if target not in self._started and not number.strip().startswith("0)"):
+                yield shown
+
+    def _is_own(self, path: str) -> bool:
+        if _TERMINALS.match(path):
+            return True
+        return any(Path(path) == own or own in Path(path).parents for own in self._around.own)
+
+    def _is_foreign_oddity(self, path: str) -> bool:
+        """Return whether a path is `auth.json`, or a FIFO or device below the Codex home."""
+        place = Path(path)
+        if place.name == "auth.json":
+            return True
+        return (
+            self._around.home in place.parents and not (place.is_file() or place.is_dir()) and place.exists()
+        )
+
+
+def _whole(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the calls of a trace, each in one line: those that another thread has interrupted are in two."""
+    begun: dict[str, str] = {}
+    for line in lines:
+        pid = line.split(None, 1)[0]
+        if line.endswith(_UNFINISHED):
+            begun[pid] = line.removesuffix(_UNFINISHED)
+        elif (resumed := _RESUMED.match(line)) is not None:
+            yield begun.pop(pid, "") + resumed[1]
+        else:
+            yield line
+    yield from begun.values()
+
+
+def _is_of_sqlite(name: str, path: str) -> bool:
+    """Return whether a call is what SQLite does even in read-only mode where a database has a `-wal` file.
+
+    It opens the `-wal` with O_RDWR|O_CREAT (it exists, else the database is opened as immutable); as root it
+    sets the owner of `-wal` and `-shm` to that of the database.
+    """
+    return path.endswith(("sqlite-wal", "sqlite-shm")) and name in ("open", "openat", "fchown")
+
+
+def _is_tmux_directory(name: str, path: str) -> bool:
+    """Return whether a call is what each `tmux` does first: it creates the directory of its sockets."""
+    return name == "mkdir" and Path(path).name == f"tmux-{os.getuid()}"
+
+
+def _path(arguments: str) -> str:
+    return next(_paths(arguments), "")
+
+
+def _paths(arguments: str) -> Iterator[str]:
+    """Yield the paths among the arguments of a call, absolute where `strace -y` shows their directories."""
+    directory = _DIRECTORY.match(arguments)
+    for quoted in _QUOTED.findall(arguments):
+        yield os.path.join(directory[1], quoted) if directory else quoted  # noqa: PTH118 - strings
+
+
+def _check_program(arguments: str, shown: str) -> Iterator[str]:
+    program, *argv = _QUOTED.findall(arguments)
+    if program == sys.executable or Path(program).name.startswith("python"):
+        return
+    if Path(program).name != "tmux":
+        yield shown
+        return
+    words = iter(argv[1:])
+    commands: list[str] = []
+    new = True
+    for word in words:
+        if word in _TMUX_OPTIONS_WITH_VALUE and not commands:
+            next(words, None)
+        elif word == ";":
+            new = True
+        elif new and not word.startswith("-"):
+            commands.append(word)
+            new = False
+    for command in commands:
+        if command not in _TMUX_READS and not (command == "display-message" and "-p" in argv):
+            yield f"{shown}: tmux {command}"
+
+
+def trace(
+    command: Sequence[str], env: Mapping[str, str], around: Surroundings, keys: Sequence[bytes]
+) -> Trace:
+    """Run a command under strace and print its row.
+
+    Args:
+        command: arguments of agentdash.
+        env: its environment.
+        around: what it may touch.
+        keys: what is pressed; with any, it runs in a terminal.
+    """
+    with tempfile.NamedTemporaryFile("r", errors="backslashreplace") as log:
+        traced = ["strace", "-f", "-y", "-qq", "-s", "400", "-e", f"trace={_TRACED}", "-o", log.name]
+        argv = [*traced, sys.executable, "-m", "agentdash", *command]
+        if keys:
+            _in_terminal(argv, env, keys)
+        elif command[0] == "publish":
+            _for_a_while(argv, env)
+        else:
+            subprocess.run(argv, env=env, check=False, capture_output=True, stdin=subprocess.DEVNULL)
+        checked = Trace(around)
+        found = list(dict.fromkeys(checked.violations(log.read().splitlines())))
+    outcome = f"{len(found)} VIOLATIONS" if found else "reads only"
+    print(f"  {' '.join(command) or 'agentdash':60} {checked.calls:7} calls: {outcome}", flush=True)
+    for violation in found[:10]:
+        print(f"      {violation}")
+    checked.calls = -1 if found else checked.calls
+    return checked
+
+
+def _for_a_while(argv: Sequence[str], env: Mapping[str, str]) -> None:
+    process = subprocess.Popen(argv, env=env, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    time.sleep(_SCREEN_S)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(children[0]), signal.SIGTERM)  # strace does not pass it on
+    process.wait()
+
+
+def _in_terminal(argv: Sequence[str], env: Mapping[str, str], keys: Sequence[bytes]) -> None:
+    terminal = Terminal(argv, env, columns=120, lines=36)
+    try:
+        terminal.until(lambda: READY in terminal.output, "the screen")
+        for key in keys:
+            end = time.monotonic() + _SCREEN_S / len(keys)
+            while time.monotonic() < end:
+                terminal.read()
+            terminal.press(key)
+        terminal.press(b"\x11")
+        terminal.exit_code()
+    finally:
+        terminal.close()
+
+
+@contextmanager
+def app_server(home: Path) -> Iterator[None]:
+    """Run a fake app-server of Codex while the block runs."""
+    script = Path(__file__).parents[1] / "live/endless_app_server.py"
+    server = subprocess.Popen([sys.executable, str(script), str(home)], stdout=subprocess.PIPE)
+    try:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"listens\n"
+        yield
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def main() -> int:
+    """Print the rows; return the exit code."""
+    root = Path(tempfile.mkdtemp(prefix="readonly-"))
+    try:
+        place = make_place(root)
+        (place.home / "auth.json").write_text('{"OPENAI_API_KEY": "secret"}')
+        os.mkfifo(place.bad)
+        place.bad.with_name(place.bad.name.replace("22-03-53", "22-03-54")).symlink_to("/dev/zero")
+        database = sqlite3.connect(place.home / "logs_2.sqlite")
+        database.executescript("PRAGMA journal_mode = WAL; CREATE TABLE logs (id INTEGER, ts INTEGER)")
+        env = {
+            **place.env,
+            "TERM": "xterm-256color",
+            "TMUX_TMPDIR": str(root),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+        }
+        own = (place.state, root / "journal", root / "export")
+        sockets = (f"{root}/tmux-", str(place.home / "app-server-control"))
+        around = Surroundings(place.home, own, sockets)
+        (root / "export").mkdir()
+        (root / "export/out.md").touch()
+        screen = (b"j", b"w", b"\x1b", b"\r", b"?", b"\x1b", b"\t")
+        with panes(3, env), app_server(place.home):
+            traces = [
+                trace(command, env, around, keys)
+                for command, keys in (
+                    (("status", "--json"), ()),
+                    (("explain", GOOD, "--json"), ()),
+                    (("sessions", "--json"), ()),
+                    (("check", "--json"), ()),
+                    (("check", "--denials"), ()),
+                    (("check", "--worker", "opencode"), ()),
+                    (("doctor", "--json"), ()),
+                    (("wait", GOOD, "--timeout", "3"), ()),
+                    (("replay", GOOD, "--export", str(root / "export/out.md"), "--force"), ()),
+                    (("replay", GOOD, "--export", str(root / "export/out.cast")), ()),
+                    (("publish",), ()),
+                    (("--record", str(root / "journal")), screen),
+                    (("replay",), (b"j", b"/", b"a", b"\x1b", b"\r", b"]", b"$")),
+                    (("replay", GOOD, "--journal", str(root / "journal")), (b"]", b"$", b"0", b"?")),
+                    (("demo",), screen),
+                )
+            ]
+        database.close()
+        return int(any(checked.calls < 0 for checked in traces))
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
