@@ -274,7 +274,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "rollouts": TextUse.PLAIN,
     },
     ProviderTrouble: {"text": TextUse.SCREEN},
-    Requested: {"excluded": TextUse.CONTEXT},
+    Requested: {"excluded": TextUse.CONTEXT, "changed_files": TextUse.CONTEXT},
     RequestOrigin: {"text": TextUse.CONTEXT, "file": TextUse.CONTEXT},
     SandboxObservation: {
         "network_flag": TextUse.PLAIN,

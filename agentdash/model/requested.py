@@ -87,6 +87,9 @@ class Requested(msgspec.Struct, frozen=True, omit_defaults=True):
 
     files_written: float | None = None
     """When the newest of the configuration files was written (unix seconds); None: there is none."""
+    changed_files: tuple[str, ...] = ()
+    """Configuration files that were written after `since`: what they set then is not known. (Codex writes its
+    own file as it starts.)"""
     given: Policy | None = None
     """What the CLI makes of it by the rules of its version, managed settings included; None: not known."""
     given_origins: tuple[RequestOrigin, ...] = ()

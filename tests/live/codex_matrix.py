@@ -63,7 +63,11 @@ class MatrixLab:
     def command(self, *args: str, prompt: str = "[[first]] go") -> list[str]:
         """Return the command of a `codex exec`, in a mount namespace of its own where that has files in
         `/etc/codex`."""
-        command = [str(self.lab.binary), *args, "--skip-git-repo-check", prompt]
+        return self.interactive(*args, "--skip-git-repo-check", prompt)
+
+    def interactive(self, *args: str) -> list[str]:
+        """Return the command of a `codex` with these arguments, likewise."""
+        command = [str(self.lab.binary), *args]
         if not any((self.rootfs / "etc/codex").iterdir()):
             return command
         unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
@@ -115,9 +119,14 @@ class MatrixLab:
                     found.append(Truth({name: value == "yes" for name, _, value in pairs}, context))
         return found
 
+    def forget(self) -> None:
+        """Remove the files that a command wrote: Landlock lets the time of an existing file be set."""
+        for probe in (self.lab.user / "probe", self.lab.workspace / "probe", Path("/var/tmp") / self._probe):
+            probe.unlink(missing_ok=True)
+
     def close(self) -> None:
         """Remove everything."""
-        (Path("/var/tmp") / self._probe).unlink(missing_ok=True)
+        self.forget()
         self.lab.close()
 
     def _write(self) -> None:

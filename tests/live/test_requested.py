@@ -5,8 +5,10 @@ A sample runs by default; `AGENTDASH_MATRIX=all` runs everything (about ten minu
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -94,9 +96,14 @@ def may(policy: Policy, lab: MatrixLab) -> dict[str, bool | None]:
 def asked_for(request: Requested, lab: MatrixLab) -> dict[str, bool | None]:
     """Return what a request asks for; only what it names."""
     wished = may(request.policy, lab)
-    files = request.origin(RequestField.FILESYSTEM) is not None
-    network = request.origin(RequestField.NETWORK) is not None
-    return {name: value for name, value in wished.items() if (network if name == "network" else files)}
+    named = {origin.field for origin in request.origins}
+    by = {
+        "home": {RequestField.FILESYSTEM},
+        "workspace": {RequestField.FILESYSTEM},
+        "elsewhere": {RequestField.FILESYSTEM, RequestField.WRITABLE_ROOTS},
+        "network": {RequestField.NETWORK},
+    }
+    return {name: value for name, value in wished.items() if by[name] & named}
 
 
 def kinds(lab: MatrixLab, *requests: Requested) -> set[str]:
@@ -173,8 +180,7 @@ def test_resume(version: str, name: str) -> None:
     with matrix_lab(version, settings) as lab:
         first = begun(lab, settings.args, 1.0)
         assert lab.run(*settings.args).returncode == 0
-        for probe in (lab.lab.user / "probe", lab.lab.workspace / "probe"):
-            probe.unlink(missing_ok=True)
+        lab.forget()
         resumed_at = _last_line_at(lab) + 0.001
         second = begun(lab, again, resumed_at)
         done = lab.run(*again, lab.thread, prompt="[[again]] go")
@@ -189,6 +195,50 @@ def test_resume(version: str, name: str) -> None:
 def _last_line_at(lab: MatrixLab) -> float:
     (file,) = lab.lab.home.glob("sessions/*/*/*/rollout-*.jsonl")
     return file.stat().st_mtime
+
+
+# ---------------------------------------------------------------- TUI
+
+_TYPED: Final = ("-s", READ_ONLY, "-a", "on-request")
+TUIS: Final = {
+    "options": (Settings("x", _TYPED), False),
+    "user": (Settings("x", (), top=mode(WORKSPACE) + 'approval_policy = "on-request"\n'), False),
+    "full access": (Settings("x", ("--yolo",)), False),
+    "allowed modes": (
+        Settings(
+            "x", ("-s", FULL, "-a", "on-request"), requirements='allowed_sandbox_modes = ["read-only"]\n'
+        ),
+        True,
+    ),
+    "managed mode": (Settings("x", ("-c", f"sandbox_mode={READ_ONLY}"), managed=mode(FULL)), True),
+}
+"""Settings, and whether managed ones outrank what is asked for."""
+TUI_CELLS: Final = [
+    pytest.param(version, name, id=f"{version} {name}")
+    for version in VERSIONS
+    for name in TUIS
+    if EVERYTHING or (version, name) == ("0.169.0", "managed mode")
+]
+
+
+@pytest.mark.parametrize(("version", "name"), TUI_CELLS)
+async def test_tui(version: str, name: str) -> None:
+    settings, is_outranked = TUIS[name]
+    with matrix_lab(version, settings) as lab:
+        pane = lab.lab.pane(shlex.join(lab.interactive(*settings.args)))
+        await until(lambda: "\n› " in pane.text(), f"the prompt of {version}")
+        await asyncio.sleep(2)  # in its first seconds a TUI may lose keys
+        pane.submit("[[first]] go")
+        await until(lambda: bool(lab.lab.threads()) and any(each.may for each in lab.truths()), "its command")
+        seen = agentdash(lab, "status", "--json", "-S", str(lab.lab.tmux))
+        (worker,) = [each for each in json.loads(seen.stdout)["workers"] if each["id"] == lab.thread]
+        asked, _ = predicted(lab, settings.args)
+        truth = lab.truths()[0]
+        requested_files = worker["sandbox"]["requested"]["filesystem"]
+        assert requested_files == asked.policy.filesystem
+        found = [each for each in worker["sandbox"]["findings"] if each["kind"] in REQUEST_KINDS]
+        assert [each["kind"] for each in found] == ["requested-not-configured"] * is_outranked
+        assert (may(asked.policy, lab) == truth.may) is not is_outranked
 
 
 # ---------------------------------------------------------------- sub-agents

@@ -60,6 +60,10 @@ class ConfigLayers(msgspec.Struct, frozen=True):
         """When the newest of them was written (unix seconds)."""
         return max((file.modified for file in (*self.files, *self.managed)), default=0.0)
 
+    def written_after(self, at: float) -> tuple[str, ...]:
+        """Return the files that were written after a time (unix seconds)."""
+        return tuple(file.path for file in self.all if file.modified > at)
+
     @property
     def problems(self) -> tuple[ConfigFile, ...]:
         """Those that could not be read."""

@@ -35,10 +35,10 @@ class CodexRequests:
         cwd = thread.cwd if thread is not None and thread.cwd else directory(arguments, process.cwd or "")
         if not cwd:
             return None
-        found = read_request(arguments, home, cwd, thread.version if thread else None, root)
+        version = thread.version if thread else None
         since = process.key.started
-        is_newer = (found.files_written or 0.0) > since + _CLOCK_TOLERANCE_S
-        return replace(found, since=since, read_at=at if is_newer else None)
+        found = read_request(arguments, home, cwd, version, root, since=since)
+        return replace(found, since=since, read_at=at if found.changed_files else None)
 
     def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
         """Return what the role file of a sub-agent asks for; None without one."""
@@ -53,11 +53,21 @@ class CodexRequests:
         return None
 
 
-def read_request(arguments: Arguments, home: str, cwd: str, version: str | None, root: Path) -> Requested:
+def read_request(
+    arguments: Arguments, home: str, cwd: str, version: str | None, root: Path, since: float | None = None
+) -> Requested:
     """Read the request of a Codex with these arguments in a directory. Never raises.
 
     Of a version that was not measured only what its arguments ask for counts: which file outranks which is
     not known.
+
+    Args:
+        arguments: of its process.
+        home: its Codex home.
+        cwd: its workspace.
+        version: of Codex.
+        root: where its file system is mounted.
+        since: when it started (unix seconds): files that were written later are named.
     """
     known = rules_for(version)
     rules = known or latest_rules()
@@ -73,6 +83,7 @@ def read_request(arguments: Arguments, home: str, cwd: str, version: str | None,
     return replace(
         found,
         files_written=layers.newest or None,
+        changed_files=layers.written_after(since + _CLOCK_TOLERANCE_S) if since is not None else (),
         resumes=arguments.resumes,
         is_fixed=arguments.mode == "exec",
     )

@@ -40,7 +40,13 @@ def read_role(role: str, *, home: str, cwd: str, root: Path, since: float, at: f
         return None
     is_newer = file.modified > since + _CLOCK_TOLERANCE_S
     found = role_request(file, cwd=cwd)
-    return replace(found, since=since, read_at=at if is_newer else None, files_written=file.modified or None)
+    return replace(
+        found,
+        since=since,
+        read_at=at if is_newer else None,
+        files_written=file.modified or None,
+        changed_files=(file.path,) if is_newer else (),
+    )
 
 
 def role_request(file: ConfigFile, *, cwd: str) -> Requested:

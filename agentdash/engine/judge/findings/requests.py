@@ -280,13 +280,14 @@ def _direction(field: RequestField, asked: str, got: str) -> Direction:
 def _winner(turn: _Turn, field: RequestField) -> RequestOrigin | None:
     """Return what decided a part instead of the request, if the settings that were read lead to what the
     thread has."""
-    given = turn.request.given
-    if given is None or turn.request.read_at is not None:
-        return None
-    if _value(given, field) != _value(turn.period.policy, field):
+    given, changed = turn.request.given, turn.request.changed_files
+    if given is None or _value(given, field) != _value(turn.period.policy, field):
         return None
     origin = turn.request.given_origin(field)
-    return None if origin == turn.request.origin(field) else origin
+    if origin is None or origin == turn.request.origin(field):
+        return None
+    is_uncertain = bool(changed) and (origin.layer is not RequestLayer.MANAGED or origin.file in changed)
+    return None if is_uncertain else origin
 
 
 def _value(policy: Policy, field: RequestField) -> object:
@@ -307,7 +308,7 @@ def _is_certain(difference: _Difference, turn: _Turn) -> bool:
         return False
     if not request.is_fixed:
         return difference.winner is not None
-    if request.read_at is not None and difference.origin.layer is not RequestLayer.ARGV:
+    if request.changed_files and difference.origin.layer is not RequestLayer.ARGV:
         return False
     # what a run without questions does with approvals differs between versions
     return difference.field is not RequestField.APPROVAL or difference.winner is not None
@@ -335,7 +336,7 @@ def _dropped(turn: _Turn) -> Finding | None:
     for is no loss, nor is a change of the configuration that the thread had its policy from.
     """
     before = turn.before
-    if before is None or not turn.request.is_fixed or turn.request.read_at is not None:
+    if before is None or not turn.request.is_fixed:
         return None
     if not _was_typed(turn, before):
         return None
@@ -370,7 +371,7 @@ def _is_typed(request: Requested, field: RequestField) -> bool:
 
 
 def _request_of(before: PolicyPeriod, request: Requested) -> Requested:
-    return replace(_as_request(before, request), read_at=None)
+    return replace(_as_request(before, request), changed_files=())
 
 
 def _finding(
