@@ -22,7 +22,7 @@ from agentdash.model.observation import Applied, Escape, SandboxObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.process import Launcher, Process
-from agentdash.model.requested import Requested, RequestOrigin
+from agentdash.model.requested import EnvironmentRule, Requested, RequestOrigin
 from agentdash.model.state_paths import Installed, PathAccess, StatePath
 
 
@@ -274,6 +274,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "rollouts": TextUse.PLAIN,
     },
     ProviderTrouble: {"text": TextUse.SCREEN},
+    EnvironmentRule: {"names": TextUse.PLAIN, "text": TextUse.CONTEXT, "file": TextUse.CONTEXT},
     Requested: {"excluded": TextUse.CONTEXT, "changed_files": TextUse.CONTEXT},
     RequestOrigin: {"text": TextUse.CONTEXT, "file": TextUse.CONTEXT},
     SandboxObservation: {

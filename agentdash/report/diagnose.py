@@ -20,6 +20,8 @@ from agentdash import __version__
 from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.effects import ineffective
 from agentdash.agents.codex.config.layers import read_layers, request
+from agentdash.agents.codex.config.precedence import Stack
+from agentdash.agents.codex.config.shell_environment import NEEDED, environment_rules
 from agentdash.agents.codex.config.versions import latest_rules, rules_for
 from agentdash.agents.codex.home import CodexHome, default_home, locks, open_lines, problem
 from agentdash.agents.codex.installed_version import installed_version
@@ -69,7 +71,7 @@ def diagnose(config: Config, settings: str, environ: Mapping[str, str] = os.envi
         _ok("config", f"{clean_line(str(config_file(environ)))}: {settings}"),
         *_check_sandbox(sandbox, home, config),
         *_check_homes(home, probe),
-        *_check_codex_config(home),
+        *_check_codex_config(home, environ),
         *_check_tmux(config, sandbox, probe),
         *_check_processes(home, probe, sandbox),
         *_check_file_events(home),
@@ -232,7 +234,12 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdecimal())
 
 
-def _check_codex_config(home: CodexHome) -> Iterator[DoctorCheck]:
+def _needed(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables that commands need; `CODEX_HOME` where it is not at its default."""
+    return tuple(name for name in NEEDED if name != "CODEX_HOME" or environ.get(name))
+
+
+def _check_codex_config(home: CodexHome, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """Yield the configuration layers of a Codex that would be started here, and what in them has no
     effect."""
     version = installed_version() or default_version()[0]
@@ -253,6 +260,12 @@ def _check_codex_config(home: CodexHome) -> Iterator[DoctorCheck]:
         yield _ok(
             "codex config", f"{detail}; files {given.policy.filesystem}, network {given.policy.network}{by}"
         )
+    stack = Stack(nothing, layers.files, rules, managed=layers.managed_config)
+    for rule in environment_rules(stack, _needed(environ)):
+        advice = (
+            "workers need these, and agentdash inside of the sandbox: list them in `include_only` or `set`"
+        )
+        yield _warn("codex environment", str(rule), advice if rule.effect == "drops" else None)
     for setting in ineffective(layers, nothing, rules, given):
         yield _warn("codex config", str(setting))
 

@@ -145,6 +145,8 @@ class RequestedReport(msgspec.Struct):
     approval: str | None
     reviewer: str | None
     origin: list[RequestOriginReport]
+    environment: list[str]
+    """Settings that keep `PATH`, `HOME` or `CODEX_HOME` from commands, or that set sandbox flags for them."""
     since: str | None
     """When it was asked for."""
     as_of: str | None
@@ -304,6 +306,7 @@ def requested_report(requested: Requested) -> RequestedReport:
             )
             for origin in requested.origins
         ],
+        environment=[str(rule) for rule in requested.environment],
         since=iso(requested.since),
         as_of=iso(requested.read_at),
     )

@@ -145,6 +145,8 @@ def _print_sandbox(worker: w.Worker, console: Console) -> None:
     console.print(Text(f"sandbox {sandbox.verdict}: configured {configured}; applied {applied}"))
     for origin in sandbox.requested.origins if sandbox.requested else ():
         console.print(Text(f"  requested {origin.field.value}: {origin}"), style="dim")
+    for rule in sandbox.requested.environment if sandbox.requested else ():
+        console.print(Text(f"  environment: {rule}"), style="dim")
     _print_evidence(sandbox.evidence, console)
     for missing in (*sandbox.unread, *worker.notes):
         console.print(Text(f"  not known: {missing}"), style="dim")

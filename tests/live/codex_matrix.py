@@ -109,7 +109,7 @@ class MatrixLab:
         found: list[Truth] = []
         for file in sorted(self.lab.home.glob("sessions/*/*/*/rollout-*.jsonl")):
             context: dict[str, Any] = {}
-            for line in file.read_text("utf-8").splitlines():
+            for line in file.read_text("utf-8").split("\n")[:-1]:  # the last one may not be whole
                 payload = json.loads(line)["payload"]
                 if json.loads(line)["type"] == "turn_context":
                     context = payload

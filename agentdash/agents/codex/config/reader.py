@@ -11,7 +11,9 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.config.argv import Arguments, parse_arguments
 from agentdash.agents.codex.config.layers import directory, read_layers, request, requested
+from agentdash.agents.codex.config.precedence import Stack
 from agentdash.agents.codex.config.roles import read_role
+from agentdash.agents.codex.config.shell_environment import NEEDED, environment_rules
 from agentdash.agents.codex.config.versions import latest_rules, rules_for
 from agentdash.model.fleet import Thread
 from agentdash.model.policy import TMPDIR
@@ -37,7 +39,8 @@ class CodexRequests:
             return None
         version = thread.version if thread else None
         since = process.key.started
-        found = read_request(arguments, home, cwd, version, root, since=since)
+        needed = tuple(name for name in NEEDED if name != "CODEX_HOME" or name in (process.env or {}))
+        found = read_request(arguments, home, cwd, version, root, since=since, needed=needed)
         return replace(found, since=since, read_at=at if found.changed_files else None)
 
     def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
@@ -54,7 +57,13 @@ class CodexRequests:
 
 
 def read_request(
-    arguments: Arguments, home: str, cwd: str, version: str | None, root: Path, since: float | None = None
+    arguments: Arguments,
+    home: str,
+    cwd: str,
+    version: str | None,
+    root: Path,
+    since: float | None = None,
+    needed: tuple[str, ...] = NEEDED,
 ) -> Requested:
     """Read the request of a Codex with these arguments in a directory. Never raises.
 
@@ -68,10 +77,12 @@ def read_request(
         version: of Codex.
         root: where its file system is mounted.
         since: when it started (unix seconds): files that were written later are named.
+        needed: variables that its commands need.
     """
     known = rules_for(version)
     rules = known or latest_rules()
     layers = read_layers(home, cwd, arguments, rules, root=root)
+    stack = Stack(arguments, layers.files, rules, managed=layers.managed_config)
     wanted, given = request(layers, arguments, rules, cwd=cwd)
     found = requested(wanted, given if known else None)
     if known is None or layers.problems:
@@ -83,6 +94,7 @@ def read_request(
     return replace(
         found,
         files_written=layers.newest or None,
+        environment=environment_rules(stack, needed),
         changed_files=layers.written_after(since + _CLOCK_TOLERANCE_S) if since is not None else (),
         resumes=arguments.resumes,
         is_fixed=arguments.mode == "exec",

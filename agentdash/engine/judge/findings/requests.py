@@ -25,6 +25,7 @@ from agentdash.model.fleet import PolicyPeriod, Thread
 from agentdash.model.layers import DifferingField, LayerField, Reference
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
+from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 
 _FREEDOM: Final = {
     Filesystem.READ_ONLY: 0,
@@ -39,6 +40,12 @@ _FREEDOM: Final = {
 """How much a value allows, to tell stricter from looser. An approval policy that asks allows more than one
 that never does."""
 _ASKING: Final = 1
+_FLAG_KINDS: Final = {
+    FindingKind.STALE_NETWORK_FLAG: NETWORK_FLAG,
+    FindingKind.ESCALATED_FLAG_LEFT: NETWORK_FLAG,
+    FindingKind.FOREIGN_SANDBOX_FLAG: SANDBOX_FLAG,
+}
+"""The variable that each finding is about."""
 _AUTO_REVIEWERS: Final = ("auto_review", "guardian_subagent")
 """`approvals_reviewer` values of an automatic reviewer (0.145+, and its name before)."""
 
@@ -99,6 +106,21 @@ def newest_request(thread: Thread, requests: Sequence[Requested]) -> Requested |
     ):
         return request
     return _as_request(changes[-1], request)
+
+
+def with_environment(finding: Finding, requests: Sequence[Requested]) -> Finding:
+    """Return a finding about a sandbox flag with the setting that gives this flag to commands."""
+    flag = _FLAG_KINDS.get(finding.kind)
+    if flag is None or not requests:
+        return finding
+    rules = [rule for rule in requests[-1].environment if rule.effect == "sets" and flag in rule.names]
+    if not rules:
+        return finding
+    evidence = Evidence(
+        source=EvidenceSource.CONFIG, at=finding.since, rule="environment-policy", text=str(rules[0])
+    )
+    message = f"{finding.message} {rules[0]}."
+    return replace(finding, message=message, evidence=(*finding.evidence, evidence))
 
 
 def auto_approved(thread: Thread) -> Iterator[Finding]:

@@ -16,7 +16,12 @@ from agentdash.engine.judge.findings.command_sandbox import child_mode_escalated
 from agentdash.engine.judge.findings.comparison import Comparison
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
 from agentdash.engine.judge.findings.policy_checks import check_observation
-from agentdash.engine.judge.findings.requests import auto_approved, newest_request, request_findings
+from agentdash.engine.judge.findings.requests import (
+    auto_approved,
+    newest_request,
+    request_findings,
+    with_environment,
+)
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import kernel_in_words, launcher_in_words, launcher_name
@@ -66,7 +71,7 @@ def judge_sandbox(
         different += [*request_findings(thread, requests, parent_policy), *auto_approved(thread)]
     different += sandbox_silently_off(thread, requests)
     different += child_mode_escalated(thread, parent_policy, requests)
-    differences = _merge(different)
+    differences = _merge(with_environment(finding, requests) for finding in different)
     mismatch = _is_mismatch(differences)
     launcher, escalation = _launcher(thread), _escalation(thread)
     applied_words = launcher_in_words(launcher) if launcher else None

@@ -1,0 +1,326 @@
+"""Codex's arguments and configuration files as requests; the truth is in tests/live/test_requested.py."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentdash.agents.codex.config.argv import parse_arguments, parse_options
+from agentdash.agents.codex.config.effects import ineffective
+from agentdash.agents.codex.config.files import find_line, look_up, parse_config, read_config
+from agentdash.agents.codex.config.layers import ConfigLayers, read_layers, request
+from agentdash.agents.codex.config.precedence import Stack
+from agentdash.agents.codex.config.reader import CodexRequests, read_request
+from agentdash.agents.codex.config.shell_environment import environment_rules
+from agentdash.agents.codex.config.versions import latest_rules, release, rules_for
+from agentdash.model.fleet import Thread
+from agentdash.model.policy import Filesystem, Network
+from agentdash.model.process import Process, ProcessKey
+from agentdash.model.requested import RequestField, RequestLayer
+from agentdash.report.check_config import check_config
+
+RULES = latest_rules()
+
+
+# ---------------------------------------------------------------- arguments
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("codex", "-s", "read-only"),
+        ("/usr/bin/codex", "-sread-only"),
+        ("node", "/usr/lib/node_modules/@openai/codex/bin/codex.js", "--sandbox", "read-only"),
+        ("node", "/home/me/bin/codex", "--sandbox=read-only"),
+        ("/opt/codex-x86_64-unknown-linux-musl", "-i", "a.png", "-s=read-only", "fix it"),
+    ],
+)
+def test_options_of_a_process(argv: tuple[str, ...]) -> None:
+    arguments = parse_arguments(argv)
+    assert arguments is not None
+    option = arguments.last("sandbox")
+    assert (arguments.mode, arguments.resumes, option and option.value) == ("tui", False, "read-only")
+
+
+@pytest.mark.parametrize("argv", [("bash", "-c", "codex"), ("codexx",), (), ("node", "server.js", "codex")])
+def test_other_programs(argv: tuple[str, ...]) -> None:
+    assert parse_arguments(argv) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "mode", "resumes"),
+    [
+        ("", "tui", False),
+        ("fix the exec of resume", "tui", False),
+        ("exec fix it", "exec", False),
+        ("e -s read-only resume 01a1 again", "exec", True),
+        ("-C /srv exec resume --last", "exec", True),
+        ("exec fork 01a1", "exec", False),
+        ("resume --last", "tui", True),
+        ("app-server --listen x", "other", False),
+        ("sandbox -- ls", "other", False),
+        ("-- exec", "tui", False),
+    ],
+)
+def test_mode(words: str, mode: str, resumes: bool) -> None:
+    arguments = parse_options(words.split())
+    assert (arguments.mode, arguments.resumes) == (mode, resumes)
+
+
+def test_words_after_two_dashes_are_no_options() -> None:
+    assert parse_options(["exec", "--", "-s", "read-only"]).last("sandbox") is None
+
+
+def test_options_before_the_subcommand() -> None:
+    arguments = parse_options(["-s", "read-only", "exec", "-s", "workspace-write"])
+    assert [(each.value, each.before) for each in arguments.all("sandbox")] == [
+        ("read-only", True),
+        ("workspace-write", False),
+    ]
+
+
+def test_overrides() -> None:
+    overrides = list(parse_options(["-c", "a.b=true", "-c", 'c="x"', "-c", "d=plain", "-c", "e"]).overrides())
+    assert [(each.keys, each.value) for each in overrides] == [
+        (("a", "b"), True),
+        (("c",), "x"),
+        (("d",), "plain"),
+    ]
+
+
+@given(st.lists(st.text(max_size=12), max_size=8))
+def test_any_arguments_are_parsed(args: list[str]) -> None:
+    assert parse_options(args).mode in ("tui", "exec", "other")
+
+
+# ---------------------------------------------------------------- lines of keys
+
+TEXT = '''\
+# sandbox_mode = "danger-full-access"
+model = """
+sandbox_mode = "read-only"
+"""
+"sandbox_mode" = "workspace-write"  # here
+[sandbox_workspace_write]
+writable_roots = [
+  "/network_access",
+  "/b",
+]
+network_access = true
+[projects."/a.b"]
+trust_level = "trusted"
+[permissions.mine.network]
+enabled = true
+'''
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        (("sandbox_mode",), 5),
+        (("sandbox_workspace_write",), 6),
+        (("sandbox_workspace_write", "writable_roots"), 7),
+        (("sandbox_workspace_write", "network_access"), 11),
+        (("projects", "/a.b", "trust_level"), 13),
+        (("permissions", "mine"), 14),
+        (("permissions", "mine", "network", "enabled"), 15),
+        (("model",), 2),
+        (("absent",), None),
+    ],
+)
+def test_line_of_a_key(keys: tuple[str, ...], line: int | None) -> None:
+    assert find_line(TEXT, keys) == line
+
+
+def all_keys(table: dict[str, Any], above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found = []
+    for key, value in table.items():
+        found.append((*above, key))
+        if isinstance(value, dict):
+            found += all_keys(value, (*above, key))
+    return found
+
+
+def test_lines_up_to_a_key_have_it_and_those_before_do_not() -> None:
+    lines = TEXT.split("\n")
+    keys = all_keys(tomllib.loads(TEXT))
+    assert len(keys) == 12
+    for each in keys:
+        line = find_line(TEXT, each)
+        assert line is not None, each
+        assert look_up(tomllib.loads("\n".join(lines[: line - 1])), each) is None
+
+
+def test_secrets_of_a_file_are_dropped() -> None:
+    file = parse_config(
+        'sandbox_mode = "read-only"\nsandbox_mood = 1\n[mcp_servers.x]\nenv = { TOKEN = "s3cret" }\n'
+        '[shell_environment_policy]\nset = { API_KEY = "s3cret" }\n',
+        RequestLayer.USER,
+        "/c.toml",
+    )
+    assert "s3cret" not in repr(file.values)
+    assert (file.get("sandbox_mode"), file.unknown) == ("read-only", ("sandbox_mood",))
+
+
+def test_file_that_is_no_toml(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("sandbox_mode = ", "utf-8")
+    file = read_config(tmp_path / "config.toml", RequestLayer.USER)
+    assert file is not None
+    assert file.problem
+    assert read_config(tmp_path / "absent.toml", RequestLayer.USER) is None
+
+
+# ---------------------------------------------------------------- versions and precedence
+
+
+@pytest.mark.parametrize(
+    ("version", "known"),
+    [("0.169.0", True), ("0.114.0", True), ("0.155.2", True), ("0.127.0", False), ("0.113.0", False),
+     ("0.170.0", False), ("0.0.0", False), (None, False), ("nightly", False)],
+)  # fmt: skip
+def test_versions_that_were_measured(version: str | None, known: bool) -> None:
+    assert (rules_for(version) is not None) is known
+
+
+def test_release() -> None:
+    assert (release("0.169.0-alpha.1"), release("")) == ((0, 169), None)
+
+
+def layers(user: str, *, managed: str = "") -> ConfigLayers:
+    above = (parse_config(managed, RequestLayer.MANAGED, "/etc/codex/requirements.toml"),) if managed else ()
+    return ConfigLayers(
+        files=(parse_config(user, RequestLayer.USER, "/h/config.toml"),), managed=above, trust="trusted"
+    )
+
+
+def test_origins_have_file_and_line() -> None:
+    found = layers('\nsandbox_mode = "workspace-write"\n[sandbox_workspace_write]\nnetwork_access = true\n')
+    wanted, _ = request(found, parse_options(["exec"]), RULES, cwd="/w")
+    assert {origin.field: origin.where for origin in wanted.origins} == {
+        RequestField.FILESYSTEM: "/h/config.toml:2",
+        RequestField.NETWORK: "/h/config.toml:4",
+        RequestField.APPROVAL: "default",
+    }
+
+
+def test_managed_profile_outranks_an_option() -> None:
+    managed = (
+        'default_permissions = ":danger-full-access"\n[allowed_permission_profiles]\n":read-only" = true\n'
+    )
+    wanted, outcome = request(
+        layers("", managed=managed), parse_options(["exec", "-s", "read-only"]), RULES, cwd="/w"
+    )
+    assert (wanted.policy.filesystem, wanted.policy.network) == (Filesystem.READ_ONLY, Network.OFF)
+    assert (outcome.policy.filesystem, outcome.policy.network) == (Filesystem.UNRESTRICTED, Network.ON)
+    assert str(outcome.origin(RequestField.FILESYSTEM)) == (
+        '/etc/codex/requirements.toml:1: default_permissions = ":danger-full-access"'
+    )
+
+
+def test_settings_without_effect() -> None:
+    found = layers(
+        'default_permissions = ":workspace"\nsandbox_mode = "read-only"\nsandbox_mood = 1\n'
+        "[sandbox_workspace_write]\nnetwork_access = true\n"
+    )
+    _, outcome = request(found, parse_options([]), RULES, cwd="/w")
+    assert [(each.line, each.text) for each in ineffective(found, parse_options([]), RULES, outcome)] == [
+        (3, "sandbox_mood"),
+        (2, 'sandbox_mode = "read-only"'),
+        (4, "[sandbox_workspace_write]"),
+    ]
+
+
+def test_untrusted_project(tmp_path: Path) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    (work / ".codex").mkdir(parents=True)
+    home.mkdir()
+    (work / ".codex/config.toml").write_text('sandbox_mode = "danger-full-access"\n', "utf-8")
+    found = read_layers(str(home), str(work), parse_options([]), RULES)
+    assert (found.trust, len(found.disabled)) == (None, 1)
+    _, outcome = request(found, parse_options([]), RULES, cwd=str(work))
+    assert outcome.policy.filesystem is Filesystem.READ_ONLY
+    assert [each.why for each in ineffective(found, parse_options([]), RULES, outcome)] == [
+        "it is not decided whether the project is trusted"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "rules"),
+    [
+        ('inherit = "none"', [("drops", ("PATH", "HOME", "CODEX_HOME"))]),
+        ('inherit = "core"', [("drops", ("CODEX_HOME",))]),
+        ('exclude = ["codex_*"]', [("drops", ("CODEX_HOME",))]),
+        ('include_only = ["path"]', [("drops", ("HOME", "CODEX_HOME"))]),
+        ('inherit = "none"\nset = { PATH = "/bin", HOME = "/h", CODEX_HOME = "/c" }', []),
+        ('set = { CODEX_SANDBOX = "seatbelt" }', [("sets", ("CODEX_SANDBOX",))]),
+        ('inherit = "all"', []),
+    ],
+)
+def test_environment_of_commands(policy: str, rules: list[tuple[str, tuple[str, ...]]]) -> None:
+    file = parse_config(f"[shell_environment_policy]\n{policy}\n", RequestLayer.USER, "/c.toml")
+    found = environment_rules(Stack(parse_options([]), (file,), RULES))
+    assert [(rule.effect, rule.names) for rule in found] == rules
+    assert all(rule.line == 2 for rule in found)
+
+
+# ---------------------------------------------------------------- processes
+
+
+def process(*argv: str, env: dict[str, str] | None, started: float = 5e9) -> Process:
+    return Process(key=ProcessKey(1, started), ppid=0, name="codex", argv=argv, cwd="/w", env=env)
+
+
+def test_request_of_a_process(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('approval_policy = "never"\n', "utf-8")
+    codex = process("codex", "-s", "read-only", env={"CODEX_HOME": str(tmp_path)})
+    found = CodexRequests().read(codex, Thread("t", version="0.169.0", cwd="/w"), Path("/"), 6e9)
+    assert found is not None
+    assert (found.policy.filesystem, found.policy.approval) == (Filesystem.READ_ONLY, "never")
+    assert (found.is_fixed, found.changed_files, found.read_at) == (False, (), None)
+
+
+def test_file_that_was_written_later(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('approval_policy = "never"\n', "utf-8")
+    codex = process("codex", "exec", env={"CODEX_HOME": str(tmp_path)}, started=1.0)
+    found = CodexRequests().read(codex, Thread("t", version="0.169.0", cwd="/w"), Path("/"), 7.0)
+    assert found is not None
+    assert (found.changed_files, found.read_at) == ((f"{tmp_path}/config.toml",), 7.0)
+
+
+def test_nothing_is_known_of_other_processes() -> None:
+    for each in (process("codex", "app-server", env={"HOME": "/h"}), process("codex", env=None)):
+        assert CodexRequests().read(each, None, Path("/"), 1.0) is None
+
+
+def test_version_that_was_not_measured(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('sandbox_mode = "read-only"\napproval_policy = "never"\n', "utf-8")
+    found = read_request(parse_options(["-s", "workspace-write"]), str(tmp_path), "/w", "9.9.0", Path("/"))
+    assert {origin.layer for origin in found.origins} == {RequestLayer.ARGV}
+    assert found.given is None
+
+
+# ---------------------------------------------------------------- before a run
+
+
+def test_prediction_of_what_is_not_given(tmp_path: Path) -> None:
+    report = check_config(
+        ("-s", "workspace-write", "--add-dir", "/srv", "exec"),
+        home=tmp_path,
+        cwd=tmp_path,
+        version=("0.114.0", "named by the test"),
+    )
+    assert report.refusal is None
+    (part,) = [each for each in report.parts if each.part == "filesystem"]
+    assert (part.value, part.asked, part.asked_by) == ("read-only", "workspace", "argv: -s workspace-write")
+    assert report.exit_code == 1
+
+
+def test_prediction_of_a_refusal(tmp_path: Path) -> None:
+    report = check_config(("exec", "--full-auto"), home=tmp_path, cwd=tmp_path, version=("0.169.0", "x"))
+    assert (report.exit_code, report.parts) == (1, [])
+    assert report.refusal is not None

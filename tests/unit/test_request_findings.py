@@ -1,0 +1,200 @@
+"""What was asked for is compared with the policy that a thread states first after that, and nothing else."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from agentdash.engine.judge.findings.inheritance import ParentPolicy
+from agentdash.engine.judge.findings.requests import auto_approved, newest_request, request_findings
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.model import events as e
+from agentdash.model.findings import Finding, FindingKind
+from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
+
+READ_ONLY = Policy(Filesystem.READ_ONLY, Network.OFF, (PolicyRule("/", "read"),), approval="never")
+WORKSPACE = Policy(
+    Filesystem.WORKSPACE,
+    Network.OFF,
+    (PolicyRule("/", "read"), PolicyRule("/w", "write")),
+    approval="never",
+)
+FULL = Policy(Filesystem.UNRESTRICTED, Network.ON, approval="never", enforced_by="nobody")
+
+
+def thread(*policies: tuple[float, Policy]) -> Thread:
+    """Return a thread that states these policies at these times."""
+    events: list[e.Event] = [e.ThreadStarted(at=1.0, thread="t", cwd="/w", version="0.169.0")]
+    events += [
+        e.PolicySet(at=at, thread="t", line=number, policy=policy, origin="turn_context")
+        for number, (at, policy) in enumerate(policies, 2)
+    ]
+    return reduce(Fleet(), events).threads["t"]
+
+
+def asked(
+    policy: Policy, layer: RequestLayer = RequestLayer.ARGV, since: float = 5.0, file: str | None = None
+) -> Requested:
+    fields = (RequestField.FILESYSTEM, RequestField.NETWORK)
+    origins = tuple(RequestOrigin(field, layer, "-s x", file, 3 if file else None) for field in fields)
+    return Requested(policy=policy, origins=origins, since=since)
+
+
+def given(request: Requested, policy: Policy, layer: RequestLayer, file: str | None) -> Requested:
+    return replace(request, given=policy, given_origins=asked(policy, layer, file=file).origins)
+
+
+def kinds(found: Thread, *requests: Requested) -> list[str]:
+    return [finding.kind for finding in request_findings(found, requests)]
+
+
+def only(found: Thread, *requests: Requested) -> Finding:
+    (finding,) = request_findings(found, requests)
+    return finding
+
+
+def test_what_was_asked_for_is_no_finding() -> None:
+    assert kinds(thread((6.0, READ_ONLY)), asked(READ_ONLY)) == []
+
+
+def test_looser_and_stricter() -> None:
+    looser, stricter = (
+        only(thread((6.0, FULL)), asked(READ_ONLY)),
+        only(thread((6.0, READ_ONLY)), asked(FULL)),
+    )
+    assert (looser.direction, looser.severity) == ("looser", "danger")
+    assert (stricter.direction, stricter.severity) == ("stricter", "warning")
+    assert "No setting that was read explains it." in looser.message
+    assert [(field.name, field.expected, field.actual) for field in looser.fields] == [
+        ("files", "read-only", "unrestricted"),
+        ("network", "off", "on"),
+    ]
+
+
+def test_winning_line_is_quoted() -> None:
+    request = given(asked(READ_ONLY), FULL, RequestLayer.MANAGED, "/etc/codex/requirements.toml")
+    assert "/etc/codex/requirements.toml:3: -s x decides." in only(thread((6.0, FULL)), request).message
+
+
+def test_winner_that_leads_elsewhere_is_none() -> None:
+    request = given(asked(READ_ONLY), WORKSPACE, RequestLayer.MANAGED, "/etc/codex/requirements.toml")
+    assert "No setting that was read explains it." in only(thread((6.0, FULL)), request).message
+
+
+def test_policy_before_the_process_is_not_compared() -> None:
+    assert kinds(thread((2.0, FULL)), asked(READ_ONLY)) == []
+
+
+def test_same_policy_stated_again_is_compared() -> None:
+    assert kinds(thread((2.0, FULL), (6.0, FULL)), asked(READ_ONLY)) == ["requested-not-configured"]
+
+
+def test_nothing_asked_is_not_compared() -> None:
+    assert kinds(thread((6.0, FULL)), Requested(policy=READ_ONLY, since=5.0)) == []
+    assert kinds(thread((6.0, FULL)), Requested()) == []
+
+
+def test_unknown_values_are_not_compared() -> None:
+    assert kinds(thread((6.0, Policy())), asked(READ_ONLY)) == []
+    assert kinds(thread((6.0, FULL)), asked(Policy())) == []
+
+
+def test_user_may_have_chosen_another_policy_on_the_screen() -> None:
+    request = replace(asked(READ_ONLY), is_fixed=False)
+    assert kinds(thread((6.0, FULL)), request) == []
+    explained = given(request, FULL, RequestLayer.MANAGED, "/etc/codex/requirements.toml")
+    assert kinds(thread((6.0, FULL)), explained) == ["requested-not-configured"]
+
+
+def test_later_choice_on_the_screen_is_a_request() -> None:
+    found, request = thread((6.0, READ_ONLY), (9.0, FULL)), replace(asked(READ_ONLY), is_fixed=False)
+    assert kinds(found, request) == []
+    newest = newest_request(found, (request,))
+    assert newest is not None
+    assert (newest.policy.filesystem, newest.since) == (Filesystem.UNRESTRICTED, 9.0)
+    assert {origin.layer for origin in newest.origins} == {RequestLayer.THREAD}
+    assert newest_request(thread((6.0, READ_ONLY)), (request,)) is request
+
+
+def test_file_that_was_written_later_decides_nothing() -> None:
+    request = replace(asked(READ_ONLY, RequestLayer.USER, file="/c"), changed_files=("/c",))
+    assert kinds(thread((6.0, FULL)), request) == []
+    typed = replace(asked(READ_ONLY), changed_files=("/c",))
+    assert kinds(thread((6.0, FULL)), typed) == ["requested-not-configured"]
+    explained = given(typed, FULL, RequestLayer.USER, "/c")
+    assert "No setting that was read explains it." in only(thread((6.0, FULL)), explained).message
+
+
+def test_directory_that_was_asked_for() -> None:
+    wanted = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv", "write")))
+    origin = RequestOrigin(RequestField.WRITABLE_ROOTS, RequestLayer.ARGV, "--add-dir /srv")
+    request = replace(asked(wanted), origins=(origin,))
+    assert only(thread((6.0, WORKSPACE)), request).fields[0].actual == "workspace, not /srv"
+    assert kinds(thread((6.0, wanted)), request) == []
+
+
+def resumed(policy: Policy = WORKSPACE, **changes: object) -> Requested:
+    request = asked(policy, RequestLayer.USER, since=20.0, file="/h/config.toml")
+    return replace(request, resumes=True, files_written=0.5, **changes)
+
+
+def test_resumed_thread_loses_its_policy() -> None:
+    found = thread((6.0, READ_ONLY), (21.0, FULL))
+    finding = only(found, asked(READ_ONLY), resumed(FULL))
+    assert (finding.kind, finding.direction) == (FindingKind.RESUME_DROPPED_POLICY, "looser")
+    assert "/h/config.toml:3" in finding.message
+    assert {field.reference for field in finding.fields} == {"before"}
+
+
+def test_resumed_thread_of_which_the_first_process_was_not_seen() -> None:
+    found = thread((6.0, READ_ONLY), (21.0, FULL))
+    assert kinds(found, resumed(FULL)) == ["resume-dropped-policy"]
+    assert kinds(found, replace(resumed(FULL), files_written=10.0)) == []
+
+
+def test_policy_that_the_resuming_command_asks_for() -> None:
+    typed = replace(asked(FULL, since=20.0), resumes=True)
+    assert kinds(thread((6.0, READ_ONLY), (21.0, FULL)), asked(READ_ONLY), typed) == []
+
+
+def test_configuration_that_was_changed_between() -> None:
+    first = asked(READ_ONLY, RequestLayer.USER, file="/h/config.toml")
+    assert kinds(thread((6.0, READ_ONLY), (21.0, FULL)), first, resumed(FULL)) == []
+
+
+def test_role_that_has_the_policy_of_its_parent() -> None:
+    above = thread((2.0, WORKSPACE))
+    parent = ParentPolicy(id="p", policies=above.policies, observations=())
+    request = asked(READ_ONLY, RequestLayer.ROLE, file="/h/agents/tester.toml")
+    (finding,) = request_findings(thread((6.0, WORKSPACE)), (request,), parent)
+    assert finding.kind == FindingKind.ROLE_POLICY_IGNORED
+    assert "parent: the policy of the thread that spawned it decides." in finding.message
+
+
+def call(outcome: e.Outcome, **changes: object) -> list[e.Event]:
+    started = e.CallStarted(
+        at=7.0, thread="t", line=5, call="c", kind="command", tool="exec", text="gh pr list",
+        escalation=e.Escalation("escalated"),
+    )  # fmt: skip
+    ended = e.CallEnded(at=8.0, thread="t", line=6, call="c", outcome=outcome, exit_code=0)
+    return [started, replace(ended, **changes)]
+
+
+def reviewed(policy: Policy, *events: e.Event) -> Thread:
+    begin = [
+        e.ThreadStarted(at=1.0, thread="t", cwd="/w"),
+        e.PolicySet(at=6.0, thread="t", line=2, policy=policy, origin="turn_context"),
+    ]
+    return reduce(Fleet(), [*begin, *events]).threads["t"]
+
+
+def test_reviewer_that_lets_a_command_out() -> None:
+    policy = replace(READ_ONLY, reviewer="auto_review", approval="on-request")
+    assert [each.kind for each in auto_approved(reviewed(policy, *call("ended")))] == [
+        "auto-approved-outside"
+    ]
+    assert list(auto_approved(reviewed(policy, *call("refused-by-user", exit_code=None)))) == []
+    assert list(auto_approved(reviewed(replace(policy, reviewer="user"), *call("ended")))) == []
+    workspace = replace(WORKSPACE, reviewer="auto_review", approval="on-request")
+    assert list(auto_approved(reviewed(workspace, *call("ended")))) == []
