@@ -190,11 +190,10 @@ async def _close_with(app: AgentDash, hub: Hub, pane: PaneKey) -> None:
 
 
 async def _go_to_pane(key: PaneKey) -> str | None:
-    """Select a pane in tmux; return the error message if tmux refuses."""
+    """Select a pane in tmux; return why it is not in sight: tmux refuses, or this is no client of it."""
     from agentdash.collect.tmux.actions import TmuxRefusedError, go_to_pane
 
     try:
-        await asyncio.to_thread(go_to_pane, key)
+        return await asyncio.to_thread(go_to_pane, key)
     except TmuxRefusedError as refusal:
         return str(refusal)
-    return None

@@ -344,12 +344,16 @@ def test_go_to_pane(tmux: Tmux, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         wait_until(lambda: tmux("list-clients"), "the client")
         inside(tmux, here, monkeypatch)
-        go_to_pane(PaneKey("default", target))
+        assert go_to_pane(PaneKey("default", target)) is None
         assert tmux("list-clients", "-F", "#{session_name} #{pane_id}") == f"there {target}"
         with pytest.raises(TmuxRefusedError, match="another tmux server"):
             go_to_pane(PaneKey("-L other", "%0"))
         with pytest.raises(TmuxRefusedError, match="%77"):
             go_to_pane(PaneKey("default", "%77"))
+        monkeypatch.delenv("TMUX")
+        left_to_do = go_to_pane(PaneKey("default", target))
+        assert left_to_do is not None
+        assert left_to_do.endswith(f"tmux attach -t '{target}' shows it.")
     finally:
         client.kill()
         client.wait()

@@ -41,8 +41,11 @@ def split(
     _run(here.server, "split-window", *place, *variables, shlex.join(command))
 
 
-def go_to_pane(key: PaneKey) -> None:
+def go_to_pane(key: PaneKey) -> str | None:
     """Select a pane in its window and session, and switch the client that agentdash runs in to that session.
+
+    Returns:
+        What is left to do where agentdash runs in no client of tmux; None where the pane is in sight.
 
     Raises:
         TmuxRefusedError: the pane is gone, or on another server than the one agentdash runs in.
@@ -52,8 +55,18 @@ def go_to_pane(key: PaneKey) -> None:
         raise TmuxRefusedError(f"{key} is on another tmux server: attach to that one to see it")
     _run(key.server, "select-window", "-t", key.id)
     _run(key.server, "select-pane", "-t", key.id)
-    if here is not None:
-        _run(key.server, "switch-client", "-t", key.id)
+    if here is None:
+        attach = f"tmux{_server_option(key.server)} attach -t '{key.id}'"
+        return f"{key} is selected, but this is no tmux client: {attach} shows it."
+    _run(key.server, "switch-client", "-t", key.id)
+    return None
+
+
+def _server_option(label: str) -> str:
+    """Return the option of the tmux command that names a server, after a space; empty for the default one."""
+    if label == "default":
+        return ""
+    return f" {label}" if label.startswith("-L ") else f" -S {label}"
 
 
 def _run(server: str, *args: str) -> None:

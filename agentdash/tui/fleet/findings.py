@@ -16,7 +16,7 @@ from agentdash.model.causes import Cause, causes
 from agentdash.model.findings import DIRECTIONS
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.header import Header
-from agentdash.tui.format import stamp
+from agentdash.tui.format import date, stamp
 from agentdash.tui.keys import bindings
 from agentdash.tui.messages import WorkerOpened, WorkerPointed
 from agentdash.tui.primitives.content import content
@@ -99,6 +99,8 @@ class FindingsList(OptionList, inherit_bindings=False):
         self._snapshot: Snapshot | None = None
         self._groups: Sequence[CauseGroup] = ()
         self._shown: list[tuple[str, Content]] = []
+        self._drawn_from: tuple[int, bool, bool, str] | None = None
+        """What the shown rows were made of."""
 
     @property
     def worker(self) -> str | None:
@@ -115,6 +117,10 @@ class FindingsList(OptionList, inherit_bindings=False):
         self.set_class(not self._groups, "-none")
         self.border_title = f"Findings {len(self._groups)}"
         is_ansi = self.app.native_ansi_color
+        drawn_from = (id(snapshot), look.glyphs is ASCII, is_ansi, date(look.now))
+        if drawn_from == self._drawn_from:  # nothing in a row is an age
+            return
+        self._drawn_from = drawn_from
         shown = [(group.id, prompt(group, look, whole=self._whole, ansi=is_ansi)) for group in self._groups]
         if shown == self._shown:
             return

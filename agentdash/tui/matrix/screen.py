@@ -11,6 +11,7 @@ from textual.widgets import DataTable
 
 from agentdash.model.findings import Finding
 from agentdash.model.layer_words import FIELD_LABELS, difference
+from agentdash.model.worker import Snapshot
 from agentdash.tui.fleet.header import Header
 from agentdash.tui.format import elide, stamp
 from agentdash.tui.matrix.cells import MEANINGS, Aspect, MatrixCell, MatrixRow, legend, matrix_rows
@@ -91,6 +92,8 @@ class MatrixScreen(Screen[None]):
         super().__init__()
         self.glyphs = glyphs
         self._view: View | None = None
+        self._snapshot: Snapshot | None = None
+        self._rows: list[MatrixRow] = []
 
     def compose(self) -> ComposeResult:
         """Compose header, table, words, legend, footer."""
@@ -106,8 +109,10 @@ class MatrixScreen(Screen[None]):
         self._view = view
         self.header.show_fleet(view)
         if self.table.size.width:
-            rows = matrix_rows(view.snapshot.workers) if view.snapshot else []
-            self.table.show_rows(rows, view.selected_id, view.look)
+            if view.snapshot is not self._snapshot or not self._rows:
+                self._snapshot = view.snapshot
+                self._rows = matrix_rows(view.snapshot.workers) if view.snapshot else []
+            self.table.show_rows(self._rows, view.selected_id, view.look)
             self._show_words()
 
     def _show_words(self) -> None:
