@@ -2,8 +2,8 @@
 
 The figures go into notes and CHANGELOG; nothing here passes or fails.
 
-python -m tests.bench                      all of it (about half an hour; writes 2 GB below --home)
-python -m tests.bench decode status        some of it
+python -m tests.bench                      all of it (about 40 minutes; writes 2 GB below --home)
+python -m tests.bench pairs growth         beside the peers, with ratios, and how costs grow (5 minutes)
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import decode, latency, library, load, past, startup, states
+from tests.bench import decode, growth, latency, library, load, pairs, past, startup, states
 from tests.bench.home import make_home
 
 PARTS: dict[str, Callable[[Path], None]] = {
+    "pairs": pairs.measure,
+    "growth": growth.measure,
     "startup": startup.measure,
     "status": startup.measure_status,
     "decode": decode.measure,
@@ -26,6 +28,9 @@ PARTS: dict[str, Callable[[Path], None]] = {
     "library": library.measure,
     "replay": past.measure,
 }
+
+_WITHOUT_HOME = {"pairs", "growth", "latency", "load", "states"}
+"""Parts that do without the large home."""
 
 
 def main() -> None:
@@ -41,7 +46,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=1_000)
     given = parser.parse_args()
     home = given.home / f"{given.files}-{given.megabytes:.0f}"
-    if not home.exists():
+    if not home.exists() and not set(given.parts or PARTS) <= _WITHOUT_HOME:
         print(f"writing {given.files} sessions, {given.megabytes:.0f} MB, to {home}")
         make_home(home, given.files, given.megabytes)
     for name in given.parts or PARTS:
