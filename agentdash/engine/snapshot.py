@@ -61,6 +61,7 @@ class WorkerCache:
 
     def __init__(self) -> None:
         self._judged: dict[str, tuple[RowInputs, Worker]] = {}
+        self._masked: dict[str, tuple[Worker, Worker]] = {}
         self._shown: dict[str, tuple[Worker, Worker]] = {}
         self._predictor: DenialPredictor | None = None
         self._past: tuple[PastPane, ...] = ()
@@ -95,6 +96,15 @@ class WorkerCache:
         worker = make(inputs)
         self._judged[thread] = (inputs, worker)
         return worker
+
+    def masked(self, worker: Worker, mask: Callable[[Worker], Worker]) -> Worker:
+        """Return a worker with its secrets masked: the cached one, if it was masked before."""
+        cached = self._masked.get(worker.id)
+        if cached is not None and cached[0] == worker:
+            return cached[1]
+        masked = mask(worker)
+        self._masked[worker.id] = (worker, masked)
+        return masked
 
     def shown(
         self,
@@ -216,7 +226,7 @@ class _SnapshotBuilder:
             if pane is not None and key not in linked:
                 last_sign = pane_last_sign(self._links.below.get(key, ()), pane, self._fleet.busy)
                 is_held = occupant.gone_at is None and not pane.dead
-                worker = _without_secrets(self._pane_worker(pane, occupant))
+                worker = self._cache.masked(self._pane_worker(pane, occupant), _without_secrets)
                 self._add(worker, last_sign, pane, is_held=is_held)
 
     def add_nested(self) -> None:
@@ -225,7 +235,7 @@ class _SnapshotBuilder:
             process = self._fleet.processes.get(key)
             if process is not None and thread in self._workers:
                 last_sign = max(self._fleet.busy.get(key, 0.0), key.started)
-                worker = _without_secrets(self._nested_worker(process, thread))
+                worker = self._cache.masked(self._nested_worker(process, thread), _without_secrets)
                 self._add(worker, last_sign, None, is_held=True)
 
     def build(self) -> Snapshot:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Final
 
 from textual import on
@@ -119,7 +118,7 @@ class SnapshotApp(BaseApp[None]):
         if self._view is None or not self._view.look.now <= self._clock.now() < self._due:
             self.draw()
         elif self.is_running and self.screen is self.root:
-            self.root.header.show_fleet(replace(self._view, look=Look(self._clock.now(), self.glyphs)))
+            self.root.header.show_time(self._clock.now())
 
     @on(Lines.Resized)
     @on(FleetScreen.FilterChanged)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Collection, Iterator
+from typing import Final
 
 from agentdash.model.worker import Snapshot
 from agentdash.tui.fleet.filter import BUCKET_NAMES
 from agentdash.tui.format import age, clock, elide
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.spans import Line, Span, fit, justify, paragraph, width
+from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, justify, paragraph, width
 from agentdash.tui.theme import GROUP_TONES, Look
 from agentdash.tui.view import View
 
@@ -132,6 +134,9 @@ def _forms(
     yield counts(numbers, look, (), 1), ()
 
 
+_CLOCK: Final = re.compile(r"\d\d:\d\d:\d\d ")
+
+
 class Header(Lines):
     """The header, with a second line while the snapshot may be out of date."""
 
@@ -153,3 +158,10 @@ class Header(Lines):
         if view.feed_error:
             lines += paragraph(view.feed_error, cells - 1, "stuck", indent=1, cap=2)
         self.show(lines)
+
+    def show_time(self, now: float) -> None:
+        """Draw the clock, and leave the rest as it is."""
+        first, *more = self._content or (BLANK,)
+        if first and _CLOCK.fullmatch(first[-1].text):
+            time = first[-1]._replace(text=clock(now) + " ")
+            self.show([(*first[:-1], time), *more])
