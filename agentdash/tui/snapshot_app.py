@@ -30,6 +30,9 @@ _AWAY_AFTER_S: Final = 300.0
 """Without a key, after which the user counts as having been away."""
 _CLOCK_INTERVAL_S: Final = 1.0
 """The clock in the header shows seconds."""
+_UNATTENDED_AFTER_S: Final = 60.0
+"""Without a key, after which the clock of an idle screen goes on in steps: drawing it is most of the cost."""
+_UNATTENDED_STEP_S: Final = 10
 
 
 def _standing(worker: Worker) -> tuple[State, float | None]:
@@ -117,8 +120,12 @@ class SnapshotApp(BaseApp[None]):
         """Draw the clock, and everything when an age has changed."""
         if self._view is None or not self._view.look.now <= self._clock.now() < self._due:
             self.draw()
-        elif self.is_running and self.screen is self.root:
+        elif self.is_running and self.screen is self.root and self._is_clock_due():
             self.root.header.show_time(self._clock.now())
+
+    def _is_clock_due(self) -> bool:
+        is_attended = time.monotonic() - self._touched_at < _UNATTENDED_AFTER_S
+        return is_attended or int(self._clock.now()) % _UNATTENDED_STEP_S == 0
 
     @on(Lines.Resized)
     @on(FleetScreen.FilterChanged)

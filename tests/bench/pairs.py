@@ -24,7 +24,8 @@ from tests.bench.latency import append_message
 from tests.bench.meter import EMPTY_APP, PYTHON, Screen, Usage, cpu_of, first_picture, usage
 
 _PANES = 60
-_SERVER = "agentdash-bench-pairs"
+_SERVERS = "agentdash-bench-"
+"""Names of the tmux servers begin so."""
 _REST_S = 75
 """Until the start is over, and ages are shown in minutes."""
 _IDLE_S = 60
@@ -91,29 +92,29 @@ def _check(folder: Path) -> None:
 
 def _fleet(name: str, *, busy: bool, rest_s: float, seconds: float, goal: float | None) -> None:
     """Measure the dashboard and an empty app at the same time, over tmux panes and rollouts."""
-    with tempfile.TemporaryDirectory() as folder, _panes(busy):
+    with tempfile.TemporaryDirectory() as folder, _panes(server := _SERVERS + name, busy):
         rollouts = _rollouts(Path(folder), _PANES if busy else 12)
         env = {"XDG_STATE_HOME": f"{folder}/state", "HOME": folder}
-        dashboard = Screen((*AGENTDASH, "--codex-home", f"{folder}/home", "-L", _SERVER), env)
+        dashboard = Screen((*AGENTDASH, "--codex-home", f"{folder}/home", "-L", server), env)
         empty = Screen(EMPTY_APP, env)
         stop = threading.Event()
         if busy:
             threading.Thread(target=_grow, args=(rollouts, stop), daemon=True).start()
         try:
             time.sleep(rest_s)
-            pids = (dashboard.pid, empty.pid, _server_pid())
+            pids = (dashboard.pid, empty.pid, _server_pid(server))
             before, began = [usage(pid) for pid in pids], time.monotonic()
             time.sleep(seconds)
             taken = time.monotonic() - began
-            ours, peer, server = (usage(pid).since(then) for pid, then in zip(pids, before, strict=True))
+            ours, peer, tmux = (usage(pid).since(then) for pid, then in zip(pids, before, strict=True))
         finally:
             stop.set()
             dashboard.close()
             empty.close()
     _row(f"{name}, % of a core / empty app", _percent(ours, taken), _percent(peer, taken), "%", goal)
     _row(f"{name}, wakeups a second / empty app", ours.wakeups / taken, peer.wakeups / taken, "/s", None)
-    children, tmux = 100 * ours.children_s / taken, _percent(server, taken)
-    print(f"  of these its children (tmux) {children:.2f} %; tmux server beside them {tmux:.2f} %")
+    children = 100 * ours.children_s / taken
+    print(f"  of these its children (tmux) {children:.2f} %; the tmux server {_percent(tmux, taken):.2f} %")
 
 
 def _percent(used: Usage, seconds: float) -> float:
@@ -144,21 +145,21 @@ def _grow(rollouts: list[Path], stop: threading.Event) -> None:
 
 
 @contextmanager
-def _panes(busy: bool) -> Iterator[None]:
+def _panes(server: str, busy: bool) -> Iterator[None]:
     program = (sys.executable, "-ISc", _DRAWS) if busy else ("sleep", "1000")
-    _tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", *program)
+    _tmux(server, "-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", *program)
     try:
         for _ in range(_PANES - 1):
-            _tmux("new-window", "-d", *program)
+            _tmux(server, "new-window", "-d", *program)
         yield
     finally:
-        _tmux("kill-server")
+        _tmux(server, "kill-server")
 
 
-def _server_pid() -> int:
-    return int(_tmux("display-message", "-p", "#{pid}"))
+def _server_pid(server: str) -> int:
+    return int(_tmux(server, "display-message", "-p", "#{pid}"))
 
 
-def _tmux(*args: str) -> str:
-    done = subprocess.run(["tmux", "-L", _SERVER, *args], check=False, capture_output=True, text=True)
+def _tmux(server: str, *args: str) -> str:
+    done = subprocess.run(["tmux", "-L", server, *args], check=False, capture_output=True, text=True)
     return done.stdout.strip()
