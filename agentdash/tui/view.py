@@ -14,7 +14,7 @@ _SHOWN_IN_SECONDS_S: Final = 60.0
 _SECOND_S: Final = 0.9
 """Less than the interval of the clock, whose ticks are not exact."""
 _LONG_AGE_INTERVAL_S: Final = 10.0
-"""Between two drawings of ages in minutes and hours: what they may be late by."""
+"""Between two drawings of ages in minutes and hours: what they may be late by. With the clock's own steps."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class View:
         """When what is shown changes with the time alone (unix seconds)."""
         now = self.look.now
         seconds = any(0 <= now - at < _SHOWN_IN_SECONDS_S for at in self._ages())
-        return now + (_SECOND_S if seconds else _LONG_AGE_INTERVAL_S)
+        return now + (_SECOND_S if seconds else _LONG_AGE_INTERVAL_S - now % _LONG_AGE_INTERVAL_S)
 
     def _ages(self) -> Iterator[float]:
         """Yield the times whose ages are shown: of all workers, and of the calls of the selected one."""

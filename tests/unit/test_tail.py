@@ -410,6 +410,25 @@ async def test_recreated_root_is_watched(tmp_path: Path) -> None:
         assert old not in replayed.files
 
 
+async def test_a_missing_directory_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without polls, and again after it has gone."""
+    for name in ("_SWEEP_INTERVAL_S", "_RELIABLE_SWEEP_INTERVAL_S", "_RECENT_POLL_INTERVAL_S"):
+        monkeypatch.setattr(follower_module, name, 10_000.0)
+    monkeypatch.setattr(watch_module.inotify, "AVAILABLE", True)
+    home = tmp_path / "home"
+    known = write(home / "sessions" / "a.jsonl", b"known\n")
+    follower, replayed = LogFollower([home / "sessions", home / "archived"]), Replayed()
+    async with aclosing(follower.follow()) as changes:
+        await apply_until(replayed, changes, known, b"known")
+        for each in range(2):
+            archived = write(home / "archived" / f"{each}.jsonl", b"archived\n")
+            await apply_until(replayed, changes, archived, b"archived")
+            archived.unlink()
+            archived.parent.rmdir()
+            while archived in replayed.files:
+                replayed.apply(await anext(changes))
+
+
 async def test_following_yields_to_other_tasks(tmp_path: Path) -> None:
     for n in range(30):
         write(tmp_path / f"{n}.jsonl", b"x" * 100 * KIB + b"\n")

@@ -205,11 +205,12 @@ class LogFollower:
                 for portion in _portions(self.sweep() if sweeping else self._poll(hints)):
                     yield portion
                     await asyncio.sleep(0)
-                poll_needed = self._polled(watch) or not watch.complete
+                is_watched = watch.complete or watch.awaits_others
+                poll_needed = self._polled(watch) or not is_watched
                 next_poll = polled_at + _RECENT_POLL_INTERVAL_S if poll_needed else math.inf
                 pause = min(self._next_sweep(watch), next_poll) - time.monotonic()
                 hints = self._known_logs(
-                    await watch.wait(pause if watch.begun else min(pause, _NO_ROOTS_INTERVAL_S))
+                    await watch.wait(pause if watch.begun or is_watched else min(pause, _NO_ROOTS_INTERVAL_S))
                 )
         finally:
             await watch.close()
@@ -219,7 +220,8 @@ class LogFollower:
         at noticeable cost."""
         if self._needs_sweep:
             return self._swept_at + _URGENT_SWEEP_COST_FACTOR * self._sweep_cost_s
-        interval = _SWEEP_INTERVAL_S if watch.complete else _SWEEP_WITHOUT_EVENTS_INTERVAL_S
+        is_watched = watch.complete or watch.awaits_others
+        interval = _SWEEP_INTERVAL_S if is_watched else _SWEEP_WITHOUT_EVENTS_INTERVAL_S
         if watch.reliable:
             interval = _RELIABLE_SWEEP_INTERVAL_S
         affordable = min(_SWEEP_COST_FACTOR * self._sweep_cost_s, _MAX_SWEEP_INTERVAL_S)

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final, Protocol
 
 from agentdash.collect import inotify
@@ -35,6 +35,7 @@ _CHANGES: Final = (
     | inotify.MOVE_SELF
     | inotify.ONLY_DIRECTORY
 )
+_CREATIONS: Final = inotify.CREATE | inotify.MOVED_TO | inotify.ONLY_DIRECTORY
 _LOCAL_FILE_SYSTEMS: Final = frozenset(
     ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs")
 )
@@ -56,6 +57,9 @@ class FileWatcher:
         self._watched: dict[str, tuple[int, int]] = {}
         """Device and inode of the directories that are watched."""
         self._backend: _Backend | None = None
+        self._is_begun = False
+        self._awaited: set[str] = set()
+        """Directories that do not exist, and whose creation is noticed."""
         self._are_local = False
         self._changed: set[str] = set()
         self._has_changed = asyncio.Event()
@@ -73,6 +77,12 @@ class FileWatcher:
         return self.state == "events" and len(self._watched) == len(self._roots)
 
     @property
+    def awaits_others(self) -> bool:
+        """Whether the creation of the directories that do not exist is noticed."""
+        missing = self._roots_but(self._watched)
+        return self.state == "events" and bool(missing) and self._awaited == missing
+
+    @property
     def reliable(self) -> bool:
         """Whether every change of the directories that exist is delivered."""
         return self.state == "events" and self._are_local
@@ -80,18 +90,27 @@ class FileWatcher:
     async def renew(self) -> bool:
         """Watch the directories that exist now; return whether these are others than before."""
         found = {root: key for root in self._roots if (key := _identity(root)) is not None}
-        if found == self._watched:
+        if found == self._watched and self._is_begun:
             return False
+        is_new = found != self._watched
         await self.close()
         self._watched = found
-        if found:
-            self.state = "events"
-            try:
-                self._backend = _backend()(list(found), self._add, self._fail)
-                self._are_local = inotify.AVAILABLE and all(map(_is_local, found))
-            except OSError as error:
-                self._fail(error)
-        return True
+        self._is_begun = True
+        try:
+            if inotify.AVAILABLE:
+                tree = InotifyTree(list(found), self._add, self._fail)
+                self._backend = tree
+                self._awaited = {root for root in self._roots_but(found) if tree.await_creation(root)}
+                self._are_local = all(map(_is_local, found))
+            elif found:
+                self._backend = Watchfiles(list(found), self._add, self._fail)
+            self.state = "events" if found or self._awaited else _NOT_WATCHING
+        except OSError as error:
+            self._fail(error)
+        return is_new
+
+    def _roots_but(self, known: Container[str]) -> set[str]:
+        return {root for root in self._roots if root not in known}
 
     async def wait(self, seconds: float) -> set[str]:
         """Return paths that changed, as soon as there are any; an empty set after so many seconds of
@@ -108,9 +127,13 @@ class FileWatcher:
         if self._backend is not None:
             backend, self._backend = self._backend, None
             await backend.close()
+        self._is_begun = False
+        self._awaited = set()
         self.state = _NOT_WATCHING
 
     def _add(self, paths: set[str]) -> None:
+        if paths & self._awaited:
+            self._is_begun = False  # what is watched has to be found out again
         self._changed |= paths
         self._has_changed.set()
 
@@ -144,10 +167,6 @@ class _Backend(Protocol):
     async def close(self) -> None: ...
 
 
-def _backend() -> Callable[[list[str], Callable[[set[str]], None], Callable[[Exception], None]], _Backend]:
-    return InotifyTree if inotify.AVAILABLE else Watchfiles
-
-
 class InotifyTree:
     """Watches directories and all below them by inotify.
 
@@ -169,6 +188,8 @@ class InotifyTree:
         self._fail = fail
         self._paths: dict[int, str] = {}
         """Watched directories by watch."""
+        self._awaited: dict[int, set[str]] = {}
+        """Paths that do not exist, by the watch of the directory that they will be in."""
         self._delivered_at = 0.0
         self._flush: asyncio.TimerHandle | None = None
         self._inotify = Inotify(self._on_change)
@@ -178,6 +199,16 @@ class InotifyTree:
         except OSError:
             self._inotify.close()
             raise
+
+    def await_creation(self, path: str) -> bool:
+        """Deliver a path that does not exist as soon as it does; return whether that is possible."""
+        try:
+            watch = self._inotify.add(os.path.dirname(path), _CREATIONS)  # noqa: PTH120 - paths are strings here
+        except OSError:
+            return False
+        self._awaited.setdefault(watch, set()).add(path)
+        # a path that was created meanwhile is found by the caller's next look; this one then comes to nothing
+        return not os.path.lexists(path)
 
     async def close(self) -> None:
         """Stop watching."""
@@ -220,6 +251,11 @@ class InotifyTree:
         for watch, mask, name in self._inotify.read():
             if mask & inotify.OVERFLOW:
                 yield from self._roots
+            elif watch in self._awaited and mask & inotify.IGNORED:
+                yield from self._awaited.pop(watch)  # the directory is gone: the caller looks again
+            elif watch in self._awaited:
+                parents = (os.path.dirname(path) for path in self._awaited[watch])  # noqa: PTH120
+                yield from {f"{parent}/{name}" for parent in parents} & self._awaited[watch]
             elif (folder := self._paths.get(watch)) is not None:
                 path = f"{folder}/{name}" if name else folder
                 if mask & inotify.IGNORED:
