@@ -28,6 +28,8 @@ _MIN_WAITED_S = 60.0
 """Less is not worth the room."""
 _ONLY_IF_ANY = ("unclear", "past", "new")
 _SINGULAR = {"needs-you": "needs you", "mismatch": "mismatch"}
+_CLOCK: Final = re.compile(r"\d\d:\d\d:\d\d ")
+"""How the first line ends, where it has room for the time."""
 
 
 def counts(numbers: dict[str, int], look: Look, words: Collection[str], gap: int = 2) -> Line:
@@ -134,9 +136,6 @@ def _forms(
     yield counts(numbers, look, (), 1), ()
 
 
-_CLOCK: Final = re.compile(r"\d\d:\d\d:\d\d ")
-
-
 class Header(Lines):
     """The header, with a second line while the snapshot may be out of date."""
 
@@ -163,5 +162,5 @@ class Header(Lines):
         """Draw the clock, and leave the rest as it is."""
         first, *more = self._content or (BLANK,)
         if first and _CLOCK.fullmatch(first[-1].text):
-            time = first[-1]._replace(text=clock(now) + " ")
-            self.show([(*first[:-1], time), *more])
+            shown = first[-1]._replace(text=clock(now) + " ")
+            self.show([(*first[:-1], shown), *more])
