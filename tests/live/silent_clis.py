@@ -97,7 +97,7 @@ def gemini(lab: Lab, url: str) -> Pane:
 
 def _start(lab: Lab, env: dict[str, str], *command: str) -> Pane:
     settings = [f"{name}={value}" for name, value in env.items()]
-    return lab.pane(shlex.join(["env", *settings, *command]))
+    return lab.pane(shlex.join(["env", "-u", "CLAUDE_CONFIG_DIR", *settings, *command]))
 
 
 START: dict[str, Callable[[Lab, str], Pane]] = {"claude": claude, "gemini": gemini}
