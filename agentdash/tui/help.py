@@ -1,15 +1,20 @@
-"""The help of the dashboard: all keys, and the meaning of the signs."""
+"""The help of the dashboard: the meaning of the signs, and all keys; `/` searches it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
-from agentdash.model.findings import DIRECTIONS, Verdict
+from textual import on
+from textual.app import ComposeResult
+
+from agentdash.model.findings import DIRECTIONS, Direction, Verdict
 from agentdash.model.states import State
 from agentdash.tui.format import pad
-from agentdash.tui.keys import BY_ID, GROUPS, Key
+from agentdash.tui.keys import BY_ID, GROUPS, Key, bindings
+from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.modal import TextModal
-from agentdash.tui.primitives.spans import BLANK, Line, Span, paragraph
+from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, paragraph, plain
 from agentdash.tui.theme import STATE_WIDTH, TONES_OF_STATES, Glyphs, state_name
 from agentdash.tui.transport.bar import legend
 from agentdash.tui.view import View
@@ -32,61 +37,131 @@ _VERDICTS: tuple[tuple[Verdict, str], ...] = (
     ("mismatch", "It got something else than it was configured to have."),
     ("unverified", "Nothing was observed that could be compared."),
 )
+_GROUPS: Final = {
+    "needs-you": "Waits, is blocked or has failed; d acknowledges it. Also: ended so since you last looked.",
+    "running": "A turn or task is open.",
+    "unclear": "Cannot be observed, or the evidence does not decide.",
+    "done": "At rest, or acknowledged.",
+    "past": "Ended before you last looked, and nothing holds it; x shows them.",
+    "mismatch": "Another sandbox than configured.",
+    "new": "Changed since you last looked; u goes there.",
+}
+_SHORT_POLICIES: Final = (
+    ("workspace/off", "Files: the workspace may be written. Network: off."),
+    ("workspace/on", "Files: the workspace may be written. Network: on."),
+    ("read-only/off", "Files: none may be written. Network: off."),
+    ("full", "Full access: all files, and the network."),
+    ("custom/filter", "Files: by rules of its own. Network: through a proxy that filters."),
+)
+_DIRECTION_NAMES: Final[dict[Direction, str]] = {
+    "stricter": "narrower",
+    "looser": "wider",
+    "label": "label only",
+}
 
 
-def keys(cells: int, table: Mapping[str, Key] = BY_ID) -> list[Line]:
+class Section(NamedTuple):
+    """A part of the help."""
+
+    title: str
+    entries: list[list[Line]]
+    """The lines of each sign or key."""
+
+
+def keys(cells: int, table: Mapping[str, Key] = BY_ID) -> list[Section]:
     """Return the key table, by group."""
-    lines: list[Line] = []
-    for group in GROUPS:
-        lines += [(Span(group, "title"),)]
-        for key in table.values():
-            if key.group == group:
-                head = (Span("  " + pad("  ".join(key.shown), 14), "key"),)
-                lines += paragraph(key.help, cells, head=head)
-        lines += [BLANK]
-    return lines
-
-
-def signs(cells: int, glyphs: Glyphs) -> list[Line]:
-    """Return every sign with its name and its meaning."""
-    lines: list[Line] = [(Span("States", "title"),)]
-    for state, text in _STATES.items():
-        head = (
-            Span(
-                "  " + pad(f"{glyphs.states[state]} {state_name(state)}", STATE_WIDTH + 1),
-                TONES_OF_STATES[state],
-            ),
+    return [
+        Section(
+            group,
+            [
+                paragraph(key.help, cells, head=(Span("  " + pad("  ".join(key.shown), 14), "key"),))
+                for key in table.values()
+                if key.group == group
+            ],
         )
-        lines += paragraph(text, cells, head=head)
-    stalled = (Span("  " + pad(f"{glyphs.stalled} running, stalled", STATE_WIDTH + 1), "stuck"),)
-    lines += paragraph(
-        "Running without activity for a while: no output, no CPU, no I/O.", cells, head=stalled
-    )
-    lines += [BLANK, (Span("Sandbox", "title"),)]
-    for verdict, text in _VERDICTS:
-        lines += paragraph(text, cells, head=_sign(glyphs.verdicts[verdict], verdict))
-    lines += [BLANK, (Span("Findings", "title"),)]
-    for direction, info in DIRECTIONS.items():
-        lines += paragraph(info.sentence, cells, head=_sign(glyphs.directions[direction], direction))
-    lines += [BLANK, (Span("Timeline of a replay", "title"),)]
-    for sign, tone, text in legend(glyphs):
-        lines += paragraph(text, cells, head=(Span("  " + pad(sign, STATE_WIDTH + 1), tone),))
-    return lines
+        for group in GROUPS
+    ]
 
 
-def _sign(glyph: str, name: str) -> Line:
-    return (Span("  " + pad(f"{pad(glyph, 2)} {name}", STATE_WIDTH + 1)),)
+def signs(cells: int, glyphs: Glyphs) -> list[Section]:
+    """Return every sign with its name and its meaning."""
+
+    def entry(sign: str, tone: Tone, text: str) -> list[Line]:
+        return paragraph(text, cells, head=(Span("  " + pad(sign, STATE_WIDTH + 1), tone),))
+
+    def named(glyph: str, name: str, text: str) -> list[Line]:
+        return entry(f"{pad(glyph, 2)} {name}", "", text)
+
+    states = [
+        entry(f"{glyphs.states[state]} {state_name(state)}", TONES_OF_STATES[state], text)
+        for state, text in _STATES.items()
+    ]
+    stalled = "Running without activity for a while: no output, no CPU, no I/O."
+    return [
+        Section("States", [*states, entry(f"{glyphs.stalled} running, stalled", "stuck", stalled)]),
+        Section("Groups", [named(glyphs.groups[name], name, text) for name, text in _GROUPS.items()]),
+        Section("Sandbox", [named(glyphs.verdicts[each], each, text) for each, text in _VERDICTS]),
+        Section("Short policies", [entry(short, "", text) for short, text in _SHORT_POLICIES]),
+        Section(
+            "Findings",
+            [
+                named(glyphs.directions[each], _DIRECTION_NAMES[each], info.sentence)
+                for each, info in DIRECTIONS.items()
+            ],
+        ),
+        Section("Timeline of a replay", [entry(sign, tone, text) for sign, tone, text in legend(glyphs)]),
+    ]
+
+
+def matching(sections: Iterable[Section], words: str) -> list[Line]:
+    """Return the entries that have all these words, below the titles of their sections."""
+    wanted = words.casefold().split()
+    lines: list[Line] = []
+    for section in sections:
+        found = [
+            entry for entry in section.entries if all(word in _text(section.title, entry) for word in wanted)
+        ]
+        if found:
+            lines += [(Span(section.title, "title"),), *(line for entry in found for line in entry), BLANK]
+    return lines or [(Span("Nothing in the help has these words.", "muted"),)]
+
+
+def _text(title: str, entry: Iterable[Line]) -> str:
+    return " ".join([title, *(plain(line) for line in entry)]).casefold()
 
 
 class HelpScreen(TextModal):
     """The help of the dashboard."""
 
+    BINDINGS = bindings("filter")
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__(glyphs, "filter", "down", "back")
+        self._words = ""
+
+    def compose_head(self) -> ComposeResult:
+        """Compose the input of the search."""
+        yield FilterBar(id="help-search", hint="words of a key, a sign, or what they do")
+
     def lines(self, _: View, cells: int, /) -> list[Line]:
-        """Return the keys and the signs."""
+        """Return the signs and the keys that match the search."""
         intro = "agentdash is read-only: no key acts on a worker."
-        return [
-            *paragraph(intro, cells, "muted"),
-            BLANK,
-            *keys(cells, getattr(self.app, "keys", BY_ID)),
-            *signs(cells, self.glyphs),
-        ]
+        sections = [*signs(cells, self.glyphs), *keys(cells, getattr(self.app, "keys", BY_ID))]
+        return [*paragraph(intro, cells, "muted"), BLANK, *matching(sections, self._words)]
+
+    def action_filter(self) -> None:
+        """Edit the words to search for."""
+        self.query_one(FilterBar).edit(self._words)
+
+    @on(FilterBar.Edited)
+    def _search_edited(self, event: FilterBar.Edited) -> None:
+        self._words = event.text
+        self.text.scroll_home(animate=False)
+        self.redraw()
+
+    @on(FilterBar.Closed)
+    def _search_closed(self, event: FilterBar.Closed) -> None:
+        if not event.submitted:
+            self._words = ""
+        self.text.focus()
+        self.redraw()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentdash.tui.format import pad
-from agentdash.tui.help import signs
+from agentdash.tui.help import matching, signs
 from agentdash.tui.keys import BY_ID
 from agentdash.tui.primitives.modal import TextModal
 from agentdash.tui.primitives.spans import BLANK, Line, Span, paragraph
@@ -68,4 +68,4 @@ class LibraryHelp(TextModal):
         for key in (table[name] for name in LIBRARY_KEYS):
             head = (Span("  " + pad("  ".join(key.shown), _HEAD_CELLS), "key"),)
             lines += paragraph(_HELP.get(key.id, key.help), cells, head=head)
-        return [*lines, BLANK, *signs(cells, self.glyphs)]
+        return [*lines, BLANK, *matching(signs(cells, self.glyphs), "")]

@@ -18,19 +18,27 @@ from agentdash.tui.view import View
 class TextModal(ModalScreen[None]):
     """A text that scrolls; `esc`, `q` and the key that opened it close it. Subclasses define `lines`."""
 
+    AUTO_FOCUS = "#text"
     BINDINGS = bindings("back", "quit", "why", "help")
 
     text = getters.query_one("#text", Lines)
 
-    def __init__(self, glyphs: Glyphs) -> None:
+    def __init__(self, glyphs: Glyphs, *hints: str) -> None:
         super().__init__()
         self.glyphs = glyphs
+        self._hints = hints or ("down", "up", "back")
+        self._view: View | None = None
 
     def compose(self) -> ComposeResult:
         """Compose the text and the key hints."""
         with Vertical(id="modal"):
+            yield from self.compose_head()
             yield Lines(id="text")
-            yield Footer(self.glyphs, "down", "up", "back")
+            yield Footer(self.glyphs, *self._hints)
+
+    def compose_head(self) -> ComposeResult:
+        """Compose what stands above the text; a hook for subclasses."""
+        yield from ()
 
     def lines(self, view: View, cells: int, /) -> list[Line]:
         """Return the text in lines of at most `cells`."""
@@ -38,11 +46,38 @@ class TextModal(ModalScreen[None]):
 
     def draw(self, view: View) -> None:
         """Draw the text, once its width is known."""
+        self._view = view
         if self.text.room:
             self.text.show(self.lines(view, self.text.room - 1))
+
+    def redraw(self) -> None:
+        """Draw the last view again."""
+        if self._view is not None:
+            self.draw(self._view)
 
     def action_back(self) -> None:
         """Close the box."""
         self.dismiss()
 
     action_leave = action_why = action_help = action_back
+
+
+class WorkerModal(TextModal):
+    """A text about the selected worker: the keys that act on that worker work here too."""
+
+    BINDINGS = bindings("copy-id", "copy-remedy", "jump")
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__(glyphs, "copy-remedy", "jump", "down", "back")
+
+    async def action_copy_id(self) -> None:
+        """Copy the id of the selected worker."""
+        await self.app.run_action("copy_id")
+
+    async def action_copy_remedy(self) -> None:
+        """Copy a remedy of the selected worker."""
+        await self.app.run_action("copy_remedy")
+
+    async def action_go_to_pane(self) -> None:
+        """Go to the pane of the selected worker."""
+        await self.app.run_action("go_to_pane")

@@ -8,7 +8,7 @@ from agentdash.model.causes import causes
 from agentdash.model.findings import Verdict
 from agentdash.model.worker import Worker
 from agentdash.tui.format import stamp
-from agentdash.tui.primitives.modal import TextModal
+from agentdash.tui.primitives.modal import WorkerModal
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, paragraph
 from agentdash.tui.theme import Look, sign
 from agentdash.tui.view import View
@@ -55,7 +55,7 @@ def _verdict(worker: Worker, cells: int, look: Look) -> list[Line]:
     return lines
 
 
-class WhyScreen(TextModal):
+class WhyScreen(WorkerModal):
     """All evidence for the state and the verdict of the selected worker."""
 
     def lines(self, view: View, cells: int, /) -> list[Line]:
