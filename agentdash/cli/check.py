@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from agentdash.agents.codex.home import CodexHome, default_home, problem, thread_id
+from agentdash.agents.codex.home import CodexHome, default_home, problem
+from agentdash.agents.session_logs import thread_of_log
 from agentdash.agents.state_paths import state_paths
 from agentdash.cli.options import PATH, config_of
 from agentdash.cli.output import console, warn_unreadable
@@ -154,7 +155,7 @@ def _recalled(home: CodexHome, paths: Sequence[Path]) -> Recall:
 
 
 def _thread(path: Path) -> str:
-    return thread_id(path) or path.name
+    return thread_of_log(path) or path.name
 
 
 def _check_worker(

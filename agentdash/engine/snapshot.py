@@ -16,6 +16,7 @@ from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
 from agentdash.engine.judge.findings.verdict import judge_sandbox
+from agentdash.engine.judge.source_names import by_transcript
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.nested_state import judge_nested
 from agentdash.engine.judge.states.pane_state import judge_pane
@@ -397,6 +398,8 @@ def _thread_worker(inputs: RowInputs) -> Worker:
         places=inputs.places,
         requests=inputs.requests,
     )
+    if thread.agent != "codex":
+        assessment, sandbox = by_transcript(assessment, sandbox)
     return Worker(
         id=thread.id,
         kind=_THREAD_KINDS[thread.agent],

@@ -69,8 +69,11 @@ class PathFacts(msgspec.Struct, frozen=True):
     """Working directories of the thread."""
     codex_home: str | None = None
     """The directory of Codex's `config.toml`; None: `~/.codex`."""
+    claude_home: str | None = None
+    """The directory of Claude Code's `settings.json`; None: `~/.claude`."""
 
     def is_same(self, other: PathFacts) -> bool:
         """Return whether both are the same; `kinds` is frozen and large, so identity is enough for it."""
-        ours = (self.homes, self.workspaces, self.codex_home)
-        return self.kinds is other.kinds and ours == (other.homes, other.workspaces, other.codex_home)
+        ours = (self.homes, self.workspaces, self.codex_home, self.claude_home)
+        theirs = (other.homes, other.workspaces, other.codex_home, other.claude_home)
+        return self.kinds is other.kinds and ours == theirs

@@ -10,7 +10,10 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, begun_at, thread_id
+from agentdash.agents.session_logs import is_transcript, thread_of_log
 from agentdash.files import open_stream, unpacked
 from agentdash.model.sanitize import clean_line
 
@@ -50,10 +53,12 @@ def find_family(home: CodexHome, target: str) -> Family:
     """
     path = Path(target).absolute()
     if path.is_file():
-        return _family_of_file(home, path, target)
+        return _family_of_transcript(path) if is_transcript(path) else _family_of_file(home, path, target)
     problems: dict[str, None] = {}
     rollouts = list(home.rollouts(lambda error: _note(error, problems)))
     found = [path for path in rollouts if _matches(path, target)]
+    if not found and (transcript := _transcript(target)) is not None:
+        return _family_of_transcript(transcript)
     if not found:
         where = "; ".join([clean_line(str(home.root)), *problems])
         raise LookupError(f"{clean_line(target)!r} is neither a rollout file nor a thread in {where}")
@@ -80,13 +85,33 @@ def _family_of_file(home: CodexHome, path: Path, target: str) -> Family:
     return Family(thread, _relatives(path, siblings, problems), None, tuple(problems))
 
 
+def _transcript(target: str) -> Path | None:
+    """Return the only transcript of Claude Code whose thread id begins so."""
+    transcripts = ClaudeHome(default_claude_home()).transcripts()
+    found = [path for path in transcripts if _matches(path, target)]
+    return found[0] if len(found) == 1 else None
+
+
+def _family_of_transcript(path: Path) -> Family:
+    """Return a session of Claude Code with its sub-agents, whose transcripts lie below it."""
+    session = path
+    if path.parent.name == "subagents":
+        above = path.parent.parent
+        session = above.with_name(f"{above.name}.jsonl")
+    members = [each for each in (session, path) if each.is_file()]
+    with suppress(OSError):
+        members += sorted((session.with_suffix("") / "subagents").glob("*.jsonl"))
+    transcripts = (member for member in dict.fromkeys(members) if is_transcript(member))
+    return Family(thread_of_log(path) or "", tuple(transcripts))
+
+
 def _note(error: OSError, problems: dict[str, None]) -> None:
     where = "?" if error.filename is None else os.fsdecode(error.filename)
     problems[clean_line(f"{where} cannot be read: {error.strerror or error}")] = None
 
 
 def _matches(path: Path, prefix: str) -> bool:
-    return len(prefix) >= _MIN_PREFIX_CHARS and (thread_id(path) or "").startswith(prefix)
+    return len(prefix) >= _MIN_PREFIX_CHARS and (thread_of_log(path) or "").startswith(prefix)
 
 
 def _relatives(path: Path, candidates: Iterable[Path], problems: dict[str, None]) -> tuple[Path, ...]:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from agentdash.agents.codex.home import CodexHome, begun_at, names, thread_id
-from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.codex.home import CodexHome, names
+from agentdash.agents.session_logs import log_begun_at, reader_of_log, thread_of_log
 from agentdash.model.events import Event, FileGapSkipped, FileSeen
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
@@ -91,7 +91,7 @@ class FileStream:
         self.offset = offset
         self.line = 0
         self._lines = None
-        if (thread := thread_id(self.path)) is not None:
+        if (thread := thread_of_log(self.path)) is not None:
             size = self.path.stat().st_size
             self.opening = (
                 self._file_seen(thread, size=size, skimmed=True),
@@ -108,7 +108,7 @@ class FileStream:
     def _fail(self, error: OSError) -> Step | None:
         """Return a step with the error; no step follows it."""
         self.problem = clean_line(error.strerror or str(error))
-        if (thread := thread_id(self.path)) is None:
+        if (thread := thread_of_log(self.path)) is None:
             return None
         return self._step([self._file_seen(thread, size=0, unreadable=self.problem)])
 
@@ -195,12 +195,14 @@ def family_stream(family: Family, extra: Sequence[FileStream] = ()) -> MergedStr
         extra: further streams of the same time, such as recordings of its panes.
     """
     named = {event.thread: event for event in names(family.home)} if family.home else {}
-    rollouts = [_rollout_stream(path, family.home, named.get(thread_id(path) or "")) for path in family.paths]
+    rollouts = [
+        _rollout_stream(path, family.home, named.get(thread_of_log(path) or "")) for path in family.paths
+    ]
     return MergedStream([*rollouts, *extra])
 
 
 def _rollout_stream(path: Path, home: CodexHome | None, named: Event | None) -> FileStream:
-    thread = thread_id(path) or clean_line(path.name)
+    thread = thread_of_log(path) or clean_line(path.name)
     try:
         stat = path.stat()
         size, modified = stat.st_size, possible_time(stat.st_mtime) or 0.0
@@ -215,10 +217,10 @@ def _rollout_stream(path: Path, home: CodexHome | None, named: Event | None) -> 
         archived=home is not None and path.is_relative_to(home.archived),
         compressed=path.suffix == ".zst",
     )
-    begun = begun_at(path)
+    begun = log_begun_at(path)
     return FileStream(
         path,
-        RolloutReader(thread),
+        reader_of_log(path, thread),
         opening=(named, file_seen) if named else (file_seen,),
         begun=modified if begun is None else begun,
     )

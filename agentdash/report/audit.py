@@ -16,12 +16,15 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from agentdash.agents.codex.home import CodexHome, open_lines, thread_id
-from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.claude.home import default_home as default_claude_home
+from agentdash.agents.codex.home import CodexHome, open_lines
+from agentdash.agents.registry import adapters
+from agentdash.agents.session_logs import is_transcript, reader_of_log, thread_of_log
 from agentdash.collect.sources.denied_paths import denied_paths, path_kinds
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
-from agentdash.model.events import LocksSeen, PathsSeen, PolicyRequested, ProcessesCounted
+from agentdash.model.events import FileSeen, LocksSeen, PathsSeen, PolicyRequested, ProcessesCounted
 from agentdash.model.fleet import Fleet, Thread
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
@@ -88,12 +91,14 @@ def _matching(home: CodexHome, target: str, on_error: Callable[[OSError], None])
     if path.is_dir():
         folders = os.walk(path, onerror=on_error)
         files = (Path(folder, name) for folder, _, names in folders for name in names)
-        return sorted(file for file in files if thread_id(file))
+        return sorted(file for file in files if thread_of_log(file))
     if path.exists():
         return [path]
     if len(target) < _MIN_PREFIX_CHARS:
         return []
-    return [file for file in home.rollouts(on_error) if (thread_id(file) or "").startswith(target)]
+    rollouts = [file for file in home.rollouts(on_error) if (thread_of_log(file) or "").startswith(target)]
+    transcripts = ClaudeHome(default_claude_home()).transcripts(on_error)
+    return rollouts or [file for file in transcripts if (thread_of_log(file) or "").startswith(target)]
 
 
 def audit(
@@ -130,8 +135,12 @@ def read_rollout(path: Path) -> Fleet:
     Raises:
         OSError: the file cannot be read.
     """
-    reader = RolloutReader(_thread_name(path))
+    reader = reader_of_log(path, _thread_name(path))
     fleet = Fleet()
+    if is_transcript(path):  # settings lie beside it
+        place = clean_line(str(path.absolute()))
+        seen = FileSeen(at=0.0, thread=_thread_name(path), path=place, size=0, modified=0.0)
+        fleet = reduce(fleet, [seen])
     number = 1
     lines = iter(open_lines(path))
     while batch := list(islice(lines, _BATCH_LINES)):
@@ -204,11 +213,19 @@ def _read(path: Path) -> Fleet | ThreadReport:
 def _with_requests(fleet: Fleet, recall: Recall) -> Fleet:
     """Return the fleet with what the processes of its threads were asked for."""
     events = [
-        PolicyRequested(at=_END_OF_TIME, worker=thread, requested=request)
-        for thread in fleet.threads
-        for request in recall(thread)
+        PolicyRequested(at=_END_OF_TIME, worker=thread.id, requested=request)
+        for thread in fleet.threads.values()
+        for request in recall(thread.id) or _read_past(thread)
     ]
     return reduce(fleet, events) if events else fleet
+
+
+def _read_past(thread: Thread) -> Sequence[Requested]:
+    """Return what the configuration files of a thread ask for, as they are now."""
+    adapter = adapters().get(thread.agent)
+    reader = adapter.request_reader if adapter is not None else None
+    found = reader.read_past(thread, _END_OF_TIME) if reader is not None else None
+    return () if found is None else (found,)
 
 
 def _judge(fleet: Fleet, path: Path, known: dict[str, Thread]) -> ThreadReport | None:
@@ -223,4 +240,4 @@ def _judge(fleet: Fleet, path: Path, known: dict[str, Thread]) -> ThreadReport |
 
 
 def _thread_name(path: Path) -> str:
-    return thread_id(path) or clean_line(path.name)
+    return thread_of_log(path) or clean_line(path.name)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from agentdash.agents.session_logs import is_transcript
 from agentdash.model.worker import Worker
 from agentdash.report.elements import (
     DenialReport,
@@ -35,6 +37,8 @@ class ThreadReport(msgspec.Struct):
     id: str
     parent: str | None
     file: str
+    agent: str
+    """The worker CLI: `codex`, `claude`."""
     cli_version: str | None
     verdict: str
     state: str
@@ -119,6 +123,7 @@ def thread_report(worker: Worker, file: str) -> ThreadReport:
         id=worker.id,
         parent=worker.parent,
         file=file,
+        agent=worker.agent.name,
         cli_version=worker.agent.version,
         verdict=worker.sandbox.verdict,
         state=str(worker.state),
@@ -137,6 +142,7 @@ def unreadable_report(thread: str, file: str, problem: str) -> ThreadReport:
         id=thread,
         parent=None,
         file=file,
+        agent="claude" if is_transcript(Path(file)) else "codex",
         cli_version=None,
         verdict="unverified",
         state="unreachable",
@@ -174,7 +180,9 @@ def print_check(report: CheckReport, console: Console) -> None:
             console.print(Text(f"{thread.file}: cannot be read: {thread.problem}"))
         for finding in thread.findings:
             version = thread.cli_version or "?"
-            console.print(Text(f"{thread.id}  codex {version}  {finding.kind}  ({finding.direction})"))
+            console.print(
+                Text(f"{thread.id}  {thread.agent} {version}  {finding.kind}  ({finding.direction})")
+            )
             console.print(Text(f"  {finding.message}"))
             for label, text in difference_lines(finding):
                 console.print(Text(f"  {label}: {text}"))

@@ -42,13 +42,13 @@ def html(report: TimelineReport, version: str) -> str:
 
 
 def _head(report: TimelineReport, version: str) -> Iterator[str]:
-    threads = sum(timeline.worker.kind == "codex-thread" for timeline in report.workers)
+    threads = sum(timeline.worker.kind in ("codex-thread", "claude-session") for timeline in report.workers)
     agents = [timeline.worker.agent for timeline in report.workers]
     facts = [
         moment(report.begun),
         f"took {lasted(report.ended - report.begun)}",
         f"{threads} thread{'s' * (threads != 1)}",
-        *(f"codex {version}" for version in sorted({agent.version for agent in agents if agent.version})),
+        *sorted({f"{agent.name} {agent.version}" for agent in agents if agent.version}),
     ]
     yield f"<h1>{escape(report.title)}</h1>"
     yield f'<p class="dim">{escape(" · ".join(facts))} · times are UTC</p>'

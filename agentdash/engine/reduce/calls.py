@@ -159,7 +159,7 @@ def _detect_denials(thread: Thread, call: Call, event: e.CallEnded, home: str | 
     policy = thread.policy_at(call.at)
     if policy is None and event.outcome == "denied":
         policy = _UNSTATED_SANDBOX
-    if granted(thread, call) == "outside":
+    if granted(thread, call) == "outside" or event.sandboxed is False:
         return ()
     return find_denials(
         call.script or call.text,

@@ -12,8 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from agentdash.agents.codex.home import blocks, thread_id
-from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.codex.home import blocks
+from agentdash.agents.session_logs import reader_of_log, thread_of_log
 from agentdash.model.events import CallEnded, CallStarted, Event, MessageLogged, TurnEnded
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.sanitize import clean_line
@@ -103,7 +103,7 @@ def search(paths: Iterable[Path], text: str) -> Iterator[Hit | SearchProgress]:
     if not terms.words:
         return
     for path in paths:
-        if (thread := thread_id(path)) is not None:
+        if (thread := thread_of_log(path)) is not None:
             yield from _search_file(path, thread, terms)
 
 
@@ -121,7 +121,7 @@ def _search_file(path: Path, thread: str, terms: SearchTerms) -> Iterator[Hit | 
 
 
 def _search_blocks(path: Path, thread: str, terms: SearchTerms) -> Iterator[Hit | SearchProgress]:
-    reader = RolloutReader(thread)
+    reader = reader_of_log(path, thread)
     header: list[bytes] = []
     for first, block in _line_blocks(path):
         if len(header) < _HEADER_LINES:

@@ -78,7 +78,7 @@ def _cannot_start(thread: Thread, calls: list[Call]) -> Finding:
         calls,
         kind=FindingKind.SANDBOX_CANNOT_START,
         message="The sandbox itself could not be started: no command that needs it can run on this machine.",
-        remedy=DOCTOR,
+        remedy=DOCTOR if thread.agent == "codex" else None,
     )
 
 

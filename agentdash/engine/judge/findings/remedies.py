@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.detect.shell import commands
 from agentdash.engine.judge.findings import remedy_forms
+from agentdash.engine.judge.findings.claude_remedies import claude_remedy
 from agentdash.engine.judge.findings.remedy_places import PROTECTED_NAMES, Place, place_of
 from agentdash.model.denials import Denial, LedgerEntry, Operation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
@@ -62,6 +63,8 @@ def remedy_for(
     """
     if policy is not None and not policy.has_agent_sandbox:
         return None
+    if policy is not None and policy.enforced_by == "agent":
+        return claude_remedy(entry, policy, facts)
     if entry.what == "filesystem" and entry.target:
         return filesystem_remedy(entry.target, entry.operation, policy, facts)
     if entry.what == "network":

@@ -68,6 +68,7 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
         homes=tuple(dict.fromkeys(home.rstrip("/") for home in homes if home and home.startswith("/"))),
         workspaces=tuple(dict.fromkeys(filter(None, directories))),
         codex_home=_codex_home(thread),
+        claude_home=_claude_home(thread),
     )
 
 
@@ -78,6 +79,13 @@ def _codex_home(thread: Thread | None) -> str | None:
     path = thread.path or (thread.file.path if thread.file else "")
     parts = ("/sessions/", "/archived_sessions/")
     return next((path.partition(part)[0] for part in parts if part in path), None)
+
+
+def _claude_home(thread: Thread | None) -> str | None:
+    """Return the configuration directory of Claude Code that a thread's transcript lies in."""
+    path = thread.file.path if thread is not None and thread.file is not None else ""
+    home, projects, _ = path.partition("/projects/")
+    return home if projects else None
 
 
 class Place(NamedTuple):

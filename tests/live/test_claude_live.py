@@ -1,0 +1,214 @@
+"""A real Claude Code in every case of its sandbox: what agentdash finds while it runs, and afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.live import live_sources
+from agentdash.config import Config
+from agentdash.engine.hub import Hub
+from agentdash.model.findings import FindingKind
+from agentdash.model.states import State
+from agentdash.model.worker import Worker
+from tests.live.claude import VERSION, VERSIONS, ClaudeLab, install
+from tests.live.claude_cases import Case, cases, has_written, lab_of
+from tests.live.codex import SetupError
+from tests.live.patience import command_seconds
+from tests.live.watched import Watched
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
+
+OpenLab = Callable[..., ClaudeLab]
+CASES = cases(float(command_seconds(4)))
+ON = {"sandbox": {"enabled": True}, "permissions": {"allow": ["Bash"]}}
+SILENT, COMMAND = FindingKind.SANDBOX_SILENTLY_OFF, FindingKind.SANDBOX_OFF_FOR_COMMAND
+
+
+@pytest.fixture
+def claude() -> Iterator[OpenLab]:
+    """Return a function that opens a lab; end all that runs in the labs after the test."""
+    with ExitStack() as labs:
+
+        def open_lab(case: Case, version: str = VERSION) -> ClaudeLab:
+            try:
+                lab = lab_of(case, version)
+            except SetupError as error:
+                pytest.fail(str(error), pytrace=False)
+            labs.callback(lab.close)
+            return lab
+
+        yield open_lab
+
+
+@asynccontextmanager
+async def watching(lab: ClaudeLab) -> AsyncIterator[Watched]:
+    clock = SystemClock()
+    config = Config(codex_home=lab.root / "codex", claude_home=lab.config, socket_paths=(lab.tmux,))
+    hub = Hub(live_sources(config, clock), clock)
+    running = asyncio.create_task(hub.run())
+    try:
+        yield Watched(hub)
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+def is_session(worker: Worker) -> bool:
+    return worker.kind == "claude-session" and worker.parent is None
+
+
+def kinds_of(worker: Worker) -> set[FindingKind]:
+    return {finding.kind for finding in worker.sandbox.findings if finding.severity != "info"}
+
+
+def afterwards(lab: ClaudeLab) -> list[dict[str, Any]]:
+    """Return the sessions of a new agentdash, for which only files are left."""
+    env = {
+        **os.environ,
+        "CLAUDE_CONFIG_DIR": str(lab.config),
+        "CODEX_HOME": str(lab.root / "codex"),
+        "XDG_STATE_HOME": str(lab.root / "state"),
+    }
+    run = [sys.executable, "-m", "agentdash", "--no-tmux", "status", "--json"]
+    done = subprocess.run(run, env=env, capture_output=True, text=True, check=False)
+    return [worker for worker in json.loads(done.stdout)["workers"] if worker["kind"] == "claude-session"]
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "kinds"),
+    [
+        ("off", "match", set()),
+        ("on", "match", set()),
+        ("on-without-bwrap", "mismatch", {SILENT}),
+        ("on-cannot-start", "mismatch", {SILENT}),
+        ("off-for-command", "mismatch", {COMMAND}),
+        ("excluded-command", "mismatch", {COMMAND}),
+    ],
+)
+async def test_sandbox_of_a_running_command(
+    claude: OpenLab, name: str, verdict: str, kinds: set[FindingKind]
+) -> None:
+    lab = claude(CASES[name])
+    async with watching(lab) as watched:
+        running = lab.start("[[go]] go", *CASES[name].arguments)
+        worker = await watched.until(
+            lambda w: is_session(w) and w.sandbox.got.sandboxed is not None and w.sandbox.verdict == verdict
+        )
+        assert kinds_of(worker) == kinds
+        assert worker.sandbox.got.sandboxed is (name == "on")
+        assert worker.sandbox.requested is not None
+        await asyncio.to_thread(running.communicate)
+        if name == "on-cannot-start":
+            assert has_written(lab)  # the second command
+    (session,) = afterwards(lab)
+    found = {f["kind"] for f in session["sandbox"]["findings"] if f["severity"] != "info"}
+    assert kinds <= found
+    assert found - kinds <= ({"denied-filesystem"} if name == "on" else set())
+
+
+@pytest.mark.parametrize("sandbox", [True, False])
+async def test_nothing_is_found_where_all_agrees(claude: OpenLab, sandbox: bool) -> None:
+    settings = {**ON, "sandbox": {"enabled": sandbox}}
+    seconds = command_seconds(2)
+    script = {"go": [{"run": f"touch x; sleep {seconds}"}, {"run": f"ls; sleep {seconds}"}, {"say": "done"}]}
+    lab = claude(Case(script, settings))
+    found: set[FindingKind] = set()
+    verdicts: set[str] = set()
+    async with watching(lab) as watched:
+        running = asyncio.ensure_future(asyncio.to_thread(lab.print, "[[go]] go"))
+        while True:
+            worker = await watched.until(is_session)
+            found |= {finding.kind for finding in worker.sandbox.findings}
+            verdicts.add(worker.sandbox.verdict)
+            if running.done() and worker.state is State.COMPLETED:
+                break
+            await asyncio.sleep(0.05)
+    assert found == set()
+    assert "match" in verdicts
+    (session,) = afterwards(lab)
+    assert session["sandbox"]["findings"] == []
+
+
+@pytest.mark.parametrize("version", VERSIONS[:2])
+async def test_older_versions_without_bubblewrap(claude: OpenLab, version: str) -> None:
+    """Only the kernel shows it: their transcripts state no sandbox."""
+    lab = claude(CASES["on-without-bwrap"], version)
+    async with watching(lab) as watched:
+        running = lab.start("[[go]] go")
+        worker = await watched.until(lambda w: is_session(w) and bool(w.sandbox.findings))
+        assert kinds_of(worker) == {SILENT}
+        await asyncio.to_thread(running.communicate)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_mode_of_a_sub_agent(claude: OpenLab, version: str) -> None:
+    lab = claude(CASES["child-mode"], version)
+    async with watching(lab) as watched:
+        running = lab.start("[[go]] go")
+        child = await watched.until(
+            lambda w: w.parent is not None and w.state in (State.COMPLETED, State.FAILED_PERMISSION)
+        )
+        await asyncio.to_thread(running.communicate)
+    escalated = FindingKind.CHILD_MODE_ESCALATED in kinds_of(child)
+    assert escalated is has_written(lab)
+    assert escalated is (version != VERSION)
+
+
+async def test_pane_and_session_are_one_worker(claude: OpenLab) -> None:
+    script = {
+        "go": [{"run": f"sleep {command_seconds(3)}"}, {"hold": "answer", "say": "done"}],
+        "write": [{"tool": "Write", "args": {"file_path": "/nonexistent/x", "content": "x"}}, {"say": "no"}],
+    }
+    lab = claude(Case(script, ON))
+    async with watching(lab) as watched:
+        pane = await lab.tui("--permission-mode", "default")
+        pane.submit("[[go]] go on, please")
+        worker = await watched.until(
+            lambda w: is_session(w) and w.pane is not None and w.sandbox.verdict == "match"
+        )
+        assert worker.state is State.RUNNING
+        snapshot = watched.snapshot
+        assert snapshot is not None
+        in_pane = [w for w in snapshot.workers if w.pane is not None and w.pane.key == worker.pane.key]  # type: ignore[union-attr]
+        assert [w.id for w in in_pane] == [worker.id]
+        lab.model.release("answer")
+        await watched.until(lambda w: w.id == worker.id and w.state is State.COMPLETED)
+        pane.submit("[[write]] write it")
+        asks = await watched.until(lambda w: w.id == worker.id and w.state is State.WAITING_APPROVAL)
+        assert "/nonexistent/x" in asks.assessment.why
+        pane.keys("Escape")
+        await watched.until(lambda w: w.id == worker.id and w.state is State.INTERRUPTED)
+
+
+async def test_remedies_work(claude: OpenLab, tmp_path: Path) -> None:
+    """The settings that a denial names let it through, and nothing else."""
+    write = "touch $HOME/state/db && echo first; touch $HOME/other/db || echo second"
+    lab = claude(Case({"go": [{"run": write}, {"run": "touch $HOME/state/db"}, {"say": "done"}]}, ON))
+    for name in ("state", "other"):
+        (lab.user / name).mkdir()
+    lab.print("[[go]] go")
+    (session,) = afterwards(lab)
+    (finding,) = [f for f in session["sandbox"]["findings"] if f["kind"] == "denied-filesystem"]
+    wanted = json.loads(finding["remedy"])
+    assert wanted == {"sandbox": {"filesystem": {"allowWrite": [f"{lab.user}/state"]}}}
+    merged = {**ON, "sandbox": {**ON["sandbox"], **wanted["sandbox"]}}  # type: ignore[dict-item]
+    (lab.config / "settings.json").write_text(json.dumps(merged))
+    lab.print("[[go]] go")
+    assert (lab.user / "state" / "db").exists()
+    assert not (lab.user / "other" / "db").exists()
+
+
+def test_lab_installs() -> None:
+    assert install().exists()
