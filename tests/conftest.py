@@ -5,4 +5,4 @@ from __future__ import annotations
 import os
 
 # the Claude Code of the machine is none of the tests' business: its sessions would be among the workers
-os.environ["CLAUDE_CONFIG_DIR"] = "/nonexistent/claude"
+os.environ["CLAUDE_CONFIG_DIR"] = "/dev/null/claude"  # cannot be created, not even by root
