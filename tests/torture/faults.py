@@ -171,6 +171,17 @@ def _environment(place: Place, **env: str | None) -> None:
             place.env[name] = value
 
 
+def _strange_ids(place: Place) -> None:
+    """Write rollouts whose first lines name other threads, or none that could be one."""
+    meta = msgspec.json.decode(_GOOD_FILE.read_bytes().partition(b"\n")[0])
+    strange = ("../../etc/passwd", "a\nb\r\x1b[31m", "", "%4", "x" * 100_000, "\u3164", GOOD, "a|b,c;d\te")
+    for number, ident in enumerate(strange):
+        meta["payload"] |= {"id": ident, "session_id": ident, "forked_from_id": ident, "cwd": ident}
+        meta["payload"]["source"] = {"subagent": {"thread_spawn": {"parent_thread_id": ident}}}
+        name = f"rollout-2026-11-20T22-03-52-01a1fafc-c823-7e21-b4b5-{number:012x}.jsonl"
+        (place.day / name).write_bytes(msgspec.json.encode(meta) + b"\n" + _line("2026-11-20T22:04:00Z"))
+
+
 def _many(place: Place, count: int) -> None:
     """Copy the rollout, by links: each has the time of now, as after a restore."""
     source = place.root / "many.jsonl"
@@ -391,6 +402,18 @@ FAULTS: Final = (
     Fault(
         "rollout was changed in the year 2400",
         lambda p: (_session(p, b""), os.utime(p.bad, (13_569_465_600, 13_569_465_600))),
+        codes=CLEAN,
+    ),
+    # names and ids
+    Fault("ids have separators, newlines and escapes", _strange_ids),
+    Fault(
+        "session_index.jsonl has names of nothing visible",
+        lambda p: (p.home / "session_index.jsonl").write_bytes(
+            b"".join(
+                msgspec.json.encode({"id": GOOD, "thread_name": name}) + b"\n"
+                for name in ("", " ", "\u3164\u2800\u115f", "\n\x1b]0;x\x07", "<b>", "x" * 100_000)
+            )
+        ),
         codes=CLEAN,
     ),
     # families

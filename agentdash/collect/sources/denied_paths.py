@@ -116,7 +116,7 @@ def _kind(path: str) -> PathKind | None:
         return PathKind.MISSING
     except (OSError, ValueError):
         return None
-    is_home = path == str(Path.home()) or any(
+    is_home = path == os.path.expanduser("~") or any(  # noqa: PTH111 - it has no error without HOME
         os.path.lexists(posixpath.join(path, name)) for name in _HOME_FILES
     )
     return PathKind.HOME if is_home else PathKind.DIRECTORY
