@@ -71,6 +71,8 @@ class RequestOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.file}:{self.line}" if self.line is not None else self.file
 
     def __str__(self) -> str:
+        if self.layer is RequestLayer.PARENT:
+            return self.text
         return f"{self.where}: {self.text}" if self.text else self.where
 
 

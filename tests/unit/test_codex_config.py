@@ -320,6 +320,18 @@ def test_prediction_of_what_is_not_given(tmp_path: Path) -> None:
     assert report.exit_code == 1
 
 
+@pytest.mark.parametrize(
+    ("version", "args", "why"),
+    [
+        ("0.114.0", "-s workspace-write exec", "this version drops -s workspace-write"),
+        ("0.130.0", "exec -s workspace-write --add-dir /srv", "this version drops --add-dir /srv"),
+    ],
+)
+def test_option_that_a_version_drops(version: str, args: str, why: str, tmp_path: Path) -> None:
+    report = check_config(tuple(args.split()), home=tmp_path, cwd=tmp_path, version=(version, "x"))
+    assert any(why in part.by for part in report.parts if part.asked is not None)
+
+
 def test_prediction_of_a_refusal(tmp_path: Path) -> None:
     report = check_config(("exec", "--full-auto"), home=tmp_path, cwd=tmp_path, version=("0.169.0", "x"))
     assert (report.exit_code, report.parts) == (1, [])

@@ -74,7 +74,7 @@ def test_looser_and_stricter() -> None:
 
 def test_winning_line_is_quoted() -> None:
     request = given(asked(READ_ONLY), FULL, RequestLayer.MANAGED, "/etc/codex/requirements.toml")
-    assert "/etc/codex/requirements.toml:3: -s x decides." in only(thread((6.0, FULL)), request).message
+    assert "Decided by /etc/codex/requirements.toml:3: -s x." in only(thread((6.0, FULL)), request).message
 
 
 def test_winner_that_leads_elsewhere_is_none() -> None:
@@ -169,7 +169,7 @@ def test_role_that_has_the_policy_of_its_parent() -> None:
     request = asked(READ_ONLY, RequestLayer.ROLE, file="/h/agents/tester.toml")
     (finding,) = request_findings(thread((6.0, WORKSPACE)), (request,), parent)
     assert finding.kind == FindingKind.ROLE_POLICY_IGNORED
-    assert "parent: the policy of the thread that spawned it decides." in finding.message
+    assert "Decided by the policy of the thread that spawned it." in finding.message
 
 
 def call(outcome: e.Outcome, **changes: object) -> list[e.Event]:

@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
-from agentdash.agents.codex.config.argv import Arguments
+from agentdash.agents.codex.config.argv import Arguments, Option
 from agentdash.agents.codex.config.files import ConfigFile, read_config
-from agentdash.agents.codex.config.precedence import Asked, Stack, ask, constrain
+from agentdash.agents.codex.config.precedence import Asked, Stack, ask, constrain, dropped_options
 from agentdash.agents.codex.config.versions import Rules
-from agentdash.model.requested import Requested, RequestLayer
+from agentdash.model.requested import Requested, RequestLayer, RequestOrigin
 
 ETC: Final = "/etc/codex"
 _MAX_PARENTS: Final = 40
@@ -126,7 +127,23 @@ def request(layers: ConfigLayers, arguments: Arguments, rules: Rules, *, cwd: st
     wanted = ask(Stack(arguments, layers.files, rules), cwd=cwd, decided=decided)
     stack = Stack(arguments, layers.files, rules, managed=layers.managed_config, honoured=True)
     given = constrain(ask(stack, cwd=cwd, decided=decided), stack, layers.managed, cwd=cwd)
-    return wanted, given
+    return wanted, _with_dropped_options(wanted, given, dropped_options(arguments, rules))
+
+
+def _with_dropped_options(wanted: Asked, given: Asked, dropped: Sequence[Option]) -> Asked:
+    """Return a policy of which the origins name the options that this version leaves out."""
+    origins = {origin.field: origin for origin in given.origins}
+    for origin in wanted.origins:
+        options = [option.text for option in dropped if option.text in origin.text]
+        if origin.layer is not RequestLayer.ARGV or not options or origins.get(origin.field) == origin:
+            continue
+        why = f"this version drops {', '.join(options)} without a word"
+        other = origins.get(origin.field)
+        if other is None:
+            origins[origin.field] = RequestOrigin(origin.field, RequestLayer.DEFAULT, why)
+        else:
+            origins[origin.field] = replace(other, text=f"{other.text} ({why})")
+    return replace(given, origins=tuple(origins.values()))
 
 
 def requested(wanted: Asked, given: Asked | None) -> Requested:

@@ -271,6 +271,14 @@ def _cap(text: str) -> str:
     return clean_line(text, _MAX_TEXT_CHARS)
 
 
+def dropped_options(arguments: Arguments, rules: Rules) -> list[Option]:
+    """Return the options that a version may leave out without a word."""
+    found = [option for option in arguments.options if _is_dropped(option, arguments, rules)]
+    if not rules.add_dir_with_mode:
+        found += [option for option in arguments.all("add-dir") if option not in found]
+    return found
+
+
 def _is_dropped(option: Option, arguments: Arguments, rules: Rules) -> bool:
     in_exec = arguments.mode == "exec" and option.before and not rules.root_options_reach_exec
     return in_exec and option.name in ("sandbox", "profile", "add-dir", "full-auto", "approval")

@@ -437,14 +437,12 @@ def _message(kind: FindingKind, differences: Sequence[_Difference]) -> str:
     winners = list(dict.fromkeys(str(each.winner) for each in differences if each.winner is not None))
     because = "No setting that was read explains it."
     if winners:
-        because = f"{', '.join(winners)} decides."
-    if all(each.winner is not None and each.winner.layer is RequestLayer.DEFAULT for each in differences):
-        because = "Nothing else is set, so that the default of this version holds."
+        because = f"Decided by {', '.join(winners)}."
     if kind is FindingKind.RESUME_DROPPED_POLICY:
         return f"The resumed thread had {asked}, and now has {got}: the policy was not kept. {because}"
     if kind is FindingKind.ROLE_POLICY_IGNORED:
         return f"The role asks for {asked} ({origins}), and the sub-agent has {got}. {because}"
-    return f"Asked for was {asked} ({origins}), and the thread has {got}. {because}"
+    return f"Asked for: {asked} ({origins}). The thread has {got}. {because}"
 
 
 def _evidence(turn: _Turn, differences: Sequence[_Difference]) -> Iterator[Evidence]:
