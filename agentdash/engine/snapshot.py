@@ -98,14 +98,22 @@ class WorkerCache:
         self._judged[thread] = (inputs, worker)
         return worker
 
-    def masked(self, worker: Worker, mask: Callable[[Worker], Worker]) -> Worker:
-        """Return a worker with its secrets masked: the cached one, if it was masked before."""
-        cached = self._masked.get(worker.id)
-        if cached is not None and cached[0] == worker:
-            return cached[1]
-        masked = mask(worker)
-        self._masked[worker.id] = (worker, masked)
-        return masked
+    def masked(self, worker: Worker) -> Worker:
+        """Return a worker with secrets masked in what agentdash concludes and quotes.
+
+        Its calls and its screen stay as they are, for the eyes of its user. What is as before is not masked
+        again.
+        """
+        before, masked = self._masked.get(worker.id, (None, None))
+        changes = {
+            name: getattr(masked, name)
+            if before is not None and getattr(before, name) == getattr(worker, name)
+            else mask_fields(getattr(worker, name))
+            for name in ("assessment", "sandbox", "line")
+        }
+        known = replace(worker, **changes)
+        self._masked[worker.id] = (worker, known)
+        return known
 
     def shown(
         self,
@@ -227,7 +235,7 @@ class _SnapshotBuilder:
             if pane is not None and key not in linked:
                 last_sign = pane_last_sign(self._links.below.get(key, ()), pane, self._fleet.busy)
                 is_held = occupant.gone_at is None and not pane.dead
-                worker = self._cache.masked(self._pane_worker(pane, occupant), _without_secrets)
+                worker = self._cache.masked(self._pane_worker(pane, occupant))
                 self._add(worker, last_sign, pane, is_held=is_held)
 
     def add_nested(self) -> None:
@@ -236,7 +244,7 @@ class _SnapshotBuilder:
             process = self._fleet.processes.get(key)
             if process is not None and thread in self._workers:
                 last_sign = max(self._fleet.busy.get(key, 0.0), key.started)
-                worker = self._cache.masked(self._nested_worker(process, thread), _without_secrets)
+                worker = self._cache.masked(self._nested_worker(process, thread))
                 self._add(worker, last_sign, None, is_held=True)
 
     def build(self) -> Snapshot:
@@ -254,7 +262,7 @@ class _SnapshotBuilder:
 
     def _add_thread(self, thread: Thread, parent: str | None) -> None:
         inputs = self._inputs(thread, parent)
-        worker = self._cache.worker(inputs, lambda inputs: _without_secrets(_thread_worker(inputs)))
+        worker = self._cache.worker(inputs, lambda inputs: self._cache.masked(_thread_worker(inputs)))
         if self._fleet.processes_at is not None:
             starting_until = startup_grace_until(thread, worker.assessment, self._now)
             if starting_until is not None:
@@ -424,17 +432,6 @@ def _thread_worker(inputs: RowInputs) -> Worker:
         file=thread.file.path if thread.file else None,
         turns=thread.turns,
         notes=_notes(thread),
-    )
-
-
-def _without_secrets(worker: Worker) -> Worker:
-    """Return the worker with secrets masked in what agentdash concludes and quotes; its calls and its screen
-    stay as they are, for the eyes of its user."""
-    return replace(
-        worker,
-        assessment=mask_fields(worker.assessment),
-        sandbox=mask_fields(worker.sandbox),
-        line=mask_fields(worker.line),
     )
 
 

@@ -12,6 +12,7 @@ import asyncio
 import hashlib
 import os
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -43,6 +44,9 @@ _MAX_CLOCK_SKEW_S: Final = 5.0
 START: Final = "start `agentdash publish`, or the dashboard, outside of the sandbox"
 _WRITE_INTERVAL_S: Final = 1.0
 """Shortest time between two writes."""
+_WRITE_COST_FACTOR: Final = 100
+"""Least pause between two writes, as a multiple of the time that one takes: at most 1 % of a core."""
+_MAX_WRITE_INTERVAL_S: Final = 5.0
 _CHECK_INTERVAL_S: Final = 5.0
 """Between two checks of the file while nothing changes: its writer may have ended, or it may be gone."""
 _MAX_CALLS: Final = 5
@@ -188,9 +192,11 @@ class Publisher:
         try:
             while True:
                 snapshot = hub.snapshot
+                began = time.monotonic()
                 if snapshot is not None and hub.fleet.processes_at is not None:
                     self._publish(snapshot, hub.emit)
-                await asyncio.sleep(_WRITE_INTERVAL_S)
+                affordable = _WRITE_COST_FACTOR * (time.monotonic() - began)
+                await asyncio.sleep(max(_WRITE_INTERVAL_S, min(affordable, _MAX_WRITE_INTERVAL_S)))
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_CHECK_INTERVAL_S):
                         await hub.wait_for_snapshot(snapshot)
