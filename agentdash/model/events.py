@@ -153,6 +153,8 @@ class CallStarted(ThreadEvent, frozen=True, kw_only=True, tag="call-started"):
     """The command line, the question, or the arguments in short."""
     script: str = ""
     """Of a command: the shell script as written, with its newlines; empty where it is not known."""
+    shell: str = ""
+    """Of a command: the shell that runs it, by name (`bash`); empty where it is not known."""
     cwd: str | None = None
     escalation: Escalation | None = None
     by_user: bool = False

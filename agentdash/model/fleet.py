@@ -61,6 +61,8 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str
     script: str = ""
     """The shell script as written; empty where it is not known."""
+    shell: str = ""
+    """The shell that runs it, by name; empty where it is not known."""
     cwd: str | None = None
     escalation: Escalation | None = None
     by_user: bool = False

@@ -170,6 +170,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "tool": TextUse.PLAIN,
         "text": TextUse.QUOTED,  # but for commands, which are context
         "script": TextUse.CONTEXT,
+        "shell": TextUse.PLAIN,
         "cwd": TextUse.PLAIN,
     },
     e.CallEnded: {

@@ -68,6 +68,8 @@ class Probe:
 class Comparison:
     """What was read of probes, beside what is so."""
 
+    shell_is_known: bool = False
+    """The reader gets the name of the shell, as of `["bash", "-lc", …]`."""
     probes: int = 0
     shown: int = 0
     read: int = 0
@@ -85,8 +87,9 @@ class Comparison:
     def add(self, probe: Probe) -> None:
         """Read a probe and compare."""
         self.probes += 1
-        flags = read_flags(probe.script, probe.output, exit_code=probe.exit_code)
-        worlds = consistent_worlds(probe.script, probe.output, exit_code=probe.exit_code)
+        shell = probe.shell if self.shell_is_known else ""
+        flags = read_flags(probe.script, probe.output, shell=shell, exit_code=probe.exit_code)
+        worlds = consistent_worlds(probe.script, probe.output, shell=shell, exit_code=probe.exit_code)
         truth = World(probe.assumption(NETWORK), probe.assumption(SANDBOX))
         if worlds is not None and truth not in worlds:
             self.wrong.append(f"the environment is ruled out: {probe}")

@@ -7,7 +7,8 @@ import shutil
 
 import pytest
 
-from tests.oracle.env_probes import SHELLS, compare, generate
+from tests.oracle.env_probes import SHELLS, Comparison, compare, generate, run_typed
+from tests.oracle.env_scripts import NETWORK, SANDBOX, Typed
 
 SEEDS = (20261122, int(os.environ.get("AGENTDASH_SEED", "7")))
 """The second one may be set: other seeds find other cases."""
@@ -34,3 +35,16 @@ def test_the_same_seed_makes_the_same_probes() -> None:
     first, second = (generate(5, 20) for _ in range(2))
     assert [p.script for p in first] == [p.script for p in second]
     assert [p.script for p in first] != [p.script for p in generate(6, 20)]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_the_name_of_the_shell_decides_what_shells_differ_in(shell: str) -> None:
+    script = "; ".join(f"declare -p {name} 2>/dev/null || echo unset" for name in (SANDBOX, NETWORK))
+    typed = [Typed(shell=shell, shown=(NETWORK, SANDBOX), subject="declare", script=script)]
+    known, unknown = Comparison(shell_is_known=True), Comparison()
+    for probe in (*generate(31, 100), *run_typed(typed)):
+        known.add(probe)
+        unknown.add(probe)
+    assert known.wrong == []
+    assert known.read > unknown.read

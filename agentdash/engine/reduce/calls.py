@@ -52,6 +52,7 @@ def start_call(thread: Thread, event: e.CallStarted) -> Thread:
         tool=event.tool,
         text=event.text,
         script=event.script,
+        shell=event.shell,
         cwd=event.cwd or thread.cwd,
         escalation=event.escalation,
         by_user=event.by_user,
@@ -213,6 +214,7 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         shown = read_flags(
             call.script,
             event.output,
+            shell=call.shell,
             exit_code=event.exit_code,
             truncated=event.outcome in ("running", "aborted", "timed-out"),
         )

@@ -71,6 +71,7 @@ class CallTracker:
             tool=tool.name,
             text=tool.text,
             script=tool.script,
+            shell=tool.shell,
             cwd=tool.cwd,
             escalation=tool.escalation,
             by_user=by_user,

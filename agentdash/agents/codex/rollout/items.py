@@ -30,6 +30,7 @@ def command(item: Command) -> Finished | None:
         name="user_shell" if by_user else "exec_command",
         text=tools.command_text(item.command),
         script=tools.command_script(item.command),
+        shell=tools.shell_name(item.command),
         cwd=tools.plain_path(item.cwd),
     )
     output = item.aggregated_output

@@ -31,6 +31,8 @@ class Tool(NamedTuple):
     """The running command that a poll reads from: its session number, or `cell N`."""
     script: str = ""
     """The shell script of a command as written, with newlines; empty where it is not known or too long."""
+    shell: str = ""
+    """The POSIX shell that runs it, by name (`bash`); empty where it is not known."""
 
 
 def describe(name: str, namespace: str | None, arguments: str | Mapping[str, Any] | None) -> Tool:
@@ -95,6 +97,12 @@ def command_script(argv: Sequence[str] | str) -> str:
     else:
         return ""
     return clean_block(script) if len(script) <= MAX_BLOCK_CHARS else ""
+
+
+def shell_name(argv: Sequence[str] | str, path: str = "") -> str:
+    """Return the POSIX shell of an argv, or at a path, by its name; empty where there is none."""
+    found = posixpath.basename(path) if isinstance(argv, str) else _shell_of(argv)
+    return found if found in _POSIX_SHELLS else ""
 
 
 def _shell_of(argv: Sequence[str]) -> str | None:
@@ -205,6 +213,7 @@ def _command(tool: str, args: Mapping[str, Any]) -> Tool:
         cwd=plain_path(cwd) if cwd else None,
         escalation=_escalation(args),
         script=command_script(words) if kind == "command" and runs_posix else "",
+        shell=shell_name(words, shell) if kind == "command" else "",
     )
 
 

@@ -31,12 +31,15 @@ _RELEVANT: Final = re.compile(
 """Without one of these a script prints no environment; the words are looked for first, which is quick."""
 
 
-def read_flags(script: str, output: str, *, exit_code: int | None = None, truncated: bool = False) -> Flags:
+def read_flags(
+    script: str, output: str, *, shell: str = "", exit_code: int | None = None, truncated: bool = False
+) -> Flags:
     """Read the sandbox flags of a command's environment from what it printed.
 
     Args:
         script: the shell script as the model gave it, with its newlines.
         output: what it printed, both streams, without header lines of Codex.
+        shell: the name of the shell that ran it; empty where it is not known.
         exit_code: its exit code; None where it is not known.
         truncated: the output is not whole, as that of a command that still runs. Texts of Codex and others
             that mark a cut are recognized besides.
@@ -46,4 +49,4 @@ def read_flags(script: str, output: str, *, exit_code: int | None = None, trunca
     # the interpreter is twenty modules: one-shot commands start faster without them
     from agentdash.engine.detect.env_output.reader import read  # noqa: PLC0415
 
-    return read(script, output, exit_code=exit_code, truncated=truncated)
+    return read(script, output, shell=shell, exit_code=exit_code, truncated=truncated)

@@ -103,7 +103,7 @@ def _test(call: Call) -> list[Result]:
     truth = condition(words, call.state, glob=glob)
     results = [Result(status=None if truth is None else int(not truth))]
     other_shells = glob or any(concrete(word) in ("==", "-v", "=~") for word in words)
-    if other_shells and call.state.dialect != "bash":
+    if other_shells and call.state.dialect not in (("bash", "zsh") if glob else ("bash",)):
         results.append(
             Result(err=(Hole(Kind.QUIET_LINE), call.name, ": ", Hole(Kind.QUIET_LINE), "\n"), status=2)
         )
@@ -148,7 +148,7 @@ def _export(call: Call) -> list[Result]:
         is_export = call.name == "export"
         if not is_export and not options:  # `declare` alone prints all variables
             results = [Result(out=dump_of(_variables(call.state), call.state, SHELL_STYLE))]
-        if not is_export and call.state.dialect != "bash":
+        if not is_export and call.state.dialect not in ("bash", "zsh"):
             results.append(not_found(call.name))
         return results
     if "p" in options and call.name != "export":
@@ -202,7 +202,7 @@ def _declared(call: Call, names: list[Parts]) -> list[Result]:
             out.append((Choice(tuple(spelled)),))
     status = None if any(concrete(n) not in FLAGS for n in names) else int(bool(err))
     results = [Result(out=sum(out, ()), err=sum(err, ()), status=status)]
-    return results if call.state.dialect == "bash" else [*results, not_found(call.name)]
+    return results if call.state.dialect in ("bash", "zsh") else [*results, not_found(call.name)]
 
 
 def _options(arguments: tuple[Parts, ...]) -> tuple[str | None, list[Parts]]:

@@ -13,6 +13,7 @@ import msgspec
 from agentdash.engine.detect.env_output.dumps import FLAGS
 from agentdash.engine.detect.env_output.flags import Flags
 from agentdash.engine.detect.env_output.interpreter import Interpreter
+from agentdash.engine.detect.env_output.launchers import SHELLS
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Parts, Text, joined
 from agentdash.engine.detect.env_output.streams import (
     STDERR,
@@ -55,10 +56,10 @@ _STOPPED: Final = 124
 _ENDED: Final = (126, 127)
 
 
-def read(script: str, output: str, *, exit_code: int | None, truncated: bool) -> Flags:
+def read(script: str, output: str, *, shell: str, exit_code: int | None, truncated: bool) -> Flags:
     """Return what an output shows of the flags; see `read_flags`."""
     text = _text(output, exit_code, truncated=truncated)
-    if text is None or (possible := _possible(script)) is None:
+    if text is None or (possible := _possible(script, shell)) is None:
         return Flags()
     worlds = _consistent(possible, text, exit_code)
     values = {name: _agreed([world.assumption(name) for world in worlds]) for name in FLAGS}
@@ -68,10 +69,12 @@ def read(script: str, output: str, *, exit_code: int | None, truncated: bool) ->
     )
 
 
-def consistent_worlds(script: str, output: str, *, exit_code: int | None = None) -> list[World] | None:
+def consistent_worlds(
+    script: str, output: str, *, shell: str = "", exit_code: int | None = None
+) -> list[World] | None:
     """Return the worlds in which a script can have this output; None where one of them cannot be read."""
     text = _text(output, exit_code, truncated=False)
-    if text is None or (possible := _possible(script)) is None:
+    if text is None or (possible := _possible(script, shell)) is None:
         return None
     return _consistent(possible, text, exit_code)
 
@@ -91,7 +94,7 @@ def _text(output: str, exit_code: int | None, *, truncated: bool) -> Text | None
 
 
 @lru_cache(256)
-def _possible(script: str) -> tuple[_Possible, ...] | None:
+def _possible(script: str, shell: str) -> tuple[_Possible, ...] | None:
     """Return what a script can print in each world; None where it cannot be read."""
     if (tree := parse(script)) is None:
         return None
@@ -101,7 +104,8 @@ def _possible(script: str) -> tuple[_Possible, ...] | None:
     found: list[_Possible] = []
     for network, sandbox in product(*assumptions):
         world = World(network, sandbox)
-        state = State(started=tuple((name, world.value(name)) for name in FLAGS))
+        started = tuple((name, world.value(name)) for name in FLAGS)
+        state = State(started=started, dialect=SHELLS.get(shell, ""))
         try:
             outcomes = Interpreter().whole(tree, state)
         except (UnreadableError, RecursionError):
