@@ -1,8 +1,9 @@
 """The fleet list: groups of workers, one to three lines each.
 
 Drawn by hand: rows have one to three lines, heads stand between them, and every second all ages change.
-`DataTable` has rows of one height and no heads; `OptionList` measures all options again after each change,
-which took 210 ms for 300 workers where this list takes 4 ms.
+`DataTable` has no heads between its rows. `OptionList` has, but replacing the prompts of 300 options took 17
+to 27 ms of CPU (Textual 8.2.8), without composing their columns, where a second that passes costs the whole
+dashboard 11 to 13 ms, and a `j` 26 to 49 ms.
 """
 
 from __future__ import annotations
