@@ -306,6 +306,6 @@ def test_cast_format_and_redaction(tmp_path: Path) -> None:
     assert len(frames) > 2
     shown = "".join(text for _, _, text in frames)
     assert "run the recorded" in shown
-    assert "stale-network-flag" in shown
+    assert "inherited marks of a sandbox" in shown
     assert "run the recorded" not in hidden.read_text()
-    assert "stale-network-flag" in hidden.read_text()
+    assert "inherited marks of a sandbox" in hidden.read_text()

@@ -7,7 +7,7 @@ from typing import Final
 
 from agentdash.model.causes import KIND_WORDS, Cause, ranked_findings
 from agentdash.model.findings import DIRECTIONS, Finding
-from agentdash.model.layer_words import FIELD_LABELS, difference, sides
+from agentdash.model.layer_words import FIELD_LABELS, Side, difference, sides
 from agentdash.model.remedies import Remedy
 from agentdash.model.worker import Worker
 from agentdash.tui.format import pad, stamp
@@ -29,11 +29,14 @@ def cause_details(found: Iterable[Cause], cells: int, look: Look) -> list[Line]:
         lines += paragraph(cause.worst.message, cells, indent=2)
         if remedied and remedied.remedy:
             lines += _remedy(remedied.remedy, cells)
+        quoted: set[Side] = set()
         for finding in cause.findings:
             if finding is not cause.worst:
                 lines += paragraph(finding.message, cells, indent=2)
             for side in sides(finding):
-                lines += _labelled(side.label, side.text, cells)
+                if side not in quoted:  # findings of one command quote the same
+                    lines += _labelled(side.label, side.text, cells)
+                quoted.add(side)
     return lines
 
 
