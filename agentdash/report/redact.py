@@ -93,7 +93,8 @@ class Redaction:
     def _redact_field(self, struct: msgspec.Struct, name: str, value: Any, use: TextUse) -> Any:
         match use:
             case TextUse.CONTEXT:
-                self._keep(value)
+                for text in (value,) if isinstance(value, str) else value:
+                    self._keep(text)
             case TextUse.SCREEN:
                 for text in (value,) if isinstance(value, str) else value:
                     self._learn(text)

@@ -437,8 +437,8 @@ async def test_following_yields_to_other_tasks(tmp_path: Path) -> None:
     async def other() -> None:
         nonlocal turns
         while True:
-            await asyncio.sleep(0)
             turns += 1
+            await asyncio.sleep(0)
 
     follower, replayed = LogFollower([tmp_path]), Replayed()
     task = asyncio.create_task(other())
