@@ -249,6 +249,30 @@ def test_untrusted_project(tmp_path: Path) -> None:
     ]
 
 
+def test_linked_worktree_has_the_trust_of_its_repository(tmp_path: Path) -> None:
+    home, main, work = tmp_path / "home", tmp_path / "main", tmp_path / "work"
+    for folder in (home, main / ".git/worktrees/work", work / ".codex"):
+        folder.mkdir(parents=True)
+    (work / ".git").write_text(f"gitdir: {main}/.git/worktrees/work\n", "utf-8")
+    (work / ".codex/config.toml").write_text('sandbox_mode = "read-only"\n', "utf-8")
+    (home / "config.toml").write_text(f'[projects."{main}"]\ntrust_level = "trusted"\n', "utf-8")
+    found = read_layers(str(home), str(work), parse_options([]), RULES)
+    assert (found.trust, found.are_certain) == ("trusted", True)
+
+
+def test_project_of_which_the_trust_is_not_known_leaves_the_arguments(tmp_path: Path) -> None:
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex/config.toml").write_text('sandbox_mode = "danger-full-access"\n', "utf-8")
+    (tmp_path / "config.toml").write_text('sandbox_mode = "read-only"\n', "utf-8")
+
+    def layers_of(*args: str) -> set[RequestLayer]:
+        found = read_request(parse_options(args), str(tmp_path), str(tmp_path), "0.169.0", Path("/"))
+        return {origin.layer for origin in found.origins}
+
+    assert layers_of("exec") == set()
+    assert layers_of("exec", "-s", "read-only") == {RequestLayer.ARGV}
+
+
 @pytest.mark.parametrize(
     ("policy", "rules"),
     [

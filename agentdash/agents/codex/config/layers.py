@@ -26,6 +26,7 @@ from agentdash.agents.codex.config.argv import Arguments, Option
 from agentdash.agents.codex.config.files import ConfigFile, read_config
 from agentdash.agents.codex.config.precedence import Asked, Stack, ask, constrain, dropped_options
 from agentdash.agents.codex.config.versions import Rules
+from agentdash.files import read_text
 from agentdash.model.requested import Requested, RequestLayer, RequestOrigin
 
 ETC: Final = "/etc/codex"
@@ -64,6 +65,14 @@ class ConfigLayers(msgspec.Struct, frozen=True):
     def written_after(self, at: float) -> tuple[str, ...]:
         """Return the files that were written after a time (unix seconds)."""
         return tuple(file.path for file in self.all if file.modified > at)
+
+    @property
+    def are_certain(self) -> bool:
+        """Whether it is known which files count: all were read, and the trust of a project that has one, or
+        where its root is, does not depend on more."""
+        is_project_open = bool(self.disabled) and self.trust is None
+        has_markers = any(file.get("project_root_markers") is not None for file in self.files)
+        return not (self.problems or is_project_open or has_markers)
 
     @property
     def problems(self) -> tuple[ConfigFile, ...]:
@@ -167,13 +176,26 @@ def directory(arguments: Arguments, cwd: str) -> str:
 def _trust(user: ConfigFile | None, cwd: str, root: Path) -> Trust | None:
     if user is None:
         return None
-    for folder in dict.fromkeys((cwd, _repository(cwd, root))):
+    top = _repository(cwd, root)
+    for folder in dict.fromkeys((cwd, top, *_main_repository(top, root))):
         level = user.get("projects", folder, "trust_level")
         if level == "trusted":
             return "trusted"
         if level == "untrusted":
             return "untrusted"
     return None
+
+
+def _main_repository(top: str, root: Path) -> Iterator[str]:
+    """Yield the repository that a linked worktree belongs to: its `.git` is a file that names it."""
+    try:
+        text = read_text(root / top.lstrip("/") / ".git")
+    except (OSError, UnicodeDecodeError):
+        return
+    named = text.partition("gitdir:")[2].strip()
+    main = named.partition("/.git/worktrees/")
+    if main[1] and main[0].startswith("/"):
+        yield posixpath.normpath(main[0])
 
 
 def _repository(cwd: str, root: Path) -> str:

@@ -67,8 +67,8 @@ def read_request(
 ) -> Requested:
     """Read the request of a Codex with these arguments in a directory. Never raises.
 
-    Of a version that was not measured only what its arguments ask for counts: which file outranks which is
-    not known.
+    Of a version that was not measured, or where not all files are known that count, only what its arguments
+    ask for is kept.
 
     Args:
         arguments: of its process.
@@ -84,8 +84,9 @@ def read_request(
     layers = read_layers(home, cwd, arguments, rules, root=root)
     stack = Stack(arguments, layers.files, rules, managed=layers.managed_config)
     wanted, given = request(layers, arguments, rules, cwd=cwd)
-    found = requested(wanted, given if known else None)
-    if known is None or layers.problems:
+    is_certain = known is not None and layers.are_certain
+    found = requested(wanted, given if is_certain else None)
+    if not is_certain:
         typed = tuple(origin for origin in found.origins if origin.layer is RequestLayer.ARGV)
         found = replace(found, origins=typed)
     if any(not _is_plain(path, root) for path in found.policy.writable_roots):
