@@ -23,7 +23,7 @@ from tests.live.terminal import END_LIMIT_S, READY, Terminal
 
 ROLLOUTS = Path(__file__).parents[1] / "data" / "rollouts"
 THREAD: Final = "01a1fa8b-0000-7000-8000-000000000001"
-HELP: Final = "Next row, or a line down"
+HELP: Final = "no key acts on a worker"
 """Shown by the help alone."""
 ALL_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
 LAST_HANDLED: Final = signal.SIGQUIT
