@@ -128,7 +128,9 @@ class ClaudeRequests:
         if home is None or not cwd:
             return None
         found = read_request(parse_arguments(process.argv), home, cwd, root)
-        return _since(found, process.key.started, at)
+        # it may write its settings itself as it starts (2.1.197), before the session begins
+        begun = (thread.created_at or 0.0) if thread is not None else 0.0
+        return _since(found, process.key.started, at, read_until=begun)
 
     def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
         """Return the permission mode that the role of a sub-agent asks for; None without one."""
@@ -347,8 +349,8 @@ def _expanded(path: str, cwd: str, home: str) -> str:
     return posixpath.normpath(posixpath.join(cwd, path))
 
 
-def _since(found: Requested, since: float, at: float) -> Requested:
-    is_newer = (found.files_written or 0.0) > since + _CLOCK_TOLERANCE_S
+def _since(found: Requested, since: float, at: float, read_until: float = 0.0) -> Requested:
+    is_newer = (found.files_written or 0.0) > max(since, read_until) + _CLOCK_TOLERANCE_S
     return msgspec.structs.replace(found, since=since, read_at=at if is_newer else None)
 
 
