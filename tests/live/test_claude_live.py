@@ -169,7 +169,7 @@ async def test_mode_of_a_sub_agent(claude: OpenLab, version: str) -> None:
 async def test_pane_and_session_are_one_worker(claude: OpenLab) -> None:
     script = {
         "go": [{"run": f"sleep {command_seconds(3)}"}, {"hold": "answer", "say": "done"}],
-        "write": [{"tool": "Write", "args": {"file_path": "/dev/null/x", "content": "x"}}, {"say": "no"}],
+        "write": [{"tool": "Write", "args": {"file_path": "/opt/outside/x", "content": "x"}}, {"say": "no"}],
     }
     lab = claude(Case(script, ON))
     async with watching(lab) as watched:
@@ -187,7 +187,7 @@ async def test_pane_and_session_are_one_worker(claude: OpenLab) -> None:
         await watched.until(lambda w: w.id == worker.id and w.state is State.COMPLETED)
         pane.submit("[[write]] write it")
         asks = await watched.until(lambda w: w.id == worker.id and w.state is State.WAITING_APPROVAL)
-        assert "/dev/null/x" in asks.assessment.why
+        assert "/opt/outside/x" in asks.assessment.why
         pane.keys("Escape")
         await watched.until(lambda w: w.id == worker.id and w.state is State.INTERRUPTED)
 
