@@ -125,6 +125,8 @@ class _Program:
             return [*self._inspected(code.strip().rstrip(";")), "\n"]
         if name == "ruby":  # quotes within `"#{…}"`
             code = re.sub(r'(ENV\[|ENV\.fetch\(\s*)"(\w+)"', r"\1'\2'", code)
+            if not re.search(r"\\|'[^']*#\{", code):
+                code = re.sub(r"#\{[^{}]*\}", lambda expression: expression[0].replace('"', "'"), code)
         out: list[Part] = []
         statements = [part.strip() for part in _split(code, (";", "\n")) if part.strip()]
         while statements:
@@ -176,6 +178,7 @@ class _Program:
         condition = (
             next((groups[key] for key in sorted(groups) if "condition" in key and groups[key]), None) or ""
         )
+        _require_name_tested(groups.get("tested"), condition)
         styles: list[Style] = []
         kept: list[bool] = []
         environment = dict(self._call.environment)
@@ -237,10 +240,12 @@ class _Program:
         ):
             return [self._environment()]
         if match := _NODE_SELECTION.fullmatch(expression):
+            _require_name_tested(match["tested"], match["condition"] or "")
             return [self._environment(match["condition"] or "")]
         if match := re.fullmatch(r"JSON\.stringify\((.*)\)", expression, re.DOTALL):
             first, *layout = [part.strip() for part in _split(match[1], (",",))]
             if selection := _NODE_SELECTION.fullmatch(first):
+                _require_name_tested(selection["tested"], selection["condition"] or "")
                 return [self._environment(selection["condition"] or "")]
             if layout and (len(layout) != 2 or layout[0] != "null" or not layout[1].isdecimal()):
                 raise UnknownError
@@ -287,18 +292,33 @@ class _Program:
         return Record(shown=(flags[0], flags[1]), required=(there[0], there[1]), indented=is_indented)
 
     def _perl(self, statement: str) -> list[Part]:
+        if _SILENT_PERL.fullmatch(statement):
+            return []
         if match := re.fullmatch(r"printf\s*\(?(.*?)\)?", statement, re.DOTALL):
             return self._printf(match[1])
         match = re.fullmatch(r"(print|say)\b\s*(.*)", statement, re.DOTALL)
         if not match or ("E" not in self._options and match[1] == "say"):
             raise UnknownError
         body = match[2].strip()
+        if dumped := _DUMPER.fullmatch(body):
+            ends = ("\n",) if match[1] == "say" or "l" in self._options else ()
+            return [*self._data_dumper(dumped["condition"] or ""), *ends]
         if body.startswith("(") and _closes(body) == len(body):
             body = body[1:-1]
         if listed := _JOINED.fullmatch(body):
             return [self._perl_join(listed), *(("\n",) if match[1] == "say" or "l" in self._options else ())]
         out = [self._text(self._value(part)) for part in _split(body, (",",))]
         return [*out, *(("\n",) if match[1] == "say" or "l" in self._options else ())]
+
+    def _data_dumper(self, condition: str) -> Parts:
+        """Return what Perl's `Data::Dumper` writes of the environment, or of a part of it."""
+        values = [self._call.environment[name] if _holds(condition, name) else None for name in FLAGS]
+        flags = [shown(value) for value in values]
+        style = Style(prefixes=("          'NAME' => '",), suffix="'", listed=True)
+        lines = Dump(shown=(flags[0], flags[1]), style=style, some=True)
+        full = ("$VAR1 = {\n", lines, "        };\n")
+        is_filled = any(flag.presence is not Presence.ABSENT for flag in flags)
+        return full if is_filled else (Choice((full, ("$VAR1 = {};\n",))),)
 
     def _perl_join(self, listed: re.Match[str]) -> str:
         """Return what `join ",", map { … } qw(A B)` gives."""
@@ -556,6 +576,11 @@ _LOOP_VALUE: Final[Parts] = (Hole(Kind.OTHER, key="value of the loop"),)
 _NODE_FILTER: Final = (
     r"(?:\.filter\(\(?\[?(?P<tested>\w+)(?:,\s*\w+)?\]?\)?\s*=>\s*(?P<condition>[^()]*\([^()]*\))\s*\))?"
 )
+_NODE_CONDITION: Final = (
+    r"\{?\s*(?:if\s*\(\s*(?P<condition>(?P=key)\.(?:startsWith|includes)\(\s*['\"]\w+['\"]\s*\)"
+    r"|/[\w^$]+/\.test\((?P=key)\))\s*\)\s*)?"
+)
+"""A test of the name at the beginning of a loop's body."""
 _NODE_SELECTION: Final = re.compile(
     rf"Object\.fromEntries\(\s*Object\.entries\(process\.env\){_NODE_FILTER}(?:\.sort\(\))?\s*\)", re.DOTALL
 )
@@ -568,6 +593,12 @@ _JOINED: Final = re.compile(
     r"join\s*\(?\s*(?P<separator>'[^'\\]*'|\"(?:[^\"\\]|\\.)*\")\s*,\s*map\s*\{(?P<body>.*)\}\s*"
     r"(?P<words>qw\s*[(/\[{][\w\s]*[)/\]}]|\([^()]*\))\s*\)?",
     re.DOTALL,
+)
+_SILENT_PERL: Final = re.compile(r"use (?:strict|warnings|Data::Dumper)|\$Data::Dumper::Sortkeys\s*=\s*1")
+_DUMPER: Final = re.compile(
+    r"(?:Data::Dumper->)?Dumper\s*\(?\s*(?:\\%ENV|\+?\{\s*map\s*\{\s*\(?\s*\$_\s*(?:=>|,)\s*\$ENV\{\s*\$_\s*\}"
+    r"\s*\)?\s*\}\s*(?:sort\s+)?(?:grep\s*(?:\{\s*(?P<condition>/[^/]*/)\s*\})\s*)?(?:sort\s+)?keys\s*\(?%ENV\)?"
+    r"\s*\})\s*\)?"
 )
 _PERL_KEYS: Final = (
     r"(?:sort\s+)?(?:grep\s*(?:\{\s*(?P<condition>/[^/]*/)\s*\}|(?P<condition2>/[^/]*/)\s*,))?"
@@ -588,6 +619,16 @@ _LOOPS: Final = {
         re.compile(
             rf"Object\.keys\(process\.env\){_NODE_FILTER}(?:\.sort\(\))?"
             r"\.forEach\(\(?(?P<key>\w+)\)?\s*=>\s*(?P<body>.*)\)",
+            re.DOTALL,
+        ),
+        re.compile(
+            r"for\s*\(\s*(?:const|let|var)\s*\[\s*(?P<key>\w+)\s*,\s*(?P<value>\w+)\s*\]\s*of\s*"
+            rf"Object\.entries\(process\.env\)(?:\.sort\(\))?\s*\)\s*{_NODE_CONDITION}(?P<body>.*?)\s*\}}?",
+            re.DOTALL,
+        ),
+        re.compile(
+            r"for\s*\(\s*(?:const|let|var)\s+(?P<key>\w+)\s+(?:in\s+process\.env|of\s+"
+            rf"Object\.keys\(process\.env\)(?:\.sort\(\))?)\s*\)\s*{_NODE_CONDITION}(?P<body>.*?)\s*\}}?",
             re.DOTALL,
         ),
     ),
@@ -612,15 +653,20 @@ _LOOPS: Final = {
     "ruby": (
         re.compile(
             r"ENV\.(?:sort\.|to_a\.)?each(?:_pair)?\s*(?:do|\{)\s*\|\(?(?P<key>\w+),\s*(?P<value>\w+)\)?\|\s*"
-            r"(?P<body>puts\b.*?)(?:\s+if\s+(?P<condition>\w+\.(?:start_with|include)\?\(?\s*['\"]\w+['\"]\s*\)?))?"
+            r"(?P<body>puts\b.*?)(?:\s+if\s+(?P<condition>(?P=key)\.(?:start_with|include)\?\(?\s*['\"]\w+['\"]\s*\)?))?"
             r"\s*(?:\}|end)",
+            re.DOTALL,
+        ),
+        re.compile(
+            r"%w[\[({](?P<words>[\w\s]*)[\])}]\.each\s*(?:do|\{)\s*\|(?P<key>\w+)\|\s*"
+            r"(?P<body>(?:puts|print|p)\b.*?)\s*(?:\}|end)",
             re.DOTALL,
         ),
     ),
     "awk": (
         re.compile(
             r"for\s*\(\s*(?P<key>\w+)\s+in\s+ENVIRON\s*\)\s*"
-            r"(?:if\s*\(\s*\w+\s*~\s*(?P<condition>/[^/]*/)\s*\)\s*)?(?P<body>.*)",
+            r"(?:if\s*\(\s*(?P=key)\s*~\s*(?P<condition>/[^/]*/)\s*\)\s*)?(?P<body>.*)",
             re.DOTALL,
         ),
     ),
@@ -645,6 +691,12 @@ def _bound(
             of_name = re.escape(key)
             body = re.sub(rf"\$ENV\{{\s*{of_name}\s*\}}", f"$ENV{{{name}}}", body)
             return re.sub(rf"{of_name}(?!\w)", name, body)
+        case "ruby":
+            body = re.sub(rf"ENV\[\s*{key}\s*\]", f"ENV['{name}']", body)
+            body = re.sub(rf"ENV\.fetch\(\s*{key}\s*,", f"ENV.fetch('{name}',", body)
+            return _outside_strings(
+                body, {key: f"'{name}'"} | ({} if value_name is None else {value_name: f"'{value}'"})
+            )
         case "awk":
             body = re.sub(rf"ENVIRON\[\s*{key}\s*\]", f'ENVIRON["{name}"]', body)
             return _outside_strings(body, {key: f'"{name}"'})
@@ -675,6 +727,13 @@ def _outside_strings(code: str, names: dict[str, str]) -> str:
         out += literal
         at = match.end()
     return out + replaced(code[at:])
+
+
+def _require_name_tested(tested: str | None, condition: str) -> None:
+    """Raise `UnknownError` where a filter tests something else than the name of a variable."""
+    name = re.escape(tested or "")
+    if tested and not re.match(rf"{name}\.|.*\.test\({name}\)$", condition.strip()):
+        raise UnknownError
 
 
 def _holds(condition: str, name: str) -> bool:

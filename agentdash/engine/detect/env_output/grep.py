@@ -24,6 +24,7 @@ from agentdash.engine.detect.env_output.inputs import (
 )
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
+    QUIET,
     Choice,
     Hole,
     Kind,
@@ -31,6 +32,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Part,
     Parts,
     concrete,
+    is_quiet,
     joined,
 )
 from agentdash.engine.detect.env_output.regexes import compiled
@@ -162,7 +164,9 @@ def _grepped(call: Call, read: _Grep | None) -> list[Result]:
     if any(c in letters for c in "lL") or any(name.startswith("--files") for name in longs):
         return [Result(out=(ANY,), err=errors, status=None)]
     if "q" in letters or any(name in longs for name in _SILENT):
-        return [Result(err=errors, status=None)]
+        # under `pipefail` the end of `grep -q` can stop the dumper before it
+        is_found = all(r.status == 0 for r in results) and not errors and not call.state.pipefail
+        return [Result(err=errors, status=0 if is_found else None)]
     if errors:
         return [msgspec.structs.replace(r, err=errors, status=None) for r in results]
     return results
@@ -182,6 +186,8 @@ def _matched(content: Parts, read: _Grep) -> list[Result]:
         name in longs for name in ("--line-number", "--only-matching", "--max-count", "--context")
     )
     lines = lines_of(content)
+    if lines is None and not changes and not inverted:
+        return _matched_segments(content, read)
     if lines is None or read.pattern is None or changes:
         return [Result(out=(ANY,), status=None)]
     out: list[Part] = []
@@ -191,6 +197,43 @@ def _matched(content: Parts, read: _Grep) -> list[Result]:
         passed.append(passes)
         out += line if passes else () if passes is False else (Choice((line, ())),)
     return [Result(out=joined(out), status=0 if True in passed else None if None in passed else 1)]
+
+
+def _matched_segments(content: Parts, read: _Grep) -> list[Result]:
+    """Return what `grep` passes of a dump among other output: `(env; id) | grep …`."""
+    out: list[Part] = []
+    is_found = False
+    others: list[Part] = []
+    for part in (*content, None):
+        if part is not None and not isinstance(part, Dump):
+            others.append(part)
+            continue
+        if not is_quiet(tuple(others)) or not _ends_line(tuple(others)):
+            return [Result(out=(ANY,), status=None)]
+        out += [QUIET] if others else []
+        others = []
+        if part is not None:
+            if part.flat:
+                return [Result(out=(ANY,), status=None)]
+            results = _matched_dump(part, read, inverted=False)
+            is_found = is_found or all(result.status == 0 for result in results)
+            out.append(Choice(tuple(result.out for result in results)))
+    return [Result(out=joined(out), status=0 if is_found else None)]
+
+
+def _ends_line(parts: Parts) -> bool:
+    """Return whether text is empty, or ends with a line break."""
+    if not parts:
+        return True
+    match parts[-1]:
+        case str() as text:
+            return text.endswith("\n")
+        case Hole(kind=Kind.QUIET | Kind.ERRORS):
+            return True
+        case Choice(options=options):
+            return all(_ends_line((*parts[:-1], *option)) for option in options)
+        case _:
+            return False
 
 
 def _passes(line: Parts, pattern: re.Pattern[str], *, inverted: bool) -> bool | None:

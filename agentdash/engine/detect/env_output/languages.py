@@ -86,6 +86,9 @@ def _coder(language: Language, flags: str) -> Callable[[Call], list[Result]]:
         letters = ""
         while words:
             text = concrete(words[0])
+            if language.name == "perl" and text == "-MData::Dumper":
+                words.pop(0)
+                continue
             if text is None or not re.fullmatch(rf"-[{flags}]*", text) or text == "-":
                 break
             letters += text[1:]

@@ -32,21 +32,13 @@ def mapped(dump: Dump, change: LineMap) -> Parts:
         shown = dump.shown[number]
         required = dump.required(number)
         is_partial = is_partial or required is None
-        lines = _lines(change, dump.style, name, (*_SAMPLES, *shown.samples))
-        if lines is None:
+        style = _changed_style(change, dump.style, name, (*_SAMPLES, *shown.samples))
+        if style is None:
             return (ANY,)
-        if lines == {}:
+        if style == _NOTHING:
             flags.append(Shown(Presence.ABSENT))
             continue
-        before, _, after = lines[_MARK].partition(_MARK)
-        spelled = {value: before + value + after for value in lines}
-        if dump.style.squeezed:
-            spelled = {value: line.rstrip() for value, line in spelled.items()}
-        if name not in before or lines != spelled:
-            return (ANY,)
-        styles.add(
-            Style(prefixes=(before.replace(name, "NAME"),), suffix=after, squeezed=dump.style.squeezed)
-        )
+        styles.add(style)
         flags.append(Shown(Presence.ABSENT) if required is False else shown)
     if len(styles) != 1:
         return (ANY,) if styles else (QUIET,)
@@ -57,20 +49,51 @@ def mapped(dump: Dump, change: LineMap) -> Parts:
     )
 
 
-def _lines(change: LineMap, style: Style, name: str, values: tuple[str, ...]) -> dict[str, str] | None:
-    """Return what becomes of a flag's line by value: nothing at all, or of each value one line."""
-    if len(style.prefixes) != 1 or style.quoted:
+_NOTHING: Final = Style(prefixes=())
+"""Of a filter that writes nothing of a flag's line."""
+
+
+def _changed_style(change: LineMap, style: Style, name: str, values: tuple[str, ...]) -> Style | None:
+    """Return the style of a flag's line behind a filter; None where that depends on its value."""
+    prefixes: list[str] = []
+    suffixes: set[str] = set()
+    dropped: set[bool] = set()
+    for prefix in style.prefixes:
+        for quote in ("", "'", '"') if style.quoted else ("",):
+            quoted = {value: f"{quote}{value}{quote}" for value in values}
+            lines = {
+                value: change(prefix.replace("NAME", name) + text + style.suffix)
+                for value, text in quoted.items()
+            }
+            dropped.add(all(line is None or "\n" in line for line in lines.values()))
+            if dropped == {True}:
+                continue
+            before, _, after = (lines[_MARK] or "").partition(quoted[_MARK])
+            spelled = {value: before + text + after for value, text in quoted.items()}
+            if style.squeezed:
+                spelled = {value: line.rstrip() for value, line in spelled.items()}
+            if name not in before or lines != spelled or len(dropped) > 1:
+                return None
+            prefixes.append(before.replace(name, "NAME"))
+            suffixes.add(after)
+    if dropped == {True}:
+        return _NOTHING
+    if len(suffixes) != 1:
         return None
-    prefix = style.prefixes[0].replace("NAME", name)
-    found = {value: change(prefix + value + style.suffix) for value in values}
-    kept = {value: line for value, line in found.items() if line is not None and "\n" not in line}
-    return kept if not kept or len(kept) == len(found) else None
+    return Style(
+        prefixes=tuple(dict.fromkeys(prefixes)),
+        suffix=suffixes.pop(),
+        quoted=style.quoted,
+        squeezed=style.squeezed,
+    )
 
 
 # ---------------------------------------------------------------- sed
 
 _SUBSTITUTION: Final = re.compile(r"s([/,|#:])((?:(?!\1)[^\\]|\\.)*)\1((?:(?!\1)[^\\]|\\.)*)\1([gp]?)")
 _NAME_AND_VALUE: Final = re.compile(r"\^?(?:\\\(|\()[^()\\]*(?:\\\)|\))=(?:\\\(|\()\.\*(?:\\\)|\))\$?")
+
+_DECLARATION: Final = re.compile(r"\^(?:declare|typeset|export) (?:-x )?")
 
 
 def substitution(text: str) -> LineMap | None:
@@ -112,7 +135,11 @@ def substitution(text: str) -> LineMap | None:
 
 def _step(found: re.Match[str], *, is_extended: bool) -> tuple[re.Pattern[str], str, int, bool] | None:
     source, replacement, flags = found[2], found[3], found[4]
-    if source not in ("^", "=", "$") and not _NAME_AND_VALUE.fullmatch(source):
+    if not (
+        source in ("^", "=", "$")
+        or _NAME_AND_VALUE.fullmatch(source)
+        or (replacement == "" and _DECLARATION.fullmatch(source))
+    ):
         return None
     pattern = compiled(source, "extended" if is_extended else "basic")
     if pattern is None or "&" in replacement or re.search(r"\\[^12t]", replacement):
