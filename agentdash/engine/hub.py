@@ -38,7 +38,7 @@ ENGINE: Final = "engine"
 """Name under which the engine's own health stands among the sources of a snapshot."""
 _MIN_INTERVAL_S: Final = 0.1
 """Between two snapshots. A snapshot after a pause is published at once."""
-_SUSTAINED_INTERVAL_S: Final = 0.5
+_SUSTAINED_INTERVAL_S: Final = 0.25
 """Between two snapshots while events keep coming: a person cannot read faster, and drawing costs CPU."""
 _BURST_SNAPSHOTS: Final = 5.0
 """Snapshots that may follow each other at the shorter interval."""

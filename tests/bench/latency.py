@@ -73,7 +73,7 @@ async def to_snapshot(folder: Path, rollout: Path) -> list[float]:
     start = 0.0
     try:
         async for snapshot in hub.snapshots():
-            if text and any(w.line == text for w in snapshot.workers):
+            if text and any(moment.text == text for worker in snapshot.workers for moment in worker.moments):
                 taken.append((time.perf_counter() - start) * 1000)
                 text = ""
             if len(taken) == _ROUNDS:
