@@ -286,6 +286,8 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         elif self.search_job is not None:
             self._close_search()
         elif self.focused is not self.root.sessions:
+            for bar in self.root.query("FilterBar.-editing").results(FilterBar):
+                bar.action_back()
             self.root.sessions.focus()
         elif self.model.query.text:
             self._apply_filter("")
