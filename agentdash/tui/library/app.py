@@ -185,7 +185,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
 
     def action_filter(self) -> None:
         """Edit the filter."""
-        self._close_search()
+        self._end_search()
         self.root.filter.edit(self.model.query.text)
 
     @on(FilterBar.Edited, "#filter")
@@ -209,7 +209,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     @on(FilterBar.Closed, "#search")
     def _search_submitted(self, event: FilterBar.Closed) -> None:
         if event.submitted and event.text.strip():
-            self._close_search()
+            self._end_search()
             self.search_job = SearchJob(event.text.strip(), self.model.searched())
             self._search_worker = self.run_worker(self._run_search, thread=True, name="search")
         self.draw()
@@ -226,12 +226,17 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         self.draw()
 
     def _close_search(self) -> None:
+        self._end_search()
+        self.root.sessions.focus()
+
+    def _end_search(self) -> None:
+        """End the search and leave the focus where it is: `focus` waits, and would take it from an input that
+        is opened next."""
         if self._search_worker is not None:
             self._search_worker.cancel()
         self.search_job = None
         self._search_worker = None
         self.draw()
-        self.root.sessions.focus()
 
     # ---------------------------------------------------------------- selected session
 
