@@ -166,13 +166,13 @@ def _exported(call: Call, options: str, names: list[Parts]) -> State:
         if not isinstance(first, str) or not (match := re.match(r"([A-Za-z_]\w*)(\+?=)?", first)):
             raise UnreadableError
         name = match[1]
+        if name in FLAGS and (call.name == "readonly" or "r" in options):
+            raise UnreadableError  # later assignments fail
         if match[2]:
             value: Parts = (first[match.end() :], *argument[1:]) if first[match.end() :] else argument[1:]
             state = state.with_variable(name, value if match[2] == "=" else (ANY,))
         elif concrete(argument) != name:
             raise UnreadableError
-        elif name in FLAGS and (call.name == "readonly" or "r" in options):
-            raise UnreadableError  # later assignments fail
         elif not exports and name in FLAGS:
             raise UnreadableError  # `local`, `declare` of a flag: scopes
         if exports:

@@ -152,9 +152,18 @@ class Expander:
                 self.state = self.state.with_process(path, content)
                 return path
             case Opaque(raw=raw):
+                if raw.startswith("$((") and self.state.nounset:
+                    self._note_unset_in(raw)
                 if not raw.startswith("$((") or "=" in raw or "++" in raw or "--" in raw:
                     return (ANY,)
                 return (Choice((("-", Hole(Kind.DIGITS)), (Hole(Kind.DIGITS),))),)
+
+    def _note_unset_in(self, arithmetic: str) -> None:
+        """Note a variable in `$((…))` that may be unset."""
+        for name in re.findall(r"(?<![\w$])[A-Za-z_]\w*", arithmetic):
+            value = self.state.value(name)
+            if value is None or (len(value) == 1 and isinstance(value[0], Hole) and value[0].key == name):
+                self.unset_at = name
 
     def _parameter(self, parameter: Parameter) -> Parts:
         name = parameter.name

@@ -220,6 +220,12 @@ class _Program:
                 return self._awk(statement)
 
     def _node(self, statement: str) -> list[Part]:
+        if match := _NODE_LINES.fullmatch(statement):
+            body = f"console.log({match['expression']})"
+            (lines,) = self._over_environment(body, match.groupdict())
+            if isinstance(lines, Dump) and True in (lines.required(0), lines.required(1)):
+                return [lines]
+            return [Choice(((lines,), ("\n",)))]
         if match := re.fullmatch(r"console\.(?:log|info)\((.*)\)", statement, re.DOTALL):
             arguments = _split(match[1], (",",)) if match[1].strip() else []
             out: list[Part] = []
@@ -276,12 +282,19 @@ class _Program:
             raise UnknownError
         return key.strip().strip("'\""), self._value(inner)
 
+    def _nullable(self, entry: str) -> tuple[str, Any]:
+        """Return an entry for JSON, in which `?? null` is kept."""
+        if (match := re.fullmatch(r"(.*?)\s*(\?\?|\|\|)\s*null\s*", entry, re.DOTALL)) is None:
+            return self._entry(entry)
+        key, value = self._entry(match[1])
+        return key, _NULL if value is None or (value == "" and match[2] == "||") else value
+
     def _json(self, expression: str, *, indent: int | None = None) -> str:
         if not (match := re.fullmatch(r"\{(.*)\}", expression, re.DOTALL)):
             value = self._value(expression)
             return "undefined" if value is None else json.dumps(value, ensure_ascii=False)
-        pairs = [self._entry(entry) for entry in _split(match[1], (",",))]
-        entries = {key: value for key, value in pairs if value is not None}
+        pairs = [self._nullable(entry) for entry in _split(match[1], (",",))]
+        entries = {key: None if value is _NULL else value for key, value in pairs if value is not None}
         return json.dumps(entries, separators=(",", ": " if indent else ":"), indent=indent)
 
     def _environment(self, condition: str = "") -> Record:
@@ -570,6 +583,8 @@ def _declared(statement: str) -> dict[str, str]:
     return {}
 
 
+_NULL: Final = object()
+"""`null` in JavaScript, where None is `undefined`."""
 _MARK: Final = "Zhole9999Z"
 """Stands for the value of any variable in a loop over the environment."""
 _LOOP_VALUE: Final[Parts] = (Hole(Kind.OTHER, key="value of the loop"),)
@@ -581,6 +596,13 @@ _NODE_CONDITION: Final = (
     r"|/[\w^$]+/\.test\((?P=key)\))\s*\)\s*)?"
 )
 """A test of the name at the beginning of a loop's body."""
+_NODE_LINES: Final = re.compile(
+    rf"console\.log\(\s*Object\.(?:keys|entries)\(process\.env\){_NODE_FILTER}(?:\.sort\(\))?"
+    r"\.map\(\(?(?:\[\s*)?(?P<key>\w+)(?:\s*,\s*(?P<value>\w+))?(?:\s*\])?\)?\s*=>\s*(?P<expression>[^()]*)\)"
+    r"(?:\.sort\(\))?\.join\(['\"]\\n['\"]\)\s*\)",
+    re.DOTALL,
+)
+"""One line for each variable; what the expression gives of keys and entries differs, and is checked."""
 _NODE_SELECTION: Final = re.compile(
     rf"Object\.fromEntries\(\s*Object\.entries\(process\.env\){_NODE_FILTER}(?:\.sort\(\))?\s*\)", re.DOTALL
 )
@@ -602,7 +624,7 @@ _DUMPER: Final = re.compile(
 )
 _PERL_KEYS: Final = (
     r"(?:sort\s+)?(?:grep\s*(?:\{\s*(?P<condition>/[^/]*/)\s*\}|(?P<condition2>/[^/]*/)\s*,))?"
-    r"\s*keys\s*\(?%ENV\)?"
+    r"\s*(?:sort\s+)?keys\s*\(?%ENV\)?"
 )
 _LOOPS: Final = {
     "node": (

@@ -291,9 +291,12 @@ class _Program:
         self._bind(target, (name, _MARK) if selection.items else name)
         environment = self._environment
         self._environment = {**environment, name: _LOOP_VALUE}
-        body()
-        self._environment = environment
-        text, self.out = "".join(part if isinstance(part, str) else "\n\n" for part in self.out), outer
+        try:
+            body()
+            text = "".join(part if isinstance(part, str) else "\n\n" for part in self.out)
+        finally:  # what was printed before stays known where the body is not
+            self._environment = environment
+            self.out = outer
         if not text:
             return "", ""
         if text.count(_MARK) != 1:
@@ -379,7 +382,9 @@ class _Program:
                 return _Module(f"{module}.{name}")
             case _Quiet() if name not in _FOREIGN_METHODS:
                 return value
-            case _Selection() | str() | dict() | list():
+            case _Process() if name == "stdout":
+                return _Output()
+            case _Selection() | _Output() | str() | dict() | list():
                 return _Method(value, name)
             case _:
                 raise UnknownError
@@ -420,6 +425,14 @@ class _Program:
         result: Any = None
         for node in values:
             result = self._value(node)
+            if isinstance(result, _Lines) and isinstance(op, ast.Or):
+                there = [
+                    keep and self._environment[n] is not None
+                    for n, keep in zip(FLAGS, result.kept, strict=True)
+                ]
+                if any(there) or self._decide():
+                    return result
+                continue
             if isinstance(result, _Foreign | _Selection | _Lines | _Quiet):
                 raise UnknownError
             if bool(result) is isinstance(op, ast.Or):
@@ -534,8 +547,18 @@ class _Program:
             raise UnknownError
         generator = node.generators[0]
         values = self._value(generator.iter)
+        if isinstance(values, _Selection) and isinstance(node, ast.ListComp) and _is_print(node.elt):
+            element = node.elt
+            self.out += self._over_environment(
+                generator.target, values, lambda: self._print_where(generator.ifs, element)
+            )
+            return _Module("list of None")
         if isinstance(values, _Selection):
-            return self._selected(node, generator, values)
+            printed = len(self.out)
+            try:
+                return self._selected(node, generator, values)
+            finally:
+                del self.out[printed:]
         if not isinstance(values, list | tuple) or len(values) > 50 or isinstance(node, ast.SetComp):
             raise UnknownError
         found: list[Any] = []
@@ -548,6 +571,10 @@ class _Program:
                     else self._value(node.elt)
                 )
         return dict(found) if isinstance(node, ast.DictComp) else found
+
+    def _print_where(self, tests: list[ast.expr], element: ast.expr) -> None:
+        if all(self._truth(test) for test in tests):
+            self._value(element)
 
     def _selected(
         self,
@@ -623,6 +650,8 @@ class _Program:
         raise UnknownError
 
     def _method(self, owner: Any, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        if isinstance(owner, _Output) and name in ("decode", "read") and not arguments and not keywords:
+            return owner
         if isinstance(owner, _Selection):
             return self._mapping_method(owner, name, arguments, keywords)
         if isinstance(owner, dict):
@@ -701,6 +730,8 @@ class _Program:
     def _written(self, value: Any, alone: bool) -> Parts:
         if isinstance(value, _Selection) and not value.items:
             return (self._record(value),)
+        if isinstance(value, _Output) and alone:
+            return (Dump(shown=self._shown((True, True)), whole=True, some=True),)
         if isinstance(value, _Lines) and alone:
             return (Dump(shown=self._shown(value.kept), style=value.style, partial=False, some=False),)
         return (self._text(value),)
@@ -710,6 +741,28 @@ class _Program:
             self._environment[n] is not None and kept for n, kept in zip(FLAGS, selection.kept, strict=True)
         ]
         return Record(shown=self._shown(selection.kept), required=(there[0], there[1]))
+
+    def run(self, arguments: list[Any], keywords: dict[str, Any]) -> _Process:
+        """Run `subprocess.run` of `env` whose output is captured."""
+        is_captured = keywords.pop("capture_output", False) is True
+        stdout = keywords.pop("stdout", None)
+        if not (is_captured or stdout == _Module("subprocess.PIPE")):
+            raise UnknownError
+        self.run_captured(arguments, keywords)
+        return _Process()
+
+    def run_captured(self, arguments: list[Any], keywords: dict[str, Any]) -> _Output:
+        """Run `subprocess.check_output` of `env`."""
+        is_text = keywords.pop("text", False) is True or keywords.pop("universal_newlines", False) is True
+        if not is_text or set(keywords) - {"check"} or arguments not in (["env"], [["env"]], [["printenv"]]):
+            raise UnknownError
+        return _Output()
+
+    def open_process(self, arguments: list[Any], keywords: dict[str, Any]) -> _Output:
+        """Run `os.popen` of `env`."""
+        if keywords or arguments not in (["env"], ["printenv"]):
+            raise UnknownError
+        return _Output()
 
     def get_variable(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `os.getenv`."""
@@ -842,6 +895,14 @@ class _Function(msgspec.Struct, frozen=True):
     node: ast.FunctionDef
 
 
+class _Output(msgspec.Struct, frozen=True):
+    """What `env` has written."""
+
+
+class _Process(msgspec.Struct, frozen=True):
+    """An `env` that has ended."""
+
+
 class _Quiet(msgspec.Struct, frozen=True):
     """A value, or a function that gives one, in which no flag stands."""
 
@@ -856,7 +917,7 @@ class _Foreign(msgspec.Struct, frozen=True):
 
 
 _MISSING: Final = object()
-_OPAQUE: Final = (_Selection, _Lines, _Module, _Foreign, _Method, _Function, _Quiet)
+_OPAQUE: Final = (_Output, _Process, _Selection, _Lines, _Module, _Foreign, _Method, _Function, _Quiet)
 """Values that stand for others."""
 _TEXT_METHODS: Final = frozenset(
     (
@@ -867,6 +928,9 @@ _TEXT_METHODS: Final = frozenset(
 _FUNCTIONS: Final[dict[str, Callable[[_Program, list[Any], dict[str, Any]], Any]]] = {
     "print": _Program.print,
     "pprint.pprint": _Program.print,
+    "subprocess.run": _Program.run,
+    "subprocess.check_output": _Program.run_captured,
+    "os.popen": _Program.open_process,
     "os.getenv": _Program.get_variable,
     "json.dumps": _Program.dumps,
     "json.dump": _Program.dump,
@@ -886,6 +950,11 @@ _FUNCTIONS: Final[dict[str, Callable[[_Program, list[Any], dict[str, Any]], Any]
     "tuple": _Program.as_list,
     "builtins.print": _Program.print,
 }
+
+
+def _is_print(node: ast.expr) -> bool:
+    """Return whether an expression is `print(…)`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
 
 
 def _flat(value: Any) -> list[Any]:
