@@ -175,6 +175,8 @@ def _exported(call: Call, options: str, names: list[Parts]) -> State:
             raise UnreadableError
         elif not exports and name in FLAGS:
             raise UnreadableError  # `local`, `declare` of a flag: scopes
+        if exports and name in FLAGS and state.value(name) is None:
+            raise UnreadableError  # `declare -p` lists it from here on, without a value
         if exports:
             state = state.with_exported(name, exported="n" not in options)
     return state

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.env_output.conditions import matches_pattern
-from agentdash.engine.detect.env_output.dumps import FLAG_STEM
+from agentdash.engine.detect.env_output.dumps import FLAG_STEM, Dump
 from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
 from agentdash.engine.detect.env_output.loops import blurred, entries_loop, run_loop
 from agentdash.engine.detect.env_output.patterns import QUIET, Choice, Hole, Kind, Parts, Trimmed, joined
@@ -302,7 +302,18 @@ def _trimmed(parts: Parts) -> Parts:
         case (*before, Hole(kind=Kind.OTHER | Kind.DIGITS) as hole, "\n"):
             return (*before, hole)
         case _:
-            return (Trimmed(parts),)
+            return (Trimmed(_without_blank_line(parts)),)
+
+
+def _without_blank_line(parts: Parts) -> Parts:
+    """Return text without a line break behind a dump, which ends its last line itself."""
+    match parts:
+        case (*before, Dump() as dump, "\n"):
+            return (*before, dump)
+        case (*before, Choice(options=options)):
+            return (*before, Choice(tuple(_without_blank_line(option) for option in options)))
+        case _:
+            return parts
 
 
 def _checked(outcomes: list[Outcome], guarded: bool) -> list[Outcome]:
