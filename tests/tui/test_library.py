@@ -10,10 +10,13 @@ from rich.cells import cell_len
 
 from agentdash.agents.codex.home import CodexHome
 from agentdash.replay.library.library import Library
+from agentdash.replay.library.query import Query
 from agentdash.tui.library.app import SelectedSession
 from agentdash.tui.library.help import LibraryHelp
+from agentdash.tui.library.list import shown_text
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.primitives.spans import plain
+from agentdash.tui.theme import UNICODE, Look
 
 from ..unit.rollout_files import RECORDINGS
 from . import sample_fleet
@@ -146,6 +149,49 @@ async def test_invalid_filter_term_shows_a_message(stage):
     app, pilot = stage
     await pilot.press("/", *"since:whenever", "enter")
     assert any("invalid date 'whenever'" in row for row in rows(app))
+
+
+@pytest.mark.parametrize("size", [(120, 36), (45, 50), (80, 24)])
+async def test_unknown_key_is_shown_while_typing_and_the_list_stays(size):
+    app = library()
+    async with app.run_test(size=size) as pilot:
+        await wait_until_read(pilot)
+        before = app.model.rows
+        await pilot.press("/", *"sttate:f")
+        for key in ("enter", "escape"):
+            text = "\n".join(rows(app))
+            assert "unknown key 'sttate': did you mean" in text
+            assert "Fix the flaky login test" in text
+            assert app.model.rows == before
+            await pilot.press(key)
+        assert "sttate" not in "\n".join(rows(app))
+
+
+async def test_completion_is_accepted_with_right(stage):
+    app, pilot = stage
+    await pilot.press("/", *"verd")
+    await pilot.pause()
+    await pilot.press("right", *"mis")
+    await pilot.pause()
+    await pilot.press("right", "enter")
+    assert app.model.query.text == "verdict:mismatch"
+    assert [row.family.head.title for row in app.model.rows] == [PARENT.title]
+
+
+async def test_what_a_row_shows_can_be_found(stage):
+    """The content of a cell, in quotes, is a filter that the row matches."""
+    app, _ = stage
+    listed, now = app.root.sessions, sample_fleet.NOW
+    look = Look(now, UNICODE)
+    signs = f"{''.join(UNICODE.states.values())}{UNICODE.dot}{UNICODE.agrees[0]} "
+    columns = [each.column for each in (*listed.column_layout.left, *listed.column_layout.right)]
+    tested = [column for column in columns if column.title in ("BEGUN", "STATE", "CODEX", "TOOK", "TOKENS")]
+    assert (len(app.model.rows), len(tested)) == (69, 5)
+    for index, row in enumerate(app.model.rows):
+        for column in tested:
+            shown = plain(column.cell(listed.item_at(index), 99, look)).lstrip(signs).strip()
+            query = Query.parse(f'"{shown}"', now, lambda entry: shown_text(entry, now))
+            assert query.matches(app.model.entries[row.key]), (column.title, shown)
 
 
 # ---------------------------------------------------------------- choosing

@@ -6,8 +6,12 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 import zstandard
 
@@ -17,7 +21,8 @@ from agentdash.model.states import State
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.library.families import group_families
 from agentdash.replay.library.library import Entry, Library
-from agentdash.replay.library.query import Query, parse_period
+from agentdash.replay.library.periods import parse_period
+from agentdash.replay.library.query import Query, complete
 from agentdash.replay.library.search import Hit, SearchProgress, search
 from agentdash.report.audit import audit
 from tests.unit.rollout_files import (
@@ -203,6 +208,8 @@ ENTRY = Entry(
     verdict="mismatch",
     findings=("stale-network-flag",),
     archived=True,
+    tokens=9_200,
+    took=0.4,
 )
 
 
@@ -225,6 +232,14 @@ ENTRY = Entry(
         "failed provider",
         "2026-11-20",
         "since:whenever",
+        "is:anything",
+        "no:such login",
+        '"fix the"',
+        '"fix the',
+        'state:"failed provider"',
+        "tokens:>9k tokens:<=9200 took:<1s",
+        '!"no:such"',
+        "!https://x !std::y",
     ],
 )
 def test_query_matches(text: str) -> None:
@@ -244,22 +259,139 @@ def test_query_matches(text: str) -> None:
         "since:12h",
         "is:fork",
         "since:yesterday",
-        "is:anything",
-        "no:such login",
+        '"login fix"',
+        'dir:"home dev"',
+        "verdict:match !state:failed",
+        "tokens:<9k",
+        "took:>1h",
     ],
 )
 def test_query_does_not_match(text: str) -> None:
     assert not Query.parse(text, ENTRY.begun + 2 * DAY).matches(ENTRY)
 
 
-def test_invalid_query_term_has_a_problem() -> None:
-    assert "invalid date" in (Query.parse("login since:whenever", NOW).problem or "")
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("login since:whenever", "invalid date 'whenever'"),
+        ("sttate:failed", "unknown key 'sttate': did you mean state?"),
+        ("foo:bar", "unknown key 'foo': choose from dir, finding, is,"),
+        ("state:nonsense", "state has no 'nonsense': choose from running, waiting-input,"),
+        ("state:complted", "state has no 'complted': did you mean completed?"),
+        ("verdict:bad", "verdict has no 'bad': choose from match, mismatch, unverified"),
+        ("finding:nope", "finding has no 'nope': choose from "),
+        ("!is:forked", "is has no 'forked': did you mean fork?"),
+        ("tokens:many", "tokens has no 'many': use tokens:>10k"),
+        ("took:>1y", "took has no '>1y': use took:>1h"),
+    ],
+)
+def test_invalid_query_term_has_a_problem(text: str, problem: str) -> None:
+    assert (Query.parse(text, NOW).problem or "").startswith(problem)
 
 
-def test_parse_period() -> None:
-    start, end = parse_period("2026-11", NOW)
-    assert time.localtime(start)[:3] == (2026, 11, 1)
-    assert time.localtime(end)[:3] == (2026, 12, 1)
+@pytest.mark.parametrize("text", ["state:", "20:15", "https://x", "std::vector", '"foo:bar"', 'dir:"a b'])
+def test_valid_query_has_no_problem(text: str) -> None:
+    assert Query.parse(text, NOW).problem is None
+
+
+def test_phrase_in_a_directory() -> None:
+    spaced, plain = (msgspec.structs.replace(ENTRY, cwd=cwd) for cwd in ("/home/my project", "/my/project"))
+    query = Query.parse('dir:"my project"', NOW)
+    assert (query.matches(spaced), query.matches(plain)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "completed"),
+    [
+        ("st", "state:"),
+        ("login !ver", "login !verdict:"),
+        ("state:fai", "state:failed-provider"),
+        ("verdict:m", "verdict:match"),
+        ("since:yes", "since:yesterday"),
+        ("dir:/home/dev/a", "dir:/home/dev/api"),
+        ("dir:ap", "dir:api"),
+        ("model:gpt", "model:gpt-5-mini"),
+        ("is:fork since:mon", "is:fork since:monday"),
+        ('dir:"my', None),
+        ("state:", None),
+        ("state:failed ", None),
+        ("tokens:9", None),
+        ("", None),
+    ],
+)
+def test_completion(text: str, completed: str | None) -> None:
+    assert complete(text, [ENTRY]) == completed
+    assert completed is None or Query.parse(completed, NOW).problem is None
+
+
+def test_completion_of_a_value_with_spaces_is_quoted() -> None:
+    spaced = msgspec.structs.replace(ENTRY, cwd="/home/my project")
+    assert complete('dir:"my p', [spaced]) == 'dir:"my project'
+    assert complete("dir:my", [spaced]) is None
+
+
+# ---------------------------------------------------------------- dates
+
+
+@pytest.fixture(params=["America/New_York", "America/Sao_Paulo", "Asia/Beirut", "Australia/Lord_Howe", "UTC"])
+def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[ZoneInfo]:
+    """Set the local time zone; in Beirut some days have no midnight, in New York the clock changes at two."""
+    monkeypatch.setenv("TZ", request.param)
+    time.tzset()
+    yield ZoneInfo(request.param)
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_days_end_where_the_next_begins(zone: ZoneInfo) -> None:
+    """Every half hour of a year belongs to the day of its local date, and to no other."""
+    first = int(datetime(2026, 1, 1, tzinfo=zone).timestamp())
+    for at in range(first, first + 365 * 86_400, 1_800):
+        local = datetime.fromtimestamp(at, zone)
+        start, end = parse_period(f"{local:%Y-%m-%d}", NOW)
+        assert start <= at < end, local
+        assert parse_period(f"{local + timedelta(days=1):%Y-%m-%d}", NOW)[0] == end
+
+
+@pytest.mark.parametrize("zone", ["America/New_York"], indirect=True)
+@pytest.mark.parametrize(("day", "hours"), [("2026-11-01", 25), ("2026-03-08", 23), ("2026-03-09", 24)])
+def test_hours_of_days_on_which_the_clock_changes(zone: ZoneInfo, day: str, hours: int) -> None:
+    start, end = parse_period(day, NOW)
+    assert (end - start) / 3_600 == hours
+    next_noon = datetime.fromisoformat(f"{day}T12:00").replace(tzinfo=zone) + timedelta(days=1)
+    assert parse_period("yesterday", next_noon.timestamp()) == (start, end)
+
+
+def test_months_and_years(zone: ZoneInfo) -> None:
+    for text, start, end in (
+        ("2026-11", (2026, 11, 1), (2026, 12, 1)),
+        ("2026-12", (2026, 12, 1), (2027, 1, 1)),
+        ("2024-02", (2024, 2, 1), (2024, 3, 1)),
+        ("2026", (2026, 1, 1), (2027, 1, 1)),
+    ):
+        assert parse_period(text, NOW) == tuple(
+            datetime(*day, tzinfo=zone).timestamp() for day in (start, end)
+        )
+
+
+@pytest.mark.parametrize(("name", "days"), [("sunday", 0), ("sat", 1), ("monday", 6), ("today", 0)])
+def test_weekday_is_the_latest_one(zone: ZoneInfo, name: str, days: int) -> None:
+    sunday = datetime(2026, 11, 22, 9, tzinfo=zone)
+    expected = f"{sunday - timedelta(days=days):%Y-%m-%d}"
+    assert parse_period(name, sunday.timestamp()) == parse_period(expected, NOW)
+
+
+def test_moments() -> None:
+    assert parse_period("now", NOW) == (NOW, NOW)
+    assert parse_period("7d", NOW) == (NOW - 7 * DAY, NOW - 7 * DAY)
+    start, end = parse_period("20:15", NOW)
+    assert (time.localtime(start)[:5], end - start) == ((*time.localtime(NOW)[:3], 20, 15), 60)
+
+
+@pytest.mark.parametrize("text", ["whenever", "2026-13", "24:61", "9999", "", "2026-02-30"])
+def test_invalid_date_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"invalid date .*: use 2026-11-01"):
+        parse_period(text, NOW)
 
 
 # ---------------------------------------------------------------- full text

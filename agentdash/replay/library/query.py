@@ -1,26 +1,27 @@
-"""The filter language of the library: words in any column, and `state:failed verdict:mismatch dir:api
-since:2026-11-01`. Pure."""
+"""The filter language of the library: words and "phrases" in any column, and terms such as `state:failed
+verdict:mismatch dir:"my project" since:monday tokens:>9k`. Pure."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Final, NamedTuple, get_args
 
+from agentdash.model.findings import FindingKind, Verdict
+from agentdash.model.states import State
 from agentdash.replay.library.families import SessionFamily
 from agentdash.replay.library.library import Entry
+from agentdash.replay.library.periods import NAMED_PERIODS, parse_period
 
-_AGO: Final = re.compile(r"(\d{1,6})([mhdw])")
-_UNITS_S: Final = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_DAY_S: Final = 86_400
-_DATE_FORMATS: Final = (
-    ("%Y-%m-%d", _DAY_S),
-    ("%Y-%m", 31 * _DAY_S),
-    ("%Y", 366 * _DAY_S),
-    ("%Y-%m-%dT%H:%M", 60),
-)
-"""Accepted formats of a date, and the longest period in seconds that each denotes."""
+_TERM: Final = re.compile(r'(!?)(?:([^\s":!]+):)?(?:"([^"]*)(?:"|$)|(\S+))?')
+"""Negation, key, phrase in quotes (the end of the text closes one that is still typed), word."""
+_KEY: Final = re.compile(r"[a-z][a-z_-]*")
+"""What can be meant as a key: `20:15` is a word."""
+_NO_VALUE: Final = ("/", ":", "\\")
+"""What makes a word of an unknown key and its value: `https://`, `std::`, `c:\\`."""
+_AMOUNT: Final = re.compile(r"(<=|>=|<|>)(\d+(?:\.\d+)?)([a-z]?)")
 
 Predicate = Callable[[Entry], bool]
 
@@ -31,25 +32,27 @@ class Query(NamedTuple):
     text: str = ""
     predicates: tuple[Predicate, ...] = ()
     problem: str | None = None
-    """Message for an invalid term; such a term is ignored."""
+    """Message for the first invalid term; such terms are ignored."""
 
     @classmethod
-    def parse(cls, text: str, now: float) -> Query:
+    def parse(cls, text: str, now: float, text_of: Callable[[Entry], str] | None = None) -> Query:
         """Parse a filter.
 
         Args:
+            text: the filter as it was typed.
             now: reference of `today` and `7d` (unix seconds).
+            text_of: returns the case-folded text in which words are searched; default: `searchable_text`.
         """
         predicates: list[Predicate] = []
         problem = None
-        for term in text.casefold().split():
+        for negation, key, phrase, word in _terms(text.casefold()):
             try:
-                predicate = _predicate(term.removeprefix("!"), now)
+                predicate = _predicate(key, phrase or word, now, text_of or searchable_text)
             except ValueError as error:
-                problem = str(error)
+                problem = problem or str(error)
                 continue
             if predicate is not None:
-                predicates.append(_negate(predicate) if term.startswith("!") else predicate)
+                predicates.append(_negate(predicate) if negation else predicate)
         return cls(text, tuple(predicates), problem)
 
     def matches(self, entry: Entry) -> bool:
@@ -62,7 +65,7 @@ class Query(NamedTuple):
 
 
 def searchable_text(entry: Entry) -> str:
-    """Return everything that a row can show, as one case-folded text."""
+    """Return the facts of an entry as one case-folded text."""
     state = entry.state.value if entry.state else ""
     parts = (
         entry.id,
@@ -87,66 +90,179 @@ def format_start(at: float | None) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at is not None else ""
 
 
-def parse_period(text: str, now: float) -> tuple[float, float]:
-    """Return start and end (unix seconds) of the period of `today`, `7d` (ago), `2026-11-01`, `2026-11`.
+def complete(text: str, entries: Iterable[Entry]) -> str | None:
+    """Return the filter with its last term completed: a key, or a value that is known or that entries have.
+
+    None: there is nothing to complete, or a term ends with a space.
+    """
+    start = max(text.rfind(" "), text.rfind("!")) + 1
+    quote = text.rfind('"')
+    if text.count('"') % 2:  # a value in quotes is open, and may have spaces
+        start = max(text.rfind(" ", 0, quote), text.rfind("!", 0, quote)) + 1
+    term = text[start:].casefold()
+    name, colon, value = term.partition(":")
+    if not term:
+        return None
+    if not colon:
+        return _completed(text, term, [f"{key}:" for key in KEYS])
+    quoted = value.startswith('"')
+    value = value.removeprefix('"')
+    offered = [each.casefold() for each in _values(name, entries)]
+    wanted = {each for each in offered if quoted or " " not in each}
+    return _completed(text, value, sorted(wanted, key=len)) if value else None
+
+
+def _completed(text: str, typed: str, offered: Iterable[str]) -> str | None:
+    """Return the text, completed by the first offer that begins with its end, `typed`, and is longer."""
+    rests = (each[len(typed) :] for each in offered if each.startswith(typed) and each != typed)
+    rest = next(rests, None)
+    return None if rest is None else text + rest
+
+
+def _values(name: str, entries: Iterable[Entry]) -> Iterable[str]:
+    """Return the values to offer for a key."""
+    if name in _CHOICES:
+        return _CHOICES[name]
+    if name in _DATES:
+        return NAMED_PERIODS
+    if name == "dir":
+        paths = {entry.cwd for entry in entries if entry.cwd}
+        return paths | {path.rpartition("/")[2] for path in paths}
+    if name in _TEXTS:
+        return {value for entry in entries if (value := _TEXTS[name](entry))}
+    return ()
+
+
+# ---------------------------------------------------------------- terms
+
+
+def _terms(text: str) -> Iterable[tuple[str, str, str, str]]:
+    """Yield negation, key, phrase and word of each term; of phrase and word at least one is empty."""
+    for match in _TERM.finditer(text):
+        if match[0]:
+            yield match[1], match[2] or "", match[3] or "", match[4] or ""
+
+
+def _predicate(key: str, value: str, now: float, text_of: Callable[[Entry], str]) -> Predicate | None:
+    """Return what a term tests; None for one whose value is still missing.
+
+    Args:
+        key: what is before the colon; empty without a colon.
+        value: the word or phrase.
+        now: reference of dates (unix seconds).
+        text_of: returns the text in which words are searched.
 
     Raises:
-        ValueError: the date is invalid; the message has the accepted formats.
+        ValueError: there is no such key or value; the message has what there is.
     """
-    midnight = time.mktime((*time.localtime(now)[:3], 0, 0, 0, 0, 0, -1))
-    if text in ("today", "yesterday"):
-        start = midnight if text == "today" else midnight - _DAY_S
-        return start, start + _DAY_S
-    if ago := _AGO.fullmatch(text):
-        at = now - int(ago[1]) * _UNITS_S[ago[2]]
-        return at, at
-    for form, longest in _DATE_FORMATS:
-        try:
-            start = time.mktime(time.strptime(text.upper(), form))
-        except (ValueError, OverflowError):
-            continue
-        end = start + longest
-        if form in (
-            "%Y-%m",
-            "%Y",
-        ):  # months and years differ in length: truncate to the start of the next one
-            after = time.localtime(end)
-            month = after.tm_mon if form == "%Y-%m" else 1
-            end = time.mktime((after.tm_year, month, 1, 0, 0, 0, 0, 0, -1))
-        return start, end
-    raise ValueError(f"invalid date {text!r}: use 2026-11-01, 2026-11, today or 7d")
-
-
-def _predicate(term: str, now: float) -> Predicate | None:
-    name, colon, value = term.partition(":")
-    if colon and name in ("since", "until"):
-        return _date_predicate(name, value, now) if value else None
-    if colon and name in _COLUMNS:
-        column = _COLUMNS[name]
-        return (lambda entry: column(entry, value)) if value else None
-    return (lambda entry: term in searchable_text(entry)) if term else None
+    if key and key not in KEYS:
+        if _KEY.fullmatch(key) and not value.startswith(_NO_VALUE):
+            raise ValueError(_unknown_key(key, value))
+        key, value = "", f"{key}:{value}"
+    if not value:
+        return None
+    if key in _DATES:
+        return _date_predicate(key, value, now)
+    if key in _CHOICES:
+        return _choice_predicate(key, value)
+    if key in _TEXTS:
+        return _text_predicate(_TEXTS[key], value)
+    if key in _AMOUNTS:
+        return _amount_predicate(key, value)
+    return lambda entry: value in text_of(entry)
 
 
 def _negate(predicate: Predicate) -> Predicate:
     return lambda entry: not predicate(entry)
 
 
+def _unknown_key(key: str, value: str) -> str:
+    close = get_close_matches(key, KEYS, n=1)
+    if close:
+        return f"unknown key {key!r}: did you mean {close[0]}?"
+    return f'unknown key {key!r}: choose from {", ".join(KEYS)}, or search for "{key}:{value}" in quotes'
+
+
 def _date_predicate(name: str, value: str, now: float) -> Predicate:
     start, end = parse_period(value, now)
     if name == "since":
         return lambda entry: entry.begun is not None and entry.begun >= start
+    if start == end:  # a moment
+        return lambda entry: entry.begun is not None and entry.begun <= end
     return lambda entry: entry.begun is not None and entry.begun < end
+
+
+def _choice_predicate(key: str, value: str) -> Predicate:
+    value = value.replace(" ", "-")
+    matches = str.startswith if key in _BY_PREFIX else str.__contains__
+    accepted = frozenset(choice for choice in _CHOICES[key] if matches(choice, value))
+    if not accepted:
+        close = get_close_matches(value, _CHOICES[key], n=1)
+        advice = f"did you mean {close[0]}?" if close else f"choose from {', '.join(_CHOICES[key])}"
+        raise ValueError(f"{key} has no {value!r}: {advice}")
+    return lambda entry: not accepted.isdisjoint(_chosen(key, entry))
+
+
+def _chosen(key: str, entry: Entry) -> Iterable[str]:
+    """Return the values that an entry has for a key with fixed values."""
+    match key:
+        case "state":
+            return () if entry.state is None else (entry.state.value,)
+        case "verdict":
+            return () if entry.verdict is None else (entry.verdict,)
+        case "finding":
+            return entry.findings
+    return (flag for flag in _FLAGS if getattr(entry, flag))
+
+
+def _text_predicate(column: Callable[[Entry], str | None], value: str) -> Predicate:
+    if column is _TEXTS["version"]:
+        return lambda entry: (entry.version or "").startswith(value)
+    return lambda entry: value in (column(entry) or "").casefold()
+
+
+def _amount_predicate(key: str, value: str) -> Predicate:
+    column, units = _AMOUNTS[key]
+    amount = _AMOUNT.fullmatch(value)
+    if amount is None or amount[3] not in units:
+        example = f"{key}:>{'1h' if 'h' in units else '10k'}"
+        units_shown = " ".join(filter(None, units))
+        raise ValueError(f"{key} has no {value!r}: use {example}, with <, <=, > or >=, units {units_shown}")
+    compare, limit = _COMPARISONS[amount[1]], float(amount[2]) * units[amount[3]]
+    return lambda entry: (found := column(entry)) is not None and compare(float(found), limit)
 
 
 _FLAGS: Final = ("archived", "compressed", "denied", "fork", "helper")
 """Values of `is:`; each is a field of `Entry`."""
-_COLUMNS: Final[dict[str, Callable[[Entry, str], bool]]] = {
-    "state": lambda entry, value: entry.state is not None and value in entry.state.value,
-    "verdict": lambda entry, value: entry.verdict is not None and entry.verdict.startswith(value),
-    "finding": lambda entry, value: any(value in kind for kind in entry.findings),
-    "dir": lambda entry, value: value in (entry.cwd or "").casefold(),
-    "version": lambda entry, value: (entry.version or "").startswith(value),
-    "model": lambda entry, value: value in (entry.model or "").casefold(),
-    "is": lambda entry, value: value in _FLAGS and getattr(entry, value) is True,
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "state": tuple(state.value for state in State),
+    "verdict": get_args(Verdict),
+    "finding": tuple(kind.value for kind in FindingKind),
+    "is": _FLAGS,
 }
-"""What may precede a colon, and how the value is compared. Any other colon is part of a word."""
+"""Keys with fixed values. Any part of a value selects it."""
+_BY_PREFIX: Final = ("verdict", "is")
+"""Keys of which the beginning of a value selects it: `match` is a part of `mismatch`."""
+_DATES: Final = ("since", "until")
+_TEXTS: Final[Mapping[str, Callable[[Entry], str | None]]] = {
+    "dir": lambda entry: entry.cwd,
+    "version": lambda entry: entry.version,
+    "model": lambda entry: entry.model,
+}
+"""Keys with any values: any part matches, of versions the beginning."""
+_COUNT_UNITS: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+_TIME_UNITS_S: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_AMOUNTS: Final[Mapping[str, tuple[Callable[[Entry], float | None], Mapping[str, float]]]] = {
+    "tokens": (lambda entry: entry.tokens, _COUNT_UNITS),
+    "took": (lambda entry: entry.took, _TIME_UNITS_S),
+    "size": (lambda entry: entry.size if entry.depth != "listed" else None, _COUNT_UNITS),
+}
+"""Keys with numbers, which are compared, and their units."""
+_COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    "<": float.__lt__,
+    "<=": float.__le__,
+    ">": float.__gt__,
+    ">=": float.__ge__,
+}
+KEYS: Final = tuple(sorted((*_CHOICES, *_DATES, *_TEXTS, *_AMOUNTS)))
+"""What may stand before a colon."""

@@ -19,10 +19,11 @@ from agentdash.tui.base_app import BaseApp
 from agentdash.tui.keys import bindings
 from agentdash.tui.library.help import LIBRARY_KEYS, LibraryHelp
 from agentdash.tui.library.hit_list import HitList
-from agentdash.tui.library.list import LibraryList
+from agentdash.tui.library.list import LibraryList, shown_text
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.library.screen import LibraryScreen
 from agentdash.tui.library.search_job import SearchJob
+from agentdash.tui.library.suggester import QuerySuggester
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.lines import Lines
@@ -89,7 +90,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         self._library = library
         self.model = model
         self._clock = clock
-        self.root = LibraryScreen(self.glyphs, str(library.home.root))
+        self.root = LibraryScreen(self.glyphs, str(library.home.root), QuerySuggester(model))
         self.search_job: SearchJob | None = None
         self._search_worker: Worker[None] | None = None
         self._rate = 0.0
@@ -199,7 +200,8 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         self.root.sessions.focus()
 
     def _apply_filter(self, text: str) -> None:
-        self.model.query = Query.parse(text, self._clock.now())
+        now = self._clock.now()
+        self.model.query = Query.parse(text, now, lambda entry: shown_text(entry, now))
         self._arrange()
 
     def action_search(self) -> None:

@@ -39,17 +39,20 @@ _HELP: Final = {
 }
 """Help of keys that do something else here than in the dashboard."""
 TERMS: Final = (
-    ("words", "occur in any column, in any case and order"),
+    ("words", "occur in any column, in any case and order; a row is found by what it shows: 20 nov, 9.2k"),
+    ('"two words"', 'occur together; also dir:"my project"'),
     ("state:failed", "final state: any part of its name"),
     ("verdict:mismatch", "match, mismatch, unverified"),
     ("finding:denied", "any part of a finding's kind"),
     ("dir:api", "any part of the directory"),
     ("version:0.16", "the beginning of Codex's version"),
     ("model:mini", "any part of the model's name"),
-    ("since:2026-11-01", "begun on that day or later; also 2026-11, today, yesterday, 7d, 12h"),
+    ("tokens:>9k", "more than; also <, <=, >=; took:>1h and size:>10m likewise"),
+    ("since:2026-11-01", "begun on that day or later; also 2026-11, monday, yesterday, 7d, 12h, 20:15, now"),
     ("until:yesterday", "begun on that day or before"),
-    ("is:fork", "fork, archived, compressed, helper"),
+    ("is:fork", "archived, compressed, denied, fork, helper"),
     ("!term", "inverts the term"),
+    ("right", "in the input: accepts the completion shown"),
 )
 _HEAD_CELLS: Final = 18
 """The longest term, `since:2026-11-01`, and two spaces."""

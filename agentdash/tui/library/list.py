@@ -11,6 +11,7 @@ from textual.message import Message
 from agentdash.model.findings import Verdict
 from agentdash.replay.library.families import FamilyMember, SessionFamily
 from agentdash.replay.library.library import Entry
+from agentdash.replay.library.query import searchable_text
 from agentdash.tui.format import count, duration, elide, elide_middle, pad
 from agentdash.tui.primitives.columns import Column, ColumnList, Columns
 from agentdash.tui.primitives.spans import Line, Span, Tone, fit, justify, paragraph, width
@@ -68,6 +69,15 @@ def title(entry: Entry) -> Span:
         return Span(entry.problem, "stuck")
     tone: Tone = "strong" if entry.verdict == "mismatch" or (entry.state and entry.state.needs_you) else ""
     return Span(entry.title or entry.id, tone if entry.title else "muted")
+
+
+def shown_text(entry: Entry, now: float) -> str:
+    """Return the text in which the filter looks for words: the facts, and their short forms in the row."""
+    took = "" if entry.took is None else duration(entry.took)
+    own = "codex's own" if entry.helper else ""
+    unreadable = "unreadable" if entry.problem and entry.state is None else ""
+    forms = (when(entry.begun, now), took, count(entry.tokens), own, unreadable)
+    return "\n".join((searchable_text(entry), *forms)).casefold()
 
 
 def stem(row: LibraryRow, look: Look) -> str:

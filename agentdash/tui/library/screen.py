@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.screen import Screen
+from textual.suggester import Suggester
 
 from agentdash.tui.format import elide_middle
 from agentdash.tui.library.hit_list import HitList
@@ -18,6 +19,7 @@ from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, par
 from agentdash.tui.theme import Glyphs, Look
 
 HINTS = ("open", "filter", "search", "unfold", "copy-id", "quit", "help")
+_MAX_PROBLEM_LINES = 2
 CARDS_BELOW_CELLS = 50
 """In a narrower list an entry takes two lines: columns would leave no room for its title."""
 
@@ -63,12 +65,10 @@ def search_status(job: SearchJob, look: Look) -> Line:
 
 
 def filter_status(model: LibraryModel) -> Line:
-    """Return the query in force, how many families match it, and which term of it is invalid."""
-    problem = (Span(f"  {model.query.problem}", "stuck"),) if model.query.problem else ()
+    """Return the query in force, and how many families match it."""
     return (
         Span(f' "{model.query.text}"', "strong"),
         Span(f"  {len(model.matching):,} of {model.family_count:,}", "muted"),
-        *problem,
         Span("   "),
         Span("esc", "key", "app.back"),
         Span(" clears", "muted"),
@@ -86,8 +86,9 @@ class LibraryScreen(Screen[None]):
     filter = getters.query_one("#filter", FilterBar)
     search = getters.query_one("#search", FilterBar)
 
-    def __init__(self, glyphs: Glyphs, home: str) -> None:
+    def __init__(self, glyphs: Glyphs, home: str, suggester: Suggester) -> None:
         super().__init__()
+        self._suggester = suggester
         self.glyphs = glyphs
         self._home = home
 
@@ -100,7 +101,8 @@ class LibraryScreen(Screen[None]):
         yield Lines(id="detail", focusable=False)
         yield FilterBar(
             id="filter",
-            hint="words in any column, state:failed verdict:mismatch dir:api since:7d, ! inverts a term",
+            hint='words, "a phrase", state:failed dir:api since:7d, ! inverts; right completes',
+            suggester=self._suggester,
         )
         yield FilterBar(id="search", sign="s", hint="words that were said, run or printed; enter searches")
         yield Footer(self.glyphs, *HINTS)
@@ -129,7 +131,10 @@ class LibraryScreen(Screen[None]):
         if job is not None:
             self.hits.show_hits(job.hits, model.entries, look)
         filtered = bool(model.query.predicates) or model.query.problem is not None
-        self.filter.show_status(filtered, filter_status(model))
+        problem_lines = paragraph(
+            model.query.problem or "", self.size.width - 2, "stuck", indent=1, cap=_MAX_PROBLEM_LINES
+        )
+        self.filter.show_status(filtered, filter_status(model), problem_lines if model.query.problem else ())
         self.search.show_status(job is not None, search_status(job, look) if job else BLANK)
         self._show_detail(model, job, look)
 

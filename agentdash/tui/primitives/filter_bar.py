@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
+from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from agentdash.tui.keys import bindings
@@ -20,6 +23,7 @@ class FilterBar(Horizontal):
         id: of the widget; a screen may have several bars.
         sign: the key that opens it, shown before the input.
         hint: the input's placeholder.
+        suggester: completes what is typed; None: nothing does.
     """
 
     BINDINGS = bindings("back")
@@ -57,14 +61,16 @@ class FilterBar(Horizontal):
         id: str = "filter",  # noqa: A002 - Textual's own name for it
         sign: str = "/",
         hint: str = "words in any column, ! inverts",
+        suggester: Suggester | None = None,
     ) -> None:
         super().__init__(id=id)
         self._sign = sign
         self._hint = hint
+        self._suggester = suggester
 
     def compose(self) -> ComposeResult:
         """Compose the input and the status line that takes its place."""
-        words = Input(placeholder=self._hint, compact=True)
+        words = Input(placeholder=self._hint, compact=True, suggester=self._suggester)
         words.cursor_blink = False
         yield Static(self._sign, id="slash", markup=False)
         yield words
@@ -77,10 +83,11 @@ class FilterBar(Horizontal):
         words.value = text
         self.screen.set_focus(words)  # at once: `focus` waits, and the keys typed ahead do not
 
-    def show_status(self, active: bool, line: Line) -> None:
-        """Show this line while the filter is active and not edited."""
+    def show_status(self, active: bool, line: Line, problem: Sequence[Line] = ()) -> None:
+        """Show this line while the filter is active and not edited, and a problem of it also meanwhile."""
         self.set_class(active, "-active")
-        self.query_one(Lines).show([line])
+        self.set_class(bool(problem), "-problem")
+        self.query_one(Lines).show(problem if self.has_class("-editing") else [line, *problem])
 
     def action_back(self) -> None:
         """Close the input and discard its text."""
