@@ -342,9 +342,9 @@ async def check_copy_remedy(stage):
 
 async def check_copy_text(stage):
     await stage.press("j", "j")
-    await stage.pilot.mouse_down("#summary", offset=(4, 0))
-    await stage.pilot.hover("#summary", offset=(8, 0))
-    await stage.pilot.mouse_up("#summary", offset=(8, 0))
+    await stage.pilot.mouse_down("#summary", offset=(2, 0))
+    await stage.pilot.hover("#summary", offset=(6, 0))
+    await stage.pilot.mouse_up("#summary", offset=(6, 0))
     await stage.press("ctrl+c")
     assert stage.app.clipboard == "Paste"
 
