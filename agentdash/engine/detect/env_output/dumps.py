@@ -92,9 +92,11 @@ SHELL_STYLE: Final = Style(
     quoted=True,
 )
 
-_ENTRY: Final = re.compile(r"(?:\d+[:\t])?(?:declare -\S+ |export |typeset -\S+ )?[A-Za-z_][\w%()]*\W")
+_ENTRY: Final = re.compile(
+    r"(?:\s*\d+(?:[:\t]| +))?(?:declare -\S+ |export |typeset -\S+ )?[A-Za-z_][\w%()]*\W"
+)
 """How the first line of a dump begins: behind text without a line break it is the only way to know it."""
-_NUMBER: Final = re.compile(r"\s*\d+[:\t]")
+_NUMBER: Final = re.compile(r"\s*\d+(?:[:\t]| +)")  # tabs of rollouts become blanks
 
 
 class Dump(msgspec.Struct, frozen=True):
