@@ -151,8 +151,12 @@ KEYS: Final = (
         "Library", "library",
         ("unfold", "x", "unfold", "unfold",
          "Children and forks of the selected session: show them, hide them."),
-        ("search", "s", "search", "search",
+        ("search", "S", "search", "search",
          "Full text: what was said, run and printed in the sessions listed."),
+        ("sort-sessions", "s", "sort", "sort",
+         "Sort by newest, tokens, duration, size, findings, name in turn."),
+        ("copy-resume", "C", "copy_resume", "copy resume",
+         "Copy the command that goes on with the selected session: `codex resume ID`."),
     ),
     *_group(
         "Program", "app",

@@ -6,14 +6,16 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from agentdash.agents.codex.home import CodexHome
 from agentdash.replay.library.library import Library
+from agentdash.replay.library.order import SORTS
 from agentdash.replay.library.query import Query
 from agentdash.tui.library.app import SelectedSession
 from agentdash.tui.library.help import LibraryHelp
-from agentdash.tui.library.list import shown_text
+from agentdash.tui.library.list import Longest, columns, shown_text
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.theme import UNICODE, Look
@@ -274,7 +276,7 @@ async def wait_for_search(pilot):
 async def test_search_shows_hits_and_opens_one(recorded):
     app, pilot = recorded
     assert len(app.model.entries) > 10
-    await pilot.press("s", *"codex_sandbox", "enter")
+    await pilot.press("S", *"codex_sandbox", "enter")
     await wait_for_search(pilot)
     assert app.search_job is not None
     assert app.search_job.over
@@ -289,7 +291,7 @@ async def test_search_shows_hits_and_opens_one(recorded):
 
 async def test_search_reads_filtered_sessions_only(recorded):
     app, pilot = recorded
-    await pilot.press("/", *"version:0.169", "enter", "s", *"the", "enter")
+    await pilot.press("/", *"version:0.169", "enter", "S", *"the", "enter")
     await wait_for_search(pilot)
     versions = {app.model.entries[str(hit.path)].version for hit in app.search_job.hits}
     assert versions == {"0.169.0"}
@@ -307,7 +309,7 @@ async def test_esc_stops_a_search_then_closes_it(recorded, monkeypatch):
         yield
 
     monkeypatch.setattr("agentdash.tui.library.search_job.SearchJob.steps", endless)
-    await pilot.press("s", *"the", "enter")
+    await pilot.press("S", *"the", "enter")
     await held.wait()
     assert not app.search_job.over
     assert any("esc stops" in row for row in rows(app))
@@ -320,8 +322,86 @@ async def test_esc_stops_a_search_then_closes_it(recorded, monkeypatch):
 
 async def test_search_words_are_marked(recorded):
     app, pilot = recorded
-    await pilot.press("s", *"codex_sandbox", "enter")
+    await pilot.press("S", *"codex_sandbox", "enter")
     await wait_for_search(pilot)
     line = app.root.hits.line_at(0)
     assert "CODEX_SANDBOX" in plain(line)
     assert any(span.tone == "strong" and span.text == "CODEX_SANDBOX" for span in line)
+
+
+async def test_search_without_hits_shows_the_filter(recorded):
+    app, pilot = recorded
+    await pilot.press("/", *"version:0.169", "enter", "S", *"zzyyzzyy", "enter")
+    await wait_for_search(pilot)
+    text = "\n".join(rows(app))
+    assert "No session has these words." in text
+    assert 'The filter "version:0.169" is on' in text
+
+
+# ---------------------------------------------------------------- columns, order, preview
+
+
+@pytest.mark.parametrize("sort", SORTS)
+async def test_sort_orders_the_rows(stage, sort):
+    app, pilot = stage
+    names = list(SORTS)
+    await pilot.press(*["s"] * names.index(sort))
+    assert app.model.sort == sort
+    heads = [row.family for row in app.model.rows]
+    expected = {
+        "newest": [-max(member.entry.begun for member in family.members) for family in heads],
+        "tokens": [-(family.head.tokens or 0) for family in heads],
+        "duration": [-(family.head.took or 0) for family in heads],
+        "size": [-family.head.size for family in heads],
+        "findings": [-max(len(member.entry.findings) for member in family.members) for family in heads],
+        "name": [(not family.head.title, family.head.title.casefold()) for family in heads],
+    }[sort]
+    assert expected == sorted(expected)
+    assert len(set(expected)) > 1
+
+
+async def test_click_on_a_column_head_sorts(stage):
+    app, pilot = stage
+    titles = next(row for row in rows(app) if "TOKENS" in row)
+    await pilot.click("#titles", offset=(titles.index("TOKENS") + 1, 0))
+    assert app.model.sort == "tokens"
+
+
+@pytest.mark.parametrize("cells", [80, 120, 200])
+def test_columns_are_as_wide_as_their_content(cells):
+    short = Longest.of([replace(PAST[0], cwd="/src")])
+    long = Longest.of([replace(PAST[0], cwd="/a" * 40 + "/" + "b" * 40)])
+    layouts = [columns(longest).layout(cells, UNICODE) for longest in (short, long)]
+    widths = [{placed.column.title: placed.cells for placed in layout.right} for layout in layouts]
+    assert widths[0].get("DIRECTORY", 9) == len("DIRECTORY")
+    assert "VERDICT" in plain(layouts[0].titles())
+    assert widths[1].get("DIRECTORY", 0) == {80: 0, 120: 22, 200: 32}[cells]
+    assert "FROM" not in widths[0]
+    assert all(sum(cell_len(span.text) for span in layout.titles()) == cells + 1 for layout in layouts)
+
+
+async def test_source_is_shown_and_found():
+    past = [replace(PAST[0], source="vscode"), replace(PAST[1], source="exec")]
+    app = library(StaticLibrary(past))
+    async with app.run_test(size=(150, 30)) as pilot:
+        await wait_until_read(pilot)
+        text = "\n".join(rows(app))
+        assert "FROM" in text
+        assert "VS Code" in text
+        await pilot.press("/", *"source:exec")
+        assert [row.key for row in app.model.rows] == [PAST[1].key]
+
+
+async def test_first_and_last_prompt_are_shown():
+    app = library(StaticLibrary([replace(PAST[0], prompt="Fix it please", last_prompt="Now push")]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_until_read(pilot)
+        text = "\n".join(rows(app))
+        assert "first: Fix it please" in text
+        assert "last:  Now push" in text
+
+
+async def test_copy_resume(stage):
+    app, pilot = stage
+    await pilot.press("C")
+    assert app.clipboard == f"codex resume {PAST[0].id}"

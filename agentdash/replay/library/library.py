@@ -63,6 +63,12 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     cwd: str | None = None
     version: str | None = None
     model: str | None = None
+    source: str | None = None
+    """What started it: `cli`, `exec`, `vscode`, `subagent` ... (`source` of `session_meta`, since 0.36)."""
+    prompt: str = ""
+    """The first message of the user."""
+    last_prompt: str = ""
+    """The last message of the user that was read."""
     took: float | None = None
     """Seconds from its first line to its last."""
     state: State | None = None
@@ -215,6 +221,9 @@ class Library:
             cwd=thread.cwd,
             version=thread.version,
             model=thread.model,
+            source=thread.source,
+            prompt=clean_line(thread.prompt or "", _MAX_TITLE_CHARS),
+            last_prompt=clean_line(thread.last_prompt or "", _MAX_TITLE_CHARS),
             took=took,
             children=thread.children,
             tokens=thread.tokens.total,

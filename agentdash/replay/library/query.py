@@ -78,6 +78,7 @@ def searchable_text(entry: Entry) -> str:
         entry.cwd or "",
         f"codex {entry.version or ''}",
         entry.model or "",
+        entry.source or "",
         entry.problem or "",
         "archived" if entry.archived else "",
         "fork" if entry.fork else "",
@@ -248,6 +249,7 @@ _TEXTS: Final[Mapping[str, Callable[[Entry], str | None]]] = {
     "dir": lambda entry: entry.cwd,
     "version": lambda entry: entry.version,
     "model": lambda entry: entry.model,
+    "source": lambda entry: entry.source,
 }
 """Keys with any values: any part matches, of versions the beginning."""
 _COUNT_UNITS: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -14,6 +15,7 @@ from textual.worker import Worker, get_current_worker
 
 from agentdash.model.clock import Clock
 from agentdash.replay.library.library import Entry, Library
+from agentdash.replay.library.order import next_sort
 from agentdash.replay.library.query import Query
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.keys import bindings
@@ -270,6 +272,21 @@ class LibraryApp(BaseApp[SelectedSession | None]):
             self.model.selected_key = row.key
             self.model.fold(row.key, unfold)
             self.draw()
+
+    def action_sort(self) -> None:
+        """Sort by the next of `SORTS`."""
+        self.action_sort_by(next_sort(self.model.sort))
+
+    def action_sort_by(self, name: str) -> None:
+        """Sort by this."""
+        self.model.sort = name
+        self._arrange()
+        self.show_message(f"Sorted by {name}; s: by {next_sort(name)}.")
+
+    def action_copy_resume(self) -> None:
+        """Copy the command that goes on with the selected session."""
+        if (thread := self._selected_thread()) is not None:
+            self.copy(f"codex resume {shlex.quote(thread)}")
 
     def action_copy_id(self) -> None:
         """Copy the id of the selected session to the clipboard (OSC 52)."""

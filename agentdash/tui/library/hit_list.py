@@ -53,6 +53,7 @@ class HitList(Choices):
         self.hits: Sequence[Hit] = ()
         self._entries: Mapping[str, Entry] = {}
         self._look: Look | None = None
+        self._placeholder: Sequence[Line] = ()
 
     @property
     def total(self) -> int:
@@ -64,18 +65,23 @@ class HitList(Choices):
         """The hit under the cursor."""
         return self.hits[self.cursor] if self.cursor < len(self.hits) else None
 
-    def show_hits(self, hits: Sequence[Hit], entries: Mapping[str, Entry], look: Look) -> None:
-        """Show these hits; the cursor keeps its index."""
+    def show_hits(
+        self, hits: Sequence[Hit], entries: Mapping[str, Entry], look: Look, placeholder: Sequence[Line]
+    ) -> None:
+        """Show these hits, or `placeholder` where there are none; the cursor keeps its index."""
         self.hits = hits
+        self._placeholder = placeholder
         self._entries = entries
         self._look = look
         self.item_height = 1 if self.room - 1 >= _TWO_LINES_BELOW_CELLS else 2
-        self.redraw(len(hits) * self.item_height)
+        self.redraw(len(hits) * self.item_height or len(placeholder))
         if self.cursor >= len(hits):
             self.set_cursor(0)
 
     def line_at(self, y: int) -> Line:
-        """Return one line of a hit."""
+        """Return one line of a hit, or of the placeholder."""
+        if not self.hits:
+            return self._placeholder[y] if y < len(self._placeholder) else BLANK
         index, part = divmod(y, self.item_height)
         if index >= len(self.hits) or self._look is None:
             return BLANK

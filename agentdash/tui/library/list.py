@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+from rich.cells import cell_len
 from textual.message import Message
 
 from agentdash.model.findings import Verdict
 from agentdash.replay.library.families import FamilyMember, SessionFamily
 from agentdash.replay.library.library import Entry
 from agentdash.replay.library.query import searchable_text
-from agentdash.tui.format import count, duration, elide, elide_middle, pad
+from agentdash.tui.format import count, duration, elide, elide_middle, elide_path, pad
 from agentdash.tui.primitives.columns import Column, ColumnList, Columns
 from agentdash.tui.primitives.spans import Line, Span, Tone, fit, justify, paragraph, width
 from agentdash.tui.theme import STATE_WIDTH, TONES_OF_STATES, VERDICT_TONES, Glyphs, Look, state_name
@@ -20,8 +21,11 @@ from agentdash.tui.theme import STATE_WIDTH, TONES_OF_STATES, VERDICT_TONES, Gly
 _WHEN_CELLS: Final = 12
 """`20 Nov 19:59`"""
 _NARROW_DIRECTORY_CELLS: Final = 22
-"""In a directory column of this width only the last part of the path is shown."""
 _WIDE_DIRECTORY_CELLS: Final = 32
+_VERDICT_CELLS: Final = 12
+"""`? unverified`"""
+_SOURCES: Final = {"vscode": "VS Code"}
+"""Names of sources that are not shown as Codex writes them."""
 
 
 class LibraryRow(NamedTuple):
@@ -76,7 +80,7 @@ def shown_text(entry: Entry, now: float) -> str:
     took = "" if entry.took is None else duration(entry.took)
     own = "codex's own" if entry.helper else ""
     unreadable = "unreadable" if entry.problem and entry.state is None else ""
-    forms = (when(entry.begun, now), took, count(entry.tokens), own, unreadable)
+    forms = (when(entry.begun, now), took, count(entry.tokens), source(entry), own, unreadable)
     return "\n".join((searchable_text(entry), *forms)).casefold()
 
 
@@ -106,8 +110,13 @@ def _state_cell(item: Item, cells: int, look: Look) -> Line:
     return (ending._replace(text=elide(ending.text, cells, look.glyphs.ellipsis)),)
 
 
-def _verdict_cell(item: Item, _: int, look: Look) -> Line:
-    return (_shown_verdict(item, look),)
+def _verdict_cell(item: Item, cells: int, look: Look) -> Line:
+    found = _shown_verdict(item, look)
+    if cells < _VERDICT_CELLS or not found.text:
+        return (found,)
+    row, entry = item
+    folded_head = not row.member.depth and not row.unfolded
+    return (found._replace(text=f"{found.text} {row.family.verdict if folded_head else entry.verdict}"),)
 
 
 def _title_cell(item: Item, cells: int, look: Look) -> Line:
@@ -116,11 +125,15 @@ def _title_cell(item: Item, cells: int, look: Look) -> Line:
     return *name, Span(" " * (cells - width(name)))
 
 
+def _folder(entry: Entry) -> str:
+    return (entry.cwd or "").rpartition("/")[2]
+
+
 def _directory_cell(item: Item, cells: int, look: Look) -> Line:
-    directory = item[1].cwd or ""
-    if cells <= _NARROW_DIRECTORY_CELLS:
-        directory = directory.rpartition("/")[2]
-    return (Span(elide_middle(directory, cells, look.glyphs.ellipsis), "muted"),)
+    """Return the path, or where only its last part has room, that."""
+    path, dots = item[1].cwd or "", look.glyphs.ellipsis
+    shown = elide_path(path, cells, dots)
+    return (Span(shown if _folder(item[1]) in shown else elide(_folder(item[1]), cells, dots), "muted"),)
 
 
 def _text_cell(text: Callable[[Item], str]) -> Callable[[Item, int, Look], Line]:
@@ -144,33 +157,91 @@ def _from(list_cells: int, column_cells: int) -> Callable[[int, Glyphs], int]:
     return lambda cells, _: column_cells if cells >= list_cells else 0
 
 
-def _directory_width(cells: int, _: Glyphs) -> int:
-    if cells >= 160:
-        return _WIDE_DIRECTORY_CELLS
-    return _NARROW_DIRECTORY_CELLS if cells >= 100 else 0
+class Longest(NamedTuple):
+    """Cells of the longest value of the columns whose width the content decides; 0: there is none."""
+
+    directory: int = 0
+    folder: int = 0
+    """The last part of a directory."""
+    model: int = 0
+    source: int = 0
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Longest:
+        """Return the longest values of these entries."""
+        entries = list(entries)
+        return cls(
+            directory=_longest(entry.cwd for entry in entries),
+            folder=_longest(_folder(entry) for entry in entries),
+            model=_longest(entry.model for entry in entries),
+            source=_longest(source(entry) for entry in entries),
+        )
 
 
-COLUMNS: Final = Columns[Item](
-    left=(
-        Column(title="BEGUN", width=lambda *_: _WHEN_CELLS, cell=_begun_cell),
-        Column(title="STATE", width=lambda *_: STATE_WIDTH, cell=_state_cell),
-        Column(title="", width=lambda _, glyphs: len(glyphs.verdicts["mismatch"]), cell=_verdict_cell),
-    ),
-    main=Column(title="SESSION", width=lambda *_: 8, cell=_title_cell),
-    right=(
-        Column(title="DIRECTORY", width=_directory_width, cell=_directory_cell),
-        Column(title="CODEX", width=_from(90, 8), cell=_text_cell(lambda item: item[1].version or "")),
-        Column(title="MODEL", width=_from(130, 14), cell=_text_cell(lambda item: item[1].model or "")),
-        Column(title="TOOK", width=_from(64, 5), cell=_text_cell(_took), align_right=True),
-        Column(title="KIN", width=_from(58, 3), cell=_text_cell(_relatives), align_right=True),
-        Column(
-            title="TOKENS",
-            width=_from(76, 6),
-            cell=_text_cell(lambda item: count(item[1].tokens)),
-            align_right=True,
+def _longest(values: Iterable[str | None]) -> int:
+    return max((cell_len(value) for value in set(values) if value), default=0)
+
+
+def source(entry: Entry) -> str:
+    """Return what started a session, as it is shown."""
+    return _SOURCES.get(entry.source or "", entry.source or "")
+
+
+def _titled(title: str, longest: int, at_most: int) -> int:
+    """Return the cells of a column: as its longest value, at least as its title; 0 without any value."""
+    return min(at_most, max(len(title), longest)) if longest else 0
+
+
+def columns(longest: Longest) -> Columns[Item]:
+    """Return the columns for entries with these longest values."""
+
+    def directory_cells(cells: int, _: Glyphs) -> int:
+        if cells >= 160:
+            return _titled("DIRECTORY", longest.directory, _WIDE_DIRECTORY_CELLS)
+        return _titled("DIRECTORY", longest.folder, _NARROW_DIRECTORY_CELLS) if cells >= 100 else 0
+
+    def verdict_cells(cells: int, glyphs: Glyphs) -> int:
+        if cells >= 140:
+            return _VERDICT_CELLS
+        return len("VERDICT") if cells >= 70 else len(glyphs.verdicts["mismatch"])
+
+    return Columns[Item](
+        left=(
+            Column(title="BEGUN", width=lambda *_: _WHEN_CELLS, cell=_begun_cell, sorts="newest"),
+            Column(title="STATE", width=lambda *_: STATE_WIDTH, cell=_state_cell),
+            Column(title="VERDICT", width=verdict_cells, cell=_verdict_cell, sorts="findings"),
         ),
-    ),
-)
+        main=Column(title="SESSION", width=lambda *_: 8, cell=_title_cell, sorts="name"),
+        right=(
+            Column(title="DIRECTORY", width=directory_cells, cell=_directory_cell),
+            Column(title="CODEX", width=_from(90, 8), cell=_text_cell(lambda item: item[1].version or "")),
+            Column(
+                title="FROM",
+                width=_from(120, _titled("FROM", longest.source, 10)),
+                cell=_text_cell(lambda item: source(item[1])),
+            ),
+            Column(
+                title="MODEL",
+                width=_from(130, _titled("MODEL", longest.model, 14)),
+                cell=_text_cell(lambda item: item[1].model or ""),
+            ),
+            Column(
+                title="TOOK",
+                width=_from(64, 5),
+                cell=_text_cell(_took),
+                align_right=True,
+                sorts="duration",
+            ),
+            Column(title="KIN", width=_from(58, 3), cell=_text_cell(_relatives), align_right=True),
+            Column(
+                title="TOKENS",
+                width=_from(84, 6),
+                cell=_text_cell(lambda item: count(item[1].tokens)),
+                align_right=True,
+                sorts="tokens",
+            ),
+        ),
+    )
 
 
 def card(item: Item, cells: int, look: Look) -> tuple[Line, Line]:
@@ -194,6 +265,10 @@ def detail(entry: Entry, cells: int, look: Look) -> list[Line]:
         read_in_part = f" {look.glyphs.dot} by head and tail of {entry.size / 1e6:.0f} MB"
         note = "" if entry.depth == "read" else read_in_part
         lines.append(fit((Span(" ".join((found, *entry.findings)), tone), Span(note, "muted")), cells, dots))
+    prompts = [("first", entry.prompt), ("last", entry.last_prompt)]
+    for label, prompt in prompts if entry.last_prompt != entry.prompt else prompts[:1]:
+        if prompt:
+            lines.append(fit((Span(pad(f"{label}:", 7), "muted"), Span(prompt)), cells, dots))
     if entry.problem:
         lines += paragraph(entry.problem, cells, "stuck", cap=2)
     lines.append((Span(elide_middle(entry.key, cells, dots), "muted"),))
@@ -203,7 +278,7 @@ def detail(entry: Entry, cells: int, look: Look) -> list[Line]:
 class LibraryList(ColumnList[Item]):
     """The rows of the library. The cursor stays on its entry when families are merged above it."""
 
-    COLUMNS = COLUMNS
+    COLUMNS = columns(Longest())
 
     class CursorMoved(Message):
         """Another entry was selected by key or mouse."""
@@ -215,6 +290,7 @@ class LibraryList(ColumnList[Item]):
         super().__init__(id=id)
         self.rows: tuple[LibraryRow, ...] = ()
         self._entries: Mapping[str, Entry] = {}
+        self._longest = Longest()
 
     @property
     def total(self) -> int:
@@ -255,9 +331,23 @@ class LibraryList(ColumnList[Item]):
         self.rows = rows
         self._entries = entries
         selected = None
+        if rearranged:
+            self._fit_columns(entries, look.glyphs)
         if rearranged:  # else the cursor may be ahead of the model, which its message has not reached yet
             selected = next((index for index, row in enumerate(rows) if row.key == selected_key), None)
         self.show_items(selected, look, placeholder)
+
+    def set_layout(self, form: Literal["columns", "cards"], glyphs: Glyphs) -> None:
+        """Fit the items into the present width, columns by their content."""
+        super().set_layout(form, glyphs)
+        self.column_layout = columns(self._longest).layout(self.room - 1, glyphs)
+
+    def _fit_columns(self, entries: Mapping[str, Entry], glyphs: Glyphs) -> None:
+        longest = Longest.of(entries[row.key] for row in self.rows)
+        if longest != self._longest:
+            self._longest = longest
+            self.column_layout = columns(longest).layout(self.room - 1, glyphs)
+            self.repaint()
 
     def cursor_moved(self) -> None:
         """Post that the cursor has moved."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from agentdash.replay.library.families import SessionFamily, group_families
 from agentdash.replay.library.library import Entry
+from agentdash.replay.library.order import NEWEST, sorted_families
 from agentdash.replay.library.query import Query
 from agentdash.tui.library.list import LibraryRow
 
@@ -17,6 +18,8 @@ class LibraryModel:
         self.entries: dict[str, Entry] = {}
         """All entries by their key."""
         self.query = Query()
+        self.sort = NEWEST
+        """A name of `SORTS`."""
         self.unfolded: set[str] = set()
         """Keys of the heads of families that are shown in full."""
         self.selected_key: str | None = None
@@ -57,7 +60,8 @@ class LibraryModel:
         if self.stale:
             self._families = group_families(list(self.entries.values()))
             self.stale = False
-        self.matching = [family for family in self._families if self.query.matches_family(family)]
+        matching = [family for family in self._families if self.query.matches_family(family)]
+        self.matching = sorted_families(matching, self.sort)
         self.rows = tuple(row for family in self.matching for row in self._rows_of(family))
         if self.selected_key is not None and all(row.key != self.selected_key for row in self.rows):
             self.selected_key = self._head_of(self.selected_key)

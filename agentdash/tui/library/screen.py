@@ -18,7 +18,7 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
 from agentdash.tui.theme import Glyphs, Look
 
-HINTS = ("open", "filter", "search", "unfold", "copy-id", "quit", "help")
+HINTS = ("open", "filter", "search", "sort-sessions", "unfold", "copy-resume", "quit", "help")
 _MAX_PROBLEM_LINES = 2
 CARDS_BELOW_CELLS = 50
 """In a narrower list an entry takes two lines: columns would leave no room for its title."""
@@ -75,6 +75,16 @@ def filter_status(model: LibraryModel) -> Line:
     )
 
 
+def no_hits(model: LibraryModel, job: SearchJob) -> list[Line]:
+    """Return the lines shown without hits: whether the search goes on, and the filter that narrowed it."""
+    found = "No session has these words." if job.over else "No hits yet."
+    filtered = (
+        f'The filter "{model.query.text}" is on: only {job.total:,} of {len(model.entries):,} sessions.'
+    )
+    narrowed: list[Line] = [(Span(f"  {filtered}", "stuck"),)] if model.query.predicates else []
+    return [BLANK, (Span(f"  {found}"),), *narrowed]
+
+
 class LibraryScreen(Screen[None]):
     """The root screen of the library."""
 
@@ -104,7 +114,7 @@ class LibraryScreen(Screen[None]):
             hint='words, "a phrase", state:failed dir:api since:7d, ! inverts; right completes',
             suggester=self._suggester,
         )
-        yield FilterBar(id="search", sign="s", hint="words that were said, run or printed; enter searches")
+        yield FilterBar(id="search", sign="S", hint="words that were said, run or printed; enter searches")
         yield Footer(self.glyphs, *HINTS)
 
     def on_mount(self) -> None:
@@ -125,11 +135,11 @@ class LibraryScreen(Screen[None]):
         """
         self.set_class(job is not None, "-searching")
         self.top.show([head(model, self._home, rate, self.size.width, look)])
-        self.titles.show([self.sessions.column_layout.titles()])
         placeholder = self._placeholder(model, problem)
         self.sessions.show_rows(model.rows, model.entries, model.selected_key, look, placeholder)
+        self.titles.show([self.sessions.column_layout.titles()])  # their widths are those of the rows
         if job is not None:
-            self.hits.show_hits(job.hits, model.entries, look)
+            self.hits.show_hits(job.hits, model.entries, look, no_hits(model, job))
         filtered = bool(model.query.predicates) or model.query.problem is not None
         problem_lines = paragraph(
             model.query.problem or "", self.size.width - 2, "stuck", indent=1, cap=_MAX_PROBLEM_LINES
