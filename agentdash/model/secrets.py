@@ -22,14 +22,15 @@ _STRONG_NAME: Final = (
     r"|credentials?|pass|jwt|bearer|cookie)"
 )
 """The end of a name that holds a secret, whatever stands before it: `PGPASSWORD`, `clientSecret`."""
-_WEAK_NAME: Final = r"(?:key|auth|pat|pw|sig|signature|access|pwd)"
+_WEAK_NAME: Final = r"(?:key|auth|pat|pw|sig|signature|pwd)"
 """The end of a name that holds a secret where it is a word of its own: `GITHUB_PAT`, `--auth`."""
 SECRET_NAME: Final = re.compile(
-    rf"(?:.*{_STRONG_NAME}|(?:.*[^a-z])?{_WEAK_NAME}|.*[a-z](?:Key|Auth|Pat|Sig|Pwd))", re.IGNORECASE
+    rf"(?:.*{_STRONG_NAME}|(?:.*[^a-z])?(?:{_WEAK_NAME}|access)|.*[a-z](?:Key|Auth|Pat|Sig|Pwd))",
+    re.IGNORECASE,
 )
 """A whole name of a variable or of an option that holds a secret. `PWD` and `OLDPWD` are directories."""
 _DIRECTORY_NAMES: Final = frozenset(("PWD", "OLDPWD", "pwd"))
-_NAME: Final = rf"(?:{_STRONG_NAME}|(?<![A-Za-z])(?:key|auth|pat|pw|sig|signature|access)|(?<=[_-])pwd)"
+_NAME: Final = rf"(?:{_STRONG_NAME}|(?<![A-Za-z])(?:key|auth|pat|pw|sig|signature)|(?<=[_-])pwd)"
 """The end of a name: what stands before it is not looked at, so that a long text costs no more than its
 length."""
 _QUOTE: Final = r"\\*[\"']"
@@ -122,7 +123,6 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], st
 _INDICATORS: Final = (
     *("key", "secret", "token", "pass", "credential", "jwt", "bearer", "cookie", "auth", "pat", "pw", "sig"),
     *(
-        "access",
         "-----begin",
         "://",
         "eyj",

@@ -92,7 +92,7 @@ def test_a_command_typed_ahead_of_the_palette(terminal: Terminal) -> None:
     for _ in range(TIMES):
         terminal.type(":quit")
         terminal.shows("Back, and from the list: quit.")
-        assert "   quit" in terminal.screen
+        terminal.shows("   quit")
         assert terminal.is_running
         terminal.press("Escape")
         wait_until(lambda: "WHAT, AND WHY" in terminal.screen, "the palette to close")
@@ -145,7 +145,7 @@ def test_what_is_copied_is_in_the_buffer_of_tmux(terminal: Terminal) -> None:
     terminal.shows("Copied to tmux's buffer")
     copied = terminal.tmux("show-buffer")
     assert len(copied) == 36
-    assert copied in terminal.screen
+    assert copied[:13] in terminal.screen  # a longer message is cut at the end of the line
 
 
 def test_a_clipboard_that_is_off_is_not_called_set(terminal: Terminal) -> None:

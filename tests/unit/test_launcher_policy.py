@@ -7,6 +7,7 @@ import json
 import pytest
 
 from agentdash.agents.codex.launcher_policy import read_launcher
+from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.engine.link.launchers import find_launcher
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model.policy import Filesystem, Network
@@ -154,3 +155,16 @@ def test_launcher_is_identified_by_its_arguments() -> None:
     found = [read_launcher("3", ("bwrap", "--ro-bind")), read_launcher("codex", (HELPER,))]
     assert [launcher and launcher.name for launcher in found] == ["bwrap", "codex-linux-sandbox"]
     assert read_launcher("codex", ("codex", "bwrap")) is None
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        (HELPER, "--sandbox-policy-cwd", CWD, "--permission-profile", PROFILE, "--", "make"),
+        (HELPER, "--sandbox-policy", WORKSPACE, "--", "make"),
+        BWRAP,
+    ],
+)
+def test_policies_are_no_secrets(argv: tuple[str, ...]) -> None:
+    """Arguments are read after they were filtered: `"access": "read"` must not be masked."""
+    assert clean_arguments(argv) == argv
