@@ -18,6 +18,7 @@ from agentdash.agents.codex.config.precedence import Stack
 from agentdash.agents.codex.config.reader import CodexRequests, read_request
 from agentdash.agents.codex.config.shell_environment import environment_rules
 from agentdash.agents.codex.config.versions import latest_rules, release, rules_for
+from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.model.fleet import Thread
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.process import Process, ProcessKey
@@ -360,3 +361,8 @@ def test_prediction_of_a_refusal(tmp_path: Path) -> None:
     report = check_config(("exec", "--full-auto"), home=tmp_path, cwd=tmp_path, version=("0.169.0", "x"))
     assert (report.exit_code, report.parts) == (1, [])
     assert report.refusal is not None
+
+
+def test_a_profile_that_looked_like_a_secret_leaves_the_arguments_unknown() -> None:
+    assert parse_arguments(clean_arguments(("codex", "exec", "-pWork2026", "x"))) is None
+    assert parse_arguments(clean_arguments(("codex", "exec", "-p", "work", "x"))) is not None

@@ -14,6 +14,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from agentdash.model.secrets import MASK
+
 Mode = Literal["tui", "exec", "other"]
 """`exec`: one task, without questions. `other`: servers, and subcommands that run no turn."""
 
@@ -119,11 +121,13 @@ def parse_arguments(argv: Sequence[str]) -> Arguments | None:
     """Parse the argument vector of a process, with its program.
 
     Returns:
-        None where the program is not recognized: `codex`, or a Node that runs `codex.js`.
+        None where the program is not recognized: `codex`, or a Node that runs `codex.js`; and where the name
+        of a profile looked like a secret and was masked before.
     """
     names = (posixpath.basename(arg) for arg in argv[:2])
     start = next((number for number, name in enumerate(names) if _PROGRAM.fullmatch(name)), None)
-    return None if start is None else parse_options(argv[start + 1 :])
+    found = None if start is None else parse_options(argv[start + 1 :])
+    return None if found is None or any(MASK in option.value for option in found.all("profile")) else found
 
 
 def parse_options(args: Sequence[str]) -> Arguments:
