@@ -265,8 +265,7 @@ async def test_growing_session_goes_live(tmp_path: Path) -> None:
     async with RunningPlayer(player, clock) as running:
         await running.wait_for(lambda: player.live)
         assert clock.now() == pytest.approx(time.time(), abs=60)
-        assert running.hub.snapshot
-        assert running.hub.snapshot.workers[0].state == "running"
+        await running.snapshot_with(lambda s: s.workers[0].state == "running")
         with growing.open("ab") as file:
             file.write(last[:20])
             file.flush()

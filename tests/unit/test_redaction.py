@@ -35,6 +35,7 @@ KEPT_OF_WORKER = {
     "calls.id",
     "calls.script",
     "calls.session",
+    "calls.shell",
     "calls.text",
     "calls.tool",
     "moments.call",

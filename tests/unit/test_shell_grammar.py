@@ -214,7 +214,16 @@ def normalized(script: str) -> str:
     return subprocess.run(["bash", "-c", function], capture_output=True, text=True, check=True).stdout
 
 
-BASH_SCRIPTS = sorted(typed.script for typed in typed_scripts() if typed.shell != "zsh")
+UNPARSED = (
+    "declare -A flags=([sb]=",  # associative arrays
+    "cat <<END | tee report.txt",  # bash prints the rest of the pipeline behind the body
+)
+"""Starts of typed scripts that are not parsed, as typed or as bash prints them: they decide nothing."""
+BASH_SCRIPTS = sorted(
+    typed.script
+    for typed in typed_scripts()
+    if typed.shell != "zsh" and not typed.script.startswith(UNPARSED)
+)
 
 
 @pytest.mark.parametrize("script", BASH_SCRIPTS)
@@ -224,3 +233,15 @@ def test_bash_reads_the_same_commands(script: str) -> None:
     assert original is not None
     assert printed is not None
     assert [words for words in original if words] == [words for words in printed if words]
+
+
+def test_unparsed_scripts_are_in_the_corpus() -> None:
+    unparsed = [typed.script for typed in typed_scripts() if typed.script.startswith(UNPARSED)]
+    assert len(unparsed) == len(UNPARSED)
+    assert all(None in (argv(script), argv(normalized(script))) for script in unparsed)
+
+
+@pytest.mark.parametrize("end", ["|", " |  ", "&&", "||"])
+@pytest.mark.parametrize("word", ["EOF", "'EOF'", '"EOF"', "-EOF", "\\EOF"])
+def test_command_that_goes_on_behind_a_here_document_is_not_parsed(end: str, word: str) -> None:
+    assert commands(f"cat <<{word} {end}\nCODEX_SANDBOX=seatbelt env\nEOF\n grep x\n") is None

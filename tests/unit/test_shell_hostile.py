@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from agentdash.engine.detect.shell import parse
+from agentdash.engine.detect.shell import commands, parse
 
 _LENGTH = 30_000
 """Repetitions that make a script of about the greatest length that is parsed."""
@@ -90,3 +90,28 @@ def _loop(number: int) -> str:
 def _noise(seed: int) -> str:
     rng = random.Random(seed)
     return "".join(rng.choices("a $(){}[]<>|&;'\"`\\\n=!#*?~é\udcff", k=rng.randrange(200)))
+
+
+def test_characters_beyond_ascii_do_not_end_the_process() -> None:
+    """Random texts; with the characters themselves given to the grammar, one of a few runs was killed."""
+    chance = random.Random(20261122)
+    for _ in range(3_000):
+        characters = (
+            chance.choice((chance.randint(1, 127), chance.randint(128, 0x10FFFF))) for _ in range(80)
+        )
+        parse("".join(map(chr, characters)).encode(errors="replace").decode())
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("echo é中 > datei-ü; id", [["echo", "é中"], ["id"]]),
+        ("printf '%s→%s\\n' \"$A\" 'ß'", [["printf", "%s→%s\\n", "$A", "ß"]]),
+        ("é=1 env", [["é=1", "env"]]),
+        ("cat <<ENDÉ\nüber\nENDÉ\nid", [["cat"], ["id"]]),
+    ],
+)
+def test_words_keep_characters_beyond_ascii(script: str, expected: list[list[str]]) -> None:
+    found = commands(script)
+    assert found is not None
+    assert [[word.text for word in command.argv] for command in found] == expected

@@ -61,6 +61,11 @@ _TIMED: Final = re.compile(
 )
 """`time` before a group: the grammar takes it for a command."""
 _BRACKETS: Final = re.compile(r"[({\[)}\]]")
+_NOT_ASCII: Final = re.compile(rb"[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
+"""A character of more than one byte in UTF-8."""
+_BODY_INSIDE_LIST: Final = re.compile(r"<<-?[ \t]*\\?['\"]?\w[^\n]*(?:\||&&)[ \t]*\n")
+"""A here-document whose command goes on behind the body, after `|`, `||` or `&&` at the end of the line: the
+grammar takes the body for commands."""
 
 _IGNORED: Final = frozenset(
     (";", ";;", "&", "\n", "comment", "then", "do", "done", "fi", "esac", "{", "}", "(", ")")
@@ -89,6 +94,8 @@ def parse(script: str) -> Script | None:
     if len(script) > MAX_SCRIPT_CHARACTERS or "\0" in script or _bracket_depth(script) > _MAX_BRACKETS:
         return None
     if any(script.count(mark) > _MAX_MARKS for mark in ("|", "<<", "''")):
+        return None
+    if "<<" in script and _BODY_INSIDE_LIST.search(script):
         return None
     source = script.replace("\r\n", "\n").encode(errors="replace")
     timed = {match.end(): match for match in _TIMED.finditer(source)}
@@ -154,13 +161,25 @@ def _tree(source: bytes) -> Tree | None:
     language = _language()
     from tree_sitter import Parser  # noqa: PLC0415
 
+    plain = _in_ascii(source)
     try:
         tree = Parser(language).parse(
-            lambda start, _: source[start : start + _CHUNK], progress_callback=lambda _, has_error: has_error
+            lambda start, _: plain[start : start + _CHUNK], progress_callback=lambda _, has_error: has_error
         )
     except ValueError:  # cancelled at the first error
         return None
     return None if tree.root_node.has_error else tree.root_node
+
+
+def _in_ascii(source: bytes) -> bytes:
+    """Return a script of the same length with ordinary characters of words in place of those beyond ASCII.
+
+    The scanner of tree-sitter-bash 0.25 looks characters up in a table of 256 without a check, which ends the
+    process now and then.
+    """
+    if source.isascii():
+        return source
+    return _NOT_ASCII.sub(lambda match: b"." + b":" * (len(match[0]) - 1), source)
 
 
 def _leaves(tree: Tree) -> Iterator[Tree]:
