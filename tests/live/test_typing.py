@@ -111,8 +111,8 @@ def test_filter_and_search_of_the_library_typed_ahead(terminal: Terminal, home: 
     terminal.start("replay", "--codex-home", str(home))
     terminal.shows("? help")
     repeat(terminal, "/Pus", " / Pus", "? help")
-    terminal.type("squota")
-    terminal.shows(" s quota")
+    terminal.type("Squota")
+    terminal.shows(" S quota")
     assert terminal.is_running
 
 
