@@ -15,6 +15,12 @@ def main() -> None:
         sys.stdout.write(f"agentdash {__version__}\n")
         return
 
+    if sys.argv[1:] in (["line"], ["line", "--tmux"]):
+        from agentdash.report.line import print_line, usual_home  # noqa: PLC0415 - as above
+
+        if (home := usual_home()) is not None:
+            sys.exit(print_line(home, tmux="--tmux" in sys.argv))
+
     import signal  # noqa: PLC0415 - as above
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "replay": "replay",
     "status": "status",
     "wait": "wait",
+    "line": "line",
     "publish": "publish",
     "sessions": "status",
     "check": "check",

@@ -34,6 +34,7 @@ from agentdash.model.source import Emit
 from agentdash.model.states import State
 from agentdash.model.times import ago, possible_time
 from agentdash.model.worker import Assessment, Snapshot, Worker
+from agentdash.store.line_file import boot_id, line_facts, line_path, write_line_file
 
 HEARTBEAT: Final = 15.0
 """Seconds after which the file is written again although nothing has changed."""
@@ -53,7 +54,6 @@ _MAX_CALLS: Final = 5
 """Calls kept of each worker."""
 _MAX_FILE_BYTES: Final = 64 << 20
 """Size above which a file is malformed: 1,000 workers take about 5 MB."""
-_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _START_TIME_FIELD: Final = 19
 """Index of `starttime` (field 22 of `man proc`) among the fields of `/proc/PID/stat` behind the name."""
 
@@ -151,7 +151,7 @@ def outdated(published: Published, now: float) -> str | None:
     """Return why the file does not show the present, and the remedy; None where it does."""
     if possible_time(published.written_at) is None or published.written_at > now + _MAX_CLOCK_SKEW_S:
         return f"the status file was written in the future, or the clock was set back: {START}"
-    if published.boot and (boot := _boot_id()) and published.boot != boot:
+    if published.boot and (boot := boot_id()) and published.boot != boot:
         return f"the status file was written before the machine was restarted: {START}"
     if published.age(now) <= TOO_OLD:
         return None
@@ -178,6 +178,7 @@ class Publisher:
     def __init__(self, home: Path, clock: Clock) -> None:
         self.path = status_file(home)
         self._home = clean_line(str(home))
+        self._home_path = home.expanduser().resolve()
         self._clock = clock
         self._last_snapshot: Snapshot | None = None
         self._written_at = 0.0
@@ -217,7 +218,7 @@ class Publisher:
             home=self._home,
             written_at=now,
             snapshot=_brief(snapshot),
-            boot=_boot_id(),
+            boot=boot_id(),
             pid_namespace=_pid_namespace(),
             pid_start=process_start(os.getpid()),
         )
@@ -232,6 +233,9 @@ class Publisher:
             Path(temporary).unlink(missing_ok=True)
             raise
         self._identity = _identity(stat)
+        home = clean_line(str(self._home_path))
+        facts = line_facts(snapshot, home=home, written_at=now, boot=published.boot)
+        write_line_file(line_path(self.path), facts)
         self._last_snapshot = snapshot
         self._written_at = now
 
@@ -245,6 +249,7 @@ class Publisher:
         with suppress(OSError):
             if self._identity is not None and _identity(self.path.lstat()) == self._identity:
                 self.path.unlink()
+                line_path(self.path).unlink()
 
     def _other(self) -> tuple[int | None, str | None]:
         """Return the pid of another agentdash that writes the file, and why a file of others is not
@@ -317,13 +322,6 @@ def process_start(pid: int) -> str:
         fields = read_bytes(f"/proc/{pid}/stat", 1 << 16).rpartition(b")")[2].split()
         return fields[_START_TIME_FIELD].decode("ascii")
     except (OSError, IndexError, ValueError):
-        return ""
-
-
-def _boot_id() -> str:
-    try:
-        return read_bytes(_BOOT_ID, 1 << 10).decode("ascii").strip()
-    except (OSError, ValueError):
         return ""
 
 

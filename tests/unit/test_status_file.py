@@ -23,6 +23,7 @@ from agentdash.model.process import Kernel
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot
 from agentdash.replay.clock import VirtualClock
+from agentdash.store.line_file import line_path
 from agentdash.store.status_file import (
     TOO_OLD,
     Published,
@@ -60,7 +61,7 @@ async def snapshot() -> Snapshot:
 def test_what_is_written_is_read(snapshot: Snapshot, state: Path, tmp_path: Path) -> None:
     publisher = Publisher(tmp_path / "home", VirtualClock(snapshot.at))
     publisher.write(snapshot)
-    assert [path.name for path in state.iterdir()] == [publisher.path.name]
+    assert {path.name for path in state.iterdir()} == {publisher.path.name, line_path(publisher.path).name}
     assert (publisher.path.stat().st_mode & 0o777, state.stat().st_mode & 0o777) == (0o600, 0o700)
     published = read_published(publisher.path)
     assert (published.pid, published.home) == (os.getpid(), str(tmp_path / "home"))

@@ -1,0 +1,199 @@
+"""`agentdash line`: what it shows, from which file, and how little it imports."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from platformdirs import user_state_path
+
+from agentdash import config
+from agentdash.collect.clock import SystemClock
+from agentdash.model.engine_failure import EngineFailure
+from agentdash.model.states import State
+from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
+from agentdash.replay.clock import VirtualClock
+from agentdash.report import line
+from agentdash.store import line_file, status_file
+from agentdash.store.status_file import Publisher
+
+NOW = 1_763_000_000.0
+
+
+def worker(number: int, state: State, *, since: float | None = None, verdict: str = "unverified") -> Worker:
+    return Worker(
+        id=f"%{number}",
+        kind="pane",
+        name="build",
+        agent=Agent("codex"),
+        assessment=Assessment(state, since, "why"),
+        sandbox=Sandbox(verdict=verdict),  # type: ignore[arg-type]
+    )
+
+
+FLEET = Snapshot(
+    NOW,
+    (
+        worker(1, State.WAITING_APPROVAL, since=NOW - 845),
+        worker(2, State.FAILED_PROVIDER, since=NOW - 20),
+        worker(3, State.RUNNING, verdict="mismatch"),
+        worker(4, State.COMPLETED),
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    monkeypatch.delenv("AGENTDASH_CONFIG", raising=False)
+    return tmp_path / "agentdash"
+
+
+def published(home: Path, snapshot: Snapshot = FLEET) -> Publisher:
+    publisher = Publisher(home, VirtualClock(snapshot.at))
+    publisher.write(snapshot)
+    return publisher
+
+
+def text_of(home: Path, now: float = NOW, *, tmux: bool = False) -> str:
+    return line.line_text(line.current_line(str(home.resolve()), now), now, tmux=tmux)
+
+
+def test_line_of_a_fleet(tmp_path: Path) -> None:
+    published(tmp_path / "home")
+    assert text_of(tmp_path / "home") == "2 need you 14m, 1 running, 1 mismatch"
+    assert text_of(tmp_path / "home", tmux=True) == (
+        "#[fg=red,bold]2 need you 14m#[default], 1 running, #[fg=magenta]1 mismatch#[default]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("workers", "shown"),
+    [
+        ((), "no workers"),
+        ((worker(1, State.COMPLETED), worker(2, State.COMPLETED)), "2 done"),
+        ((worker(1, State.WAITING_INPUT),), "1 needs you"),
+        ((worker(1, State.UNREACHABLE),), "1 unclear"),
+    ],
+)
+def test_small_fleets(tmp_path: Path, workers: tuple[Worker, ...], shown: str) -> None:
+    published(tmp_path / "home", Snapshot(NOW, workers))
+    assert text_of(tmp_path / "home") == shown
+
+
+def test_failure_of_the_engine_shows(tmp_path: Path) -> None:
+    failure = EngineFailure(at=NOW, step="judge", error="KeyError: x")
+    published(tmp_path / "home", replace(FLEET, failure=failure))
+    assert text_of(tmp_path / "home").endswith(", agentdash failed")
+
+
+def test_it_is_removed_with_the_status_file(tmp_path: Path, state: Path) -> None:
+    publisher = published(tmp_path / "home")
+    assert sorted(path.suffix for path in state.iterdir()) == [".json", ".line"]
+    publisher.withdraw()
+    assert list(state.iterdir()) == []
+
+
+def test_file_of_the_home_or_the_only_one(tmp_path: Path) -> None:
+    published(tmp_path / "a")
+    assert text_of(tmp_path / "other") == "2 need you 14m, 1 running, 1 mismatch"
+    published(tmp_path / "b", Snapshot(NOW))
+    assert text_of(tmp_path / "b") == "no workers"
+    with pytest.raises(line.NoLineError, match=r"set CODEX_HOME to one that has one: .*/a, .*/b"):
+        text_of(tmp_path / "other")
+
+
+def test_old_file_is_none(tmp_path: Path) -> None:
+    with pytest.raises(line.NoLineError, match="there is no status file"):
+        text_of(tmp_path / "home")
+    published(tmp_path / "home")
+    assert text_of(tmp_path / "home", NOW + line.TOO_OLD_S)
+    for now, why in ((NOW + 330, "written 5m ago"), (NOW - 10, "written in the future")):
+        with pytest.raises(line.NoLineError, match=why):
+            text_of(tmp_path / "home", now)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe", b"agentdash.line/2\n", b"agentdash.line/1\nhome /\nwritten_at x\nboot \n"]
+)
+def test_malformed_file_is_none(tmp_path: Path, content: bytes) -> None:
+    publisher = published(tmp_path / "home")
+    line_file.line_path(publisher.path).write_bytes(content)
+    assert line_file.read_line_files() == []
+
+
+def test_file_of_others_is_none(tmp_path: Path) -> None:
+    path = line_file.line_path(published(tmp_path / "home").path)
+    assert len(line_file.read_line_files()) == 1
+    path.chmod(0o666)
+    assert line_file.read_line_files() == []
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    assert line_file.read_line_files() == []
+
+
+def test_constants_repeat_those_of_the_status_file() -> None:
+    assert line.TOO_OLD_S == status_file.TOO_OLD
+    assert line_file.state_folder() == str(config.state_folder()) == str(user_state_path("agentdash"))
+
+
+def test_state_folder_without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME")
+    assert line_file.state_folder() == str(user_state_path("agentdash"))
+
+
+def test_home_of_the_config_file_is_left_to_the_slow_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert line.usual_home() == os.path.realpath(Path.home() / ".codex")
+    file = tmp_path / "config" / "agentdash" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('theme = "dark"\n')
+    assert line.usual_home() is not None
+    file.write_text('codex_home = "~/other"\n')
+    assert line.usual_home() is None
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    assert line.usual_home() == str(tmp_path.resolve())
+
+
+def run(*args: str, home: Path) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "CODEX_HOME": str(home)}
+    return subprocess.run([sys.executable, *args], capture_output=True, text=True, env=environ, check=False)
+
+
+def test_without_a_file_it_says_so(tmp_path: Path) -> None:
+    for way in ([], ["--codex-home", str(tmp_path)]):
+        done = run("-m", "agentdash", "line", *way, home=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "agentdash ?\n")
+        assert done.stderr == (
+            "agentdash: there is no status file: start `agentdash publish`, or the dashboard\n"
+        )
+
+
+def test_both_ways_print_the_same(tmp_path: Path) -> None:
+    publisher = Publisher(tmp_path, SystemClock())
+    publisher.write(FLEET)
+    fast = run("-m", "agentdash", "line", "--tmux", home=tmp_path)
+    slow = run("-m", "agentdash", "line", "--tmux", "--codex-home", str(tmp_path), home=tmp_path)
+    assert (fast.returncode, fast.stderr) == (0, "")
+    assert "need you" in fast.stdout
+    words = [done.stdout.split(", ")[1:] for done in (fast, slow)]  # but for the age
+    assert words[0] == words[1]
+
+
+def test_it_imports_next_to_nothing(tmp_path: Path) -> None:
+    """Each of these takes longer to import than the line may take."""
+    code = (
+        "import sys; before = set(sys.modules); sys.argv[1:] = ['line'];"
+        "import agentdash.__main__ as m\ntry: m.main()\nexcept SystemExit: pass\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = run("-c", code, home=tmp_path)
+    imported = done.stdout.splitlines()[-1].split()
+    assert [name for name in imported if not name.startswith("agentdash")] == ["__future__"]
