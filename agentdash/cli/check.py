@@ -12,13 +12,13 @@ import click
 from agentdash.agents.codex.home import CodexHome, default_home, problem
 from agentdash.agents.session_logs import thread_of_log
 from agentdash.agents.state_paths import state_paths
-from agentdash.cli.options import PATH, config_of
+from agentdash.cli.check_gate import GATE_OPTIONS, chosen_format, gate_of, print_audit
+from agentdash.cli.options import PATH, config_of, options
 from agentdash.cli.output import console, warn_unreadable
 from agentdash.cli.progress import Progress
 from agentdash.config import state_folder
 from agentdash.model.sanitize import clean_line
 from agentdash.report.audit import Recall, audit, file_size, find_rollouts
-from agentdash.report.check import print_check
 from agentdash.report.check_worker import (
     MODES,
     policy_of_mode,
@@ -65,6 +65,7 @@ class _CheckCommand(click.Command):
     help="Predict which policy a Codex would get that is started here with the ARGS that follow.",
 )
 @click.option("--denials", is_flag=True, help="List what was denied, by target, instead of findings.")
+@options(GATE_OPTIONS)
 @click.option(
     "--json",
     "as_json",
@@ -91,13 +92,20 @@ def check(
     Exit code 0: no findings, and no denial that no success came after. 1: there are some. 2: something could
     not be read.
 
+    With --baseline: findings that FILE has do not fail. An entry of FILE without a thread is known in all.
+
     \b
     agentdash check                        all of the Codex home
     agentdash check 01a1fa8b session.jsonl --json
+    agentdash check sessions/ --format sarif --fail-on looser --fail-on denied-network
+    agentdash check --write-baseline known.json; agentdash check --baseline known.json
     agentdash check --denials              what sandboxes refused, by target
     agentdash check --worker opencode --policy workspace-write
     agentdash check --config exec -s read-only
     """
+    subject = "--config" if of_config else "--worker" if worker else "--denials" if denials else None
+    format_ = chosen_format(given, as_json=as_json, subject=subject)
+    as_json = format_ == "json"
     home = CodexHome(config_of(given).codex_home or default_home())
     if of_config:
         return _check_config(home, targets, as_json)
@@ -105,6 +113,7 @@ def check(
         return _check_worker(home, worker, policy, targets, as_json)
     if not targets and (trouble := problem(home)) is not None:
         raise click.UsageError(trouble)
+    gate = gate_of(given)
     try:
         paths, unreadable = find_rollouts(home, targets)
     except LookupError as missing:
@@ -121,11 +130,7 @@ def check(
         else:
             print_denials(by_target, console(soft_wrap=True))
         return by_target.exit_code
-    if as_json:
-        click.echo(document_json(report))
-        return report.exit_code
-    print_check(report, console(soft_wrap=True))
-    return report.exit_code
+    return print_audit(report, format_, gate, given["write_baseline"])
 
 
 def _check_config(home: CodexHome, args: tuple[str, ...], as_json: bool) -> int:

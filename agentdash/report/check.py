@@ -71,6 +71,19 @@ class TotalsReport(msgspec.Struct):
     """Those that no success came after."""
 
 
+class GateReport(msgspec.Struct):
+    """What `--fail-on` and `--baseline` decided."""
+
+    fail_on: list[str]
+    """Kinds and directions of findings, `any`, `unverified`."""
+    baseline: str | None
+    """The file of known results."""
+    failing: int
+    """Results that fail the check: findings, denials that no success came after, unverified threads."""
+    known: int
+    """Results that do not, since the baseline has them."""
+
+
 class CheckReport(msgspec.Struct):
     """The document of `agentdash check --json`."""
 
@@ -79,6 +92,8 @@ class CheckReport(msgspec.Struct):
     unreadable_directories: list[UnreadableReport]
     """Directories that may contain more rollouts, but cannot be listed."""
     totals: TotalsReport
+    gate: GateReport | None = None
+    """Null without `--fail-on`, `--baseline` and `--write-baseline`."""
 
     @property
     def problems(self) -> list[UnreadableReport]:
@@ -88,9 +103,12 @@ class CheckReport(msgspec.Struct):
 
     @property
     def exit_code(self) -> int:
-        """0: clean. 1: findings, or denials that no success came after. 2: something could not be read."""
+        """0: clean. 1: findings, or denials that no success came after; with a gate, what it lets fail. 2:
+        something could not be read."""
         if self.totals.unreadable:
             return 2
+        if self.gate is not None:
+            return 1 if self.gate.failing else 0
         return 1 if self.totals.findings or self.totals.open_denials else 0
 
 

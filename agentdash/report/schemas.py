@@ -9,6 +9,7 @@ import msgspec
 from agentdash.report.change import ChangeReport
 from agentdash.report.check import CheckReport
 from agentdash.report.check_config import CheckConfigReport
+from agentdash.report.check_formats.gate import BaselineReport
 from agentdash.report.check_worker import WorkerPathsReport
 from agentdash.report.denials import DenialsReport
 from agentdash.report.doctor import DoctorReport
@@ -25,6 +26,7 @@ _DOCUMENTS: Final = (
     WaitReport,
     ExplainReport,
     CheckReport,
+    BaselineReport,
     DenialsReport,
     WorkerPathsReport,
     CheckConfigReport,

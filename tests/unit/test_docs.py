@@ -64,7 +64,7 @@ def test_documents() -> None:
     assert set(re.findall(r"`([\w-]+)`", listed)) == set(DOCUMENTS)
     sources = (
         path.read_text("utf-8")
-        for path in (ROOT / "agentdash" / "report").glob("*.py")
+        for path in (ROOT / "agentdash" / "report").rglob("*.py")
         if path.stem != "published"
     )
     assert {

@@ -1,0 +1,438 @@
+"""`check` for CI: what fails it, the baseline, and the formats as their readers parse them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import xmlschema
+from jsonschema import Draft4Validator
+from msgspec.structs import replace
+
+from agentdash.model.findings import DENIAL_KINDS, FindingKind
+from agentdash.report.audit import audit
+from agentdash.report.check import CheckReport, ThreadReport, check_report, unreadable_report
+from agentdash.report.check_formats.gate import (
+    FAIL_ON,
+    Gate,
+    KnownResult,
+    baseline_of,
+    invalid_value,
+    parse_baseline,
+)
+from agentdash.report.check_formats.github import github
+from agentdash.report.check_formats.junit import junit
+from agentdash.report.check_formats.places import path_in, uri_in
+from agentdash.report.check_formats.results import RESULT_KINDS, UNVERIFIED, Result
+from agentdash.report.check_formats.sarif import sarif
+from agentdash.report.document import document_json
+from agentdash.report.elements import DenialReport, FindingReport, UnreadableReport
+from tests.unit.rollout_files import DATA, all_files, files
+
+SARIF = Draft4Validator(json.loads((DATA / "schemas" / "sarif-2.1.0.json").read_text()))
+JUNIT = xmlschema.XMLSchema(str(DATA / "schemas" / "junit-10.xsd"))
+HOSTILE = "a\x01b ]]> <x> & \"q\" 'p' %0A 100%\r\n::error::x ##[warning]y, z: ç 🙂\ufffe"
+
+
+@cache
+def whole() -> CheckReport:
+    """Return the audit of all recordings, of an unreadable file and of an unreadable directory."""
+    paths = all_files()
+    assert len(paths) > 150
+    missing = Path("/nonexistent/rollout-x.jsonl")
+    return audit((*paths, missing), unreadable=[UnreadableReport("/closed", "Permission denied")])
+
+
+def report_of(*scenarios: str) -> CheckReport:
+    return audit([path for scenario in scenarios for path in files("0.169.0", scenario)])
+
+
+def thread(**changes: Any) -> ThreadReport:
+    blank = replace(unreadable_report("t1", "s/rollout.jsonl", ""), problem=None, verdict="match")
+    return replace(blank, **changes)
+
+
+def finding(kind: str = "network-open", direction: str = "looser", message: str = "m") -> FindingReport:
+    return FindingReport(
+        kind=kind,
+        direction=direction,
+        severity="danger",
+        message=message,
+        fields=[],
+        evidence=[],
+        remedy=None,
+    )
+
+
+def denial(what: Any = "filesystem", target: str | None = "/b/x", **changes: Any) -> DenialReport:
+    whole = DenialReport(
+        what=what,
+        operation="write",
+        target=target,
+        certainty="certain",
+        quote="touch: Read-only file system",
+        calls=["c"],
+        count=1,
+        first=None,
+        last=None,
+        got_past=False,
+        nested=None,
+    )
+    return replace(whole, **changes)
+
+
+def judged(report: CheckReport, *fail_on: str) -> list[Result]:
+    return Gate(fail_on=fail_on or ("any",)).judge(report)
+
+
+def hostile() -> CheckReport:
+    bad = thread(id=HOSTILE, file=f"d/{HOSTILE}", agent=HOSTILE, cli_version=HOSTILE)
+    bad = replace(bad, findings=[finding(message=HOSTILE)], denials=[denial(target=HOSTILE, quote=HOSTILE)])
+    broken = unreadable_report("t2", f"/d/{HOSTILE}", HOSTILE)
+    return check_report([bad, broken], [UnreadableReport(HOSTILE, HOSTILE)])
+
+
+# ---------------------------------------------------------------- results, and what fails
+
+
+def test_default_gate_fails_as_check_without_options_does() -> None:
+    for each in whole().threads:
+        alone = check_report([each])
+        failing = any(result.is_failing for result in judged(alone))
+        assert (2 if each.problem else int(failing)) == alone.exit_code, each.file
+
+
+def test_each_finding_and_each_open_denial_is_in_one_result() -> None:
+    covered = 0
+    for each in whole().threads:
+        found = [result for result in judged(check_report([each])) if result.kind != UNVERIFIED]
+        open_denials = [one for one in each.denials if not one.got_past]
+        assert {one.kind for one in each.findings} <= {result.kind for result in found}
+        assert {one.target for one in open_denials if one.target} <= {result.about for result in found}
+        denials = [one for one in each.findings if one.kind in DENIAL_KINDS]
+        covered += len(each.findings) + len(open_denials) - len(found)
+        assert len(found) >= max(len(each.findings), len(open_denials) + len(each.findings) - len(denials))
+    assert covered >= 20  # the hand-off to the board in each version
+
+
+def test_denial_and_its_finding_are_one_result() -> None:
+    (result,) = [each for each in judged(report_of("kanban-board")) if each.kind != UNVERIFIED]
+    assert (result.kind, result.about) == ("denied-filesystem", "/home/dev/board/kanban.db")
+
+
+@pytest.mark.parametrize(
+    ("entry", "kind"),
+    [
+        (denial(), "denied-filesystem"),
+        (denial("network", "h.example"), "denied-network"),
+        (denial("other", None), "denied-other"),
+        (denial("other", None, operation="start"), "sandbox-cannot-start"),
+    ],
+)
+def test_open_denial_has_the_kind_of_its_finding(entry: DenialReport, kind: str) -> None:
+    report = check_report([thread(denials=[entry, denial(target="/past", got_past=True)])])
+    (result,) = judged(report, kind)
+    assert (result.kind, result.is_failing, result.direction) == (kind, True, "stricter")
+
+
+def test_fail_on_selects() -> None:
+    report = check_report(
+        [
+            thread(findings=[finding(), finding("stale-network-flag", "label")]),
+            thread(id="t2", verdict="unverified"),
+        ]
+    )
+
+    def failing(*fail_on: str) -> list[str]:
+        return [result.kind for result in judged(report, *fail_on) if result.is_failing]
+
+    assert failing("any") == ["network-open", "stale-network-flag"]
+    assert failing("looser") == failing("network-open") == ["network-open"]
+    assert failing("label", "unverified") == ["stale-network-flag", "unverified"]
+    assert failing("stricter") == failing("denied-network") == []
+
+
+def test_every_kind_and_direction_can_be_chosen() -> None:
+    assert {"any", "unverified", "looser", "stricter", "label", *FindingKind} <= {*FAIL_ON}
+    assert [invalid_value(value) for value in FAIL_ON] == [None] * len(FAIL_ON)
+
+
+def test_typing_error_gets_a_suggestion() -> None:
+    assert invalid_value("loser") == "invalid value 'loser': did you mean 'looser'?"
+    assert "did you mean 'denied-network'?" in str(invalid_value("denied-netwrk"))
+    assert "choose from any, unverified, " in str(invalid_value("xyzzy"))
+
+
+# ---------------------------------------------------------------- baseline
+
+
+def test_baseline_and_earlier_document_know_all_that_they_have() -> None:
+    report = whole()
+    for content in (document_json(baseline_of(judged(report))), document_json(report)):
+        gate = Gate(fail_on=("any", "unverified"), known=parse_baseline(content))
+        again = gate.judge(report)
+        assert len(again) > 150
+        assert all(result.is_known and not result.is_failing for result in again)
+
+
+def test_new_cause_and_same_cause_in_another_thread_fail() -> None:
+    before = check_report([thread(denials=[denial()])])
+    gate = Gate(known=parse_baseline(document_json(before)))
+    later = check_report(
+        [thread(denials=[denial(count=7), denial(target="/c")]), thread(id="t2", denials=[denial()])]
+    )
+    results = gate.judge(later)
+    failing = [(result.thread.id, result.about) for result in results if result.is_failing]
+    assert failing == [("t1", "/c"), ("t2", "/b/x")]
+    assert [result.is_known for result in results] == [True, False, False]
+
+
+def test_entry_without_a_thread_is_known_in_all() -> None:
+    known = frozenset([KnownResult(kind="denied-filesystem", about="/b/x")])
+    later = check_report([thread(id="t2", denials=[denial()])])
+    assert [result.is_failing for result in Gate(known=known).judge(later)] == [False]
+
+
+def test_denial_is_known_whether_it_stopped_the_thread_or_not() -> None:
+    stopped = report_of("kanban-board")
+    known = Gate(known=frozenset(baseline_of(judged(stopped)).known))
+    went_on = check_report([replace(each, findings=[]) for each in stopped.threads])
+    assert [result.is_failing for result in known.judge(went_on)] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "truncated"),
+        (b"[]", "Expected `object`"),
+        (b'{"schema":"agentdash.status/1"}', "neither agentdash.baseline/1 nor agentdash.check/1"),
+        (b'{"schema":"agentdash.baseline/1"}', "missing required field `known`"),
+        (b'{"schema":"agentdash.check/1","threads":[]}', "missing required field"),
+        (b"\xff\xfe", "malformed"),
+    ],
+)
+def test_what_is_no_baseline_is_refused(content: bytes, problem: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        parse_baseline(content)
+
+
+# ---------------------------------------------------------------- formats
+
+
+@pytest.mark.parametrize("make", [whole, hostile], ids=["recordings", "hostile"])
+def test_sarif_is_valid(make: Any) -> None:
+    report = make()
+    results = judged(report, "any", "unverified")
+    report.gate = Gate(baseline="b").report(results)
+    document = json.loads(sarif(report, results, version="1", cwd=Path("/w")))
+    report.gate = None
+    assert [error.message for error in SARIF.iter_errors(document)] == []
+    (run,) = document["runs"]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert len(run["results"]) == len(results)
+    assert all(rules[result["ruleIndex"]] == result["ruleId"] for result in run["results"])
+    prints = [result["partialFingerprints"]["agentdash/v1"] for result in run["results"]]
+    assert len({*prints}) == len({(one.kind, one.thread.id, one.about) for one in results})
+    assert run["invocations"][0]["executionSuccessful"] is False
+    assert len(run["invocations"][0]["toolExecutionNotifications"]) == 2
+
+
+def test_schema_of_sarif_refuses_a_wrong_document() -> None:
+    assert [*SARIF.iter_errors({"version": "2.1.0", "runs": [{"results": [{"level": "bad"}]}]})]
+
+
+def test_sarif_says_what_is_known_and_what_is_undecided() -> None:
+    report = check_report([thread(findings=[finding()], denials=[denial()], verdict="unverified")])
+    gate = Gate(known=frozenset([KnownResult(kind="network-open", about="m")]), baseline="b.json")
+    results = gate.judge(report)
+    report.gate = gate.report(results)
+    (run,) = json.loads(sarif(report, results, version="1", cwd=Path("/w")))["runs"]
+    known, new, undecided = run["results"]
+    assert (known["baselineState"], len(known["suppressions"]), known["level"]) == ("unchanged", 1, "error")
+    assert (new["baselineState"], new["kind"], "suppressions" in new) == ("new", "fail", False)
+    assert (undecided["kind"], undecided["level"]) == ("open", "none")
+    assert run["invocations"][0] == {
+        "executionSuccessful": True,
+        "exitCode": 1,
+        "toolExecutionNotifications": [],
+    }
+
+
+@pytest.mark.parametrize("make", [whole, hostile], ids=["recordings", "hostile"])
+@pytest.mark.parametrize("fail_on", ["any", "looser", "unverified"])
+def test_junit_is_valid(make: Any, fail_on: str) -> None:
+    report = make()
+    results = judged(report, fail_on)
+    text = junit(report, results, Path("/w"))
+    JUNIT.validate(text.encode())
+    (suite,) = ET.fromstring(text.encode())
+    failing = {id(result.thread) for result in results if result.is_failing}
+    assert len(suite.findall("testcase/failure")) == int(suite.attrib["failures"]) == len(failing)
+    assert len(suite.findall("testcase/error")) == int(suite.attrib["errors"]) == 2
+    assert len(suite.findall("testcase")) == int(suite.attrib["tests"]) == len(report.threads) + 1
+    assert failing or fail_on != "any"
+
+
+def test_junit_skips_what_was_not_verified() -> None:
+    report = check_report([thread(verdict="unverified")])
+    (suite,) = ET.fromstring(junit(report, judged(report), Path("/w")).encode())
+    assert [child.tag for child in suite[0]] == ["skipped", "system-out"]
+    (suite,) = ET.fromstring(junit(report, judged(report, "unverified"), Path("/w")).encode())
+    assert [child.tag for child in suite[0]] == ["failure"]
+
+
+def commands(text: str) -> Iterator[tuple[str, dict[str, str], str]]:
+    """Yield the workflow commands of a log, as the runner of GitHub Actions parses them."""
+    for line in text.splitlines():
+        assert "##[" not in line or line.startswith("::")  # the older form of commands
+        if not line.startswith("::"):
+            continue
+        head, _, data = line[2:].partition("::")
+        name, _, listed = head.partition(" ")
+        properties = dict(pair.split("=", 1) for pair in listed.split(","))
+        values = {key: unescape(value, ("%3A", ":"), ("%2C", ",")) for key, value in properties.items()}
+        yield name, values, unescape(data)
+
+
+def unescape(text: str, *further: tuple[str, str]) -> str:
+    for escaped, plain in (("%0D", "\r"), ("%0A", "\n"), *further, ("%25", "%")):
+        text = text.replace(escaped, plain)
+    return text
+
+
+def test_annotations_are_escaped() -> None:
+    report = hostile()
+    found = list(commands(github(report, judged(report), Path("/w"))))
+    assert [name for name, _, _ in found] == ["error"] * 4
+    assert found[2][1] == {"file": path_in(Path("/w"), f"d/{HOSTILE}"), "title": "agentdash: network-open"}
+    assert found[2][2].startswith(f"{HOSTILE}\nthread {HOSTILE}")
+
+
+def test_annotations_are_errors_where_they_fail() -> None:
+    report = check_report([thread(findings=[finding(), finding("policy-changed", "stricter", "p")])])
+    gate = Gate(fail_on=("stricter",), known=frozenset())
+    found = [(name, message.splitlines()[0]) for name, _, message in commands(github_of(report, gate))]
+    assert found == [("warning", "m"), ("error", "p")]
+    known = Gate(known=frozenset([KnownResult(kind="network-open", about="m")]))
+    assert [message.splitlines()[0] for _, _, message in commands(github_of(report, known))] == ["p"]
+    assert github_of(report, known).splitlines()[-1].endswith("1 of 2 results fail, 1 known")
+
+
+def github_of(report: CheckReport, gate: Gate) -> str:
+    return github(report, gate.judge(report), Path("/w"))
+
+
+def test_secrets_are_masked_in_all_formats() -> None:
+    secret = "curl -H 'Authorization: Bearer S3cretCanary01'"
+    report = check_report([thread(findings=[finding(message=secret)], denials=[denial(quote=secret)])])
+    results = judged(report)
+    base = Path("/w")
+    for text in (
+        sarif(report, results, version="1", cwd=base),
+        junit(report, results, base),
+        github(report, results, base),
+    ):
+        assert "curl" in text
+        assert "Canary" not in text
+
+
+@pytest.mark.parametrize(
+    ("file", "path", "uri"),
+    [
+        ("s/a b.jsonl", "s/a b.jsonl", "s/a%20b.jsonl"),
+        ("/w/s/a.jsonl", "s/a.jsonl", "s/a.jsonl"),
+        ("/v/ä#.jsonl", "/v/ä#.jsonl", "file:///v/%C3%A4%23.jsonl"),
+        ("../v/a.jsonl", "/v/a.jsonl", "file:///v/a.jsonl"),
+        ("a:b.jsonl", "a:b.jsonl", "a%3Ab.jsonl"),
+    ],
+)
+def test_places(file: str, path: str, uri: str) -> None:
+    assert (path_in(Path("/w"), file), uri_in(Path("/w"), file)) == (path, uri)
+
+
+# ---------------------------------------------------------------- the command
+
+BOARD = str(files("0.169.0", "kanban-board")[0])
+CLEAN = str(files("0.169.0", "full-access")[0])
+
+
+def run(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    blank = dict.fromkeys(("CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), "/nonexistent")
+    return subprocess.run(
+        [sys.executable, "-m", "agentdash", "check", *args],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **blank},
+        check=False,
+        cwd=cwd,
+    )
+
+
+@pytest.mark.slow
+def test_formats_of_the_command(tmp_path: Path) -> None:
+    assert run(BOARD, "--format", "json").stdout == run(BOARD, "--json").stdout
+    assert run(BOARD, "--format", "text").stdout == run(BOARD).stdout
+    code = run(BOARD, CLEAN, "--format", "sarif")
+    assert (code.returncode, [*SARIF.iter_errors(json.loads(code.stdout))]) == (1, [])
+    code = run(BOARD, CLEAN, "--format", "junit", "--fail-on", "looser")
+    assert (code.returncode, JUNIT.is_valid(code.stdout.encode())) == (0, True)
+    code = run(BOARD, "--format", "github", "--fail-on", "denied-filesystem", "--fail-on", "looser")
+    assert (code.returncode, code.stdout.count("\n::"), code.stdout[:8]) == (1, 0, "::error ")
+    unreadable = tmp_path / "rollout.jsonl"
+    unreadable.mkdir()
+    assert run(CLEAN, "/dev/null", "--fail-on", "looser", "--format", "github").returncode == 2
+
+
+@pytest.mark.slow
+def test_baseline_of_the_command(tmp_path: Path) -> None:
+    baseline = tmp_path / "known.json"
+    written = run(BOARD, "--write-baseline", str(baseline))
+    assert (written.returncode, json.loads(baseline.read_text())["schema"]) == (0, "agentdash.baseline/1")
+    assert f"known by {baseline}" in written.stdout
+    document = tmp_path / "check.json"
+    document.write_text(run(BOARD, "--json").stdout)
+    for file in (baseline, document):
+        assert run(BOARD, CLEAN, "--baseline", str(file)).returncode == 0
+    other = str(files("0.169.0", "full-access-leaked-flags")[0])
+    failed = run(BOARD, other, "--baseline", str(baseline), "--json")
+    gate = json.loads(failed.stdout)["gate"]
+    assert (failed.returncode, gate["failing"], gate["known"]) == (1, 2, 2)
+    again = run(CLEAN, "--write-baseline", str(baseline))  # a baseline may be replaced
+    assert (again.returncode, json.loads(baseline.read_text())["known"]) == (0, [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--fail-on", "loser"], "did you mean 'looser'?"),
+        (["--format", "xml"], "'xml' is not one of"),
+        (["--json", "--format", "sarif"], "--json and --format sarif contradict each other"),
+        (["--denials", "--format", "sarif"], "cannot be used with --denials"),
+        (["--worker", "opencode", "--fail-on", "any"], "--fail-on is about findings"),
+        (["--baseline", "/nonexistent/b"], "--baseline: /nonexistent/b cannot be read: No such file"),
+        (["--baseline", "/dev/null"], "not a regular file"),
+        (["--baseline", BOARD], "is no baseline"),
+        (["--write-baseline", BOARD], "is no baseline"),
+        (["--write-baseline", "/nonexistent/b"], "No such file"),
+        (["--write-baseline", "x", "--baseline", "y"], "contradict each other"),
+    ],
+)
+def test_wrong_option_is_one_line_and_exit_2(args: list[str], message: str, tmp_path: Path) -> None:
+    done = run(BOARD, *args, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_kinds_of_results_are_described() -> None:
+    assert all(meaning and not meaning.endswith(".") for meaning in RESULT_KINDS.values())
