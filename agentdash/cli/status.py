@@ -8,29 +8,50 @@ import click
 
 from agentdash.cli import termination
 from agentdash.cli.options import FLEET_OPTIONS, config_of, options, target_argument
+from agentdash.model.sanitize import clean_line
 
 if TYPE_CHECKING:
     from agentdash.config import Config
     from agentdash.model.worker import Snapshot
 
 
-@click.command()
+class _StatusCommand(click.Command):
+    """Accept `--json=state,why` beside `--json`: an option of click has a value always, or never."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rewritten = [
+            f"--fields={arg.removeprefix('--json=')}" if arg.startswith("--json=") else arg for arg in args
+        ]
+        return super().parse_args(ctx, rewritten)
+
+
+@click.command(cls=_StatusCommand)
 @options(FLEET_OPTIONS)
 @target_argument(required=False)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.status/1.")
+@click.option(
+    "--fields",
+    metavar="FIELD[,FIELD...]",
+    help="JSON with these fields of each worker only; also --json=FIELD,...: state, why, findings ...",
+)
+@click.option("--brief", is_flag=True, help="JSON with at most 400 bytes for each worker.")
 @click.option(
     "--watch",
     is_flag=True,
     help="Keep watching: one line of JSON for each change, schema agentdash.change/1.",
 )
-def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> int:
+def status(
+    target: str | None, as_json: bool, fields: str | None, brief: bool, watch: bool, **given: Any
+) -> int:
     """Show all workers, or TARGET: a thread id or its prefix, a pane (%4), or a name.
 
     \b
     agentdash status                     all workers, as a table
     agentdash status %4 --json           one of them, as JSON
+    agentdash status --json=state,why    of each worker these fields
     agentdash status --watch | jq .      changes, as they happen
     """
+    chosen = _chosen_fields(fields, brief=brief, watch=watch)
     config = config_of(given)
     if watch:
         from agentdash.cli.output import until_pipe_closes
@@ -40,6 +61,17 @@ def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> int:
     from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
 
     snapshot, via = read_fleet(config, target)
+    if brief:
+        from agentdash.report.brief import brief_json, brief_report
+
+        click.echo(brief_json(brief_report(snapshot, via_report(via))))
+        return exit_code(snapshot)
+    if chosen:
+        from agentdash.report.document import document_json
+        from agentdash.report.status_fields import status_fields_report
+
+        click.echo(document_json(status_fields_report(snapshot, chosen, via_report(via))))
+        return exit_code(snapshot)
     if as_json:
         from agentdash.report.document import document_json
         from agentdash.report.status import status_report
@@ -51,6 +83,27 @@ def status(target: str | None, as_json: bool, watch: bool, **given: Any) -> int:
 
     print_status(snapshot, console())
     return exit_code(snapshot)
+
+
+def _chosen_fields(fields: str | None, *, brief: bool, watch: bool) -> tuple[str, ...]:
+    """Return the fields that were asked for; none: all of them.
+
+    Raises:
+        click.UsageError: one does not exist, or the options contradict each other.
+    """
+    given = [
+        name for name, on in (("--json=", fields is not None), ("--brief", brief), ("--watch", watch)) if on
+    ]
+    if len(given) > 1:
+        raise click.UsageError(f"{given[0]} and {given[1]} exclude each other")
+    if fields is None:
+        return ()
+    from agentdash.report.status_fields import UnknownFieldError, parse_fields
+
+    try:
+        return parse_fields(fields)
+    except UnknownFieldError as error:
+        raise click.UsageError(clean_line(str(error), 400)) from error
 
 
 async def _watch(config: Config, target: str | None) -> None:

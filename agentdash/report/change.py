@@ -30,6 +30,7 @@ class ChangeReport(msgspec.Struct):
     schema: Literal["agentdash.change/1"]
     at: str
     change: Literal["added", "changed", "removed", "source"]
+    """What happened."""
     changed: list[str] = []
     """The fields of a changed worker that differ, `state`, `why`, `sandbox.findings` ...; else empty."""
     worker: WorkerReport | None = None

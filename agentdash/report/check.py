@@ -40,6 +40,7 @@ class ThreadReport(msgspec.Struct):
     agent: str
     """The worker CLI: `codex`, `claude`."""
     cli_version: str | None
+    """Version of the worker CLI that wrote the file."""
     verdict: str
     state: str
     requested: RequestedReport | None
@@ -92,6 +93,7 @@ class CheckReport(msgspec.Struct):
     unreadable_directories: list[UnreadableReport]
     """Directories that may contain more rollouts, but cannot be listed."""
     totals: TotalsReport
+    """Number of threads by verdict."""
     gate: GateReport | None = None
     """Null without `--fail-on`, `--baseline` and `--write-baseline`."""
 

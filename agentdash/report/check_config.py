@@ -25,7 +25,9 @@ class ConfigFileReport(msgspec.Struct):
 
     path: str
     layer: str
+    """`user config`, `project config`, `managed` ..."""
     in_force: bool
+    """Whether it counts here."""
     problem: str | None
     """Why it could not be read."""
 
@@ -42,6 +44,7 @@ class PartReport(msgspec.Struct):
     asked: str | None
     """What was asked for, where that is something else."""
     asked_by: str | None
+    """Where that was asked for; null where nothing else was."""
 
 
 class IneffectiveReport(msgspec.Struct):
@@ -65,11 +68,15 @@ class CheckConfigReport(msgspec.Struct):
     """Whether the rules of this version were measured; if not, the result is a guess from others."""
     cwd: str
     trust: str | None
+    """Whether the project is trusted; null where nothing states it."""
     refusal: str | None
     """Why Codex will not start; null if it will."""
     parts: list[PartReport]
+    """The parts of the policy, and what decides each."""
     files: list[ConfigFileReport]
+    """The configuration files that exist."""
     no_effect: list[IneffectiveReport]
+    """Settings that have no effect."""
 
     @property
     def exit_code(self) -> int:

@@ -52,17 +52,23 @@ class WorkerPathsReport(msgspec.Struct):
 
     schema: Literal["agentdash.check-worker/1"]
     worker: str
+    """The worker CLI."""
     cwd: str
     policy: ConfiguredReport
+    """The policy that it would run under."""
     policy_of: str
     """Origin of the policy: the name of a mode, or `thread ID`."""
     network: bool | None
     """Whether the network is allowed, which the worker needs for its model. Null: the policy does not state
     it."""
     network_remedy: str | None
+    """What opens the network; null where it is open."""
     paths: list[PathReport]
+    """Where the worker CLI keeps its state."""
     network_remedy_where: str | None = None
+    """File and place for its lines."""
     network_remedy_once: str | None = None
+    """Shell command that starts Codex with it for one run."""
 
     @property
     def exit_code(self) -> int:

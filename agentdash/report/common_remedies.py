@@ -28,6 +28,7 @@ class CommonRemedyReport(msgspec.Struct):
     remedy: str
     remedy_where: str | None
     targets: list[str | None]
+    """The targets that it opens."""
 
 
 def common_remedies(denials: Iterable[DenialReport]) -> list[CommonRemedyReport]:

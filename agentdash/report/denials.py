@@ -25,6 +25,7 @@ class DeniedTargetReport(msgspec.Struct):
     target: str | None
     """Null for those of which neither output nor script names the target."""
     operations: list[str]
+    """Operations on it that were refused."""
     certainty: str
     """`certain` if any of them is."""
     threads: list[str]
@@ -42,6 +43,7 @@ class DenialsReport(msgspec.Struct):
     schema: Literal["agentdash.check-denials/1"]
     threads: int
     unreadable: int
+    """Number of files and directories that could not be read."""
     targets: list[DeniedTargetReport]
     """Those that stopped most threads first."""
     remedies: list[CommonRemedyReport]

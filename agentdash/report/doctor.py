@@ -21,6 +21,7 @@ class DoctorCheck(msgspec.Struct):
 
     name: str
     level: Level
+    """`ok`, `warn`, or `fail`."""
     detail: str
     """What was found."""
     advice: str | None = None
@@ -32,6 +33,7 @@ class DoctorReport(msgspec.Struct):
 
     schema: Literal["agentdash.doctor/1"]
     checks: list[DoctorCheck]
+    """The checks."""
 
     @property
     def exit_code(self) -> int:

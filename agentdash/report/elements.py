@@ -107,6 +107,7 @@ class PolicyReport(msgspec.Struct):
 
     since: str | None
     origin: str
+    """What stated it: the record of the session log."""
     line: int
     filesystem: str
     network: str
@@ -145,6 +146,7 @@ class RequestedReport(msgspec.Struct):
     approval: str | None
     reviewer: str | None
     origin: list[RequestOriginReport]
+    """Where each part was set."""
     environment: list[str]
     """Settings that keep `PATH`, `HOME` or `CODEX_HOME` from commands, or that set sandbox flags for them."""
     since: str | None
@@ -194,14 +196,18 @@ class FieldReport(msgspec.Struct):
     name: str
     """`files`, `network`, `network_flag`, `sandbox_flag`, `seccomp`, `approval`, `reviewer`, `tmux`."""
     expected: str
+    """The value it was compared with."""
     actual: str
+    """The value that differs."""
     layer: str
     """The layer of the actual value: `requested`, `configured`, `applied`, `observed`."""
     reference: str
     """What it was compared with: `requested`, `configured`, `earlier` (the policy in force then),
     `allowed` (an escalation), `parent`, `before` (the policy before a change)."""
     expected_at: str | None
+    """When that came into force."""
     actual_at: str | None
+    """When it was observed, or came into force."""
 
 
 class FindingReport(msgspec.Struct):

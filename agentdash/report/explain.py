@@ -66,6 +66,7 @@ class LinkReport(msgspec.Struct):
     """A link to a pane or a process."""
 
     to: str
+    """`pane %4`, `pid 4242`, `thread ID`."""
     by: str
     """The rule or fact that the link is based on."""
 
@@ -86,6 +87,7 @@ class ExplainedReport(msgspec.Struct):
     applied: str | None
     got: GotReport
     verdict_evidence: list[EvidenceReport]
+    """Evidence of the verdict, and against it."""
     unread: list[str]
     """Sources that could not be read, and lines that were skipped."""
     findings: list[FullFindingReport]
@@ -95,6 +97,7 @@ class ExplainedReport(msgspec.Struct):
     would_deny: dict[str, list[str]]
     """Installed worker CLIs, and their state paths that the policy in force would deny."""
     links: list[LinkReport]
+    """What belongs to it, and the evidence for it."""
 
 
 class ExplainReport(msgspec.Struct):

@@ -46,7 +46,9 @@ class ScreenReport(msgspec.Struct):
     text: str
     """The words that matched; for a partly visible menu, which part is visible."""
     frozen: bool
+    """Whether a view hides the prompt."""
     partial: bool
+    """Whether a part of a menu is not visible."""
     versions_tested: list[str]
     """Versions of the agent with real screens on which the rule was tested; without a rule, all of these."""
 

@@ -6,22 +6,27 @@ from typing import Any, Final, get_args, get_type_hints
 
 import msgspec
 
+from agentdash.report.brief import BriefReport
 from agentdash.report.change import ChangeReport
 from agentdash.report.check import CheckReport
 from agentdash.report.check_config import CheckConfigReport
 from agentdash.report.check_formats.gate import BaselineReport
 from agentdash.report.check_worker import WorkerPathsReport
 from agentdash.report.denials import DenialsReport
+from agentdash.report.descriptions import describe
 from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport
 from agentdash.report.explain_screen import ScreenReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.settings import SettingsReport
 from agentdash.report.status import StatusReport
+from agentdash.report.status_fields import StatusFieldsReport
 from agentdash.report.wait import WaitReport
 
 _DOCUMENTS: Final = (
     StatusReport,
+    BriefReport,
+    StatusFieldsReport,
     ChangeReport,
     WaitReport,
     ExplainReport,
@@ -55,4 +60,6 @@ def schema(name: str) -> dict[str, Any]:
     document = DOCUMENTS[name]
     (identifier,) = get_args(get_type_hints(document)["schema"])
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": identifier}
-    return head | msgspec.json.schema(document)
+    body = msgspec.json.schema(document)
+    describe(body, document)
+    return head | body

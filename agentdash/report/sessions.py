@@ -35,16 +35,21 @@ class SessionReport(msgspec.Struct):
 
     id: str
     started_at: str | None
+    """When it began."""
     modified_at: str | None
+    """When its file was written last."""
     size: int
     """Bytes on disk."""
     file: str
     archived: bool
+    """Whether it is archived."""
     compressed: bool
+    """Whether its file is compressed."""
     version: str | None
     cwd: str | None
     parent: str | None
     prompt: str | None
+    """Its first prompt; null where it is not known."""
     problem: str | None
     """Why it cannot be read."""
 
@@ -54,11 +59,13 @@ class SessionsReport(msgspec.Struct):
 
     schema: Literal["agentdash.sessions/1"]
     home: str
+    """The Codex home."""
     problem: str | None
     """Why there are no sessions, if there is a reason."""
     unreadable_directories: list[UnreadableReport]
     """Directories that may contain more sessions, but cannot be listed."""
     sessions: list[SessionReport]
+    """The sessions, newest first."""
 
     @property
     def problems(self) -> list[UnreadableReport]:

@@ -31,6 +31,7 @@ class SettingsReport(msgspec.Struct):
 
     schema: Literal["agentdash.config/1"]
     options: list[SettingReport]
+    """All options, with where each value comes from."""
 
 
 def settings_report(settings: Sequence[Setting]) -> SettingsReport:

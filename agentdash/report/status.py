@@ -74,6 +74,7 @@ class WorkerReport(msgspec.Struct):
     agent: AgentReport
     parent: str | None
     children: list[str]
+    """Ids of the threads that it started."""
     state: str
     since: str | None
     why: str
@@ -87,11 +88,15 @@ class WorkerReport(msgspec.Struct):
     """The reason in short, with its object whole."""
     evidence: list[EvidenceReport]
     sandbox: SandboxReport
+    """The layers of its sandbox."""
     pane: str | None
+    """Its tmux pane; null where it has none."""
     pids: list[int]
     cwd: str | None
     tokens: int | None
+    """Tokens of the whole session; null where they are not known."""
     last_activity: str | None
+    """When it last gave a sign of life."""
     stalled_since: str | None
     """Time since which a running worker has shown no activity; null if it is active."""
     history: list[StatePeriodReport]
@@ -104,6 +109,7 @@ class StatusReport(msgspec.Struct):
     schema: Literal["agentdash.status/1"]
     generated_at: str
     sources: list[SourceReport]
+    """The sources that were read, and whether they work."""
     workers: list[WorkerReport]
     via: ViaReport | None = None
     """Null if live sources were read."""

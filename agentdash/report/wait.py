@@ -20,9 +20,12 @@ class WaitReport(msgspec.Struct):
 
     schema: Literal["agentdash.wait/1"]
     target: str
+    """The TARGET that was given."""
     until: list[str]
     outcome: Outcome
+    """How waiting ended; `gone`: the worker no longer exists."""
     waited_seconds: float
+    """Seconds that it took, without the first look."""
     worker: WorkerReport | None
     """Its last known form; null if it was never seen."""
     via: ViaReport | None
