@@ -37,6 +37,7 @@ class BaselineReport(msgspec.Struct):
 
     schema: Literal["agentdash.baseline/1"]
     known: list[KnownResult]
+    """The results that fail no check."""
 
 
 class Gate(msgspec.Struct, frozen=True):
