@@ -13,7 +13,7 @@ from agentdash.agents.codex.home import CodexHome, default_home, problem
 from agentdash.agents.session_logs import thread_of_log
 from agentdash.agents.state_paths import state_paths
 from agentdash.cli.check_gate import GATE_OPTIONS, chosen_format, gate_of, print_audit
-from agentdash.cli.options import PATH, config_of, options
+from agentdash.cli.options import NO_CACHE_OPTION, PATH, config_of, options
 from agentdash.cli.output import console, warn_unreadable
 from agentdash.cli.progress import Progress
 from agentdash.config import state_folder
@@ -28,6 +28,7 @@ from agentdash.report.check_worker import (
 )
 from agentdash.report.denials import denials_report, print_denials
 from agentdash.report.document import document_json
+from agentdash.store.digests import DigestStore
 from agentdash.store.memory import Memory, MemoryFileError
 
 
@@ -66,6 +67,7 @@ class _CheckCommand(click.Command):
 )
 @click.option("--denials", is_flag=True, help="List what was denied, by target, instead of findings.")
 @options(GATE_OPTIONS)
+@NO_CACHE_OPTION
 @click.option(
     "--json",
     "as_json",
@@ -78,6 +80,7 @@ def check(
     policy: str | None,
     of_config: bool,
     denials: bool,
+    no_cache: bool,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -120,7 +123,11 @@ def check(
         raise click.UsageError(str(missing)) from missing
     with Progress("files", len(paths), sum(map(file_size, paths))) as progress:
         report = audit(
-            paths, lambda path: progress.add(file_size(path)), unreadable, recall=_recalled(home, paths)
+            paths,
+            lambda path: progress.add(file_size(path)),
+            unreadable,
+            recall=_recalled(home, paths),
+            digests=None if no_cache else DigestStore(state_folder()),
         )
     warn_unreadable(report.problems)
     if denials:

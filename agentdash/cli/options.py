@@ -32,6 +32,9 @@ class FiniteRange(click.FloatRange):
 SECONDS: Final = FiniteRange(0, _MAX_SECONDS)
 """A time span on the command line."""
 PATH = click.Path(path_type=Path)
+NO_CACHE_OPTION = click.option(
+    "--no-cache", is_flag=True, help="Read all files again, and keep no digests of them."
+)
 FLEET_OPTIONS = (
     click.option(
         "--codex-home",

@@ -2,43 +2,48 @@
 
 No live source is read: a turn without an end counts as abandoned. What the processes were asked for is
 recalled where an earlier agentdash saw them. `check.py` has the document and its
-rendering.
+rendering, `file_audit.py` the audit of one file.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
+import msgspec
 
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
-from agentdash.agents.codex.home import CodexHome, open_lines
-from agentdash.agents.registry import adapters
-from agentdash.agents.session_logs import is_transcript, reader_of_log, thread_of_log
-from agentdash.collect.sources.denied_paths import denied_paths, path_kinds
-from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.snapshot import build_snapshot
-from agentdash.model.events import FileSeen, LocksSeen, PathsSeen, PolicyRequested, ProcessesCounted
-from agentdash.model.fleet import Fleet, Thread
+from agentdash.agents.codex.home import CodexHome
+from agentdash.agents.session_logs import thread_of_log
+from agentdash.model.fleet import Thread
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
-from agentdash.report.check import (
-    CheckReport,
-    ThreadReport,
-    check_report,
-    thread_report,
-    unreadable_report,
-)
+from agentdash.report.check import CheckReport, ThreadReport, check_report
 from agentdash.report.elements import UnreadableReport, unreadable
+from agentdash.report.file_audit import (
+    AuditDigest,
+    FileRead,
+    Recall,
+    decode_digest,
+    encode_digest,
+    has_secrets,
+    inputs_of,
+    judge_packed,
+    read_file,
+    read_rollout,
+    thread_name,
+    threads_of,
+)
+from agentdash.store.digests import DigestStore, FileState, file_state
 
-_BATCH_LINES: Final = 2_000
-"""Lines held in memory at a time."""
+__all__ = ["FoundRollouts", "Recall", "audit", "file_size", "find_rollouts", "read_rollout"]
+
+_VIEW: Final = "check"
+"""The view of the digests of audits."""
 _MIN_PARALLEL_BYTES: Final = 32 << 20
 """Total size above which several processes are faster than one: below, starting them takes longer than
 reading."""
@@ -46,12 +51,6 @@ _MAX_PROCESSES: Final = 8
 """More do not help: the main process judges what they read."""
 _MIN_PREFIX_CHARS: Final = 4
 """Shortest accepted prefix of a thread id: a shorter one matches by accident."""
-_NOT_A_ROLLOUT: Final = "no rollout: not a line of it is understood"
-_END_OF_TIME: Final = 4e9
-"""Unix seconds after every rollout: a time at which no process holds the files."""
-
-
-Recall = Callable[[str], Sequence[Requested]]
 
 
 class FoundRollouts(NamedTuple):
@@ -106,6 +105,7 @@ def audit(
     on_read: Callable[[Path], None] = lambda _: None,
     unreadable: Sequence[UnreadableReport] = (),
     recall: Recall = lambda _: (),
+    digests: DigestStore | None = None,
 ) -> CheckReport:
     """Audit rollouts in the given order; children are compared with their parents among them.
 
@@ -116,8 +116,9 @@ def audit(
         on_read: called with each file when it has been read.
         unreadable: directories that may contain more, but cannot be listed.
         recall: returns what a thread's processes were asked for, where an earlier agentdash saw them start.
+        digests: of earlier audits; None: every file is read.
     """
-    return check_report(_audit_threads(tuple(paths), on_read, recall), unreadable)
+    return check_report(_Audit(on_read, recall, digests).reports(tuple(paths)), unreadable)
 
 
 def file_size(path: Path) -> int:
@@ -128,60 +129,90 @@ def file_size(path: Path) -> int:
         return 0
 
 
-def read_rollout(path: Path) -> Fleet:
-    """Return the fleet of one file, read in bounded memory. Its thread id is that in the file name, or the
-    file name.
+class _Audit:
+    """One audit: takes what it can from digests, reads the other files, and judges children last.
 
-    Raises:
-        OSError: the file cannot be read.
+    Args:
+        on_read: called with each file when it has been read.
+        recall: returns what a thread's processes were asked for.
+        digests: of earlier audits.
     """
-    reader = reader_of_log(path, _thread_name(path))
-    fleet = Fleet()
-    if is_transcript(path):  # settings lie beside it
-        place = clean_line(str(path.absolute()))
-        seen = FileSeen(at=0.0, thread=_thread_name(path), path=place, size=0, modified=0.0)
-        fleet = reduce(fleet, [seen])
-    number = 1
-    lines = iter(open_lines(path))
-    while batch := list(islice(lines, _BATCH_LINES)):
-        fleet = reduce(fleet, reader.read(batch, number))
-        number += len(batch)
-    return fleet
+
+    def __init__(self, on_read: Callable[[Path], None], recall: Recall, digests: DigestStore | None) -> None:
+        self._on_read = on_read
+        self._recall = recall
+        self._digests = digests
+        self._known: dict[str, Thread] = {}
+        """What children are compared with: whole threads would fill the memory."""
+
+    def reports(self, paths: Sequence[Path]) -> list[ThreadReport]:
+        """Return the reports of files, in their order."""
+        states = self._states(paths)
+        stored = self._stored(states)
+        read = self._read([path for path in paths if path not in stored])
+        valid = {path for path, digest in stored.items() if self._is_valid(digest)}
+        for path in valid:
+            self._on_read(path)
+        read |= self._read([path for path in stored if path not in valid])
+        judged = {path: judge_packed(found, self._recall, self._known) for path, found in read.items()}
+        self._save(states, {path: judged[path] for path, found in read.items() if found.is_kept})
+        reports = ((path, (judged.get(path) or stored[path]).report) for path in paths)
+        return [
+            msgspec.structs.replace(report, file=clean_line(str(path))) for path, report in reports if report
+        ]
+
+    def _states(self, paths: Sequence[Path]) -> dict[Path, FileState]:
+        if self._digests is None:
+            return {}
+        return {path: state for path in paths if (state := file_state(path)) is not None}
+
+    def _stored(self, states: Mapping[Path, FileState]) -> dict[Path, AuditDigest]:
+        bodies = self._digests.load(_VIEW, states) if self._digests is not None else {}
+        found = {path: digest for path, body in bodies.items() if (digest := decode_digest(body))}
+        for digest in found.values():
+            self._add_known(digest)
+        return found
+
+    def _is_valid(self, digest: AuditDigest) -> bool:
+        """Return whether the report of a digest holds: all that it depends on is as it was."""
+        return inputs_of(digest, self._recall, self._known).fingerprint() == digest.inputs
+
+    def _read(self, paths: Sequence[Path]) -> dict[Path, FileRead]:
+        found: dict[Path, FileRead] = {}
+        wanted = [(path, self._recall(thread_name(path))) for path in paths]
+        for path, read in zip(paths, _read_all(wanted), strict=True):
+            self._on_read(path)
+            self._add_known(read.digest)
+            found[path] = read
+        return found
+
+    def _add_known(self, digest: AuditDigest) -> None:
+        self._known |= {thread.id: thread for thread in threads_of(digest)}
+
+    def _save(self, states: Mapping[Path, FileState], judged: Mapping[Path, AuditDigest]) -> None:
+        if self._digests is None:
+            return
+        self._digests.save(
+            _VIEW,
+            [
+                (path, states[path], encode_digest(digest))
+                for path, digest in judged.items()
+                if _is_unchanged(path, states.get(path)) and not has_secrets(digest)
+            ],
+        )
 
 
-def _audit_threads(
-    paths: Sequence[Path], on_read: Callable[[Path], None], recall: Recall
-) -> list[ThreadReport]:
-    reports: dict[Path, ThreadReport | None] = {}
-    known: dict[str, Thread] = {}
-    orphans: dict[Path, Fleet] = {}
-    """Children read before their parents: judged last."""
-    for path, fleet in zip(paths, _read_all(paths), strict=True):
-        on_read(path)
-        if isinstance(fleet, ThreadReport):
-            reports[path] = fleet
-            continue
-        reports[path] = None  # keeps the order
-        for thread in fleet.threads.values():
-            # only what children are compared with: whole threads would fill the memory
-            known[thread.id] = Thread(
-                thread.id, cwd=thread.cwd, policies=thread.policies, observations=thread.observations
-            )
-            if thread.parent and thread.parent not in known:
-                orphans[path] = fleet
-        if path not in orphans:
-            reports[path] = _judge(_with_requests(fleet, recall), path, known)
-    for path, fleet in orphans.items():
-        reports[path] = _judge(_with_requests(fleet, recall), path, known)
-    return [report for report in reports.values() if report is not None]
+def _is_unchanged(path: Path, before: FileState | None) -> bool:
+    """Return whether a file is as it was before it was read."""
+    now = file_state(path)
+    return before is not None and now is not None and now.identity == before.identity
 
 
-def _read_all(paths: Sequence[Path]) -> Iterator[Fleet | ThreadReport]:
-    """Yield the result of `_read` for each file, in order; with as many processes as processors if there is
-    much."""
+def _read_all(wanted: Sequence[tuple[Path, Sequence[Requested]]]) -> Iterator[FileRead]:
+    """Yield the files, in order; read by as many processes as processors if there is much."""
     processors = min(os.cpu_count() or 1, _MAX_PROCESSES)
-    if processors == 1 or sum(map(file_size, paths)) < _MIN_PARALLEL_BYTES:
-        yield from map(_read, paths)
+    if processors == 1 or sum(file_size(path) for path, _ in wanted) < _MIN_PARALLEL_BYTES:
+        yield from (read_file(path, recalled) for path, recalled in wanted)
         return
     from multiprocessing import Pool  # noqa: PLC0415 - few homes are large
 
@@ -192,52 +223,8 @@ def _read_all(paths: Sequence[Path]) -> Iterator[Fleet | ThreadReport]:
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     with pool:
-        yield from pool.imap(_read, paths, chunksize=4)
+        yield from pool.imap(_read_wanted, wanted, chunksize=4)
 
 
-def _read(path: Path) -> Fleet | ThreadReport:
-    """Return the fleet of a file at the end of time; a report of the problem if it cannot be read."""
-    try:
-        fleet = read_rollout(path)
-    except OSError as error:
-        problem = clean_line(error.strerror or str(error))
-        return unreadable_report(_thread_name(path), clean_line(str(path)), problem)
-    ended = [
-        LocksSeen(at=_END_OF_TIME, holders={}, readable=True),
-        ProcessesCounted(at=_END_OF_TIME),
-    ]
-    seen = path_kinds(denied_paths(fleet.threads.values()))
-    return reduce(fleet, [*ended, PathsSeen(at=_END_OF_TIME, paths=tuple(seen.items()))])
-
-
-def _with_requests(fleet: Fleet, recall: Recall) -> Fleet:
-    """Return the fleet with what the processes of its threads were asked for."""
-    events = [
-        PolicyRequested(at=_END_OF_TIME, worker=thread.id, requested=request)
-        for thread in fleet.threads.values()
-        for request in recall(thread.id) or _read_past(thread)
-    ]
-    return reduce(fleet, events) if events else fleet
-
-
-def _read_past(thread: Thread) -> Sequence[Requested]:
-    """Return what the configuration files of a thread ask for, as they are now."""
-    adapter = adapters().get(thread.agent)
-    reader = adapter.request_reader if adapter is not None else None
-    found = reader.read_past(thread, _END_OF_TIME) if reader is not None else None
-    return () if found is None else (found,)
-
-
-def _judge(fleet: Fleet, path: Path, known: dict[str, Thread]) -> ThreadReport | None:
-    """Return the report of a file's thread; None for a helper thread."""
-    if not any(thread.lines for thread in fleet.threads.values()):
-        return unreadable_report(_thread_name(path), clean_line(str(path)), _NOT_A_ROLLOUT)
-    parents = {
-        thread.parent: known[thread.parent] for thread in fleet.threads.values() if thread.parent in known
-    }
-    workers = build_snapshot(replace(fleet, threads={**parents, **fleet.threads}), _END_OF_TIME).workers
-    return thread_report(workers[0], clean_line(str(path))) if workers else None
-
-
-def _thread_name(path: Path) -> str:
-    return thread_of_log(path) or clean_line(path.name)
+def _read_wanted(wanted: tuple[Path, Sequence[Requested]]) -> FileRead:
+    return read_file(*wanted)

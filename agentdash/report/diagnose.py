@@ -41,6 +41,7 @@ from agentdash.model.requested import RequestField
 from agentdash.model.sanitize import clean_line
 from agentdash.report.check_config import default_version
 from agentdash.report.doctor import DoctorCheck, DoctorReport
+from agentdash.store.digests import DigestStore
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
 
 _MAX_VERSION_SESSIONS: Final = 200
@@ -77,6 +78,7 @@ def diagnose(config: Config, settings: str, environ: Mapping[str, str] = os.envi
         *_check_file_events(home),
         *_check_terminal(environ),
         _check_state_directory(),
+        _check_digests(),
         _check_debug_log(config),
     ]
     return DoctorReport("agentdash.doctor/1", checks)
@@ -161,6 +163,17 @@ def _check_state_directory() -> DoctorCheck:
         return _ok("state", f"{shown} can be written")
     advice = "without it there is no status file: set XDG_STATE_HOME"
     return _warn("state", f"{shown} cannot be written", advice)
+
+
+def _check_digests() -> DoctorCheck:
+    store = DigestStore(state_folder())
+    usage = store.usage()
+    if store.trouble is not None:
+        return _warn("digests", clean_line(store.trouble), "all files are read again: delete the file")
+    if usage is None or usage.oldest is None:
+        return _ok("digests", "none; `agentdash check` keeps what it has read")
+    days = max(0.0, SystemClock().now() - usage.oldest) / 86_400
+    return _ok("digests", f"{usage.digests}, {usage.size / 1e6:.1f} MB, the oldest {days:.0f} days old")
 
 
 def _check_debug_log(config: Config) -> DoctorCheck:

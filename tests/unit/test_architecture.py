@@ -69,6 +69,7 @@ OPENERS = {
     "report/export_html.py": "data of the package",
     "report/redact.py": "sources of the package",
     "store/line_file.py": "checked as `agentdash.files` does, which starts more slowly",
+    "store/digests.py": "SQLite opens its database itself, behind a check of its type",
     "store/memory.py": "SQLite opens its database itself, behind a check of its type",
     "store/recorder.py": "written",
 }

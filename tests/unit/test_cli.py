@@ -28,7 +28,7 @@ BLANK = {
     "TMUX": "",
     "CODEX_HOME": "/nonexistent",
     "XDG_CONFIG_HOME": "/nonexistent",
-    "XDG_STATE_HOME": "/nonexistent",
+    "XDG_STATE_HOME": "/dev/null/state",  # cannot be created, not even by root
 }
 
 

@@ -10,7 +10,7 @@ import asyncio
 import os
 import posixpath
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -76,14 +76,19 @@ class DeniedPathSource:
         return at is None or now - at >= _LOOK_AGAIN_S
 
 
-def denied_paths(threads: Iterable[Thread]) -> list[str]:
+def denied_paths(
+    threads: Iterable[Thread], is_here: Callable[[str], bool] = lambda cwd: Path(cwd).is_dir()
+) -> list[str]:
     """Return the absolute paths that were denied to threads of this machine, the newest first; bounded.
 
-    A thread whose working directory does not exist here ran elsewhere, or long ago: its paths mean nothing.
+    Args:
+        threads: with their denial ledgers.
+        is_here: whether a working directory exists here. A thread whose directory does not ran elsewhere, or
+            long ago: its paths mean nothing.
     """
     found: dict[str, float] = {}
     for thread in threads:
-        if not thread.denials or not thread.cwd or not Path(thread.cwd).is_dir():
+        if not thread.denials or not thread.cwd or not is_here(thread.cwd):
             continue
         for entry in thread.denials:
             if entry.what == "filesystem" and entry.target and entry.target.startswith("/"):

@@ -1,0 +1,242 @@
+"""Keep digests of session files, so that what was read and judged once is known at once: one SQLite file.
+
+A digest belongs to a view (`check`, `library` ...: what one reader of it needs, encoded by that reader), and
+is valid for one file as it was: path, device, inode, size, times, and the rules of this agentdash. Whatever
+is doubted is as if it were not there: another owner, another version of the rules, a damaged row, a file that
+cannot be read. Then the session file is read again. Nothing here ever fails: `trouble` has the reason why
+digests are not used. Several processes may write at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import stat
+import struct
+import sys
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from agentdash.files import ensure_private_directory, open_regular, untrusted
+
+NAME: Final = "digests.sqlite"
+"""The file, in the state directory of agentdash."""
+_VERSION: Final = 1
+"""Of the table."""
+_MAX_BYTES: Final = 192 << 20
+"""Of the file: digests of about 100,000 sessions. Of a larger one the older half is dropped."""
+_MAX_BODY_BYTES: Final = 2 << 20
+"""Of one digest: a larger one costs more than it saves."""
+_KEPT_S: Final = 90 * 86_400.0
+_BUSY_TIMEOUT_S: Final = 0.5
+"""For another writer; then the digests are not kept."""
+_SETTLED_NS: Final = 100_000_000
+"""A file that was changed less than this before it was read may change again within the same tick of the
+clock of its file system, with the same size: it gets no digest."""
+_KEYS_AT_ONCE: Final = 500
+"""Paths in one query; with more of them all rows are read."""
+_IDENTITY: Final = struct.Struct("<8sQQQqq")
+_TABLE: Final = f"""
+CREATE TABLE IF NOT EXISTS digest (
+    view TEXT, path BLOB, identity BLOB, body BLOB, checksum INTEGER, written REAL,
+    PRIMARY KEY (view, path)) WITHOUT ROWID;
+PRAGMA user_version = {_VERSION};
+"""
+_RULE_PACKAGES: Final = ("agents", "engine", "model", "report", "replay")
+"""Packages whose sources decide what a digest contains."""
+
+
+class FileState(NamedTuple):
+    """A file as it was at one moment."""
+
+    identity: bytes
+    """Differs whenever the file or the rules do."""
+    size: int
+    settled: bool
+    """Whether a later change is certain to give another identity."""
+
+
+class DigestUsage(NamedTuple):
+    """What the digests take, for `agentdash doctor`."""
+
+    size: int
+    """Bytes on disk."""
+    digests: int
+    oldest: float | None
+    """When the oldest digest was written (unix seconds)."""
+
+
+class DigestStore:
+    """The digests in one state directory.
+
+    Args:
+        folder: agentdash's state directory; it is created with mode 0700 when something is written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / NAME
+        self.trouble: str | None = None
+        """Why digests cannot be used or kept, in one line; None where they can."""
+
+    def load(self, view: str, states: Mapping[Path, FileState]) -> dict[Path, bytes]:
+        """Return the valid digests of files for a view."""
+        wanted = {_key(path): path for path in states}
+        found: dict[Path, bytes] = {}
+        for key, identity, body, checksum in self._rows(view, list(wanted)):
+            path = wanted.get(key) if isinstance(key, bytes) else None
+            if path is None or states[path].identity != identity or not isinstance(body, bytes):
+                continue
+            if _checksum(view, _key(path), states[path].identity, body) == checksum:
+                found[path] = body
+        return found
+
+    def save(self, view: str, digests: Iterable[tuple[Path, FileState, bytes]]) -> None:
+        """Keep digests for a view; of files that may still change within a tick of the clock none."""
+        now = time.time()
+        rows = [
+            (view, key, state.identity, body, _checksum(view, key, state.identity, body), now)
+            for path, state, body in digests
+            if state.settled and len(body) <= _MAX_BODY_BYTES
+            for key in (_key(path),)
+        ]
+        if not rows:
+            return
+        try:
+            self._write(rows, now)
+        except sqlite3.DatabaseError as error:
+            self._give_up(error)
+            if not isinstance(error, sqlite3.OperationalError):  # damaged: the next run begins anew
+                self._remove()
+        except OSError as error:
+            self._give_up(error)
+
+    def usage(self) -> DigestUsage | None:
+        """Return what the digests take; None where there are none, or they cannot be used."""
+        try:
+            with self._reading() as database:
+                if database is None:
+                    return None
+                count, oldest = database.execute("SELECT count(*), min(written) FROM digest").fetchone()
+                return DigestUsage(self.path.stat().st_size, int(count), oldest)
+        except (sqlite3.Error, OSError) as error:
+            self._give_up(error)
+            return None
+
+    def _rows(self, view: str, keys: list[bytes]) -> list[tuple[object, ...]]:
+        columns = "SELECT path, identity, body, checksum FROM digest WHERE view = ?"
+        try:
+            with self._reading() as database:
+                if database is None or not keys:
+                    return []
+                if len(keys) > _KEYS_AT_ONCE:
+                    return database.execute(columns, (view,)).fetchall()
+                marks = ",".join("?" * len(keys))
+                return database.execute(f"{columns} AND path IN ({marks})", (view, *keys)).fetchall()
+        except (sqlite3.Error, OSError) as error:
+            self._give_up(error)
+            return []
+
+    def _write(self, rows: Sequence[tuple[object, ...]], now: float) -> None:
+        ensure_private_directory(self.path.parent)
+        _create(self.path)
+        if (problem := untrusted(self.path)) is not None:
+            raise OSError(problem)
+        with closing(sqlite3.connect(self.path, timeout=_BUSY_TIMEOUT_S)) as database:
+            version = database.execute("PRAGMA user_version").fetchone()[0]
+            if version != _VERSION:
+                database.executescript(f"DROP TABLE IF EXISTS digest; {_TABLE}")
+            database.execute("PRAGMA synchronous = OFF")  # a row that a crash damaged is not believed
+            with database:
+                database.executemany("INSERT OR REPLACE INTO digest VALUES (?, ?, ?, ?, ?, ?)", rows)
+                database.execute("DELETE FROM digest WHERE written < ?", (now - _KEPT_S,))
+            if self.path.stat().st_size > _MAX_BYTES:
+                _drop_older_half(database)
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection | None]:
+        """Open the file for reading; None where there is none of this version."""
+        if not os.path.lexists(self.path):
+            yield None
+            return
+        if (problem := untrusted(self.path)) is not None:
+            raise OSError(problem)
+        with open_regular(self.path, follow=False):
+            pass  # SQLite would open a pipe or a device
+        uri = f"{self.path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S)) as database:
+            version = database.execute("PRAGMA user_version").fetchone()[0]
+            yield database if version == _VERSION else None
+
+    def _remove(self) -> None:
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        self.trouble = f"{self.path}: {error}"
+
+
+def file_state(path: Path) -> FileState | None:
+    """Return the state of a file now; None where it is no regular file or cannot be examined."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    changed = max(found.st_mtime_ns, found.st_ctime_ns)
+    identity = _IDENTITY.pack(
+        rules(), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    )
+    return FileState(identity, found.st_size, settled=time.time_ns() - changed > _SETTLED_NS)
+
+
+@cache
+def rules() -> bytes:
+    """Return what identifies the rules by which files are read and judged: the sources of this agentdash.
+
+    Sources are compared by name, size and time, so that a changed checkout does not use digests of another.
+    """
+    package = Path(__file__).parents[1]
+    digest = hashlib.blake2b(repr((sys.version_info[:2], _VERSION)).encode(), digest_size=8)
+    for name in _RULE_PACKAGES:
+        for folder, folders, files in os.walk(package / name):
+            folders[:] = sorted(each for each in folders if each != "__pycache__")
+            for file in sorted(files):
+                found = os.stat(os.path.join(folder, file))  # noqa: PTH116, PTH118 - 300 files at each start
+                digest.update(f"{folder}/{file} {found.st_size} {found.st_mtime_ns}\n".encode())
+    return digest.digest()
+
+
+def _key(path: Path) -> bytes:
+    return os.fsencode(os.path.abspath(path))  # noqa: PTH100 - links are not resolved
+
+
+def _checksum(view: str, key: bytes, identity: bytes, body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(identity, zlib.crc32(key, zlib.crc32(view.encode()))))
+
+
+def _create(path: Path) -> None:
+    """Create the file with mode 0600 where it is missing; never follow a link or open a device."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path} is not a regular file")
+    finally:
+        os.close(descriptor)
+
+
+def _drop_older_half(database: sqlite3.Connection) -> None:
+    with database:
+        (count,) = database.execute("SELECT count(*) FROM digest").fetchone()
+        middle = "SELECT written FROM digest ORDER BY written LIMIT 1 OFFSET ?"
+        (written,) = database.execute(middle, (count // 2,)).fetchone()
+        database.execute("DELETE FROM digest WHERE written <= ?", (written,))
+    database.execute("VACUUM")
