@@ -6,7 +6,7 @@ them (`model.fleet_draft`).
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -202,6 +202,14 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     """Lines that were not understood, and how many: (`unknown world_state2`, 3)."""
 
     @property
+    def is_in_turn(self) -> bool:
+        """Whether its newest turn goes on; one without marks ends with an answer that no call follows."""
+        turn = self.turn
+        if turn is None or turn.ended_at is not None:
+            return False
+        return not turn.inferred or bool(self.open_calls) or not turn.message
+
+    @property
     def policy(self) -> Policy | None:
         """Return the policy in force now."""
         return self.policies[-1].policy if self.policies else None
@@ -221,6 +229,10 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the policy in force at a time (unix seconds); None before the first."""
         index = self.policy_index_at(at)
         return self.policies[index].policy if index >= 0 else None
+
+
+NOT_RECORDED: Final = "not recorded any more"
+"""Detail of a source from the end of its recording on."""
 
 
 class SourceHealth(msgspec.Struct, frozen=True):
@@ -343,6 +355,13 @@ class FleetReplaced(Event, frozen=True, kw_only=True, tag="known"):
     before."""
 
     fleet: Fleet
+
+
+class RecordingEnded(Event, frozen=True, kw_only=True, tag="recording-ended"):
+    """Emitted by replays alone: from here on nothing was recorded of panes and processes."""
+
+    threads_ended: bool = False
+    """Whether the processes of all threads are known to have ended since."""
 
 
 class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):

@@ -6,13 +6,11 @@ import pickle
 from typing import Final
 
 from agentdash.engine.reduce.fleet import reduce
-from agentdash.model.events import LocksSeen, ProcessesCounted
-from agentdash.model.fleet import Fleet
-from agentdash.replay.streams import MergedStream, Step
+from agentdash.model.fleet import Fleet, RecordingEnded
+from agentdash.replay.streams import OVERHANG_S, MergedStream, Step
 
-_CLOSE_DELAY_S: Final = 5.0
-"""Seconds between the last step and the closing check for owners: past the grace period after which a turn
-without an owner counts as abandoned."""
+_SETTLE_S: Final = 5.0
+"""Seconds after the last step by which every state has settled."""
 
 
 class Cursor:
@@ -35,22 +33,43 @@ class Cursor:
         """Whether every earlier step was consumed; false after `skim` skipped some."""
         self.closed = False
         """Whether the stream is known to have ended: no step will follow."""
+        self._active_at = 0.0
+        """Time of the newest line of a log, or of the newest step with a thread that a process works for."""
+
+    @property
+    def due(self) -> float | None:
+        """Time of the next step (unix seconds); None at the current end.
+
+        A recording ends with the family's workers: nothing that is in it later concerns them.
+        """
+        due = self.stream.due
+        if due is None or self.stream.logs_pending or due <= self._active_at + OVERHANG_S:
+            return due
+        return None
+
+    @property
+    def judged_at(self) -> float:
+        """The time at which the fleet is to be judged: that of the newest step, at the end later, so that
+        every state has settled."""
+        return self.at + _SETTLE_S if self.closed else self.at
 
     def advance(self) -> Step | None:
-        """Consume one step and return it; None at the current end of the files."""
+        """Consume one step and return it; None at the current end."""
+        if self.due is None:
+            return None
+        had_logs = self.stream.logs_pending
         step = self.stream.next()
         if step is not None:
             self.fleet = reduce(self.fleet, step.events)
             self.position += 1
             self.at = step.at
+            if had_logs or _is_active(self.fleet):
+                self._active_at = step.at
         return step
 
     def close(self) -> None:
         """Mark the stream as ended: no process holds its files, so an open turn counts as abandoned."""
-        self.at += _CLOSE_DELAY_S
-        self.fleet = reduce(
-            self.fleet, [LocksSeen(at=self.at, holders={}, readable=True), ProcessesCounted(at=self.at)]
-        )
+        self.fleet = reduce(self.fleet, [RecordingEnded(at=self.at, threads_ended=True)])
         self.closed = True
 
     def checkpoint(self) -> bytes:
@@ -59,6 +78,15 @@ class Cursor:
 
         packed = ZstdCompressor(level=1).compress(pickle.dumps(self, pickle.HIGHEST_PROTOCOL))
         return bytes(memoryview(packed))  # a copy: the original over-allocates its buffer
+
+
+def _is_active(fleet: Fleet) -> bool:
+    """Return whether a turn is open that a process works for."""
+    links = fleet.links
+    return any(
+        thread.lines and thread.is_in_turn and (thread.id in links.owners or thread.id in links.commands)
+        for thread in fleet.threads.values()
+    )
 
 
 def restore(checkpoint: bytes) -> Cursor:

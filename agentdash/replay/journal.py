@@ -8,28 +8,25 @@ from calendar import timegm
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from itertools import groupby
-from math import inf
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.agents.codex.home import begun_at
 from agentdash.agents.codex.launcher_policy import read_launcher
+from agentdash.agents.session_logs import log_begun_at
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.files import open_stream
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, FleetKnown
+from agentdash.model.fleet import Fleet, RecordingEnded
 from agentdash.model.known import known_of
 from agentdash.model.limits import READ_BLOCK_BYTES
-from agentdash.model.pane import PaneKey
-from agentdash.model.process import ProcessKey
 from agentdash.model.registry import EVENT_ORIGINS, Origin
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.model.times import possible_time
 from agentdash.replay.family import Family
-from agentdash.replay.streams import FileStream
+from agentdash.replay.streams import OVERHANG_S, FileStream
 from agentdash.store.journal import HEADER_DECODER, LINE_DECODER, PART_NAME, JournalUnpacker
 
 JOURNAL_SOURCE: Final = "journal"
@@ -41,9 +38,6 @@ _MAX_HEADER_BYTES: Final = 1 << 20
 """Longest header that is read."""
 _MAX_WRITE_PAUSE_S: Final = 30.0
 """Time without a write after which a journal, or a rollout, counts as ended."""
-_OVERHANG_S: Final = 5.0
-"""Time after the last line of a family's rollouts up to which its journals are read: its processes end after
-it."""
 
 
 # ---------------------------------------------------------------- parts
@@ -96,12 +90,13 @@ def find_overlapping(
 ) -> list[tuple[Path, JournalReader]]:
     """Return the journals of a time span in their order, each with its reader.
 
-    Of two recordings at the same time the one that began first is read for as long as it went on.
+    Of two recordings at the same time the one that began first is read for as long as it went on. A recording
+    is read to its end, and the one that continues it: whatever outlived the span ends there.
 
     Args:
         folder: of the journals.
         since: start of the span (unix seconds): what was known before is restored then.
-        until: end of the span; later events are left out.
+        until: end of the span (unix seconds).
         now: unix seconds; a journal that was written to lately may still be growing.
     """
     chosen: list[tuple[Path, JournalReader]] = []
@@ -110,30 +105,30 @@ def find_overlapping(
         end = max(part.until for part in recording)
         if end < since or recording[0].begun > until:
             continue
-        overlapping = [part for part in recording if part.until >= since and part.begun <= until]
+        overlapping = [part for part in recording if part.until >= since]
         numbers = {part.number for part in overlapping}
         for index, part in enumerate(overlapping):
             is_last = part is recording[-1] and now - end > _MAX_WRITE_PAUSE_S
             last_line, is_torn = _count_lines(part.path) if is_last else (None, False)
             follows = index > 0 and part.number - 1 in numbers
-            reader = JournalReader(since, until, follows=follows, last_line=last_line, torn=is_torn)
+            reader = JournalReader(since, follows=follows, last_line=last_line, torn=is_torn)
             chosen.append((part.path, reader))
         since = max(since, end)
+        until = max(until, end + OVERHANG_S)
     return chosen
 
 
 def journal_streams(folder: Path, family: Family, now: float) -> Callable[[], list[FileStream]]:
-    """Return a factory of streams of what was recorded while a family was working.
+    """Return a factory of streams of what was recorded while a family was working, and after that.
 
     Args:
         folder: of the journals; it need not exist.
         family: whose rollouts define the time span.
-        now: unix seconds; a family that was written to lately may still be working.
+        now: unix seconds; a journal that was written to lately may still be growing.
     """
     written = max((path.stat().st_mtime for path in family.paths if path.exists()), default=0.0)
-    begun = min(filter(None, map(begun_at, family.paths)), default=0.0)
-    until = inf if now - written < _MAX_WRITE_PAUSE_S else written + _OVERHANG_S
-    chosen = find_overlapping(folder, begun, until, now)
+    begun = min(filter(None, map(log_begun_at, family.paths)), default=0.0)
+    chosen = find_overlapping(folder, begun, written + OVERHANG_S, now)
     return lambda: [FileStream(path, deepcopy(reader), begun=begun) for path, reader in chosen]
 
 
@@ -155,7 +150,6 @@ class JournalReader:
 
     Args:
         since: events before this time (unix seconds) are summed up in one `FleetKnown`.
-        until: events after this time are left out.
         follows: whether the part before it is read as well: then what it repeats is left out.
         last_line: number of the line with which the recording ends; None where it goes on.
         torn: whether an incomplete line follows that one.
@@ -164,14 +158,12 @@ class JournalReader:
     def __init__(
         self,
         since: float,
-        until: float,
         *,
         follows: bool = False,
         last_line: int | None = None,
         torn: bool = False,
     ) -> None:
         self._since = since
-        self._until = until
         self._follows = follows
         self._last_line = last_line
         self._torn = torn
@@ -180,8 +172,6 @@ class JournalReader:
         self._known_line = 0
         """Number of the last line that repeats what was known."""
         self._unpacker = JournalUnpacker()
-        self._present: dict[PaneKey | ProcessKey | str, None] = {}
-        """Panes, processes and sources that exist."""
         self._damaged = 0
         """Number of lines that could not be parsed."""
         self.at = 0.0
@@ -195,7 +185,6 @@ class JournalReader:
             event = self._parse(line, number)
             if event is not None:
                 self.at = max(self.at, event.at)
-                self._update_present(event)
                 events += self._emit(event, number)
             if number == self._last_line:
                 events += self._emit_with_known(self._end_of_recording())
@@ -228,22 +217,8 @@ class JournalReader:
         detail = f"recorded by agentdash {header.agentdash} on {header.host}"
         return self._health(clean_line(detail, 200), ok=True)
 
-    def _update_present(self, event: e.Event) -> None:
-        match event:
-            case FleetKnown():
-                for items in (event.panes, event.processes, event.sources):
-                    self._present |= dict.fromkeys(key for key, _ in items)
-            case e.PaneSeen():
-                self._present[event.pane.key] = None
-            case e.ProcessSeen():
-                self._present[event.process.key] = None
-            case e.SourceSeen():
-                self._present[event.name] = None
-            case e.PaneGone() | e.ProcessGone():
-                self._present.pop(event.key, None)
-
     def _emit(self, event: e.Event, number: int) -> list[e.Event]:
-        """Return the event where it is new, later than `since`, and not later than `until`."""
+        """Return the event where it is new and later than `since`."""
         is_repeated = number <= self._known_line
         if self._follows and is_repeated:
             return []
@@ -258,30 +233,17 @@ class JournalReader:
             known = known_of(self._before, self._before.processes_at or self._since)
             self._before = None
             events = [known, *events]
-        return [event for event in events if event.at <= self._until]
+        return events
 
     def _end_of_recording(self) -> list[e.Event]:
-        """Return events that remove everything: nothing is known of panes and processes from here on."""
-        at = self.at
-        removed: list[e.Event] = []
-        for key in self._present:
-            if isinstance(key, PaneKey):
-                removed.append(e.PaneGone(at=at, key=key))
-            elif isinstance(key, ProcessKey):
-                removed.append(e.ProcessGone(at=at, key=key))
-            elif key != JOURNAL_SOURCE:
-                removed.append(e.SourceSeen(at=at, name=key, ok=False, detail="not recorded any more"))
+        """Return the events of the end: nothing is known of panes and processes from here on."""
         reasons = []
         if self._damaged:
             reasons.append(self._damage())
         if self._torn:
             reasons.append("its last record is torn")
         reasons.append("the recording ends here")
-        return [
-            *removed,
-            e.LocksSeen(at=at, holders={}, readable=False),
-            self._health("; ".join(reasons), ok=False),
-        ]
+        return [RecordingEnded(at=self.at), self._health("; ".join(reasons), ok=False)]
 
     def _health(self, detail: str, *, ok: bool) -> e.SourceSeen:
         return e.SourceSeen(at=self.at, name=JOURNAL_SOURCE, ok=ok, detail=detail)

@@ -10,7 +10,7 @@ from typing import Final
 from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e
 from agentdash.model.findings import DENIAL_KINDS
-from agentdash.model.fleet import Fleet, FleetKnown, Thread
+from agentdash.model.fleet import Fleet, FleetKnown, RecordingEnded, Thread
 from agentdash.model.states import State
 
 _NOT_FAILED: Final = ("ended", "running", "aborted")
@@ -69,7 +69,7 @@ class Marker:
                 found |= Mark.VISIBLE
                 assess = True
             else:
-                assess = assess or isinstance(event, (e.ProcessesCounted, e.FileGone))
+                assess = assess or isinstance(event, (e.ProcessesCounted, e.FileGone, RecordingEnded))
         return Mark(found | self._assess(after, at) if assess else found)
 
     def _may_change_assessment(self, event: e.ThreadEvent, old: Thread, new: Thread) -> bool:

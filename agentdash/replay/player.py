@@ -104,7 +104,7 @@ class Player:
         self._cursor = self.index.cursor(1)
         self.begin = self._cursor.at
         """Time of the first step (unix seconds)."""
-        self._last = max(filter(None, map(last_time, self._sizes)), default=self.begin)
+        self._last = max(filter(None, map(last_time, family.paths)), default=self.begin)
         self._move_to(self._cursor)
 
     # ---------------------------------------------------------------- position
@@ -200,7 +200,7 @@ class Player:
         """Consume what is due; return the seconds until the next call."""
         self._apply_index()
         cursor, now = self._cursor, self._clock.now()
-        if cursor.closed or (due := cursor.stream.due) is None:
+        if cursor.closed or (due := cursor.due) is None:
             return self._wait_for_more()
         if not self.playing:
             return _POLL_INTERVAL_S
@@ -216,7 +216,7 @@ class Player:
             cursor.advance()
             if self._is_visible():
                 self._pause_since = max(self._pause_since, cursor.at)
-            if (next_due := cursor.stream.due) is None or next_due > now:
+            if (next_due := cursor.due) is None or next_due > now:
                 break
         self._emit_fleet()
         return 0.0
@@ -333,6 +333,7 @@ class Player:
             cursor = self._cursor_at(len(self.index.times))
             if not self.index.open:
                 cursor.close()
+                self.playing = False
             self._move_to(cursor)
         elif (position := self.index.position_of(share)) is not None:
             self._move_to(self._cursor_at(position))
@@ -368,7 +369,7 @@ class Player:
     def _move_to(self, cursor: Cursor, now: float | None = None) -> None:
         self._cursor = cursor
         self.live = False
-        self._pause_since = max(cursor.at, now or 0.0)
+        self._pause_since = max(cursor.judged_at, now or 0.0)
         self._set_clock(self._pause_since)
         self._emit_fleet()
 

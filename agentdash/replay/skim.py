@@ -33,10 +33,10 @@ def skim(stream: MergedStream, at: float) -> Cursor:
         stream: positioned at its beginning.
     """
     cursor = Cursor(stream)
-    while cursor.position < _HEAD_STEPS and stream.due is not None and stream.due <= at:
+    while cursor.position < _HEAD_STEPS and cursor.due is not None and cursor.due <= at:
         cursor.advance()
     cursor.exact = not [file for file in stream.streams if _skip_ahead(file, at)]
-    while stream.due is not None and stream.due <= at:
+    while cursor.due is not None and cursor.due <= at:
         cursor.advance()
     return cursor
 

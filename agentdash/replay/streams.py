@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from agentdash.agents.codex.home import CodexHome, names
 from agentdash.agents.session_logs import log_begun_at, reader_of_log, thread_of_log
@@ -18,6 +18,10 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
 from agentdash.replay.family import Family
 from agentdash.replay.line_reader import LineReader
+
+OVERHANG_S: Final = 5.0
+"""Time for which recordings are read on after the last line of a family, or its last sign of life: its
+processes end after it."""
 
 
 class Step(NamedTuple):
@@ -136,10 +140,13 @@ class MergedStream:
 
     Args:
         streams: older ones first.
+        recorded: recordings of the same time.
     """
 
-    def __init__(self, streams: Sequence[FileStream]) -> None:
-        self.streams = tuple(streams)
+    def __init__(self, streams: Sequence[FileStream], recorded: Sequence[FileStream] = ()) -> None:
+        self.streams = (*streams, *recorded)
+        self._logs = len(streams)
+        """Number of streams that are no recordings."""
         self._heads: list[tuple[float, int, Step]] = []
         """A heap of the next step of each stream: due time, number of the stream, step."""
         self._exhausted = list(range(len(self.streams)))
@@ -155,6 +162,11 @@ class MergedStream:
     def due(self) -> float | None:
         """Time of the next step (unix seconds); None at the current end of the files."""
         return max(self._at, self._heads[0][0]) if self._heads else None
+
+    @property
+    def logs_pending(self) -> bool:
+        """Whether a step of another stream than a recording is left; True where there are only recordings."""
+        return not self._logs or any(number < self._logs for _, number, _ in self._heads)
 
     def next(self) -> Step | None:
         """Return the next step; None at the current end of the files."""
@@ -198,7 +210,7 @@ def family_stream(family: Family, extra: Sequence[FileStream] = ()) -> MergedStr
     rollouts = [
         _rollout_stream(path, family.home, named.get(thread_of_log(path) or "")) for path in family.paths
     ]
-    return MergedStream([*rollouts, *extra])
+    return MergedStream(rollouts, extra)
 
 
 def _rollout_stream(path: Path, home: CodexHome | None, named: Event | None) -> FileStream:

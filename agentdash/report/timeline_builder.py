@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e
+from agentdash.model.fleet import NOT_RECORDED
 from agentdash.model.secrets import mask_fields
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
@@ -47,7 +48,8 @@ def play_duration_s(stream: MergedStream, gap: float) -> float:
         gap: seconds; a longer pause counts as this.
     """
     duration, before = 0.0, None
-    while (step := stream.next()) is not None:
+    cursor = Cursor(stream)  # it knows where a recording ends
+    while (step := cursor.advance()) is not None:
         duration += min(gap, step.at - before) if before is not None else 0.0
         before = step.at
     return duration
@@ -62,7 +64,7 @@ def frames(stream: MergedStream, redaction: Redaction | None, *, ended: bool) ->
     cursor, cache = Cursor(stream), WorkerCache()
 
     def snapshot() -> Snapshot:
-        return build_snapshot(cursor.fleet, cursor.at, cache)
+        return build_snapshot(cursor.fleet, cursor.judged_at, cache)
 
     while (step := cursor.advance()) is not None:
         yield Frame(step.at, redaction.events(step.events) if redaction else step.events, snapshot)
@@ -122,7 +124,11 @@ def _without_middle(rows: Sequence[TimelineRow]) -> tuple[list[TimelineRow], int
 
 def _notes(workers: Sequence[WorkerTimeline], snapshot: Snapshot, *, redact: bool) -> list[str]:
     notes = [f"{timeline.worker.name}: {note}" for timeline in workers for note in timeline.worker.notes]
-    failed = [source for source in snapshot.sources if not source.ok and not redact]
+    failed = [
+        source
+        for source in snapshot.sources
+        if not source.ok and source.detail != NOT_RECORDED and not redact
+    ]
     return notes + [f"{source.name}: {source.detail}" for source in failed]
 
 

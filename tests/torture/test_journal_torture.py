@@ -16,7 +16,7 @@ from agentdash.collect.clock import SystemClock
 from agentdash.engine.hub import Hub
 from agentdash.engine.latest import LatestValue
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet
+from agentdash.model.fleet import Fleet, RecordingEnded
 from agentdash.store.recorder import Recorder
 from tests.unit.test_journal import KEY, NOW, STORY, Bench, drawn
 
@@ -30,12 +30,7 @@ async def recorded(folder: Path, *more: e.Event) -> tuple[Bench, Path]:
 
 def before_the_end(events: list[e.Event]) -> list[e.Event]:
     """Return the events before the end of the recording."""
-    end = next(
-        i
-        for i, x in enumerate(events)
-        if isinstance(x, e.PaneGone) or getattr(x, "detail", "") == "not recorded any more"
-    )
-    return events[:end]
+    return events[: next(i for i, x in enumerate(events) if isinstance(x, RecordingEnded))]
 
 
 async def test_truncation_at_every_byte_of_the_last_record(tmp_path: Path) -> None:

@@ -14,12 +14,14 @@ from msgspec.structs import replace
 from agentdash.demo.play import demo_hub
 from agentdash.engine.latest import LatestValue
 from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, FleetKnown, FleetReplaced
+from agentdash.model.fleet import Fleet, FleetKnown, FleetReplaced, RecordingEnded
 from agentdash.model.known import known_of
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.registry import FLEET_FIELDS, RECORDED, Origin
+from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import Family
 from agentdash.replay.journal import JournalReader, find_overlapping, find_parts, journal_streams
@@ -109,14 +111,7 @@ def lines(path: Path) -> list[bytes]:
 def without_journal(events: Iterable[e.Event]) -> list[e.Event]:
     """Return the events without those about the journal itself, up to the end of the recording."""
     events = list(events)
-    end = next(
-        (
-            i
-            for i, x in enumerate(events)
-            if isinstance(x, e.SourceSeen) and x.detail == "not recorded any more"
-        ),
-        len(events),
-    )
+    end = next((i for i, x in enumerate(events) if isinstance(x, RecordingEnded)), len(events))
     return [x for x in events[:end] if not (isinstance(x, e.SourceSeen) and x.name == "journal")]
 
 
@@ -196,11 +191,13 @@ async def test_parts_are_readable_alone_and_together(tmp_path: Path) -> None:
     )
 
 
-async def test_end_of_recording_removes_panes_and_processes(tmp_path: Path) -> None:
+async def test_end_of_recording_removes_processes_and_keeps_panes(tmp_path: Path) -> None:
+    """A worker that lived is unreachable then, and says what it was; one that had ended has ended."""
     bench = Bench(tmp_path)
-    await bench.record(STORY[:9])
+    await bench.record(STORY[:12])
     fleet = reduce(Fleet(), bench.read())
-    assert (fleet.panes, fleet.processes, fleet.locks.holders, fleet.locks.readable) == ({}, {}, {}, False)
+    assert (fleet.processes, fleet.locks.holders, fleet.locks.readable) == ({}, {}, False)
+    assert list(fleet.panes) == [KEY]
     assert (fleet.sources["tmux"].ok, fleet.sources["journal"].detail) == (False, "the recording ends here")
 
 
@@ -220,7 +217,7 @@ async def test_simultaneous_recordings_are_read_one_after_the_other(tmp_path: Pa
     await bench.record(STORY)
     os.utime(next(tmp_path.glob(f"*-{os.getpid()}-0001.jsonl")), (NOW + 9, NOW + 9))
     events = bench.read(now=NOW + 100)
-    ended = next(i for i, x in enumerate(events) if isinstance(x, e.PaneGone))
+    ended = next(i for i, x in enumerate(events) if isinstance(x, RecordingEnded))
     assert all(x.at <= NOW + 3 for x in events[:ended])
     (known,) = [x for x in events[ended:] if isinstance(x, FleetKnown)]
     assert [pane.screen[2] for _, pane in known.panes] == ["changed"]
@@ -267,7 +264,7 @@ async def _once(hub: object) -> Fleet:
 
 
 def test_screen_difference_of_changing_height() -> None:
-    packer, reader = JournalPacker(), JournalReader(0.0, NOW + 9)
+    packer, reader = JournalPacker(), JournalReader(0.0)
     screens = [("a",) * 9, ("a",) * 8, ("a",) * 8 + ("b",), (), ("c",)]
     packed = [packer.pack(drawn(NOW, *screen)) for screen in screens]
     assert isinstance(packed[1], ScreenChanged)
@@ -276,7 +273,7 @@ def test_screen_difference_of_changing_height() -> None:
 
 
 async def test_player_shows_recorded_panes(tmp_path: Path) -> None:
-    """Also after seeking back; after the end of the recording there is no pane."""
+    """Also after seeking back; after the end of the recording panes stay as they were seen last."""
     await Bench(tmp_path / "journal").record(STORY)
     path = tmp_path / f"rollout-2026-11-20T19-59-47-{THREAD}.jsonl"
     path.write_bytes(
@@ -296,4 +293,124 @@ async def test_player_shows_recorded_panes(tmp_path: Path) -> None:
         (known,) = await player.poll(Fleet())
         assert isinstance(known, FleetReplaced)
         shown.append([pane.screen[2] if len(pane.screen) > 2 else "" for pane in known.fleet.panes.values()])
-    assert shown == [["c"], ["changed"], ["c"], ["it"], []]
+    assert shown == [["c"], ["changed"], ["c"], ["it"], ["it"]]
+
+
+# ---------------------------------------------------------------- the end
+
+HELD = {THREAD: CODEX.key.pid}
+
+
+def pass_at(at: float, *more: e.Event, holders: dict[str, int] | None = None) -> list[e.Event]:
+    """Return the events of a pass over processes and locks."""
+    locks = e.LocksSeen(at=at, holders=HELD if holders is None else holders, readable=True)
+    return [*more, locks, e.ProcessesCounted(at=at)]
+
+
+def died_at(at: float) -> list[e.Event]:
+    return pass_at(at, e.ProcessGone(at=at, key=CODEX.key), holders={})
+
+
+OTHER = PaneKey("default", "%2")
+LIVES = [
+    e.SourceSeen(at=BORN, name="tmux", ok=True, detail="2 panes"),
+    e.PaneSeen(at=BORN, pane=PANE),
+    e.PaneSeen(at=BORN, pane=replace(PANE, key=OTHER, pid=200)),
+    e.ProcessSeen(at=BORN, process=SHELL),
+    e.ProcessSeen(at=BORN, process=CODEX),
+    e.ProcessSeen(
+        at=BORN, process=Process(ProcessKey(200, BORN - 9), 1, "claude", ("claude",), agent="claude")
+    ),
+    *pass_at(BORN),
+]
+
+
+def others(until: float) -> list[e.Event]:
+    """Return what goes on in the other pane, once a second."""
+    return [
+        e.PaneDrawn(at=BORN + second, key=OTHER, screen=(f"line {second}",))
+        for second in range(1, int(until) + 1)
+    ]
+
+
+def rollout(folder: Path, *lines: bytes, last: float) -> Family:
+    path = folder / f"rollout-2026-11-20T19-59-47-{THREAD}.jsonl"
+    path.write_bytes(b"\n".join((META, *lines)) + b"\n")
+    os.utime(path, (BORN + last, BORN + last))
+    return Family(THREAD, (path,))
+
+
+def asked(second: float, *more: bytes) -> tuple[bytes, ...]:
+    return (line("event_msg", {"type": "task_started", "turn_id": "t"}, second=second), *more)
+
+
+async def recorded_player(folder: Path, family: Family, events: Iterable[e.Event]) -> Player:
+    """Return a player of a family with a recording, whose index is complete."""
+    bench = Bench(folder / "journal")
+    bench.clock.set(now=BORN)
+    await bench.record(sorted(events, key=lambda event: event.at))
+    player = Player(family, VirtualClock(0), open_extra=journal_streams(bench.folder, family, NOW + 1e6))
+    player.index.read()
+    return player
+
+
+async def ends_of(player: Player) -> tuple[float, dict[str, Worker]]:
+    """Return the time of the end, and the workers there."""
+    player.seek(1)
+    (known,) = await player.poll(Fleet())
+    assert isinstance(known, FleetReplaced)
+    assert not player.playing
+    snapshot = build_snapshot(known.fleet, player._cursor.judged_at)
+    return player.end, {worker.id: worker for worker in snapshot.workers}
+
+
+@pytest.mark.parametrize("after", [20.0, 1_000.0])
+async def test_killed_worker_is_dead_at_its_time(tmp_path: Path, after: float) -> None:
+    """It waited long after its last line; what others do later is not part of its replay."""
+    family = rollout(tmp_path, *asked(2), last=2)
+    events = [*LIVES, *others(after + 60), *died_at(BORN + after)]
+    end, workers = await ends_of(await recorded_player(tmp_path, family, events))
+    assert (workers[THREAD].state, workers[THREAD].assessment.since) == ("exited", BORN + after)
+    assert after <= end - BORN <= after + 6
+
+
+async def test_worker_that_outlives_its_recording_is_exited_at_its_end(tmp_path: Path) -> None:
+    family = rollout(tmp_path, *asked(2), last=2)
+    end, workers = await ends_of(await recorded_player(tmp_path, family, [*LIVES, *others(30)]))
+    assert (workers[THREAD].state, workers[THREAD].assessment.since) == ("exited", BORN + 30)
+    assert end == BORN + 30
+
+
+async def test_recording_ends_soon_after_the_last_turn(tmp_path: Path) -> None:
+    """Also where its process waits for another prompt for hours."""
+    done = line("event_msg", {"type": "task_complete", "turn_id": "t", "last_agent_message": "ok"}, second=8)
+    family = rollout(tmp_path, *asked(2, done), last=8)
+    end, workers = await ends_of(await recorded_player(tmp_path, family, [*LIVES, *others(900)]))
+    assert workers[THREAD].state == "completed"
+    assert 8 <= end - BORN <= 14
+
+
+async def test_other_workers_are_not_recorded_any_more(tmp_path: Path) -> None:
+    """They did not end: what became of them is not known."""
+    family = rollout(tmp_path, *asked(2), last=2)
+    events = [*LIVES, *others(60), *died_at(BORN + 20)]
+    _, workers = await ends_of(await recorded_player(tmp_path, family, events))
+    other = workers[str(OTHER)]
+    assert (other.state, other.assessment.why[:22]) == ("unreachable", "not recorded any more;")
+
+
+async def test_seek_equals_stepping_with_a_recording(tmp_path: Path) -> None:
+    family = rollout(tmp_path, *asked(2), last=2)
+    player = await recorded_player(tmp_path, family, [*LIVES, *others(40), *died_at(BORN + 20)])
+    stepped = player.index.cursor(0)
+    steps = 0
+    while stepped.advance() is not None:
+        steps += 1
+        assert player.index.cursor(steps).fleet == stepped.fleet
+    assert steps == len(player.index.times) > 20
+
+
+async def test_rollout_alone_ends_at_its_last_line(tmp_path: Path) -> None:
+    family = rollout(tmp_path, *asked(2), last=2)
+    end, workers = await ends_of(await recorded_player(tmp_path, family, []))
+    assert (end, workers[THREAD].state, workers[THREAD].assessment.since) == (BORN + 2, "exited", BORN + 2)

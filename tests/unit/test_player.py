@@ -86,7 +86,7 @@ def closed(family) -> Snapshot:
     player = Player(family, VirtualClock(0))
     player.index.read()
     player.seek(1)
-    return build_snapshot(player._cursor.fleet, player._cursor.at)
+    return build_snapshot(player._cursor.fleet, player._cursor.judged_at)
 
 
 def by_id(snapshot: Snapshot) -> dict[str, Worker]:

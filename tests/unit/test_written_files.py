@@ -42,7 +42,7 @@ def test_tags_are_explicit() -> None:
 
 def test_journal_written_by_0_1_0_is_read_whole() -> None:
     lines = (WRITTEN / "journal.jsonl").read_bytes().splitlines()
-    events = JournalReader(0.0, 1e12).read(lines)
+    events = JournalReader(0.0).read(lines)
     assert [event.name for event in events if isinstance(event, e.SourceSeen) and not event.ok] == []
     kinds = {type(event) for event in events}
     assert {

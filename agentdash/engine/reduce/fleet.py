@@ -17,10 +17,11 @@ from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.engine.link.started import link_started
 from agentdash.engine.reduce import panes, processes, recall
 from agentdash.engine.reduce.observations import observe_processes
+from agentdash.engine.reduce.recording import end_recording
 from agentdash.engine.reduce.restore import restore_known
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, FleetKnown, Locks, SourceHealth, Thread
+from agentdash.model.fleet import Fleet, FleetKnown, Locks, RecordingEnded, SourceHealth, Thread
 from agentdash.model.fleet_draft import FleetDraft
 
 _STARTUP_TOLERANCE_S: Final = 5.0
@@ -34,7 +35,7 @@ def reduce(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
     """Return `fleet` after `events`, in their order.
 
     Raises:
-        TypeError: an event that is neither one of `AnyEvent` nor `FleetKnown`.
+        TypeError: an event that is none of `AnyEvent`, `FleetKnown` and `RecordingEnded`.
     """
     draft = FleetDraft(fleet)
     for event in events:
@@ -92,6 +93,8 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
             _reduce_source(draft, event)
         case FleetKnown():
             restore_known(draft, event)
+        case RecordingEnded():
+            end_recording(draft, event)
         case _:
             raise TypeError(f"not an event that can be reduced: {event!r}")
 

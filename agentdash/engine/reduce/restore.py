@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentdash.engine.reduce.recall import merge_recalled
+from agentdash.engine.reduce.recording import drop_ended_panes
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model.fleet import FleetKnown, Thread
 from agentdash.model.fleet_draft import CopyOnWrite, FleetDraft
@@ -11,6 +12,7 @@ from agentdash.model.registry import RESTORED_FIELDS
 
 def restore_known(draft: FleetDraft, event: FleetKnown) -> None:
     """Add the facts that `model.known.known_of` saved to the draft."""
+    drop_ended_panes(draft)
     for name in RESTORED_FIELDS:
         value, current = getattr(event, name), getattr(draft, name)
         if isinstance(current, CopyOnWrite):

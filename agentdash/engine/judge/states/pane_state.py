@@ -30,7 +30,7 @@ from agentdash.engine.judge.states.sandboxed_pane import (
 )
 from agentdash.model.events import ScreenRead, SessionSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.fleet import PaneOccupant, ProviderTrouble
+from agentdash.model.fleet import NOT_RECORDED, PaneOccupant, ProviderTrouble
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.pane import Pane, tmux_source
 from agentdash.model.states import State
@@ -64,6 +64,8 @@ a turn ended."""
 def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
     """Return the state of a worker CLI that is known by its pane only."""
     server = fleet.sources.get(tmux_source(pane.key.server))
+    if server is not None and server.detail == NOT_RECORDED:
+        return _assess_unrecorded(fleet, pane, occupant, server.at)
     if server is not None and not server.ok:
         return conclude(
             State.UNREACHABLE,
@@ -81,6 +83,24 @@ def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> A
     return attach_corroboration(
         _assess_alive(fleet, pane, occupant, reading, session),
         (*screen_corroborates(reading), *session_corroborates(session)),
+    )
+
+
+def _assess_unrecorded(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None, at: float) -> Assessment:
+    """Return the state after the end of a recording: of a worker that had not ended, it is not known."""
+    if pane.dead or (occupant is not None and occupant.gone_at is not None):
+        return _assess_ended(fleet, pane, occupant)
+    history = fleet.histories.get(str(pane.key))
+    periods = history.periods if history else ()
+    last = next((period for period in reversed(periods) if period.state != State.UNREACHABLE), None)
+    before = f"; it was {last.state} then: {last.why}" if last else ""
+    return conclude(
+        State.UNREACHABLE,
+        since=at,
+        why=f"{NOT_RECORDED}{before}",
+        source=EvidenceSource.HISTORY,
+        rule="recording-ended",
+        fact=short.unclear(f"{NOT_RECORDED}{before}"),
     )
 
 

@@ -19,7 +19,7 @@ from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.model import events as e
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import WAITING
-from agentdash.model.fleet import FleetKnown, History, StatePeriod, Thread
+from agentdash.model.fleet import FleetKnown, History, RecordingEnded, StatePeriod, Thread
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
@@ -52,6 +52,7 @@ _STATE_CHANGING_EVENTS: Final = (
     e.FileGone,
     e.PaneGone,
     FleetKnown,
+    RecordingEnded,
 )
 
 
@@ -169,7 +170,7 @@ def may_change_state(event: e.Event, threads: Mapping[str, Thread], histories: M
 def update_history(draft: FleetDraft, event: e.Event) -> None:
     """Add the state changes of an event, which is in the fleet already, to the histories."""
     match event:
-        case e.ProcessesCounted() | FleetKnown():
+        case e.ProcessesCounted() | FleetKnown() | RecordingEnded():
             _update_all(draft, event.at)
         case e.FileGone() | e.FileReset():  # a file that is read again states its history again
             draft.histories.discard(event.thread)
