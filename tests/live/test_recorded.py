@@ -20,7 +20,8 @@ from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import find_family
 from agentdash.replay.journal import journal_streams
-from agentdash.replay.streams import family_stream
+from agentdash.replay.streams import OVERHANG_S, family_stream
+from agentdash.report.timeline_builder import build_report
 from agentdash.store.recorder import Recorder
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, scaled, until, within
@@ -115,3 +116,50 @@ async def test_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) ->
     assert {row.findings for row in last.values()} == {(), ("denied-filesystem",)}
     assert last[parent].pane is not None
     assert 2 in {row.seccomp for row in last.values()}
+
+
+async def test_killed_worker_ends_exited(codex: OpenLab, tmp_path: Path) -> None:
+    """It is killed at an approval prompt, long after its last line."""
+    lab = codex({"ask": [{"run": "touch /usr/denied", "escalate": "May I?"}, {"say": "done"}]})
+    clock = SystemClock()
+    recorder = Recorder(tmp_path / "journal", clock, version="test", host="here")
+    hub = Hub(
+        [*live_sources(Config(codex_home=lab.home, socket_paths=(lab.tmux,)), clock), recorder],
+        clock,
+        observer=recorder.record,
+    )
+    running = asyncio.create_task(hub.run())
+
+    async def becomes(state: State) -> Worker:
+        async with within(60):
+            async for snapshot in hub.snapshots():
+                if found := [w for w in snapshot.workers if w.kind == "codex-thread" and w.state is state]:
+                    return found[0]
+        raise AssertionError("the hub has ended")
+
+    try:
+        pane = await lab.tui()
+        pane.submit("[[ask]] go")
+        waiting = await becomes(State.WAITING_APPROVAL)
+        await asyncio.sleep(OVERHANG_S + 1.0)
+        lab.run_tmux("kill-server")
+        lab._stop_daemon()
+        died = await becomes(State.EXITED)
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+    family = find_family(CodexHome(lab.home), died.id)
+    recorded = journal_streams(tmp_path / "journal", family, time.time() + 3_600)
+    report = build_report(
+        died.id, family_stream(family, recorded()), redact=False, ended=True, progress=lambda _: None
+    )
+    (timeline,) = (each for each in report.workers if each.worker.id == died.id)
+    waited = next(each for each in timeline.states if each.state is State.WAITING_APPROVAL)
+    last = timeline.states[-1]
+    assert last.state is State.EXITED
+    assert abs(waited.since - (waiting.assessment.since or 0.0)) <= SKEW_S
+    assert abs(last.since - (died.assessment.since or 0.0)) <= SKEW_S
+    assert last.since - waited.since > OVERHANG_S
+    assert report.ended >= last.since
