@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "status": "status",
     "wait": "wait",
     "line": "line",
+    "metrics": "metrics",
     "publish": "publish",
     "sessions": "status",
     "check": "check",

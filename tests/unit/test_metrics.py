@@ -1,0 +1,186 @@
+"""`agentdash metrics`: its text as Prometheus's own parser reads it, and the local server."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from prometheus_client.parser import text_string_to_metric_families
+
+from agentdash import __version__
+from agentdash.cli.metrics import _address, _is_local
+from agentdash.demo.play import demo_hub
+from agentdash.model.attention import Group
+from agentdash.model.fleet import SourceHealth
+from agentdash.model.states import State
+from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
+from agentdash.report.metrics import metrics_text
+
+NOW = 1_763_000_000.0
+Labels = frozenset[tuple[str, str]]
+
+
+def parsed(text: str) -> dict[tuple[str, Labels], float]:
+    """Return all samples; fails where two have the same name and labels, which Prometheus refuses."""
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    found = {(sample.name, frozenset(sample.labels.items())): sample.value for sample in samples}
+    assert len(found) == len(samples)
+    return found
+
+
+def value(found: dict[tuple[str, Labels], float], metric: str, /, **labels: str) -> float:
+    return found[f"agentdash_{metric}", frozenset(labels.items())]
+
+
+def worker(identifier: str, state: State, *, since: float | None = NOW, **more: str) -> Worker:
+    return Worker(
+        id=identifier,
+        kind="pane",
+        name=more.get("name", "build"),
+        agent=Agent(more.get("agent", "codex")),
+        assessment=Assessment(state, since, "why"),
+    )
+
+
+def test_numbers() -> None:
+    workers = (
+        worker("%1", State.WAITING_INPUT, since=NOW - 90),
+        worker("%2", State.RUNNING),
+        worker("%3", State.RUNNING, agent="claude"),
+        replace(worker("%4", State.COMPLETED), standing=Group.PAST),
+    )
+    found = parsed(metrics_text(Snapshot(NOW - 5, workers), NOW))
+    assert value(found, "workers", agent="codex", state="running") == 1
+    assert value(found, "workers", agent="claude", state="running") == 1
+    assert value(found, "workers", agent="claude", state="waiting-input") == 0
+    assert value(found, "past_workers") == 1
+    assert value(found, "needs_you_workers") == 1
+    assert value(found, "longest_wait_seconds") == 90
+    labels = {"id": "%1", "name": "build", "agent": "codex", "state": "waiting-input"}
+    assert value(found, "worker_wait_seconds", **labels) == 90
+    assert value(found, "fleet_changed_timestamp_seconds") == NOW - 5
+    assert value(found, "build_info", version=__version__) == 1
+
+
+def test_empty_fleet_has_all_series_of_alerts() -> None:
+    found = parsed(metrics_text(Snapshot(NOW), NOW))
+    assert value(found, "workers", agent="codex", state="blocked-sandbox") == 0
+    assert value(found, "findings", kind="network-open") == 0
+    assert value(found, "longest_wait_seconds") == 0
+
+
+@given(name=st.text(max_size=200), source=st.text(max_size=50))
+def test_any_label_is_one_value(name: str, source: str) -> None:
+    workers = (worker("%1", State.WAITING_INPUT, name=name),)
+    sources = (SourceHealth(source, False, "", NOW),)
+    text = metrics_text(Snapshot(NOW, workers, sources), NOW)
+    found = parsed(text)
+    (waits,) = (dict(labels) for kind, labels in found if kind == "agentdash_worker_wait_seconds")
+    assert waits["name"] == name[:120]
+    assert value(found, "source_up", source=source) == 0
+
+
+async def test_numbers_agree_with_the_demo() -> None:
+    hub, clock = demo_hub(at=60)
+    clock.set(paused=True)
+    running = asyncio.create_task(hub.run())
+    try:
+        snapshot = await anext(hub.snapshots())
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    found = parsed(metrics_text(snapshot, snapshot.at))
+    present = [each for each in snapshot.workers if each.group is not Group.PAST]
+    kinds = Counter(str(finding.kind) for each in present for finding in each.sandbox.findings)
+    assert kinds
+    shown = {
+        dict(labels)["kind"]: number
+        for (name, labels), number in found.items()
+        if name == "agentdash_findings" and number
+    }
+    assert shown == kinds
+    states = Counter(each.state for each in present)
+    assert states[State.RUNNING] == sum(
+        number
+        for (name, labels), number in found.items()
+        if name == "agentdash_workers" and ("state", "running") in labels
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [("127.0.0.1:9147", ("127.0.0.1", 9147)), ("localhost:0", ("127.0.0.1", 0)), ("[::1]:80", ("::1", 80))],
+)
+def test_address(text: str, address: tuple[str, int]) -> None:
+    assert _address(text) == address
+
+
+@pytest.mark.parametrize(
+    "text", ["", "9147", ":9147", "0.0.0.0:9147", "192.168.1.2:80", "127.0.0.1:", "127.0.0.1:99999", "a.b:1"]
+)
+def test_other_addresses_are_refused(text: str) -> None:
+    with pytest.raises(click.UsageError, match="give a loopback address and a port"):
+        _address(text)
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        (b"127.0.0.1:9147", True),
+        (b"[::1]:9147", True),
+        (b"[::1]", True),
+        (b"localhost:1", True),
+        (b"evil.example:9147", False),
+        (b"evil.example", False),
+    ],
+)
+def test_names_of_the_web_are_refused(host: bytes, local: bool) -> None:
+    assert _is_local(b"GET /metrics HTTP/1.1\r\nHost: " + host + b"\r\n\r\n") is local
+
+
+@pytest.mark.slow
+def test_server(tmp_path: Path) -> None:
+    environ = {
+        **os.environ,
+        "XDG_STATE_HOME": str(tmp_path),
+        "CODEX_HOME": str(tmp_path / "home"),
+        "TMUX": "",
+    }
+    command = [sys.executable, "-m", "agentdash", "metrics", "--no-tmux"]
+    once = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
+    assert value(parsed(once.stdout), "past_workers") == 0
+    with subprocess.Popen(
+        [*command, "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True, env=environ
+    ) as server:
+        try:
+            assert server.stderr is not None
+            served = re.search(r"http://127.0.0.1:(\d+)/metrics", server.stderr.readline())
+            assert served
+            answers = [_get(int(served[1]), path) for path in ("/metrics", "/", "/metrics")]
+            assert [status for status, _ in answers] == [200, 404, 200]
+            found = parsed(answers[2][1])
+            assert value(found, "source_up", source="codex") == 0
+        finally:
+            server.terminate()
+            assert server.wait() == 143
+
+
+def _get(port: int, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
