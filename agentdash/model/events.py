@@ -24,6 +24,7 @@ from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Installed, PathAccess
+from agentdash.model.tokens import ModelUsage
 
 CallKind = Literal["command", "poll", "patch", "question", "permission", "spawn", "wait", "other"]
 """The purpose of a tool call. `poll` reads from a command that is still running; `wait` waits for child
@@ -202,7 +203,9 @@ class TokensCounted(ThreadEvent, frozen=True, kw_only=True, tag="tokens-counted"
     """Running totals (`token_count`, `token_usage_record`): the newest wins, they are never added up."""
 
     total: int | None = None
-    """Tokens of the thread so far."""
+    """Tokens of the thread so far, without those of the thread that it was forked from."""
+    by_model: tuple[ModelUsage, ...] = ()
+    """The same by model."""
     context: int | None = None
     """Tokens in the model's context at the last request."""
     window: int | None = None

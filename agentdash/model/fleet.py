@@ -38,6 +38,7 @@ from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import PathAccess
+from agentdash.model.tokens import ModelUsage
 
 
 class PolicyPeriod(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -120,6 +121,9 @@ class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
     """Token counts of a thread; None where the file has none."""
 
     total: int | None = None
+    """Without those of the thread that it was forked from."""
+    by_model: tuple[ModelUsage, ...] = ()
+    """The same by model."""
     context: int | None = None
     window: int | None = None
     limit_used: float | None = None

@@ -24,6 +24,7 @@ from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.process import Launcher, Process
 from agentdash.model.requested import EnvironmentRule, Requested, RequestOrigin
 from agentdash.model.state_paths import Installed, PathAccess, StatePath
+from agentdash.model.tokens import ModelUsage
 
 
 class Origin(StrEnum):
@@ -288,6 +289,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
     },
     SourceHealth: {"name": TextUse.PLAIN, "detail": TextUse.PLAIN},
     StatePath: {"path": TextUse.PLAIN, "what": TextUse.PLAIN},
+    ModelUsage: {"model": TextUse.PLAIN, "tier": TextUse.PLAIN},
     ThreadMemory: {"thread": TextUse.PLAIN},
     WriteAccess: {},
 }

@@ -1,11 +1,12 @@
 """`agentdash sessions`: the sessions of a Codex home, newest first, as the document `agentdash.sessions/1`
 and as a table.
 
-Only the head of each file is read.
+Of each file the head is parsed, and the lines that count tokens.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, Literal
@@ -17,11 +18,15 @@ from rich.text import Text
 
 from agentdash.agents.codex.home import CodexHome, begun_at, default_home, open_lines, problem, thread_id
 from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.codex.rollout.usage import tokens_by_model
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet, Thread
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import iso
+from agentdash.model.tokens import ModelUsage
+from agentdash.prices import Cost, cost_text
 from agentdash.report.elements import UnreadableReport, unreadable
+from agentdash.report.tokens import TokensReport, tokens_report
 
 _HEAD_LINES: Final = 40
 """Lines read of each file: in every version of Codex they contain the header, the first policy and the
@@ -48,10 +53,25 @@ class SessionReport(msgspec.Struct):
     version: str | None
     cwd: str | None
     parent: str | None
+    forked_from: str | None
     prompt: str | None
     """Its first prompt; null where it is not known."""
+    tokens: TokensReport | None
+    """Those that it used itself, without those of its children and of the thread it was forked from; null:
+    its file has none."""
     problem: str | None
     """Why it cannot be read."""
+
+
+class FamilyReport(msgspec.Struct):
+    """A session with its children and forks."""
+
+    head: str
+    """Id of the session that is no child or fork of another one in the list."""
+    members: list[str]
+    """Ids, in the order of the list."""
+    tokens: TokensReport | None
+    """The sum; each token counts once."""
 
 
 class SessionsReport(msgspec.Struct):
@@ -66,6 +86,8 @@ class SessionsReport(msgspec.Struct):
     """Directories that may contain more sessions, but cannot be listed."""
     sessions: list[SessionReport]
     """The sessions, newest first."""
+    families: list[FamilyReport]
+    """The families of these sessions; sessions that are not listed are in none."""
 
     @property
     def problems(self) -> list[UnreadableReport]:
@@ -84,7 +106,8 @@ def read_sessions(root: Path | None, limit: int | None) -> SessionsReport:
         home=clean_line(str(home.root)),
         problem=problem(home),
         unreadable_directories=list(map(unreadable, errors)),
-        sessions=found,
+        sessions=[report for report, _ in found],
+        families=_families(found),
     )
 
 
@@ -96,33 +119,65 @@ def print_sessions(report: SessionsReport, console: Console) -> None:
         console.print(Text(report.problem or f"no sessions in {report.home}"))
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("STARTED", "ID", "VERSION", "SIZE", "DIRECTORY", "PROMPT"):
-        table.add_column(
-            column, no_wrap=True, overflow="ellipsis", justify="right" if column == "SIZE" else "left"
-        )
+    for column in ("STARTED", "ID", "VERSION", "SIZE", "TOKENS", "COST", "DIRECTORY", "PROMPT"):
+        is_number = column in ("SIZE", "TOKENS", "COST")
+        table.add_column(column, no_wrap=True, overflow="ellipsis", justify="right" if is_number else "left")
     for session in report.sessions:
         table.add_row(
             Text((session.started_at or "")[:16].replace("T", " ")),
             Text(session.id),
             Text(session.version or "-"),
             Text(f"{session.size / 1e6:.1f} MB"),
+            Text(f"{session.tokens.total:,}" if session.tokens else "-"),
+            Text(_cost(session.tokens) or "-"),
             Text(session.cwd or "-"),
             Text(session.problem or session.prompt or "-"),
         )
     console.print(table)
 
 
-def _read(home: CodexHome, path: Path) -> SessionReport:
+def _cost(tokens: TokensReport | None) -> str:
+    if tokens is None:
+        return ""
+    return cost_text(Cost(usd=tokens.cost_usd, priced_usd=tokens.priced_usd))
+
+
+def _families(sessions: Sequence[tuple[SessionReport, tuple[ModelUsage, ...]]]) -> list[FamilyReport]:
+    above = {report.id: report.parent or report.forked_from for report, _ in sessions}
+    members: dict[str, list[str]] = {}
+    usages: dict[str, list[ModelUsage]] = {}
+    for report, by_model in sessions:
+        head = _head(report.id, above)
+        members.setdefault(head, []).append(report.id)
+        usages.setdefault(head, []).extend(by_model)
+    return [
+        FamilyReport(head=head, members=ids, tokens=tokens_report(usages[head]))
+        for head, ids in members.items()
+    ]
+
+
+def _head(thread: str, above: Mapping[str, str | None]) -> str:
+    """Return the ancestor of a thread that has none among those listed."""
+    seen = {thread}
+    while (parent := above.get(thread)) in above and parent is not None and parent not in seen:
+        seen.add(parent)
+        thread = parent
+    return thread
+
+
+def _read(home: CodexHome, path: Path) -> tuple[SessionReport, tuple[ModelUsage, ...]]:
     thread = Thread(thread_id(path) or path.stem)
     trouble: str | None = None
+    by_model: tuple[ModelUsage, ...] = ()
     try:
         stat = path.stat()
         events = RolloutReader(thread.id).read(islice(open_lines(path), _HEAD_LINES))
         thread = reduce(Fleet(), events).threads.get(thread.id, thread)
+        by_model = tokens_by_model(thread.id, open_lines(path))
     except OSError as error:
         stat = None
         trouble = clean_line(error.strerror or str(error))
-    return SessionReport(
+    report = SessionReport(
         id=thread.id,
         started_at=iso(thread.created_at or begun_at(path)),
         modified_at=iso(stat.st_mtime if stat else None),
@@ -133,6 +188,9 @@ def _read(home: CodexHome, path: Path) -> SessionReport:
         version=thread.version,
         cwd=thread.cwd,
         parent=thread.parent,
+        forked_from=thread.forked_from,
         prompt=clean_line(thread.prompt, _MAX_PROMPT_CHARS) if thread.prompt else None,
+        tokens=tokens_report(by_model),
         problem=trouble,
     )
+    return report, by_model

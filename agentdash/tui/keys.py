@@ -154,7 +154,7 @@ KEYS: Final = (
         ("search", "S", "search", "search",
          "Full text: what was said, run and printed in the sessions listed."),
         ("sort-sessions", "s", "sort", "sort",
-         "Sort by newest, tokens, duration, size, findings, name in turn."),
+         "Sort by newest, tokens, cost, duration, size, findings, name in turn."),
         ("copy-resume", "C", "copy_resume", "copy resume",
          "Copy the command that goes on with the selected session: `codex resume ID`."),
     ),

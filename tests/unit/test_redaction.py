@@ -45,6 +45,8 @@ KEPT_OF_WORKER = {
     "pane.session",
     "sandbox.got.network_flag",
     "sandbox.got.sandbox_flag",
+    "tokens.by_model.model",
+    "tokens.by_model.tier",
 }
 """Text fields of a worker that a redacted report shows: identifiers, paths, commands (the canary call is
 one)."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from agentdash.model.findings import Verdict
+from agentdash.model.tokens import ModelUsage, merged_usage
 from agentdash.replay.library.library import Entry
 
 _WORST_FIRST: Final[tuple[Verdict, ...]] = ("mismatch", "match", "unverified")
@@ -32,6 +33,11 @@ class SessionFamily(NamedTuple):
     def head(self) -> Entry:
         """The common ancestor, as far as its file exists."""
         return self.members[0].entry
+
+    @property
+    def by_model(self) -> tuple[ModelUsage, ...]:
+        """The tokens of all members by model."""
+        return merged_usage(usage for member in self.members for usage in member.entry.by_model)
 
     @property
     def verdict(self) -> Verdict | None:

@@ -27,6 +27,7 @@ from agentdash.model.fleet import Fleet, Thread
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES, SKIM_ABOVE_BYTES
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
+from agentdash.model.tokens import ModelUsage
 from agentdash.model.worker import Worker
 
 Depth = Literal["listed", "header", "skimmed", "read"]
@@ -80,6 +81,9 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether its sandbox refused anything, got past or not."""
     children: tuple[str, ...] = ()
     tokens: int | None = None
+    """Those that it used itself."""
+    by_model: tuple[ModelUsage, ...] = ()
+    """The same by model."""
     problem: str | None = None
     """Why it cannot be read, or not to its end."""
 
@@ -227,6 +231,7 @@ class Library:
             took=took,
             children=thread.children,
             tokens=thread.tokens.total,
+            by_model=thread.tokens.by_model,
         )
 
 

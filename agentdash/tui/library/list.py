@@ -10,6 +10,8 @@ from rich.cells import cell_len
 from textual.message import Message
 
 from agentdash.model.findings import Verdict
+from agentdash.model.tokens import ModelUsage
+from agentdash.prices import cost, cost_text
 from agentdash.replay.library.families import FamilyMember, SessionFamily
 from agentdash.replay.library.library import Entry
 from agentdash.replay.library.query import searchable_text
@@ -152,6 +154,22 @@ def _relatives(item: Item) -> str:
     return "" if row.member.depth or len(row.family.members) == 1 else str(len(row.family.members) - 1)
 
 
+def _usage(item: Item) -> tuple[ModelUsage, ...]:
+    """Return the tokens of a folded family, or the entry's own."""
+    row, entry = item
+    folded_head = not row.member.depth and not row.unfolded
+    return row.family.by_model if folded_head else entry.by_model
+
+
+def _tokens(item: Item) -> str:
+    usage = _usage(item)
+    return count(sum(each.usage.total for each in usage)) if usage else ""
+
+
+def _cost(item: Item) -> str:
+    return cost_text(cost(_usage(item)))
+
+
 def _from(list_cells: int, column_cells: int) -> Callable[[int, Glyphs], int]:
     """Return a width function: `column_cells` in a list of at least `list_cells`, else 0."""
     return lambda cells, _: column_cells if cells >= list_cells else 0
@@ -236,10 +254,11 @@ def columns(longest: Longest) -> Columns[Item]:
             Column(
                 title="TOKENS",
                 width=_from(84, 6),
-                cell=_text_cell(lambda item: count(item[1].tokens)),
+                cell=_text_cell(_tokens),
                 align_right=True,
                 sorts="tokens",
             ),
+            Column(title="COST", width=_from(110, 8), cell=_text_cell(_cost), align_right=True, sorts="cost"),
         ),
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from agentdash.model.evidence import Evidence
 from agentdash.model.worker import Worker
+from agentdash.prices import cost, cost_text, price_list
 from agentdash.tui.format import pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, paragraph
 from agentdash.tui.theme import Look
@@ -57,4 +58,25 @@ def evidence_tab(worker: Worker, cells: int, look: Look) -> list[Line]:
     for label, text in facts:
         if text:
             lines += paragraph(text, cells, head=(Span(pad(label, 9), "muted"),), cap=3)
+    for number, text in enumerate(token_lines(worker)):
+        lines += paragraph(text, cells, head=(Span(pad("" if number else "tokens", 9), "muted"),), cap=3)
+    return lines
+
+
+def token_lines(worker: Worker) -> list[str]:
+    """Return the tokens of a worker by model, in the parts that are priced, and what they cost."""
+    lines = []
+    for each in worker.tokens.by_model:
+        usage, found = each.usage, cost((each,))
+        written = usage.cache_writes + usage.cache_writes_1h
+        parts = (
+            f"{usage.input:,} in",
+            f"{usage.cached:,} cached" if usage.cached else "",
+            f"{written:,} written to the cache" if written else "",
+            f"{usage.output:,} out",
+            f"{usage.reasoning:,} of them reasoning" if usage.reasoning else "",
+        )
+        priced = f"{cost_text(found)} at list prices of {price_list().read}"
+        text = "; ".join(found.unpriced) if found and found.unpriced else priced
+        lines.append(f"{each.model or 'not known'}: {', '.join(filter(None, parts))}: {text}")
     return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from textual.app import ComposeResult
@@ -10,7 +11,9 @@ from textual.containers import Vertical
 from agentdash.model.causes import causes
 from agentdash.model.fact import WAITING
 from agentdash.model.states import State
+from agentdash.model.tokens import merged_usage
 from agentdash.model.worker import Worker
+from agentdash.prices import cost, cost_text
 from agentdash.tui.format import age, count, elide_middle
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph, width
@@ -25,14 +28,20 @@ from agentdash.tui.worker.question import question
 from agentdash.tui.worker.timeline import calls, timeline
 
 TABS: Final = ("Timeline", "Screen", "Calls", "Sandbox", "Evidence")
+_TOKENS_FROM_CELLS: Final = 70
+"""In a narrower panel the share of the context takes the room of tokens and cost."""
+_FAMILY_FROM_THREADS: Final = 2
 
 
-def summary(worker: Worker, parent: str | None, cells: int, look: Look) -> list[Line]:
+def summary(
+    worker: Worker, parent: str | None, cells: int, look: Look, family: Sequence[Worker] = ()
+) -> list[Line]:
     """Return everything above the tabs.
 
     Args:
         worker: the worker to show.
         parent: the name of its parent.
+        family: its family, with itself.
         cells: width of the panel.
         look: what drawing depends on.
     """
@@ -46,6 +55,8 @@ def summary(worker: Worker, parent: str | None, cells: int, look: Look) -> list[
     lines: list[Line] = [fit((Span(worker.name, "strong"), Span(about_text)), cells, dots)]
     if place := _place(worker, cells, look):
         lines.append(fit((Span(place, "muted"),), cells, dots))
+    if sums := _family_tokens(family, look):
+        lines.append(fit((Span(sums, "muted"),), cells, dots))
     lines += [*_state(worker, cells, look), *question(worker, cells, look)]
     found = causes(worker)
     lines += cause_details((cause for cause in found if cause.blocks), cells, look)
@@ -75,6 +86,17 @@ def _state(worker: Worker, cells: int, look: Look) -> list[Line]:
     return lines
 
 
+def _family_tokens(family: Sequence[Worker], look: Look) -> str:
+    """Return tokens and cost of a family of several threads; empty where only one has any."""
+    counted = [member for member in family if member.tokens.by_model]
+    if len(counted) < _FAMILY_FROM_THREADS:
+        return ""
+    usage = merged_usage(each for member in counted for each in member.tokens.by_model)
+    total = count(sum(each.usage.total for each in usage))
+    facts = (f"family of {len(counted)}: {total} tokens", cost_text(cost(usage)))
+    return f" {look.glyphs.dot} ".join(facts)
+
+
 def _place(worker: Worker, cells: int, look: Look) -> str:
     """Return directory, model, number of turns, and how full the context is."""
     tokens, facts = worker.tokens, [worker.model]
@@ -82,8 +104,10 @@ def _place(worker: Worker, cells: int, look: Look) -> str:
         facts.append(f"{worker.turns} turn{'s' * (worker.turns > 1)}")
     if tokens.context is not None and tokens.window:
         facts.append(f"{100 * tokens.context // tokens.window}% of {count(tokens.window)}")
-    elif tokens.total:
+    if tokens.total and (cells >= _TOKENS_FROM_CELLS or tokens.context is None):
         facts.append(f"{count(tokens.total)} tokens")
+    if cells >= _TOKENS_FROM_CELLS:
+        facts.append(cost_text(cost(tokens.by_model)))
     dot = f" {look.glyphs.dot} "
     tail = dot.join(filter(None, facts))
     if not worker.cwd:
@@ -137,7 +161,7 @@ class WorkerPanel(Vertical):
             bar.show([])
             tab.show([])
             return
-        top.show(summary(worker, view.parent, cells, look))
+        top.show(summary(worker, view.parent, cells, look, view.family))
         if not self._tab_chosen:
             self._tab = _first_tab(worker)
         bar.show([tab_bar(self._tab, cells, look)])

@@ -36,6 +36,7 @@ from agentdash.model.events import (
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.policy import Policy
 from agentdash.model.sanitize import clean_block, clean_line
+from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
 
 _INTERRUPTED: Final = re.compile(r"\[Request interrupted by user(?: for tool use)?\]\s*")
 _OWN_TEXT: Final = re.compile(
@@ -48,6 +49,8 @@ _SHELL_OUTPUT: Final = re.compile(
 )
 _FINAL: Final = ("end_turn", "stop_sequence", "max_tokens", "refusal", "model_context_window_exceeded")
 """Values of `stop_reason` with which a turn ends."""
+_COUNTED_ANSWERS: Final = 1_000
+"""Answers whose tokens are remembered: records of one answer may stand apart."""
 _OPEN_CALLS: Final = 1_000
 """Kinds of calls that are remembered until their results."""
 
@@ -80,9 +83,10 @@ class TranscriptReader:
         """The kinds of open calls."""
         self._shell: str | None = None
         """The user's own command whose output is expected."""
-        self._total = 0
-        self._request: tuple[str, int] = ("", 0)
-        """The id of the newest answer, and the tokens counted for it: it is written once per block."""
+        self._by_model: tuple[ModelUsage, ...] = ()
+        """The tokens so far."""
+        self._answers: dict[str, TokenUsage] = {}
+        """The tokens counted for the newest answers: each is written once per block, and grows."""
 
     @property
     def at(self) -> float:
@@ -282,15 +286,25 @@ class TranscriptReader:
 
     def _count(self, message: Message) -> None:
         """Count the tokens of an answer, of which every block is a record with the same id."""
-        if message.usage is None:
+        usage = message.usage
+        if usage is None or (message.model or "").startswith("<"):
             return
-        used = message.usage.total
-        counted = self._request[1] if message.id and message.id == self._request[0] else 0
-        if not used or used == counted:
+        parts, counted = usage.parts, self._answers.get(message.id or "", TokenUsage())
+        if parts.total <= counted.total:
             return
-        self._total += used - counted
-        self._request = (message.id or "", used)
-        self._emit(TokensCounted, total=self._total, context=used)
+        if message.id:
+            if len(self._answers) >= _COUNTED_ANSWERS:
+                self._answers.pop(next(iter(self._answers)))
+            self._answers[message.id] = parts
+        newest = ModelUsage(
+            model=_line(message.model),
+            usage=parts - counted,
+            tier=None if usage.speed in (None, "standard") else _line(usage.speed),
+            longest_prompt=parts.prompt,
+        )
+        self._by_model = merged_usage((*self._by_model, newest))
+        total = sum(each.usage.total for each in self._by_model)
+        self._emit(TokensCounted, total=total, context=parts.total, by_model=self._by_model)
 
     # ------------------------------------------------------------ turns
 

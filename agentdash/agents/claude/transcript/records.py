@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from agentdash.model.tokens import TokenUsage
+
 
 class Record(msgspec.Struct, rename="camel", gc=False):
     """One line. Fields of a type that later versions may change are read as they are."""
@@ -48,17 +50,25 @@ class Usage(msgspec.Struct, gc=False):
     cache_creation_input_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     output_tokens: int | None = None
+    cache_creation: Any = None
+    """The parts of `cache_creation_input_tokens`: `{"ephemeral_1h_input_tokens": 0}`."""
+    speed: str | None = None
+    """`standard`, or `fast` with prices of its own."""
 
     @property
-    def context(self) -> int:
-        """Tokens that the model was given."""
-        given = (self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens)
-        return sum(count or 0 for count in given)
-
-    @property
-    def total(self) -> int:
-        """All tokens of the request."""
-        return self.context + (self.output_tokens or 0)
+    def parts(self) -> TokenUsage:
+        """The tokens in the parts that are priced differently."""
+        written = self.cache_creation_input_tokens or 0
+        parts = self.cache_creation if isinstance(self.cache_creation, dict) else {}
+        kept = parts.get("ephemeral_1h_input_tokens")
+        for_an_hour = min(kept, written) if isinstance(kept, int) and kept > 0 else 0
+        return TokenUsage(
+            input=self.input_tokens or 0,
+            cached=self.cache_read_input_tokens or 0,
+            cache_writes=written - for_an_hour,
+            cache_writes_1h=for_an_hour,
+            output=self.output_tokens or 0,
+        )
 
 
 class Block(msgspec.Struct, gc=False):

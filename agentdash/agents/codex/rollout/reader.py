@@ -24,7 +24,7 @@ from agentdash.agents.codex.rollout.kinds import (
     kind_of_item,
 )
 from agentdash.agents.codex.rollout.lineage import OwnLineFilter, parse_time, thread_started, uuid_time
-from agentdash.agents.codex.rollout.tokens import TokenTotals
+from agentdash.agents.codex.rollout.tokens import TokenCounter, TokenTotals
 from agentdash.agents.codex.rollout.tools import Tool
 from agentdash.model.events import (
     ChildSpawned,
@@ -65,7 +65,9 @@ class RolloutReader:
         self._error: records.TurnError | None = None
         self._own_lines = OwnLineFilter(thread)
         self._calls = CallTracker(thread)
-        self._tokens = TokenTotals()
+        self._tokens = TokenCounter()
+        self._has_gap = False
+        """Whether a part of the file was left out."""
         self._deduplicators = {role: messages.MessageDeduplicator() for role in ("user", "agent", "shell")}
 
     @property
@@ -85,6 +87,9 @@ class RolloutReader:
         """
         events: list[Event] = []
         self._events = events
+        if not first and not self._has_gap:
+            self._has_gap = True
+            self._tokens.skip_lines()
         for offset, line in enumerate(lines):
             self._number = first + offset if first else 0
             if not line.isspace() and line:
@@ -133,6 +138,8 @@ class RolloutReader:
         self._at = parse_time(record.timestamp) or self._at
         if rule is _SESSION_META or self._own_lines.is_own(line, self._at, record.ordinal):
             rule.act(self, record.payload)
+        elif rule is _TOKEN_COUNT:
+            self._tokens.inherit(record.payload)
 
     def _skip(self, what: Any, detail: str) -> None:
         self._emit(LineSkipped, what=what, detail=clean_line(detail, 200))
@@ -151,6 +158,8 @@ class RolloutReader:
         created = parse_time(meta.timestamp) or self._at
         if self._bare:
             self._at = created
+        if meta.forked_from_id or meta.subagent_history_start_ordinal is not None:
+            self._tokens.begin_fork()
         event = thread_started(self._thread, meta, created, self._number)
         self._path = event.path
         self._events.append(event)
@@ -164,6 +173,7 @@ class RolloutReader:
 
     def _set_policy(self, payload: Mapping[str, Any], origin: str) -> None:
         policy = from_turn(payload)
+        self._tokens.set_model(_line(payload.get("model")), _line(payload.get("service_tier")))
         self._policy_known = self._policy_known or policy is not None
         self._emit(
             PolicySet,
@@ -209,15 +219,16 @@ class RolloutReader:
         self._error = error
 
     def _token_count(self, count: records.TokenCount) -> None:
-        self._count_tokens(self._tokens.with_count(count, self._at))
+        before = self._tokens.totals
+        self._count_tokens(before, self._tokens.count(count, self._at))
 
     def _token_usage(self, record: records.TokenUsageRecord) -> None:
-        self._count_tokens(self._tokens.with_record(record))
+        before = self._tokens.totals
+        self._count_tokens(before, self._tokens.count_record(record))
 
-    def _count_tokens(self, tokens: TokenTotals) -> None:
-        if tokens != self._tokens:
-            self._tokens = tokens
-            self._emit(TokensCounted, **tokens._asdict())
+    def _count_tokens(self, before: TokenTotals, after: TokenTotals) -> None:
+        if after != before:
+            self._emit(TokensCounted, **after._asdict())
 
     def _named(self, payload: records.ThreadNameUpdated) -> None:
         if payload.thread_name and payload.thread_id in (None, self._thread):
@@ -357,6 +368,7 @@ def _rule(payload: Any, act: Callable[..., None]) -> _LineRule:
 
 
 _SESSION_META: Final = _rule(records.SessionMeta, RolloutReader._session_meta)
+_TOKEN_COUNT: Final = _rule(records.TokenCount, RolloutReader._token_count)
 _LINES: Final = {
     b"session_meta": _SESSION_META,
     b"turn_context": _rule(dict[str, Any], RolloutReader._turn_context),
@@ -380,7 +392,7 @@ _EVENTS: Final = {
     b"error": _rule(records.TurnError, RolloutReader._turn_error),
     b"thread_settings_applied": _rule(records.ThreadSettings, RolloutReader._thread_settings),
     b"thread_name_updated": _rule(records.ThreadNameUpdated, RolloutReader._named),
-    b"token_count": _rule(records.TokenCount, RolloutReader._token_count),
+    b"token_count": _TOKEN_COUNT,
     b"user_message": _rule(records.LoggedMessage, RolloutReader._user_message),
     b"agent_message": _rule(records.LoggedMessage, RolloutReader._agent_message),
     b"item_completed": _rule(records.ItemCompleted, RolloutReader._item_completed),

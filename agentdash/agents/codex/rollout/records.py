@@ -81,6 +81,14 @@ class Usage(msgspec.Struct, gc=False):
     """`TokenUsage`."""
 
     total_tokens: int | None = None
+    input_tokens: int | None = None
+    """With those from the cache and those written to it."""
+    cached_input_tokens: int | None = None
+    cache_write_input_tokens: int | None = None
+    """Since 0.160 or earlier."""
+    output_tokens: int | None = None
+    """With those of the reasoning."""
+    reasoning_output_tokens: int | None = None
 
 
 class TokenInfo(msgspec.Struct, gc=False):

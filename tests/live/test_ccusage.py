@@ -1,0 +1,161 @@
+"""Tokens beside those that `ccusage` counts in the same files, to the token; costs beside its costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from agentdash.agents.claude.transcript.reader import TranscriptReader
+from agentdash.model.events import TokensCounted
+from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
+from agentdash.prices import cost, price_list
+from agentdash.report.sessions import read_sessions
+from tests.live.codex import npm_install
+
+VERSION: Final = "20.0.24"
+DATA: Final = Path(__file__).parents[1] / "data"
+_COPIED: Final = "rollouts/0.114.0/"
+"""Recordings with copied counts, which `ccusage` recognizes by their times."""
+_NOT_COUNTED: Final = "0.169.0/killed-mid-command"
+"""A recording that ends, since Codex was killed, with a `token_usage_record` whose `token_count` is missing:
+`ccusage` counts these only."""
+_DIFFERENT: Final = {"gpt-6-sol", "gpt-6.1-sol", "gpt-6.2-sol", "codex-mini-latest"}
+"""Models that this version of `ccusage` has no price for."""
+
+
+@pytest.fixture(scope="module")
+def ccusage() -> Path:
+    return npm_install("ccusage", VERSION, "ccusage")
+
+
+def run(binary: Path, agent: str, **env: str) -> Any:
+    done = subprocess.run(
+        [binary, agent, "session", "--json", "--offline"],
+        env={**os.environ, **env},
+        capture_output=True,
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    return json.loads(done.stdout)
+
+
+def spread(lines: bytes) -> bytes:
+    """Return a rollout with two seconds between its lines: of a child `ccusage` takes counts in one second,
+    which the scripted model of the recordings has, as a copied history."""
+    times = iter(range(100_000))
+
+    def later(match: re.Match[bytes]) -> bytes:
+        at = datetime.fromisoformat(match[2].decode()) + timedelta(seconds=2 * next(times))
+        return match[1] + at.isoformat(timespec="milliseconds").replace("+00:00", "Z").encode()
+
+    return re.sub(rb'^(\{"timestamp":")([^"]+)', later, lines, flags=re.MULTILINE)
+
+
+def test_tokens_of_every_recording(ccusage: Path, tmp_path: Path) -> None:
+    day = tmp_path / "sessions" / "2026" / "11" / "20"
+    day.mkdir(parents=True)
+    for path in (*DATA.glob("recordings/*/*/rollout-*"), *DATA.glob("rollouts/*/*/rollout-*.jsonl")):
+        if _NOT_COUNTED not in str(path):
+            content = path.read_bytes()
+            (day / path.name).write_bytes(content if _COPIED in str(path) else spread(content))
+    theirs = {
+        Path(session["sessionFile"]).name: (
+            session["totalTokens"],
+            session["inputTokens"],
+            session["cacheReadTokens"],
+        )
+        for session in run(ccusage, "codex", CODEX_HOME=str(tmp_path))["sessions"]
+    }
+    sessions = read_sessions(tmp_path, None).sessions
+    ours = {
+        Path(session.file).stem: (
+            session.tokens.total,
+            sum(each.input for each in session.tokens.models),
+            sum(each.cached for each in session.tokens.models),
+        )
+        for session in sessions
+        if session.tokens
+    }
+    assert len(ours) > 100
+    assert ours == theirs
+
+
+def rollout(number: int, model: str, usage: TokenUsage) -> tuple[str, str]:
+    """Return name and content of a rollout with one request."""
+    thread = f"01a1fa8b-2cba-7501-a214-{number:012d}"
+    counts = {
+        "input_tokens": usage.prompt,
+        "cached_input_tokens": usage.cached,
+        "cache_write_input_tokens": usage.cache_writes,
+        "output_tokens": usage.output,
+        "reasoning_output_tokens": 0,
+        "total_tokens": usage.total,
+    }
+    lines = (
+        (
+            "session_meta",
+            {"id": thread, "timestamp": "2026-11-20T20:00:00.000Z", "cwd": "/x", "source": "exec"},
+        ),
+        ("turn_context", {"cwd": "/x", "model": model}),
+        (
+            "event_msg",
+            {"type": "token_count", "info": {"total_token_usage": counts, "last_token_usage": counts}},
+        ),
+    )
+    records = (
+        {"timestamp": f"2026-11-20T20:00:{second:02}.000Z", "type": kind, "payload": payload}
+        for second, (kind, payload) in enumerate(lines)
+    )
+    content = "".join(json.dumps(record, separators=(",", ":")) + "\n" for record in records)
+    return f"rollout-2026-11-20T20-00-00-{thread}.jsonl", content
+
+
+def test_cost_of_every_model_of_openai(ccusage: Path, tmp_path: Path) -> None:
+    day = tmp_path / "sessions" / "2026" / "11" / "20"
+    day.mkdir(parents=True)
+    usage = TokenUsage(input=1_000, cached=20_000, output=300)
+    names = [name for name in price_list().models if not name.startswith("claude-")]
+    for number, name in enumerate(names):
+        file, content = rollout(number, name, usage)
+        (day / file).write_text(content, "utf-8")
+    theirs = {
+        model: session["costUSD"]
+        for session in run(ccusage, "codex", CODEX_HOME=str(tmp_path))["sessions"]
+        for model, found in session["models"].items()
+        if not found.get("missingPricing")
+    }
+    ours = {name: cost([ModelUsage(model=name, usage=usage)]) for name in names}
+    assert set(names) - theirs.keys() == _DIFFERENT
+    assert {name: ours[name].usd for name in theirs} == pytest.approx(theirs)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("version", ["2.1.197", "2.1.240", "2.1.330"])
+def test_tokens_and_cost_of_claude(ccusage: Path, tmp_path: Path, version: str) -> None:
+    shutil.copytree(DATA / "claude" / version / "child-mode", tmp_path / "home")
+    usages: list[ModelUsage] = []
+    for file in (tmp_path / "home" / "projects").rglob("*.jsonl"):
+        # the scripted model counts 100 tokens written to the cache, and none in the parts of this number
+        content = file.read_text("utf-8").replace(
+            '"ephemeral_5m_input_tokens":0', '"ephemeral_5m_input_tokens":100'
+        )
+        file.write_text(content, "utf-8")
+        events = TranscriptReader(file.stem).read(content.encode().splitlines())
+        counted = [event for event in events if isinstance(event, TokensCounted)]
+        usages += counted[-1].by_model
+    totals = run(ccusage, "claude", CLAUDE_CONFIG_DIR=str(tmp_path / "home"))["totals"]
+    merged = merged_usage(usages)
+    assert sum(each.usage.total for each in merged) == totals["totalTokens"] > 4_000
+    found = cost(merged)
+    assert found is not None
+    if version != "2.1.330":  # of whose model this ccusage has no price
+        assert found.usd == pytest.approx(totals["totalCost"])
+    else:
+        assert found.usd

@@ -1,0 +1,192 @@
+"""Tokens of a thread by model, and what they cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentdash import prices
+from agentdash.agents.codex.home import open_lines, thread_id
+from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.codex.rollout.usage import tokens_by_model
+from agentdash.model import events as e
+from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
+from tests.unit.rollout_files import PARENT, THREAD, event, line, meta, only, read
+
+DATA = Path(__file__).parents[1] / "data"
+ROLLOUTS = sorted((*DATA.glob("recordings/*/*/rollout-*.jsonl"), *DATA.glob("rollouts/*/*/rollout-*.jsonl")))
+
+
+def usage(given: int, cached: int = 0, returned: int = 0, written: int = 0) -> dict[str, int]:
+    return {
+        "input_tokens": given,
+        "cached_input_tokens": cached,
+        "cache_write_input_tokens": written,
+        "output_tokens": returned,
+        "reasoning_output_tokens": 0,
+        "total_tokens": given + returned,
+    }
+
+
+def counted(total: dict[str, int], last: dict[str, int]) -> bytes:
+    return event("token_count", info={"total_token_usage": total, "last_token_usage": last})
+
+
+def model(name: str, **more: Any) -> bytes:
+    return line("turn_context", {"cwd": "/x", "model": name, **more})
+
+
+def by_model(events: Iterable[e.Event]) -> dict[str | None, int]:
+    found = [event for event in events if isinstance(event, e.TokensCounted)]
+    return {each.model: each.usage.total for each in found[-1].by_model}
+
+
+def test_parts_do_not_overlap() -> None:
+    (found,) = only(
+        e.TokensCounted, read(model("m"), counted(usage(1200, 1000, 40, 100), usage(1200, 1000, 40, 100)))
+    )
+    assert found.by_model == (
+        ModelUsage(
+            model="m",
+            usage=TokenUsage(input=100, cached=1000, cache_writes=100, output=40),
+            longest_prompt=1200,
+        ),
+    )
+    assert found.total == 1240
+
+
+def test_a_repeated_total_counts_once_and_models_are_separate() -> None:
+    first, second = usage(100), usage(300)
+    events = read(
+        model("a"), counted(first, first), counted(first, first), model("b"), counted(second, usage(200))
+    )
+    assert by_model(events) == {"a": 100, "b": 200}
+
+
+def test_totals_that_begin_anew() -> None:
+    assert by_model(read(model("a"), counted(usage(100), usage(100)), counted(usage(30), usage(30)))) == {
+        "a": 130
+    }
+
+
+def test_a_fork_without_copied_lines_starts_at_its_parents_total() -> None:
+    head = meta(forked_from_id=PARENT)
+    events = read(head, model("a"), counted(usage(500), usage(100)), counted(usage(700), usage(200)))
+    assert by_model(events) == {"a": 300}
+
+
+def test_tokens_of_a_part_that_was_not_read_have_no_model() -> None:
+    reader = RolloutReader(THREAD)
+    reader.read([meta(), model("a"), counted(usage(100), usage(100))])
+    events = reader.read([counted(usage(1000), usage(50))], first=0)
+    events += reader.read([model("b"), counted(usage(1010), usage(10))], first=0)
+    assert by_model(events) == {"a": 100, None: 900, "b": 10}
+
+
+def test_a_fork_of_which_the_beginning_was_not_read_has_no_count() -> None:
+    reader = RolloutReader(THREAD)
+    reader.read([meta(forked_from_id=PARENT), model("a")])
+    (found,) = only(e.TokensCounted, reader.read([counted(usage(1000), usage(50))], first=0))
+    assert (found.total, found.by_model, found.context) == (None, (), 50)
+
+
+def test_the_relevant_lines_alone_have_the_same_tokens() -> None:
+    whole = {path: read_all(path) for path in ROLLOUTS}
+    assert len(whole) > 150
+    assert {path: tokens_by_model(thread(path), open_lines(path)) for path in ROLLOUTS} == whole
+
+
+def read_all(path: Path) -> tuple[ModelUsage, ...]:
+    events = only(e.TokensCounted, RolloutReader(thread(path)).read(open_lines(path)))
+    return events[-1].by_model if events else ()
+
+
+def thread(path: Path) -> str:
+    found = thread_id(path)
+    assert found is not None
+    return found
+
+
+# ---------------------------------------------------------------- cost
+
+
+def spent(model: str | None, tier: str | None = None, longest: int = 0, **parts: int) -> ModelUsage:
+    return ModelUsage(model=model, usage=TokenUsage(**parts), tier=tier, longest_prompt=longest)
+
+
+def test_cost_by_parts() -> None:
+    found = prices.cost([spent("gpt-5.5", input=100, cached=1000, output=40)])
+    assert found is not None
+    assert found.usd == pytest.approx((100 * 5 + 1000 * 0.5 + 40 * 30) / 1e6)
+    assert found.unpriced == ()
+
+
+@pytest.mark.parametrize(
+    ("usage", "why"),
+    [
+        (spent("mock-model", input=1), "mock-model: no price is known"),
+        (spent(None, input=1), "a model that is not known"),
+        (spent("gpt-5.5", "priority", input=1), "gpt-5.5: no price of the tier priority is known"),
+        (spent("gpt-5.5", cache_writes=1), "gpt-5.5: no price of cache writes is known"),
+        (
+            spent("gpt-5.5", longest=272_001, input=1),
+            "gpt-5.5: prompts of more than 272,000 tokens have other prices",
+        ),
+    ],
+)
+def test_what_has_no_price_says_so(usage: ModelUsage, why: str) -> None:
+    alone, beside = prices.cost([usage]), prices.cost([usage, spent("gpt-5", input=1_000_000)])
+    assert alone == prices.Cost(usd=None, priced_usd=0.0, unpriced=(why,))
+    assert beside == prices.Cost(usd=None, priced_usd=1.25, unpriced=(why,))
+    assert (prices.cost_text(alone), prices.cost_text(beside)) == ("no price", "$1.25+")
+
+
+def test_no_tokens_have_no_cost() -> None:
+    assert prices.cost([]) is None
+    assert prices.cost_text(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "listed"),
+    [
+        ("claude-haiku-4-5-20251001", "claude-haiku-4-5"),
+        ("gpt-6.1-sol-2026-09-29", "gpt-6.1-sol"),
+        ("claude-opus-5-5[1m]", "claude-opus-5-5"),
+        ("gpt-5.5", "gpt-5.5"),
+        ("gpt-5.5-pro", None),
+        ("gpt-5-2", None),
+    ],
+)
+def test_snapshots_have_the_price_of_their_model(name: str, listed: str | None) -> None:
+    known = prices.price_list()
+    assert known.find(name) == (known.models[listed] if listed else None)
+
+
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [(0.004, "<$0.01"), (0.0, "$0.00"), (12.345, "$12.35"), (9_999.0, "$9999.00"), (12_345.0, "$12.3k")],
+)
+def test_cost_text_fits_its_column(usd: float, text: str) -> None:
+    assert prices.cost_text(prices.Cost(usd=usd, priced_usd=usd)) == text
+    assert len(text) <= 8
+
+
+def test_every_price_has_a_source_and_a_day() -> None:
+    known = prices.price_list()
+    assert len(known.models) > 30
+    assert {price.source for price in known.models.values()} == set(known.sources)
+    assert all(re.match(r"https://\S+\Z", source.url) for source in known.sources.values())
+    assert all(source.read >= date(2026, 11, 1) for source in known.sources.values())
+    assert all(0 < price.cached < price.input < price.output for price in known.models.values())
+
+
+def test_sums_of_several_threads() -> None:
+    merged = merged_usage(
+        [spent("a", longest=5, input=5), spent("b", output=1), spent("a", longest=9, input=9)]
+    )
+    assert merged == (spent("a", longest=9, input=14), spent("b", output=1))
