@@ -87,7 +87,9 @@ class Config(msgspec.Struct, frozen=True):
     """None: no recording."""
     sessions: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="How many of the newest sessions to read at first, besides the last day's; 0: all."),
+        Meta(
+            description="How many of the newest sessions to read at first, and 100 of the last day; 0: all."
+        ),
     ] = 50
     """Older ones are read when they change. None: all."""
     rules: Annotated[

@@ -63,7 +63,7 @@ FLEET_OPTIONS = (
         "everything",
         is_flag=True,
         default=None,
-        help="Read all sessions at the start, not only the newest 50 and the last day's.",
+        help="Read all sessions at the start, not only the newest 50 and 100 of the last day.",
     ),
 )
 RECORDING_OPTIONS = (

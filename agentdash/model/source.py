@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from agentdash.model.events import Event
 from agentdash.model.fleet import Fleet
 
+NOT_READ: Final = "not read: --all reads them"
+"""In the detail of a source that has left out sessions at the start: tables show such a detail."""
 Emit = Callable[[Sequence[Event]], None]
 """Hand events to the engine."""
 

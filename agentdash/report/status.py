@@ -8,6 +8,7 @@ import msgspec
 
 from agentdash.model import worker as w
 from agentdash.model.findings import Verdict
+from agentdash.model.source import NOT_READ
 from agentdash.model.times import ago, iso
 from agentdash.report.elements import (
     AgentReport,
@@ -190,7 +191,7 @@ def print_status(snapshot: w.Snapshot, console: Console) -> None:
     if snapshot.workers:
         console.print(table)
     for source in snapshot.sources:
-        if not source.ok or not snapshot.workers:
+        if not source.ok or not snapshot.workers or NOT_READ in source.detail:
             console.print(Text(f"{source.name}: {source.detail}"), style="dim")
 
 

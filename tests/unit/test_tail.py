@@ -507,3 +507,34 @@ async def test_events_alone_are_enough_on_a_local_file_system(
                 )  # the timeout of the tests ends a wait for what is missed
         assert follower.watching == "events"
         assert len(replayed.files) > 10
+
+
+def test_recent_files_are_bounded_by_count_and_size(tmp_path: Path) -> None:
+    size = 4_000
+    logs = [tmp_path / f"rollout-{number:04}.jsonl" for number in range(1_000)]
+    for number, log in enumerate(logs):
+        log.write_bytes(b"x" * (size - 1) + b"\n")
+        os.utime(log, (1e6 + number % 7,) * 2)
+    open_log = str(logs[3])
+    follower = LogFollower([tmp_path], newest=5, since=1.0, is_open=lambda path: path == open_log)
+    read = {change.path.name for change in follower.sweep() if isinstance(change, FileGrown)}
+    newest = sorted((log.name for log in logs if log.name in read), reverse=True)
+    assert newest[:100] == [log.name for log in logs[:-101:-1]]
+    assert (len(newest), logs[3].name in newest) == (100 + 5 + 1, True)
+    assert len(follower.unread_recent) == len(logs) - len(newest)
+    assert set(follower.unread_recent.values()) == {size}
+    with logs[10].open("ab") as file:
+        file.write(b"y\n")
+    grown = [change for change in follower.sweep() if isinstance(change, FileGrown)]
+    assert [change.path for change in grown] == [logs[10]]
+    assert str(logs[10]) not in follower.unread_recent
+
+
+def test_recent_files_are_bounded_by_their_bytes(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / f"rollout-{number:04}.jsonl").write_bytes((b"x" * 999 + b"\n") * 300)
+    follower = LogFollower([tmp_path], newest=0, since=1.0)
+    read = [change.path.name for change in follower.sweep() if isinstance(change, FileGrown)]
+    assert sorted(set(read)) == [f"rollout-{number:04}.jsonl" for number in range(14, 20)]
+    everything = LogFollower([tmp_path], newest=None, since=1.0)
+    assert len({c.path for c in everything.sweep() if isinstance(c, FileGrown)}) == 20

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import Final, Protocol
 
-from agentdash.agents.codex.home import CodexHome, names, problem, thread_id
+from agentdash.agents.codex.home import CodexHome, locks, names, problem, thread_id
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.collect.scheduler import QUIET_INTERVAL_S, PollScheduler
 from agentdash.collect.tail.follower import Change, FileMoved, FileVanished, LogFollower
@@ -28,13 +28,13 @@ from agentdash.model.events import (
 from agentdash.model.fleet import Fleet
 from agentdash.model.limits import SKIM_ABOVE_BYTES
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import NOT_READ, Emit, FleetChannel
 from agentdash.model.times import possible_time
 
 _BATCH_BYTES: Final = 1 << 18
 """Read and reduced at once: small, so that the screen is drawn in between."""
 _RECENT_S: Final = 86_400.0
-"""Sessions changed within a day are read at first even beyond the configured number."""
+"""Sessions changed within a day are read at first even beyond the configured number, up to a bound."""
 _NAMES_INTERVAL_S: Final = 10.0
 """Between two readings of the session index: names change seldom, and by hand."""
 
@@ -71,6 +71,7 @@ class SessionLogSource:
             skim_above=self.skim_above,
             newest=newest,
             since=clock.now() - _RECENT_S,
+            is_open=self._is_open,
             batch=_BATCH_BYTES,
         )
         self._readers: dict[str, SessionLogReader] = {}
@@ -102,6 +103,11 @@ class SessionLogSource:
 
     def _is_archived(self, path: Path) -> bool:
         """Return whether a log is in the archive."""
+        del path
+        return False
+
+    def _is_open(self, path: str) -> bool:
+        """Return whether a program is known to have a log open."""
         del path
         return False
 
@@ -215,9 +221,18 @@ class SessionLogSource:
         more = f", and {len(found) - 1} more directories" if len(found) > 1 else ""
         return clean_line(f"{first}: {found[first]}{more}")
 
+    def _unread(self) -> str:
+        """Return how many sessions of the last day are not read, and what reading them costs."""
+        unread = self._follower.unread_recent
+        if not unread:
+            return ""
+        return f"; {len(unread)} more of the last day ({sum(unread.values()) / 1e6:.0f} MB) {NOT_READ}"
+
     def _health(self) -> SourceSeen:
         trouble = self._problem() or self._unlisted()
-        detail = trouble or f"{len(self._readers)} sessions of {clean_line(str(self._where()))}"
+        detail = (
+            trouble or f"{len(self._readers)} sessions of {clean_line(str(self._where()))}{self._unread()}"
+        )
         return SourceSeen(at=self._clock.now(), name=self.name, ok=trouble is None, detail=detail)
 
 
@@ -236,6 +251,13 @@ class RolloutSource(SessionLogSource):
     def __init__(self, home: CodexHome, newest: int | None, clock: Clock, scheduler: PollScheduler) -> None:
         super().__init__([home.sessions, home.archived], newest, clock, scheduler)
         self._home = home
+        self._locked: frozenset[str] | None = None
+        """Threads whose writer locks were held at the start."""
+
+    def _is_open(self, path: str) -> bool:
+        if self._locked is None:
+            self._locked = frozenset(locks(self._home, 0.0).holders)
+        return bool(self._locked) and thread_id(PurePath(path)) in self._locked
 
     def _reader(self, thread: str) -> RolloutReader:
         return RolloutReader(thread)

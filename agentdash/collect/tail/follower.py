@@ -16,7 +16,7 @@ import math
 import os
 import stat as modes
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -58,6 +58,11 @@ _MAX_SWEEP_INTERVAL_S: Final = 20.0
 """Longest pause between two sweeps, however large the tree."""
 _LINK_DEPTH: Final = 3
 """Levels below a root on which links to directories are followed: year, month, day. A loop ends there."""
+_MAX_RECENT_LOGS: Final = 100
+"""Logs that are read at first because they changed recently, beyond the newest ones. All logs of a home that
+was copied have changed, and a day of scripted sessions has thousands."""
+_MAX_RECENT_BYTES: Final = 2 << 20
+"""Of these logs, as far as they are read at first."""
 _MAX_PORTION_S: Final = 0.02
 """Time that reading may block the event loop."""
 
@@ -94,7 +99,9 @@ class LogFollower:
         skim_above: size in bytes above which only the head and the tail of a file are read at first.
         newest: how many of the newest files are read at first; the others are read when they change. None:
             all.
-        since: files that were changed after this (unix seconds) are read at first in any case.
+        since: files that were changed after this (unix seconds) are read at first too, those with the
+            greatest names first, up to a number and a size. `unread_recent` are the others.
+        is_open: whether a program has the log at a path open: such logs are read at first in any case.
         max_line: bytes of the longest line that is kept.
         batch: bytes read at once.
     """
@@ -107,6 +114,7 @@ class LogFollower:
         skim_above: int | None = None,
         newest: int | None = None,
         since: float | None = None,
+        is_open: Callable[[str], bool] = lambda _: False,
         max_line: int = MAX_LINE_BYTES,
         batch: int = 4 << 20,
     ) -> None:
@@ -117,6 +125,9 @@ class LogFollower:
         self._newest = newest
         """How many logs the next sweep reads; after the first one, all that have changed."""
         self._since = since or float("inf")
+        self._is_open = is_open
+        self.unread_recent: dict[str, int] = {}
+        """Logs that changed recently and were not read at first, and their sizes in bytes."""
         self._logs: dict[str, LogFile] = {}
         """By their paths without `.zst`."""
         self._unreadable: dict[str, str] = {}
@@ -167,13 +178,37 @@ class LogFollower:
             if key in found and log.read_state != file_state(found[key].stat)
         ]
         changed.sort(key=lambda key: found[key].stat.st_mtime_ns, reverse=True)
-        newest = len(changed) if self._newest is None else self._newest
-        self._newest = None
-        for rank, key in enumerate(changed):
-            if rank < newest or found[key].stat.st_mtime >= self._since:
+        chosen = self._chosen(changed, found)
+        for key in changed:
+            if key in chosen:
                 yield from self._read(key)
             else:
                 self._logs[key].postpone(found[key].stat)
+
+    def _chosen(self, changed: list[str], found: Mapping[str, _Found]) -> set[str]:
+        """Return the logs to read: all that have changed; at first the newest and some recent ones.
+
+        Args:
+            changed: newest change first.
+            found: all logs.
+        """
+        if self._newest is None:
+            return set(changed)
+        chosen = set(changed[: self._newest])
+        chosen.update(key for key in changed[self._newest :] if self._is_open(key))
+        most = len(chosen) + _MAX_RECENT_LOGS
+        self._newest = None
+        recent = [key for key in changed if key not in chosen and found[key].stat.st_mtime >= self._since]
+        recent.sort(key=os.path.basename, reverse=True)  # names of rollouts begin with their time
+        room = _MAX_RECENT_BYTES
+        for key in recent:
+            size = found[key].stat.st_size
+            room -= min(size, self._limits.skim_above or size)
+            if room < 0 or len(chosen) == most:
+                self.unread_recent[key] = size
+            else:
+                chosen.add(key)
+        return chosen
 
     def fill(self, path: Path) -> Iterator[Change]:
         """Read a skimmed file whole: its first `FileGrown` has `reset`. Yields nothing where no gap was
@@ -263,6 +298,7 @@ class LogFollower:
     def _read(self, key: str) -> Iterator[Change]:
         if key in self._logs:
             self._recent.add(key)
+            self.unread_recent.pop(key, None)
             try:
                 yield from self._logs[key].read()
             except FileNotFoundError:
