@@ -19,6 +19,8 @@ from agentdash.model.process import Launcher
 RUNTIME: Final = "sandbox-runtime"
 """Name of the launcher that the set-up processes of Anthropic's sandbox runtime are."""
 _BWRAP: Final = "bwrap"
+_ARGUMENT_FILE: Final = "--args"
+"""The option by which bubblewrap reads its options from a descriptor."""
 _SHELLS: Final = frozenset(("sh", "bash", "zsh", "dash"))
 _STARTS_BWRAP: Final = re.compile(r"(?:^|[\s'\"/;&|(])bwrap (?:--[a-z-]+ |-[a-z] )")
 """A command line that runs bubblewrap, in the text of a shell: 2.1.197 to 2.1.330."""
@@ -36,6 +38,8 @@ def read_launcher(name: str, argv: Sequence[str]) -> Launcher | None:
         argv: its arguments.
     """
     found = read_codex_launcher(name, argv)
+    if found is not None and found.name == _BWRAP and _ARGUMENT_FILE in argv:
+        return Launcher(_BWRAP)  # Gemini CLI: its mounts are in a file that is gone
     if found is not None and found.name == _BWRAP and "SANDBOX_RUNTIME" in argv:
         return Launcher(_BWRAP, _runtime_policy(argv))
     return found or (Launcher(RUNTIME) if _is_setup(name, argv) else None)

@@ -39,7 +39,16 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_fields
 from agentdash.model.state_paths import Installed
 from agentdash.model.states import URGENCY, State
-from agentdash.model.worker import Agent, Assessment, Link, PastPane, Sandbox, Snapshot, Worker
+from agentdash.model.worker import (
+    Agent,
+    Assessment,
+    Link,
+    PastPane,
+    Sandbox,
+    Snapshot,
+    Worker,
+    nested_worker_id,
+)
 
 _EMPTY_HISTORY: Final = History()
 _THREAD_KINDS: Final[dict[str, Literal["codex-thread", "claude-session"]]] = {
@@ -362,7 +371,7 @@ class _SnapshotBuilder:
         assessment = judge_nested(fleet, nested)
         by = "descends from the process of the thread that its environment names"
         return Worker(
-            id=f"pid:{process.pid}",
+            id=nested_worker_id(process.pid),
             kind="process",
             name=_nested_name(process),
             agent=Agent(agent),

@@ -160,7 +160,7 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
     FindingKind.SANDBOX_SILENTLY_OFF: KindInfo(
         "danger",
         ("looser",),
-        "Claude Code: the settings switch the sandbox on, and commands run without one",
+        "Claude Code, Gemini CLI, Qwen Code: settings or arguments switch the sandbox on, and there is none",
     ),
     FindingKind.SANDBOX_OFF_FOR_COMMAND: KindInfo(
         "warning",

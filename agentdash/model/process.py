@@ -17,8 +17,17 @@ THREAD_VARIABLES: Final = {"codex": "CODEX_THREAD_ID", "claude": "CLAUDE_CODE_SE
 Claude Code 2.1.197+)."""
 THREAD_AGENTS: Final = frozenset(THREAD_VARIABLES)
 """Worker CLIs whose session logs are read as threads: their processes run a thread's turns."""
-AGENT_NAMES: Final = {"codex": "Codex", "claude": "Claude Code"}
-"""Names of these CLIs, in words."""
+AGENT_NAMES: Final = {
+    "codex": "Codex",
+    "claude": "Claude Code",
+    "gemini": "Gemini CLI",
+    "qwen": "Qwen Code",
+    "opencode": "OpenCode",
+}
+"""Names of worker CLIs, in words."""
+COMMAND_MARKS: Final = {"gemini": "GEMINI_CLI", "qwen": "QWEN_CODE"}
+"""The variable that each of these CLIs sets for its shell commands, and for no other of its children (Gemini
+CLI 0.61.0, Qwen Code 0.15.10)."""
 
 
 class ProcessKey(msgspec.Struct, frozen=True, order=True):

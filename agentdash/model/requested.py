@@ -124,6 +124,11 @@ class Requested(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether it was asked of a thread that existed already."""
     are_arguments_known: bool = True
     """Whether the arguments of the process were read: false of one that had ended before."""
+    scope: Literal["commands", "worker"] = "commands"
+    """What the sandbox is around: each command by itself, or the CLI with all that it runs (Gemini CLI)."""
+    dropped_by: RequestOrigin | None = None
+    """What keeps the CLI from starting the sandbox that is asked for, without a word: an inherited `SANDBOX`
+    (Gemini CLI, Qwen Code)."""
     is_fixed: bool = True
     """Whether the policy cannot be changed in the running CLI: false of one with a screen, where the user may
     choose another one before any file shows it."""

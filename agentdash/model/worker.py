@@ -205,6 +205,11 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
         return name in (self.id, self.name) or (self.pane is not None and self.pane.key.has_name(name))
 
 
+def nested_worker_id(pid: int) -> str:
+    """Return the id of a worker CLI that a command of a thread has started."""
+    return f"pid:{pid}"
+
+
 class PastPane(msgspec.Struct, frozen=True, omit_defaults=True):
     """A pane that has gone, or that its worker has left: a target that still has an answer."""
 

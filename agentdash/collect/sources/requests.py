@@ -13,9 +13,10 @@ from agentdash.agents.registry import adapters
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, PolicyRequested
 from agentdash.model.fleet import Fleet, Thread
-from agentdash.model.process import Process, ProcessKey
+from agentdash.model.process import THREAD_AGENTS, Process, ProcessKey
 from agentdash.model.requested import Requested
 from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.worker import nested_worker_id
 
 _MAY_START_S: Final = 3.0
 """Age up to which a thread without a process may get one: it has just been started."""
@@ -67,6 +68,13 @@ class RequestSource:
             reader = _reader(process)
             if reader is not None and (found := _request(reader, process, thread, fleet, self._clock.now())):
                 yield PolicyRequested(at=self._clock.now(), worker=thread.id, requested=found)
+        for worker, process in _without_threads(fleet):
+            if (worker, process.key) in self._read:
+                continue
+            self._read.add((worker, process.key))
+            reader, now = _reader(process), self._clock.now()
+            if reader is not None and (found := reader.read(process, None, _root(process, fleet), now)):
+                yield PolicyRequested(at=now, worker=worker, requested=found)
 
     def _past_request(self, fleet: Fleet, thread: Thread) -> Iterator[Event]:
         """Yield the request of a thread that no process runs: of its files alone, as they are now."""
@@ -76,6 +84,19 @@ class RequestSource:
         self._read.add((thread.id, None))
         if (found := reader.read_past(thread, self._clock.now())) is not None:
             yield PolicyRequested(at=self._clock.now(), worker=thread.id, requested=found)
+
+
+def _without_threads(fleet: Fleet) -> Iterator[tuple[str, Process]]:
+    """Yield the workers of CLIs whose session logs are not read: those in panes, by pane, and those that
+    commands of threads have started, by pid."""
+    for key, occupant in fleet.occupants.items():
+        process = fleet.processes.get(occupant.key)
+        if process is not None and occupant.gone_at is None and process.agent not in THREAD_AGENTS:
+            yield str(key), process
+    for nested in fleet.links.nested:
+        process = fleet.processes.get(nested)
+        if process is not None and process.agent not in THREAD_AGENTS:
+            yield nested_worker_id(process.pid), process
 
 
 def _request(

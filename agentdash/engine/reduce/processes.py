@@ -11,6 +11,7 @@ from agentdash.model.fleet import PaneOccupant
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.pane import PaneKey
 from agentdash.model.process import Process, ProcessKey
+from agentdash.model.worker import nested_worker_id
 
 
 def reduce_process(draft: FleetDraft, event: e.ProcessSeen) -> None:
@@ -32,6 +33,7 @@ def remove_process(draft: FleetDraft, event: e.ProcessGone) -> None:
     draft.sessions.discard(event.key)
     draft.state_paths.discard(event.key)
     draft.observed.discard(event.key)
+    draft.requests.discard(nested_worker_id(event.key.pid))
     if process is None or process.agent:
         _mark_gone(draft, event.key, event.at)
 

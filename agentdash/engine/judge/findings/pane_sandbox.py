@@ -1,39 +1,36 @@
-"""The sandbox of a worker CLI that is known by its pane: what it has, and what its sandbox denied it.
-
-What it was configured to have is not stated anywhere, so the verdict is always `unverified`.
-"""
+"""The sandbox of a worker CLI that is known by its pane: what it was asked for and has, and what a sandbox
+denied it."""
 
 from __future__ import annotations
 
 import posixpath
-from typing import Final, Literal
+from typing import Final
 
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.blockers import DENIAL_KINDS
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.engine.judge.findings.remedy_places import facts_of, place_of
+from agentdash.engine.judge.findings.worker_sandbox import worker_layers
 from agentdash.engine.judge.states.sandboxed_pane import (
     SandboxDenial,
     assess_blocked,
-    enclosing_sandbox,
     network_cut_denial,
     screen_denial,
     state_path_denial,
 )
 from agentdash.model.denials import Denial
-from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.evidence import Evidence
 from agentdash.model.findings import FINDING_KINDS, Finding
 from agentdash.model.fleet import PaneOccupant
 from agentdash.model.fleet_draft import FleetView
-from agentdash.model.observation import UNSET
 from agentdash.model.pane import Pane
-from agentdash.model.process import Kernel, Process
+from agentdash.model.process import Process
 from agentdash.model.remedies import PathKind, Remedy
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.model.state_paths import PredictedDenials
 from agentdash.model.states import State
-from agentdash.model.worker import Assessment, Got, Sandbox
+from agentdash.model.worker import Assessment, Sandbox, nested_worker_id
 
 _THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
 _CODEX_MARKS: Final = (NETWORK_FLAG, SANDBOX_FLAG, _THREAD_VARIABLE)
@@ -46,8 +43,8 @@ def judge_pane_sandbox(
     """Return the observed layer of a pane's worker, and the denial that stopped it."""
     if occupant.process is None:
         return Sandbox()
-    findings = _findings(fleet, pane, occupant, assessment)
-    return Sandbox(got=_observed(occupant.process, fleet.kernel), findings=findings)
+    layers = worker_layers(fleet, occupant.process, str(pane.key), fleet.links.below.get(pane.key, ()))
+    return replace(layers, findings=(*layers.findings, *_findings(fleet, pane, occupant, assessment)))
 
 
 def judge_nested_sandbox(fleet: FleetView, nested: PaneOccupant, assessment: Assessment) -> Sandbox:
@@ -61,40 +58,13 @@ def judge_nested_sandbox(fleet: FleetView, nested: PaneOccupant, assessment: Ass
         evidence = assess_blocked(found, nested.key.started, "it runs").evidence
         at = assessment.since or nested.key.started
         findings = (_finding(fleet, nested, found, at=at, evidence=evidence),)
-    return Sandbox(
-        got=_observed(nested.process, fleet.kernel),
-        findings=findings,
-        predicted_denials=_denied_paths(nested),
-    )
+    layers = worker_layers(fleet, nested.process, nested_worker_id(nested.key.pid))
+    return replace(layers, findings=(*layers.findings, *findings), predicted_denials=_denied_paths(nested))
 
 
 def _denied_paths(nested: PaneOccupant) -> tuple[PredictedDenials, ...]:
     denied = sorted((path for path in nested.paths if path.denied), key=lambda path: not path.needed)
     return (PredictedDenials(nested.agent, tuple(denied)),) if denied else ()
-
-
-def _observed(process: Process, host: Kernel | None) -> Got:
-    kernel = process.kernel or Kernel()
-    return Got(
-        network_flag=_flag(process, NETWORK_FLAG),
-        sandbox_flag=_flag(process, SANDBOX_FLAG),
-        seccomp=kernel.seccomp,
-        network_namespace=_network_namespace(kernel, host),
-        no_new_privs=kernel.no_new_privs,
-        sandboxed=None if process.kernel is None else enclosing_sandbox(process, host) is not None,
-        at=process.key.started,
-        source=EvidenceSource.KERNEL if process.kernel else EvidenceSource.ENVIRONMENT,
-    )
-
-
-def _flag(process: Process, name: str) -> str | None:
-    return None if process.env is None else process.env.get(name) or UNSET
-
-
-def _network_namespace(kernel: Kernel, host: Kernel | None) -> Literal["host", "own"] | None:
-    if kernel.net is None or host is None or host.net is None:
-        return None
-    return "own" if kernel.net != host.net else "host"
 
 
 def _findings(

@@ -1,0 +1,1 @@
+"""Gemini CLI, and what its fork Qwen Code shares with it."""

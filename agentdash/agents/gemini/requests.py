@@ -1,0 +1,252 @@
+"""What Gemini CLI and Qwen Code were asked for: arguments, variables, settings.
+
+`GEMINI_SANDBOX` outranks `-s`, which outranks `tools.sandbox`. Such a sandbox is around the CLI with all that
+it runs (a container, or Seatbelt on macOS); `security.toolSandboxing` is one around each command
+(bubblewrap). Any inherited `SANDBOX` makes both CLIs take themselves for sandboxed already: they start none,
+and do not say so (0.61.0, 0.15.10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from agentdash.agents.gemini.family import GEMINI, QWEN, Family
+from agentdash.agents.gemini.settings import EnvFile, SettingsFile, env_file, is_trusted, settings_files
+from agentdash.model.fleet import Thread
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.process import Process
+from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
+from agentdash.model.sandbox_flags import INHERITED
+from agentdash.model.sanitize import clean_line
+
+__all__ = ["GEMINI", "QWEN", "GeminiRequests"]
+
+_STARTUP_S: Final = 5.0
+"""A file that was written so shortly after a process began was read by it: it rewrites its own settings as it
+starts (0.61.0)."""
+_FLAGS: Final = frozenset("dsy")
+"""Short options without a value, which may stand together: `-ys`."""
+_OFF: Final = ("0", "false", "")
+_YOLO: Final = "yolo"
+
+
+class GeminiRequests:
+    """What a `gemini` or `qwen` process was asked for.
+
+    Args:
+        family: which of the two.
+    """
+
+    def __init__(self, family: Family) -> None:
+        self._family = family
+
+    def read(self, process: Process, thread: Thread | None, root: Path, at: float) -> Requested | None:
+        """Return what arguments, environment and settings of a process ask for; None where they cannot be
+        read."""
+        del thread
+        env, cwd = process.env, process.cwd
+        home = self._family.home(env, cwd or "/") if env is not None else None
+        if env is None or home is None or not cwd:
+            return None
+        files = list(settings_files(self._family, env, home, cwd, root))
+        trusted = is_trusted(self._family, files, home, cwd, root)
+        if process.once and self._family.is_trust_required:
+            trusted = True  # without a screen every folder is trusted
+        variables = env_file(self._family, env, home, cwd, root) if trusted else None
+        found = requested(self._family, process, files, variables, trusted=trusted)
+        started = process.key.started
+        is_newer = (found.files_written or 0.0) > started + _STARTUP_S
+        return msgspec.structs.replace(found, since=started, read_at=at if is_newer else None)
+
+    def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
+        """Return None: their sub-agents have no sandbox of their own."""
+        del process, thread, root, at
+        return None
+
+    def read_past(self, thread: Thread, at: float) -> Requested | None:
+        """Return None: without its process, neither arguments nor variables are known."""
+        del thread, at
+        return None
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """Whether a sandbox around the CLI is asked for."""
+
+    is_on: bool | None
+    """None: it is not known."""
+    origin: RequestOrigin
+
+
+def requested(
+    family: Family,
+    process: Process,
+    files: Sequence[SettingsFile],
+    variables: EnvFile | None,
+    *,
+    trusted: bool | None,
+) -> Requested:
+    """Return what a process is asked for.
+
+    Args:
+        family: Gemini CLI or Qwen Code.
+        process: with its arguments and environment.
+        files: its settings, the weakest first.
+        variables: the `.env` file that it reads.
+        trusted: whether settings of the workspace count; None: it is not known.
+    """
+    env, cwd = process.env or {}, process.cwd or "/"
+    known = [file for file in files if trusted or file.layer is not RequestLayer.PROJECT]
+    is_unknown = any(file.problem for file in known) or (trusted is None and len(known) < len(files))
+    asked = _asked(family, process.argv, env, variables, known)
+    tools = _tool_sandbox(known) if asked.is_on is False else None
+    mode, origins = _approval(family, process.argv, known)
+    policy = Policy(approval=mode)
+    is_typed = asked.origin.layer in (RequestLayer.ARGV, RequestLayer.ENVIRONMENT)
+    if asked.is_on is not None and (is_typed or not is_unknown):
+        origin = tools or asked.origin
+        origins.append(origin)
+        policy = _policy(is_on=asked.is_on or tools is not None, cwd=cwd, approval=mode)
+    written = [file.modified for file in known] + ([variables.modified] if variables else [])
+    return Requested(
+        policy=policy,
+        origins=tuple(origins),
+        files_written=max(written, default=None),
+        scope="commands" if tools is not None else "worker",
+        dropped_by=_inherited(env, variables),
+        is_fixed=process.once,
+    )
+
+
+def _policy(*, is_on: bool, cwd: str, approval: str | None) -> Policy:
+    if not is_on:
+        return Policy(Filesystem.UNRESTRICTED, Network.ON, approval=approval, enforced_by="nobody")
+    rules = (PolicyRule("/", "read"), PolicyRule(cwd, "write"))
+    return Policy(filesystem=Filesystem.WORKSPACE, rules=rules, approval=approval, enforced_by="agent")
+
+
+def _asked(
+    family: Family,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    variables: EnvFile | None,
+    files: Sequence[SettingsFile],
+) -> _Asked:
+    """Return what decides whether a sandbox is asked for: a variable, an argument, a file, or nothing."""
+    name = family.sandbox_variable
+    if value := env.get(name, "").strip():
+        return _Asked(is_on=value.lower() not in _OFF, origin=_in_environment(f"{name}={value}"))
+    if variables is not None and name not in env and variables.values.get(name, ("", 0))[0]:
+        value, line = variables.values[name]
+        origin = RequestOrigin(
+            field=RequestField.FILESYSTEM,
+            layer=RequestLayer.ENVIRONMENT,
+            text=f"{name}={value}",
+            file=variables.path,
+            line=line,
+        )
+        return _Asked(is_on=value.lower() not in _OFF, origin=origin)
+    for number, word in enumerate(argv[1:], 1):
+        if word == "--":
+            break
+        if (found := _flag(word, argv[number + 1 : number + 2])) is not None:
+            return _Asked(is_on=found[0], origin=_typed(RequestField.FILESYSTEM, found[1]))
+    for file in reversed(files):
+        if (value_set := file.settings.tools.sandbox) is not None:
+            words = f'"sandbox": {msgspec.json.encode(value_set).decode()}'
+            return _Asked(
+                is_on=_is_on(value_set), origin=file.origin(RequestField.FILESYSTEM, words, "sandbox")
+            )
+    text = f"{family.name} starts no sandbox unless it is asked to"
+    return _Asked(
+        is_on=False,
+        origin=RequestOrigin(field=RequestField.FILESYSTEM, layer=RequestLayer.DEFAULT, text=text),
+    )
+
+
+def _flag(word: str, after: Sequence[str]) -> tuple[bool | None, str] | None:
+    """Return the value of an argument that is `--sandbox`, and its words; None for other arguments."""
+    if word in ("--no-sandbox", "--sandbox=false"):
+        return False, word
+    if word == "--sandbox" and after and after[0] in ("true", "false"):
+        return after[0] == "true", f"{word} {after[0]}"
+    if word in ("--sandbox", "--sandbox=true"):
+        return True, word
+    if word.startswith("--sandbox="):
+        return None, clean_line(word)
+    return (True, word) if _is_cluster(word) and "s" in word else None
+
+
+def _is_cluster(word: str) -> bool:
+    return word[:1] == "-" and len(word) > 1 and set(word[1:]) <= _FLAGS
+
+
+def _is_on(value: Any) -> bool | None:
+    """Return whether a value of `tools.sandbox` switches it on: a boolean, the name of a program, or an
+    object."""
+    if isinstance(value, dict):
+        return bool(value.get("enabled"))
+    if isinstance(value, str):
+        return value.lower() not in _OFF
+    return value if isinstance(value, bool) else None
+
+
+def _tool_sandbox(files: Sequence[SettingsFile]) -> RequestOrigin | None:
+    """Return where `security.toolSandboxing` is switched on."""
+    for file in reversed(files):
+        value = file.settings.security.tool_sandboxing
+        if value is not None:
+            words = '"toolSandboxing": true'
+            return file.origin(RequestField.FILESYSTEM, words, "toolSandboxing") if value else None
+    return None
+
+
+def _approval(
+    family: Family, argv: Sequence[str], files: Sequence[SettingsFile]
+) -> tuple[str | None, list[RequestOrigin]]:
+    """Return the approval mode that is asked for, and where."""
+    options = argv[1 : argv.index("--")] if "--" in argv else argv[1:]
+    for number, word in enumerate(options):
+        name, equals, value = word.partition("=")
+        if name == "--approval-mode":
+            mode = clean_line(value if equals else next(iter(options[number + 1 : number + 2]), ""))
+            return mode, [_typed(RequestField.APPROVAL, f"--approval-mode {mode}")]
+    for word in options:
+        if word == "--yolo" or (_is_cluster(word) and "y" in word):
+            return _YOLO, [_typed(RequestField.APPROVAL, word)]
+    for file in reversed(files):
+        mode = clean_line(file.approval or "")
+        if mode and not (family is GEMINI and mode == _YOLO):  # which takes this from arguments alone
+            return mode, [
+                file.origin(RequestField.APPROVAL, f'"{file.approval_key}": "{mode}"', file.approval_key)
+            ]
+    return None, []
+
+
+def _inherited(env: Mapping[str, str], variables: EnvFile | None) -> RequestOrigin | None:
+    """Return the variable that makes it take itself for sandboxed already."""
+    if value := env.get(INHERITED):
+        return _in_environment(f"{INHERITED}={value}")
+    if variables is None or INHERITED in env or not variables.values.get(INHERITED, ("", 0))[0]:
+        return None
+    value, line = variables.values[INHERITED]
+    return RequestOrigin(
+        field=RequestField.FILESYSTEM,
+        layer=RequestLayer.ENVIRONMENT,
+        text=f"{INHERITED}={value}",
+        file=variables.path,
+        line=line,
+    )
+
+
+def _in_environment(words: str) -> RequestOrigin:
+    return RequestOrigin(
+        field=RequestField.FILESYSTEM, layer=RequestLayer.ENVIRONMENT, text=clean_line(words)
+    )
+
+
+def _typed(field: RequestField, words: str) -> RequestOrigin:
+    return RequestOrigin(field=field, layer=RequestLayer.ARGV, text=clean_line(words))
