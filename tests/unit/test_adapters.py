@@ -110,7 +110,7 @@ async def polled(source: SessionFileSource, state: Fleet) -> list[str | None]:
 
 def test_adapters_with_code() -> None:
     with_code = {name for name, adapter in adapters().items() if type(adapter) is not Adapter}
-    assert with_code == {"codex", "claude"}
+    assert with_code == {"codex", "claude", "gemini", "qwen", "opencode"}
     assert [name for name, adapter in adapters().items() if adapter.session_files] == ["claude"]
     assert [name for name, adapter in adapters().items() if adapter.keeps_session_logs] == ["codex"]
 

@@ -52,6 +52,8 @@ _YOUNG_S: Final = 3.0
 """A process that is not followed is read in every poll for so long: it may yet exec something of interest."""
 _UNFOLLOWED_PER_POLL: Final = 16
 """Older processes that are not followed, read in turn: finds a late exec, and reused pids."""
+_FORK_S: Final = 1.0
+"""Age up to which a process that runs its parent's program may be about to exec another one."""
 _COMMON_VARIABLES: Final = frozenset(("CODEX_HOME", "CODEX_SQLITE_HOME"))
 """Variables that users export in their profiles: no sign of Codex."""
 
@@ -115,6 +117,8 @@ class ProcessSensor:
     def __init__(self) -> None:
         self._tracked: dict[int, _TrackedProcess] = {}
         self._boot_time = system.boot_time()
+        self._since_boot = 0.0
+        """The time of this poll, as start times are counted (seconds)."""
         self._polls = 0
         self._next_unfollowed = 0
         self._panes: frozenset[int] = frozenset()
@@ -139,6 +143,7 @@ class ProcessSensor:
             server_pids: the tmux servers, likewise.
         """
         events: list[Event] = [] if self._polls else [self._host_seen(at)]
+        self._since_boot = at - self._boot_time
         pids = frozenset(system.pids())
         roots = (frozenset(pane_pids), frozenset(server_pids))
         self._tree_changed = (self._panes, self._servers) != roots
@@ -207,7 +212,8 @@ class ProcessSensor:
             tracked.read(pid)
         parent = self._tracked.get(stat.ppid)
         forked = parent is not None and stat.image == parent.stat.image != 0
-        tracked.deferred = forked or not (tracked.argv or stat.zombie)
+        has_just_forked = forked and self._since_boot - stat.started < _FORK_S
+        tracked.deferred = has_just_forked or not (tracked.argv or stat.zombie)
 
     def _untrack(self, pid: int) -> ProcessKey | None:
         tracked = self._tracked.pop(pid, None)

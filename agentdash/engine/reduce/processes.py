@@ -33,7 +33,8 @@ def remove_process(draft: FleetDraft, event: e.ProcessGone) -> None:
     draft.sessions.discard(event.key)
     draft.state_paths.discard(event.key)
     draft.observed.discard(event.key)
-    draft.requests.discard(nested_worker_id(event.key.pid))
+    if process is not None:
+        draft.requests.discard(nested_worker_id(process.pid))
     if process is None or process.agent:
         _mark_gone(draft, event.key, event.at)
 

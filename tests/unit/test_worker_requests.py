@@ -1,0 +1,222 @@
+"""What Gemini CLI, Qwen Code and OpenCode were asked for: arguments, variables, settings."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentdash.agents.json_comments import without_comments
+from agentdash.agents.registry import adapters
+from agentdash.collect.processes.env_filter import filter_environment
+from agentdash.model.policy import Filesystem
+from agentdash.model.process import Process, ProcessKey
+from agentdash.model.requested import Requested, RequestField
+
+STARTED = 1_700_000_000.0
+TRUSTED = {"security": {"folderTrust": {"enabled": False}}}
+
+
+class Place:
+    """A home directory and a workspace with settings older than the process."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.cwd = "/home/dev/ws"
+        (root / "home/dev/ws").mkdir(parents=True)
+
+    def write(self, path: str, content: Any) -> None:
+        """Write a file, JSON unless it is a text."""
+        place = self.root / "home/dev" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(content if isinstance(content, str) else json.dumps(content))
+        os.utime(place, (STARTED - 100, STARTED - 100))
+
+    def read(
+        self, agent: str, *args: str, env: dict[str, str] | None = None, once: bool = False
+    ) -> Requested:
+        """Return the request of a process with these arguments and variables."""
+        process = Process(
+            key=ProcessKey(10, STARTED),
+            ppid=1,
+            name="node",
+            argv=(agent, *args),
+            cwd=self.cwd,
+            env={"HOME": "/home/dev", **(env or {})},
+            agent=agent,
+            once=once,
+        )
+        reader = adapters()[agent].request_reader
+        assert reader is not None
+        found = reader.read(process, None, self.root, STARTED + 50)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def sandbox_of(found: Requested) -> tuple[str, str, str | None]:
+    """The files that are asked for, by what, and what keeps the sandbox from being there."""
+    origin = found.origin(RequestField.FILESYSTEM)
+    by = str(found.dropped_by) if found.dropped_by else None
+    return found.policy.filesystem.value, str(origin) if origin else "", by
+
+
+@pytest.mark.parametrize("agent", ["gemini", "qwen"])
+@pytest.mark.parametrize(
+    ("args", "env", "expected"),
+    [
+        (["-s"], {}, ("workspace", "argv: -s", None)),
+        (["--sandbox", "true"], {}, ("workspace", "argv: --sandbox true", None)),
+        (["-ys"], {}, ("workspace", "argv: -ys", None)),
+        (["-s"], {"SANDBOX": "0"}, ("workspace", "argv: -s", "environment: SANDBOX=0")),
+        (["-s"], {"SANDBOX": ""}, ("workspace", "argv: -s", None)),
+        (
+            ["--no-sandbox"],
+            {"SANDBOX": "1"},
+            ("unrestricted", "argv: --no-sandbox", "environment: SANDBOX=1"),
+        ),
+        (["--", "-s"], {}, ("unrestricted", "default", None)),
+    ],
+)
+def test_arguments(
+    place: Place, agent: str, args: list[str], env: dict[str, str], expected: tuple[str, str, str | None]
+) -> None:
+    place.write(f".{agent}/settings.json", TRUSTED)
+    files, origin, by = sandbox_of(place.read(agent, *args, env=env))
+    assert (files, origin.startswith(expected[1]), by) == (expected[0], True, expected[2])
+
+
+@pytest.mark.parametrize(("agent", "name"), [("gemini", "GEMINI_SANDBOX"), ("qwen", "QWEN_SANDBOX")])
+def test_variable_outranks_the_argument(place: Place, agent: str, name: str) -> None:
+    place.write(f".{agent}/settings.json", TRUSTED)
+    assert sandbox_of(place.read(agent, "-s", env={name: "false"}))[:2] == (
+        "unrestricted",
+        f"environment: {name}=false",
+    )
+    assert sandbox_of(place.read(agent, env={name: "docker"}))[:2] == (
+        "workspace",
+        f"environment: {name}=docker",
+    )
+
+
+def test_settings_with_comments_and_their_line(place: Place) -> None:
+    place.write(
+        ".gemini/settings.json",
+        "{ // mine\n"
+        ' "security": {"folderTrust": {"enabled": false}},\n "tools": {\n  "sandbox": "docker",\n },\n}',
+    )
+    found = place.read("gemini")
+    assert sandbox_of(found) == ("workspace", '/home/dev/.gemini/settings.json:4: "sandbox": "docker"', None)
+    assert found.read_at is None
+
+
+def test_project_settings_outrank_the_users_and_managed_both(place: Place) -> None:
+    place.write(".gemini/settings.json", TRUSTED | {"tools": {"sandbox": True}})
+    place.write("ws/.gemini/settings.json", {"tools": {"sandbox": False}})
+    assert sandbox_of(place.read("gemini"))[0] == "unrestricted"
+    place.write("managed.json", {"tools": {"sandbox": {"enabled": True, "command": "docker"}}})
+    managed = {"GEMINI_CLI_SYSTEM_SETTINGS_PATH": "/home/dev/managed.json"}
+    assert sandbox_of(place.read("gemini", env=managed))[0] == "workspace"
+
+
+def test_untrusted_workspace_counts_for_nothing_unknown_trust_leaves_it_open(place: Place) -> None:
+    place.write("ws/.gemini/settings.json", {"tools": {"sandbox": True}})
+    assert sandbox_of(place.read("gemini"))[1] == ""
+    place.write(".gemini/trustedFolders.json", {"/home/dev/ws": "DO_NOT_TRUST"})
+    assert sandbox_of(place.read("gemini"))[0] == "unrestricted"
+    place.write(".gemini/trustedFolders.json", {"/home/dev": "TRUST_FOLDER"})
+    assert sandbox_of(place.read("gemini"))[0] == "workspace"
+    assert sandbox_of(place.read("gemini", "-p", "go", once=True))[0] == "workspace"
+
+
+def test_mark_in_a_dotenv_file_drops_the_sandbox_unless_the_environment_has_it(place: Place) -> None:
+    place.write(".gemini/settings.json", TRUSTED)
+    place.write(".env", "OTHER=1\nSANDBOX=true\n")
+    assert sandbox_of(place.read("gemini", "-s"))[2] == "/home/dev/.env:2: SANDBOX=true"
+    assert sandbox_of(place.read("gemini", "-s", env={"SANDBOX": ""}))[2] is None
+    place.write("ws/.env", "API_KEY=x\nGEMINI_SANDBOX='docker' # why\n")  # the nearest file alone counts
+    assert sandbox_of(place.read("gemini")) == (
+        "workspace",
+        "/home/dev/ws/.env:2: GEMINI_SANDBOX=docker",
+        None,
+    )
+
+
+def test_unreadable_settings_leave_the_sandbox_open_but_not_what_was_typed(place: Place) -> None:
+    place.write(".gemini/settings.json", "{ broken")
+    assert sandbox_of(place.read("gemini"))[1] == ""
+    assert sandbox_of(place.read("gemini", "-s"))[0] == "workspace"
+
+
+def test_sandbox_around_each_command_and_newer_settings(place: Place) -> None:
+    place.write(".gemini/settings.json", {"security": {"toolSandboxing": True, **TRUSTED["security"]}})
+    found = place.read("gemini", "--approval-mode=auto_edit")
+    assert (found.scope, found.policy.filesystem, found.policy.approval) == (
+        "commands",
+        Filesystem.WORKSPACE,
+        "auto_edit",
+    )
+    os.utime(place.root / "home/dev/.gemini/settings.json", (STARTED + 20, STARTED + 20))
+    assert place.read("gemini").read_at == STARTED + 50
+
+
+def test_approval_modes(place: Place) -> None:
+    place.write(".qwen/settings.json", {"tools": {"approvalMode": "yolo"}})
+    place.write(".gemini/settings.json", TRUSTED | {"general": {"defaultApprovalMode": "yolo"}})
+    assert place.read("qwen").policy.approval == "yolo"
+    assert place.read("gemini").policy.approval is None  # which takes it from arguments alone
+    assert place.read("gemini", "-y").policy.approval == "yolo"
+
+
+# ---------------------------------------------------------------- OpenCode
+
+
+def test_opencode_rules_are_merged_and_stand_for_no_sandbox(place: Place) -> None:
+    place.write(".config/opencode/opencode.json", {"permission": {"bash": "ask", "edit": "deny"}})
+    place.write("ws/.git/HEAD", "")
+    place.write(
+        "ws/opencode.jsonc", '{ // c\n"permission":{"bash":{"git *":"allow","*":"deny"},"webfetch":"ask",}}'
+    )
+    place.write("ws/.opencode/opencode.json", {"permission": {"edit": "ask"}})
+    found = place.read("opencode")
+    assert found.policy.approval == "bash by 2 patterns, edit ask, webfetch ask"
+    assert (found.policy.filesystem, found.origins[0].text) == (
+        Filesystem.UNRESTRICTED,
+        "OpenCode has no sandbox: permissions are questions, no walls",
+    )
+    assert [origin.where for origin in found.origins[1:]] == [
+        "/home/dev/ws/.opencode/opencode.json:1",
+        "/home/dev/ws/opencode.jsonc:2",
+        "/home/dev/.config/opencode/opencode.json:1",
+    ]
+    env = {"OPENCODE_PERMISSION": '{"bash":"allow"}', "OPENCODE_CONFIG_CONTENT": '{"permission":"deny"}'}
+    assert place.read("opencode", "--auto", env=env).policy.approval == (
+        "--auto, * deny, bash allow, edit ask, webfetch ask"
+    )
+
+
+def test_opencode_with_a_broken_file_states_no_rules(place: Place) -> None:
+    place.write(".config/opencode/opencode.json", "{")
+    found = place.read("opencode")
+    assert (found.policy.approval, found.origin(RequestField.APPROVAL)) == (None, None)
+
+
+def test_configuration_in_a_variable_keeps_its_rules_and_no_token() -> None:
+    content = '{"provider":{"x":{"options":{"apiKey":"hunter2hunter2"}}},"permission":{"bash":"ask"}}'
+    kept = filter_environment([("OPENCODE_CONFIG_CONTENT", content)])
+    assert kept == {"OPENCODE_CONFIG_CONTENT": '{"permission":{"bash":"ask"}}'}
+    assert "hunter2" not in str(filter_environment([("OPENCODE_CONFIG_CONTENT", "hunter2{")]))
+
+
+def test_comments_become_blanks_and_texts_stay() -> None:
+    text = '{"a": "// no /* c */", /* x\ny */ "b": [1, 2, // z\n ], }'
+    plain = without_comments(text)
+    assert json.loads(plain) == {"a": "// no /* c */", "b": [1, 2]}
+    assert (len(plain), plain.count("\n")) == (len(text), text.count("\n"))
