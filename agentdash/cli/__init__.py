@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "metrics": "metrics",
     "publish": "publish",
     "sessions": "status",
+    "since": "since",
     "check": "check",
     "explain": "explain",
     "schema": "schema",

@@ -19,6 +19,7 @@ from agentdash.report.explain import ExplainReport
 from agentdash.report.explain_screen import ScreenReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.settings import SettingsReport
+from agentdash.report.since import SinceReport
 from agentdash.report.status import StatusReport
 from agentdash.report.status_fields import StatusFieldsReport
 from agentdash.report.wait import WaitReport
@@ -36,6 +37,7 @@ _DOCUMENTS: Final = (
     WorkerPathsReport,
     CheckConfigReport,
     SessionsReport,
+    SinceReport,
     ScreenReport,
     SettingsReport,
     DoctorReport,

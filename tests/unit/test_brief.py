@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentdash.cli.status import status
@@ -66,6 +66,7 @@ text = st.text(max_size=600)
 kinds = st.lists(st.builds(finding, st.sampled_from(FindingKind), st.one_of(st.none(), text)), max_size=8)
 
 
+@settings(deadline=None)
 @given(identifier=text, name=text, what=text, findings=kinds.map(tuple))
 def test_no_worker_is_larger(identifier: str, name: str, what: str, findings: tuple[Finding, ...]) -> None:
     report = brief_worker(worker(identifier=identifier, name=name, what=what, findings=findings))

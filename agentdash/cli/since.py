@@ -1,0 +1,119 @@
+"""`agentdash since`: what happened while nobody looked."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from agentdash.cli.options import FLEET_OPTIONS, PATH, config_of, options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentdash.config import Config
+    from agentdash.model.worker import Snapshot
+
+_SPAN: Final = re.compile(r"(\d{1,4})\s*(min|[mhd])")
+_UNITS_S: Final = {"m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+_DAY_S: Final = 86_400.0
+_FILE_WIDTH: Final = 200
+"""Columns where stdout is a file or a pipe."""
+
+
+@click.command()
+@options(FLEET_OPTIONS)
+@click.argument("when", metavar="TIME")
+@click.option("--md", "as_markdown", is_flag=True, help="As Markdown.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON document with all rows, schema agentdash.since/1."
+)
+@click.option(
+    "--journal",
+    type=PATH,
+    metavar="DIR",
+    help="Directory of recordings by `agentdash --record` (default: in the state directory).",
+)
+def since(when: str, as_markdown: bool, as_json: bool, journal: Path | None, **given: Any) -> int:
+    """Summarize what happened since TIME, in 20 lines, each with the command that shows it again.
+
+    TIME is a time of day (22:00), a date and a time (2026-03-11 20:14), or a span (8h, 90m, 2d). Read are the
+    session files that were written since, recordings of that time, and what a running dashboard has seen:
+    waiting for approvals is in none of the session files.
+
+    Exit code 2: something could not be read.
+
+    \b
+    agentdash since 22:00
+    agentdash since 8h --json | jq '.rows[] | select(.kind == "waited")'
+    """
+    now = time.time()
+    begin = _begin(when, now)
+    if as_markdown and as_json:
+        raise click.UsageError("--md and --json exclude each other")
+    from agentdash.cli.output import warn_unreadable
+    from agentdash.report.document import document_json
+    from agentdash.report.since_print import since_lines, since_markdown
+
+    report = _report(config_of(given), journal, begin, now)
+    if as_json:
+        click.echo(document_json(report))
+    elif as_markdown:
+        click.echo(since_markdown(report), nl=False)
+    else:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _FILE_WIDTH
+        click.echo("\n".join(since_lines(report, width)))
+    warn_unreadable(report.problems)
+    return 2 if report.problems else 0
+
+
+def _begin(text: str, now: float) -> float:
+    """Return the begin in unix seconds; a time of day is that of the last 24 hours.
+
+    Raises:
+        click.UsageError: it is no time, or lies in the future.
+    """
+    from agentdash.replay.time_input import parse_time
+
+    if (span := _SPAN.fullmatch(text.strip())) is not None:
+        return now - int(span[1]) * _UNITS_S[span[2]]
+    begin = parse_time(text, now - _DAY_S, now)
+    if begin is None:
+        raise click.UsageError(f"{text!r} is no time: give 22:00, 8h, or '2026-03-11 20:14'")
+    if begin > now:
+        raise click.UsageError(f"{text!r} is in the future")
+    return begin
+
+
+def _report(config: Config, journal: Path | None, begin: float, now: float) -> Any:
+    from agentdash.agents.claude.home import ClaudeHome
+    from agentdash.agents.claude.home import default_home as default_claude_home
+    from agentdash.agents.codex.home import CodexHome, default_home
+    from agentdash.cli.fleet_access import read_fleet
+    from agentdash.cli.progress import Progress
+    from agentdash.config import journal_folder
+    from agentdash.report.since import since_report
+    from agentdash.report.since_play import play_since
+
+    home = CodexHome((config.codex_home or default_home()).expanduser())
+    claude = ClaudeHome((config.claude_home or default_claude_home()).expanduser())
+    live = read_fleet(config, None).snapshot
+    with Progress("", 0, 0) as progress:
+        played = play_since(
+            home, claude, journal or journal_folder(), since=begin, now=now, progress=progress.reach
+        )
+    return since_report(played, [live, *_published(home.root)], begin, now)
+
+
+def _published(home: Path) -> list[Snapshot]:
+    """Return what a running dashboard or `agentdash publish` has seen."""
+    from agentdash.store.status_file import UnpublishedError, read_published, status_file
+
+    try:
+        return [read_published(status_file(home)).snapshot]
+    except UnpublishedError:
+        return []

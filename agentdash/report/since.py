@@ -1,0 +1,303 @@
+"""`agentdash since`: what happened while nobody looked, as the document `agentdash.since/1`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import Final, Literal, get_args
+
+import msgspec
+
+from agentdash.model.findings import DENIAL_KINDS, SEVERITIES, Finding, FindingKind
+from agentdash.model.fleet import StatePeriod
+from agentdash.model.states import State
+from agentdash.model.times import iso
+from agentdash.model.worker import Snapshot, Worker
+from agentdash.report.since_play import Played
+
+RowKind = Literal[
+    "needs-you", "waited", "outside", "finding", "denied", "provider", "refused", "policy", "done", "ended"
+]
+KINDS: Final[tuple[RowKind, ...]] = get_args(RowKind)
+"""In the order of the report: the most urgent first."""
+_DAY_S: Final = 86_400.0
+_UUID_HYPHENS: Final = 4
+_ID_CHARACTERS: Final = 13
+"""Of a thread id in a command: its time in milliseconds; the first 8 are the same for a minute."""
+
+
+class SinceRow(msgspec.Struct):
+    """One line of the report."""
+
+    kind: RowKind
+    """`needs-you`: it needs the user now. `waited`: for an approval or an answer. `outside`: commands that
+    ran outside of a sandbox. `finding`: layers of its sandbox that differ. `denied`: the first denial.
+    `provider`: the model or its provider failed. `refused`: a command was refused. `policy`: another policy
+    than before. `done`, `ended`: it has finished, or was stopped."""
+    at: str | None
+    worker: str
+    """Thread id, or pane."""
+    name: str
+    text: str
+    count: int
+    seconds: float | None
+    """How long it lasted; null where it is a moment."""
+    remedy: str | None
+    """What would have avoided it; null where nothing narrow enough is known."""
+    replay: str
+    """The shell command that shows that moment."""
+
+
+class SinceReport(msgspec.Struct):
+    """The document of `agentdash since --json`."""
+
+    schema: Literal["agentdash.since/1"]
+    generated_at: str
+    since: str
+    """The begin of the report."""
+    active: int
+    """Number of workers that did anything, or waited."""
+    waited_seconds: float
+    """How long workers waited for approvals and answers, summed up over all of them."""
+    rows: list[SinceRow]
+    """What happened, the most urgent first."""
+    problems: list[str]
+    """What could not be read, so that rows may be missing."""
+
+
+def since_report(
+    played: Played, seen: Sequence[Snapshot], since: float, now: float, problems: Sequence[str] = ()
+) -> SinceReport:
+    """Return the report.
+
+    Args:
+        played: what files and journals show.
+        seen: live snapshots, the newest first: the fleet now, and that of a dashboard that runs.
+        since: unix seconds.
+        now: unix seconds.
+        problems: what could not be read besides.
+    """
+    workers = _workers(played, seen, since)
+    rows = [row for each in workers for row in _rows(each, since, now)]
+    order = {kind: number for number, kind in enumerate(KINDS)}
+    rows.sort(key=lambda row: (order[row.kind], -(row.seconds or 0.0), row.at or ""))
+    return SinceReport(
+        schema="agentdash.since/1",
+        generated_at=iso(now) or "",
+        since=iso(since) or "",
+        active=len(workers),
+        waited_seconds=round(sum(each.waited(since, now) for each in workers), 1),
+        rows=rows,
+        problems=[*played.problems, *problems],
+    )
+
+
+class _Watched(msgspec.Struct, frozen=True):
+    """One worker, as each source shows it."""
+
+    now: Worker
+    """Its present state: live, or as it was left."""
+    views: tuple[Worker, ...]
+    """All of what is known of it."""
+    outside: tuple[SinceRow, ...]
+    needs_you: bool
+
+    def periods(self, since: float, now: float) -> Iterator[tuple[StatePeriod, float, float]]:
+        """Yield the periods of all views since a time, with begin and end (unix seconds)."""
+        for view in self.views:
+            last = now if self.needs_you else view.last_activity or 0.0
+            for period in view.history:
+                begin, end = max(period.since, since), last if period.until is None else period.until
+                if min(end, now) >= begin:
+                    yield period, begin, min(end, now)
+
+    def waits(self, since: float, now: float) -> list[tuple[float, float]]:
+        """Return when it waited for an approval or an answer: disjoint, in order."""
+        merged: list[tuple[float, float]] = []
+        spans = sorted(
+            (begin, end) for period, begin, end in self.periods(since, now) if period.waits and end > begin
+        )
+        for begin, end in spans:
+            if merged and begin <= merged[-1][1]:
+                merged[-1] = merged[-1][0], max(end, merged[-1][1])
+            else:
+                merged.append((begin, end))
+        return merged
+
+    def waited(self, since: float, now: float) -> float:
+        """Return for how many seconds it waited."""
+        return sum(end - begin for begin, end in self.waits(since, now))
+
+
+def _workers(played: Played, seen: Sequence[Snapshot], since: float) -> list[_Watched]:
+    """Return the workers that did anything since a time, or that need the user now."""
+    views: dict[str, list[Worker]] = {}
+    for snapshot in (*seen[:1], played.ended, played.snapshot, *seen[1:]):
+        for worker in snapshot.workers:
+            views.setdefault(worker.id, []).append(worker)
+    found = []
+    live = {worker.id for snapshot in seen[:1] for worker in snapshot.workers}
+    for identifier, several in views.items():
+        current, last = several[0], max(view.last_activity or 0.0 for view in several)
+        # of others nothing is known of whether the user has seen them since
+        needs_you = current.needs_you and identifier in live
+        if last < since and not needs_you:
+            continue
+        rows = tuple(
+            _row(
+                "outside",
+                current,
+                outside.first_at,
+                f"{_commands(outside.commands)} {outside.how}: {outside.first}",
+                count=outside.commands,
+            )
+            for outside in played.outside.get(identifier, ())
+        )
+        found.append(_Watched(now=current, views=tuple(several), outside=rows, needs_you=needs_you))
+    return found
+
+
+def _rows(watched: _Watched, since: float, now: float) -> Iterator[SinceRow]:
+    yield from _waits(watched, since, now)
+    yield from watched.outside
+    yield from _findings(watched, since)
+    yield from _denials(watched, since)
+    yield from _failures(watched, since, now, State.FAILED_PROVIDER, "provider")
+    yield from _failures(watched, since, now, State.FAILED_PERMISSION, "refused")
+    yield from _policies(watched, since)
+    worker = watched.now
+    if not watched.needs_you and (worker.assessment.since or 0.0) >= since:
+        if worker.state is State.COMPLETED:
+            yield _row("done", worker, worker.assessment.since, worker.fact.text)
+        elif worker.state in (State.INTERRUPTED, State.EXITED):
+            yield _row("ended", worker, worker.assessment.since, worker.fact.text)
+
+
+def _waits(watched: _Watched, since: float, now: float) -> Iterator[SinceRow]:
+    worker = watched.now
+    waits = watched.waits(since, now)
+    if watched.needs_you:
+        begin = worker.assessment.since
+        lasted = None if begin is None else now - begin
+        remedy = _remedy(worker.sandbox.findings)
+        yield _row("needs-you", worker, begin, worker.fact.text, seconds=lasted, remedy=remedy)
+        waits = [wait for wait in waits if begin is None or wait[1] <= begin]
+    if waits:
+        longest = max(waits, key=lambda wait: wait[1] - wait[0])
+        why = next(
+            period.why
+            for period, begin, _ in watched.periods(since, now)
+            if period.waits and longest[0] <= begin <= longest[1]
+        )
+        total = sum(end - begin for begin, end in waits)
+        yield _row("waited", worker, longest[0], why, count=len(waits), seconds=total)
+
+
+def _findings(watched: _Watched, since: float) -> Iterator[SinceRow]:
+    """Yield the differences between layers, each once, the worst first."""
+    newest: dict[FindingKind, Finding] = {}
+    for view in watched.views:
+        for finding in view.sandbox.findings:
+            known = newest.get(finding.kind)
+            if finding.last >= since and (known is None or known.last < finding.last):
+                newest[finding.kind] = finding
+    for finding in sorted(newest.values(), key=lambda each: SEVERITIES.index(each.severity)):
+        if finding.severity != "info" and finding.kind not in DENIAL_KINDS:
+            text = f"{finding.kind}: {finding.message}"
+            remedy = _remedy([finding])
+            yield _row(
+                "finding", watched.now, max(finding.since, since), text, count=finding.count, remedy=remedy
+            )
+
+
+def _denials(watched: _Watched, since: float) -> Iterator[SinceRow]:
+    """Yield the first denial, the certain ones before the likely ones, and how many others there were."""
+    entries = {
+        (entry.what, entry.operation, entry.target): entry
+        for view in watched.views
+        for entry in view.sandbox.denials
+        if entry.last >= since
+    }
+    if not entries:
+        return
+    first = min(entries.values(), key=lambda each: (each.certainty != "certain", max(each.first, since)))
+    marks = [
+        mark for mark, on in (("likely", first.certainty != "certain"), ("got past", first.got_past)) if on
+    ]
+    text = f"{first.operation} {first.target or first.quote}" + (f" ({', '.join(marks)})" if marks else "")
+    text += f", and {_others(len(entries) - 1)}" if len(entries) > 1 else ""
+    remedy = first.remedy.text if first.remedy is not None else None
+    yield _row("denied", watched.now, max(first.first, since), text, count=first.count, remedy=remedy)
+
+
+def _failures(watched: _Watched, since: float, now: float, state: State, kind: RowKind) -> Iterator[SinceRow]:
+    found = {
+        begin: (period, end) for period, begin, end in watched.periods(since, now) if period.state == state
+    }
+    if found:
+        first = min(found)
+        total = sum(end - begin for begin, (_, end) in found.items())
+        yield _row(kind, watched.now, first, found[first][0].why, count=len(found), seconds=total)
+
+
+def _policies(watched: _Watched, since: float) -> Iterator[SinceRow]:
+    periods = max((view.policies for view in watched.views), key=len, default=())
+    for before, after in pairwise(periods):
+        if after.since < since:
+            continue
+        old, new = before.policy, after.policy
+        text = f"{old.brief()} → {new.brief()}" if old.brief() != new.brief() else "writable roots changed"
+        if old.brief() == new.brief() and old.approval != new.approval:
+            text = f"approval {old.approval or '?'} → {new.approval or '?'}"
+        yield _row("policy", watched.now, after.since, text)
+
+
+def _remedy(findings: Sequence[Finding]) -> str | None:
+    return next((finding.remedy.text for finding in findings if finding.remedy is not None), None)
+
+
+def _commands(count: int) -> str:
+    return "1 command" if count == 1 else f"{count} commands"
+
+
+def _others(count: int) -> str:
+    return "1 other target" if count == 1 else f"{count} other targets"
+
+
+def _row(
+    kind: RowKind,
+    worker: Worker,
+    at: float | None,
+    text: str,
+    *,
+    count: int = 1,
+    seconds: float | None = None,
+    remedy: str | None = None,
+) -> SinceRow:
+    return SinceRow(
+        kind=kind,
+        at=iso(at),
+        worker=worker.id,
+        name=worker.name,
+        text=text,
+        count=count,
+        seconds=None if seconds is None else round(seconds, 1),
+        remedy=remedy,
+        replay=_replay(worker, at),
+    )
+
+
+def _replay(worker: Worker, at: float | None) -> str:
+    """Return the command that shows a moment of a worker: `replay`, or `explain` where it has no session."""
+    if worker.kind not in ("codex-thread", "claude-session"):
+        return f"agentdash explain {shlex.quote(worker.id)}"
+    is_uuid = worker.id.count("-") == _UUID_HYPHENS
+    command = f"agentdash replay {shlex.quote(worker.id[:_ID_CHARACTERS] if is_uuid else worker.id)}"
+    if at is None:
+        return command
+    moment = datetime.fromtimestamp(at).astimezone()
+    if worker.started is not None and 0 <= at - worker.started < _DAY_S:
+        return f"{command} --at {moment:%H:%M:%S}"
+    return f"{command} --at '{moment:%Y-%m-%d %H:%M:%S}'"

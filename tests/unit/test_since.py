@@ -1,0 +1,331 @@
+"""`agentdash since`: planted truths are all reported, nothing else is, and in 20 lines."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
+from rich.cells import cell_len
+
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.codex.home import CodexHome
+from agentdash.cli.since import _begin, since
+from agentdash.model import events as e
+from agentdash.model.findings import DENIAL_KINDS
+from agentdash.model.fleet import StatePeriod
+from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.process import Process, ProcessKey
+from agentdash.model.states import State
+from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
+from agentdash.replay.time_input import parse_time
+from agentdash.report.audit import audit
+from agentdash.report.since import SinceReport, SinceRow, since_report
+from agentdash.report.since_play import Played, play_since
+from agentdash.report.since_print import MAX_LINES, since_lines, since_markdown
+from tests.unit.rollout_files import BORN, RECORDINGS, THREAD, line
+from tests.unit.test_journal import Bench
+from tests.unit.test_library import META
+
+NOW = 1_795_204_900.0
+"""After all recordings of 0.169.0."""
+NOTHING = Played(Snapshot(NOW), Snapshot(NOW), {}, [])
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """All recordings of 0.169.0 as one Codex home."""
+    day = tmp_path / "home" / "sessions" / "2026" / "11" / "20"
+    day.mkdir(parents=True)
+    for path in sorted((RECORDINGS / "0.169.0").glob("*/*.jsonl")):
+        shutil.copy(path, day)
+    return tmp_path / "home"
+
+
+def report_of(home: Path, since: float, *, seen: tuple[Snapshot, ...] = (), now: float = NOW) -> SinceReport:
+    nowhere = home / "nowhere"
+    played = play_since(CodexHome(home), ClaudeHome(nowhere), nowhere, since=since, now=now)
+    return since_report(played, seen, since, now)
+
+
+def rows(report: SinceReport, kind: str) -> dict[str, list[SinceRow]]:
+    found: dict[str, list[SinceRow]] = {}
+    for row in report.rows:
+        if row.kind == kind:
+            found.setdefault(row.worker, []).append(row)
+    return found
+
+
+def test_denials_and_findings_are_those_of_check(home: Path) -> None:
+    """Another reading of the same files, without a clock, finds the same in each thread."""
+    checked = audit(sorted(home.rglob("*.jsonl"))).threads
+    report = report_of(home, NOW - 86_400)
+    denied = {thread.id for thread in checked if thread.denials}
+    differing = {
+        thread.id: {each.kind for each in thread.findings if each.severity != "info"} - DENIAL_KINDS
+        for thread in checked
+    }
+    assert denied
+    assert rows(report, "denied").keys() == denied
+    shown = {
+        worker: {row.text.partition(":")[0] for row in several}
+        for worker, several in rows(report, "finding").items()
+    }
+    assert shown == {worker: kinds for worker, kinds in differing.items() if kinds}
+    assert shown
+
+
+def test_commands_outside_of_a_sandbox_are_counted(home: Path) -> None:
+    """The truth is the names of the recordings: full access, and nothing that was refused."""
+    scenario = {path.stem[-36:]: path.parent.name for path in (RECORDINGS / "0.169.0").glob("*/*.jsonl")}
+    outside = rows(report_of(home, NOW - 86_400), "outside")
+    assert {scenario[worker] for worker in outside} == {
+        "full-access",
+        "full-access-leaked-flags",
+        "spawn",
+        "spawn-leaked-flags",
+        "provider-quota",
+    } - {"provider-quota"}
+    for worker, (row,) in outside.items():
+        path = next(home.rglob(f"*{worker}.jsonl"))
+        started = len(
+            re.findall(rb'"type":"(?:custom_tool_call|function_call|local_shell_call)"', path.read_bytes())
+        )
+        assert 1 <= row.count <= started
+        assert "with full access" in row.text
+
+
+def test_each_failed_provider_and_each_end_is_reported(home: Path) -> None:
+    scenario = {path.stem[-36:]: path.parent.name for path in (RECORDINGS / "0.169.0").glob("*/*.jsonl")}
+    report = report_of(home, NOW - 86_400)
+    assert {scenario[worker] for worker in rows(report, "provider")} >= {
+        "provider-401",
+        "provider-500",
+        "provider-quota",
+    }
+    assert {scenario[worker] for worker in rows(report, "refused")} == {"escalation-refused"}
+    assert "killed-mid-command" in {scenario[worker] for worker in rows(report, "ended")}
+    assert "workspace-write-network" in {scenario[worker] for worker in rows(report, "done")}
+
+
+def test_only_what_came_after(home: Path) -> None:
+    """Nothing of a moment before the begin is reported, and everything after it is."""
+    everything = report_of(home, NOW - 86_400).rows
+    middle = 1_795_204_795.0
+    after = report_of(home, middle).rows
+    assert after
+    at = "2026-11-20T19:59:55"
+    assert {row.at >= at for row in after if row.at} == {True}
+    late = {(row.kind, row.worker) for row in everything if row.at and row.at >= at}
+    assert late <= {(row.kind, row.worker) for row in after}
+
+
+def test_files_that_were_not_written_since_are_not_read(home: Path) -> None:
+    for path in home.rglob("*.jsonl"):
+        os.utime(path, (NOW - 500, NOW - 500))
+    assert report_of(home, NOW - 400).rows == []
+    assert len(report_of(home, NOW - 600).rows) > 10
+
+
+def test_unreadable_file_is_a_problem(home: Path) -> None:
+    (broken,) = home.rglob("*01a1fa8b-4086*")
+    broken.unlink()
+    broken.mkdir()
+    report = report_of(home, NOW - 86_400)
+    assert any("01a1fa8b-4086" in problem for problem in report.problems)
+
+
+# ---------------------------------------------------------------- waiting
+
+
+def waiting(
+    *periods: tuple[float, float | None],
+    identifier: str = THREAD,
+    state: State = State.RUNNING,
+    last: float = NOW,
+) -> Worker:
+    history = tuple(
+        StatePeriod(state="waiting-approval", since=begin, why="wants to run make", until=end, waits=True)
+        for begin, end in periods
+    )
+    return Worker(
+        id=identifier,
+        kind="codex-thread",
+        name="build",
+        agent=Agent("codex"),
+        assessment=Assessment(state, periods[-1][0] if periods else NOW, "wants to run make"),
+        history=history,
+        last_activity=last,
+        started=NOW - 1_000,
+    )
+
+
+def waits_of(*workers: Worker, since: float = NOW - 1_000) -> list[tuple[str, float | None, int]]:
+    seen = [Snapshot(NOW, (worker,)) for worker in workers]
+    report = since_report(NOTHING, seen, since, NOW)
+    assert report.waited_seconds == pytest.approx(
+        sum(row.seconds or 0 for row in report.rows if row.kind in ("waited", "needs-you"))
+    )
+    return [(row.kind, row.seconds, row.count) for row in report.rows]
+
+
+def test_waits_are_summed_up() -> None:
+    worker = waiting((NOW - 500, NOW - 400), (NOW - 300, NOW - 290))
+    assert waits_of(worker) == [("waited", 110.0, 2)]
+    assert waits_of(worker, since=NOW - 450) == [("waited", 60.0, 2)]
+    assert waits_of(worker, since=NOW - 200) == []
+
+
+def test_waits_that_two_sources_saw_count_once() -> None:
+    live = waiting((NOW - 300, NOW - 200))
+    dashboard = waiting((NOW - 320, NOW - 250), (NOW - 100, NOW - 90))
+    assert waits_of(live, dashboard) == [("waited", 130.0, 2)]
+
+
+def test_worker_that_waits_still_needs_the_user() -> None:
+    worker = waiting((NOW - 50, None), state=State.WAITING_APPROVAL)
+    assert waits_of(worker) == [("needs-you", 50.0, 1)]
+    both = waiting((NOW - 500, NOW - 400), (NOW - 50, None), state=State.WAITING_APPROVAL)
+    assert waits_of(both) == [("needs-you", 50.0, 1), ("waited", 100.0, 1)]
+
+
+def test_open_wait_of_a_worker_that_has_gone_ends_with_its_last_sign_of_life() -> None:
+    worker = waiting((NOW - 500, None), state=State.EXITED, last=NOW - 450)
+    kinds = waits_of(worker)
+    assert ("waited", 50.0, 1) in kinds
+
+
+async def test_waits_of_a_recording_are_read(tmp_path: Path) -> None:
+    """No rollout has an approval prompt: its time is in the journal alone."""
+    home = tmp_path / "home" / "sessions" / "2026" / "11" / "20"
+    home.mkdir(parents=True)
+    turn = line("event_msg", {"type": "task_started", "turn_id": "t"}, second=1)
+    end = line(
+        "event_msg", {"type": "task_complete", "turn_id": "t", "last_agent_message": "done"}, second=400
+    )
+    (home / f"rollout-2026-11-20T19-59-47-{THREAD}.jsonl").write_bytes(b"\n".join((META, turn, end, b"")))
+    key = PaneKey("default", "%1")
+    pane = Pane(key=key, session="main", window="1:codex", pid=100, command="codex")
+    shell = Process(ProcessKey(100, BORN - 1), 1, "bash", ("bash",))
+    codex = Process(ProcessKey(101, BORN), 100, "codex", ("codex",), env={}, agent="codex")
+
+    def status(second: float, *flags: str) -> list[e.Event]:
+        at = BORN + second
+        return [
+            e.StatusPushed(at=at, thread=THREAD, status="active", flags=flags),
+            e.LocksSeen(at=at, holders={THREAD: 101}, readable=True),
+            e.ProcessesCounted(at=at),
+        ]
+
+    begin: list[e.Event] = [
+        e.HostSeen(at=BORN, platform="linux"),
+        e.PaneSeen(at=BORN, pane=pane),
+        e.ProcessSeen(at=BORN, process=shell),
+        e.ProcessSeen(at=BORN, process=codex),
+    ]
+    bench = Bench(tmp_path / "journal")
+    bench.clock.set(paused=True, now=BORN)
+    await bench.record([*begin, *status(2), *status(30, "waitingOnApproval"), *status(330)])
+    now = BORN + 3_000
+    played = play_since(
+        CodexHome(tmp_path / "home"), ClaudeHome(tmp_path), tmp_path / "journal", since=BORN, now=now
+    )
+    report = since_report(played, (), BORN, now)
+    (waited,) = rows(report, "waited")[THREAD]
+    assert waited.seconds == pytest.approx(300, abs=2)
+    assert "replay 01a1fa8b-2cba --at" in waited.replay
+
+
+# ---------------------------------------------------------------- in 20 lines
+
+
+def test_text_fits(home: Path) -> None:
+    report = report_of(home, NOW - 86_400)
+    assert len(report.rows) > MAX_LINES
+    for width in (45, 80, 100, 200):
+        printed = since_lines(report, width)
+        assert len(printed) <= MAX_LINES
+        assert max(map(cell_len, printed)) <= width
+    kinds = {row.kind for row in report.rows}
+    assert {text.split()[0] for text in printed[1:-1]} == kinds  # each kind has a line
+    more = sum(map(int, re.findall(r"(\d+) more", printed[-1])))
+    assert more == len(report.rows) - len(printed[1:-1])
+
+
+def test_markdown_fits(home: Path) -> None:
+    text = since_markdown(report_of(home, NOW - 86_400))
+    assert text.count("\n") <= MAX_LINES
+    assert text.startswith("## since ")
+
+
+def test_hostile_texts_stay_in_their_cells() -> None:
+    worker = replace(waiting((NOW - 500, NOW - 400)), name="a`b|c\x1b[31m" * 20)
+    report = since_report(NOTHING, [Snapshot(NOW, (worker,))], NOW - 1_000, NOW)
+    assert max(map(cell_len, since_lines(report, 100))) <= 100
+    (bullet,) = (text for text in since_markdown(report).splitlines() if text.startswith("- "))
+    assert "``" in bullet
+
+
+def test_commands_lead_to_the_moment(home: Path) -> None:
+    """The time in each command, parsed as `replay` parses it, is that of the row."""
+    report = report_of(home, NOW - 86_400)
+    checked = 0
+    for row in report.rows:
+        found = re.fullmatch(r"agentdash replay (\S+) --at '?([\d :-]+)'?", row.replay)
+        assert found
+        assert row.worker.startswith(found[1])
+        assert row.at
+        at = parse_time(found[2], NOW - 3_600, NOW)
+        assert at is not None
+        assert abs(at - datetime.fromisoformat(row.at).timestamp()) < 1
+        checked += 1
+    assert checked == len(report.rows)
+
+
+# ---------------------------------------------------------------- the command
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("8h", 28_800), ("90m", 5_400), ("90 min", 5_400), ("2d", 172_800)]
+)
+def test_spans(text: str, seconds: float) -> None:
+    assert _begin(text, NOW) == NOW - seconds
+
+
+def test_time_of_day_is_the_last_one() -> None:
+    now = time.time()
+    for hour in (0, 7, 22, 23):
+        begin = _begin(f"{hour}:30", now)
+        assert now - 86_400 <= begin <= now
+        assert time.localtime(begin)[3:5] == (hour, 30)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("yesterdayish", "is no time"), ("2099-01-01", "is in the future")]
+)
+def test_no_time(text: str, why: str) -> None:
+    with pytest.raises(click.UsageError, match=why):
+        _begin(text, NOW)
+
+
+def test_command(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    given = ["2026-11-20 00:00", "--no-tmux", "--codex-home", str(home)]
+    done = CliRunner().invoke(since, [*given, "--json"])
+    assert done.exit_code == 0
+    document: dict[str, Any] = msgspec.json.decode(done.stdout)
+    assert document["schema"] == "agentdash.since/1"
+    assert len(document["rows"]) > MAX_LINES
+    assert CliRunner().invoke(since, given).stdout.startswith("since Fri 00:00")
+    assert CliRunner().invoke(since, [*given, "--md"]).stdout.startswith("## since")
+    assert CliRunner().invoke(since, [*given, "--md", "--json"]).exit_code == 2
