@@ -54,6 +54,7 @@ class SessionReport(msgspec.Struct):
     cwd: str | None
     parent: str | None
     forked_from: str | None
+    """Id of the thread it was forked from; null where it was not."""
     prompt: str | None
     """Its first prompt; null where it is not known."""
     tokens: TokensReport | None

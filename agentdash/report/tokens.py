@@ -20,11 +20,15 @@ class ModelTokensReport(msgspec.Struct):
     input: int
     """Without those of the cache."""
     cached: int
+    """Read from the cache."""
     cache_writes: int
+    """Written to the cache."""
     output: int
     """With those of the reasoning."""
     reasoning: int
+    """Those of the reasoning, which `output` counts too."""
     total: int
+    """All of them."""
     cost_usd: float | None
     """Null: no price is known."""
 
@@ -33,6 +37,7 @@ class TokensReport(msgspec.Struct):
     """Tokens and their cost at list prices."""
 
     total: int
+    """All of them."""
     cost_usd: float | None
     """Null where a part of the tokens has no price."""
     priced_usd: float
@@ -42,6 +47,7 @@ class TokensReport(msgspec.Struct):
     prices_of: str
     """The day of the price list, ISO."""
     models: list[ModelTokensReport]
+    """By model and service tier."""
 
 
 def tokens_report(usages: Sequence[ModelUsage]) -> TokensReport | None:
