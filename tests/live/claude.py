@@ -67,6 +67,7 @@ class ClaudeLab:
         for directory in (self.user, self.workspace, self.programs, self.config):
             directory.mkdir()
         self._short = Path(tempfile.mkdtemp(prefix="ad-"))
+        self._started: list[subprocess.Popen[str]] = []
         self.tmux = self._short / "tmux"
         self.model = ScriptedAnthropic(script)
         self.model.start()
@@ -104,8 +105,8 @@ class ClaudeLab:
         }
 
     def start(self, prompt: str, *arguments: str) -> subprocess.Popen[str]:
-        """Start `claude -p`."""
-        return subprocess.Popen(
+        """Start `claude -p`; `close` kills it where it still runs."""
+        running = subprocess.Popen(
             [str(self.binary), "-p", prompt, *arguments],
             env=self.environment,
             cwd=self.workspace,
@@ -115,15 +116,12 @@ class ClaudeLab:
             stderr=subprocess.STDOUT,
             preexec_fn=restore_defaults,  # noqa: PLW1509 - only signal dispositions
         )
+        self._started.append(running)
+        return running
 
     def print(self, prompt: str, *arguments: str) -> str:
         """Run `claude -p` to its end, and return what it printed."""
-        running = self.start(prompt, *arguments)
-        try:
-            return running.communicate(timeout=_PRINT_LIMIT_S)[0]
-        except subprocess.TimeoutExpired:
-            running.kill()
-            raise
+        return self.start(prompt, *arguments).communicate(timeout=_PRINT_LIMIT_S)[0]
 
     def transcripts(self) -> list[Path]:
         """Return its transcripts, those of sub-agents too."""
@@ -135,6 +133,9 @@ class ClaudeLab:
 
     def close(self) -> None:
         """Stop everything that runs in the home, and remove it."""
+        for process in self._started:
+            process.kill()
+            process.communicate()
         with suppress(subprocess.CalledProcessError):
             self.run_tmux("kill-server")
         self.model.close()

@@ -62,7 +62,7 @@ def judge_sandbox(
     policy = thread.policy
     if thread.helper:
         return Sandbox("unverified", policy)
-    own = [observation for observation in thread.observations if not observation.by_user]
+    own = [_attribute(observation, thread) for observation in thread.observations if not observation.by_user]
     checked = [(s, check_observation(_compare(s, thread, platform, places))) for s in own]
     different = [finding for _, found in checked for finding in found]
     different += inheritance_findings(thread, parent_policy) if parent_policy else []
@@ -98,6 +98,19 @@ def judge_sandbox(
         predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
         requested=_requested(thread, requests),
     )
+
+
+def _attribute(observation: SandboxObservation, thread: Thread) -> SandboxObservation:
+    """Return an observation under the policy that it belongs to.
+
+    A call whose sandbox could not be started has run no process. What was observed under its id, while the
+    log was behind, belongs to a later call with the same script.
+    """
+    failed = thread.sandbox_failed
+    if failed is None or observation.recorded is not None or failed.call not in observation.calls:
+        return observation
+    calls = tuple(call for call in observation.calls if call != failed.call)
+    return msgspec.structs.replace(observation, calls=calls, policy=thread.policy_index_at(observation.first))
 
 
 def _unexplained(changes: Iterable[Finding], differences: Iterable[Finding]) -> Iterator[Finding]:
