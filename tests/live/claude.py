@@ -135,7 +135,9 @@ class ClaudeLab:
         """Stop everything that runs in the home, and remove it."""
         for process in self._started:
             process.kill()
-            process.communicate()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
         with suppress(subprocess.CalledProcessError):
             self.run_tmux("kill-server")
         self.model.close()
