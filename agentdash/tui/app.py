@@ -223,7 +223,8 @@ class AgentDash(SnapshotApp):
 
     async def action_command_palette(self) -> None:  # type: ignore[override]
         """Open the command palette, and return when its input has the focus."""
-        palette = CommandPalette(placeholder="An action, or the name of a worker", id="--command-palette")
+        # without Textual's id: the one closed just before may not be removed yet, and ids are unique
+        palette = CommandPalette(placeholder="An action, or the name of a worker")
         await self.push_screen(palette)
         palette.set_focus(palette.query_one(Input))
 

@@ -53,7 +53,10 @@ class Terminal:
         return self.tmux("display-message", "-p", "-t", "a", "#{pane_dead}").strip() == "0"
 
     def shows(self, text: str) -> None:
-        wait_until(lambda: text in self.screen, f"{text!r} on\n{self.screen}")
+        try:
+            wait_until(lambda: text in self.screen, f"{text!r}")
+        except TimeoutError as error:
+            raise AssertionError(f"{error}; on the screen is\n{self.screen}") from error
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The key table, and the effect of each key of the dashboard."""
 
+import asyncio
 from collections import Counter
 
 import pytest
@@ -522,6 +523,25 @@ async def test_palette_finds_worker_named_like_markup(stage):
     while stage.name != sample_fleet.HOSTILE:
         await stage.pilot.pause()
     assert stage.app.screen is stage.app.root
+
+
+async def test_palette_opens_while_the_last_one_is_removed(stage, monkeypatch):
+    removal = asyncio.Event()
+    unmount = CommandPalette._on_unmount
+
+    async def wait_and_unmount(palette):
+        await removal.wait()
+        await unmount(palette)
+
+    monkeypatch.setattr(CommandPalette, "_on_unmount", wait_and_unmount)
+    await stage.app.run_action("command_palette")
+    stage.app.screen.dismiss()
+    assert stage.app.screen is stage.app.root
+    opening = asyncio.create_task(stage.app.run_action("command_palette"))
+    await asyncio.sleep(0)
+    removal.set()
+    await opening
+    assert isinstance(stage.app.screen, CommandPalette)
 
 
 async def test_draw_after_shutdown_does_nothing(stage):
