@@ -24,6 +24,12 @@ THEMES: Final[tuple[str, ...]] = get_args(Theme)
 """Names of `tui.theme.THEMES`, repeated here because this module must not import Textual."""
 _MAX_SECONDS: Final = 365 * 86_400.0
 """A year: also keeps out `inf`."""
+_HOST_EXAMPLES: Final = {
+    "ssh": "me@build1.example.com:2222",
+    "container": "devbox",
+    "carrier": "kubectl exec -i devbox -- sh -c {}",
+    "command": "~/.local/bin/agentdash",
+}
 _ENVIRONMENT_VARIABLES: Final = {"codex_home": "CODEX_HOME", "claude_home": "CLAUDE_CONFIG_DIR"}
 """Options that can also be set by an environment variable."""
 
@@ -54,6 +60,32 @@ class NotificationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
     def wanted(self) -> bool:
         """Whether any state triggers a notification."""
         return bool(self.bell or self.terminal or self.desktop)
+
+
+class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How another host is reached, and where agentdash is there: by ssh, unless another way is given."""
+
+    ssh: Annotated[
+        str | None, Meta(description="What ssh connects to: [USER@]HOST[:PORT]; else its name here.")
+    ] = None
+    container: Annotated[
+        str | None,
+        Meta(
+            description="A container, for `docker exec` or `podman exec`: NAME, docker:NAME or podman:NAME."
+        ),
+    ] = None
+    carrier: Annotated[
+        str | None,
+        Meta(
+            description="Any other command that runs a shell line there: {}, or else `sh -c LINE` at its end."
+        ),
+    ] = None
+    command: Annotated[str, Meta(description="agentdash there, as a shell would find it.")] = "agentdash"
+
+    @property
+    def kind(self) -> Literal["ssh", "container", "carrier"]:
+        """Return how it is reached."""
+        return "carrier" if self.carrier else "container" if self.container else "ssh"
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -125,9 +157,19 @@ class Config(msgspec.Struct, frozen=True):
         ),
     ] = None
     """None: no debug log."""
+    ssh_config: Annotated[
+        Path | None,
+        Meta(
+            description="Configuration file for ssh, as for `ssh -F`.", examples=["~/.ssh/agentdash_config"]
+        ),
+    ] = None
+    """None: ssh's own."""
     notices: Annotated[
         NotificationSettings, Meta(description="Notifications when a worker enters a state; none by default.")
     ] = NotificationSettings()
+    hosts: Annotated[
+        dict[str, HostSettings], Meta(description="Other hosts to watch: a table for each, by its name here.")
+    ] = {}
     keys: Annotated[
         dict[str, str], Meta(description="Keys of an action by its id, separated by commas.")
     ] = {}
@@ -291,6 +333,11 @@ def default_text(keys: Mapping[str, str]) -> str:
             for field in msgspec.structs.fields(default):
                 lines.append(f"# {_meta(type(default), field.name).description}")
                 lines.append(_option(type(default), field.name, field.default))
+        elif name == "hosts":
+            lines.append("#[hosts.build1]")
+            for field in msgspec.structs.fields(HostSettings):
+                lines.append(f"# {_meta(HostSettings, field.name).description}")
+                lines.append(f"#{field.name} = {_toml(_HOST_EXAMPLES[field.name])}")
         elif name == "keys":
             lines.append("#[keys]")
             lines += [f"#{action} = {_toml(shown)}" for action, shown in keys.items()]

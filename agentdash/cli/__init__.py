@@ -16,6 +16,7 @@ from agentdash.cli import debug_log, termination
 from agentdash.cli.options import (
     APPEARANCE_OPTIONS,
     FLEET_OPTIONS,
+    HOST_OPTIONS,
     RECORDING_OPTIONS,
     config_of,
     given_flags,
@@ -78,7 +79,7 @@ class _Commands(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@options(FLEET_OPTIONS, APPEARANCE_OPTIONS, RECORDING_OPTIONS)
+@options(FLEET_OPTIONS, HOST_OPTIONS, APPEARANCE_OPTIONS, RECORDING_OPTIONS)
 @click.option(
     "--close-with",
     metavar="PANE",

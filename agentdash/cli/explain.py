@@ -9,7 +9,7 @@ import click
 from agentdash.agents.screen_reader import read_screen, versions_tested
 from agentdash.agents.screen_rules import RulesProblem, load_rules
 from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
-from agentdash.cli.options import FLEET_OPTIONS, config_of, options
+from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, options
 from agentdash.cli.output import console
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.report.document import document_json
@@ -18,7 +18,7 @@ from agentdash.report.explain_screen import print_screen, screen_report
 
 
 @click.command()
-@options(FLEET_OPTIONS)
+@options(FLEET_OPTIONS, HOST_OPTIONS)
 @click.argument("target", required=False)
 @click.option(
     "--screen",

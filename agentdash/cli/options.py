@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
+from msgspec.structs import replace
 
 from agentdash.cli import debug_log
 from agentdash.config import THEMES, Config, ConfigError, Setting, journal_folder, load
@@ -64,6 +65,36 @@ FLEET_OPTIONS = (
         is_flag=True,
         default=None,
         help="Read all sessions at the start, not only the newest 50 and 100 of the last day.",
+    ),
+)
+HOST_OPTIONS = (
+    click.option(
+        "--host",
+        "hosts",
+        multiple=True,
+        metavar="HOST",
+        help="Also watch this host over ssh, [USER@]HOST[:PORT], or one of the configuration by its name; in"
+        " place of all of the configuration.",
+    ),
+    click.option(
+        "--container",
+        "containers",
+        multiple=True,
+        metavar="NAME",
+        help="Also watch this container, by `docker exec` or `podman exec`.",
+    ),
+    click.option(
+        "--carrier",
+        "carriers",
+        multiple=True,
+        metavar="NAME=COMMAND",
+        help="Also watch what COMMAND reaches; {} in it is the shell line to run there.",
+    ),
+    click.option(
+        "--ssh-config", type=PATH, metavar="FILE", help="Configuration file for ssh, as for `ssh -F`."
+    ),
+    click.option(
+        "--no-hosts", is_flag=True, default=None, help="Do not watch the hosts of the configuration."
     ),
 )
 RECORDING_OPTIONS = (
@@ -125,7 +156,7 @@ def settings_of(given: dict[str, Any]) -> tuple[Config, list[Setting]]:
     flags = {**(context.find_object(dict) or {}), **given_flags(given)}
     values = {
         name: flags[name]
-        for name in ("codex_home", "socket_names", "socket_paths", "ascii", "theme")
+        for name in ("codex_home", "socket_names", "socket_paths", "ascii", "theme", "ssh_config")
         if name in flags
     }
     values |= {"tmux": False} if flags.get("no_tmux") else {}
@@ -138,6 +169,10 @@ def settings_of(given: dict[str, Any]) -> tuple[Config, list[Setting]]:
         raise click.UsageError(problem.lines[0]) from problem
     if config.debug_log is not None:
         debug_log.start(config.debug_log)
+    if config.hosts or any(flags.get(name) for name in ("hosts", "containers", "carriers")):
+        from agentdash.cli.hosts import chosen_hosts
+
+        config = replace(config, hosts=chosen_hosts(config, flags))
     return config, settings
 
 
@@ -158,6 +193,15 @@ def flags_of(config: Config) -> list[str]:
     flags = ["--codex-home", str(config.codex_home)] if config.codex_home else []
     flags += [part for name in config.socket_names for part in ("-L", name)]
     flags += [part for path in config.socket_paths for part in ("-S", str(path))]
+    for name, host in config.hosts.items():
+        match host.kind:
+            case "carrier":
+                flags += ["--carrier", f"{name}={host.carrier}"]
+            case "container":
+                flags += ["--container", host.container or name]
+            case _:
+                flags += ["--host", name]
+    flags += ["--ssh-config", str(config.ssh_config)] if config.ssh_config else []
     flags += ["--theme", config.theme] if config.theme else []
     flags += ["--record", str(config.record)] if config.record else []
     flags += ["--debug-log", str(config.debug_log)] if config.debug_log else []

@@ -36,13 +36,19 @@ def warn_unreadable(problems: Sequence[object]) -> None:
         click.echo(f"agentdash: and {len(problems) - _MAX_WARNINGS} more", err=True)
 
 
-async def until_pipe_closes(work: Coroutine[Any, Any, _T]) -> _T | None:
-    """Return the result of `work`; cancel it and return None if the reader of stdout's pipe closes it."""
+async def until_pipe_closes(work: Coroutine[Any, Any, _T], *, with_stdin: bool = False) -> _T | None:
+    """Return the result of `work`; cancel it and return None if the reader of stdout's pipe closes it.
+
+    Args:
+        work: what to run.
+        with_stdin: whether to cancel it also when stdin ends, if that is a pipe or a socket.
+    """
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
     out = sys.stdout.fileno()
     if piped := stat.S_ISFIFO(os.fstat(out).st_mode):
         loop.add_reader(out, task.cancel)  # the write end becomes "readable" when the read end is closed
+    stdin = _watch_stdin(loop, task) if with_stdin else None
     try:
         return await task
     except asyncio.CancelledError:
@@ -50,6 +56,27 @@ async def until_pipe_closes(work: Coroutine[Any, Any, _T]) -> _T | None:
             raise
         return None
     finally:
+        if stdin is not None:
+            loop.remove_reader(stdin)
         if piped:
             with suppress(OSError):
                 loop.remove_reader(out)
+
+
+def _watch_stdin(loop: asyncio.AbstractEventLoop, task: asyncio.Future[Any]) -> int | None:
+    """Cancel a task when stdin ends; return the watched descriptor, None where stdin cannot be watched."""
+    stdin = sys.stdin.fileno()
+    mode = os.fstat(stdin).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        return None
+
+    def read() -> None:
+        try:
+            data = os.read(stdin, 1 << 12)
+        except OSError:
+            data = b""
+        if not data:
+            task.cancel()
+
+    loop.add_reader(stdin, read)
+    return stdin

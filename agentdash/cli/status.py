@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentdash.cli import termination
-from agentdash.cli.options import FLEET_OPTIONS, config_of, options, target_argument
+from agentdash.cli.options import (
+    FLEET_OPTIONS,
+    HOST_OPTIONS,
+    FiniteRange,
+    config_of,
+    options,
+    target_argument,
+)
 from agentdash.model.sanitize import clean_line
 
 if TYPE_CHECKING:
@@ -26,7 +33,7 @@ class _StatusCommand(click.Command):
 
 
 @click.command(cls=_StatusCommand)
-@options(FLEET_OPTIONS)
+@options(FLEET_OPTIONS, HOST_OPTIONS)
 @target_argument(required=False)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.status/1.")
 @click.option(
@@ -40,8 +47,20 @@ class _StatusCommand(click.Command):
     is_flag=True,
     help="Keep watching: one line of JSON for each change, schema agentdash.change/1.",
 )
+@click.option(
+    "--heartbeat",
+    type=FiniteRange(0.1, 3600),
+    metavar="SECONDS",
+    help="With --watch: also write a line after each SECONDS, and end when stdin does.",
+)
 def status(
-    target: str | None, as_json: bool, fields: str | None, brief: bool, watch: bool, **given: Any
+    target: str | None,
+    as_json: bool,
+    fields: str | None,
+    brief: bool,
+    watch: bool,
+    heartbeat: float | None,
+    **given: Any,
 ) -> int:
     """Show all workers, or TARGET: a thread id or its prefix, a pane (%4), or a name.
 
@@ -56,8 +75,11 @@ def status(
     if watch:
         from agentdash.cli.output import until_pipe_closes
 
-        termination.run(until_pipe_closes(_watch(config, target)))
+        watching = _watch(config, target, heartbeat)
+        termination.run(until_pipe_closes(watching, with_stdin=heartbeat is not None))
         return 0
+    if heartbeat is not None:
+        raise click.UsageError("--heartbeat needs --watch")
     from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
 
     snapshot, via = read_fleet(config, target)
@@ -106,7 +128,9 @@ def _chosen_fields(fields: str | None, *, brief: bool, watch: bool) -> tuple[str
         raise click.UsageError(clean_line(str(error), 400)) from error
 
 
-async def _watch(config: Config, target: str | None) -> None:
+async def _watch(config: Config, target: str | None, heartbeat: float | None) -> None:
+    import asyncio
+
     import msgspec
 
     from agentdash.cli.fleet_access import follow_fleet, select_workers, warn_if_indirect
@@ -114,13 +138,35 @@ async def _watch(config: Config, target: str | None) -> None:
     from agentdash.report.change import changes
 
     last: Snapshot | None = None
-    async for snapshot, via in follow_fleet(config, target):
-        if last is None:
-            warn_if_indirect(via)
-        now = select_workers(snapshot, target) or msgspec.structs.replace(snapshot, workers=())
-        for change in changes(last, now):
-            click.echo(msgspec.json.encode(mask_fields(change)))
-        last = now
+    beat: asyncio.Task[None] | None = None
+    try:
+        async for snapshot, via in follow_fleet(config, target):
+            if last is None:
+                warn_if_indirect(via)
+            now = select_workers(snapshot, target) or msgspec.structs.replace(snapshot, workers=())
+            for change in changes(last, now):
+                click.echo(msgspec.json.encode(mask_fields(change)))
+            if last is None and heartbeat is not None:
+                beat = asyncio.create_task(_beat(heartbeat))
+            last = now
+    finally:
+        if beat is not None:
+            beat.cancel()
+
+
+async def _beat(interval: float) -> None:
+    """Write a heartbeat now and after each interval (seconds)."""
+    import asyncio
+
+    import msgspec
+
+    from agentdash.collect.clock import SystemClock
+    from agentdash.report.change import alive
+
+    clock = SystemClock()
+    while True:
+        click.echo(msgspec.json.encode(alive(clock.now())))
+        await asyncio.sleep(interval)
 
 
 @click.command()

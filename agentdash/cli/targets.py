@@ -55,13 +55,25 @@ def find_workers(snapshot: Snapshot, target: str, own_server: str | None = None)
     for is_stale in (False, True):
         if (key := _pane_of(snapshot, target, own_server, is_stale=is_stale)) is not None:
             return _workers_in(snapshot, key)
+    is_prefix = len(target) >= _MIN_PREFIX_CHARS
     for match in (
         [w for w in snapshot.workers if target in (w.id, w.name)],
-        [w for w in snapshot.workers if len(target) >= _MIN_PREFIX_CHARS and w.id.startswith(target)],
+        [w for w in snapshot.workers if is_prefix and w.id.startswith(target)],
+        [w for w in snapshot.workers if w.host and _is_there(w, target, is_prefix=is_prefix)],
     ):
         if match:
             return Found(tuple(match))
     return Found(())
+
+
+def _is_there(worker: Worker, target: str, *, is_prefix: bool) -> bool:
+    """Return whether a target means a worker of another host: by its id there, or by its pane there."""
+    host = f"{worker.host}:"
+    return (
+        (worker.pane_there is not None and target == host + worker.pane_there)
+        or worker.id == host + target
+        or (is_prefix and worker.id.startswith(host + target))
+    )
 
 
 def with_server_of(config: Config, target: str | None) -> Config:

@@ -18,7 +18,7 @@ from agentdash.cli.fleet_access import (
     via_report,
     warn_if_indirect,
 )
-from agentdash.cli.options import FLEET_OPTIONS, SECONDS, config_of, options, target_argument
+from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, SECONDS, config_of, options, target_argument
 from agentdash.cli.output import until_pipe_closes
 from agentdash.cli.targets import Found
 from agentdash.config import Config
@@ -52,7 +52,7 @@ class _States(click.ParamType):  # type: ignore[type-arg]
 
 
 @click.command()
-@options(FLEET_OPTIONS)
+@options(FLEET_OPTIONS, HOST_OPTIONS)
 @target_argument(required=True)
 @click.option(
     "--until",

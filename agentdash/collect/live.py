@@ -5,6 +5,8 @@ from __future__ import annotations
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home
+from agentdash.collect.remote.carrier import carrier
+from agentdash.collect.remote.source import RemoteSource
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.codex_log import CodexLogSource
 from agentdash.collect.sources.denied_paths import DeniedPathSource
@@ -48,4 +50,7 @@ def live_sources(config: Config, clock: Clock) -> list[Source]:
     sources += [SessionFileSource(clock), RequestSource(clock), DeniedPathSource(clock)]
     if config.tmux:
         sources.append(ScreenReadingSource(clock, config.agents))
+    if config.hosts:
+        carriers = [carrier(name, each, config.ssh_config) for name, each in config.hosts.items()]
+        sources.append(RemoteSource(carriers, clock))
     return sources

@@ -25,6 +25,7 @@ from agentdash.engine.judge.states.state_history import SettledState, settle, st
 from agentdash.engine.judge.states.thread_facts import ThreadFacts, thread_facts
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
+from agentdash.engine.remote_rows import RemoteRows
 from agentdash.model.attention import Attention
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, History, PaneOccupant, Thread
@@ -76,6 +77,7 @@ class WorkerCache:
         self._predictor: DenialPredictor | None = None
         self._past: tuple[PastPane, ...] = ()
         self._idle: tuple[PaneKey, ...] = ()
+        self.remote = RemoteRows()
 
     def predictor(self, installed: Installed | None) -> DenialPredictor | None:
         """Return the predictor for these worker CLIs: the cached one while they are the same."""
@@ -207,6 +209,7 @@ def build_snapshot(
     builder.add_threads()
     builder.add_panes()
     builder.add_nested()
+    builder.add_remote()
     return builder.build()
 
 
@@ -256,6 +259,17 @@ class _SnapshotBuilder:
                 worker = self._cache.masked(self._nested_worker(process, thread))
                 self._add(worker, last_sign, None, is_held=True)
 
+    def add_remote(self) -> None:
+        """Add the workers of other hosts, as they were judged there."""
+        rows = self._cache.remote
+        for row in rows.of(self._fleet.remotes):
+            self._workers[row.id] = rows.attended(
+                row,
+                looked_at=self._attention.looked_at,
+                acknowledgement=self._acknowledged.get(row.id),
+                now=self._now,
+            )
+
     def build(self) -> Snapshot:
         """Return the snapshot."""
         host = self._fleet.host
@@ -267,6 +281,7 @@ class _SnapshotBuilder:
             installed=host.installed if host else None,
             past=self._cache.same_past(past_panes(self._fleet, self._occupied)),
             idle_panes=self._cache.same_idle(tuple(sorted(self._fleet.panes.keys() - self._occupied))),
+            hosts=tuple(host.link for host in self._fleet.remotes.values()),
         )
 
     def _add_thread(self, thread: Thread, parent: str | None) -> None:

@@ -43,6 +43,8 @@ class EvidenceSource(StrEnum):
     """An earlier state of the same worker."""
     STATUS_FILE = "status-file"
     """The status file that another agentdash publishes in a Codex home."""
+    HOST = "host"
+    """The link to another host, and what the agentdash there states."""
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):

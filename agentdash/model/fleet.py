@@ -36,6 +36,7 @@ from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.remedies import PathKind
+from agentdash.model.remote import RemoteHost
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import PathAccess
 from agentdash.model.tokens import ModelUsage
@@ -347,11 +348,19 @@ class Fleet(msgspec.Struct, frozen=True):
     """What the user has looked at and acknowledged; None where that is not known."""
     histories: dict[str, History] = {}
     """By worker: thread id or pane."""
+    remotes: dict[str, RemoteHost] = {}
+    """Other hosts and their workers, by the name of the host."""
 
     @property
     def kernel(self) -> Kernel | None:
         """agentdash's own kernel facts."""
         return self.host.kernel if self.host else None
+
+
+class RemoteSeen(Event, frozen=True, kw_only=True, tag="remote-seen"):
+    """Another host as it is now. It is never recorded: its own agentdash has the files."""
+
+    host: RemoteHost
 
 
 class FleetReplaced(Event, frozen=True, kw_only=True, tag="known"):

@@ -123,6 +123,7 @@ class FleetDraft:
         self.past_workers = CopyOnWrite(fleet.past_workers)
         self.attention: Attention | None = fleet.attention
         self.histories = CopyOnWrite(fleet.histories)
+        self.remotes = CopyOnWrite(fleet.remotes)
 
     @property
     def kernel(self) -> Kernel | None:
@@ -155,6 +156,7 @@ class FleetDraft:
             past_workers=self.past_workers.freeze(),
             attention=self.attention,
             histories=self.histories.freeze(),
+            remotes=self.remotes.freeze(),
         )
 
 

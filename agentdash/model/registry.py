@@ -34,6 +34,8 @@ class Origin(StrEnum):
     """In the files of Codex."""
     JOURNAL = "journal"
     """In agentdash's own journal: no other file contains it."""
+    REMOTE = "remote"
+    """On another host, where its agentdash reads it."""
     DERIVED = "derived"
     """Nowhere: it follows from the others."""
 
@@ -62,6 +64,7 @@ FLEET_FIELDS: Final[Mapping[str, Origin]] = {
     "past_workers": Origin.JOURNAL,
     "attention": Origin.JOURNAL,
     "histories": Origin.DERIVED,
+    "remotes": Origin.REMOTE,
 }
 """The fields of a `Fleet`. Those of the journal are the fields of `FleetKnown`."""
 

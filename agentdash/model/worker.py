@@ -27,9 +27,12 @@ from agentdash.model.layers import (
 )
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
+from agentdash.model.remote import HostLink
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Installed, PredictedDenials
 from agentdash.model.states import State
+
+WorkerKind = Literal["codex-thread", "claude-session", "pane", "process"]
 
 
 class Assessment(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -123,7 +126,7 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
 
     id: str
     """Thread id, pane id, or `pid:4242` of a worker CLI that a command of a thread has started."""
-    kind: Literal["codex-thread", "claude-session", "pane", "process"]
+    kind: WorkerKind
     name: str
     agent: Agent
     assessment: Assessment
@@ -164,6 +167,11 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     stalled: float | None = None
     """Of a running worker: since when it has given no sign of life, neither output nor CPU nor I/O; None: it
     gives some, or has not been silent for long enough."""
+    host: str | None = None
+    """The host that it runs on, as it is named here; None: this machine. Paths and pids are those of that
+    host. `id` and `parent` have its name in front of them, and `pane` is a pane here that shows it."""
+    pane_there: str | None = None
+    """Of a worker of another host: its pane there."""
 
     @property
     def state(self) -> State:
@@ -241,17 +249,20 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Panes of past workers, the newest last; bounded."""
     idle_panes: tuple[PaneKey, ...] = ()
     """Panes without a worker."""
+    hosts: tuple[HostLink, ...] = ()
+    """The links to other hosts, by name."""
 
     def differs_from(self, other: Snapshot | None) -> bool:
         """Return whether anything but the time differs."""
         if other is None:
             return True
-        return (self.workers, self.sources, self.failure, self.past, self.idle_panes) != (
+        return (self.workers, self.sources, self.failure, self.past, self.idle_panes, self.hosts) != (
             other.workers,
             other.sources,
             other.failure,
             other.past,
             other.idle_panes,
+            other.hosts,
         )
 
     def counts(self) -> dict[str, int]:

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from agentdash import __version__
 from agentdash.model.fact import FactKind, ObjectForm
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot
@@ -25,17 +26,20 @@ _TICKING: Final = re.compile(
 
 
 class ChangeReport(msgspec.Struct):
-    """A line of `agentdash status --watch`: a worker or source that was added, changed or removed."""
+    """A line of `agentdash status --watch`: a worker or source that was added, changed or removed; or a
+    heartbeat."""
 
     schema: Literal["agentdash.change/1"]
     at: str
-    change: Literal["added", "changed", "removed", "source"]
-    """What happened."""
+    change: Literal["added", "changed", "removed", "source", "alive"]
+    """What happened. `alive`: a heartbeat; the first one ends the lines of the first snapshot."""
     changed: list[str] = []
     """The fields of a changed worker that differ, `state`, `why`, `sandbox.findings` ...; else empty."""
     worker: WorkerReport | None = None
     """As of now; the last known form of a removed one."""
     source: SourceReport | None = None
+    version: str | None = None
+    """Of `alive`: the version of agentdash."""
 
 
 def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
@@ -65,6 +69,11 @@ def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
         if health.get(source.name) != source.ok:
             health_report = source_report(source)
             yield ChangeReport(schema="agentdash.change/1", at=at, change="source", source=health_report)
+
+
+def alive(now: float) -> ChangeReport:
+    """Return the line of a heartbeat."""
+    return ChangeReport(schema="agentdash.change/1", at=iso(now) or "", change="alive", version=__version__)
 
 
 def changed_fields(old: WorkerReport, new: WorkerReport) -> list[str]:

@@ -17,6 +17,7 @@ from agentdash.model.layer_words import FIELD_LABELS, difference
 from agentdash.model.layers import LayerField
 from agentdash.model.policy import Policy
 from agentdash.model.remedies import Remedy
+from agentdash.model.remote import HostLink
 from agentdash.model.requested import Requested, RequestField
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import iso
@@ -226,6 +227,14 @@ class FindingReport(msgspec.Struct):
     """The file and the place in it for the lines; null where `remedy` is no configuration."""
     remedy_once: str | None = None
     """The shell command that starts Codex with this change for one run; null where there is none."""
+    configured: str = ""
+    """The configured side, quoted, with where it was read; empty where it is not known."""
+    got: str = ""
+    """The observed side, likewise."""
+    since: str | None = None
+    last: str | None = None
+    count: int = 1
+    """Observations that show it."""
 
 
 def remedy_fields(remedy: Remedy | None) -> dict[str, str | None]:
@@ -244,6 +253,35 @@ def remedy_lines(remedy: str, where: str | None, once: str | None) -> Iterator[t
         yield "where", where
     if once:
         yield "once", once
+
+
+class HostReport(msgspec.Struct):
+    """Another host that is watched, and the link to it."""
+
+    name: str
+    state: Literal["connecting", "connected", "lost"]
+    since: str | None
+    detail: str
+    """Why it was lost; what the agentdash there could not read."""
+    version: str | None
+    """Of the agentdash there; null: not known yet."""
+    last_news: str | None
+    """Of a lost link: when something was last received; null: never, or it is not lost."""
+    clock_offset_seconds: float
+    """Added to the times of that host; 0 below one second."""
+
+
+def host_report(link: HostLink) -> HostReport:
+    """Return the report of the link to a host."""
+    return HostReport(
+        name=link.name,
+        state=link.state.value,
+        since=iso(link.at),
+        detail=link.detail,
+        version=link.version,
+        last_news=iso(link.news_at),
+        clock_offset_seconds=round(link.clock_offset, 3),
+    )
 
 
 def source_report(source: SourceHealth) -> SourceReport:
@@ -380,5 +418,10 @@ def finding_report(finding: Finding) -> FindingReport:
         message=finding.message,
         fields=field_reports(finding),
         evidence=evidence_report(finding.evidence),
+        configured=finding.configured,
+        got=finding.got,
+        since=iso(finding.since),
+        last=iso(finding.last),
+        count=finding.count,
         **remedy_fields(finding.remedy),
     )

@@ -18,6 +18,7 @@ from agentdash.report.elements import (
     FactReport,
     FindingReport,
     GotReport,
+    HostReport,
     RequestedReport,
     SourceReport,
     ViaReport,
@@ -27,6 +28,7 @@ from agentdash.report.elements import (
     fact_report,
     finding_report,
     got_report,
+    host_report,
     requested_report,
     source_report,
 )
@@ -70,7 +72,7 @@ class WorkerReport(msgspec.Struct):
     """One worker."""
 
     id: str
-    kind: Literal["codex-thread", "claude-session", "pane", "process"]
+    kind: w.WorkerKind
     name: str
     agent: AgentReport
     parent: str | None
@@ -102,6 +104,11 @@ class WorkerReport(msgspec.Struct):
     """Time since which a running worker has shown no activity; null if it is active."""
     history: list[StatePeriodReport]
     """Its states, oldest first, the current one last; bounded."""
+    host: str | None = None
+    """The host it runs on; null: this machine. Then `id`, `parent` and `children` have its name in front of
+    them, and `pane`, `pids` and paths are those of that host."""
+    shown_in: str | None = None
+    """Of a worker of another host: the pane here that shows it."""
 
 
 class StatusReport(msgspec.Struct):
@@ -114,6 +121,8 @@ class StatusReport(msgspec.Struct):
     workers: list[WorkerReport]
     via: ViaReport | None = None
     """Null if live sources were read."""
+    hosts: list[HostReport] = []
+    """Other hosts that are watched."""
 
 
 def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusReport:
@@ -124,11 +133,13 @@ def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusR
         sources=[source_report(source) for source in snapshot.sources],
         workers=[worker_report(worker) for worker in snapshot.workers],
         via=via,
+        hosts=[host_report(link) for link in snapshot.hosts],
     )
 
 
 def worker_report(worker: w.Worker) -> WorkerReport:
     """Return the report of a worker."""
+    pane = str(worker.pane.key) if worker.pane else None
     return WorkerReport(
         id=worker.id,
         kind=worker.kind,
@@ -145,7 +156,7 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         fact=fact_report(worker.fact),
         evidence=evidence_report(worker.assessment.evidence),
         sandbox=_sandbox_report(worker.sandbox),
-        pane=str(worker.pane.key) if worker.pane else None,
+        pane=pane if worker.host is None else worker.pane_there,
         pids=list(worker.pids),
         cwd=worker.cwd,
         tokens=worker.tokens.total,
@@ -157,6 +168,8 @@ def worker_report(worker: w.Worker) -> WorkerReport:
             )
             for period in worker.history
         ],
+        host=worker.host,
+        shown_in=pane if worker.host is not None else None,
     )
 
 
@@ -171,17 +184,21 @@ def print_status(snapshot: w.Snapshot, console: Console) -> None:
     ]
     wide = console.width >= _WORDS_FROM_WIDTH
     sandboxes = [_sandbox_cell(worker.sandbox, in_words=wide) for worker in snapshot.workers]
+    hosts = [worker.host or "-" for worker in snapshot.workers] if snapshot.hosts else []
     table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
     # rich shrinks all columns alike, so those that must stand whole get their width
     table.add_column("STATE", no_wrap=True, min_width=max(map(len, (*states, "STATE"))))
+    if hosts:
+        table.add_column("HOST", no_wrap=True, overflow="ellipsis", max_width=20)
     table.add_column("WORKER", no_wrap=True, overflow="ellipsis", max_width=min(32, console.width // 4))
     table.add_column("AGENT", no_wrap=True, overflow="ellipsis")
     table.add_column("SANDBOX", no_wrap=True, min_width=max(map(len, (*sandboxes, "SANDBOX"))))
     table.add_column("SEEN", no_wrap=True, min_width=_SEEN_WIDTH)
     table.add_column("WHY", no_wrap=True, overflow="ellipsis", ratio=1)
-    for worker, state, sandbox in zip(snapshot.workers, states, sandboxes, strict=True):
+    for i, (worker, state, sandbox) in enumerate(zip(snapshot.workers, states, sandboxes, strict=True)):
         table.add_row(
             Text(state),
+            *([Text(hosts[i])] if hosts else []),
             Text("  " * worker.depth + worker.name),
             Text(f"{worker.agent.name} {worker.agent.version or ''}".strip() if wide else worker.agent.name),
             Text(sandbox),

@@ -120,6 +120,11 @@ def test_status_document(home: Path) -> None:
                     "message": f"The last thing it tried was denied: {channel} may not be written.",
                     "fields": [],
                     "evidence": [denied],
+                    "configured": "files workspace, network off, approval never",
+                    "got": quote,
+                    "since": "2026-11-20T19:59:52.718Z",
+                    "last": "2026-11-20T19:59:52.718Z",
+                    "count": 1,
                     **remedy,
                 }
             ],
@@ -160,6 +165,8 @@ def test_status_document(home: Path) -> None:
                 "why": f"its last command was denied {channel}: {quote}",
             },
         ],
+        "host": None,
+        "shown_in": None,
     }
 
 

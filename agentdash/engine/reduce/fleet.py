@@ -21,7 +21,15 @@ from agentdash.engine.reduce.recording import end_recording
 from agentdash.engine.reduce.restore import restore_known
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, FleetKnown, Locks, RecordingEnded, SourceHealth, Thread
+from agentdash.model.fleet import (
+    Fleet,
+    FleetKnown,
+    Locks,
+    RecordingEnded,
+    RemoteSeen,
+    SourceHealth,
+    Thread,
+)
 from agentdash.model.fleet_draft import FleetDraft
 
 _STARTUP_TOLERANCE_S: Final = 5.0
@@ -35,7 +43,7 @@ def reduce(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
     """Return `fleet` after `events`, in their order.
 
     Raises:
-        TypeError: an event that is none of `AnyEvent`, `FleetKnown` and `RecordingEnded`.
+        TypeError: an event that is none of `AnyEvent`, `FleetKnown`, `RecordingEnded` and `RemoteSeen`.
     """
     draft = FleetDraft(fleet)
     for event in events:
@@ -91,6 +99,15 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
             draft.host = event
         case e.SourceSeen():
             _reduce_source(draft, event)
+        case _:
+            _reduce_unrecorded(draft, event)
+
+
+def _reduce_unrecorded(draft: FleetDraft, event: e.Event) -> None:
+    """Apply an event that is none of `AnyEvent`."""
+    match event:
+        case RemoteSeen():
+            draft.remotes[event.host.link.name] = event.host
         case FleetKnown():
             restore_known(draft, event)
         case RecordingEnded():

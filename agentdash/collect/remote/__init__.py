@@ -1,0 +1,1 @@
+"""Workers of other hosts and of containers: `agentdash status --watch`, run there."""

@@ -1,0 +1,150 @@
+"""How a command line is run on another host: by ssh, in a container, or by any other program.
+
+Everything here comes from the command line and the configuration file of this machine.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from agentdash.config import HostSettings
+
+_DESTINATION: Final = re.compile(
+    r"(?:(?P<user>[^@\s:]+)@)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\s:@\[\]]+)(?::(?P<port>\d{1,5}))?"
+)
+_SSH_OPTIONS: Final = (
+    *("-o", "BatchMode=yes"),  # nothing is there to answer questions
+    *("-o", "ConnectTimeout=10"),
+    *("-o", "ClearAllForwardings=yes"),  # a forwarded port may be taken by a session of the user already
+    *("-o", "PermitLocalCommand=no"),
+    *("-o", "RemoteCommand=none"),
+)
+"""Beside what the user's configuration of ssh says."""
+_PATH: Final = 'PATH="$PATH:$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin"'
+"""`uv`, `pipx` and `pip --user` install to the first; shells that are not interactive do not look there."""
+_ENGINES: Final = ("docker", "podman")
+
+
+class CarrierError(Exception):
+    """A host cannot be reached as it is given. The message is one line."""
+
+
+class Destination(NamedTuple):
+    """What ssh connects to."""
+
+    host: str
+    user: str | None
+    port: str | None
+
+
+class Carrier(NamedTuple):
+    """Runs command lines on one host.
+
+    Each program is started with the arguments before the command line, which is one argument for a shell, and
+    those after it.
+    """
+
+    name: str
+    settings: HostSettings
+    before: tuple[str, ...]
+    after: tuple[str, ...] = ()
+    terminal: tuple[str, ...] | None = None
+    """In place of `before`, where the command line needs a terminal; None: it cannot have one."""
+
+    def argv(self, arguments: str) -> list[str]:
+        """Return what runs the agentdash there with these arguments, quoted for a shell."""
+        return [*self.before, self._line(f"exec {self.settings.command} {arguments}"), *self.after]
+
+    def shell(self, script: str) -> list[str]:
+        """Return what runs a script there."""
+        return [*self.before, self._line(script), *self.after]
+
+    def in_terminal(self, arguments: str) -> list[str]:
+        """Return what runs the agentdash there with these arguments, on the terminal of this process.
+
+        Raises:
+            CarrierError: the carrier has no terminal.
+        """
+        if self.terminal is None:
+            raise CarrierError(f"{self.name}: its carrier has no terminal: run `agentdash {arguments}` there")
+        return [*self.terminal, self._line(f"exec {self.settings.command} {arguments}"), *self.after]
+
+    def _line(self, script: str) -> str:
+        line = f"{_PATH}; {script}"
+        # ssh passes the line to the login shell, which may be none of POSIX
+        return f"sh -c {shlex.quote(line)}" if self.settings.kind == "ssh" else line
+
+
+def carrier(name: str, settings: HostSettings, ssh_config: Path | None = None) -> Carrier:
+    """Return the carrier of a host.
+
+    Raises:
+        CarrierError: the settings are not valid.
+    """
+    match settings.kind:
+        case "carrier":
+            return _by_template(name, settings, settings.carrier or "")
+        case "container":
+            return _in_container(name, settings, settings.container or "")
+        case _:
+            return _by_ssh(name, settings, destination(settings.ssh or name), ssh_config)
+
+
+def destination(text: str) -> Destination:
+    """Parse `[USER@]HOST[:PORT]`.
+
+    Raises:
+        CarrierError: it is none.
+    """
+    found = _DESTINATION.fullmatch(text)
+    if found is None or text.startswith("-") or found["host"].startswith("-"):
+        raise CarrierError(f"{text!r} is no host: expected [USER@]HOST[:PORT]")
+    if found["port"] and not 0 < int(found["port"]) < 1 << 16:
+        raise CarrierError(f"{text!r}: no port has the number {found['port']}")
+    return Destination(found["host"].strip("[]"), found["user"], found["port"])
+
+
+def _by_ssh(name: str, settings: HostSettings, to: Destination, config: Path | None) -> Carrier:
+    options = [*(("-F", str(config)) if config else ()), *_SSH_OPTIONS]
+    options += ["-p", to.port] if to.port else []
+    options += ["-l", to.user] if to.user else []
+    return Carrier(
+        name=name,
+        settings=settings,
+        before=("ssh", "-T", *options, "--", to.host),
+        terminal=("ssh", "-t", *options, "--", to.host),
+    )
+
+
+def _in_container(name: str, settings: HostSettings, container: str) -> Carrier:
+    engine, colon, rest = container.partition(":")
+    if not (colon and engine in _ENGINES):
+        engine = next((each for each in _ENGINES if shutil.which(each)), _ENGINES[0])
+        rest = container
+    if not rest or rest.startswith("-"):
+        raise CarrierError(f"{container!r} is no container")
+    return Carrier(
+        name=name,
+        settings=settings,
+        before=(engine, "exec", "-i", rest, "sh", "-c"),
+        terminal=(engine, "exec", "-it", rest, "sh", "-c"),
+    )
+
+
+def _by_template(name: str, settings: HostSettings, template: str) -> Carrier:
+    try:
+        words = shlex.split(template)
+    except ValueError as error:
+        raise CarrierError(f"{name}: the carrier {template!r} cannot be parsed: {error}") from error
+    if not words:
+        raise CarrierError(f"{name}: the carrier is empty")
+    if words.count("{}") > 1:
+        raise CarrierError(f"{name}: the carrier {template!r} has more than one {{}}")
+    at = words.index("{}") if "{}" in words else None
+    if at is None:
+        return Carrier(name=name, settings=settings, before=(*words, "sh", "-c"))
+    return Carrier(name=name, settings=settings, before=tuple(words[:at]), after=tuple(words[at + 1 :]))

@@ -1,0 +1,110 @@
+"""A child process whose output is read as it comes, and which ends with everything that it has started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from agentdash.model.sanitize import clean_line
+
+_READ_BYTES: Final = 1 << 16
+_MAX_STDERR_BYTES: Final = 4_096
+_END_S: Final = 1.0
+"""For a process to end by itself, and again after SIGTERM."""
+
+
+class ChildProcess:
+    """A running process in a session of its own: ctrl-c in the terminal is not for it."""
+
+    def __init__(
+        self, process: Process, transport: asyncio.SubprocessTransport, stdout: asyncio.StreamReader
+    ) -> None:
+        self.stdout = stdout
+        self._process = process
+        self._transport = transport
+        self._errors = b""
+        self._reading = asyncio.create_task(self._read_errors())
+
+    @classmethod
+    async def start(cls, argv: Sequence[str]) -> ChildProcess:
+        """Start a process.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        starting = asyncio.create_task(cls._start(argv))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.wait((starting,))
+            if not starting.cancelled() and starting.exception() is None:
+                await starting.result().stop()
+            raise
+
+    @classmethod
+    async def _start(cls, argv: Sequence[str]) -> ChildProcess:
+        loop = asyncio.get_running_loop()
+        # as `create_subprocess_exec` does, which does not give the transport: without it, the pipes stay open
+        # as long as anything else holds them
+        transport, protocol = await loop.subprocess_exec(
+            lambda: SubprocessStreamProtocol(limit=_READ_BYTES, loop=loop),
+            *argv,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            start_new_session=True,
+        )
+        if protocol.stdout is None:
+            raise OSError("no pipe")
+        return cls(Process(transport, protocol, loop), transport, protocol.stdout)
+
+    @property
+    def last_error(self) -> str:
+        """Return the last line that it wrote to stderr."""
+        lines = self._errors.decode("utf-8", "replace").splitlines()
+        return next((clean for line in reversed(lines) if (clean := clean_line(line, 200))), "")
+
+    async def wait(self) -> int:
+        """Return its exit code after its output has ended; it is ended if it does not end by itself."""
+        await asyncio.wait((self._reading,), timeout=_END_S)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_END_S):
+                return await self._process.wait()
+        await self.stop()
+        return self._process.returncode or 0
+
+    async def stop(self) -> None:
+        """End it, with those that it has started; also where this is cancelled."""
+        ending = asyncio.create_task(self._stop())
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            await asyncio.wait((ending,))
+            raise
+
+    async def _stop(self) -> None:
+        self._reading.cancel()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._signal(signal.SIGTERM)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_END_S):
+                await self._process.wait()
+        self._signal(signal.SIGKILL)
+        self._transport.close()
+        await self._process.wait()
+
+    def _signal(self, number: int) -> None:
+        """Send a signal to its process group, which also outlives it."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+    async def _read_errors(self) -> None:
+        stream = self._process.stderr
+        while stream is not None and (data := await stream.read(_READ_BYTES)):
+            self._errors = (self._errors + data)[-_MAX_STDERR_BYTES:]

@@ -1,0 +1,104 @@
+"""Parse the lines that `agentdash status --watch` of another host writes: foreign text, sanitized and bounded
+here."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from agentdash.model.remote import RemoteWorker
+from agentdash.model.sanitize import MAX_LINE_CHARS, clean_block, clean_line
+
+SCHEMA: Final = "agentdash.change/1"
+"""The only schema that is understood."""
+MAX_LINE_BYTES: Final = 1 << 20
+"""Longest line that is parsed: workers with a full ledger of denials take some 100 kB."""
+_MAX_ITEMS: Final = 500
+"""Entries of one list that are kept."""
+_MAX_NUMBER: Final = 1 << 53
+"""Larger integers are no counts."""
+_MAX_BLOCK_CHARS: Final = 8_000
+"""Characters kept of a text of several lines."""
+_BLOCKS: Final = frozenset(("remedy", "quote", "object", "text"))
+"""Fields that may have several lines."""
+_SCHEMA: Final = re.compile(r"agentdash\.change/(\d{1,6})", re.ASCII)
+_T = TypeVar("_T")
+
+
+class RemoteSource(msgspec.Struct, frozen=True):
+    """Health of a source there."""
+
+    name: str
+    ok: bool = True
+    detail: str = ""
+
+
+class RemoteChange(msgspec.Struct, frozen=True):
+    """One line."""
+
+    schema: str
+    change: str
+    at: str | None = None
+    worker: RemoteWorker | None = None
+    source: RemoteSource | None = None
+    version: str | None = None
+
+
+class SchemaError(Exception):
+    """The agentdash there writes another schema. The message is one line, with what to do."""
+
+
+_decoder: Final = msgspec.json.Decoder(RemoteChange)
+
+
+def parse_change(line: bytes) -> RemoteChange:
+    """Return the document of one line.
+
+    Raises:
+        ValueError: it is no document.
+        SchemaError: it is one of another schema.
+    """
+    try:
+        change = _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(clean_line(str(error))) from error
+    if change.schema != SCHEMA:
+        raise _other_schema(change.schema)
+    return _clean(change)
+
+
+def _other_schema(schema: str) -> Exception:
+    known = _SCHEMA.fullmatch(schema)
+    if known is None:
+        return ValueError(f"a document of schema {clean_line(schema, 60)!r}")
+    where = "here" if int(known[1]) > 1 else "there"
+    return SchemaError(f"agentdash there writes {known[0]}, and this one reads {SCHEMA}: update it {where}")
+
+
+def _clean(value: _T) -> _T:
+    """Return a struct with its texts sanitized, its lists and numbers bounded."""
+    cleaned: Any = _clean_any(value, is_block=False)
+    result: _T = cleaned
+    return result
+
+
+def _clean_any(value: Any, *, is_block: bool) -> Any:
+    kind = type(value)
+    if kind is str:
+        if value.isascii() and value.isprintable() and len(value) <= MAX_LINE_CHARS:
+            return value
+        return clean_block(value, _MAX_BLOCK_CHARS) if is_block else clean_line(value)
+    if kind is bool or value is None:
+        return value
+    if kind is int:
+        return max(-_MAX_NUMBER, min(value, _MAX_NUMBER))
+    if kind is tuple:
+        return tuple([_clean_any(item, is_block=False) for item in value[:_MAX_ITEMS]])
+    changes = {
+        name: cleaned
+        for name in value.__struct_fields__
+        if (cleaned := _clean_any(old := getattr(value, name), is_block=name in _BLOCKS)) is not old
+    }
+    return msgspec.structs.replace(value, **changes) if changes else value

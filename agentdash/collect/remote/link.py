@@ -1,0 +1,305 @@
+"""The link to one host: runs `agentdash status --watch` there, reads its lines, runs it again when it ends.
+
+A link is lost when its process ends, when nothing has arrived for `SILENCE_S`, or when what arrives is not
+understood. It is not killed for silence at once: a machine that wakes up goes on over the same connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime
+from itertools import count
+from typing import Final
+
+from agentdash.collect.remote.carrier import Carrier
+from agentdash.collect.remote.child import ChildProcess
+from agentdash.collect.remote.documents import (
+    MAX_LINE_BYTES,
+    RemoteChange,
+    SchemaError,
+    parse_change,
+)
+from agentdash.collect.tail.line_splitter import LineSplitter
+from agentdash.model.clock import Clock
+from agentdash.model.remote import HostLink, LinkState, RemoteHost, RemoteWorker
+from agentdash.model.sanitize import clean_line
+from agentdash.model.times import possible_time
+
+HEARTBEAT_S: Final = 4.0
+"""Between two lines of a host on which nothing changes."""
+SILENCE_S: Final = 11.0
+"""Silence after which a link is lost: two heartbeats and some load."""
+_GIVE_UP_S: Final = 30.0
+"""Silence after which the connection is closed and made again."""
+START_LIMIT_S: Final = 20.0
+"""For the first complete news: ssh, and the start of agentdash there."""
+_RETRY_DELAYS_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+"""Before a link is made again; the last one repeats."""
+_STABLE_AFTER_S: Final = 60.0
+"""A link that lasted so long is made again at once, as if it were the first."""
+_MAX_WORKERS: Final = 2_000
+"""Workers kept of one host."""
+_MAX_BYTES: Final = 32 << 20
+"""Lines of workers kept of one host, as they arrived: bounds its memory."""
+_READ_BYTES: Final = 1 << 16
+_CLOCK_SAMPLES: Final = 8
+"""Heartbeats by which the offset of a clock is measured: the least delayed one counts."""
+_LEAST_OFFSET_S: Final = 1.0
+"""Smaller offsets, and changes of one, are not corrected: ages are shown in seconds."""
+ARGUMENTS: Final = f"status --watch --json --no-hosts --heartbeat {HEARTBEAT_S:g}"
+
+
+class Link:
+    """The link to one host.
+
+    Args:
+        carrier: runs commands there.
+        clock: the time of this machine.
+        changed: called after each change of `host`.
+    """
+
+    def __init__(self, carrier: Carrier, clock: Clock, changed: Callable[[RemoteHost], None]) -> None:
+        self._carrier = carrier
+        self._clock = clock
+        self._changed = changed
+        self.host = RemoteHost(HostLink(carrier.name, LinkState.CONNECTING, clock.now()))
+        self.decided = asyncio.Event()
+        """Set while the link is connected, or lost."""
+        self._reader = _ChangeReader()
+        self._news_at: float | None = None
+
+    async def run(self) -> None:
+        """Keep the link until cancelled."""
+        failures = 0
+        for _ in count():
+            began = time.monotonic()
+            detail = await self._follow()
+            lasted = time.monotonic() - began
+            failures = 0 if lasted >= _STABLE_AFTER_S else failures
+            delay = _RETRY_DELAYS_S[min(failures, len(_RETRY_DELAYS_S) - 1)]
+            failures += 1
+            self._lose(detail)
+            await asyncio.sleep(delay)
+
+    # ------------------------------------------------------------ one connection
+
+    async def _follow(self) -> str:
+        """Run the command there once and read its lines; return why it ended."""
+        self._reader = _ChangeReader()
+        argv = self._carrier.argv(ARGUMENTS)
+        try:
+            process = await ChildProcess.start(argv)
+        except OSError as error:
+            return clean_line(f"{argv[0]}: {error.strerror or error}")
+        try:
+            detail = await self._read_lines(process.stdout)
+            if detail is not None:
+                return detail
+            code = await process.wait()
+            return _end_detail(self._carrier, code, process.last_error, self._reader.first_invalid)
+        finally:
+            await process.stop()
+
+    async def _read_lines(self, stdout: asyncio.StreamReader) -> str | None:
+        """Read lines until they end, and return None; or why the connection is to be closed."""
+        splitter = LineSplitter(MAX_LINE_BYTES)
+        began = last = time.monotonic()
+        while True:
+            now = time.monotonic()
+            is_complete = self._reader.is_complete
+            if not is_complete and now - began >= START_LIMIT_S:
+                return f"no answer within {START_LIMIT_S:g} s{self._reader.hint()}"
+            if now - last >= SILENCE_S:
+                self._lose(f"nothing received for {SILENCE_S:g} s")
+            if now - last >= _GIVE_UP_S:
+                return f"nothing received for {_GIVE_UP_S:g} s"
+            ends = last + (SILENCE_S if now - last < SILENCE_S else _GIVE_UP_S)
+            if not is_complete:
+                ends = min(ends, began + START_LIMIT_S)
+            try:
+                async with asyncio.timeout(max(0.01, ends - now)):
+                    data = await stdout.read(_READ_BYTES)
+            except TimeoutError:
+                continue
+            if not data:
+                return None
+            try:
+                is_news = self._reader.add(splitter, data, self._clock.now())
+            except SchemaError as error:
+                return str(error)
+            if is_news:
+                last = time.monotonic()
+                self._news_at = self._clock.now()
+                if self._reader.is_complete:
+                    self._show_connected()
+
+    # ------------------------------------------------------------ what is shown
+
+    def _show_connected(self) -> None:
+        before, reader = self.host.link, self._reader
+        link = HostLink(
+            name=before.name,
+            state=LinkState.CONNECTED,
+            at=before.at if before.state is LinkState.CONNECTED else self._clock.now(),
+            detail=reader.detail,
+            version=reader.version,
+            clock_offset=reader.clock_offset,
+        )
+        if link == before and not reader.has_changed:
+            return
+        reader.has_changed = False
+        self._show(
+            RemoteHost(
+                link=before if link == before else link,
+                workers=dict(reader.workers),
+                failed_sources=tuple(sorted(reader.failed_sources.items())),
+            )
+        )
+
+    def _lose(self, detail: str) -> None:
+        before = self.host.link
+        if before.state is LinkState.LOST and before.detail == detail:
+            return
+        self._show(
+            RemoteHost(
+                link=HostLink(
+                    name=before.name,
+                    state=LinkState.LOST,
+                    at=before.at if before.state is LinkState.LOST else self._clock.now(),
+                    detail=detail,
+                    version=before.version,
+                    news_at=self._news_at,
+                    clock_offset=before.clock_offset,
+                ),
+                workers=self.host.workers,
+                failed_sources=self.host.failed_sources,
+            )
+        )
+
+    def _show(self, host: RemoteHost) -> None:
+        self.host = host
+        self.decided.set()
+        self._changed(host)
+
+
+class _ChangeReader:
+    """What the lines of one connection state."""
+
+    def __init__(self) -> None:
+        self.workers: dict[str, RemoteWorker] = {}
+        self.failed_sources: dict[str, str] = {}
+        self.version: str | None = None
+        self.is_complete = False
+        """Whether all workers were received."""
+        self.has_changed = True
+        """Whether workers or sources have changed since this was reset."""
+        self.first_invalid: str | None = None
+        """The first line that is no document."""
+        self.clock_offset = 0.0
+        self._samples: deque[float] = deque(maxlen=_CLOCK_SAMPLES)
+        self._sizes: dict[str, int] = {}
+        self._bytes = 0
+        self._invalid = 0
+        self._left_out = 0
+
+    @property
+    def detail(self) -> str:
+        """Return what was not understood or left out, in words; empty where nothing was."""
+        parts = [f"{self._invalid} lines not understood{self.hint()}"] if self._invalid else []
+        parts += [f"{self._left_out} workers left out"] if self._left_out else []
+        return ", ".join(parts)
+
+    def hint(self) -> str:
+        """Return the first line that is no document, as the end of a message."""
+        return f" (first {self.first_invalid!r})" if self.first_invalid else ""
+
+    def add(self, splitter: LineSplitter, data: bytes, now: float) -> bool:
+        """Read the lines that `data` completes; return whether there was a document.
+
+        Raises:
+            SchemaError: a line has another schema.
+        """
+        is_news = False
+        for skipped, _, lines in splitter.add(data):
+            if skipped:
+                self._count_invalid(f"a line of more than {MAX_LINE_BYTES >> 20} MB")
+            for line in lines:
+                if line and self._add_line(line, now):
+                    is_news = True
+        return is_news
+
+    def _add_line(self, line: bytes, now: float) -> bool:
+        try:
+            change = parse_change(line)
+        except ValueError:
+            self._count_invalid(clean_line(line[:200].decode("utf-8", "replace"), 80))
+            return False
+        match change.change:
+            case "alive":
+                self._measure(change, now)
+                self.version = change.version
+                self.is_complete = True
+            case "removed" if change.worker is not None:
+                self._remove(change.worker.id)
+            case "added" | "changed" if change.worker is not None:
+                self._keep(change.worker, len(line))
+            case "source" if change.source is not None:
+                self.has_changed = True
+                self.failed_sources.pop(change.source.name, None)
+                if not change.source.ok and len(self.failed_sources) < _MAX_WORKERS:
+                    self.failed_sources[change.source.name] = change.source.detail
+            case _:
+                self._count_invalid(f"a change of kind {clean_line(change.change, 40)!r}")
+        return True
+
+    def _keep(self, worker: RemoteWorker, size: int) -> None:
+        self._remove(worker.id)
+        is_full = len(self.workers) >= _MAX_WORKERS or self._bytes + size > _MAX_BYTES
+        if is_full or worker.host is not None:
+            self._left_out += 1
+            return
+        self.workers[worker.id] = worker
+        self._sizes[worker.id] = size
+        self._bytes += size
+
+    def _remove(self, worker: str) -> None:
+        self.has_changed = True
+        if self.workers.pop(worker, None) is not None:
+            self._bytes -= self._sizes.pop(worker)
+
+    def _count_invalid(self, text: str) -> None:
+        self._invalid += 1
+        self.first_invalid = self.first_invalid or text
+
+    def _measure(self, change: RemoteChange, now: float) -> None:
+        """Measure the offset of the clock there: by the heartbeat that took the least time to arrive."""
+        at = _time(change.at)
+        if at is None:
+            return
+        self._samples.append(now - at)
+        measured = min(self._samples)
+        if abs(measured) < _LEAST_OFFSET_S:
+            measured = 0.0
+        if measured == 0.0 or abs(measured - self.clock_offset) >= _LEAST_OFFSET_S:
+            self.clock_offset = measured
+
+
+def _time(text: str | None) -> float | None:
+    try:
+        return possible_time(datetime.fromisoformat(text or "").timestamp())
+    except (ValueError, OverflowError):
+        return None
+
+
+def _end_detail(carrier: Carrier, code: int, error: str, invalid: str | None) -> str:
+    """Return why the command there has ended."""
+    check = f"see `agentdash remote check {carrier.name}`"
+    if "No such option" in error and ("--heartbeat" in error or "--no-hosts" in error):
+        return "the agentdash there is too old for this one: update it there"
+    if code == 127 or "not found" in error:
+        return f"no agentdash there ({error or 'exit code 127'}): {check}"
+    said = error or (f"it wrote {invalid!r}" if invalid else "no message")
+    return f"{carrier.before[0]} ended with exit code {code}: {said}" if code else f"it ended: {said}"

@@ -1,0 +1,121 @@
+"""Workers of several hosts on the command line: real agentdash processes behind command templates."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.test_cli import RECORDINGS, agentdash
+
+pytestmark = pytest.mark.slow  # each test starts processes
+
+THREAD = "01a1fa8b-4086-7a32-8c43-2abbeb466a8c"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return a Codex home with one thread."""
+    day = tmp_path / "home" / "sessions" / "2026" / "11" / "20"
+    day.mkdir(parents=True)
+    for path in (RECORDINGS / "0.169.0" / "kanban-board").glob("*.jsonl"):
+        shutil.copy(path, day)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def config(tmp_path: Path, home: Path) -> Path:
+    """Return a configuration with two hosts that read this home, and one that is not there."""
+    path = tmp_path / "config.toml"
+    command = f"env CODEX_HOME={home} {sys.executable} -m agentdash"
+    path.write_text(
+        f"""
+[hosts.build1]
+carrier = "sh -c {{}}"
+command = "{command}"
+[hosts.gpu2]
+carrier = "env"
+command = "{command}"
+[hosts.gone]
+carrier = "sh -c 'echo no route to host >&2; exit 255'"
+"""
+    )
+    return path
+
+
+def status(config: Path, *args: str) -> dict[str, Any]:
+    done = agentdash("status", "--json", "--no-tmux", *args, AGENTDASH_CONFIG=str(config))
+    assert (done.returncode, done.stderr) == (0, "")
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def test_same_ids_on_several_hosts_do_not_mix(config: Path, home: Path) -> None:
+    document = status(config, "--codex-home", str(home))
+    workers = {worker["id"]: worker for worker in document["workers"]}
+    assert {ident: worker["host"] for ident, worker in workers.items()} == {
+        THREAD: None,
+        f"build1:{THREAD}": "build1",
+        f"gpu2:{THREAD}": "gpu2",
+    }
+    own = workers.pop(THREAD)
+    placed = ("id", "host", "needs_you", "group", "is_new")
+    for worker in workers.values():
+        assert {name: value for name, value in worker.items() if name not in placed} == {
+            name: value for name, value in own.items() if name not in placed
+        }
+    hosts = {host["name"]: host for host in document["hosts"]}
+    assert {name: host["state"] for name, host in hosts.items()} == {
+        "build1": "connected",
+        "gpu2": "connected",
+        "gone": "lost",
+    }
+    assert hosts["gone"]["detail"] == "sh ended with exit code 255: no route to host"
+    assert hosts["build1"]["clock_offset_seconds"] == 0
+
+
+def test_hosts_are_chosen(config: Path) -> None:
+    assert [host["name"] for host in status(config, "--host", "gpu2")["hosts"]] == ["gpu2"]
+    assert status(config, "--no-hosts")["hosts"] == []
+
+
+@pytest.mark.parametrize("target", [f"gpu2:{THREAD}", "gpu2:01a1fa8b", THREAD])
+def test_a_worker_of_another_host_is_a_target(config: Path, target: str) -> None:
+    """A bare id is found too, where only one host is watched."""
+    document = status(config, "--host", "gpu2", target)
+    assert [worker["id"] for worker in document["workers"]] == [f"gpu2:{THREAD}"]
+
+
+def test_an_id_on_several_hosts_is_ambiguous_for_wait(config: Path) -> None:
+    done = agentdash("wait", THREAD, "--timeout", "0", "--no-tmux", AGENTDASH_CONFIG=str(config))
+    assert done.returncode == 2
+    assert "2 workers match: build1:" in done.stderr
+
+
+def test_table_names_the_host(config: Path) -> None:
+    done = agentdash("status", "--no-tmux", AGENTDASH_CONFIG=str(config))
+    rows = [line.split()[:2] for line in done.stdout.splitlines() if line.startswith("blocked-sandbox")]
+    assert sorted(rows) == [["blocked-sandbox", "build1"], ["blocked-sandbox", "gpu2"]]
+    assert "host gone: sh ended with exit code 255: no route to host" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--host", "-oProxyCommand=x"), "no name of a host"),
+        (("--host", "a b"), "expected [USER@]HOST[:PORT]"),
+        (("--carrier", "x"), "expected NAME=COMMAND"),
+        (("--carrier", "x='"), "cannot be parsed"),
+        (("--container", "-x"), "no name of a host"),
+        (("--heartbeat", "1"), "--heartbeat needs --watch"),
+    ],
+)
+def test_a_wrong_host_is_one_line(args: tuple[str, ...], words: str) -> None:
+    done = agentdash("status", *args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1

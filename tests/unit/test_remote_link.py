@@ -1,0 +1,359 @@
+"""The link to a host, against commands that behave as hosts do: well, badly, and not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.remote import link as link_module
+from agentdash.collect.remote.carrier import CarrierError, carrier, destination
+from agentdash.collect.remote.link import Link
+from agentdash.collect.remote.source import RemoteSource
+from agentdash.config import HostSettings
+from agentdash.model.events import SourceSeen
+from agentdash.model.fleet import Fleet, RemoteSeen
+from agentdash.model.remote import LinkState, RemoteHost
+from agentdash.model.times import iso
+from tests.live.patience import until
+
+CLOCK = SystemClock()
+
+
+class FakeHost:
+    """A host whose agentdash writes the lines that a test adds; by default one worker, and a heartbeat.
+
+    Args:
+        folder: for its script and its lines.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.lines = folder / "lines"
+        self.lines.write_bytes(worker("a") + alive())
+        self.script("tail -n +1 -f lines")
+
+    def script(self, text: str) -> None:
+        (self._folder / "agentdash").write_text(f"echo $$ >> pids\n{text}\n")
+
+    def add(self, *lines: bytes) -> None:
+        with self.lines.open("ab", buffering=0) as file:
+            file.write(b"".join(lines))
+
+    @property
+    def starts(self) -> int:
+        """Return how often it was started."""
+        path = self._folder / "pids"
+        return len(path.read_text().split()) if path.exists() else 0
+
+    @property
+    def settings(self) -> HostSettings:
+        # the command that it is asked for does not matter
+        return HostSettings(carrier=f"sh -c 'cd {self._folder} && exec sh ./agentdash' {{}}")
+
+
+def worker(ident: str, state: str = "running", change: str = "added", **more: object) -> bytes:
+    fields = {"id": ident, "kind": "codex-thread", "state": state, "name": f"task {ident}", **more}
+    return document(change=change, worker=fields)
+
+
+def alive(at: float | None = None, version: str = "9.9") -> bytes:
+    return document(change="alive", at=iso(CLOCK.now() if at is None else at), version=version)
+
+
+def document(schema: str = "agentdash.change/1", **fields: object) -> bytes:
+    return msgspec.json.encode({"schema": schema, **fields}) + b"\n"
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeHost:
+    return FakeHost(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "_RETRY_DELAYS_S", (0.05, 0.1))
+
+
+@asynccontextmanager
+async def linked(fake: FakeHost) -> AsyncIterator[tuple[Link, list[RemoteHost]]]:
+    """Yield a running link to a fake host, and all that it has shown."""
+    shown: list[RemoteHost] = []
+    link = Link(carrier("build1", fake.settings), CLOCK, shown.append)
+    task = asyncio.create_task(link.run())
+    try:
+        yield link, shown
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+def alive_members(group: int) -> list[int]:
+    """Return the processes of a process group that are no zombies."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, ProcessLookupError):
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found
+
+
+def is_lost(link: Link, words: str = "") -> bool:
+    return link.host.link.state is LinkState.LOST and words in link.host.link.detail
+
+
+def is_connected(link: Link) -> bool:
+    return link.host.link.state is LinkState.CONNECTED
+
+
+async def test_workers_are_added_changed_and_removed(fake: FakeHost) -> None:
+    async with linked(fake) as (link, shown):
+        await until(lambda: is_connected(link))
+        assert {w.id: w.state for w in link.host.workers.values()} == {"a": "running"}
+        assert link.host.link.version == "9.9"
+        fake.add(worker("b"), worker("a", "completed", "changed"))
+        await until(lambda: len(link.host.workers) == 2)
+        await until(lambda: link.host.workers["a"].state == "completed")
+        fake.add(worker("a", "completed", "removed"))
+        await until(lambda: set(link.host.workers) == {"b"})
+        before = len(shown)
+        fake.add(alive(), alive(), worker("c"))
+        await until(lambda: "c" in link.host.workers)
+        assert len(shown) == before + 1  # heartbeats alone change nothing
+    assert fake.starts == 1
+
+
+async def test_nothing_is_shown_before_the_host_has_stated_all(fake: FakeHost) -> None:
+    fake.lines.write_bytes(worker("a"))
+    async with linked(fake) as (link, shown):
+        await until(lambda: fake.starts == 1)
+        await asyncio.sleep(0.2)
+        assert (shown, link.host.link.state) == ([], LinkState.CONNECTING)
+        fake.add(worker("b"), alive())
+        await until(lambda: is_connected(link))
+        assert [set(host.workers) for host in shown] == [{"a", "b"}]
+
+
+async def test_a_silent_host_is_lost_and_comes_back(fake: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "SILENCE_S", 0.3)
+    async with linked(fake) as (link, shown):
+        await until(lambda: is_lost(link, "nothing received for 0.3 s"))
+        news_at = link.host.link.news_at
+        assert news_at is not None
+        assert set(link.host.workers) == {"a"}
+        assert CLOCK.now() - news_at >= 0.3
+        fake.add(alive())
+        await until(lambda: any(host.link.state is LinkState.CONNECTED for host in shown[2:]))
+    assert fake.starts == 1
+
+
+async def test_a_host_that_stays_silent_is_connected_again(
+    fake: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_module, "SILENCE_S", 0.2)
+    monkeypatch.setattr(link_module, "_GIVE_UP_S", 0.5)
+    async with linked(fake) as (link, shown):
+        await until(lambda: fake.starts >= 3)
+        states = [host.link.state for host in shown[:4]]
+        assert states[:2] == [LinkState.CONNECTED, LinkState.LOST]
+        assert not link.host.link.detail or set(link.host.workers) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("script", "detail"),
+    [
+        ("echo 'ssh: connect to host x port 22: Connection refused' >&2; exit 255", "Connection refused"),
+        ("exit 3", "exit code 3: no message"),
+        ("agentdash-is-not-here", "no agentdash there"),
+        ("echo 'Error: No such option: --heartbeat' >&2; exit 2", "too old for this one: update it there"),
+        ("echo 'Welcome to build1'; exit 1", "Welcome to build1"),
+        ('echo \'{"schema": "agentdash.change/7", "change": "alive"}\'; sleep 9', "update it here"),
+        ("kill -9 $$", "exit code -9"),
+    ],
+)
+async def test_why_a_link_is_lost_is_said(fake: FakeHost, script: str, detail: str) -> None:
+    fake.script(script)
+    async with linked(fake) as (link, _):
+        await until(lambda: is_lost(link, detail), f"{detail} in {link.host.link.detail}")
+        assert link.host.workers == {}
+        assert link.host.link.news_at is None
+
+
+async def test_a_carrier_that_is_not_installed_is_said() -> None:
+    link = Link(carrier("x", HostSettings(carrier="no-such-carrier")), CLOCK, lambda _: None)
+    task = asyncio.create_task(link.run())
+    await until(lambda: is_lost(link, "no-such-carrier: No such file"))
+    task.cancel()
+    await asyncio.wait((task,))
+
+
+async def test_a_link_that_ends_is_made_again(fake: FakeHost) -> None:
+    fake.script("cat lines; sleep 0.1")
+    async with linked(fake) as (_, shown):
+        await until(lambda: fake.starts >= 3)
+        await until(lambda: len(shown) >= 4)
+        states = [host.link.state for host in shown[:4]]
+        assert states == [LinkState.CONNECTED, LinkState.LOST] * 2
+        assert "it ended" in shown[1].link.detail
+        assert all(set(host.workers) == {"a"} for host in shown)
+
+
+async def test_a_worker_that_went_while_the_link_was_lost_is_gone(fake: FakeHost) -> None:
+    fake.script("cat lines; sleep 0.1")
+    async with linked(fake) as (link, _):
+        await until(lambda: is_connected(link))
+        fake.lines.write_bytes(worker("z") + alive())
+        await until(lambda: is_connected(link) and set(link.host.workers) == {"z"})
+
+
+async def test_garbage_is_counted(fake: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "MAX_LINE_BYTES", 10_000)
+    fake.lines.write_bytes(b"\x1b[31mWelcome\n" + b"x" * 100_000 + b"\n" + worker("a") + b"{}\n" + alive())
+    async with linked(fake) as (link, _):
+        await until(lambda: is_connected(link))
+        assert link.host.link.detail == "3 lines not understood (first 'Welcome')"
+        assert set(link.host.workers) == {"a"}
+
+
+async def test_an_endless_line_takes_no_memory(fake: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "START_LIMIT_S", 1.0)
+    fake.script("yes | tr -d '\\n'")
+    async with linked(fake) as (link, _):
+        await until(lambda: is_lost(link, "no answer within 1 s"))
+        assert link._reader.workers == {}
+
+
+async def test_workers_of_one_host_are_bounded(fake: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "_MAX_WORKERS", 3)
+    fake.lines.write_bytes(b"".join(worker(str(number)) for number in range(9)) + alive())
+    async with linked(fake) as (link, _):
+        await until(lambda: is_connected(link))
+        assert (len(link.host.workers), link.host.link.detail) == (3, "6 workers left out")
+
+
+async def test_workers_of_further_hosts_are_left_out(fake: FakeHost) -> None:
+    fake.add(worker("x:b", host="x"), alive())
+    async with linked(fake) as (link, _):
+        await until(lambda: is_connected(link))
+        assert (set(link.host.workers), link.host.link.detail) == ({"a"}, "1 workers left out")
+
+
+@pytest.mark.parametrize(("ahead", "offset"), [(3600.0, -3600.0), (-3600.0, 3600.0), (0.4, 0.0)])
+async def test_the_offset_of_a_clock_is_measured(fake: FakeHost, ahead: float, offset: float) -> None:
+    fake.script("tail -n 0 -f lines")
+    async with linked(fake) as (link, _):
+        await until(lambda: fake.starts == 1)
+
+        def is_measured() -> bool:
+            fake.add(alive(CLOCK.now() + ahead))
+            return is_connected(link)
+
+        await until(is_measured)
+        assert link.host.link.clock_offset == pytest.approx(offset, abs=0.9)
+
+
+async def test_no_process_is_left(fake: FakeHost, tmp_path: Path) -> None:
+    fake.script("trap '' TERM; sleep 100 & cat lines; wait; sleep 100")
+    async with linked(fake) as (link, _):
+        await until(lambda: is_connected(link))
+    group = int((tmp_path / "pids").read_text())
+    await until(lambda: not alive_members(group), "the end of all processes")
+
+
+# ---------------------------------------------------------------- the source
+
+
+async def test_a_slow_host_delays_no_other(tmp_path: Path) -> None:
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "fast").mkdir()
+    slow, fast = FakeHost(tmp_path / "slow"), FakeHost(tmp_path / "fast")
+    slow.script("sleep 100")
+    source = RemoteSource([carrier(name, each.settings) for name, each in (("s", slow), ("f", fast))], CLOCK)
+    emitted: list[RemoteSeen | SourceSeen] = []
+    task = asyncio.create_task(source.stream(emitted.extend, None))  # type: ignore[arg-type]
+    await until(lambda: any(isinstance(e, RemoteSeen) and e.host.workers for e in emitted))
+    hosts = {e.host.link.name: e.host.link.state for e in emitted if isinstance(e, RemoteSeen)}
+    assert hosts == {"s": LinkState.CONNECTING, "f": LinkState.CONNECTED}
+    task.cancel()
+    await asyncio.wait((task,))
+
+
+async def test_a_poll_waits_for_every_host(fake: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "START_LIMIT_S", 0.5)
+    gone = HostSettings(carrier="sh -c 'sleep 100'")
+    source = RemoteSource([carrier("a", fake.settings), carrier("b", gone)], CLOCK)
+    events = await source.poll(Fleet())
+    hosts = {e.host.link.name: e.host.link for e in events if isinstance(e, RemoteSeen)}
+    assert {name: link.state for name, link in hosts.items()} == {
+        "a": LinkState.CONNECTED,
+        "b": LinkState.LOST,
+    }
+    assert hosts["b"].detail == "no answer within 0.5 s"
+    await source._end()
+
+
+# ---------------------------------------------------------------- carriers
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("build1", ("build1", None, None)),
+        ("me@build1:2222", ("build1", "me", "2222")),
+        ("[::1]:22", ("::1", None, "22")),
+        ("me@10.0.0.1", ("10.0.0.1", "me", None)),
+    ],
+)
+def test_destinations(text: str, expected: tuple[str, str | None, str | None]) -> None:
+    assert destination(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "-oProxyCommand=x", "a b", "x@", "me@-x", "h:99999", "h:x", "a:1:2"])
+def test_what_is_no_destination_is_refused(text: str) -> None:
+    with pytest.raises(CarrierError):
+        destination(text)
+
+
+def test_ssh_asks_nothing_and_runs_one_line(tmp_path: Path) -> None:
+    argv = carrier("me@h:22", HostSettings(), tmp_path / "config").argv("status")
+    assert argv[:4] == ["ssh", "-T", "-F", str(tmp_path / "config")]
+    assert "BatchMode=yes" in argv
+    assert argv[-7:-1] == ["-p", "22", "-l", "me", "--", "h"]
+    assert argv[-1].startswith("sh -c 'PATH=")
+
+
+@pytest.mark.parametrize(
+    ("container", "begin"),
+    [
+        ("podman:dev", ["podman", "exec", "-i", "dev", "sh", "-c"]),
+        ("docker:dev", ["docker", "exec", "-i", "dev", "sh", "-c"]),
+    ],
+)
+def test_containers(container: str, begin: list[str]) -> None:
+    assert carrier("x", HostSettings(container=container)).argv("status")[:-1] == begin
+
+
+@pytest.mark.parametrize(
+    ("template", "argv"),
+    [
+        ("kubectl exec -i pod --", ["kubectl", "exec", "-i", "pod", "--", "sh", "-c", "LINE"]),
+        ("bwrap --dev-bind / / sh -c {}", ["bwrap", "--dev-bind", "/", "/", "sh", "-c", "LINE"]),
+        ("run {} --now", ["run", "LINE", "--now"]),
+    ],
+)
+def test_templates(template: str, argv: list[str]) -> None:
+    made = carrier("x", HostSettings(carrier=template)).argv("status")
+    assert [each if each in argv else "LINE" for each in made] == argv
+
+
+@pytest.mark.parametrize("template", ["'", "{} {}", " "])
+def test_templates_that_cannot_be_used(template: str) -> None:
+    with pytest.raises(CarrierError):
+        carrier("x", HostSettings(carrier=template))
