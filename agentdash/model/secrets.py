@@ -1,179 +1,199 @@
 """Mask secrets by their shape, wherever foreign text is kept or written.
 
 A secret is found by its own form (the prefix of a known kind of token, a JSON Web Token, a private key) or by
-what stands before it (an option, a variable, a header, the user part of a URL). References such as `$TOKEN`
-and counts are no secrets. The forms of tokens are the ones that their issuers document.
+what stands before it (an option, a variable, a header, the user part of a URL). References such as `$TOKEN`,
+counts, paths and expressions are no secrets. `secret_shapes.py` has the shapes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
-MASK: Final = "…"
-"""What a secret is replaced by."""
-
-_STRONG_NAME: Final = (
-    r"(?:api[-_]?key|access[-_]?key|account[-_]?key|private[-_]?key|secret|token|passw(?:or)?d|passphrase"
-    r"|credentials?|pass|jwt|bearer|cookie)"
+from agentdash.model.secret_shapes import (
+    AFTER_NAME,
+    MASK,
+    NAME_LITERALS,
+    PRIVATE_KEY,
+    PRIVATE_KEY_LITERALS,
+    QUOTE,
+    SHAPES,
+    STRONG_NAME,
+    STRONG_NAMES,
+    TOKENS,
+    WEAK_NAME,
 )
-"""The end of a name that holds a secret, whatever stands before it: `PGPASSWORD`, `clientSecret`."""
-_WEAK_NAME: Final = r"(?:key|auth|pat|pw|sig|signature|pwd)"
-"""The end of a name that holds a secret where it is a word of its own: `GITHUB_PAT`, `--auth`."""
-SECRET_NAME: Final = re.compile(
-    rf"(?:.*{_STRONG_NAME}|(?:.*[^a-z])?(?:{_WEAK_NAME}|access)|.*[a-z](?:Key|Auth|Pat|Sig|Pwd))",
+
+__all__ = ["MASK", "is_secret_name", "mask_fields", "mask_lines", "mask_secrets"]
+
+_SECRET_NAME: Final = re.compile(
+    rf"(?:.*{STRONG_NAME}|(?:.*[^a-z])?(?:{WEAK_NAME}|access)|.*[a-z](?-i:Key|Auth|Pat|Sig|Pwd))",
     re.IGNORECASE,
 )
-"""A whole name of a variable or of an option that holds a secret. `PWD` and `OLDPWD` are directories."""
+"""A whole name of a variable or of an option that holds a secret."""
 _DIRECTORY_NAMES: Final = frozenset(("PWD", "OLDPWD", "pwd"))
-_NAME: Final = rf"(?:{_STRONG_NAME}|(?<![A-Za-z])(?:key|auth|pat|pw|sig|signature)|(?<=[_-])pwd)"
-"""The end of a name: what stands before it is not looked at, so that a long text costs no more than its
-length."""
-_QUOTE: Final = r"\\*[\"']"
-"""A quotation mark, also one that is escaped once more, as in JSON inside of a string."""
-_REFERENCE: Final = r"(?!\\*\"?\$[A-Za-z_({]|<|…|\[redacted)"
-"""Not a variable, a placeholder, or what has been masked before."""
-_NO_COUNT: Final = r"(?!\d{1,3}(?![\w.-])|(?:true|false|null|none|yes|no)\b)"
-_VALUE: Final = rf"(?:{_QUOTE}[^\"'\\\n]+{_QUOTE}?|[^\s;&|'\"\\,)}}\]]+)"
-
-_PRIVATE_KEY: Final = re.compile(
-    r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----).*?"
-    r"(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
-    re.DOTALL,
-)
-_TOKEN: Final = re.compile(
-    r"(?<![A-Za-z0-9])"
-    r"(sk-(?:proj|ant|or|svcacct|admin|lf)-|gh[pousr]_|github_pat_|gl(?:pat|dt|rt|cbt|ptt|ft|agent|oas)-"
-    r"|xox[abceoprs]-|xapp-|npm_(?=[A-Za-z0-9]{10})|pypi-(?=\w{10})|hf_(?=[A-Za-z0-9]{10})|AIza(?=[\w-]{12})|ya29\."
-    r"|[rsp]k_(?:live|test)_|whsec_|dop_v1_|doo_v1_|shp(?:at|ss|ca|pa)_|glsa_|dckr_(?:pat|oat)_|hv[sb]\.(?=\w{12})"
-    r"|sq0(?:atp|csp)-|lin_api_|ntn_|tskey-|nvapi-|gsk_|xai-(?=\w{16})|r8_(?=\w{16})|pplx-(?=\w{12})"
-    r"|(?:AKIA|ASIA|ABIA|ACCA)(?=[A-Z0-9]{12})|AGE-SECRET-KEY-|dapi(?=[0-9a-f]{20})|SG\.(?=[\w-]{8,80}\.)"
-    r"|sk-(?=[\w-]{0,80}\d)(?=[\w-]{20}))"
-    r"[\w.+/=-]{4,}"
-)
-_JSON_WEB_TOKEN: Final = re.compile(r"\b(eyJ)[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)*")
-_URL_PASSWORD: Final = re.compile(r"((?<=://)[^/@\s:'\"]*:)(?!\$)[^/@\s'\"]+(?=@)")
-_URL_TOKEN: Final = re.compile(r"(?<=://)(?![a-z_][a-z0-9._-]{0,15}@|\$|…)[^/@\s:'\"$]{6,}(?=@)")
-_HEADER: Final = re.compile(
-    r"(?<![\w-])((?:proxy-)?authorization|x-[\w-]{0,40}?(?:key|token|auth|secret|signature)[\w-]{0,40}"
-    r"|private-token|api-key|(?:set-)?cookie)"
-    rf"({_QUOTE}?\s*+[:=]\s*+{_QUOTE}?(?:(?:basic|bearer|token|digest|negotiate|apikey)\s+)?+){_REFERENCE}"
-    r"[^'\"\\\n]+",
-    re.IGNORECASE,
-)
-_BEARER: Final = re.compile(rf"(\bbearer\s+){_REFERENCE}[^\s'\"\\]+", re.IGNORECASE)
-_ASSIGNMENT: Final = re.compile(rf"({_NAME}(?:{_QUOTE})?=){_REFERENCE}{_NO_COUNT}{_VALUE}", re.IGNORECASE)
-_MEMBER: Final = re.compile(
-    rf"({_NAME}{_QUOTE}\s*:\s*){_REFERENCE}(?!null\b|true\b|false\b|\d{{1,3}}\b|\[|\{{){_VALUE}",
-    re.IGNORECASE,
-)
-_SETTING: Final = re.compile(
-    rf"({_STRONG_NAME}:\s?){_REFERENCE}{_NO_COUNT}(?![\s/])[^\s'\",;)}}\]]{{3,}}",
-    re.IGNORECASE,
-)
-_OPTION: Final = re.compile(
-    rf"((?<![\w-])--?(?:[\w-]{{0,40}}?{_STRONG_NAME}|(?:[\w-]{{0,40}}?-)?{_WEAK_NAME})\s+){_REFERENCE}(?!-){_VALUE}",
-    re.IGNORECASE,
-)
-_USER: Final = re.compile(
-    rf"((?<![\w-])(?:-u|-U|--user|--proxy-user)[ =]?{_QUOTE}?[^\s:'\"=/-][^\s:'\"=/]*:)"
-    rf"{_REFERENCE}(?!\d+\b|/)[^\s'\"]+"
-)
-_SPACED_ASSIGNMENT: Final = re.compile(
-    rf"({_STRONG_NAME}\s+=\s+)(?:(?={_QUOTE}){_REFERENCE}{_VALUE}|(?=\S*\d)[^\s;&|'\"\\,()$]{{8,}})",
-    re.IGNORECASE,
-)
-_COMMAND: Final = re.compile(
-    rf"((?:(?<![\w-])set\s+(?:-\w+\s+)?[\w.-]{{0,60}}?{_NAME}|\blogin\s+\S+\s+password"
-    rf"|\blogin\b[^\n|;&]{{0,200}}?\s-p|\bredis-cli\b[^\n|;&]{{0,200}}?\s-a"
-    rf"|{_STRONG_NAME}[\w-]{{0,40}}\s*<<<)\s*(?<=[\s<])){_REFERENCE}(?!-){_VALUE}",
-    re.IGNORECASE,
-)
-_PIPED: Final = re.compile(
-    rf"(\b(?:echo|printf)\s+(?:-n\s+|'?%s'?\s+)?){_REFERENCE}{_VALUE}(?=\s*\|[^\n]{{0,200}}(?:password|token|secret|key)-stdin)"
-)
-_PASSWORD_ARGUMENT: Final = re.compile(
-    r"((?<!\S)-p)(?=['\"]?[^\s'\":=/]{0,40}?[A-Z0-9])(?!\d+(?::\d+)*(?!\S)|[\d.]+:)"
-    r"(?:(?=['\"]?[^\s'\":=/]{6})|(?<=mysql -p))"
-    r"(?:'[^']+'|\"[^\"$]+\"|[^\s'\":=/$-][^\s'\":=/]*)"
-)
-
-_PATTERNS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
-    (_PRIVATE_KEY, rf"\1{MASK}"),
-    (_HEADER, rf"\1\2{MASK}"),
-    (_BEARER, rf"\1{MASK}"),
-    (_URL_PASSWORD, rf"\1{MASK}"),
-    (_URL_TOKEN, MASK),
-    (_TOKEN, rf"\1{MASK}"),
-    (_JSON_WEB_TOKEN, rf"\1{MASK}"),
-    (_MEMBER, lambda match: match[1] + _masked_value(match)),
-    (_ASSIGNMENT, lambda match: match[1] + _masked_value(match)),
-    (_SPACED_ASSIGNMENT, lambda match: match[1] + _masked_value(match)),
-    (_SETTING, rf"\1{MASK}"),
-    (_COMMAND, lambda match: match[1] + _masked_value(match)),
-    (_PIPED, lambda match: match[1] + _masked_value(match)),
-    (_OPTION, lambda match: match[1] + _masked_value(match)),
-    (_USER, rf"\1{MASK}"),
-    (_PASSWORD_ARGUMENT, rf"\1{MASK}"),
-)
-_INDICATORS: Final = (
-    *("key", "secret", "token", "pass", "credential", "jwt", "bearer", "cookie", "auth", "pat", "pw", "sig"),
-    *(
-        "-----begin",
-        "://",
-        "eyj",
-        "-p",
-        "-u",
-        "sk-",
-        "gh",
-        "gl",
-        "xox",
-        "xapp-",
-        "npm_",
-        "pypi-",
-        "hf_",
-    ),
-    *("aiza", "ya29.", "k_live_", "k_test_", "whsec_", "dop_v1_", "doo_v1_", "shp", "dckr_", "hvs.", "hvb."),
-    *("sq0", "lin_api_", "ntn_", "tskey-", "nvapi-", "gsk_", "xai-", "r8_", "pplx-", "dapi", "sg."),
-    *("akia", "asia", "abia", "acca", "redis-cli"),
-)
-"""One of these, in lower case, occurs in every text that a pattern matches: most texts have none."""
+_SHAPE_LITERALS: Final = tuple(dict.fromkeys(literal for shape in SHAPES for literal in shape.literals))
+_OPENING: Final = re.compile(QUOTE)
+_CLOSING: Final = re.compile(rf"{QUOTE}\Z")
+_NAME_AS_VALUE: Final = re.compile(rf"[A-Za-z_.]*{STRONG_NAME}s?", re.IGNORECASE)
+"""A value that is only a name again, as in `password=db_password`."""
+_MIN_SCREEN_COLUMNS: Final = 20
+"""A narrower block of lines has not wrapped at its edge."""
 _MAX_CACHED_CHARS: Final = 4_000
 """Longer texts are masked anew each time: they are rare, and must not fill memory."""
 
 
 def mask_secrets(text: str) -> str:
-    """Return `text` with secrets replaced by `…`; what names them stays."""
+    """Return `text` with secrets replaced by `…`; what names them stays, and so do all line breaks."""
     return _mask_cached(text) if len(text) <= _MAX_CACHED_CHARS else _mask(text)
+
+
+def mask_lines(lines: Sequence[str]) -> list[str]:
+    """Return lines, as those of a screen, with secrets masked, also those that go on in the next line."""
+    if any("\n" in line for line in lines):
+        return [mask_secrets(line) for line in lines]
+    if any(_has_private_key(line.lower()) for line in lines):
+        return mask_secrets("\n".join(lines)).split("\n")
+    masked = [mask_secrets(line) for line in lines]
+    width = max(map(len, lines), default=0)
+    for number, line in enumerate(lines[:-1]):
+        following = lines[number + 1]
+        if _names_secret(line):
+            masked[number], value = mask_secrets(f"{line}\n{following}").split("\n")
+            masked[number + 1] = value if value != following else masked[number + 1]
+        is_wrapped = len(line) == width >= _MIN_SCREEN_COLUMNS and not following.startswith((" ", MASK))
+        if is_wrapped and masked[number] != line and masked[number].endswith(MASK):
+            rest = following.partition(" ")[2]
+            masked[number + 1] = f"{MASK} {mask_secrets(rest)}" if rest else MASK
+    return masked
+
+
+@lru_cache(maxsize=8_192)
+def _names_secret(line: str) -> bool:
+    """Return whether the value of a name may be in the next line."""
+    lower = line.lower()
+    return any(literal in lower for literal in NAME_LITERALS)
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a variable or an option of this name holds a secret."""
+    return name not in _DIRECTORY_NAMES and _SECRET_NAME.fullmatch(name) is not None
+
+
+# ---------------------------------------------------------------- texts
 
 
 def _mask(text: str) -> str:
     lower = text.lower()
-    if not any(indicator in lower for indicator in _INDICATORS):
-        return text
-    for pattern, replacement in _PATTERNS:
-        text = pattern.sub(replacement, text)
-    return text
+    if len(lower) != len(text):  # characters such as İ: positions would differ
+        lower = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+    pieces: list[str] = []
+    end = 0
+    for start, stop in sorted(_spans(text, lower)):
+        if stop > start >= end:
+            pieces += (text[end:start], _mask_of(text[start:stop]))
+        end = max(end, stop)
+    return "".join((*pieces, text[end:])) if pieces else text
 
 
 _mask_cached = lru_cache(maxsize=8_192)(_mask)
 
 
-def _masked_value(match: re.Match[str]) -> str:
-    """Return the mask in the quotation marks of the value: what encloses it stays readable."""
-    value = match[0][len(match[1]) :]
-    opening = re.match(_QUOTE, value)
-    closing = re.search(rf"{_QUOTE}\Z", value)
-    return f"{opening[0] if opening else ''}{MASK}{closing[0] if closing and opening else ''}"
+def _mask_of(secret: str) -> str:
+    """Return the mask; one for each line, so that lines stay as they are."""
+    return _MASKED_LINE.sub(MASK, secret) if "\n" in secret else MASK
 
 
-def is_secret_name(name: str) -> bool:
-    """Return whether a variable or an option of this name holds a secret."""
-    return name not in _DIRECTORY_NAMES and SECRET_NAME.fullmatch(name) is not None
+_MASKED_LINE: Final = re.compile(r"[^\n]*[^\s][^\n]*")
+
+
+def _spans(text: str, lower: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of secrets in a text, in no order; they may overlap."""
+    if _has_private_key(lower):
+        yield from (match.span(match.lastgroup or 0) for match in PRIVATE_KEY.finditer(text))
+    yield from _tokens(text, lower)
+    end = 0
+    for start, stop in _lines_with(NAME_LITERALS, lower):
+        for name in STRONG_NAMES.finditer(lower, start, stop):
+            if name.start() >= end and (match := AFTER_NAME.match(text, name.end())) is not None:
+                for value in _value(match):
+                    end = value[1]
+                    yield value
+    for start, stop in _lines_with(_SHAPE_LITERALS, lower):
+        lines = lower[start:stop]
+        for shape in SHAPES:
+            if any(literal in lines for literal in shape.literals):
+                for match in shape.pattern.finditer(text, start, stop):
+                    yield from _value(match)
+
+
+def _has_private_key(lower: str) -> bool:
+    return any(literal in lower for literal in PRIVATE_KEY_LITERALS)
+
+
+def _tokens(text: str, lower: str) -> Iterator[tuple[int, int]]:
+    for token in TOKENS:
+        end = 0
+        at = lower.find(token.literal)
+        while at >= 0:
+            for start in range(max(end, at - token.back), at + 1):
+                if (match := token.pattern.match(text, start)) is not None:
+                    end = match.end()
+                    yield match.span("secret")
+                    break
+            at = lower.find(token.literal, max(end, at + 1))
+
+
+def _lines_with(literals: Iterable[str], lower: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each group of lines with one of these literals, each with the next line,
+    which may have the value, and with those that a backslash joins."""
+    found: set[tuple[int, int]] = set()
+    for literal in literals:
+        at = lower.find(literal)
+        while at >= 0:
+            start, line_end = _logical_line(lower, at)
+            following = lower.find("\n", line_end + 1)
+            found.add((start, len(lower) if following < 0 else following))
+            at = lower.find(literal, line_end) if line_end < len(lower) else -1
+    begin, end = 0, -1
+    for start, stop in sorted(found):
+        if start > end:
+            if end >= 0:
+                yield begin, end
+            begin = start
+        end = max(end, stop)
+    if end >= 0:
+        yield begin, end
+
+
+def _logical_line(text: str, at: int) -> tuple[int, int]:
+    """Return the start and the end of the line at a position, with the lines that a backslash joins to it."""
+    start = text.rfind("\n", 0, at) + 1
+    while start > 1 and text[start - 2] == "\\":
+        start = text.rfind("\n", 0, start - 1) + 1
+    end = text.find("\n", at)
+    while end > 0 and text[end - 1] == "\\":
+        end = text.find("\n", end + 1)
+    return start, len(text) if end < 0 else end
+
+
+def _value(match: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield the place of a value, without the quotation marks around it; nothing for a name."""
+    start, stop = match.span(match.lastgroup or 0)
+    opening = _OPENING.match(match.string, start, stop)
+    if opening is not None:
+        start = opening.end()
+        closing = _CLOSING.search(match.string, start, stop)
+        stop = closing.start() if closing is not None else stop
+    if stop > start and _NAME_AS_VALUE.fullmatch(match.string, start, stop) is None:
+        yield start, stop
+
+
+# ---------------------------------------------------------------- values
 
 
 def mask_fields(value: Any) -> Any:
@@ -186,7 +206,8 @@ def mask_fields(value: Any) -> Any:
 def _mask_any(value: Any) -> Any:
     match value:
         case str():
-            return value if type(value) is not str else mask_secrets(value)
+            masked = mask_secrets(value) if type(value) is str else value
+            return value if masked == value else masked
         case msgspec.Struct():
             changes = {
                 name: masked
@@ -196,13 +217,29 @@ def _mask_any(value: Any) -> Any:
             return msgspec.structs.replace(value, **changes) if changes else value
         case tuple() if hasattr(value, "_fields"):
             return _mask_items(value, lambda items: type(value)(*items))
-        case tuple() | list():
+        case tuple() | list() | frozenset():
             return _mask_items(value, type(value))
         case dict():
-            return {key: _mask_any(item) for key, item in value.items()}
+            return _mask_dict(value)
     return value
 
 
 def _mask_items(value: Any, rebuild: Callable[[list[Any]], Any]) -> Any:
-    masked = [_mask_any(item) for item in value]
-    return rebuild(masked) if any(new is not old for new, old in zip(masked, value, strict=True)) else value
+    items = list(value)
+    if len(items) > 1 and all(type(item) is str for item in items):
+        masked = mask_lines(items)
+        return value if masked == items else rebuild(masked)
+    masked = [_mask_any(item) for item in items]
+    return rebuild(masked) if any(new is not old for new, old in zip(masked, items, strict=True)) else value
+
+
+def _mask_dict(value: dict[Any, Any]) -> dict[Any, Any]:
+    masked = {_mask_any(key): _mask_item(key, item) for key, item in value.items()}
+    return value if masked == value else masked
+
+
+def _mask_item(key: object, item: Any) -> Any:
+    """Return the item of a mapping; the name of a variable or header may be its key."""
+    if isinstance(key, str) and type(item) is str and is_secret_name(key):
+        return mask_secrets(f"{key}={item}").removeprefix(f"{key}=")
+    return _mask_any(item)

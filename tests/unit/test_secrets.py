@@ -2,81 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.secrets import is_secret_name, mask_fields, mask_secrets
-
-SECRET = "S3cretCanary01"
-
-PLANTED = f"""
-curl -H 'Authorization: Basic {SECRET}' https://host/
-curl -H "Authorization: token {SECRET}" host
-curl -H 'Authorization: Bearer {SECRET}' host
-curl -H 'X-Api-Key: {SECRET}' host
-curl -u user:{SECRET} https://host
-curl -d '{{"api_key": "{SECRET}"}}' host
-curl -d "{{\\"api_key\\": \\"{SECRET}\\"}}" host
-curl --cookie session={SECRET} host
-curl --oauth2-bearer {SECRET} host
-PGPASSWORD={SECRET} psql
-MYSQL_PWD={SECRET} mysql
-SSHPASS={SECRET} sshpass -e ssh host
-mysql -p{SECRET} db
-mysql -u root -p'{SECRET}' db
-docker login -p {SECRET}
-docker login --password {SECRET} -u me
-echo {SECRET} | docker login --password-stdin
-gh auth login --with-token <<< {SECRET}
-redis-cli -h host -a {SECRET}
-aws configure set aws_secret_access_key {SECRET}
-set -x PASSWORD {SECRET}
-$env:TOKEN="{SECRET}"
-use sk-ant-{SECRET}abcd
-use sk-proj-{SECRET}
-use sk-{SECRET}{SECRET}
-use ghp_{SECRET}abcd
-use github_pat_{SECRET}
-use glpat-{SECRET}
-use AKIAS3CRETCANARY01AB
-use xoxb-{SECRET}
-use hf_{SECRET}
-use npm_{SECRET}
-use AIza{SECRET}abcdef
-use SG.{SECRET}.{SECRET}
-use eyJ{SECRET}.eyJ{SECRET}.{SECRET}
------BEGIN RSA PRIVATE KEY-----\\n{SECRET}
-tool --auth={SECRET}
-tool --token {SECRET}
-tool "--token {SECRET}"
-tool --client-secret:{SECRET}
-tool --api-key={SECRET}
-tool --password={SECRET}
-GITHUB_PAT={SECRET}
-TOKEN={SECRET}
-pass={SECRET}
-AccountKey={SECRET};Endpoint=host
-OPENAI_API_KEY={SECRET} codex
-ANTHROPIC_AUTH_TOKEN='{SECRET}' claude
-export aws_secret_access_key="{SECRET}"
-client_secret = {SECRET}
-password: {SECRET}
-"password" : '{SECRET}'
-cookie: session={SECRET}
-Cookie: a=b; session={SECRET}
-//host/:_authToken={SECRET}
-machine host login me password {SECRET}
-https://{SECRET}@host/x
-git clone https://user:{SECRET}@host/x
-DATABASE_URL=postgres://me:{SECRET}@host/x
-https://host/x?sig={SECRET}&a=b
-https://host/?api_key={SECRET}
-https://host/?access_token={SECRET}&b=1
-https://host/?X-Amz-Signature={SECRET}
-""".strip().splitlines()
+from agentdash.model.secrets import is_secret_name, mask_fields, mask_lines, mask_secrets
+from tests.unit.planted_secrets import HEX, LONG, PLANTED, SHORT, leaks
+from tests.unit.rollout_files import all_files
 
 INNOCENT = """
 PWD=/home/me/project OLDPWD=/x pwd=/a
@@ -103,21 +39,57 @@ curl -m 3 https://example.org:8080/path@v1
 bwrap --ro-bind / / --dev /dev --proc /proc -- bash -lc x
 codex-linux-sandbox --sandbox-policy {"type":"workspace-write","network_access":false}
 author: Jane; sort key: name
+sorted(names, key=lambda name: name[0]); groupby(found, key=itemgetter(0)); Hole(key=key, auth=auth)
+password: str | None = None, token: Token) -> None; check_credentials(username: str, password: str) -> bool
+authorization = request.headers["Authorization"]; token = self._token; api_key=os.environ["KEY"]; token=token
+npm publish --access public; gpg --gen-key /dev/null; ssh --key ~/.ssh/id_rsa; psql --auth md5
+commit 8843d7f92416211de9ebb963ff4ce28125932878 (HEAD -> main), tag: v1.2.3, origin/main
+"integrity": "sha512-2bIQ0tCz9BvLYfWvpJTPUuBkhVBtk4p5LWmCMQJvFHIQxLpzlnVRGYsX+ZFiu8bZhfTNVbQZ1gYvHEYkSDVqVA=="
+3f2504e0-4f89-11d3-9a0c-0305e82c3301 sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+/home/me/.cache/pip/wheels/3f/25/04/e04f8911d39a0c0305e82c3301/token_bucket-1.2.3-py3-none-any.whl
+the password is required; the token is expired; Use bearer authentication; a cookie jar; pass: 12 passed
+tests/test_auth.py::test_token_refresh PASSED; src/secrets.py:12:5: E501; key: value; basic_auth: bool
+if grep -q 'BEGIN RSA PRIVATE KEY' "$f"; then echo "-----BEGIN RSA PRIVATE KEY-----" found; fi
 CODEX_THREAD_ID=01a1fa8b-0001-7777 session id: 01a1fa8b-7777-7000
 """.strip().splitlines()
 
 
 def test_the_list_of_planted_secrets_is_long_enough() -> None:
-    assert len(PLANTED) >= 47
-    assert all("canary01" in line.lower() for line in PLANTED)
+    assert len(PLANTED) >= 150
+    assert [text for text in PLANTED if not leaks(text)] == []
 
 
 @pytest.mark.parametrize("text", PLANTED)
 def test_secret_is_masked(text: str) -> None:
     masked = mask_secrets(text)
-    assert "canary" not in masked.lower()
+    assert leaks(masked) == []
     assert "…" in masked
+    assert masked.count("\n") == text.count("\n")
     assert mask_secrets(masked) == masked
+
+
+@pytest.mark.parametrize("text", PLANTED)
+@pytest.mark.parametrize("frame", ["{}", "$ {} && ls", "\nls\n{}\nok\n", "│ {}", "İ {} 🙂", "'{}'", "`{}`"])
+def test_secret_is_masked_wherever_it_stands(text: str, frame: str) -> None:
+    assert leaks(mask_secrets(frame.format(text))) == []
+    assert leaks("\n".join(mask_lines(frame.format(text).split("\n")))) == []
+
+
+@pytest.mark.parametrize("text", PLANTED)
+def test_secret_is_masked_in_json(text: str) -> None:
+    assert leaks(mask_secrets(json.dumps({"cmd": ["bash", "-c", text]}))) == []
+
+
+def test_rest_of_a_wrapped_token_is_masked() -> None:
+    row = f"export GITHUB_TOKEN=ghp_{LONG} && ls"
+    lines = [row[at : at + 40] for at in range(0, len(row), 40)]
+    assert len(lines) == 2
+    assert mask_lines(lines) == ["export GITHUB_TOKEN=…", "… && ls"]
+
+
+def test_lines_without_secrets_stay() -> None:
+    lines = ["│ build 12/40 ".ljust(40, "█"), "token budget: 1200", "src/secrets.py:12: passed", ""]
+    assert mask_lines(lines) == lines
 
 
 @pytest.mark.parametrize("text", INNOCENT)
@@ -126,10 +98,10 @@ def test_other_text_stays(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [line for line in PLANTED if " " in line and not {*"'\"|<$:"} & {*line} and "BEGIN" not in line]
+    "text", [line for line in PLANTED if line.count(" ") > 1 and not {*"'\"|<$:\n`%"} & {*line}]
 )
 def test_secret_in_an_argument_vector_is_masked(text: str) -> None:
-    assert "canary" not in " ".join(clean_arguments(text.split())).lower()
+    assert leaks(" ".join(clean_arguments(text.split()))) == []
 
 
 @pytest.mark.parametrize(
@@ -154,7 +126,7 @@ def test_names_of_secrets(name: str, expected: bool) -> None:
 
 
 def test_all_texts_of_a_struct_are_masked() -> None:
-    text = f"curl --token {SECRET}"
+    text = f"curl --token {SHORT}"
     evidence = Evidence(source=EvidenceSource.OUTPUT, text=text, at=1.0, rule="r")
     nested: Any = {"a": [evidence, (text, 5, None)]}
     assert "Canary" not in repr(mask_fields(nested))
@@ -166,9 +138,36 @@ def test_structs_without_secrets_stay_the_same_object() -> None:
     assert mask_fields(evidence) is evidence
 
 
-@pytest.mark.parametrize(
-    "piece", ["-p", " -p", "sk-", "token", "key ", "https://", "--a", "login ", '"key":']
-)
+HOSTILE = """
+-p| -p|sk-|token|key |https://|--a|login |"key":|ghp_|secret_|eyJ|eyJa.|1234567890|12345678:AA|/webhooks/1
+-----BEGIN RSA PRIVATE KEY-----|-----END RSA PRIVATE KEY-----|AAAAAAAAAAAAAAAAAAAA\\n|curl -b |x-|cookie:
+name: token |password |mongo -p|ldapsearch |--password\\\n|:*:|a:|echo x |<token>|set x|key\\|\\\n|'|"|token\n
+AKIA|hooks.slack.com/services/|{}|bearer |authorization: |-u a|secret set |.atlasv1.|ABCDEFGHIJKLMN|xoxb-|://a:
+""".replace("\n", "|", 1)
+
+
+@pytest.mark.parametrize("piece", [piece for piece in HOSTILE.strip().replace("\n", "|").split("|") if piece])
 def test_hostile_repetition_is_masked_in_linear_time(piece: str) -> None:
     text = piece * (200_000 // len(piece))
     assert len(mask_secrets(text)) > 0  # a quadratic pattern would exceed the time limit of a test
+
+
+def test_recordings_stay_as_they_are() -> None:
+    """What real sessions of 20 versions contain is not touched."""
+    lines = [line for path in all_files() for line in path.read_bytes().splitlines()]
+    texts = {text for line in lines for text in strings(json.loads(line))}
+    assert len(texts) > 2_000
+    assert [text for text in texts if mask_secrets(text) != text] == []
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from strings(item)
+
+
+def test_mapping_names_its_secrets() -> None:
+    masked = mask_fields({"API_TOKEN": SHORT, "PATH": "/bin", f"ghp_{LONG}": HEX[:3], "n": 1})
+    assert masked == {"API_TOKEN": "…", "PATH": "/bin", "ghp_…": HEX[:3], "n": 1}

@@ -1,0 +1,268 @@
+"""The shapes of secrets: tokens by the prefixes that their issuers document, and what stands before a value.
+
+Each shape has literals of which one occurs, in lower case, in every text that it matches: most lines have
+none, and are passed over without trying a pattern. The last group of a match is what is masked; a value in
+quotation marks keeps these.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+MASK: Final = "…"
+"""What a secret is replaced by."""
+
+
+class Token(NamedTuple):
+    """A kind of token, known by its prefix."""
+
+    literal: str
+    """In lower case."""
+    pattern: re.Pattern[str]
+    back: int
+    """Characters that may stand before the literal."""
+
+
+class Shape(NamedTuple):
+    """A pattern of what stands before a secret."""
+
+    pattern: re.Pattern[str]
+    literals: tuple[str, ...]
+
+
+# ---------------------------------------------------------------- names
+
+STRONG_NAME: Final = (
+    r"(?:(?:api|access|account|private|secret|auth|encryption|signing|master|license|subscription|deploy)"
+    r"[-_ \x1f]?key|key[-_]data"
+    r"|secret|token|passw(?:or)?d|passphrase|credentials?|jwt|bearer|cookie|webhook[-_]url"
+    r"|(?:(?<![a-z])|db|ssh|pg|my|user|root|admin|smtp|ftp|redis|key|store)pass(?!w|phrase))"
+    r"(?:[-_](?:base|value|b64|base64|data|hash|[0-9]))?"
+)
+"""The end of a name that holds a secret, whatever stands before it: `PGPASSWORD`, `clientSecret`."""
+WEAK_NAME: Final = r"(?:key|auth|pat|pw|sig|signature|(?<=[_-])pwd)"
+"""The end of a name that holds a secret where it is a word of its own: `GITHUB_PAT`, `--auth`. `PWD` alone
+is a directory."""
+NAME_LITERALS: Final = ("key", "secret", "token", "pass", "credential", "jwt", "bearer", "cookie", "webhook")
+"""One occurs in every `STRONG_NAME`."""
+
+# ---------------------------------------------------------------- values
+
+QUOTE: Final = r"\\*[\"']"
+"""A quotation mark, also one that is escaped once more, as in JSON inside of a string."""
+_GAP: Final = r"(?:\\*(?:\s|(?<=\\)n))+"
+"""White space, also around a line break that a backslash continues, or that is written as `\\n`."""
+_PLAIN: Final = (
+    rf"(?!{QUOTE}?(?:\$[A-Za-z_({{]|%\w+%|\{{\{{|<|…|\*\*\*|\[redacted))"
+    rf"(?!{QUOTE}?(?:\d{{1,3}}(?![\w.-])|(?:true|false|null|none|nil|yes|no|undefined)\b))"
+    r"(?!\(|[A-Za-z_][\w.]*[(\[])"
+    r"(?!(?:self|cls|this|os|sys|process|env|config|settings|request|req|args|options|ctx)\.)"
+)
+"""Not a variable, a placeholder, a count, an expression, or what has been masked before."""
+_QUOTED: Final = rf"{QUOTE}(?:[^\"'\\\n]|\\(?!\\*[\"']))+{QUOTE}?"
+_VALUE: Final = rf"(?:{_QUOTED}|[^\s;&|'\"\\,)}}\]<>]+)"
+_MIXED: Final = r"(?=[^\s'\"\\]{0,80}\d)(?=[^\s'\"\\]{0,80}[A-Za-z])[^\s;&|'\"\\,(){}\]\[]{8,}"
+"""A value that is no word: it has digits and letters."""
+_TYPE: Final = (
+    r"(?!(?:string|str|bool|boolean|int|integer|number|object|bytes|any|required|optional|unknown)\b"
+    r"|[A-Za-z_][A-Za-z_.]*(?:\s*[)|=\[<,]|\s+[a-z|]))"
+)
+"""Not the type of a field or parameter, and not prose."""
+
+# ---------------------------------------------------------------- tokens
+
+
+def _token(literals: str, rest: str, *, prefix: str | None = None, back: int = 0) -> list[Token]:
+    """Return a kind of token for each of the literals, which blanks separate; `rest` is what follows them."""
+    # a token may follow `_` or `-`, but no letter or digit: then it is a part of something longer
+    return [
+        Token(
+            literal=literal.lower(),
+            pattern=re.compile(rf"(?<![A-Za-z0-9]){prefix or re.escape(literal)}(?P<secret>{rest})"),
+            back=back,
+        )
+        for literal in literals.split()
+    ]
+
+
+TOKENS: Final[tuple[Token, ...]] = (
+    # models
+    *_token("sk-proj- sk-ant- sk-or- sk-svcacct- sk-admin- sk-lf-", r"[\w.+/=-]{4,}"),
+    *_token("sk-", r"(?=[A-Za-z_-]{0,80}\d)[\w-]{20,}"),
+    *_token("sess-", r"(?=[A-Za-z]{0,80}\d)[A-Za-z0-9]{24,}"),
+    *_token("AIza", r"[\w-]{12,}"),
+    *_token("hf_ npm_ tfp_", r"(?=[a-z_]{0,80}[A-Z0-9])[A-Za-z0-9]{10,}"),
+    *_token("r8_ xai-", r"\w{16,}"),
+    *_token("gsk_ nvapi- pplx-", r"[\w-]{12,}"),
+    *_token("lsv2_pt_ lsv2_sk_", r"\w{16,}"),
+    # code hosts and packages
+    *_token("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"\w{4,}"),
+    *_token("glpat- gldt- glrt- glcbt- glptt- glft- glagent- gloas- glsoat- glffct-", r"[\w.-]{4,}"),
+    *_token("ATATT3 ATCTT3 ATBB", r"(?=[A-Za-z_=-]{0,80}\d)[\w=-]{16,}"),
+    *_token("pypi-", r"[\w-]{10,}"),
+    *_token("rubygems_", r"[0-9a-f]{16,}"),
+    *_token("dckr_pat_ dckr_oat_ CCIPAT_ CCIPRJ_ bkua_ fly_pat_", r"[\w-]{8,}"),
+    *_token("PMAK- pul-", r"(?=[a-f-]{0,80}\d)[0-9a-f-]{20,}"),
+    # chat
+    *_token("xox", r"[\w.-]{4,}", prefix=r"xox[abceoprs](?:\.xox[a-z])?-"),
+    *_token("xapp-", r"[\w-]{4,}"),
+    *_token("hooks.slack.com/", r"[\w/]{8,}", prefix=r"hooks\.slack\.com/(?:services|workflows|triggers)/"),
+    *_token("/webhooks/", r"[\w-]{8,}", prefix=r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/", back=24),
+    *_token("webhook.office.com/webhookb2/", r"[\w@/-]{8,}"),
+    *_token("hooks.zapier.com/hooks/catch/", r"[\w/]{8,}"),
+    *_token(":AA", r"[\w-]{20,}", prefix=r"\d{8,10}:AA", back=10),
+    # clouds
+    *_token("AKIA ASIA ABIA ACCA", r"[A-Z0-9]{12,}"),
+    *_token("ya29. GOCSPX-", r"[\w-]{8,}"),
+    *_token("1//0", r"[\w-]{20,}"),
+    *_token("dop_v1_ doo_v1_ dor_v1_", r"\w{8,}"),
+    *_token("dapi", r"[0-9a-f]{20,}(?:-\d)?"),
+    *_token("dp.st. dp.pt. dp.ct. dp.sa. dp.scim. dp.audit.", r"(?=[A-Za-z_.-]{0,80}\d)[\w.-]{16,}"),
+    *_token("hvs. hvb. hvr.", r"[\w-]{12,}"),
+    *_token(".atlasv1.", r"[\w-]{16,}", prefix=r"[A-Za-z0-9]{14}\.atlasv1\.", back=14),
+    *_token("fm1_ fm2_ fo1_", r"(?=[A-Za-z_+/=-]{0,80}\d)[\w+/=-]{16,}"),
+    *_token("pscale_tkn_ pscale_pw_ pscale_oauth_", r"[\w.-]{8,}"),
+    *_token("sbp_ nfp_ vcp_ cfut_ cfat_", r"(?=[A-Za-z_]{0,80}\d)\w{20,}"),
+    *_token("tskey-", r"[\w-]{4,}"),
+    *_token("ops_eyJ", r"[\w-]{8,}"),
+    *_token("AGE-SECRET-KEY-", r"[A-Z0-9]{8,}"),
+    # services
+    *_token("sk_live_ sk_test_ rk_live_ rk_test_ pk_live_ pk_test_ whsec_", r"\w{4,}"),
+    *_token("shpat_ shpss_ shpca_ shppa_ sq0atp- sq0csp- sq0idp-", r"[\w-]{4,}"),
+    *_token("glsa_ glc_ sntrys_ sntryu_", r"(?=[A-Za-z_+/=]{0,80}\d)[\w+/=]{12,}"),
+    *_token("NRAK- NRII-", r"[\w-]{12,}"),
+    *_token("lin_api_ lin_oauth_ ntn_ figd_ figu_", r"[\w-]{8,}"),
+    *_token("secret_", r"(?=[A-Za-z]{0,80}\d)[A-Za-z0-9]{32,}"),
+    *_token("SG.", r"[\w-]{8,80}\.[\w-]{8,}"),
+    *_token("key-", r"(?=[a-f]{0,80}\d)[0-9a-f]{32}\b"),
+    *_token("sl.u. sl.B", r"(?=[A-Za-z_-]{0,80}\d)[\w-]{30,}"),
+    *_token("EAACEdEose0cBA", r"\w{8,}"),
+    *_token("eyJ", r"[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)*"),  # JSON Web Token
+)
+
+_BODY: Final = r"[ \t|>+]*(?:[A-Za-z0-9+/=]{8,}|[\w-]+: [^\n]*)?[ \t|]*(?=\n|\Z)"
+"""A line of a key, or of the headers before it; screens and diffs have marks before it."""
+PRIVATE_KEY: Final = re.compile(
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+    r"(?P<secret>(?:[^-]|-(?!-)){1,16000}(?=-----END [A-Z0-9 ]*PRIVATE KEY)"
+    r"|(?:\\+[nr](?:[\w-]+: [^\n\\\"']*)?|[A-Za-z0-9+/=])*"
+    rf"(?:\n{_BODY})*(?:\n[ \t|>+]*[A-Za-z0-9+/=]{{16,}})?)"
+    r"|(?P<tail>(?:[ \t>|+]*[A-Za-z0-9+/=]{16,}(?:\s|\\+[nr])+)+)[ \t>|+]*-----END [A-Z0-9 ]*PRIVATE KEY"
+    r"|Private-Lines: \d+(?:\n|\\+n)(?P<putty>(?:[A-Za-z0-9+/=]{16,}(?:\n|\\+[nr]|\Z))+)",
+    re.DOTALL,
+)
+"""PEM, also without its beginning or end, as outputs are cut; and PuTTY's format."""
+PRIVATE_KEY_LITERALS: Final = ("private key", "private-lines")
+
+# ---------------------------------------------------------------- what stands before a secret
+
+
+def _shape(pattern: str, *literals: str, flags: int = re.IGNORECASE) -> Shape:
+    return Shape(re.compile(pattern, flags), literals)
+
+
+STRONG_NAMES: Final = re.compile(STRONG_NAME)
+"""Names in a text in lower case."""
+AFTER_NAME: Final = re.compile(
+    rf"{QUOTE}\s*(?::|=>|=)\s*{_PLAIN}(?![\[{{>=])(?P<member>{_VALUE})"
+    rf"|=(?!=|>){_PLAIN}(?P<assigned>{_VALUE})"
+    rf"|\s+:?=\s+{_PLAIN}(?P<spaced>{_QUOTED}|(?=\S*\d)[^\s;&|'\"\\,()$]{{8,}})"
+    rf"|:\s?+{_PLAIN}(?P<set>{QUOTE}[^\"'\\\n]{{3,}}{QUOTE}?|{_TYPE}(?![\s/])[^\s'\",;)}}\]]{{3,}})"
+    rf"|>(?!\s*<|\$|…)(?P<element>[^<>\n]+)(?=</)"
+    rf"|{QUOTE}?(?:[\s,;]|\\+n)*{QUOTE}?value{QUOTE}?\s*[:=]\s*{_PLAIN}(?P<value>{_VALUE})"
+    rf"|(?:\s(?:is|was)|:)\s+[`*]*{_PLAIN}(?P<said>(?=[^\s'\"`]*\d)[^\s'\"`,;]{{6,}})"
+    rf"|[\w-]{{0,40}}\s*<<<\s*{_PLAIN}(?P<here>{_VALUE})",
+    re.IGNORECASE,
+)
+"""What follows a strong name, at whose end it is tried."""
+
+SHAPES: Final = (
+    _shape(r"://[^/@\s:'\"]*:(?!\$|…)(?P<secret>[^/@\s'\"]+)(?=@)", "://", flags=0),
+    _shape(r"://(?![a-z_][a-z0-9._-]{0,15}@|\$|…)(?P<secret>[^/@\s:'\"$]{6,})(?=@)", "://", flags=0),
+    _shape(
+        r"(?<![\w-])(?:(?:proxy-)?authorization|x-[\w-]{0,40}?(?:key|token|auth|secret|signature)[\w-]{0,40}"
+        rf"|private-token|api-key){QUOTE}?\s*+[:=]\s*+{QUOTE}?"
+        rf"(?:(?:basic|bearer|token|digest|negotiate|apikey)\s+)?+{_PLAIN}(?P<secret>[^'\"\\\n]+)",
+        *("authorization", "x-", "private-token", "api-key"),
+    ),
+    _shape(
+        rf"(?<![\w-])(?:set-)?cookie{QUOTE}?\s*+[:=]\s*+{QUOTE}?{_PLAIN}"
+        r"(?=[^'\"\\\n=]{1,200}=)(?P<secret>[^'\"\\\n]+)",
+        "cookie",
+    ),
+    _shape(r"\bcookies\s*[:=]\s*\{(?P<secret>[^{}\n]+)(?=\})", "cookies"),
+    _shape(
+        rf"\bbearer\s+{_PLAIN}"
+        r"(?P<secret>(?=[^\s'\"\\]*\d)[^\s'\"\\]{8,}|(?-i:[A-Z_-]{8,})|[^\s'\"\\]{20,})",
+        "bearer",
+    ),
+    # weak names
+    _shape(
+        rf"(?<![A-Za-z]){WEAK_NAME}{QUOTE}\s*(?::|=>|=)\s*{_PLAIN}(?![\[{{>=]){QUOTE}?(?P<secret>{_MIXED})",
+        *('key"', "key'", "key\\", 'auth"', "auth'", "auth\\", 'pat"', "pat'", 'pw"', "pw'", 'pwd"', "pwd'"),
+        *('sig"', "sig'", "sig\\", 'signature"', "signature'"),
+    ),
+    _shape(
+        rf"(?:(?<![\w-])--?(?:[\w-]{{0,40}}?-)?|[?&#;]|(?-i:(?<=[A-Z0-9]_)|(?<![A-Za-z_])(?=[A-Z])))"
+        rf"{WEAK_NAME}={_PLAIN}(?!=)(?P<secret>{_VALUE})"
+        rf"|(?<![A-Za-z]){WEAK_NAME}={_PLAIN}{QUOTE}?(?P<mixed>{_MIXED})",
+        *("key=", "auth=", "pat=", "pw=", "sig=", "signature=", "pwd="),
+    ),
+    # commands
+    _shape(
+        rf"(?<![\w-])--?(?:[\w-]{{0,40}}?{STRONG_NAME}{_GAP}{_PLAIN}(?!-|~?/\w+/|\./)(?P<secret>{_VALUE})"
+        rf"|(?:[\w-]{{0,40}}?-)?{WEAK_NAME}{_GAP}{_PLAIN}(?!-|~?/|\./){QUOTE}?(?P<mixed>{_MIXED}))",
+        *NAME_LITERALS,
+        *(f"{name}{end}" for name in ("auth", "pat", "pw", "pwd", "sig") for end in (" ", "\x1f")),
+    ),
+    _shape(
+        rf"(?<![\w-])(?:-u|-U|--user|--proxy-user)[ =\x1f]?{QUOTE}?"
+        rf"(?:[^\s:'\"=/-][^\s:'\"=/]*:|[^\s:'\"=/%-]+%){_PLAIN}(?!\d+\b|/)(?P<secret>[^\s'\"]+)",
+        *(" -u", "\x1f-u", "\n-u", "--user", "--proxy-user"),
+        flags=0,
+    ),
+    _shape(
+        rf"(?:(?<![\w-])setx?\s+(?:-\w+\s+)?[\w.-]{{0,60}}?(?:{STRONG_NAME}|(?<![A-Za-z]){WEAK_NAME})\s"
+        r"|\blogin\s+\S+\s+password\s|\b(?:login|sshpass|mongo\w*)\b[^\n|;&]{0,200}?\s-p"
+        r"|\bredis-cli\b[^\n|;&]{0,200}?\s-a|\bldap\w+\b[^\n|;&]{0,200}?\s-w|\bvault\s+login\s"
+        r"|\b(?:sqlcmd|zip|unzip)\b[^\n|;&]{0,200}?\s(?-i:-P)|\bhtpasswd\s+-\w*b\w*\s+\S+\s+\S+\s"
+        r"|\bsecret\s+set\s+\S+[^\n|;&]{0,80}?\s(?:-b|--body))"
+        rf"\s*{_PLAIN}(?!-)(?P<secret>{_VALUE})",
+        *(
+            "set ",
+            "setx ",
+            "set\x1f",
+            "setx\x1f",
+            "login ",
+            "login\x1f",
+            "sshpass",
+            "mongo",
+            "redis-cli",
+            "ldap",
+        ),
+        *("sqlcmd", "zip ", "zip\x1f", "htpasswd"),
+    ),
+    _shape(
+        rf"\b(?:echo|printf)\s+(?:-n\s+|'?%s'?\s+)?{_PLAIN}(?P<secret>{_VALUE})"
+        r"(?=\s*\|[^\n]{0,200}(?:(?:password|token|secret|key)-stdin|secret\s+set|auth\s+login))",
+        *("-stdin", "secret set", "auth login"),
+    ),
+    _shape(rf"\bcurl\b[^\n|;&]{{0,200}}?\s-b\s*{QUOTE}?[\w.-]{{1,60}}={_PLAIN}(?P<secret>[^\s'\"]+)", "curl"),
+    _shape(
+        r"(?<!\S)-p(?=['\"]?[^\s'\":=/]{0,40}?[A-Z0-9])(?!\d+(?::\d+)*(?!\S)|[\d.]+:)"
+        r"(?:(?=['\"]?[^\s'\":=/]{6})|(?<=mysql -p))"
+        r"(?P<secret>'[^']+'|\"[^\"$]+\"|[^\s'\":=/$-][^\s'\":=/]*)",
+        *(" -p", "\x1f-p", "\n-p"),
+        flags=0,
+    ),
+    _shape(
+        rf"\b(?:password|identified\s+by)\s+{_PLAIN}(?P<secret>{_QUOTED})",
+        *("password '", 'password "', "identified by"),
+    ),
+    _shape(  # ~/.pgpass
+        r"(?<![^\s'\"`])[\w.*-]+:(?:5432|5433|6432|\*):[\w*-]+:[\w*-]+:(?!…)(?P<secret>[^\s'\"`]+)",
+        *(":5432:", ":5433:", ":6432:", ":*:"),
+    ),
+)
+"""All other shapes."""

@@ -1,0 +1,201 @@
+"""Texts with planted secrets: `{S}` short, `{L}` long, `{U}` upper case, `{H}` hexadecimal."""
+
+from __future__ import annotations
+
+import re
+
+SHORT = "S3cretCanary01"
+LONG = "S3cretCanary01xYz9876543210AbCdEfGh"
+HEX = "5ec7e7ca4a71deadbeef0123456789ab"
+_PARTS = re.compile("canary|5ec7e7ca|ca4a71dead|xyz9876|987654|deadbeef", re.IGNORECASE)
+"""What a whole secret and its parts contain."""
+
+_LINES = r"""
+curl -H "X-Auth-Token: {S}" h
+{'Authorization': 'Bearer {S}'}
+headers = {"Authorization": "Basic {S}"}
+Authorization: AWS4-HMAC-SHA256 Credential=x/y, Signature={S}
+authorization: {S}
+Set-Cookie: sid={S}; Path=/; HttpOnly
+document.cookie = "sid={S}"
+requests.get(u, cookies={'sid': '{S}'})
+curl -b 'sid={S}' https://h
+redis://:{S}@host:6379/0
+mongodb+srv://u:{S}@cluster0.example.net/db
+amqp://u:{S}@h
+postgresql://u:{S}@h/db?sslmode=require
+jdbc:postgresql://h/db?user=u&password={S}
+psql "host=h user=u password={S}"
+Server=h;Database=d;User Id=u;Password={S};
+DefaultEndpointsProtocol=https;AccountName=a;AccountKey={L}==;
+sshpass -p {S} ssh h
+sshpass -p'{S}' ssh h
+mysql -uroot -p{S} db
+mysqldump -u root --password={S} db
+mongo -u u -p {S} db
+openssl rsa -in k -passin pass:{S}
+7z x -p{S} a.7z
+zip -P {S} a.zip b
+unzip -P {S} a.zip
+htpasswd -b f u {S}
+ldapsearch -D cn=x -w {S}
+smbclient //h/s -U u%{S}
+wget --user=u --password={S} u
+wget --http-password={S} u
+curl --user 'u:{S}' h
+curl -uu:{S} h
+kubectl --token={S} get pods
+kubectl config set-credentials x --token={S}
+vault login {S}
+vault login hvs.{L}
+az login --service-principal -u x -p {S} --tenant t
+docker login -u u -p {S} r
+echo '{S}' | docker login -u u --password-stdin
+echo -n {S} | gh secret set X
+gh secret set X --body {S}
+heroku config:set API_KEY={S}
+export SECRET_KEY_BASE={S}
+DJANGO_SECRET_KEY='{S}'
+set SECRET={S}
+setx API_TOKEN {S}
+$env:API_TOKEN = '{S}'
+ENV API_TOKEN={S}
+ARG NPM_TOKEN={S}
+api_token: {S}
+apiKey: '{S}'
+api-key = "{S}"
+secretKey={S}
+"client_secret":"{S}"
+\"client_secret\":\"{S}\"
+&client_secret={S}&x=1
+?token={S}
+/?key={S}
+#access_token={S}&token_type=bearer
+password={S}
+passwd: {S}
+Password: {S}
+my password is {S}
+the api key is {S}
+login: u password: {S}
+db_pass="{S}"
+DB_PASSWORD: "{S}"
+spring.datasource.password={S}
+<password>{S}</password>
+<add key="ApiKey" value="{S}" />
+h:5432:db:u:{S}
+machine h login u password {S}
+//registry.npmjs.org/:_authToken={S}
+_auth={S}
+_password={S}
+"auth": "{L}=="
+"identitytoken": "{S}"
+client-key-data: {L}
+aws_access_key_id = AKIAS3CRETCANARY01AB
+aws_secret_access_key = {L}
+aws_session_token={L}
+ASIAS3CRETCANARY01AB
+"private_key": "-----BEGIN PRIVATE KEY-----\n{L}\n-----END PRIVATE KEY-----\n"
+AGE-SECRET-KEY-1{U}
+sk-ant-api03-{L}
+sk-ant-oat01-{L}
+sk-proj-{L}
+sk-or-v1-{H}
+sk-{H}
+sess-{L}
+ghp_{L}
+gho_{L}
+ghs_{L}
+github_pat_{L}
+glpat-{L}
+xoxb-1234-5678-{L}
+xoxe.xoxp-1-{L}
+xapp-1-A-{L}
+https://hooks.slack.com/services/T00000000/B00000000/{L}
+https://discord.com/api/webhooks/123456789012345678/{L}
+https://discordapp.com/api/webhooks/123456789012345678/{L}
+123456789:AA{L}
+npm_{L}
+pypi-AgEI{L}
+hf_{L}
+AIzaSy{L}
+ya29.{L}
+1//0{L}
+GOCSPX-{L}
+sk_live_{L}
+rk_test_{L}
+pk_live_{L}
+whsec_{L}
+dop_v1_{H}{H}
+shpat_{H}
+glsa_{L}
+glc_{L}
+dckr_pat_{L}
+hvs.{L}
+hvb.{L}
+sq0atp-{L}
+lin_api_{L}
+ntn_{L}
+secret_{L}
+tskey-auth-{L}
+nvapi-{L}
+gsk_{L}
+xai-{L}
+r8_{L}
+pplx-{L}
+dapi{H}
+SG.{L}.{L}
+key-{H}
+figd_{L}
+pscale_tkn_{L}
+pscale_pw_{L}
+sbp_{H}
+nfp_{L}
+FlyV1 fm2_{L}
+fo1_{L}
+sntrys_{L}
+sntryu_{H}
+NRAK-{U}
+PMAK-{H}
+pul-{H}
+abcdefghijklmn.atlasv1.{L}
+ATATT3xFf{L}
+ATBB{L}
+EAACEdEose0cBA{L}
+lsv2_pt_{H}_x
+ops_eyJ{L}
+dp.st.prd.{L}
+tok: eyJhbGciOi{S}.eyJzdWIi{S}.{L}
+eyJhbGciOi{S}.eyJzdWIi{S}.
+fly_pat_{L}
+cfut_{L}
+rubygems_{H}
+tfp_{L}
+vcp_{L}
+CCIPAT_{L}
+bkua_{H}
+glrt-{L}
+"""
+
+_BLOCKS = (
+    "-----BEGIN OPENSSH PRIVATE KEY-----\n{L}\n{L}\n-----END OPENSSH PRIVATE KEY-----",
+    "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n{L}\n{L}",
+    "{L}\n{L}\n-----END PGP PRIVATE KEY BLOCK-----",
+    "PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 2\n{L}\n{L}\nPrivate-MAC: x",
+    "- name: API_TOKEN\n  value: {S}",
+    "Password:\n{S}",
+    "docker login \\\n  --password \\\n  {S}",
+)
+
+
+def _fill(text: str) -> str:
+    for name, value in {"S": SHORT, "L": LONG, "U": LONG.upper(), "H": HEX}.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+PLANTED = [_fill(line) for line in _LINES.strip().splitlines()] + [_fill(block) for block in _BLOCKS]
+
+
+def leaks(text: str) -> list[str]:
+    """Return the parts of planted secrets in a text, with what stands around them."""
+    return [text[max(0, match.start() - 60) : match.end() + 30] for match in _PARTS.finditer(text)]
