@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "wait": "wait",
     "line": "line",
     "metrics": "metrics",
+    "mcp": "mcp",
     "publish": "publish",
     "sessions": "status",
     "since": "since",

@@ -30,7 +30,7 @@ from agentdash.report.wait import Outcome, WaitReport, wait_line, wait_report
 
 _APPEARANCE_TIMEOUT_S: Final = 10.0
 """For a worker that is not listed: one that was just started needs some seconds to write its first line."""
-_WORKING_STATES: Final = (State.RUNNING, State.UNKNOWN)
+WORKING_STATES: Final = (State.RUNNING, State.UNKNOWN)
 
 
 # generic since click 8.3 only
@@ -79,15 +79,15 @@ def wait(
     agentdash wait %4 --until completed,blocked-sandbox --timeout 600
     agentdash wait %4 --json       until it is no longer running
     """
-    wanted = until or tuple(state for state in State if state not in _WORKING_STATES)
-    report = termination.run(until_pipe_closes(_wait(config_of(given), target, wanted, timeout)))
+    wanted = until or tuple(state for state in State if state not in WORKING_STATES)
+    report = termination.run(until_pipe_closes(wait_for(config_of(given), target, wanted, timeout)))
     if report is None:
         return 1
     click.echo(document_json(report) if as_json else wait_line(report))
     return 0 if report.outcome == "reached" else 1
 
 
-async def _wait(config: Config, target: str, wanted: tuple[State, ...], limit: float | None) -> WaitReport:
+async def wait_for(config: Config, target: str, wanted: tuple[State, ...], limit: float | None) -> WaitReport:
     """Return the outcome. The first snapshot does not count as waiting: limit 0 checks once."""
     loop = asyncio.get_running_loop()
     start = loop.time()

@@ -1,0 +1,205 @@
+"""The tools of `agentdash mcp`: read-only, with short answers."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Annotated, Any, Final, TypeVar
+
+import click
+import msgspec
+from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import Field
+from rich.console import Console
+
+from agentdash.agents.codex.home import CodexHome, default_home
+from agentdash.cli.fleet_access import read_fleet, via_report
+from agentdash.cli.wait import WORKING_STATES, wait_for
+from agentdash.config import Config, state_folder
+from agentdash.model.attention import Group
+from agentdash.model.engine_failure import EngineFailedError
+from agentdash.model.findings import DENIAL_KINDS
+from agentdash.model.sanitize import clean_line
+from agentdash.model.secrets import mask_secrets
+from agentdash.model.states import State
+from agentdash.model.worker import Snapshot
+from agentdash.report.audit import audit, find_rollouts
+from agentdash.report.brief import brief_json, brief_report
+from agentdash.report.check import ThreadReport, denial_line
+from agentdash.report.explain import print_explained
+from agentdash.report.sessions import read_sessions
+from agentdash.report.wait import wait_line
+from agentdash.store.digests import DigestStore
+
+MAX_ANSWER_CHARACTERS: Final = 8_000
+"""About 2,000 tokens: an agent pays for each of them again with every later request."""
+_ANSWER_COLUMNS: Final = 240
+_DEFAULT_WAIT_S: Final = 45.0
+"""Codex 0.169 gives up on a tool after 60 s, unless its config has another `tool_timeout_sec`."""
+_MAX_WAIT_S: Final = 900.0
+_MAX_WORKERS: Final = 50
+_MAX_SESSIONS: Final = 50
+_R = TypeVar("_R")
+
+Target = Annotated[str, Field(description="Thread id or its beginning, tmux pane (%4), or name of a worker.")]
+
+
+class Tools:
+    """Answers questions about workers with the configuration of this agentdash.
+
+    Args:
+        config: the configuration in force.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    @property
+    def all(self) -> tuple[Callable[..., Any], ...]:
+        """Return the tools; a docstring is what the model reads."""
+        return self.status, self.wait, self.explain, self.check, self.sessions
+
+    async def status(
+        self,
+        target: Annotated[
+            str | None, Field(description="One worker: thread id, pane (%4) or name. Default: all.")
+        ] = None,
+        limit: Annotated[int, Field(ge=1, le=_MAX_WORKERS)] = 20,
+    ) -> str:
+        """State of the coding agents that run on this machine: what each does, why, whether it needs its
+        user, and whether its sandbox is the one it was promised. JSON, at most 400 bytes a worker, the most
+        urgent first. Past sessions are left out unless they are asked for by id."""
+        view = await _in_thread(lambda: read_fleet(self._config, target))
+        return brief_json(brief_report(_chosen(view.snapshot, target, limit), via_report(view.via))).decode()
+
+    async def wait(
+        self,
+        target: Target,
+        until: Annotated[
+            list[str] | None,
+            Field(description="States to wait for. Default: all but running and unknown."),
+        ] = None,
+        timeout_seconds: Annotated[float, Field(ge=0, le=_MAX_WAIT_S)] = _DEFAULT_WAIT_S,
+    ) -> str:
+        """Wait until a worker is in one of some states, and return its state and why. If the time is up, the
+        answer says so: call again."""
+        try:
+            states = tuple(map(State, until or ()))
+        except ValueError as error:
+            raise ToolError(f"{error}: choose from {', '.join(State)}") from error
+        wanted = states or tuple(state for state in State if state not in WORKING_STATES)
+        with _expected_errors():
+            report = await wait_for(self._config, target, wanted, timeout_seconds)
+        return _short(wait_line(report))
+
+    async def explain(self, target: Target) -> str:
+        """Explain the state of a worker and the verdict on its sandbox: all evidence, what disagrees, what
+        was denied, and the narrowest change that would help."""
+        view = await _in_thread(lambda: read_fleet(self._config, target))
+        out = io.StringIO()
+        print_explained(
+            view.snapshot, Console(file=out, width=_ANSWER_COLUMNS, soft_wrap=True, highlight=False)
+        )
+        return _short(out.getvalue())
+
+    async def check(
+        self,
+        thread: Annotated[
+            str | None, Field(description="Thread id or its beginning. Default: the newest sessions.")
+        ] = None,
+        newest: Annotated[int, Field(ge=1, le=_MAX_SESSIONS)] = 20,
+    ) -> str:
+        """Audit past sessions from their files: where the sandbox that a command had differs from the one
+        that was configured, and what was denied and not got past."""
+        return await _in_thread(lambda: _short(self._check(thread, newest)))
+
+    async def sessions(self, limit: Annotated[int, Field(ge=1, le=_MAX_SESSIONS)] = 10) -> str:
+        """The newest Codex sessions: id, begin, directory and first prompt. JSON."""
+        return await _in_thread(lambda: _short(self._sessions(limit)))
+
+    def _check(self, thread: str | None, newest: int) -> str:
+        home = CodexHome(self._config.codex_home or default_home())
+        if thread is not None and "/" in thread:  # a tool of a model audits sessions, not any file
+            raise ToolError(f"{clean_line(thread)!r} is no thread id: see the tool sessions")
+        try:
+            found = find_rollouts(home, [thread] if thread else ())
+        except LookupError as error:
+            raise ToolError(str(error)) from error
+        paths = found.paths if thread else list(islice(found.paths, newest))
+        report = audit(paths, unreadable=found.unreadable, digests=DigestStore(state_folder()))
+        lines = [line for each in report.threads for line in _thread_lines(each)]
+        totals = report.totals
+        lines.append(
+            f"{totals.threads} threads: {totals.match} match, {totals.mismatch} mismatch, "
+            f"{totals.unverified} unverified, {totals.unreadable} unreadable, "
+            f"{totals.open_denials} denials not got past"
+        )
+        return "\n".join(lines)
+
+    def _sessions(self, limit: int) -> str:
+        listed = read_sessions(self._config.codex_home, limit)
+        rows = [
+            {"id": each.id, "started_at": each.started_at, "cwd": each.cwd, "prompt": each.prompt}
+            for each in listed.sessions
+        ]
+        problems = [str(problem) for problem in listed.problems] + (
+            [listed.problem] if listed.problem else []
+        )
+        return msgspec.json.encode({"sessions": rows, "problems": problems}).decode()
+
+
+async def _in_thread(work: Callable[[], _R]) -> _R:
+    """Run blocking work, which has an event loop of its own, in a thread.
+
+    Raises:
+        ToolError: no worker matches, or it cannot be read.
+    """
+    with _expected_errors():
+        return await asyncio.to_thread(work)
+
+
+@contextmanager
+def _expected_errors() -> Iterator[None]:
+    """Raise the errors of commands as those of tools, whose messages the model reads."""
+    try:
+        yield
+    except click.ClickException as error:
+        raise ToolError(error.format_message()) from error
+    except (EngineFailedError, OSError) as error:
+        raise ToolError(clean_line(str(error))) from error
+
+
+def _chosen(snapshot: Snapshot, target: str | None, limit: int) -> Snapshot:
+    """Return the snapshot with the most urgent workers, and without past ones where none was asked for."""
+    order = list(Group)
+    workers = [worker for worker in snapshot.workers if target is not None or worker.group is not Group.PAST]
+    workers.sort(key=lambda worker: order.index(worker.group))
+    return msgspec.structs.replace(snapshot, workers=tuple(workers[:limit]))
+
+
+def _thread_lines(thread: ThreadReport) -> list[str]:
+    if thread.problem:
+        return [f"{thread.id} cannot be read: {thread.problem}"]
+    lines = [
+        f"{thread.id} {finding.kind} ({finding.direction}): {finding.message}"
+        + (f" Remedy: {finding.remedy}" if finding.remedy else "")
+        for finding in thread.findings
+        if finding.kind not in DENIAL_KINDS
+    ]
+    lines += [
+        f"{thread.id} {denial_line(denial)}" + (f" Remedy: {denial.remedy}" if denial.remedy else "")
+        for denial in thread.denials
+        if not denial.got_past
+    ]
+    return lines
+
+
+def _short(text: str) -> str:
+    text = mask_secrets(text.strip())
+    if len(text) <= MAX_ANSWER_CHARACTERS:
+        return text
+    rest = len(text) - MAX_ANSWER_CHARACTERS
+    return f"{text[:MAX_ANSWER_CHARACTERS]}\n… {rest} characters more: ask about one worker or thread"
