@@ -124,7 +124,11 @@ class _Page:
     @cached_property
     def box(self) -> tuple[int, int] | None:
         """The first line of the input box, and the index after its last; only a footer may be below it."""
-        layout, lines = self._layout, self.lines
+        bare = self._layout.bare
+        return self._find_box(self._layout) or (self._find_box(bare) if bare else None)
+
+    def _find_box(self, layout: Layout) -> tuple[int, int] | None:
+        lines = self.lines
         end = len(lines)
         if layout.under is not None:
             end = self._find_above(layout.under, end) + 1

@@ -49,6 +49,11 @@ class RulesProblem(Exception):  # noqa: N818 - a problem of the user's file, not
     error."""
 
 
+class _BareTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    over: str = ""
+    under: str = ""
+
+
 class _ScreenTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tested: tuple[str, ...] = ()
     prompt: str = _NEVER
@@ -59,6 +64,7 @@ class _ScreenTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     menu: str = _NEVER
     scrollbar: str = _NEVER
     clip: bool = False
+    bare: _BareTable | None = None
 
 
 class _ViewTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,6 +108,8 @@ class Layout(msgspec.Struct, frozen=True):
     """The scroll bar at the right end of every line above the box."""
     clip: bool
     """Whether text to the right of the box belongs to a sidebar."""
+    bare: Layout | None = None
+    """The layout with another box, where there is none of this one: as drawn without true colour."""
 
 
 class ScreenRule(msgspec.Struct, frozen=True):
@@ -240,6 +248,11 @@ def _agent_rules(agent: str, sources: list[_RulesFile]) -> AgentRules:
 
 
 def _parse_layout(screen: _ScreenTable, where: str) -> Layout:
+    if screen.bare is not None:
+        boxed = msgspec.structs.replace(screen, bare=None)
+        other = msgspec.structs.replace(boxed, over=screen.bare.over, under=screen.bare.under)
+        bare = _parse_layout(other, f"{where}: bare")
+        return msgspec.structs.replace(_parse_layout(boxed, where), bare=bare)
     return Layout(
         prompt=_compile(screen.prompt, f"{where}: prompt"),
         over=_compile(screen.over, f"{where}: over"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, TextIO
+import re
+from typing import Any, Literal, TextIO
 
 import click
+import msgspec
 
 from agentdash.agents.screen_reader import read_screen, versions_tested
 from agentdash.agents.screen_rules import RulesProblem, load_rules
@@ -13,8 +15,19 @@ from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, option
 from agentdash.cli.output import console
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.report.document import document_json
-from agentdash.report.explain import explain_report, print_explained
+from agentdash.report.explain import ScreenshotReport, explain_report, print_explained
 from agentdash.report.explain_screen import print_screen, screen_report
+
+
+def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    """Parse `80x24`."""
+    del ctx, param
+    if value is None:
+        return None
+    found = re.fullmatch(r"([1-9]\d{0,3})x([1-9]\d{0,3})", value)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not columns and rows, such as 80x24")
+    return int(found[1]), int(found[2])
 
 
 @click.command()
@@ -29,7 +42,15 @@ from agentdash.report.explain_screen import print_screen, screen_report
 @click.option(
     "--agent", metavar="NAME", help="With --screen: the worker CLI, such as codex, opencode or claude."
 )
-@click.option("--title", default="", metavar="TEXT", help="With --screen: the pane's title.")
+@click.option("--title", metavar="TEXT", help="With --screen: the pane's title.")
+@click.option(
+    "--cursor",
+    type=click.Choice(("visible", "hidden")),
+    help="With --screen: whether the pane shows its cursor; some rules depend on it.",
+)
+@click.option(
+    "--size", metavar="CxR", callback=_size, help="With --screen: columns and rows of the pane, 80x24."
+)
 @click.option(
     "--json",
     "as_json",
@@ -37,18 +58,32 @@ from agentdash.report.explain_screen import print_screen, screen_report
     help="One JSON document, schema agentdash.explain/1 or agentdash.explain-screen/1.",
 )
 def explain(
-    target: str | None, screen: TextIO | None, agent: str | None, title: str, as_json: bool, **given: Any
+    target: str | None,
+    screen: TextIO | None,
+    agent: str | None,
+    title: str | None,
+    cursor: Literal["visible", "hidden"] | None,
+    size: tuple[int, int] | None,
+    as_json: bool,
+    **given: Any,
 ) -> int:
     """Explain the state and verdict of TARGET: all evidence, with what disagrees or could not be read.
 
     With --screen: show what the rules of a worker CLI match on a screen, for bug reports and rule writers.
+    FILE is the text of a pane, or what `explain %4 --json` printed, which has title, cursor and size.
 
     \b
     agentdash explain %4
+    agentdash explain %4 --json > bug.json; agentdash explain --screen bug.json
     tmux capture-pane -p -t %4 | agentdash explain --screen - --agent opencode
     """
     if screen is not None:
-        _explain_screen(screen, agent, title, as_json)
+        shot = _screenshot(screen.read())
+        changes = {"agent": agent, "title": title, "cursor": cursor}
+        shot = msgspec.structs.replace(shot, **{name: value for name, value in changes.items() if value})
+        if size is not None:
+            shot = msgspec.structs.replace(shot, width=size[0], height=size[1])
+        _explain_screen(shot, as_json)
         return 0
     if target is None:
         raise click.UsageError("missing TARGET (a thread id or its prefix, a pane, or a name) or --screen")
@@ -60,18 +95,51 @@ def explain(
     return exit_code(snapshot)
 
 
-def _explain_screen(screen: TextIO, agent: str | None, title: str, as_json: bool) -> None:
+def _screenshot(text: str) -> ScreenshotReport:
+    """Return a screen as it is in a file: its text, or a document with a pane."""
+    plain = ScreenshotReport(agent="", title="", width=0, height=0, cursor=None, screen=text.split("\n"))
+    if not text.lstrip().startswith("{"):
+        return plain
+    try:
+        document = msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError):
+        return plain
+    workers = document.get("workers")
+    if isinstance(workers, list):
+        panes = [each.get("pane") for each in workers if isinstance(each, dict)]
+        found = [pane for pane in panes if isinstance(pane, dict)]
+        if len(found) != 1:
+            raise click.BadParameter(
+                f"it has {len(found)} panes: give the document of one (agentdash explain %4 --json)",
+                param_hint="--screen",
+            )
+        document = found[0]
+    try:
+        return msgspec.convert(document, ScreenshotReport)
+    except msgspec.ValidationError as error:
+        raise click.BadParameter(f"it has no pane: {error}", param_hint="--screen") from error
+
+
+def _explain_screen(shot: ScreenshotReport, as_json: bool) -> None:
     try:
         rules = load_rules(config_of({}).agents)
     except RulesProblem as problem:
         raise click.UsageError(str(problem)) from problem
-    if agent not in rules:
+    if shot.agent not in rules:
         raise click.BadParameter(
-            f"invalid worker CLI {agent or ''!r}: choose from {', '.join(sorted(rules))}",
+            f"invalid worker CLI {shot.agent!r}: choose from {', '.join(sorted(rules))}",
             param_hint="--agent",
         )
-    reading = read_screen(agent, clean_block(screen.read()).split("\n"), title=clean_line(title), rules=rules)
-    report = screen_report(reading, agent, versions_tested(agent, reading.rule, rules))
+    reading = read_screen(
+        shot.agent,
+        clean_block("\n".join(shot.screen)).split("\n"),
+        title=clean_line(shot.title),
+        cursor_visible=None if shot.cursor is None else shot.cursor == "visible",
+        width=shot.width,
+        height=shot.height,
+        rules=rules,
+    )
+    report = screen_report(reading, shot.agent, versions_tested(shot.agent, reading.rule, rules))
     if as_json:
         click.echo(document_json(report))
         return

@@ -14,7 +14,9 @@ from agentdash.model import worker as w
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
 from agentdash.model.layer_words import sides
+from agentdash.model.pane import Pane
 from agentdash.model.remedies import Remedy
+from agentdash.model.secrets import mask_secrets
 from agentdash.model.times import iso
 from agentdash.report.check import denial_line
 from agentdash.report.elements import (
@@ -71,6 +73,18 @@ class LinkReport(msgspec.Struct):
     """The rule or fact that the link is based on."""
 
 
+class ScreenshotReport(msgspec.Struct):
+    """The screen of a pane, with all that its reading depends on. Secrets in it are masked."""
+
+    agent: str
+    title: str
+    width: int
+    """Columns; 0 where they are not known. Likewise rows."""
+    height: int
+    cursor: Literal["visible", "hidden"] | None
+    screen: list[str]
+
+
 class ExplainedReport(msgspec.Struct):
     """One worker: its state and its verdict, each with its evidence."""
 
@@ -98,6 +112,9 @@ class ExplainedReport(msgspec.Struct):
     """Installed worker CLIs, and their state paths that the policy in force would deny."""
     links: list[LinkReport]
     """What belongs to it, and the evidence for it."""
+    pane: ScreenshotReport | None = None
+    """Its pane, as its screen was read; null without one. `explain --screen` takes this object, or the whole
+    document, and reads it the same way."""
 
 
 class ExplainReport(msgspec.Struct):
@@ -201,6 +218,18 @@ def _worker_report(worker: w.Worker) -> ExplainedReport:
             denials.agent: [access.path for access in denials.paths] for denials in sandbox.predicted_denials
         },
         links=[LinkReport(link.to, link.by) for link in worker.links],
+        pane=_screenshot(worker, worker.pane) if worker.pane is not None else None,
+    )
+
+
+def _screenshot(worker: w.Worker, pane: Pane) -> ScreenshotReport:
+    return ScreenshotReport(
+        agent=worker.agent.name,
+        title=mask_secrets(pane.title),
+        width=pane.width,
+        height=pane.height,
+        cursor="visible" if pane.cursor_visible else "hidden",
+        screen=[mask_secrets(line) for line in pane.screen],
     )
 
 
