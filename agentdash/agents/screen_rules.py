@@ -31,7 +31,7 @@ message on. `menu`: the block at the bottom of a screen without an input box: di
 Cursor = Literal["hidden", "not-hidden", "not-visible"]
 """The required cursor. Where it is unknown, only the two negations hold."""
 
-TABLES: Final = frozenset(("identify", "screen", "rules", "views", "state"))
+TABLES: Final = frozenset(("known", "identify", "screen", "rules", "views", "state"))
 """The valid tables of such a file."""
 
 _SHARED: Final = "any"

@@ -27,6 +27,7 @@ from agentdash.agents.codex.home import CodexHome, default_home, locks, open_lin
 from agentdash.agents.codex.installed_version import installed_version
 from agentdash.agents.codex.rollout.kinds import LAST_VERSION
 from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.knowledge import installed_agents, knowledge, screen_versions
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.processes.confinement import confinement
 from agentdash.collect.processes.sensor import ProcessSensor
@@ -73,6 +74,7 @@ def diagnose(config: Config, settings: str, environ: Mapping[str, str] = os.envi
         *_check_sandbox(sandbox, home, config),
         *_check_homes(home, probe),
         *_check_codex_config(home, environ),
+        *_check_agents(),
         *_check_tmux(config, sandbox, probe),
         *_check_processes(home, probe, sandbox),
         *_check_file_events(home),
@@ -284,6 +286,20 @@ def _check_codex_config(home: CodexHome, environ: Mapping[str, str]) -> Iterator
 
 
 # ---------------------------------------------------------------- tmux
+
+
+def _check_agents() -> Iterator[DoctorCheck]:
+    """Check how well the worker CLIs on PATH are known."""
+    for found in installed_agents():
+        known, versions = knowledge()[found.agent], screen_versions(found.agent)
+        version = found.version or "of an unknown version"
+        detail = f"{known.name} {version}: {found.path}"
+        sandbox = f"sandbox: {known.sandbox.replace('`', '')}"
+        if versions:
+            yield _ok(found.agent, f"{detail}; screens tested on {', '.join(versions)}; {sandbox}")
+        else:
+            advice = "its states may be wrong: `agentdash explain --screen` shows what its screen is read as"
+            yield _warn(found.agent, f"{detail}; screens untested ({known.untested}); {sandbox}", advice)
 
 
 def _check_tmux(config: Config, sandbox: str | None, probe: _Probe) -> Iterator[DoctorCheck]:

@@ -372,7 +372,9 @@ def test_explain_screen_reads_a_pane_as_it_was_read_live(tmp_path: Path) -> None
     (tmp_path / "explained.json").write_text(json.dumps({"workers": [{"pane": pane}, {"pane": None}]}))
     for name in ("pane.json", "explained.json"):
         path = str(tmp_path / name)
-        assert json.loads(agentdash("explain", "--screen", path, "--json").stdout)["rule"] == "opencode.question"
+        assert (
+            json.loads(agentdash("explain", "--screen", path, "--json").stdout)["rule"] == "opencode.question"
+        )
         hidden = agentdash("explain", "--screen", path, "--cursor", "hidden", "--json")
         assert json.loads(hidden.stdout)["rule"] == "opencode.permission"
     (tmp_path / "none.json").write_text('{"workers": [{"pane": null}]}')

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import click
 import pytest
 
+from agentdash.agents.knowledge import knowledge_table
 from agentdash.cli import app
 from agentdash.config import THEMES, defaults
 from agentdash.model.findings import FINDING_KINDS, FindingKind, findings_table
@@ -49,6 +50,11 @@ def test_findings() -> None:
     """Paste `findings_table()` into the README when a kind has changed."""
     assert list(FINDING_KINDS) == list(FindingKind)
     assert findings_table() in README
+
+
+def test_worker_clis() -> None:
+    """Paste `knowledge_table()` into the README when a CLI is known better, or a version was tested."""
+    assert knowledge_table() in README
 
 
 def _all(command: click.Command) -> Iterator[click.Command]:

@@ -319,7 +319,7 @@ RULE = '[[rules]]\nid = "x"\nstate = "running"\nregion = "tail"\nwords = ["x"]\n
         ('[rules]\nid = "x"\n', r"codex\.toml: rules must be written \[\[rules\]\]"),
         (
             '[[rule]]\nid = "x"\n',
-            r"codex\.toml: invalid table \[rule\]: choose from identify, rules, screen, state, views",
+            r"codex\.toml: invalid table \[rule\]: choose from identify, known, rules, screen, state, views",
         ),
         ("[screen]\nprompt = '['\n", r"codex\.toml: \[screen\]: prompt: bad regex '\['"),
         ("[screen]\npromt = 'x'\n", r"codex\.toml: \[screen\]: .*unknown field `promt`"),
