@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
+import msgspec
+
 MAX_TEXT_FILE_BYTES: Final = 1 << 20
 """Largest config, rules or state file that is read: written by hand, they have a few kB."""
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -23,6 +25,9 @@ _MAX_UNPACKED_FACTOR: Final = 1_000
 _UNPACKED_IN_ANY_CASE_BYTES: Final = 1 << 30
 _UNPACK_STEP_BYTES: Final = 1 << 10
 """Decompressed at once: the most hostile input of this size becomes 32 MiB."""
+TORN: Final = "ends in the middle of a line"
+"""What is wrong with a compressed file that does not end with a whole line: it is written at once."""
+_record: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 @contextmanager
@@ -127,6 +132,17 @@ def check_unpacked(packed_bytes: int, plain_bytes: int) -> None:
     """
     if plain_bytes > max(_UNPACKED_IN_ANY_CASE_BYTES, _MAX_UNPACKED_FACTOR * packed_bytes):
         raise ValueError(f"compressed data that becomes more than {plain_bytes >> 20} MB")
+
+
+def is_record(data: bytes | bytearray) -> bool:
+    """Return whether data is one whole JSON object: a last line without its newline, that was not torn."""
+    if not data.rstrip().endswith(b"}"):  # most are found out by this
+        return False
+    try:
+        _record.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def write_file(path: Path, content: bytes, *, replace: bool) -> None:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final
 
-from agentdash.files import check_unpacked, open_stream
+from agentdash.files import TORN, check_unpacked, is_record, open_stream
 from agentdash.model.limits import MAX_LINE_BYTES
 
 _BLOCK_BYTES: Final = 1 << 17
@@ -49,11 +49,18 @@ class LineReader:
     Args:
         path: a plain or compressed (`.zst`) file.
         offset: start of a line, in bytes of the uncompressed content.
+        newline_due: whether the newline of the line before is at the offset, or still to come.
+        ends_with_record: whether a whole JSON object at the end of the file is a line without its newline.
     """
 
-    def __init__(self, path: Path, offset: int = 0) -> None:
+    def __init__(
+        self, path: Path, offset: int = 0, *, newline_due: bool = False, ends_with_record: bool = False
+    ) -> None:
         self.offset = offset
         """Start of the next line, in uncompressed bytes."""
+        self.newline_due = newline_due
+        """Whether the newline of the line returned last is still to come."""
+        self._ends_with_record = ends_with_record
         self._blocks = (
             _CompressedBlocks(path, offset) if path.suffix == ".zst" else _PlainBlocks(path, offset)
         )
@@ -72,10 +79,11 @@ class LineReader:
         while not self._ready:
             check_stop()
             if not (block := self._blocks.read(_LONG_LINE_BLOCK_BYTES if self._partial else _BLOCK_BYTES)):
-                # a compressed file is never appended to: its last line stays incomplete
-                if self._partial and isinstance(self._blocks, _CompressedBlocks):
-                    raise OSError("ends in the middle of a line")
-                return None
+                return self._rest()
+            if self.newline_due:
+                self.newline_due = False
+                self.offset += block.startswith(b"\n")
+                block = block.removeprefix(b"\n")
             *whole, rest = block.split(b"\n")
             if not whole:
                 self._append(rest)
@@ -89,6 +97,19 @@ class LineReader:
         line = self._ready.popleft()
         self.offset += len(line) + 1
         return line
+
+    def _rest(self) -> bytes | None:
+        """Return the last line where it lacks the newline alone."""
+        if self._ends_with_record and not self._dropped and is_record(self._partial):
+            line = bytes(self._partial)
+            self._partial.clear()
+            self.newline_due = True
+            self.offset += len(line)
+            return line
+        # a compressed file is never appended to: its last line stays incomplete
+        if self._partial and isinstance(self._blocks, _CompressedBlocks):
+            raise OSError(TORN)
+        return None
 
     def _append(self, data: bytes) -> None:
         room = MAX_LINE_BYTES + 1 - len(self._partial)

@@ -53,12 +53,19 @@ class FileStream:
         reader: parses its lines.
         opening: events about the file itself, emitted with its first step.
         begun: time of that step if the file has no line (unix seconds).
+        thread: whose log the file is; None: it is a recording.
     """
 
     def __init__(
-        self, path: Path, reader: EventReader, opening: Sequence[Event] = (), begun: float = 0.0
+        self,
+        path: Path,
+        reader: EventReader,
+        opening: Sequence[Event] = (),
+        begun: float = 0.0,
+        thread: str | None = None,
     ) -> None:
         self.path = path
+        self._thread = thread
         self.reader = reader
         self.offset = 0
         """Bytes of the (uncompressed) file that were turned into steps."""
@@ -67,6 +74,8 @@ class FileStream:
         self.opening = tuple(opening)
         self._due = begun
         self._lines: LineReader | None = None
+        self._newline_due = False
+        """Whether the newline of the line that ends at the offset is still to come."""
         self.problem: str | None = None
         """Why the file cannot be read on; None where it can."""
 
@@ -95,26 +104,32 @@ class FileStream:
         self.offset = offset
         self.line = 0
         self._lines = None
-        if (thread := thread_of_log(self.path)) is not None:
+        if self._thread is not None:
             size = self.path.stat().st_size
             self.opening = (
-                self._file_seen(thread, size=size, skimmed=True),
-                FileGapSkipped(at=self._due, thread=thread),
+                self._file_seen(self._thread, size=size, skimmed=True),
+                FileGapSkipped(at=self._due, thread=self._thread),
             )
 
     def _next_line(self) -> bytes | None:
         if self._lines is None:
-            self._lines = LineReader(self.path, self.offset)
+            self._lines = LineReader(
+                self.path,
+                self.offset,
+                newline_due=self._newline_due,
+                ends_with_record=self._thread is not None,
+            )
         if (line := self._lines.next()) is not None:
             self.offset = self._lines.offset
+            self._newline_due = self._lines.newline_due
         return line
 
     def _fail(self, error: OSError) -> Step | None:
         """Return a step with the error; no step follows it."""
         self.problem = clean_line(error.strerror or str(error))
-        if (thread := thread_of_log(self.path)) is None:
+        if self._thread is None:
             return None
-        return self._step([self._file_seen(thread, size=0, unreadable=self.problem)])
+        return self._step([self._file_seen(self._thread, size=0, unreadable=self.problem)])
 
     def _step(self, events: Sequence[Event]) -> Step:
         opening = self.opening
@@ -235,4 +250,5 @@ def _rollout_stream(path: Path, home: CodexHome | None, named: Event | None) -> 
         reader_of_log(path, thread),
         opening=(named, file_seen) if named else (file_seen,),
         begun=modified if begun is None else begun,
+        thread=thread,
     )

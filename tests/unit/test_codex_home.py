@@ -143,7 +143,7 @@ def test_unreadable_file_raises(tmp_path: Path) -> None:
         next(open_lines(tmp_path / "gone.jsonl"))
     broken = tmp_path / "broken.jsonl.zst"
     broken.write_bytes(b"not zstd at all")
-    with pytest.raises(OSError, match=r"broken\.jsonl\.zst"):
+    with pytest.raises(OSError, match="zstd"):
         next(open_lines(broken))
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from agentdash.agents.codex.rollout.lineage import parse_time, uuid_time
-from agentdash.files import open_regular, open_stream, unpacked
+from agentdash.files import TORN, is_record, open_regular, open_stream, unpacked
 from agentdash.model.events import LocksSeen, ThreadNamed
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES
 from agentdash.model.sanitize import clean_line
@@ -176,6 +176,8 @@ def open_lines(path: Path) -> Iterator[bytes]:
             yield bytes(held)
             yield from more[:-1]
             held = bytearray(more[-1])
+    if held and path.suffix == ".zst" and not is_record(held):
+        raise OSError(TORN)
     if held:
         yield bytes(held)
 
@@ -194,7 +196,7 @@ def blocks(path: Path) -> Iterator[bytes]:
         try:
             yield from filter(None, unpacked(file, READ_BLOCK_BYTES))
         except ValueError as error:
-            raise OSError(f"{path}: {error}") from error
+            raise OSError(str(error)) from error
 
 
 # ---------------------------------------------------------------- names and locks

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentdash.files import is_record
+
 
 class LineSplitter:
     """Splits data that arrives in pieces.
@@ -19,6 +21,8 @@ class LineSplitter:
         self._max_line = max_line
         self._partial = b""
         self._skipping = inside
+        self._newline_due = False
+        """Whether the newline of a line that was returned already is still to come."""
 
     @property
     def complete(self) -> bool:
@@ -33,6 +37,9 @@ class LineSplitter:
             from there on.
         """
         skipped = 0
+        if self._newline_due and data:
+            self._newline_due = False
+            data = data.removeprefix(b"\n")
         if self._skipping:
             end = data.find(b"\n")
             if end < 0:
@@ -55,6 +62,14 @@ class LineSplitter:
         if len(self._partial) > self._max_line:
             self._partial = b""
             self._skipping = True
+
+    def end(self) -> Iterator[tuple[int, int, tuple[bytes, ...]]]:
+        """Yield the last line if it is a whole record without its newline, as `add` does: call it at the end of
+        the file, which may grow later."""
+        if not self._skipping and is_record(self._partial):
+            line, self._partial = self._partial, b""
+            self._newline_due = True
+            yield self._numbered(0, [line])
 
     def _without_oversized(self, lines: list[bytes]) -> Iterator[list[bytes]]:
         """Yield the groups of lines between the oversized ones."""

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from agentdash.collect.tail.line_splitter import LineSplitter
-from agentdash.files import open_regular, open_stream, unpacked
+from agentdash.files import TORN, open_regular, open_stream, unpacked
 from agentdash.model.limits import READ_BLOCK_BYTES
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
@@ -192,7 +192,7 @@ class LogFile:
             data = os.pread(fd, min(self._limits.batch, stat.st_size - self._offset), self._offset)
         self._offset += len(data)
         self._fingerprint = (self._fingerprint + data)[-_FINGERPRINT_BYTES:]
-        self._add(stat, data)
+        self._add(stat, data, at_end=self._offset == stat.st_size)
         self._read_state = file_state(stat) if self._offset == stat.st_size and _is_settled(stat) else None
         return bool(data), stat.st_size
 
@@ -263,8 +263,10 @@ class LogFile:
                             return
                         self._add(stat, data)
                         yield from self.emit_grown()
+                    self._add(stat, b"", at_end=True)
+                    yield from self.emit_grown()
                     if not self._lines.complete:
-                        yield from self._report_failure(ValueError("ends in the middle of a line"))
+                        yield from self._report_failure(ValueError(TORN))
                     complete = True
                 except ValueError as error:
                     yield from self._report_failure(error)
@@ -288,9 +290,14 @@ class LogFile:
         self.skimmed = False
         self._read_state = None
 
-    def _add(self, stat: os.stat_result, data: bytes) -> None:
-        """Queue the lines that `data` completes, or a change without lines."""
+    def _add(self, stat: os.stat_result, data: bytes, *, at_end: bool = False) -> None:
+        """Queue the lines that `data` completes, or a change without lines.
+
+        At the end of the file its last line may lack the newline.
+        """
         groups = list(self._lines.add(data))
+        if at_end:
+            groups += self._lines.end()
         now = (stat.st_size, stat.st_mtime_ns)
         if not groups and (now != self._size_and_mtime or self._pending_reset or self._failure):
             groups = [(0, self._lines.number, ())]

@@ -253,6 +253,16 @@ def no_turn_yet(facts: ThreadFacts) -> Assessment | None:
             rule="no-turn",
             fact=short.idle(),
         )
+    if facts.liveness is Liveness.GONE and not facts.thread.lines and facts.thread.file is not None:
+        problem = "it is empty" if not facts.thread.file.size else "not a line of it is understood"
+        return conclude(
+            State.UNREACHABLE,
+            since=facts.thread.file.modified,
+            why=f"its file is no session log: {problem}",
+            source=EvidenceSource.ROLLOUT,
+            rule="no-session-log",
+            fact=short.unclear("its file is no session log:", problem),
+        )
     if facts.liveness is Liveness.GONE:
         return conclude(
             State.EXITED,
