@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.cli.config import checked_keys
 from agentdash.cli.screen import copy_to_tmux, run_app
@@ -26,6 +28,10 @@ def browse(config: Config, play: Callable[[Path, float | None], None]) -> None:
         keys=checked_keys(config),
         copy_to_tmux=copy_to_tmux,
     )
-    library = Library(CodexHome(config.codex_home or default_home()), clock)
+    library = Library(
+        CodexHome(config.codex_home or default_home()),
+        clock,
+        ClaudeHome(config.claude_home or default_claude_home()),
+    )
     while (picked := run_app(LibraryApp(library, model, clock, options))) is not None:
         play(picked.path, picked.at)

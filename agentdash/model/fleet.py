@@ -206,6 +206,19 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     skipped: tuple[tuple[str, int], ...] = ()
     """Lines that were not understood, and how many: (`unknown world_state2`, 3)."""
 
+    def as_parent(self) -> Thread:
+        """Return what its children are compared with: whole threads would fill the memory."""
+        return Thread(
+            id=self.id,
+            created_at=self.created_at,
+            agent=self.agent,
+            cwd=self.cwd,
+            parent=self.parent,
+            policies=self.policies,
+            observations=self.observations,
+            file=self.file,
+        )
+
     @property
     def is_in_turn(self) -> bool:
         """Whether its newest turn goes on; one without marks ends with an answer that no call follows."""

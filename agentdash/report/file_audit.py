@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -119,18 +119,41 @@ def read_rollout(path: Path) -> Fleet:
     Raises:
         OSError: the file cannot be read.
     """
+    fleet, error = _read_as_far(path)
+    if error is not None:
+        raise error
+    return fleet
+
+
+def _read_as_far(path: Path) -> tuple[Fleet, OSError | None]:
+    """Return the fleet of one file as far as it can be read, and why it ends there."""
     reader = reader_of_log(path, thread_name(path))
     fleet = Fleet()
     if is_transcript(path):  # settings lie beside it
-        place = clean_line(str(path.absolute()))
-        seen = FileSeen(at=0.0, thread=thread_name(path), path=place, size=0, modified=0.0)
-        fleet = reduce(fleet, [seen])
+        fleet = reduce(fleet, [_file_seen(path)])
     number = 1
-    lines = iter(open_lines(path))
+    failures: list[OSError] = []
+    lines = _lines(path, failures)
     while batch := list(islice(lines, _BATCH_LINES)):
         fleet = reduce(fleet, reader.read(batch, number))
         number += len(batch)
-    return fleet
+    if not failures:
+        return fleet, None
+    problem = clean_line(failures[0].strerror or str(failures[0]))
+    return reduce(fleet, [_file_seen(path, problem, reader.at)]), failures[0]
+
+
+def _lines(path: Path, failures: list[OSError]) -> Iterator[bytes]:
+    """Yield the lines of a file as far as it can be read; then add why it ends there."""
+    try:
+        yield from open_lines(path)
+    except OSError as error:
+        failures.append(error)
+
+
+def _file_seen(path: Path, unreadable: str | None = None, at: float = 0.0) -> FileSeen:
+    place = clean_line(str(path.absolute()))
+    return FileSeen(at=at, thread=thread_name(path), path=place, size=0, modified=at, unreadable=unreadable)
 
 
 def read_file(path: Path, recalled: Sequence[Requested] = ()) -> FileRead:
@@ -140,21 +163,23 @@ def read_file(path: Path, recalled: Sequence[Requested] = ()) -> FileRead:
         path: the file.
         recalled: what the processes of its thread were asked for.
     """
-    try:
-        fleet = read_rollout(path)
-    except OSError as error:
-        problem = clean_line(error.strerror or str(error))
-        report = unreadable_report(thread_name(path), clean_line(str(path)), problem)
-        return FileRead(AuditDigest(report, b"", msgspec.Raw(_encode(()))), is_kept=False)
+    fleet, error = _read_as_far(path)
     fleet = reduce(fleet, _end_of_time())
     if not any(thread.lines for thread in fleet.threads.values()):
-        report = unreadable_report(thread_name(path), clean_line(str(path)), _NOT_A_ROLLOUT)
+        problem = _problem(fleet) or _NOT_A_ROLLOUT
+        report = unreadable_report(thread_name(path), clean_line(str(path)), problem)
         return FileRead(AuditDigest(report, b"", msgspec.Raw(_encode(()))), is_kept=False)
     digest = _digest(fleet)
     if digest.parents:
-        return FileRead(digest, pickle.dumps(fleet))
+        return FileRead(digest, pickle.dumps(fleet), is_kept=error is None)
     judge_file(digest, fleet, lambda _: recalled, {})
-    return FileRead(digest)
+    return FileRead(digest, is_kept=error is None)
+
+
+def _problem(fleet: Fleet) -> str | None:
+    """Return why the file cannot be read, or not to its end."""
+    files = (thread.file for thread in fleet.threads.values())
+    return next((file.unreadable for file in files if file is not None and file.unreadable), None)
 
 
 def has_secrets(digest: AuditDigest) -> bool:
@@ -182,6 +207,8 @@ def judge_file(digest: AuditDigest, fleet: Fleet, recall: Recall, known: Mapping
     parents = {parent.id: parent for parent in inputs.parents}
     workers = build_snapshot(replace(fleet, threads={**parents, **fleet.threads}), _END_OF_TIME).workers
     digest.report = thread_report(workers[0], "") if workers else None
+    if digest.report is not None:
+        digest.report.problem = _problem(fleet)
     digest.inputs = inputs.fingerprint()
 
 
@@ -210,24 +237,10 @@ def _digest(fleet: Fleet) -> AuditDigest:
     return AuditDigest(
         report=None,
         inputs=b"",
-        threads=msgspec.Raw(_encode(tuple(map(_compared, threads)))),
+        threads=msgspec.Raw(_encode(tuple(map(Thread.as_parent, threads)))),
         parents=tuple(parents),
         denied=tuple(denied_paths(threads, is_here=lambda _: True)),
         cwds=tuple(denied),
-    )
-
-
-def _compared(thread: Thread) -> Thread:
-    """Return what others are compared with, and requests are read by."""
-    return Thread(
-        id=thread.id,
-        created_at=thread.created_at,
-        agent=thread.agent,
-        cwd=thread.cwd,
-        parent=thread.parent,
-        policies=thread.policies,
-        observations=thread.observations,
-        file=thread.file,
     )
 
 

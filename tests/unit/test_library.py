@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -147,7 +150,7 @@ def test_long_chain_of_forks() -> None:
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"", "empty"), (b"not json\n", "no rollout: it has no header"), (b"\xff" * 500, "no rollout")],
+    [(b"", "empty"), (b"not json\n", "no rollout: not a line of it"), (b"\xff" * 500, "empty")],
     ids=["empty", "text", "bytes"],
 )
 def test_invalid_file_has_a_problem(tmp_path: Path, content: bytes, why: str) -> None:
@@ -155,8 +158,8 @@ def test_invalid_file_has_a_problem(tmp_path: Path, content: bytes, why: str) ->
     write(home).write_bytes(content)
     (entry,) = filled(library_of(home))
     assert entry.problem is not None
-    assert why in entry.problem or content.startswith(b"\xff")
-    assert entry.state is None
+    assert why in entry.problem
+    assert (entry.state, entry.is_unreadable) == (State.UNREACHABLE, True)
 
 
 def test_truncated_compressed_file_has_a_problem(tmp_path: Path) -> None:
@@ -174,12 +177,72 @@ def test_deleted_file_has_a_problem(tmp_path: Path) -> None:
     assert [entry.problem for entry in library.fill(entries, tuple)] == ["No such file or directory"] * 2
 
 
-def test_recent_file_without_owner_is_not_exited(tmp_path: Path) -> None:
+def test_file_without_owner_is_exited_at_once(tmp_path: Path) -> None:
+    """Whatever the time of the file: a copied home has new ones."""
     home = CodexHome(tmp_path)
     path = write(home, META, event("task_started", turn_id="t"), ASKED)
+    os.utime(path, (NOW, NOW))
     assert [entry.state for entry in filled(library_of(home))] == [State.EXITED]
-    os.utime(path, (NOW - 5, NOW - 5))
-    assert [entry.state for entry in filled(library_of(home))] == [State.RUNNING]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="locks are read from /proc/locks")
+def test_thread_whose_lock_is_held_is_running(tmp_path: Path) -> None:
+    """However long ago it wrote."""
+    home = CodexHome(tmp_path)
+    write(home, META, event("task_started", turn_id="t"), ASKED)
+    lock = tmp_path / "thread-writer-locks" / f"{THREAD}.lock"
+    lock.parent.mkdir()
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert [entry.state for entry in filled(library_of(home))] == [State.RUNNING]
+    assert [entry.state for entry in filled(library_of(home))] == [State.EXITED]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are read from /proc")
+def test_thread_whose_rollout_is_held_open_is_running(tmp_path: Path) -> None:
+    """Codex before 0.148 takes no lock."""
+    home = CodexHome(tmp_path)
+    path = write(home, META, event("task_started", turn_id="t"), ASKED)
+    program = tmp_path / "codex"
+    program.symlink_to("/bin/sleep")
+    with path.open("ab") as held, subprocess.Popen([program, "60"], stdout=held) as process:
+        try:
+            assert [entry.state for entry in filled(library_of(home))] == [State.RUNNING]
+        finally:
+            process.kill()
+    assert [entry.state for entry in filled(library_of(home))] == [State.EXITED]
+
+
+def test_child_that_got_less_than_its_parent_is_found(tmp_path: Path) -> None:
+    """Children are judged before their parents are read: they are newer."""
+    rows = {entry.id: entry for entry in filled(library_of(home_of(tmp_path, *drifted_children(tmp_path))))}
+    found = [entry for entry in rows.values() if "child-policy-drift" in entry.findings]
+    assert len(found) == 2
+    assert all(entry.parent in rows for entry in found)
+
+
+def drifted_children(folder: Path) -> list[Path]:
+    """Return rollouts of a parent, and of children that were told that they have less."""
+    parent, *children = files("0.114.0", "spawn")
+    drifted = [parent]
+    for path in children:
+        drifted.append(folder / path.name)
+        drifted[-1].write_bytes(path.read_bytes().replace(b"danger-full-access", b"read-only"))
+    return drifted
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo", "UTC"])
+def test_start_of_an_old_session_in_any_zone(
+    tmp_path: Path, zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names of files have local times; before October 2025 their ids have none."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    (entry,) = filled(library_of(home_of(tmp_path, *files("0.20.0", "read-only"))))
+    monkeypatch.undo()
+    time.tzset()
+    assert entry.begun is not None
+    assert datetime.fromtimestamp(entry.begun, UTC).strftime("%H:%M:%S") in entry.path.read_text()[:400]
 
 
 def test_changed_file_is_read_again(tmp_path: Path) -> None:
@@ -275,7 +338,7 @@ def test_query_does_not_match(text: str) -> None:
     [
         ("login since:whenever", "invalid date 'whenever'"),
         ("sttate:failed", "unknown key 'sttate': did you mean state?"),
-        ("foo:bar", "unknown key 'foo': choose from dir, finding, is,"),
+        ("foo:bar", "unknown key 'foo': choose from agent, dir, finding,"),
         ("state:nonsense", "state has no 'nonsense': choose from running, waiting-input,"),
         ("state:complted", "state has no 'complted': did you mean completed?"),
         ("verdict:bad", "verdict has no 'bad': choose from match, mismatch, unverified"),

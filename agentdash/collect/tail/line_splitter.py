@@ -64,8 +64,7 @@ class LineSplitter:
             self._skipping = True
 
     def end(self) -> Iterator[tuple[int, int, tuple[bytes, ...]]]:
-        """Yield the last line if it is a whole record without its newline, as `add` does: call it at the end of
-        the file, which may grow later."""
+        """Yield the last line, at the end of a file, if it is a whole record that lacks the newline alone."""
         if not self._skipping and is_record(self._partial):
             line, self._partial = self._partial, b""
             self._newline_due = True

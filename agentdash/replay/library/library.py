@@ -1,5 +1,5 @@
-"""All threads of a Codex home, newest first: listed by their file names, then completed as the files are
-read.
+"""All threads of a Codex home and of Claude Code, newest first: listed by their file names, then completed as
+the files are read.
 
 Independent of any screen: `Library.fill` yields entries as more of their files is read, those that the
 screen wants first.
@@ -7,37 +7,43 @@ screen wants first.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.agents.codex.home import CodexHome, begun_at, locks, names, open_lines, problem, thread_id
-from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.codex.home import CodexHome, begun_at, names, open_lines, problem, thread_id
+from agentdash.agents.registry import adapters
+from agentdash.agents.session_logs import LogReader, reader_of_log, thread_of_log
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.clock import Clock
-from agentdash.model.events import Event, FileGapSkipped, FileSeen, LineSkipped, LocksSeen, ProcessesCounted
+from agentdash.model.events import Event, FileGapSkipped, FileSeen, LineSkipped, PolicyRequested
 from agentdash.model.findings import Verdict
 from agentdash.model.fleet import Fleet, Thread
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES, SKIM_ABOVE_BYTES
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
+from agentdash.model.times import possible_time
 from agentdash.model.tokens import ModelUsage
 from agentdash.model.worker import Worker
+from agentdash.replay.library.owners import Owners
 
 Depth = Literal["listed", "header", "skimmed", "read"]
 """How much of a file has been read: nothing, its first line, head and tail, all of it."""
 
 _MAX_WHOLE_BYTES: Final = 4 << 20
 """Largest file that is read whole without being opened: that takes about a hundredth of a second."""
-_OWNER_UNCERTAIN_S: Final = 600.0
-"""Seconds after its last change for which a file without a known owner may still have one: Codex before
-0.148 takes no lock."""
+_SKIM_TRANSCRIPT_BYTES: Final = 1 << 20
+"""The same as `SKIM_ABOVE_BYTES` for transcripts of Claude Code, which begin with 120 KB of instructions."""
+_TRANSCRIPT_HEAD_LINES: Final = 40
+"""First lines of a transcript: they have its directory and its first prompt."""
 _MAX_TITLE_CHARS: Final = 200
 """More than any column shows."""
 
@@ -49,6 +55,10 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     path: Path
     begun: float | None
     """Start (unix seconds)."""
+    agent: str = "codex"
+    """The worker CLI: `codex`, `claude`."""
+    listed_at: float = 0.0
+    """What it was listed by: its start, or when its file was changed (unix seconds)."""
     archived: bool = False
     compressed: bool = False
     depth: Depth = "listed"
@@ -88,25 +98,47 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why it cannot be read, or not to its end."""
 
     @property
+    def is_unreadable(self) -> bool:
+        """Whether nothing of it could be judged."""
+        return self.problem is not None and self.state in (None, State.UNREACHABLE)
+
+    @property
     def key(self) -> str:
         """The unique key: its path, since two files may have the same thread id."""
         return str(self.path)
 
 
+class _Reading(NamedTuple):
+    """What was read of a file."""
+
+    fleet: Fleet
+    skimmed: bool
+    size: int
+    """Bytes on disk."""
+    problem: str | None
+    """Why it could not be read, or not to its end."""
+
+
 class Library:
-    """The past sessions of a Codex home. Read-only.
+    """The past sessions of a Codex home, and of Claude Code. Read-only.
 
     Args:
         home: the Codex home.
         clock: the time against which ages are measured.
+        claude_home: the configuration directory of Claude Code; None: its sessions are left out.
     """
 
-    def __init__(self, home: CodexHome, clock: Clock) -> None:
+    def __init__(self, home: CodexHome, clock: Clock, claude_home: ClaudeHome | None = None) -> None:
         self.home = home
+        self._claude_home = claude_home
         self._clock = clock
         self._names: dict[str, str] | None = None
         """Names of threads, from the session index."""
-        self._locks: LocksSeen | None = None
+        self._owners: Owners | None = None
+        self._paths: dict[str, Path] = {}
+        """The logs of all threads."""
+        self._compared: dict[str, Thread | None] = {}
+        """Parents, as far as their children are compared with them."""
 
     @property
     def problem(self) -> str | None:
@@ -114,14 +146,35 @@ class Library:
         return problem(self.home)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield all threads, newest first, from their file names alone."""
+        """Yield all threads, newest first, from their files' names alone."""
+        yield from heapq.merge(
+            self._codex_entries(), self._claude_entries(), key=lambda each: each.listed_at, reverse=True
+        )
+
+    def _codex_entries(self) -> Iterator[Entry]:
         for path in self.home.rollouts():
+            begun = begun_at(path)
             yield Entry(
                 id=thread_id(path) or path.stem,
                 path=path,
-                begun=begun_at(path),
+                begun=begun,
+                listed_at=begun or 0.0,
                 archived=path.is_relative_to(self.home.archived),
                 compressed=path.suffix == ".zst",
+            )
+
+    def _claude_entries(self) -> Iterator[Entry]:
+        for path in self._claude_home.transcripts() if self._claude_home else ():
+            try:
+                changed = path.stat().st_mtime
+            except OSError:
+                changed = 0.0
+            yield Entry(
+                id=thread_of_log(path) or path.stem,
+                path=path,
+                begun=None,
+                agent="claude",
+                listed_at=possible_time(changed) or 0.0,
             )
 
     def refresh(self, entry: Entry) -> Entry:
@@ -144,7 +197,9 @@ class Library:
         """
         known = {entry.key: entry for entry in entries}
         self._names = {named.thread: named.name for named in names(self.home)}
-        self._locks = locks(self.home, self._clock.now())
+        self._owners = Owners.look(self.home, self._clock.now())
+        self._paths = {entry.id: entry.path for entry in reversed(entries)}
+        self._compared = {}
         for read in (self.read_header, self.skim, self.read_whole):
             for entry in entries:
                 for key in wanted():
@@ -161,9 +216,10 @@ class Library:
         """Return an entry with the facts of its first line: directory, version, parent."""
         if entry.depth != "listed":
             return entry
+        count = _TRANSCRIPT_HEAD_LINES if entry.agent == "claude" else 1
         try:
             size = entry.path.stat().st_size
-            events = RolloutReader(entry.id).read(islice(open_lines(entry.path), 1))
+            events = reader_of_log(entry.path, entry.id).read(islice(open_lines(entry.path), count))
         except OSError as error:
             return replace(entry, depth="header", problem=clean_line(error.strerror or str(error)))
         thread = reduce(Fleet(), events).threads.get(entry.id, Thread(entry.id))
@@ -171,7 +227,9 @@ class Library:
 
     def skim(self, entry: Entry) -> Entry:
         """Return an entry judged by head and tail of its file; by all of it if it is small."""
-        return self._judge(entry, SKIM_ABOVE_BYTES) if entry.depth in ("listed", "header") else entry
+        if entry.depth not in ("listed", "header"):
+            return entry
+        return self._judge(entry, _SKIM_TRANSCRIPT_BYTES if entry.agent == "claude" else SKIM_ABOVE_BYTES)
 
     def read_whole(self, entry: Entry) -> Entry:
         """Return a skimmed entry judged by all of its file, unless that is large."""
@@ -180,44 +238,43 @@ class Library:
         return self._judge(entry, None)
 
     def _judge(self, entry: Entry, skim_above: int | None) -> Entry:
-        fleet, skimmed, size, modified = Fleet(), False, entry.size, 0.0
-        trouble: str | None = None
-        reader = RolloutReader(entry.id)
-        limits = ReadLimits(skim_above, MAX_LINE_BYTES, READ_BLOCK_BYTES)
-        try:
-            for change in LogFile(str(entry.path), limits).read():
-                if isinstance(change, FileGrown):
-                    fleet = reduce(fleet, _events(entry, change, reader))
-                    skimmed, size, modified = change.skimmed, change.size, change.modified
-                elif isinstance(change, FileUnreadable):
-                    trouble = change.reason
-        except OSError as error:
-            trouble = clean_line(error.strerror or str(error))
-        fleet = reduce(fleet, self._ownership(modified))
-        thread = fleet.threads.get(entry.id, Thread(entry.id))
-        if trouble is None and thread.created_at is None:
-            trouble = "no rollout: it has no header" if thread.lines or thread.skipped else "empty"
-        depth: Depth = "skimmed" if skimmed else "read"
-        entry = replace(self._with_thread(entry, thread), depth=depth, size=size, problem=trouble)
-        workers = build_snapshot(fleet, self._clock.now()).workers
-        worker = next((worker for worker in workers if worker.id == entry.id), None)
-        return _with_verdict(entry, worker) if worker and thread.created_at is not None else entry
-
-    def _ownership(self, modified: float) -> list[Event]:
-        """Return events for the current owners of threads.
-
-        For a file that changed recently, finding no owner does not prove that there is none.
-        """
+        read = _read(entry.path, entry.id, skim_above)
         now = self._clock.now()
-        held = self._locks or locks(self.home, now)
-        return [held] if now - modified < _OWNER_UNCERTAIN_S else [held, ProcessesCounted(at=now)]
+        thread = read.fleet.threads.get(entry.id, Thread(entry.id))
+        owners = self._owners or Owners.look(self.home, now)
+        fleet = reduce(
+            read.fleet, [*owners.events(entry.id, entry.path, thread.parent), *_requests(thread, now)]
+        )
+        trouble = read.problem
+        if trouble is None and not thread.lines:
+            trouble = "no rollout: not a line of it is understood" if thread.skipped else "empty"
+        depth: Depth = "skimmed" if read.skimmed else "read"
+        entry = replace(self._with_thread(entry, thread), depth=depth, size=read.size, problem=trouble)
+        if not read.skimmed:
+            self._compared[entry.id] = thread.as_parent()
+        parent = self._parent(thread)
+        threads = fleet.threads if parent is None else {parent.id: parent, **fleet.threads}
+        workers = build_snapshot(replace(fleet, threads=threads), now).workers
+        worker = next((worker for worker in workers if worker.id == entry.id), None)
+        return _with_verdict(entry, worker) if worker else entry
+
+    def _parent(self, thread: Thread) -> Thread | None:
+        """Return the parent of a thread, as far as it is compared with it; None where it has none."""
+        parent = thread.parent
+        if parent is None or parent == thread.id or parent not in self._paths:
+            return None
+        if parent not in self._compared:
+            read = _read(self._paths[parent], parent, _MAX_WHOLE_BYTES)
+            found = read.fleet.threads.get(parent)
+            self._compared[parent] = None if found is None else found.as_parent()
+        return self._compared[parent]
 
     def _with_thread(self, entry: Entry, thread: Thread) -> Entry:
         name = (self._names or {}).get(entry.id) or thread.name or thread.nickname
         took = thread.last_at - thread.created_at if thread.last_at and thread.created_at else None
         return replace(
             entry,
-            begun=entry.begun or thread.created_at,
+            begun=thread.created_at or entry.begun,  # names of old files have local times
             parent=thread.parent or thread.forked_from,
             fork=thread.parent is None and thread.forked_from is not None,
             helper=thread.helper,
@@ -235,15 +292,53 @@ class Library:
         )
 
 
-def _events(entry: Entry, grown: FileGrown, reader: RolloutReader) -> list[Event]:
+def _read(path: Path, thread: str, skim_above: int | None) -> _Reading:
+    """Return what a file has of a thread; of one larger than `skim_above` bytes its head and tail."""
+    fleet = Fleet()
+    skimmed = False
+    size = 0
+    trouble: str | None = None
+    reader = reader_of_log(path, thread)
+    limits = ReadLimits(skim_above, MAX_LINE_BYTES, READ_BLOCK_BYTES)
+    try:
+        for change in LogFile(str(path), limits).read():
+            if isinstance(change, FileGrown):
+                fleet = reduce(fleet, _events(thread, change, reader))
+                skimmed = change.skimmed
+                size = change.size
+            elif isinstance(change, FileUnreadable):
+                trouble = change.reason
+    except OSError as error:
+        trouble = clean_line(error.strerror or str(error))
+    if trouble is not None:
+        place = clean_line(str(path))
+        at = reader.at
+        seen = FileSeen(at=at, thread=thread, path=place, size=size, modified=at, unreadable=trouble)
+        fleet = reduce(fleet, [seen])
+    return _Reading(fleet=fleet, skimmed=skimmed, size=size, problem=trouble)
+
+
+def _events(thread: str, grown: FileGrown, reader: LogReader) -> list[Event]:
     at = grown.modified
-    events: list[Event] = [
-        FileSeen(at=at, thread=entry.id, path=entry.key, size=grown.size, modified=at, skimmed=grown.skimmed)
-    ]
-    if grown.skimmed and grown.first == 0:
-        events.append(FileGapSkipped(at=at, thread=entry.id))
-    oversized = LineSkipped(at=at, thread=entry.id, what="oversized", detail="longer than is read")
-    return [*events, *[oversized] * grown.oversized, *reader.read(grown.lines, grown.first)]
+    seen = FileSeen(
+        at=at,
+        thread=thread,
+        path=clean_line(str(grown.path)),
+        size=grown.size,
+        modified=at,
+        skimmed=grown.skimmed,
+    )
+    gap = [FileGapSkipped(at=at, thread=thread)] if grown.skimmed and grown.first == 0 else []
+    oversized = LineSkipped(at=at, thread=thread, what="oversized", detail="longer than is read")
+    return [seen, *gap, *[oversized] * grown.oversized, *reader.read(grown.lines, grown.first)]
+
+
+def _requests(thread: Thread, at: float) -> list[Event]:
+    """Return what the configuration files of a thread ask for, as they are now (Claude Code)."""
+    adapter = adapters().get(thread.agent)
+    reader = adapter.request_reader if adapter is not None else None
+    found = reader.read_past(thread, at) if reader is not None else None
+    return [] if found is None else [PolicyRequested(at=at, worker=thread.id, requested=found)]
 
 
 def _with_verdict(entry: Entry, worker: Worker) -> Entry:

@@ -76,7 +76,7 @@ def searchable_text(entry: Entry) -> str:
         *entry.findings,
         entry.title,
         entry.cwd or "",
-        f"codex {entry.version or ''}",
+        f"{entry.agent} {entry.version or ''}",
         entry.model or "",
         entry.source or "",
         entry.problem or "",
@@ -250,6 +250,7 @@ _TEXTS: Final[Mapping[str, Callable[[Entry], str | None]]] = {
     "version": lambda entry: entry.version,
     "model": lambda entry: entry.model,
     "source": lambda entry: entry.source,
+    "agent": lambda entry: entry.agent,
 }
 """Keys with any values: any part matches, of versions the beginning."""
 _COUNT_UNITS: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}

@@ -253,7 +253,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
                 self.exit(SelectedSession(hit.thread, hit.path, hit.at))
         elif (row := self.root.sessions.selected) is not None:
             entry = self.model.entries[row.key]
-            if entry.problem and entry.state is None:
+            if entry.is_unreadable:
                 self.show_message(f"This session cannot be played: {entry.problem}")
             else:
                 self.model.selected_key = entry.key
@@ -286,7 +286,10 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     def action_copy_resume(self) -> None:
         """Copy the command that goes on with the selected session."""
         if (thread := self._selected_thread()) is not None:
-            self.copy(f"codex resume {shlex.quote(thread)}")
+            is_claude = any(
+                entry.agent == "claude" for entry in self.model.entries.values() if entry.id == thread
+            )
+            self.copy(f"{'claude --resume' if is_claude else 'codex resume'} {shlex.quote(thread)}")
 
     def action_copy_id(self) -> None:
         """Copy the id of the selected session to the clipboard (OSC 52)."""

@@ -26,6 +26,8 @@ _NARROW_DIRECTORY_CELLS: Final = 22
 _WIDE_DIRECTORY_CELLS: Final = 32
 _VERDICT_CELLS: Final = 12
 """`? unverified`"""
+_AGENT_CELLS: Final = 14
+"""`claude 2.1.330`"""
 _SOURCES: Final = {"vscode": "VS Code"}
 """Names of sources that are not shown as Codex writes them."""
 
@@ -55,10 +57,10 @@ def when(at: float | None, now: float) -> str:
 def state(entry: Entry, look: Look) -> Span:
     """Return sign and name of the final state, or why there is none."""
     glyphs = look.glyphs
+    if entry.is_unreadable:
+        return Span(f"{glyphs.agrees[0]} unreadable", "stuck")
     if entry.state is not None:
         return Span(f"{glyphs.states[entry.state]} {state_name(entry.state)}", TONES_OF_STATES[entry.state])
-    if entry.problem:
-        return Span(f"{glyphs.agrees[0]} unreadable", "stuck")
     if entry.helper:
         return Span(f"{glyphs.dot} codex's own", "muted")
     return Span(glyphs.ellipsis, "muted")
@@ -71,8 +73,8 @@ def verdict(verdict: Verdict | None, look: Look) -> Span:
 
 def title(entry: Entry) -> Span:
     """Return the title, or why the file cannot be read."""
-    if entry.problem and entry.state is None:
-        return Span(entry.problem, "stuck")
+    if entry.is_unreadable:
+        return Span(entry.problem or "", "stuck")
     tone: Tone = "strong" if entry.verdict == "mismatch" or (entry.state and entry.state.needs_you) else ""
     return Span(entry.title or entry.id, tone if entry.title else "muted")
 
@@ -81,7 +83,7 @@ def shown_text(entry: Entry, now: float) -> str:
     """Return the text in which the filter looks for words: the facts, and their short forms in the row."""
     took = "" if entry.took is None else duration(entry.took)
     own = "codex's own" if entry.helper else ""
-    unreadable = "unreadable" if entry.problem and entry.state is None else ""
+    unreadable = "unreadable" if entry.is_unreadable else ""
     forms = (when(entry.begun, now), took, count(entry.tokens), source(entry), own, unreadable)
     return "\n".join((searchable_text(entry), *forms)).casefold()
 
@@ -148,6 +150,14 @@ def _took(item: Item) -> str:
     return "" if took is None else duration(took)
 
 
+def _version(item: Item) -> str:
+    return item[1].version or ""
+
+
+def _agent(item: Item) -> str:
+    return f"{item[1].agent} {item[1].version or ''}"
+
+
 def _relatives(item: Item) -> str:
     """Return the number of other members of the family, in the row of its head."""
     row = item[0]
@@ -183,6 +193,8 @@ class Longest(NamedTuple):
     """The last part of a directory."""
     model: int = 0
     source: int = 0
+    has_agents: bool = False
+    """Whether there are sessions of other worker CLIs than Codex."""
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Longest:
@@ -193,6 +205,7 @@ class Longest(NamedTuple):
             folder=_longest(_folder(entry) for entry in entries),
             model=_longest(entry.model for entry in entries),
             source=_longest(source(entry) for entry in entries),
+            has_agents=any(entry.agent != "codex" for entry in entries),
         )
 
 
@@ -232,7 +245,11 @@ def columns(longest: Longest) -> Columns[Item]:
         main=Column(title="SESSION", width=lambda *_: 8, cell=_title_cell, sorts="name"),
         right=(
             Column(title="DIRECTORY", width=directory_cells, cell=_directory_cell),
-            Column(title="CODEX", width=_from(90, 8), cell=_text_cell(lambda item: item[1].version or "")),
+            Column(
+                title="AGENT" if longest.has_agents else "CODEX",
+                width=_from(90, _AGENT_CELLS if longest.has_agents else 8),
+                cell=_text_cell(_agent if longest.has_agents else _version),
+            ),
             Column(
                 title="FROM",
                 width=_from(120, _titled("FROM", longest.source, 10)),

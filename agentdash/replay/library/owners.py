@@ -1,0 +1,65 @@
+"""Which threads processes have loaded now, by one look at locks and processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from agentdash.agents.codex.home import CodexHome, locks
+from agentdash.agents.registry import adapters
+from agentdash.collect.processes.sensor import ProcessSensor
+from agentdash.model.events import Event, LocksSeen, ProcessesCounted, ProcessSeen
+from agentdash.model.process import THREAD_VARIABLES, Process
+from agentdash.model.sanitize import clean_line
+
+
+class Owners(NamedTuple):
+    """The processes that have threads loaded."""
+
+    at: float
+    """When was looked (unix seconds)."""
+    by_thread: dict[str, int]
+    """Pids by thread: of lock holders, of processes with session files, and of commands."""
+    by_path: dict[str, int]
+    """Pids by the path of a log that they hold open."""
+
+    @classmethod
+    def look(cls, home: CodexHome, at: float) -> Owners:
+        """Return the owners of all threads; `at` is now (unix seconds)."""
+        seen = ProcessSensor().poll(at)
+        processes = [event.process for event in seen if isinstance(event, ProcessSeen)]
+        by_thread: dict[str, int] = {}
+        for process in processes:
+            by_thread |= dict.fromkeys(_threads_of(process, at), process.pid)
+        by_path = {path: process.pid for process in processes for path in process.rollouts}
+        return cls(at, by_thread | locks(home, at).holders, by_path)
+
+    def events(self, thread: str, path: Path, parent: str | None) -> list[Event]:
+        """Return the events by which a thread has an owner, or none.
+
+        A sub-agent of Claude Code runs in the process of its session.
+        """
+        pids = (
+            self.by_thread.get(thread),
+            self.by_path.get(clean_line(str(path))),
+            self.by_thread.get(parent or "") if thread.startswith("agent-") else None,
+        )
+        pid = next((pid for pid in pids if pid is not None), None)
+        holders = {} if pid is None else {thread: pid}
+        return [
+            LocksSeen(at=self.at, holders=holders, readable=True),
+            ProcessesCounted(at=self.at),
+        ]
+
+
+def _threads_of(process: Process, at: float) -> list[str]:
+    """Return the threads that a process has loaded, or runs a command of."""
+    if process.zombie:
+        return []
+    if process.agent is None:
+        env = process.env or {}
+        named = [value for name in THREAD_VARIABLES.values() if (value := env.get(name))]
+        return named if len(named) == 1 else []
+    reader = adapters()[process.agent].session_files
+    session = reader.read(process, at) if reader is not None else None
+    return [session.session] if session is not None and session.session else []
