@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from agentdash.engine.runner import Service
     from agentdash.model.clock import Clock
     from agentdash.model.pane import PaneKey
+    from agentdash.model.worker import Worker
     from agentdash.store.attention_file import AttentionFile
     from agentdash.store.recorder import Recorder
     from agentdash.tui.app import AgentDash
@@ -147,6 +148,7 @@ def show(
         keys=checked_keys(config),
         copy_to_tmux=copy_to_tmux,
         debug_log_hint=debug_log.hint(),
+        attach_command=_attach_commands(config) if config.hosts else None,
     )
     user = UserAttention(hub, clock, attention)
     app = AgentDash(
@@ -164,6 +166,14 @@ def show(
     finally:
         if app.last_key_at is not None:
             user.look(app.last_key_at)
+
+
+def _attach_commands(config: Config) -> Callable[[Worker], str]:
+    """Return a function that returns the shell command by which a worker of another host is shown."""
+    from agentdash.collect.remote.carrier import carrier
+
+    carriers = {name: carrier(name, each, config.ssh_config) for name, each in config.hosts.items()}
+    return lambda worker: carriers[worker.host or ""].attach_command(worker.pane_there)
 
 
 def _notifier(settings: NotificationSettings) -> Notifier:

@@ -134,39 +134,36 @@ async def _watch(config: Config, target: str | None, heartbeat: float | None) ->
     import msgspec
 
     from agentdash.cli.fleet_access import follow_fleet, select_workers, warn_if_indirect
+    from agentdash.collect.clock import SystemClock
     from agentdash.model.secrets import mask_fields
-    from agentdash.report.change import changes
+    from agentdash.report.change import ChangeReport, Heartbeats, changes
 
     last: Snapshot | None = None
     beat: asyncio.Task[None] | None = None
+    heartbeats, clock = Heartbeats(), SystemClock()
+
+    def write(change: ChangeReport) -> None:
+        heartbeats.add(change)
+        click.echo(msgspec.json.encode(mask_fields(change)))
+
+    async def write_heartbeats(interval: float) -> None:
+        while True:
+            write(heartbeats.next(clock.now(), last.workers if last else ()))
+            await asyncio.sleep(interval)
+
     try:
         async for snapshot, via in follow_fleet(config, target):
             if last is None:
                 warn_if_indirect(via)
             now = select_workers(snapshot, target) or msgspec.structs.replace(snapshot, workers=())
             for change in changes(last, now):
-                click.echo(msgspec.json.encode(mask_fields(change)))
-            if last is None and heartbeat is not None:
-                beat = asyncio.create_task(_beat(heartbeat))
+                write(change)
             last = now
+            if beat is None and heartbeat is not None:
+                beat = asyncio.create_task(write_heartbeats(heartbeat))
     finally:
         if beat is not None:
             beat.cancel()
-
-
-async def _beat(interval: float) -> None:
-    """Write a heartbeat now and after each interval (seconds)."""
-    import asyncio
-
-    import msgspec
-
-    from agentdash.collect.clock import SystemClock
-    from agentdash.report.change import alive
-
-    clock = SystemClock()
-    while True:
-        click.echo(msgspec.json.encode(alive(clock.now())))
-        await asyncio.sleep(interval)
 
 
 @click.command()

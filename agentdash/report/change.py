@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from agentdash import __version__
 from agentdash.model.fact import FactKind, ObjectForm
 from agentdash.model.times import iso
-from agentdash.model.worker import Snapshot
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.elements import FactReport, SourceReport, source_report
 from agentdash.report.status import SandboxReport, WorkerReport, worker_report
 
@@ -23,6 +23,17 @@ _TICKING: Final = re.compile(
     r"|[\u2800-\u28ff⬝■•◦✻✶✳✢✽·*∗░▒▓█…]+|\s+"
 )
 """What changes in a text while a worker does the same: clocks, countdowns, counters, spinners, bars."""
+
+
+class TickReport(msgspec.Struct):
+    """What grows while a worker works, and is no change by itself."""
+
+    id: str
+    """The worker."""
+    last_activity: str | None
+    """When it was last active."""
+    tokens: int | None
+    """Its tokens so far."""
 
 
 class ChangeReport(msgspec.Struct):
@@ -40,6 +51,8 @@ class ChangeReport(msgspec.Struct):
     source: SourceReport | None = None
     version: str | None = None
     """Of `alive`: the version of agentdash."""
+    ticks: list[TickReport] = []
+    """Of `alive`: workers of which only these have changed since their last line."""
 
 
 def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
@@ -71,9 +84,33 @@ def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
             yield ChangeReport(schema="agentdash.change/1", at=at, change="source", source=health_report)
 
 
-def alive(now: float) -> ChangeReport:
-    """Return the line of a heartbeat."""
-    return ChangeReport(schema="agentdash.change/1", at=iso(now) or "", change="alive", version=__version__)
+class Heartbeats:
+    """Makes the lines of heartbeats."""
+
+    def __init__(self) -> None:
+        self._stated: dict[str, TickReport] = {}
+
+    def add(self, change: ChangeReport) -> None:
+        """Keep what another line has stated."""
+        if change.worker is not None:
+            worker = change.worker
+            self._stated[worker.id] = TickReport(worker.id, worker.last_activity, worker.tokens)
+
+    def next(self, now: float, workers: Iterable[Worker]) -> ChangeReport:
+        """Return the line of a heartbeat.
+
+        Args:
+            now: unix seconds.
+            workers: all of them, as they are now.
+        """
+        present = [
+            TickReport(worker.id, iso(worker.last_activity), worker.tokens.total) for worker in workers
+        ]
+        ticks = [tick for tick in present if self._stated.get(tick.id) != tick]
+        self._stated = {tick.id: tick for tick in present}
+        return ChangeReport(
+            schema="agentdash.change/1", at=iso(now) or "", change="alive", version=__version__, ticks=ticks
+        )
 
 
 def changed_fields(old: WorkerReport, new: WorkerReport) -> list[str]:

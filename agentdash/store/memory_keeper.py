@@ -75,7 +75,7 @@ class MemoryKeeper:
         present = (
             _present(worker, worker.pane, fleet, snapshot.at)
             for worker in snapshot.workers
-            if worker.pane is not None and worker.state is not State.UNREACHABLE
+            if worker.pane is not None and worker.host is None and worker.state is not State.UNREACHABLE
         )
         workers = (*fleet.past_workers.values(), *present)
         self._memory.save(list(self._changed_threads(fleet)), workers, self._clock.now())

@@ -274,7 +274,10 @@ class AgentDash(SnapshotApp):
         """Go to the tmux pane of the selected worker."""
         if (worker := self.worker) is None:
             return
-        if worker.pane is None:
+        if worker.pane is None and worker.host and self.options.attach_command:
+            command = self.options.attach_command(worker)
+            self.copy(command, f"{worker.name} is on {worker.host}: ")
+        elif worker.pane is None:
             self.show_message(f"No tmux pane is linked to {worker.name}.")
         elif self._go_to_pane is None:
             self.show_message(f"Cannot go to {worker.pane.key}: its tmux server is not available here.")

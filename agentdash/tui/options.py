@@ -56,5 +56,7 @@ class Options:
     """Keys by the id of their action: see `keys.remapped`."""
     copy_to_tmux: CopyToTmux | None = None
     """None: texts are copied by the terminal alone (OSC 52)."""
+    attach_command: Callable[[Worker], str] | None = None
+    """Returns the shell command that shows a worker of another host; None: there are no other hosts."""
     debug_log_hint: str = "--debug-log FILE writes the traceback"
     """Where the traceback of an engine failure is, or how to get it."""

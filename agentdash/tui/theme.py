@@ -162,7 +162,7 @@ def sign(worker: Worker, glyphs: Glyphs) -> Span:
     text = state_name(state)
     if worker.stalled is not None:
         return Span(f"{glyphs.stalled} {text}, stalled", "stuck")
-    if state is State.EXITED and pane is not None and pane.dead:
+    if state is State.EXITED and pane is not None and pane.dead and worker.host is None:
         if pane.dead_signal is not None:
             text += f" sig {pane.dead_signal}"
         elif pane.dead_status is not None:

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from agentdash.demo.play import demo_hub
 from agentdash.model.fact import Fact, FactKind, ObjectForm
+from agentdash.model.fleet import Tokens
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
-from agentdash.report.change import ChangeReport, changes
+from agentdash.report.change import ChangeReport, Heartbeats, TickReport, changes
 
 WORKER = Worker(
     id="default %1",
@@ -92,3 +93,15 @@ async def test_changes_of_the_demo_name_their_fields() -> None:
     changed = [line for line in lines if line.change == "changed"]
     assert changed
     assert all(line.changed for line in changed)
+
+
+def test_heartbeats_have_what_grew() -> None:
+    heartbeats = Heartbeats()
+    for change in changes(None, Snapshot(1.0, workers=(WORKER,))):
+        heartbeats.add(change)
+    assert heartbeats.next(2.0, (WORKER,)).ticks == []
+    grown = replace(WORKER, tokens=Tokens(total=5), last_activity=1.0)
+    tick = TickReport(WORKER.id, "1970-01-01T00:00:01.000Z", 5)
+    assert heartbeats.next(3.0, (grown,)).ticks == [tick]
+    assert heartbeats.next(4.0, (grown,)).ticks == []
+    assert heartbeats.next(5.0, ()).change == "alive"

@@ -130,6 +130,16 @@ async def test_workers_are_added_changed_and_removed(fake: FakeHost) -> None:
     assert fake.starts == 1
 
 
+async def test_heartbeats_tell_what_has_grown(fake: FakeHost) -> None:
+    async with linked(fake) as (link, _):
+        await until(lambda: is_connected(link))
+        ticks = [{"id": "a", "last_activity": "2026-01-01T00:00:00.000Z", "tokens": 7}, {"id": "no"}]
+        fake.add(document(change="alive", at=iso(CLOCK.now()), ticks=ticks))
+        await until(lambda: link.host.workers["a"].tokens == 7)
+        assert link.host.workers["a"].last_activity == "2026-01-01T00:00:00.000Z"
+        assert set(link.host.workers) == {"a"}
+
+
 async def test_nothing_is_shown_before_the_host_has_stated_all(fake: FakeHost) -> None:
     fake.lines.write_bytes(worker("a"))
     async with linked(fake) as (link, shown):
@@ -351,6 +361,22 @@ def test_containers(container: str, begin: list[str]) -> None:
 def test_templates(template: str, argv: list[str]) -> None:
     made = carrier("x", HostSettings(carrier=template)).argv("status")
     assert [each if each in argv else "LINE" for each in made] == argv
+
+
+@pytest.mark.parametrize(
+    ("settings", "pane", "command"),
+    [
+        (HostSettings(ssh="me@h:22"), "%4", "ssh -t -p 22 -l me h 'tmux attach -t %4'"),
+        (HostSettings(ssh="h"), "-L work %4", "ssh -t h 'tmux -L work attach -t %4'"),
+        (HostSettings(ssh="h"), "-L $(reboot) %4", "ssh -t h"),
+        (HostSettings(ssh="h"), "%4; reboot", "ssh -t h"),
+        (HostSettings(ssh="h"), None, "ssh -t h"),
+        (HostSettings(container="docker:dev"), "%4", "docker exec -it dev tmux attach -t %4"),
+        (HostSettings(container="docker:dev"), None, "docker exec -it dev sh"),
+    ],
+)
+def test_commands_that_show_a_pane_there(settings: HostSettings, pane: str | None, command: str) -> None:
+    assert carrier("x", settings).attach_command(pane) == command
 
 
 @pytest.mark.parametrize("template", ["'", "{} {}", " "])

@@ -26,6 +26,8 @@ _SSH_OPTIONS: Final = (
 """Beside what the user's configuration of ssh says."""
 _PATH: Final = 'PATH="$PATH:$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin"'
 """`uv`, `pipx` and `pip --user` install to the first; shells that are not interactive do not look there."""
+_PANE: Final = re.compile(r"(?:-L (?P<server>[\w.-]+) )?(?P<id>%\d{1,9})", re.ASCII)
+"""A pane of tmux's own sockets."""
 _ENGINES: Final = ("docker", "podman")
 
 
@@ -72,6 +74,30 @@ class Carrier(NamedTuple):
         if self.terminal is None:
             raise CarrierError(f"{self.name}: its carrier has no terminal: run `agentdash {arguments}` there")
         return [*self.terminal, self._line(f"exec {self.settings.command} {arguments}"), *self.after]
+
+    def attach_command(self, pane: str | None) -> str:
+        """Return the shell command that shows a pane there, or a shell where there is none.
+
+        Args:
+            pane: as the agentdash there names it: foreign text, which is used only if it is a plain name.
+        """
+        named = _PANE.fullmatch(pane or "")
+        if self.terminal is None:
+            return shlex.join([*self.before, "…"])
+        options = _SSH_OPTIONS if self.settings.kind == "ssh" else ()
+        words = [word for word in self.terminal if word not in options and word not in ("-o", "--")]
+        script = []
+        if named is not None:
+            script = [
+                "tmux",
+                *(["-L", named["server"]] if named["server"] else []),
+                "attach",
+                "-t",
+                named["id"],
+            ]
+        if self.settings.kind != "ssh":
+            return shlex.join([*words[:-2], *(script or ["sh"])])
+        return shlex.join([*words, *([shlex.join(script)] if script else [])])
 
     def _line(self, script: str) -> str:
         line = f"{_PATH}; {script}"

@@ -15,7 +15,7 @@ SCHEMA: Final = "agentdash.change/1"
 """The only schema that is understood."""
 MAX_LINE_BYTES: Final = 1 << 20
 """Longest line that is parsed: workers with a full ledger of denials take some 100 kB."""
-_MAX_ITEMS: Final = 500
+_MAX_ITEMS: Final = 2_000
 """Entries of one list that are kept."""
 _MAX_NUMBER: Final = 1 << 53
 """Larger integers are no counts."""
@@ -35,6 +35,14 @@ class RemoteSource(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
+class RemoteTick(msgspec.Struct, frozen=True):
+    """What has grown of a worker."""
+
+    id: str
+    last_activity: str | None = None
+    tokens: int | None = None
+
+
 class RemoteChange(msgspec.Struct, frozen=True):
     """One line."""
 
@@ -44,6 +52,7 @@ class RemoteChange(msgspec.Struct, frozen=True):
     worker: RemoteWorker | None = None
     source: RemoteSource | None = None
     version: str | None = None
+    ticks: tuple[RemoteTick, ...] = ()
 
 
 class SchemaError(Exception):

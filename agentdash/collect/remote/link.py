@@ -14,11 +14,14 @@ from datetime import datetime
 from itertools import count
 from typing import Final
 
+from msgspec.structs import replace
+
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.child import ChildProcess
 from agentdash.collect.remote.documents import (
     MAX_LINE_BYTES,
     RemoteChange,
+    RemoteTick,
     SchemaError,
     parse_change,
 )
@@ -242,6 +245,8 @@ class _ChangeReader:
                 self._measure(change, now)
                 self.version = change.version
                 self.is_complete = True
+                for tick in change.ticks:
+                    self._grow(tick)
             case "removed" if change.worker is not None:
                 self._remove(change.worker.id)
             case "added" | "changed" if change.worker is not None:
@@ -264,6 +269,11 @@ class _ChangeReader:
         self.workers[worker.id] = worker
         self._sizes[worker.id] = size
         self._bytes += size
+
+    def _grow(self, tick: RemoteTick) -> None:
+        if (worker := self.workers.get(tick.id)) is not None:
+            self.has_changed = True
+            self.workers[tick.id] = replace(worker, last_activity=tick.last_activity, tokens=tick.tokens)
 
     def _remove(self, worker: str) -> None:
         self.has_changed = True

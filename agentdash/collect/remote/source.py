@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.link import START_LIMIT_S, Link
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.fleet import Fleet, RemoteSeen
+from agentdash.model.pane import NO_SERVER
 from agentdash.model.remote import LinkState, RemoteHost
 from agentdash.model.source import Emit, FleetChannel
+
+
+_NO_SESSIONS: Final = "has no sessions yet"
+"""The end of the detail of a Codex home without sessions (`agents/codex/home.py`)."""
 
 
 class RemoteSource:
@@ -78,11 +84,16 @@ class RemoteSource:
 
     def _events(self, host: RemoteHost) -> list[Event]:
         now, link = self._clock.now(), host.link
-        is_well = link.state is LinkState.CONNECTED and not link.detail and not host.failed_sources
-        failed = [f"{name}: {detail}" for name, detail in host.failed_sources]
+        failed = [f"{name}: {detail}" for name, detail in host.failed_sources if not _is_absent(detail)]
+        is_well = link.state is LinkState.CONNECTED and not link.detail and not failed
         detail = "; ".join(part for part in (link.detail, *failed) if part)
         shown = detail or f"{len(host.workers)} workers, agentdash {link.version or '?'}"
         if link.state is LinkState.CONNECTING:
             shown = "connecting"
         health = SourceSeen(at=now, name=f"host {link.name}", ok=is_well, detail=shown)
         return [RemoteSeen(at=now, host=host), health]
+
+
+def _is_absent(detail: str) -> bool:
+    """Return whether a source there has nothing to read, which is no failure of it."""
+    return detail == NO_SERVER or detail.endswith(_NO_SESSIONS)

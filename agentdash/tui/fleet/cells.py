@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from rich.cells import cell_len, chop_cells
@@ -27,6 +28,8 @@ _POLICIES_FROM_CELLS: Final = 100
 _VERSIONS_FROM_CELLS: Final = 190
 _ACTIVITY_FROM_CELLS: Final = 70
 _TOKENS_FROM_CELLS: Final = 90
+_HOSTS_FROM_CELLS: Final = 70
+"""In a narrower list the host stands behind the name."""
 _POLICY_CELLS: Final = 13
 """The common policies, short: `workspace/off`, `read-only/off`."""
 _AGE_CELLS: Final = 4
@@ -121,18 +124,26 @@ def _name_cell(item: Item, cells: int, look: Look) -> Line:
     return Span(stem, "muted"), *name(row, worker, cells - len(stem), look)
 
 
+def _host_cell(item: Item, cells: int, look: Look) -> Line:
+    return (Span(elide(item[1].host or "-", cells, look.glyphs.ellipsis), "muted"),)
+
+
 def name(row: Row, worker: Worker, cells: int, look: Look) -> Line:
     """Return the name in exactly so many cells, with what tells it from others, or its pane."""
     tone: Tone = "strong" if worker.needs_you or worker.mismatch else ""
     mark = look.glyphs.ellipsis
-    tag = f" {row.tag}" if row.tag else f" {worker.pane.key}" if worker.pane else ""
+    tag = f" {_tag(row, worker)}".rstrip()
     tag += f" +{row.folded}" if row.folded else ""
     full = cell_len(row.path) + cell_len(worker.name) + cell_len(tag)
-    if not (row.tag or row.folded) and full > cells:
+    if not (row.tag or row.folded or worker.host) and full > cells:
         tag = ""  # a pane is shown where there is room for it
     tag = elide(tag, cells // 2, mark)
     text = _with_path(row.path, worker.name, cells - cell_len(tag), mark)
     return Span(text, tone), Span(pad(tag, cells - cell_len(text)), "muted")
+
+
+def _tag(row: Row, worker: Worker) -> str:
+    return row.tag or worker.host or (str(worker.pane.key) if worker.pane else "")
 
 
 def _with_path(path: str, text: str, cells: int, mark: str) -> str:
@@ -190,17 +201,21 @@ def _name_width(cells: int, _: Glyphs) -> int:
     return max(16, min(32, cells // 4))
 
 
+def _host_width(cells: int, _: Glyphs) -> int:
+    return max(8, min(16, cells // 9)) if cells >= _HOSTS_FROM_CELLS else 0
+
+
 def _sandbox_width(cells: int, glyphs: Glyphs) -> int:
     if cells < CARDS_BELOW_CELLS:
         return 0
     return _mark_cells(glyphs) + (1 + _POLICY_CELLS if cells >= _POLICIES_FROM_CELLS else 0)
 
 
+_STATE: Final = Column[Item](title="STATE", width=_state_width, cell=_state_cell)
+_NAME: Final = Column[Item](title="WORKER", width=_name_width, cell=_name_cell, sorts="name")
+_HOST: Final = Column[Item](title="HOST", width=_host_width, cell=_host_cell)
 COLUMNS: Final = Columns[Item](
-    left=(
-        Column(title="STATE", width=_state_width, cell=_state_cell),
-        Column(title="WORKER", width=_name_width, cell=_name_cell, sorts="name"),
-    ),
+    left=(_STATE, _NAME),
     main=Column(title="WHAT, AND WHY", width=lambda *_: 1, cell=_what_cell, sorts="attention"),
     right=(
         Column(
@@ -224,6 +239,8 @@ COLUMNS: Final = Columns[Item](
     ),
 )
 """A further column, of cost, say, is one more entry, and one more of `rows.SORTS`."""
+COLUMNS_WITH_HOST: Final = replace(COLUMNS, left=(_STATE, _HOST, _NAME))
+"""The columns where other hosts are watched."""
 
 
 # ---------------------------------------------------------------- rows of several lines

@@ -57,7 +57,8 @@ def _sandbox(worker: Worker) -> str:
 
 def _pane(worker: Worker) -> str:
     pane = worker.pane
-    return f"{pane.key} {pane.session} {pane.window}" if pane else ""
+    here = f"{pane.key} {pane.session} {pane.window}" if pane else ""
+    return f"{here} {worker.pane_there or ''}"
 
 
 FIELDS: Final[dict[str, Callable[[Worker], str]]] = {
@@ -68,6 +69,7 @@ FIELDS: Final[dict[str, Callable[[Worker], str]]] = {
     "sandbox": _sandbox,
     "cwd": lambda worker: worker.cwd or "",
     "pane": _pane,
+    "host": lambda worker: worker.host or "",
     "model": lambda worker: worker.model or "",
     "id": lambda worker: worker.id,
     "why": lambda worker: f"{worker.fact.text}\n{worker.assessment.why}\n{worker.line}",

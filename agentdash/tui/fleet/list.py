@@ -19,6 +19,7 @@ from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.cells import (
     CARDS_BELOW_CELLS,
     COLUMNS,
+    COLUMNS_WITH_HOST,
     Item,
     in_state_for,
     row_height,
@@ -63,6 +64,7 @@ def in_words(worker: Worker, cells: int, look: Look) -> Line:
     parts = (
         f"{glyphs.verdicts[sandbox.verdict]} {policy}: {verdict[sandbox.verdict]}",
         f"{worker.agent.name} {worker.agent.version or ''}".strip(),
+        worker.host or "",
         worker.cwd or "",
         str(worker.pane.key) if worker.pane else "",
         worker.id[-12:] if worker.kind == "codex-thread" else "",
@@ -139,9 +141,10 @@ class FleetList(Choices):
         row = self.rows[index]
         return row, self._by_id[row.id]
 
-    def set_layout(self, glyphs: Glyphs, *, has_heads: bool) -> None:
+    def set_layout(self, glyphs: Glyphs, *, has_heads: bool, has_hosts: bool) -> None:
         """Fit the rows into the present width."""
-        self.column_layout = COLUMNS.layout(self.room - _GUTTER_CELLS, glyphs)
+        columns = COLUMNS_WITH_HOST if has_hosts else COLUMNS
+        self.column_layout = columns.layout(self.room - _GUTTER_CELLS, glyphs)
         self.has_heads = has_heads
         self._is_fitted = False
         self.repaint()

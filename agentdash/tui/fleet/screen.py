@@ -77,6 +77,7 @@ class FleetScreen(Screen[None]):
         self.arrangement = Order()
         """How the rows are arranged."""
         self._has_layout = False
+        self._has_hosts = False
         self._ordered: tuple[Snapshot, Filter, Order] | None = None
         """What the present order of the rows was computed from."""
         self._is_kept = False
@@ -158,6 +159,10 @@ class FleetScreen(Screen[None]):
 
     def draw(self, view: View) -> None:
         """Draw the view in all parts."""
+        has_hosts = view.snapshot is not None and bool(view.snapshot.hosts)
+        if has_hosts is not self._has_hosts:
+            self._has_hosts = has_hosts
+            self._update_layout()
         self.header.show_fleet(view)
         self.titles.show([(Span(" "), *self.fleet.column_layout.titles())])
         past = view.snapshot.counts()["past"] if view.snapshot else 0
@@ -191,7 +196,7 @@ class FleetScreen(Screen[None]):
         self._has_layout = True  # until now the rows had no final order, so no row was to be selected
         is_strip = self.has_class("-strip")
         self.set_class(is_narrow(self.fleet.room) and not is_strip, "-cards")
-        self.fleet.set_layout(self.glyphs, has_heads=not is_strip)
+        self.fleet.set_layout(self.glyphs, has_heads=not is_strip, has_hosts=self._has_hosts)
         if any(part.has_focus_within and not part.display for part in (self.panel, self.findings)):
             self.fleet.focus()
 

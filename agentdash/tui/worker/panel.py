@@ -49,8 +49,12 @@ def summary(
     about = [" ".join(filter(None, (worker.agent.name, worker.agent.version)))]
     if parent:
         about.append(f"child of {parent}")
+    if worker.host:
+        about.append(f"on {worker.host}")
+    if worker.pane_there:
+        about.append(worker.pane_there)
     if worker.pane:
-        about.append(str(worker.pane.key))
+        about.append(f"shown in {worker.pane.key}" if worker.host else str(worker.pane.key))
     about_text = "".join(f" {look.glyphs.dot} {part}" for part in about)
     lines: list[Line] = [fit((Span(worker.name, "strong"), Span(about_text)), cells, dots)]
     if place := _place(worker, cells, look):
