@@ -15,7 +15,6 @@ from agentdash.model.pane import NO_SERVER
 from agentdash.model.remote import LinkState, RemoteHost
 from agentdash.model.source import Emit, FleetChannel
 
-
 _NO_SESSIONS: Final = "has no sessions yet"
 """The end of the detail of a Codex home without sessions (`agents/codex/home.py`)."""
 

@@ -28,7 +28,7 @@ _POLICIES_FROM_CELLS: Final = 100
 _VERSIONS_FROM_CELLS: Final = 190
 _ACTIVITY_FROM_CELLS: Final = 70
 _TOKENS_FROM_CELLS: Final = 90
-_HOSTS_FROM_CELLS: Final = 70
+HOSTS_FROM_CELLS: Final = 70
 """In a narrower list the host stands behind the name."""
 _POLICY_CELLS: Final = 13
 """The common policies, short: `workspace/off`, `read-only/off`."""
@@ -119,31 +119,38 @@ def _state_cell(item: Item, cells: int, look: Look) -> Line:
 
 
 def _name_cell(item: Item, cells: int, look: Look) -> Line:
-    row, worker = item
-    stem = row.stem if len(row.stem) <= cells // 2 else row.stem[-(cells // 2) :]
-    return Span(stem, "muted"), *name(row, worker, cells - len(stem), look)
+    return _named(item, cells, look, with_host=True)
 
 
 def _host_cell(item: Item, cells: int, look: Look) -> Line:
     return (Span(elide(item[1].host or "-", cells, look.glyphs.ellipsis), "muted"),)
 
 
-def name(row: Row, worker: Worker, cells: int, look: Look) -> Line:
-    """Return the name in exactly so many cells, with what tells it from others, or its pane."""
+def _name_beside_host_cell(item: Item, cells: int, look: Look) -> Line:
+    return _named(item, cells, look, with_host=False)
+
+
+def _named(item: Item, cells: int, look: Look, *, with_host: bool) -> Line:
+    row, worker = item
+    stem = row.stem if len(row.stem) <= cells // 2 else row.stem[-(cells // 2) :]
+    named = name(row, worker, cells - len(stem), look, with_host=with_host)
+    return Span(stem, "muted"), *named
+
+
+def name(row: Row, worker: Worker, cells: int, look: Look, *, with_host: bool = True) -> Line:
+    """Return the name in exactly so many cells, with its host, or what tells it from others, or its pane."""
     tone: Tone = "strong" if worker.needs_you or worker.mismatch else ""
     mark = look.glyphs.ellipsis
-    tag = f" {_tag(row, worker)}".rstrip()
+    host = worker.host if with_host else None
+    own = host or row.tag
+    tag = f" {own}" if own else f" {worker.pane.key}" if worker.pane else ""
     tag += f" +{row.folded}" if row.folded else ""
     full = cell_len(row.path) + cell_len(worker.name) + cell_len(tag)
-    if not (row.tag or row.folded or worker.host) and full > cells:
+    if not (own or row.folded) and full > cells:
         tag = ""  # a pane is shown where there is room for it
     tag = elide(tag, cells // 2, mark)
     text = _with_path(row.path, worker.name, cells - cell_len(tag), mark)
     return Span(text, tone), Span(pad(tag, cells - cell_len(text)), "muted")
-
-
-def _tag(row: Row, worker: Worker) -> str:
-    return row.tag or worker.host or (str(worker.pane.key) if worker.pane else "")
 
 
 def _with_path(path: str, text: str, cells: int, mark: str) -> str:
@@ -202,7 +209,7 @@ def _name_width(cells: int, _: Glyphs) -> int:
 
 
 def _host_width(cells: int, _: Glyphs) -> int:
-    return max(8, min(16, cells // 9)) if cells >= _HOSTS_FROM_CELLS else 0
+    return max(8, min(16, cells // 9))
 
 
 def _sandbox_width(cells: int, glyphs: Glyphs) -> int:
@@ -214,6 +221,7 @@ def _sandbox_width(cells: int, glyphs: Glyphs) -> int:
 _STATE: Final = Column[Item](title="STATE", width=_state_width, cell=_state_cell)
 _NAME: Final = Column[Item](title="WORKER", width=_name_width, cell=_name_cell, sorts="name")
 _HOST: Final = Column[Item](title="HOST", width=_host_width, cell=_host_cell)
+_NAME_BESIDE_HOST: Final = replace(_NAME, cell=_name_beside_host_cell)
 COLUMNS: Final = Columns[Item](
     left=(_STATE, _NAME),
     main=Column(title="WHAT, AND WHY", width=lambda *_: 1, cell=_what_cell, sorts="attention"),
@@ -239,8 +247,8 @@ COLUMNS: Final = Columns[Item](
     ),
 )
 """A further column, of cost, say, is one more entry, and one more of `rows.SORTS`."""
-COLUMNS_WITH_HOST: Final = replace(COLUMNS, left=(_STATE, _HOST, _NAME))
-"""The columns where other hosts are watched."""
+COLUMNS_WITH_HOST: Final = replace(COLUMNS, left=(_STATE, _HOST, _NAME_BESIDE_HOST))
+"""The columns where other hosts are watched, in a list that has room for their names."""
 
 
 # ---------------------------------------------------------------- rows of several lines

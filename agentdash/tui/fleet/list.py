@@ -20,6 +20,7 @@ from agentdash.tui.fleet.cells import (
     CARDS_BELOW_CELLS,
     COLUMNS,
     COLUMNS_WITH_HOST,
+    HOSTS_FROM_CELLS,
     Item,
     in_state_for,
     row_height,
@@ -143,8 +144,9 @@ class FleetList(Choices):
 
     def set_layout(self, glyphs: Glyphs, *, has_heads: bool, has_hosts: bool) -> None:
         """Fit the rows into the present width."""
-        columns = COLUMNS_WITH_HOST if has_hosts else COLUMNS
-        self.column_layout = columns.layout(self.room - _GUTTER_CELLS, glyphs)
+        cells = self.room - _GUTTER_CELLS
+        columns = COLUMNS_WITH_HOST if has_hosts and cells >= HOSTS_FROM_CELLS else COLUMNS
+        self.column_layout = columns.layout(cells, glyphs)
         self.has_heads = has_heads
         self._is_fitted = False
         self.repaint()

@@ -216,7 +216,6 @@ def tell_apart(workers: Iterable[Worker]) -> dict[str, str]:
 _ID_CHARS: Final = 6
 """Of the end of a thread's id, which is random (UUIDv7)."""
 _TAGS: Final[tuple[Callable[[Worker], str], ...]] = (
-    lambda worker: worker.host or "here",
     lambda worker: (worker.cwd or "").rstrip("/").rpartition("/")[2],
     lambda worker: str(worker.pane.key) if worker.pane else "",
 )
