@@ -24,6 +24,9 @@ from agentdash.replay.journal import journal_streams
 from agentdash.replay.streams import MergedStream, family_stream
 
 _FORMATS = (".html", ".md", ".cast")
+_TALK_FORMATS = (".html", ".md")
+_TALK_FILES = ("talk.html", "talk.md")
+"""Names of files to which a conversation is exported."""
 _MAX_CAST_S: Final = 180.0
 """Longest cast: a longer session is sped up to fit, since few watch more than three minutes."""
 _ENDED_AFTER_S: Final = 60.0
@@ -31,10 +34,22 @@ _ENDED_AFTER_S: Final = 60.0
 
 
 def export(
-    target: str, config: Config, file: Path, *, redact: bool, force: bool, gap: float, journal: Path | None
+    target: str,
+    config: Config,
+    file: Path,
+    *,
+    redact: bool,
+    force: bool,
+    gap: float,
+    journal: Path | None,
+    talk: bool = False,
 ) -> int:
     """Export the session of `target` to `file`, in the format of its suffix; return the exit code, 2 where
     something could not be read.
+
+    Args:
+        talk: whether the conversation is exported instead of the report; so it is to a file named `talk.md`
+            or `talk.html`.
 
     Raises:
         click.UsageError: no thread matches, the suffix is invalid, or the file cannot be written.
@@ -45,7 +60,19 @@ def export(
         raise click.UsageError(f"{clean_line(str(file))}: not a regular file")
     if file.suffix not in _FORMATS:
         raise click.UsageError(f"{clean_line(str(file))}: invalid suffix: choose from {', '.join(_FORMATS)}")
+    talk = talk or file.name in _TALK_FILES
+    if talk and file.suffix not in _TALK_FORMATS:
+        raise click.UsageError(f"a conversation is exported as {' or '.join(_TALK_FORMATS)}")
+    if talk and redact:
+        raise click.UsageError(
+            "--redact leaves out prompts and messages, of which a conversation consists: export a report"
+        )
     family = family_of(target, config)
+    if talk:
+        written, problems = _talk(family, file.suffix)
+        _write(file, written, force=force)
+        warn_unreadable(problems)
+        return 2 if problems else 0
     now = time.time()
     recorded = journal_streams(journal or journal_folder(), family, now)
 
@@ -61,13 +88,29 @@ def export(
             written = asyncio.run(_cast(stream, make, config, progress, redact=redact, ended=ended, gap=gap))
         else:
             written = _report(family, stream, file.suffix, progress, redact=redact, ended=ended)
+    _write(file, written, force=force)
+    problems = [*family.unreadable, *_unreadable(stream)]
+    warn_unreadable(list(dict.fromkeys(problems)))
+    return 2 if problems else 0
+
+
+def _write(file: Path, written: bytes, *, force: bool) -> None:
     try:
         write_file(file, written, replace=force)
     except OSError as error:
         raise click.UsageError(f"{clean_line(str(file))}: {error.strerror or error}") from error
-    problems = [*family.unreadable, *_unreadable(stream)]
-    warn_unreadable(list(dict.fromkeys(problems)))
-    return 2 if problems else 0
+
+
+def _talk(family: Family, suffix: str) -> tuple[bytes, list[str]]:
+    """Return the conversations of a family as a document, and what could not be read."""
+    from agentdash.report.talk import read_talk
+
+    report = read_talk(family)
+    if suffix == ".html":
+        from agentdash.report.talk_html import talk_html as write
+    else:
+        from agentdash.report.talk_markdown import talk_markdown as write
+    return write(report, __version__).encode(), [*family.unreadable, *report.problems]
 
 
 def _unreadable(stream: MergedStream) -> Iterator[str]:

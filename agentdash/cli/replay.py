@@ -53,6 +53,12 @@ _SPEEDS: Final = {"max" if math.isinf(speed) else f"{speed:g}": speed for speed 
     metavar="FILE",
     help="Write a report (.html, .md) or a recording for asciinema (.cast).",
 )
+@click.option(
+    "--talk",
+    is_flag=True,
+    help="Export the conversation: prompts and answers, with commands and outputs folded; so does a FILE "
+    "named talk.html or talk.md.",
+)
 @click.option("--redact", is_flag=True, help="Leave prompts, messages and outputs out of the export.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 @click.option(
@@ -68,6 +74,7 @@ def replay(
     idle: float,
     from_finding: int | None,
     exported: Path | None,
+    talk: bool,
     redact: bool,
     force: bool,
     journal: Path | None,
@@ -88,7 +95,11 @@ def replay(
 
         if target is None:
             raise click.UsageError("--export needs a THREAD or FILE")
-        return export(target, config, exported, redact=redact, force=force, gap=idle, journal=journal)
+        return export(
+            target, config, exported, redact=redact, force=force, gap=idle, journal=journal, talk=talk
+        )
+    if talk:
+        raise click.UsageError("--talk needs --export FILE")
     if target is not None:
         with terminal("try --export FILE"):
             play(target, config, at=at, speed=factor, gap=idle, from_finding=from_finding, journal=journal)

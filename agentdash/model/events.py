@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from agentdash.model.attention import Attention
+from agentdash.model.changes import FileChange
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.mounts import Mount
@@ -160,6 +161,8 @@ class CallStarted(ThreadEvent, frozen=True, kw_only=True, tag="call-started"):
     escalation: Escalation | None = None
     by_user: bool = False
     """The user's own `!cmd`: runs without a sandbox under any policy."""
+    changes: tuple[FileChange, ...] = ()
+    """Of a patch: what it is to change."""
 
 
 class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
@@ -175,6 +178,8 @@ class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
     """Whether the CLI states that it ran the command in its sandbox (Claude Code, `sandboxed`, 2.1.330)."""
     allowed_by: AllowedBy | None = None
     """What allowed it, where the CLI states it (Claude Code, `permissionDecision`, 2.1.330)."""
+    changes: tuple[FileChange, ...] = ()
+    """Of a patch: what it has changed, where the CLI states it."""
 
 
 class SandboxFailed(ThreadEvent, frozen=True, kw_only=True, tag="sandbox-failed"):

@@ -15,6 +15,7 @@ import msgspec
 from agentdash.model import events as e
 from agentdash.model.activity import Activity
 from agentdash.model.attention import Acknowledgement, Attention
+from agentdash.model.changes import FileChange
 from agentdash.model.fleet import FleetKnown, Locks, PaneOccupant, ProviderTrouble, SourceHealth
 from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.mounts import Mount, WriteAccess
@@ -240,6 +241,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
     Applied: {"by": TextUse.PLAIN},
     Attention: {},
     Escape: {"call": TextUse.PLAIN, "pane": TextUse.PLAIN, "quote": TextUse.CONTEXT},
+    FileChange: {"path": TextUse.CONTEXT, "diff": TextUse.DROPPED, "moved_to": TextUse.CONTEXT},
     Installed: {"workers": TextUse.PLAIN, "env": TextUse.PLAIN},
     Launcher: {"name": TextUse.PLAIN},
     Locks: {"holders": TextUse.PLAIN},

@@ -44,6 +44,13 @@ def time_of_day(at: float) -> str:
     return datetime.fromtimestamp(possible_time(at) or 0.0, UTC).strftime("%H:%M:%S")
 
 
+def took(seconds: float) -> str:
+    """Return how long a call took: `0.03 s`, `2.1 s`, then as `lasted`."""
+    if seconds < 1:
+        return f"{max(0.0, seconds):.2f} s"
+    return f"{seconds:.1f} s" if seconds < 60 else lasted(seconds)
+
+
 def lasted(seconds: float) -> str:
     """Return a duration: `1 h 02 min`, `4 min 12 s`, `3 s`."""
     minutes, rest = divmod(int(seconds), 60)

@@ -33,12 +33,23 @@ def skim(stream: MergedStream, at: float) -> Cursor:
         stream: positioned at its beginning.
     """
     cursor = Cursor(stream)
+    advance_skimming(cursor, at, _TAIL_BYTES)
+    return cursor
+
+
+def advance_skimming(cursor: Cursor, at: float, tail_bytes: int) -> None:
+    """Advance a cursor to a time (unix seconds); most of what lies between is skipped.
+
+    Args:
+        cursor: at the beginning of its stream.
+        at: the time to reach.
+        tail_bytes: read in front of that time.
+    """
     while cursor.position < _HEAD_STEPS and cursor.due is not None and cursor.due <= at:
         cursor.advance()
-    cursor.exact = not [file for file in stream.streams if _skip_ahead(file, at)]
+    cursor.exact = not [file for file in cursor.stream.streams if _skip_ahead(file, at, tail_bytes)]
     while cursor.due is not None and cursor.due <= at:
         cursor.advance()
-    return cursor
 
 
 def time_at(path: Path, offset: int) -> float | None:
@@ -62,7 +73,7 @@ def last_time(path: Path) -> float | None:
         back *= 8
 
 
-def _skip_ahead(file: FileStream, at: float) -> bool:
+def _skip_ahead(file: FileStream, at: float, tail_bytes: int) -> bool:
     """Skip to shortly before a time if that is far ahead; return whether anything was skipped."""
     if file.path.suffix == ".zst":
         return False
@@ -77,7 +88,7 @@ def _skip_ahead(file: FileStream, at: float) -> bool:
             low = start
         else:
             high = middle
-    target, _ = next(_timed_lines(file.path, max(file.offset, low - _TAIL_BYTES), low), (low, at))
+    target, _ = next(_timed_lines(file.path, max(file.offset, low - tail_bytes), low), (low, at))
     if target - file.offset <= _MIN_SKIP_BYTES:
         return False
     file.skip_to(target)

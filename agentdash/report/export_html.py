@@ -7,10 +7,12 @@ from html import escape
 from importlib.resources import files
 from typing import Final
 
+from agentdash.model.findings import SEVERITIES
 from agentdash.model.layer_words import sides
 from agentdash.model.states import State, bucket
-from agentdash.model.times import lasted, moment, time_of_day
+from agentdash.model.times import moment, time_of_day, took
 from agentdash.model.worker import Worker
+from agentdash.report.calls_html import changes_section, commands_section
 from agentdash.report.elements import difference_lines, remedy_lines
 from agentdash.report.timeline_report import DatedFinding, TimelineReport, TimelineRow, WorkerTimeline
 
@@ -35,6 +37,8 @@ def html(report: TimelineReport, version: str) -> str:
         *_head(report, version),
         *_workers(report),
         *_findings(report),
+        *changes_section(report),
+        *commands_section(report),
         *_timeline(report),
         "</body></html>\n",
     )
@@ -46,11 +50,13 @@ def _head(report: TimelineReport, version: str) -> Iterator[str]:
     agents = [timeline.worker.agent for timeline in report.workers]
     facts = [
         moment(report.begun),
-        f"took {lasted(report.ended - report.begun)}",
+        f"took {took(report.ended - report.begun)}",
         f"{threads} thread{'s' * (threads != 1)}",
+        *((report.cost,) if report.cost else ()),
         *sorted({f"{agent.name} {agent.version}" for agent in agents if agent.version}),
     ]
     yield f"<h1>{escape(report.title)}</h1>"
+    yield from _point(report)
     yield f'<p class="dim">{escape(" · ".join(facts))} · times are UTC</p>'
     source = f"exported by agentdash {escape(version)} from the session's own files"
     yield f'<p class="dim">thread <code>{escape(report.thread)}</code> · {source}</p>'
@@ -60,14 +66,27 @@ def _head(report: TimelineReport, version: str) -> Iterator[str]:
         yield f'<p class="dim">{escape(note)}</p>'
 
 
+def _point(report: TimelineReport) -> Iterator[str]:
+    """Yield what matters most: how the requested thread ended, and the worst finding."""
+    main = next((t.worker for t in report.workers if t.worker.id == report.thread), None)
+    if main is not None:
+        state = f'<b class="{bucket(main.state)}">{escape(_words(main.state))}</b>'
+        yield f"<p class=point>{state} {escape(main.assessment.why)}</p>"
+    worst = min(report.findings, key=lambda dated: SEVERITIES.index(dated.finding.severity), default=None)
+    if worst is not None:
+        more = f" <span class=dim>and {len(report.findings) - 1} more</span>" * (len(report.findings) > 1)
+        yield f"<p class=point><b>{escape(worst.finding.kind)}</b> {escape(worst.finding.message)}{more}</p>"
+
+
 def _workers(report: TimelineReport) -> Iterator[str]:
-    yield "<h2>Workers</h2><table><tr><th>worker<th>in the end<th>sandbox<th>states over time</tr>"
+    yield '<h2>Workers</h2><table class="workers">'
+    yield "<tr><th>worker<th>in the end<th>sandbox<th>states over time</tr>"
     for timeline in report.workers:
         worker = timeline.worker
-        indent = "&nbsp;&nbsp;" * worker.depth
         why = escape(worker.assessment.why)
-        yield f"<tr><td>{indent}{escape(worker.name)}<br>"
-        yield f"<span class=dim>{indent}{escape(_agent(worker))}</span>"
+        about = "<br>".join(filter(None, (escape(_agent(worker)), timeline.cost)))
+        yield f'<tr><td style="padding-left:{worker.depth}rem">{escape(worker.name)}<br>'
+        yield f"<span class=dim>{about}</span>"
         yield f'<td><span class="{bucket(worker.state)}">{escape(_words(worker.state))}</span><br>'
         yield f"<span class=dim>{why}</span>"
         yield f'<td class="{escape(worker.sandbox.verdict)}">{escape(_sandbox(worker))}'

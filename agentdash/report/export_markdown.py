@@ -3,16 +3,14 @@ effect."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import Final
 
 from agentdash.model.layer_words import sides
-from agentdash.model.times import lasted, moment, time_of_day
+from agentdash.model.times import moment, time_of_day, took
+from agentdash.report.calls_markdown import changes_section, commands_section
 from agentdash.report.elements import difference_lines, remedy_lines
+from agentdash.report.markdown_text import block, cell, code
 from agentdash.report.timeline_report import TimelineReport, TimelineRow
-
-_BACKTICKS: Final = re.compile("`+")
 
 
 def markdown(report: TimelineReport, version: str) -> str:
@@ -21,33 +19,24 @@ def markdown(report: TimelineReport, version: str) -> str:
     Args:
         version: the version of agentdash.
     """
-    return "\n".join((*_head(report, version), *_workers(report), *_findings(report), *_timeline(report), ""))
-
-
-def code(text: str) -> str:
-    """Return a text on one line as a code span, whatever it contains; `|` is replaced, which would end a
-    table cell."""
-    line = " ".join(text.split()).replace("|", "¦")
-    fence = "`" * (_longest_backticks(line) + 1)
-    pad = " " if line.startswith("`") or line.endswith("`") else ""
-    return f"{fence}{pad}{line}{pad}{fence}" if line else ""
-
-
-def block(text: str) -> list[str]:
-    """Return a text of several lines as a fenced block, whatever it contains."""
-    fence = "`" * max(3, _longest_backticks(text) + 1)
-    return [f"{fence}text", text, fence]
-
-
-def _longest_backticks(text: str) -> int:
-    return max((len(ticks) for ticks in _BACKTICKS.findall(text)), default=0)
+    parts = (
+        _head(report, version),
+        _workers(report),
+        _findings(report),
+        changes_section(report),
+        commands_section(report),
+        _timeline(report),
+    )
+    return "\n".join((*(line for part in parts for line in part), ""))
 
 
 def _head(report: TimelineReport, version: str) -> Iterator[str]:
     yield f"# {code(report.title)}"
     yield ""
     yield f"- thread {code(report.thread)}"
-    yield f"- began {moment(report.begun)} UTC, took {lasted(report.ended - report.begun)}"
+    yield f"- began {moment(report.begun)} UTC, took {took(report.ended - report.begun)}"
+    if report.cost:
+        yield f"- {report.cost}"
     yield f"- exported by agentdash {version} from the session's own files"
     if report.redacted:
         yield "- prompts, messages and outputs are left out; commands and paths are not"
@@ -59,18 +48,19 @@ def _workers(report: TimelineReport) -> Iterator[str]:
         "",
         "## Workers",
         "",
-        "| worker | agent | in the end | why | sandbox |",
-        "|---|---|---|---|---|",
+        "| worker | agent | in the end | why | sandbox | tokens |",
+        "|---|---|---|---|---|---|",
     )
     for timeline in report.workers:
         worker = timeline.worker
         policy = worker.sandbox.configured.brief() if worker.sandbox.configured else "not stated"
         cells = (
-            "&nbsp;&nbsp;" * worker.depth + code(worker.name),
-            code(f"{worker.agent.name} {worker.agent.version or ''}"),
+            "&nbsp;&nbsp;" * worker.depth + cell(worker.name),
+            cell(f"{worker.agent.name} {worker.agent.version or ''}"),
             f"**{worker.state}**",
-            code(worker.assessment.why),
+            cell(worker.assessment.why),
             f"{policy}: **{worker.sandbox.verdict}**",
+            timeline.cost,
         )
         yield f"| {' | '.join(cells)} |"
 

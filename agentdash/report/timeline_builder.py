@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
+from agentdash.engine.conversation import ConversationBuilder
 from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e
+from agentdash.model.conversation import Conversation
 from agentdash.model.fleet import NOT_RECORDED
 from agentdash.model.secrets import mask_fields
 from agentdash.model.states import State
@@ -97,6 +101,10 @@ def build_report(
         if number % _PROGRESS_STEPS == 0:
             progress(stream.offset)
     workers = [builder.workers[worker.id] for worker in snapshot.workers if worker.id in builder.workers]
+    names = {timeline.worker.id: timeline.worker.name for timeline in workers}
+    builder.rows = [replace(row, worker=names.get(row.worker, row.worker[:8])) for row in builder.rows]
+    for timeline in workers:
+        timeline.conversation = builder.conversation(timeline.worker.id)
     rows, omitted = _without_middle(builder.rows)
     report = TimelineReport(
         thread=thread,
@@ -143,21 +151,38 @@ class _ReportBuilder:
         """Open calls by thread and call id."""
         self._policies: dict[str, str] = {}
         """The newest policy row of each thread."""
+        self._conversations: dict[str, ConversationBuilder] = {}
         self.workers: dict[str, WorkerTimeline] = {}
         self.rows: list[TimelineRow] = []
+        """With the ids of workers instead of their names, which may become known later."""
 
     def add(self, frame: Frame, snapshot: Snapshot) -> None:
         """Add one frame."""
         shown = [(worker, self._redact(worker)) for worker in snapshot.workers]
-        names = {worker.id: worker.name for _, worker in shown}
         for event in frame.events:
             if isinstance(event, e.ThreadEvent):
-                self.rows += self._event_rows(event, names.get(event.thread, event.thread[:8]))
+                self._converse(event, shown)
+                self.rows += self._event_rows(event, event.thread)
         for original, worker in shown:
             timeline = self.workers.setdefault(worker.id, WorkerTimeline(worker))
             timeline.worker = worker
             self._add_state(timeline, frame.at)
             self._add_findings(timeline, original, frame.at)
+
+    def _converse(self, event: e.ThreadEvent, shown: Sequence[tuple[Worker, Worker]]) -> None:
+        """Add an event to the conversation of its thread."""
+        builder = self._conversations.setdefault(event.thread, ConversationBuilder(event.thread))
+        denial = None
+        if isinstance(event, e.CallEnded):
+            calls = (call for _, worker in shown if worker.id == event.thread for call in worker.calls)
+            ended = next((call for call in calls if call.id == event.call), None)
+            denial = ended.denial.quote if ended and ended.denial else None
+        builder.add(event, denial)
+
+    def conversation(self, thread: str) -> Conversation | None:
+        """Return the conversation of a thread; None without one."""
+        builder = self._conversations.get(thread)
+        return builder.conversation() if builder else None
 
     def _redact(self, worker: Worker) -> Worker:
         if self._redaction is None:
@@ -181,7 +206,7 @@ class _ReportBuilder:
         self.rows.append(
             TimelineRow(
                 at=since,
-                worker=worker.name,
+                worker=worker.id,
                 kind="state",
                 text=why,
                 note=worker.state,
@@ -199,7 +224,7 @@ class _ReportBuilder:
                 self.rows.append(
                     TimelineRow(
                         at=at,
-                        worker=worker.name,
+                        worker=worker.id,
                         kind="finding",
                         text=finding.message,
                         note=finding.kind,

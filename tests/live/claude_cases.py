@@ -129,7 +129,7 @@ def _trimmed(line: str, lab: ClaudeLab) -> str:
     record = json.loads(line)
     record.pop("rendered", None)
     if (record.get("attachment") or {}).get("type") != "sandbox_instructions":
-        record = _shortened(record, _LONG_CHARS if record["type"] in _READ else _UNREAD_CHARS)
+        record = shortened(record, _LONG_CHARS if record["type"] in _READ else _UNREAD_CHARS)
     text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
     for place, name in ((lab.workspace, "/home/me/ws"), (lab.user, "/home/me"), (lab.root, "/home/me/lab")):
         text = text.replace(str(place), name)
@@ -141,14 +141,14 @@ def _trimmed(line: str, lab: ClaudeLab) -> str:
     return re.sub(r"127\.0\.0\.1:\d{4,5}", "127.0.0.1:1", text)
 
 
-def _shortened(value: Any, limit: int) -> Any:
+def shortened(value: Any, limit: int) -> Any:
     if isinstance(value, str):
         return value if len(value) <= max(limit, 36) else f"{value[:20]}… trimmed"
     if isinstance(value, list):
-        return [_shortened(item, limit) for item in value[:_MAX_ITEMS]]
+        return [shortened(item, limit) for item in value[:_MAX_ITEMS]]
     if isinstance(value, dict):
         kept = {"cwd": 500, "timestamp": 50}
-        return {key: _shortened(item, kept.get(key, limit)) for key, item in value.items()}
+        return {key: shortened(item, kept.get(key, limit)) for key, item in value.items()}
     return value
 
 

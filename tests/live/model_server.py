@@ -11,6 +11,7 @@ is "(script ended)". Requests without tools (chat completions for a title) take 
 
     {"say": TEXT}                                      the final message: ends the turn
     {"run": CMD, "escalate": REASON?, "yield_ms": N?}  a shell command, by the shell tool offered
+    {"patch": TEXT}                                    a patch, by the tool offered, or by the shell
     {"tool": NAME, "args": {...}, "namespace": NAME?}  any other function tool
     {"spawn": [MARKER, ...]}, {"wait": True}           child threads, and waiting for them
     {"hold": NAME}                                     waits for `release(NAME)`, then takes the next step
@@ -231,6 +232,8 @@ def _items(step: Step, body: dict[str, Any]) -> list[dict[str, Any]]:
     offered = dict(_tools(body))
     if "run" in step:
         return [_command(step, offered)]
+    if "patch" in step:
+        return [_patch(step["patch"], offered)]
     if "spawn" in step:
         task = "[[{0}]] do your part"
         return [
@@ -278,6 +281,24 @@ def _command(step: Step, offered: dict[str, Any]) -> dict[str, Any]:
         ask = {"with_escalated_permissions": True} if old else {"sandbox_permissions": "require_escalated"}
         arguments |= ask | {"justification": why}
     return _call(name, arguments)
+
+
+def _patch(text: str, offered: dict[str, Any]) -> dict[str, Any]:
+    """Return a call of the tool for patches: it takes free text, or a JSON object; or of a script that has
+    this tool, or of a shell."""
+    if "apply_patch" not in offered and "exec" not in offered:
+        return _command({"run": f"apply_patch <<'EOF'\n{text}\nEOF\n"}, offered)
+    name = "apply_patch" if "apply_patch" in offered else "exec"
+    if offered[name]["type"] != "custom":
+        return _call(name, {"input": text})
+    script = f"await tools.apply_patch({json.dumps(text)}); text('ok')"
+    ids = {"id": f"ctc_{uuid.uuid4().hex[:12]}", "call_id": f"call_{uuid.uuid4().hex[:12]}"}
+    return {
+        "type": "custom_tool_call",
+        "name": name,
+        "input": text if name == "apply_patch" else script,
+        **ids,
+    }
 
 
 def _agent(name: str, arguments: dict[str, Any], offered: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from agentdash.cli import app
 from agentdash.replay.family import Family
 from agentdash.replay.streams import family_stream
 from agentdash.report.export_html import html
-from agentdash.report.export_markdown import block, code, markdown
+from agentdash.report.export_markdown import markdown
+from agentdash.report.markdown_text import block, cell, code
 from agentdash.report.redact import Redaction, _our_words
 from agentdash.report.timeline_builder import build_report
 from agentdash.report.timeline_report import TimelineReport
@@ -178,7 +179,8 @@ def test_code_spans(text: str) -> None:
     span = code(text)
     ticks = re.match("`*", span)[0]  # type: ignore[index]
     assert "\n" not in span
-    assert "|" not in span
+    assert not re.search(r"(?<!\\)\|", cell(text))
+    assert cell(text).replace(r"\|", "|") == span
     assert not text or (
         span.endswith(ticks) and ticks not in re.findall("`+", span[len(ticks) : -len(ticks)])
     )

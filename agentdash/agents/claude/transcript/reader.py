@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.home import is_subagent, subagent_thread
 from agentdash.agents.claude.transcript import records, results, tools
+from agentdash.agents.claude.transcript.changes import applied_changes
 from agentdash.agents.claude.transcript.kinds import SILENT_ATTACHMENTS, SILENT_RECORDS, SILENT_SYSTEM
 from agentdash.agents.claude.transcript.records import Block, Message, Record
 from agentdash.agents.claude.transcript.sandbox import NO_SANDBOX, described_policy
@@ -232,6 +233,7 @@ class TranscriptReader:
             session=ending.session,
             sandboxed=record.sandboxed if isinstance(record.sandboxed, bool) else None,
             allowed_by=results.allowed_by(record),
+            changes=applied_changes(bytes(record.tool_use_result)) if kind == "patch" else (),
         )
         if block.is_error and ending.output.startswith(results.SANDBOX_FAILED):
             self._emit(SandboxFailed, call=call, text=clean_line(ending.output, 300))
@@ -274,6 +276,7 @@ class TranscriptReader:
             tool=tool.name,
             text=tool.text,
             script=tool.script,
+            changes=tool.changes,
             cwd=_line(record.cwd) or self._cwd,
             escalation=tool.escalation,
         )

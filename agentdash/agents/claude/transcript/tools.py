@@ -6,6 +6,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from agentdash.agents.claude.transcript.changes import asked_changes
+from agentdash.model.changes import FileChange
 from agentdash.model.events import CallKind, Escalation
 from agentdash.model.sanitize import clean_block, clean_line
 
@@ -37,6 +39,8 @@ class Tool(NamedTuple):
     text: str
     script: str = ""
     escalation: Escalation | None = None
+    changes: tuple[FileChange, ...] = ()
+    """What a call that edits files is to change."""
 
 
 def describe(name: str | None, raw: bytes) -> Tool:
@@ -57,7 +61,8 @@ def describe(name: str | None, raw: bytes) -> Tool:
     if kind == "command":
         script = clean_block(str(arguments.get("command") or ""))
         return Tool(kind, tool, clean_line(script), script, _escalation(arguments))
-    return Tool(kind, tool, _question(arguments) if kind == "question" else _short(arguments))
+    text = _question(arguments) if kind == "question" else _short(arguments)
+    return Tool(kind, tool, text, changes=asked_changes(tool, arguments) if kind == "patch" else ())
 
 
 def _escalation(arguments: dict[str, Any]) -> Escalation | None:

@@ -17,6 +17,7 @@ from agentdash.agents.codex.rollout import outputs
 from agentdash.agents.codex.rollout.outputs import Ending
 from agentdash.agents.codex.rollout.records import Part
 from agentdash.agents.codex.rollout.tools import Tool
+from agentdash.model.changes import FileChange
 from agentdash.model.events import CallEnded, CallStarted, ChildSpawned, Event
 from agentdash.model.sanitize import clean_block, clean_line
 
@@ -75,6 +76,7 @@ class CallTracker:
             cwd=tool.cwd,
             escalation=tool.escalation,
             by_user=by_user,
+            changes=tool.changes,
         )
 
     def add_output(
@@ -114,7 +116,7 @@ class CallTracker:
             yield from self.start(call, tool, started_at, line, by_user=by_user)
         elif ending.outcome not in ("ended", "timed-out") and not self._is_running(call):
             return  # its output follows, with the reason
-        yield self._end(call, ending, at, line)
+        yield self._end(call, ending, at, line, tool.changes)
 
     def _is_running(self, call: str) -> bool:
         return any(running.call == call for running in self._running.values())
@@ -151,16 +153,20 @@ class CallTracker:
                 at=at, thread=self._thread, line=line, child=clean_line(child.agent_id), nickname=nickname
             )
 
-    def _end(self, call: str, ending: Ending, at: float, line: int) -> CallEnded:
+    def _end(
+        self, call: str, ending: Ending, at: float, line: int, changes: tuple[FileChange, ...] = ()
+    ) -> CallEnded:
         self._open.pop(call, None)
         for session in [s for s, r in self._running.items() if r.call == call]:
             del self._running[session]
         self._ended[call] = None
         if len(self._ended) > _MAX_ENDED_CALLS:
             del self._ended[next(iter(self._ended))]
-        return self._event(call, ending, at, line)
+        return self._event(call, ending, at, line, changes)
 
-    def _event(self, call: str, ending: Ending, at: float, line: int) -> CallEnded:
+    def _event(
+        self, call: str, ending: Ending, at: float, line: int, changes: tuple[FileChange, ...] = ()
+    ) -> CallEnded:
         return CallEnded(
             at=at,
             thread=self._thread,
@@ -170,6 +176,7 @@ class CallTracker:
             exit_code=ending.exit_code,
             output=ending.output,
             session=ending.session,
+            changes=changes,
         )
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agentdash.agents.codex.rollout import outputs, tools
 from agentdash.agents.codex.rollout.outputs import Ending
+from agentdash.agents.codex.rollout.patches import applied_changes
 from agentdash.agents.codex.rollout.records import Command, Invocation, McpCall, Patch
 from agentdash.agents.codex.rollout.tools import Tool
 
@@ -44,9 +45,13 @@ def patch(item: Patch) -> Finished:
     """Parse the application of a patch."""
     status = item.status or ("failed" if item.success is False else "completed")
     ending = outputs.item_ending(status, None, (item.stdout or "") + (item.stderr or ""))
-    return Finished(
-        item.call_id or item.id, Tool("patch", "apply_patch", tools.changes_text(item.changes)), ending
+    tool = Tool(
+        kind="patch",
+        name="apply_patch",
+        text=tools.changes_text(item.changes),
+        changes=applied_changes(item.changes),
     )
+    return Finished(item.call_id or item.id, tool, ending)
 
 
 def mcp_call(item: McpCall) -> Finished:

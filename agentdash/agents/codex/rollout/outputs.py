@@ -47,6 +47,7 @@ _OUTCOMES: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
     (
         re.compile(
             r"approval policy is \w+; reject command|approval required by policy|This action was rejected"
+            r"|patch rejected: [^\n]{0,200}rejected by user approval settings"
         ),
         "refused-by-approval",
     ),
@@ -56,7 +57,8 @@ _OUTCOMES: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
     ),
     (
         re.compile(
-            r"`.{1,500}?` rejected: |rejected: |Network access to \"[^\"]*\" (?:was|is) blocked by policy",
+            r"`.{1,500}?` rejected: |(?:patch )?rejected: "
+            r"|Network access to \"[^\"]*\" (?:was|is) blocked by policy",
             re.DOTALL,
         ),
         "refused-by-policy",

@@ -11,7 +11,9 @@ from urllib.parse import unquote
 
 import msgspec
 
+from agentdash.agents.codex.rollout.patches import patch_changes
 from agentdash.agents.codex.rollout.records import Part
+from agentdash.model.changes import FileChange
 from agentdash.model.events import CallKind, Escalation
 from agentdash.model.sanitize import MAX_BLOCK_CHARS, clean_block, clean_line
 
@@ -33,6 +35,8 @@ class Tool(NamedTuple):
     """The shell script of a command as written, with newlines; empty where it is not known or too long."""
     shell: str = ""
     """The POSIX shell that runs it, by name (`bash`); empty where it is not known."""
+    changes: tuple[FileChange, ...] = ()
+    """What a patch is to change, or has changed."""
 
 
 def describe(name: str, namespace: str | None, arguments: str | Mapping[str, Any] | None) -> Tool:
@@ -61,7 +65,8 @@ def describe(name: str, namespace: str | None, arguments: str | Mapping[str, Any
     if kind == "command":
         return _command(tool, decoded)
     if kind == "patch":
-        return Tool(kind, tool, patch_text(_string(decoded.get("input")) or _string(decoded.get("patch"))))
+        patch = _string(decoded.get("input")) or _string(decoded.get("patch"))
+        return Tool(kind, tool, patch_text(patch), changes=patch_changes(patch))
     if kind == "poll":
         return _poll(tool, decoded)
     text = _TEXTS[kind](decoded) if kind in _TEXTS else _TEXTS_OF_OTHERS.get(tool, _brief)(decoded)
@@ -73,7 +78,7 @@ def describe_custom(name: str, namespace: str | None, text: str) -> Tool:
     (0.15x+)."""
     tool = _full_name(name, namespace)
     if tool == "apply_patch":
-        return Tool("patch", tool, patch_text(text))
+        return Tool("patch", tool, patch_text(text), changes=patch_changes(text))
     return (
         _script(tool, text) if tool == "exec" else Tool("other", tool, clean_line(text, _MAX_ARGUMENTS_CHARS))
     )
@@ -214,6 +219,7 @@ def _command(tool: str, args: Mapping[str, Any]) -> Tool:
         escalation=_escalation(args),
         script=command_script(words) if kind == "command" and runs_posix else "",
         shell=shell_name(words, shell) if kind == "command" else "",
+        changes=patch_changes(words if isinstance(words, str) else words[-1]) if kind == "patch" else (),
     )
 
 
@@ -261,6 +267,7 @@ _MAX_SCRIPT_CHARS: Final = 16_000
 """Of a script, searched by patterns."""
 _JS_STRING: Final = r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
 _JS_COMMAND: Final = re.compile(rf"""\b(?:cmd|command)["']?\s*:\s*{_JS_STRING}""", re.DOTALL)
+_JS_PATCH: Final = re.compile(rf"\bapply_patch\s*\(\s*{_JS_STRING}", re.DOTALL)
 _JS_REASON: Final = re.compile(rf"""\bjustification["']?\s*:\s*{_JS_STRING}""", re.DOTALL)
 _JS_ESCALATION: Final = re.compile(
     r"""\bsandbox_permissions["']?\s*:\s*["'`](require_escalated|with_additional_permissions)["'`]"""
@@ -302,7 +309,14 @@ def _script(tool: str, js: str) -> Tool:
         text=clean_line(text),
         escalation=_script_escalation(js),
         script=_printed_commands(js) if kind == "command" else "",
+        changes=_script_changes(js) if "apply_patch" in js else (),
     )
+
+
+def _script_changes(js: str) -> tuple[FileChange, ...]:
+    """Return the changes of the literal patches in a script; computed ones are not found."""
+    patches = (_js_text(literal) for literal in _JS_PATCH.findall(js))
+    return tuple(change for patch in patches for change in patch_changes(patch))
 
 
 def _printed_commands(js: str) -> str:

@@ -1,0 +1,74 @@
+"""Changes of files by tool calls, as unified diffs without their file headers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal
+
+import msgspec
+
+from agentdash.model.sanitize import clean_block, clean_line
+
+ChangeKind = Literal["add", "update", "delete"]
+_MAX_DIFF_CHARS: Final = 32_000
+"""Of one file: more than is read on a screen; of longer diffs both ends are kept."""
+_MAX_CALL_CHARS: Final = 256_000
+"""Of all files of one call: what follows is listed without its diff."""
+
+
+class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The change of one file."""
+
+    path: str
+    """As the CLI names it: absolute, or relative to the directory of the call."""
+    kind: ChangeKind
+    diff: str = ""
+    """Lines that begin with `+`, `-`, a space, or `@@`; empty where they are not known."""
+    moved_to: str | None = None
+    added: int = 0
+    """Lines added; 0 where the diff is not known."""
+    removed: int = 0
+    is_cut: bool = False
+    """Whether a part of the diff was left out."""
+
+
+class Diff(msgspec.Struct, frozen=True):
+    """A diff as read, before it is sanitized."""
+
+    path: str
+    kind: ChangeKind
+    lines: list[str]
+    moved_to: str | None = None
+
+
+def file_changes(diffs: Iterable[Diff]) -> tuple[FileChange, ...]:
+    """Return the changes of one call, sanitized and bounded."""
+    found: list[FileChange] = []
+    room = _MAX_CALL_CHARS
+    for diff in diffs:
+        text = "\n".join(diff.lines)
+        fits = len(text) <= room
+        room -= min(len(text), _MAX_DIFF_CHARS) if fits else 0
+        found.append(
+            FileChange(
+                path=clean_line(diff.path),
+                kind=diff.kind,
+                diff=clean_block(text, _MAX_DIFF_CHARS) if fits else "",
+                moved_to=clean_line(diff.moved_to) if diff.moved_to else None,
+                added=sum(line.startswith("+") for line in diff.lines),
+                removed=sum(line.startswith("-") for line in diff.lines),
+                is_cut=not fits or len(text) > _MAX_DIFF_CHARS,
+            )
+        )
+    return tuple(found)
+
+
+def whole_file(path: str, kind: ChangeKind, content: str) -> Diff:
+    """Return the diff of a file that was added or deleted."""
+    sign = "+" if kind == "add" else "-"
+    return Diff(path=path, kind=kind, lines=[sign + line for line in content.split("\n")[: _lines(content)]])
+
+
+def _lines(content: str) -> int:
+    """Return the number of lines; a line break at the end begins none."""
+    return content.count("\n") + (not content.endswith("\n") and bool(content))

@@ -1,0 +1,110 @@
+"""Read the conversation of one thread from its file, on demand: nothing of it is kept in the fleet."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Final
+
+from agentdash.agents.session_logs import log_begun_at, reader_of_log, thread_of_log
+from agentdash.engine.conversation import ConversationBuilder
+from agentdash.model.conversation import Conversation
+from agentdash.model.events import CallEnded, Event
+from agentdash.model.fleet import Fleet
+from agentdash.model.sanitize import clean_line
+from agentdash.replay.cursor import Cursor
+from agentdash.replay.skim import advance_skimming
+from agentdash.replay.streams import FileStream, MergedStream, Step
+
+_WINDOW_BYTES: Final = 8 << 20
+"""Of a larger file only the head, and so much before the wanted time, is read: in about a second."""
+
+
+class _Cursor(Cursor):
+    """A cursor that adds what it reads to a conversation."""
+
+    def __init__(self, stream: MergedStream, thread: str) -> None:
+        super().__init__(stream)
+        self.builder = ConversationBuilder(thread)
+        self._thread = thread
+
+    def advance(self) -> Step | None:
+        """Consume one step and return it; None at the current end."""
+        step = super().advance()
+        for event in step.events if step else ():
+            self.builder.add(event, self._denial(event))
+        return step
+
+    def _denial(self, event: Event) -> str | None:
+        """Return the words of the denial that the output of a call shows."""
+        if not isinstance(event, CallEnded) or (thread := self.fleet.threads.get(self._thread)) is None:
+            return None
+        call = next((call for call in reversed(thread.calls) if call.id == event.call), None)
+        return call.denial.quote if call and call.denial else None
+
+
+class ConversationFile:
+    """The conversation in one session file, up to any time. Reads on where it stopped.
+
+    Args:
+        path: a rollout or a transcript.
+        thread: its thread; None: by the name of the file.
+        is_whole: whether large files are read whole, which takes a second for each 20 MB or so.
+    """
+
+    def __init__(self, path: Path, thread: str | None = None, *, is_whole: bool = False) -> None:
+        self.path = path
+        self.thread = thread or thread_of_log(path) or clean_line(path.name)
+        self._is_whole = is_whole
+        self._cursor: _Cursor | None = None
+        self._file: tuple[int, int] | None = None
+        """Device and inode of what has been read."""
+        self._read_to = -math.inf
+        """The time up to which it has been read (unix seconds)."""
+
+    @property
+    def fleet(self) -> Fleet:
+        """The thread as it was at the time read."""
+        return self._cursor.fleet if self._cursor else Fleet()
+
+    @property
+    def at(self) -> float:
+        """The time of the newest line read (unix seconds)."""
+        return self._cursor.at if self._cursor else 0.0
+
+    def read(self, until: float = math.inf) -> Conversation:
+        """Return the conversation up to a time (unix seconds)."""
+        try:
+            stat = self.path.stat()
+        except OSError as error:
+            return Conversation(thread=self.thread, problem=clean_line(error.strerror or str(error)))
+        cursor = self._cursor
+        if cursor is None or self._is_void(cursor, (stat.st_dev, stat.st_ino), stat.st_size, until):
+            self._file = stat.st_dev, stat.st_ino
+            self._cursor = cursor = self._begin(until)
+        while True:
+            while cursor.due is not None and cursor.due <= until:
+                cursor.advance()
+            if cursor.due is not None or not cursor.stream.poll():
+                break
+        self._read_to = until if math.isfinite(until) else cursor.at
+        return cursor.builder.conversation(cursor.stream.streams[0].problem)
+
+    def _is_void(self, cursor: Cursor, file: tuple[int, int], size: int, until: float) -> bool:
+        """Return whether an earlier time is wanted, or the file is another one, or one that is far ahead."""
+        if until < self._read_to or self._file != file:
+            return True
+        if self.path.suffix == ".zst":
+            return False
+        ahead = size - cursor.stream.offset
+        return ahead < 0 or (ahead > 2 * _WINDOW_BYTES and not self._is_whole)
+
+    def _begin(self, until: float) -> _Cursor:
+        """Return a cursor that has read the file up to a time, of a large one the head and the part before
+        that time."""
+        reader = reader_of_log(self.path, self.thread)
+        stream = FileStream(self.path, reader, begun=log_begun_at(self.path) or 0.0)
+        cursor = _Cursor(MergedStream([stream]), self.thread)
+        if not self._is_whole:
+            advance_skimming(cursor, until, _WINDOW_BYTES)
+        return cursor

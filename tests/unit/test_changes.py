@@ -1,0 +1,180 @@
+"""What tool calls changed: by real sessions whose workspaces are known, and constructed patches."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from agentdash.agents.claude.transcript import changes as claude
+from agentdash.agents.codex.rollout.patches import applied_changes, patch_changes
+from agentdash.agents.codex.rollout.tools import describe, describe_custom
+from agentdash.model.changes import Diff, FileChange, file_changes, whole_file
+from agentdash.model.conversation import CallRecord, change_words, outcome_words
+from agentdash.replay.conversation import ConversationFile
+from tests.live.change_cases import BEFORE, DATA
+
+SESSIONS = sorted(path.name for path in DATA.iterdir())
+ROOT = "/home/dev/project/"
+
+
+def calls(name: str) -> list[CallRecord]:
+    (log,) = (DATA / name).glob("*.jsonl")
+    return list(ConversationFile(log).read().calls)
+
+
+def patched(text: str, diff: str) -> str:
+    """Apply a diff to a text, by what it has around the changes: an independent reading of the format."""
+    lines = text.splitlines()
+    hunks: list[list[str]] = [[]]
+    for line in diff.split("\n"):
+        hunks += [[]] if line.startswith("@@") else []
+        hunks[-1] += [] if line.startswith("@@") else [line]
+    at = 0
+    for hunk in filter(None, hunks):
+        old = [line[1:] for line in hunk if line[0] in "- "]
+        at = next(i for i in range(at, len(lines) + 1) if lines[i : i + len(old)] == old)
+        lines[at : at + len(old)] = [line[1:] for line in hunk if line[0] in "+ "]
+    return "".join(f"{line}\n" for line in lines)
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_changes_lead_to_the_files_that_are_there(name: str) -> None:
+    files = dict(BEFORE)
+    changed = 0
+    for call in calls(name):
+        for change in call.changes if call.has_changed else ():
+            changed += 1
+            path = change.path.removeprefix(ROOT)
+            if change.kind == "delete":
+                del files[path]
+            else:
+                target = (change.moved_to or change.path).removeprefix(ROOT)
+                files[target] = patched(files.pop(path, ""), change.diff)
+    after = json.loads((DATA / name / "after.json").read_text("utf-8"))
+    assert after.pop("shell.txt") == "by the shell\n"  # written by a command, which is no patch
+    assert files == after
+    assert changed >= 3
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_what_was_not_changed_says_so(name: str) -> None:
+    failed = [(call, change) for call in calls(name) for change in call.changes if not call.has_changed]
+    assert [change_words(call, change) for call, change in failed] == (
+        ["not updated: failed"]
+        if name.startswith("claude")
+        else ["not updated: failed", "not added: refused by approval"]
+    )
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_commands_have_their_outcome_and_time(name: str) -> None:
+    *_, last = (call for call in calls(name) if call.kind == "command")
+    assert last.exit_code == 3
+    assert last.took is not None
+    assert 0.3 <= last.took < 60
+
+
+PATCH = """*** Begin Patch
+*** Update File: a b.py
+@@ def f():
+ x
+-old
+
++new
+*** End of File
+*** Add File: new.txt
++one
++
+*** Delete File: gone.txt
+*** End Patch"""
+CHANGES = (
+    FileChange(path="a b.py", kind="update", diff="@@ def f():\n x\n-old\n \n+new", added=1, removed=1),
+    FileChange(path="new.txt", kind="add", diff="+one\n+", added=2),
+    FileChange(path="gone.txt", kind="delete"),
+)
+
+
+def test_patch_text() -> None:
+    assert patch_changes(PATCH) == CHANGES
+    assert patch_changes(f"cd x && apply_patch <<'EOF'\n{PATCH}\nEOF\n") == CHANGES
+    assert patch_changes("no patch") == ()
+    assert patch_changes("*** Begin Patch\n*** Add File: torn.txt\n+half") == (
+        FileChange(path="torn.txt", kind="add", diff="+half", added=1),
+    )
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        describe("apply_patch", None, {"input": PATCH}),
+        describe("apply_patch", None, json.dumps({"input": PATCH})),
+        describe("shell", None, {"command": ["apply_patch", PATCH]}),
+        describe("shell", None, {"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"]}),
+        describe("exec_command", None, {"cmd": f"apply_patch <<'EOF'\n{PATCH}\nEOF"}),
+        describe_custom("apply_patch", None, PATCH),
+        describe_custom("exec", None, f"await tools.apply_patch({json.dumps(PATCH)}); text('ok')"),
+    ],
+)
+def test_every_form_of_a_call(tool: object) -> None:
+    assert (tool.kind, tool.changes) == ("patch", CHANGES)  # type: ignore[attr-defined]
+
+
+def test_applied_changes_of_old_events() -> None:
+    new = FileChange(path="/a", kind="add", diff="+x", added=1)
+    moved = FileChange(
+        path="/b", kind="update", diff="@@ -1 +1 @@\n-x\n+y", moved_to="/c", added=1, removed=1
+    )
+    detail = {"unified_diff": "@@ -1 +1 @@\n-x\n+y\n", "move_path": "/c"}
+    assert applied_changes({"/a": {"add": {"content": "x\n"}}, "/b": {"update": detail}}) == (new, moved)
+    assert applied_changes({"/a": {"type": "add", "content": "x"}, "/b": detail | {"type": "update"}}) == (
+        new,
+        moved,
+    )
+    assert applied_changes({"/a": None, "/b": {"type": "update"}, "/c": {"type": 1}}) == (
+        FileChange(path="/b", kind="update"),
+    )
+
+
+def test_claude_asks_without_context() -> None:
+    edits = {"file_path": "/a", "edits": [{"old_string": "x\ny", "new_string": "z"}, {"new_string": "n\n"}]}
+    assert claude.asked_changes("MultiEdit", edits) == (
+        FileChange(path="/a", kind="update", diff="@@\n-x\n-y\n+z\n@@\n+n", added=2, removed=2),
+    )
+    assert claude.asked_changes("Write", {"file_path": "/a", "content": 5}) == (
+        FileChange(path="/a", kind="update"),
+    )
+    assert claude.asked_changes("Edit", {"file_path": None}) == ()
+    for broken in (b"{", b'{"structuredPatch": 1}', b'{"filePath": "/a", "structuredPatch": [1, {}]}'):
+        assert not any(change.diff for change in claude.applied_changes(broken))
+
+
+def test_long_diffs_are_cut_and_counted_whole() -> None:
+    (short,) = file_changes([whole_file("/a", "add", "x\n")])
+    assert not short.is_cut
+    (cut,) = file_changes([whole_file("/a", "add", "line\n" * 20_000)])
+    assert (cut.is_cut, cut.added) == (True, 20_000)
+    assert len(cut.diff) < 33_000
+    many = file_changes([Diff(path=str(n), kind="update", lines=["+" + "x" * 30_000]) for n in range(20)])
+    assert len(many) == 20
+    assert 0 < sum(bool(change.diff) for change in many) < 20
+    assert all(change.added == 1 and (change.diff or change.is_cut) for change in many)
+
+
+def test_control_characters_are_removed() -> None:
+    (change,) = patch_changes(
+        "*** Begin Patch\n*** Add File: a\x1b[31m.py\n+\x1b]0;title\x07x\n*** End Patch"
+    )
+    assert (change.path, change.diff) == ("a.py", "+x")
+
+
+def test_outcome_words() -> None:
+    call = CallRecord(id="c", at=1.0, kind="command", tool="exec_command", text="x")
+    assert [
+        outcome_words(call),
+        outcome_words(replace(call, outcome="running")),
+        outcome_words(replace(call, outcome="ended", exit_code=0)),
+        outcome_words(replace(call, outcome="ended", exit_code=2)),
+        outcome_words(replace(call, outcome="refused-by-user")),
+    ] == ["not ended", "in the background", "ok", "exit 2", "refused by user"]
