@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 
 from agentdash.model.secrets import mask_secrets
 from agentdash.model.times import lasted
-from agentdash.report.export_markdown import code
+from agentdash.report.markdown_text import code
 from agentdash.report.since import KINDS, SinceReport, SinceRow
 
 MAX_LINES: Final = 20
