@@ -116,7 +116,9 @@ def main() -> None:
         termination.install()  # from here on ctrl-c may come
         sys.exit(app.main(standalone_mode=False, prog_name="agentdash"))
     except click.ClickException as problem:
-        _fail(f"{problem.format_message().rstrip('.')} (see agentdash --help)")
+        from agentdash.cli.errors import error_line
+
+        _fail(error_line(problem))
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except FileNotFoundError as problem:

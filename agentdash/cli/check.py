@@ -15,6 +15,7 @@ from agentdash.agents.state_paths import state_paths
 from agentdash.cli.check_gate import GATE_OPTIONS, chosen_format, gate_of, print_audit
 from agentdash.cli.options import NO_CACHE_OPTION, PATH, config_of, options
 from agentdash.cli.output import console, warn_unreadable
+from agentdash.cli.print_document import print_document
 from agentdash.cli.progress import Progress
 from agentdash.config import state_folder
 from agentdash.model.sanitize import clean_line
@@ -27,7 +28,6 @@ from agentdash.report.check_worker import (
     worker_paths_report,
 )
 from agentdash.report.denials import denials_report, print_denials
-from agentdash.report.document import document_json
 from agentdash.store.digests import DigestStore
 from agentdash.store.memory import Memory, MemoryFileError
 
@@ -133,7 +133,7 @@ def check(
     if denials:
         by_target = denials_report(report)
         if as_json:
-            click.echo(document_json(by_target))
+            print_document(by_target)
         else:
             print_denials(by_target, console(soft_wrap=True))
         return by_target.exit_code
@@ -148,7 +148,7 @@ def _check_config(home: CodexHome, args: tuple[str, ...], as_json: bool) -> int:
     version = (found, "on PATH") if found else default_version()
     report = check_config(args, home=home.root.expanduser().absolute(), cwd=Path.cwd(), version=version)
     if as_json:
-        click.echo(document_json(report))
+        print_document(report)
     else:
         print_check_config(report, console(soft_wrap=True))
     return report.exit_code
@@ -187,7 +187,7 @@ def _check_worker(
         raise click.UsageError(str(missing)) from missing
     report = worker_paths_report(worker, state_paths()[worker], policy, origin, cwd)
     if as_json:
-        click.echo(document_json(report))
+        print_document(report)
     else:
         print_worker_paths(report, console(soft_wrap=True))
     warn_unreadable(

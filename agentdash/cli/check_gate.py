@@ -11,6 +11,7 @@ import msgspec
 from agentdash import __version__
 from agentdash.cli.options import PATH
 from agentdash.cli.output import console
+from agentdash.cli.print_document import print_document
 from agentdash.files import read_bytes, write_file
 from agentdash.model.sanitize import clean_line
 from agentdash.report.check import CheckReport, print_check
@@ -137,7 +138,7 @@ def print_audit(report: CheckReport, format_: str, gate: Gate | None, written: P
     report.gate = gate.report(judged) if gate is not None else None
     match format_:
         case "json":
-            click.echo(document_json(report))
+            print_document(report)
         case "sarif":
             from agentdash.report.check_formats.sarif import sarif
 

@@ -15,10 +15,10 @@ _MAX_THREADS: Final = 50
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", type=click.Choice(SHELLS), metavar="SHELL")
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print a script that completes commands, flags and workers in a shell.
+    """Print a script that completes commands, flags and workers in SHELL: bash, zsh or fish.
 
     \b
     eval "$(agentdash completion bash)"                  in ~/.bashrc

@@ -71,12 +71,12 @@ def show(as_json: bool, **given: Any) -> None:
     agentdash config show --theme light
     """
     from agentdash.cli.output import console
-    from agentdash.report.document import document_json
+    from agentdash.cli.print_document import print_document
     from agentdash.report.settings import print_settings, settings_report
 
     report = settings_report(settings_of(given)[1])
     if as_json:
-        click.echo(document_json(report))
+        print_document(report)
     else:
         print_settings(report, console())
 

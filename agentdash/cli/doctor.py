@@ -8,9 +8,9 @@ import click
 
 from agentdash.cli.options import FLEET_OPTIONS, options, settings_of
 from agentdash.cli.output import console
+from agentdash.cli.print_document import print_document
 from agentdash.report.diagnose import diagnose
 from agentdash.report.doctor import print_doctor
-from agentdash.report.document import document_json
 
 
 @click.command()
@@ -29,7 +29,7 @@ def doctor(as_json: bool, **given: Any) -> int:
     from_file = sum(setting.source == "file" for setting in settings)
     report = diagnose(config, f"sets {from_file} options" if from_file else "sets nothing")
     if as_json:
-        click.echo(document_json(report))
+        print_document(report)
     else:
         print_doctor(report, console())
     return report.exit_code

@@ -13,8 +13,8 @@ from agentdash.agents.screen_rules import RulesProblem, load_rules
 from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, options
 from agentdash.cli.output import console
+from agentdash.cli.print_document import print_document
 from agentdash.model.sanitize import clean_block, clean_line
-from agentdash.report.document import document_json
 from agentdash.report.explain import ScreenshotReport, explain_report, print_explained
 from agentdash.report.explain_screen import print_screen, screen_report
 
@@ -89,7 +89,7 @@ def explain(
         raise click.UsageError("missing TARGET (a thread id or its prefix, a pane, or a name) or --screen")
     snapshot, via = read_fleet(config_of(given), target)
     if as_json:
-        click.echo(document_json(explain_report(snapshot, via_report(via))))
+        print_document(explain_report(snapshot, via_report(via)))
         return exit_code(snapshot)
     print_explained(snapshot, console(soft_wrap=True))
     return exit_code(snapshot)
@@ -141,6 +141,6 @@ def _explain_screen(shot: ScreenshotReport, as_json: bool) -> None:
     )
     report = screen_report(reading, shot.agent, versions_tested(shot.agent, reading.rule, rules))
     if as_json:
-        click.echo(document_json(report))
+        print_document(report)
         return
     print_screen(report, console())

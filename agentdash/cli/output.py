@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import stat
 import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import IO, Any, Final, TypeVar, cast
 
 import click
 from rich.console import Console
 
 _T = TypeVar("_T")
+_BLANKS_AT_END: Final = re.compile(r" +$", re.MULTILINE)
+_PIPED_COLUMNS: Final = 200
+_MIN_COLUMNS: Final = 20
+"""Narrower tables would lose whole columns."""
 _MAX_WARNINGS: Final = 5
 """Lines on stderr: the document has all of them."""
 
@@ -23,9 +28,39 @@ class _Console(Console):
         raise BrokenPipeError  # Rich would exit with 1, which means "findings" in `check`
 
 
+class _Trimmed:
+    """A text stream without blanks at the ends of lines, with which Rich fills its tables."""
+
+    encoding: Final = "utf-8"
+
+    def write(self, text: str) -> int:
+        sys.stdout.write(_BLANKS_AT_END.sub("", text))
+        return len(text)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+    def isatty(self) -> bool:
+        return False
+
+
 def console(*, soft_wrap: bool = False) -> Console:
-    """Return a console as wide as the terminal, or 200 columns where stdout is a file or a pipe."""
-    return _Console(width=None if sys.stdout.isatty() else 200, highlight=False, soft_wrap=soft_wrap)
+    """Return a console for stdout: as wide as the terminal or `COLUMNS`, else 200 columns."""
+    if sys.stdout.isatty():
+        return _Console(highlight=False, soft_wrap=soft_wrap)
+    return _Console(
+        file=cast("IO[str]", _Trimmed()), width=_piped_width(), highlight=False, soft_wrap=soft_wrap
+    )
+
+
+def notes_console() -> Console:
+    """Return a console for what is not data: it prints to stderr."""
+    return _Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def _piped_width() -> int:
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isdecimal() and int(columns) >= _MIN_COLUMNS else _PIPED_COLUMNS
 
 
 def warn_unreadable(problems: Sequence[object]) -> None:

@@ -56,12 +56,12 @@ def since(when: str, as_markdown: bool, as_json: bool, journal: Path | None, **g
     if as_markdown and as_json:
         raise click.UsageError("--md and --json exclude each other")
     from agentdash.cli.output import warn_unreadable
-    from agentdash.report.document import document_json
+    from agentdash.cli.print_document import print_document
     from agentdash.report.since_print import since_lines, since_markdown
 
     report = _report(config_of(given), journal, begin, now)
     if as_json:
-        click.echo(document_json(report))
+        print_document(report)
     elif as_markdown:
         click.echo(since_markdown(report), nl=False)
     else:

@@ -89,21 +89,21 @@ def status(
         click.echo(brief_json(brief_report(snapshot, via_report(via))))
         return exit_code(snapshot)
     if chosen:
-        from agentdash.report.document import document_json
+        from agentdash.cli.print_document import print_document
         from agentdash.report.status_fields import status_fields_report
 
-        click.echo(document_json(status_fields_report(snapshot, chosen, via_report(via))))
+        print_document(status_fields_report(snapshot, chosen, via_report(via)))
         return exit_code(snapshot)
     if as_json:
-        from agentdash.report.document import document_json
+        from agentdash.cli.print_document import print_document
         from agentdash.report.status import status_report
 
-        click.echo(document_json(status_report(snapshot, via_report(via))))
+        print_document(status_report(snapshot, via_report(via)))
         return exit_code(snapshot)
-    from agentdash.cli.output import console
+    from agentdash.cli.output import console, notes_console
     from agentdash.report.status import print_status
 
-    print_status(snapshot, console())
+    print_status(snapshot, console(), notes_console())
     return exit_code(snapshot)
 
 
@@ -186,12 +186,12 @@ def sessions(limit: int, as_json: bool, **given: Any) -> int:
     agentdash sessions --json --limit 0 | jq '.sessions[].id'
     """
     from agentdash.cli.output import console, warn_unreadable
-    from agentdash.report.document import document_json
+    from agentdash.cli.print_document import print_document
     from agentdash.report.sessions import print_sessions, read_sessions
 
     listed = read_sessions(config_of(given).codex_home, limit or None)
     if as_json:
-        click.echo(document_json(listed))
+        print_document(listed)
     else:
         print_sessions(listed, console())
     warn_unreadable(listed.problems)

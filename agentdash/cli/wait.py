@@ -20,12 +20,12 @@ from agentdash.cli.fleet_access import (
 )
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, SECONDS, config_of, options, target_argument
 from agentdash.cli.output import until_pipe_closes
+from agentdash.cli.print_document import print_document
 from agentdash.cli.targets import Found
 from agentdash.config import Config
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.document import document_json
 from agentdash.report.wait import Outcome, WaitReport, wait_line, wait_report
 
 _APPEARANCE_TIMEOUT_S: Final = 10.0
@@ -83,7 +83,10 @@ def wait(
     report = termination.run(until_pipe_closes(wait_for(config_of(given), target, wanted, timeout)))
     if report is None:
         return 1
-    click.echo(document_json(report) if as_json else wait_line(report))
+    if as_json:
+        print_document(report)
+    else:
+        click.echo(wait_line(report))
     return 0 if report.outcome == "reached" else 1
 
 

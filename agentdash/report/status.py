@@ -173,8 +173,8 @@ def worker_report(worker: w.Worker) -> WorkerReport:
     )
 
 
-def print_status(snapshot: w.Snapshot, console: Console) -> None:
-    """Print the fleet as a table, and below it the sources that failed."""
+def print_status(snapshot: w.Snapshot, console: Console, notes: Console) -> None:
+    """Print the fleet as a table, and the sources that failed on another console."""
     from rich.table import Table  # noqa: PLC0415 - `status --json` is called often, and starts faster without it
     from rich.text import Text  # noqa: PLC0415
 
@@ -209,7 +209,7 @@ def print_status(snapshot: w.Snapshot, console: Console) -> None:
         console.print(table)
     for source in snapshot.sources:
         if not source.ok or not snapshot.workers or NOT_READ in source.detail:
-            console.print(Text(f"{source.name}: {source.detail}"), style="dim")
+            notes.print(Text(f"{source.name}: {source.detail}"), style="dim")
 
 
 def _sandbox_report(sandbox: w.Sandbox) -> SandboxReport:

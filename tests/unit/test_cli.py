@@ -249,14 +249,15 @@ def test_schemas(name: str) -> None:
     schema = json.loads(agentdash("schema", name).stdout)
     assert schema["$id"] == f"agentdash.{name}/1"
     top = schema["$defs"][schema["$ref"].rpartition("/")[2]]
-    assert top["properties"]["schema"] == {"enum": [f"agentdash.{name}/1"]}
+    assert top["properties"]["schema"]["enum"] == [f"agentdash.{name}/1"]
 
 
 @pytest.mark.parametrize("json_flag", [[], ["--json"]])
 def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
     done = agentdash("status", *json_flag)
     assert done.returncode == 0
-    assert "/nonexistent does not exist: start Codex once, or set CODEX_HOME" in done.stdout
+    reported = done.stdout if json_flag else done.stderr  # stdout has nothing but data
+    assert "/nonexistent does not exist: start Codex once, or set CODEX_HOME" in reported
 
 
 def test_missing_tmux_is_reported(home: Path) -> None:
@@ -268,23 +269,31 @@ def test_missing_tmux_is_reported(home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["frobnicate"], "No such command 'frobnicate'"),
+        (["frobnicate"], "No such command 'frobnicate' (see agentdash --help)"),
+        (["stauts"], "No such command 'stauts'. Did you mean 'status'?"),
+        (["config", "chek"], "No such command 'chek'. Did you mean 'check'? (see agentdash config --help)"),
+        (["config"], "Missing command. Choose from check, default, show (see agentdash config --help)"),
+        (["status", "--jsno"], "No such option '--jsno'. Did you mean '--json'?"),
+        (["schema"], "Missing argument NAME. Choose from baseline, "),
+        (["schema", "stauts"], "Did you mean 'status'?"),
+        (["wait", "%1", "--timeout", "abc"], "'abc' is not a number"),
+        (["status", "a", "b"], "Got unexpected extra argument (b) (see agentdash status --help)"),
         (["status", "--frob"], "No such option '--frob'"),
         (["wait", "nobody", "--timeout", "0"], "no worker matches 'nobody'"),
         (["wait", "%1", "--until", "asleep"], "invalid state 'asleep': choose from running,"),
         (["wait", "%1", "--until", ","], "invalid state ''"),
-        (["schema", "nosuch"], "'nosuch' is not one of"),
+        (["schema", "nosuch"], "Invalid value for 'NAME': 'nosuch' is none of baseline, "),
         (["status", "nobody"], "no worker matches 'nobody'"),
         (["explain", "--screen", "/nonexistent", "--agent", "codex"], "No such file"),
         (
             ["explain", "--screen", "/dev/null", "--agent", "nobody"],
             "invalid worker CLI 'nobody': choose from aider, amp",
         ),
-        (["sessions", "--limit", "x"], "'x' is not a valid integer range"),
+        (["sessions", "--limit", "x"], "'x' is not a whole number (see agentdash sessions --help)"),
         (["check", "nothing-like-it"], "neither a rollout, nor a directory with rollouts"),
         (["check"], "/nonexistent does not exist"),
         (["split"], "not inside of tmux"),
-        (["demo", "--theme", "nosuch"], "'nosuch' is not one of 'dark'"),
+        (["demo", "--theme", "nosuch"], "'nosuch' is none of dark, light"),
     ],
 )
 def test_usage_error_is_one_line_and_exit_2(arguments: list[str], message: str) -> None:
@@ -497,7 +506,7 @@ def test_status_table_never_cuts_state_and_sandbox(home: Path, columns: int) -> 
     clock = SystemClock()
     snapshot = asyncio.run(Hub(live_sources(config, clock), clock).once())
     printed = StringIO()
-    print_status(snapshot, Console(width=columns, file=printed))
+    print_status(snapshot, Console(width=columns, file=printed), Console(file=StringIO()))
     lines = printed.getvalue().splitlines()
     assert max(map(len, lines)) <= columns
     assert len(lines) == len(snapshot.workers) + 1
