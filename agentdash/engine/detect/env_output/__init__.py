@@ -22,9 +22,9 @@ from agentdash.engine.detect.env_output.flags import Flags
 
 __all__ = ["Flags", "read_flags"]
 
-_WORDS: Final = ("CODEX_SANDBOX", "env", "ENV", "set", "export", "declare", "typeset", "compgen")
+_WORDS: Final = ("CODEX_SANDBOX", "{!CODEX_", "env", "ENV", "set", "export", "declare", "typeset", "compgen")
 _RELEVANT: Final = re.compile(
-    r"CODEX_SANDBOX|(?<![\w.-])env\b|process\.env\b|printenv|environb?\b|\bENV(?:IRON)?\b|compgen"
+    r"CODEX_SANDBOX|\{!CODEX_|(?<![\w.-])env\b|process\.env\b|printenv|environb?\b|\bENV(?:IRON)?\b|compgen"
     r"|\b(?:set|export)\s*(?:-p|$|[;|&>)\n'\"]|\d>)"
     r"|\b(?:declare|typeset)\s*(?:-|$|[;|&>)\n'\"]|\d>)"
 )

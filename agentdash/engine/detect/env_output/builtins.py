@@ -10,7 +10,9 @@ import msgspec
 
 from agentdash.engine.detect.env_output.conditions import condition
 from agentdash.engine.detect.env_output.dumps import (
+    BASH_STYLE,
     ENV_STYLE,
+    EXPORTED_STYLE,
     FLAG_STEM,
     FLAGS,
     SET_STYLE,
@@ -28,6 +30,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Names,
     Part,
     Parts,
+    Words,
     concrete,
     errors_of,
     joined,
@@ -46,6 +49,13 @@ def not_found(name: str) -> Result:
     """Return the outcome where a shell or a machine has no such command."""
     said: tuple[Parts, ...] = ((name, ": ", Hole(Kind.QUIET_LINE)), ("command not found: ", name))
     return Result(err=(Hole(Kind.QUIET_LINE), Choice(said), "\n"), status=127)
+
+
+def in_shells(call: Call, results: list[Result], *shells: str) -> list[Result]:
+    """Return the outcomes of a command that only some shells have."""
+    if call.state.dialect in shells:
+        return results
+    return [*([] if call.state.dialect else results), not_found(call.name)]
 
 
 def dump_of(environment: Environment, state: State, style: Style = ENV_STYLE) -> Parts:
@@ -134,7 +144,7 @@ def _print(call: Call) -> list[Result]:
         out += [separator] if number else []
         out += argument
     results = [Result(out=joined((*out, *(() if "n" in options else ("\n",)))))]
-    return results if call.state.dialect == "zsh" else [*results, not_found("print")]
+    return in_shells(call, results, "zsh")
 
 
 def _export(call: Call) -> list[Result]:
@@ -144,13 +154,14 @@ def _export(call: Call) -> list[Result]:
     if not names:
         if options.strip("xp"):
             raise UnreadableError
-        results = [Result(out=dump_of(call.environment, call.state, SHELL_STYLE))]
         is_export = call.name == "export"
+        style = SHELL_STYLE
+        if call.state.dialect == "bash" and not is_export:
+            style = EXPORTED_STYLE if "x" in options else BASH_STYLE
+        results = [Result(out=dump_of(call.environment, call.state, style))]
         if not is_export and not options:  # `declare` alone prints all variables
             results = [Result(out=dump_of(_variables(call.state), call.state, SHELL_STYLE))]
-        if not is_export and call.state.dialect not in ("bash", "zsh"):
-            results.append(not_found(call.name))
-        return results
+        return results if is_export else in_shells(call, results, "bash", "zsh")
     if "p" in options and call.name != "export":
         return _declared(call, names)
     if options.strip("xgrn") or "f" in options:
@@ -161,6 +172,8 @@ def _export(call: Call) -> list[Result]:
 def _exported(call: Call, options: str, names: list[Parts]) -> State:
     state = call.state
     exports = call.name == "export" or "x" in options
+    if "n" in options and call.name != "export":
+        return _with_references(state, names)
     for argument in names:
         first = argument[0] if argument else ""
         if not isinstance(first, str) or not (match := re.match(r"([A-Za-z_]\w*)(\+?=)?", first)):
@@ -182,6 +195,17 @@ def _exported(call: Call, options: str, names: list[Parts]) -> State:
     return state
 
 
+def _with_references(state: State, names: list[Parts]) -> State:
+    """Return the state after `declare -n name=other`."""
+    for argument in names:
+        name, _, target = (concrete(argument) or "?").partition("=")
+        if not _NAME.fullmatch(name) or not _NAME.fullmatch(target) or target in state.references:
+            raise UnreadableError
+        state = state.with_variable(name, (target,))
+        state = msgspec.structs.replace(state, references=state.references | {name}, dialect="bash")
+    return state
+
+
 def _declared(call: Call, names: list[Parts]) -> list[Result]:
     """Return what `declare -p NAME …` writes."""
     out: list[Parts] = []
@@ -196,15 +220,18 @@ def _declared(call: Call, names: list[Parts]) -> list[Result]:
                 (Hole(Kind.LINE), Choice(((f": {name}: not found",), (f"no such variable: {name}",))), "\n")
             )
         else:
-            words = ("declare -x ", "declare -- ", "typeset -x ", "export ", "typeset ")
+            words: tuple[str, ...] = ("declare -x ", "declare -- ", "typeset -x ", "export ", "typeset ")
+            quotes: tuple[str, ...] = ('"', "'", "")
+            if call.state.dialect == "bash":
+                words, quotes = (words[0] if name in call.state.exported else words[1],), ('"',)
             spelled: list[Parts] = []
-            for quote in ('"', "'", ""):
+            for quote in quotes:
                 written = value if quote else unlike_quoted(value)
                 spelled += [(f"{word}{name}={quote}", *written, f"{quote}\n") for word in words]
-            out.append((Choice(tuple(spelled)),))
+            out.append(spelled[0] if len(spelled) == 1 else (Choice(tuple(spelled)),))
     status = None if any(concrete(n) not in FLAGS for n in names) else int(bool(err))
     results = [Result(out=sum(out, ()), err=sum(err, ()), status=status)]
-    return results if call.state.dialect in ("bash", "zsh") else [*results, not_found(call.name)]
+    return in_shells(call, results, "bash", "zsh")
 
 
 def _options(arguments: tuple[Parts, ...]) -> tuple[str | None, list[Parts]]:
@@ -247,7 +274,7 @@ def _set(call: Call) -> list[Result]:
     while number < len(words):
         word = words[number]
         if word is None or not re.fullmatch(r"[-+][A-Za-z]+", word):
-            return [Result(state=_positional(state, call.arguments[number + (word == "--") :]))]
+            return [Result(state=with_arguments(state, call.arguments[number + (word == "--") :]))]
         on = word[0] == "-"
         for letter in word[1:]:
             if letter == "o":
@@ -288,7 +315,9 @@ def _with_option(state: State, option: str | None, *, on: bool) -> State:
     match option:
         case "errexit" | "nounset" | "allexport" | "pipefail":
             return msgspec.structs.replace(state, **{option: on})
-        case "xtrace" | "verbose" | "noexec" if not on:
+        case "xtrace":
+            return msgspec.structs.replace(state, xtrace=on)
+        case "verbose" | "noexec" if not on:
             return state
         case _ if option in _HARMLESS_OPTIONS:
             return state
@@ -296,10 +325,61 @@ def _with_option(state: State, option: str | None, *, on: bool) -> State:
             raise UnreadableError
 
 
-def _positional(state: State, arguments: tuple[Parts, ...]) -> State:
-    for number, argument in enumerate(arguments, start=1):
-        state = state.with_variable(str(number), argument)
-    return state
+def with_arguments(state: State, arguments: tuple[Parts, ...]) -> State:
+    """Return the state with other positional parameters."""
+    before = len(state.array("@") or ())
+    for number in range(1, max(before, len(arguments)) + 1):
+        state = state.with_variable(str(number), arguments[number - 1] if number <= len(arguments) else None)
+    return state.with_array("@", arguments)
+
+
+def _shift(call: Call) -> list[Result]:
+    arguments = call.state.array("@")
+    text = concrete(call.arguments[0]) if call.arguments else "1"
+    if arguments is None or text is None or not text.isdecimal() or int(text) > len(arguments):
+        raise UnreadableError
+    return [Result(state=with_arguments(call.state, arguments[int(text) :]))]
+
+
+def _read_array(call: Call) -> list[Result]:
+    """Run `mapfile`: the lines of its input, or its NUL-terminated entries, become an array."""
+    words = [concrete(argument) for argument in call.arguments]
+    match = re.fullmatch(
+        r"(?:(?P<t1>-t) )?(?:-d ?(?P<nul>\\0|) )?(?:(?P<t2>-t) )?(?P<name>[A-Za-z_]\w*)",
+        " ".join("?" if word is None else word for word in words),
+    )
+    if match is None or match["name"] in FLAGS:
+        raise UnreadableError
+    options: tuple[Parts | None, ...] = (call.stdin,)
+    if call.stdin is not None and len(call.stdin) == 1 and isinstance(choice := call.stdin[0], Choice):
+        options = choice.options
+    results: list[Result] = []
+    for content in options:
+        elements = _elements_of(content, is_nul=match["nul"] is not None)
+        if not (match["t1"] or match["t2"]):
+            elements = None
+        state = call.state.with_variable(match["name"], (ANY,)).with_array(match["name"], elements)
+        state = msgspec.structs.replace(state, dialect=state.dialect or "bash")  # no other shell has it
+        results.append(Result(state=state))
+    return in_shells(call, results, "bash")
+
+
+def _elements_of(content: Parts | None, *, is_nul: bool) -> tuple[Parts, ...] | None:
+    """Return the lines of a text as elements of an array; None where they are not known."""
+    if content is None:
+        return None
+    if len(content) == 1 and isinstance(dump := content[0], Dump):
+        return ((Words(content),),) if dump.nul is is_nul and not dump.separator else None
+    if is_nul or not all(
+        isinstance(p, str) or (isinstance(p, Hole) and p.kind is Kind.OTHER) for p in content
+    ):
+        return None
+    lines: list[list[Part]] = [[]]
+    for part in content:
+        pieces = part.split("\n") if isinstance(part, str) else [part]
+        lines[-1].append(pieces[0])
+        lines += [[piece] for piece in pieces[1:]]
+    return tuple(joined(line) for line in (lines if joined(lines[-1]) else lines[:-1]))
 
 
 def _read(call: Call) -> list[Result]:
@@ -422,7 +502,7 @@ def _complete(call: Call) -> list[Result]:
         if prefix is not None and not _may_hide_lines(call.state, exported_only=False):
             present = tuple(values[name] is not None and name.startswith(prefix) for name in FLAGS)
             results = [Result(out=(Names((present[0], present[1])),), status=0 if any(present) else None)]
-            return results if call.state.dialect == "bash" else [*results, not_found("compgen")]
+            return in_shells(call, results, "bash")
     return [Result(out=(ANY,), err=(ANY,), status=None)]
 
 
@@ -450,13 +530,13 @@ BUILTINS: Final[dict[str, Builtin]] = {
     "setopt": _unknown_status,
     "unsetopt": _unknown_status,
     "read": _read,
-    "mapfile": _read,
-    "readarray": _read,
+    "mapfile": _read_array,
+    "readarray": _read_array,
     "exit": _leave,
     "return": _leave,
     "break": _leave,
     "continue": _leave,
-    "shift": _unreadable,
+    "shift": _shift,
     "getopts": _unreadable,
     "alias": _unreadable,
     "unalias": _unreadable,

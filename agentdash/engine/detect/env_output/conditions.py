@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import operator
 import re
 from collections.abc import Callable
 from typing import Final
@@ -71,11 +72,11 @@ class _Test:
     def _primary(self) -> bool | None:
         if self._at >= len(self._words):
             return None
-        operator = self._word(1)
-        if self._at + 2 < len(self._words) and operator in _BINARY:
+        sign = self._word(1)
+        if self._at + 2 < len(self._words) and sign in _BINARY:
             left, right = self._words[self._at], self._words[self._at + 2]
             self._at += 3
-            return _BINARY[operator](left, right, self._glob)
+            return _BINARY[sign](left, right, self._glob)
         unary = self._word()
         if (
             self._at + 1 < len(self._words)
@@ -147,9 +148,14 @@ def _different(left: Parts, right: Parts, glob: bool) -> bool | None:
     return _negated(_equal(left, right, glob))
 
 
-def _compared(left: Parts, right: Parts, _glob: bool) -> bool | None:
-    a, b = concrete(left), concrete(right)
-    return int(a) == int(b) if a and b and a.isdecimal() and b.isdecimal() else None
+def _by_number(compare: Callable[[int, int], bool]) -> Callable[[Parts, Parts, bool], bool | None]:
+    """Return a comparison of two numbers."""
+
+    def compared(left: Parts, right: Parts, _glob: bool) -> bool | None:
+        a, b = concrete(left), concrete(right)
+        return compare(int(a), int(b)) if a and b and a.isdecimal() and b.isdecimal() else None
+
+    return compared
 
 
 def _unknown(_left: Parts, _right: Parts, _glob: bool) -> bool | None:
@@ -160,8 +166,13 @@ _BINARY: Final[dict[str | None, Callable[[Parts, Parts, bool], bool | None]]] = 
     "=": _equal,
     "==": _equal,
     "!=": _different,
-    "-eq": _compared,
-    **dict.fromkeys(("=~", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "<", ">"), _unknown),
+    "-eq": _by_number(operator.eq),
+    "-ne": _by_number(operator.ne),
+    "-lt": _by_number(operator.lt),
+    "-le": _by_number(operator.le),
+    "-gt": _by_number(operator.gt),
+    "-ge": _by_number(operator.ge),
+    **dict.fromkeys(("=~", "-nt", "-ot", "-ef", "<", ">"), _unknown),
 }
 
 

@@ -78,15 +78,36 @@ class Style(msgspec.Struct, frozen=True):
     suffix: str = ""
     quoted: bool = False
     """The value can stand in quotes."""
-    listed: bool = False
-    """A comma may stand at the end of the line."""
+    closings: tuple[str, ...] = ()
+    """What may stand at the end of the line besides: a comma, brackets."""
+    foreign: tuple[str, ...] = ()
+    """Beginnings of lines that other shells write, in place of `prefixes`."""
+    inline: bool = False
+    """Several entries may stand on one line."""
     squeezed: bool = False
     """Where one blank stands there can be more."""
 
 
 ENV_STYLE: Final = Style()
-JSON_STYLE: Final = Style(prefixes=('  "NAME": "',), suffix='"', listed=True)
+JSON_STYLE: Final = Style(prefixes=('  "NAME": "',), suffix='"', closings=(",",))
+PYTHON_STYLE: Final = Style(
+    prefixes=(" 'NAME': '", "{'NAME': '", "environ({'NAME': '", "'NAME': '"),
+    suffix="'",
+    closings=(",", "}", "})"),
+    inline=True,
+)
+"""Of a dictionary whose entries were put on lines of their own."""
+
 SET_STYLE: Final = Style(quoted=True)
+BASH_STYLE: Final = Style(
+    prefixes=("declare -x NAME=", "declare -- NAME="),
+    quoted=True,
+    foreign=("NAME=", "export NAME=", "typeset -x NAME=", "typeset NAME="),
+)
+"""Of bash's `declare -p`."""
+EXPORTED_STYLE: Final = msgspec.structs.replace(
+    BASH_STYLE, prefixes=("declare -x NAME=",), foreign=(*BASH_STYLE.foreign, "declare -- NAME=")
+)
 SHELL_STYLE: Final = Style(
     prefixes=("NAME=", "declare -x NAME=", "export NAME=", "typeset -x NAME=", "declare -- NAME="),
     quoted=True,
@@ -96,6 +117,7 @@ _ENTRY: Final = re.compile(
     r"(?:\s*\d+(?:[:\t]| +))?(?:declare -\S+ |export |typeset -\S+ )?[A-Za-z_][\w%()]*\W"
 )
 """How the first line of a dump begins: behind text without a line break it is the only way to know it."""
+_OF_CODEX: Final = re.compile(r"CODEX_\w*=")
 _NUMBER: Final = re.compile(r"\s*\d+(?:[:\t]| +)")  # tabs of rollouts become blanks
 
 
@@ -112,8 +134,8 @@ class Dump(msgspec.Struct, frozen=True):
     """A line number may stand before each line (`grep -n`)."""
     nul: bool = False
     """Entries end in NUL instead of a line break; such a dump has to be converted before it can be read."""
-    flat: bool = False
-    """Entries are separated by blanks (`xargs -0` without `-n1`)."""
+    separator: str = ""
+    """Stands between entries in place of a line break (`xargs -0`, `paste -s`)."""
     some: bool = False
     """At least one line is there."""
     whole: bool = False
@@ -138,7 +160,7 @@ class Dump(msgspec.Struct, frozen=True):
             prefix.replace("NAME", FLAGS[flag]) + text + self.style.suffix + comma
             for prefix in self.style.prefixes
             for text in values
-            for comma in (("", ",") if self.style.listed else ("",))
+            for comma in ("", *self.style.closings)
         ]
 
     def ends(self, text: str, starts: list[tuple[int, int]], is_prefix: bool) -> tuple[set[int], bool]:
@@ -169,7 +191,8 @@ class _LineScan:
         self._text = text
         self._required = (dump.required(0), dump.required(1))
         self._prefixes = _prefixes(dump.style)
-        self._needs_equals = dump.whole and not (dump.filters or dump.partial or dump.flat)
+        self._foreign = tuple(p.replace("NAME", name) for p in dump.style.foreign for name in FLAGS)
+        self._needs_equals = dump.whole and not (dump.filters or dump.partial or dump.separator)
         self._needs_lines = dump.some or self._needs_equals
 
     def run(self, starts: list[tuple[int, int]], *, is_prefix: bool) -> tuple[set[int], bool]:
@@ -219,23 +242,47 @@ class _LineScan:
             line = _NUMBER.sub("", line, count=1)
         if self._dump.style.squeezed:
             line = " ".join((*line.split(), ""))
-        if self._dump.filters and not self._dump.flat and not all(f.passes(line) for f in self._dump.filters):
+        if self._dump.separator:
+            return self._after_flat(state, line)
+        if self._dump.filters and not all(f.passes(line) for f in self._dump.filters):
             return []
-        if self._dump.style.listed:
-            line = line.removesuffix(",")
-        current = state
-        for entry in line.split(" ") if self._dump.flat else (line,):
-            flag = self._flag(entry)
-            allowed = flag is None or self._allows(flag, entry)
-            if self._dump.flat:  # blanks stand in values as well, and so may what looks like an entry
-                current = (current.seen(flag if allowed else None)) or current
-                continue
-            following = current.seen(flag)
-            if not allowed or following is None:
-                return []
-            current = following
+        if closing := max((c for c in self._dump.style.closings if line.endswith(c)), key=len, default=""):
+            line = line.removesuffix(closing)
+        if FLAG_STEM in line and line.startswith(self._foreign):
+            return []
+        flag = self._flag(line)
+        if self._dump.style.inline and flag is None and FLAG_STEM in line:
+            return self._after_inline(state, line)
+        current = state.seen(flag)
+        if (flag is not None and not self._allows(flag, line)) or current is None:
+            return []
         if self._needs_equals and not state.lines and "=" not in line:
             current = msgspec.structs.replace(current, lines=False)
+        return [current]
+
+    def _after_inline(self, state: _State, line: str) -> list[_State]:
+        """Return the states after a line in which a flag may be shown among others."""
+        found = [state.seen(None)]
+        for number, name in enumerate(FLAGS):
+            if f"{name}'" in line or f'{name}"' in line:
+                found += [each.seen(number) for each in found if each is not None]
+        return [each for each in found if each is not None]
+
+    def _after_flat(self, state: _State, line: str) -> list[_State]:
+        """Return the state after entries on one line.
+
+        Separators stand in values as well, and so may what looks like an entry. Behind variables of Codex
+        alone it is one: no value of theirs names a flag.
+        """
+        current = state.seen(None) or state
+        is_certain = not state.lines
+        for entry in line.split(self._dump.separator):
+            flag = self._flag(entry)
+            is_certain = is_certain and (entry == "" or _OF_CODEX.match(entry) is not None)
+            following = current.seen(flag) if flag is None or self._allows(flag, entry) else None
+            if following is None and is_certain:
+                return []
+            current = following or current
         return [current]
 
     def _flag(self, entry: str) -> int | None:
@@ -244,7 +291,7 @@ class _LineScan:
         return next((n for n, prefixes in enumerate(self._prefixes) if entry.startswith(prefixes)), None)
 
     def _allows(self, flag: int, entry: str) -> bool:
-        prefix = next(p for p in self._prefixes[flag] if entry.startswith(p))
+        prefix = max((p for p in self._prefixes[flag] if entry.startswith(p)), key=len)
         value = entry.removeprefix(prefix)
         if self._dump.style.suffix:
             if not value.endswith(self._dump.style.suffix):
@@ -287,8 +334,22 @@ class Record(msgspec.Struct, frozen=True):
     shown: tuple[Shown, Shown]
     required: tuple[bool | None, bool | None]
     """Whether each flag is in the dictionary: yes, no, possibly."""
-    indented: bool = False
-    """Each entry is on a line of its own, behind two blanks."""
+    indent: int = 0
+    """Blanks before each entry, which is on a line of its own; 0 where all are on one line."""
+    is_python: bool = False
+    """Entries are on lines of their own as `pprint` writes them."""
+
+    @property
+    def lines(self) -> Dump | None:
+        """The entries as lines; None where they are on one line."""
+        if not (self.indent or self.is_python):
+            return None
+        absent = Shown(Presence.ABSENT)
+        first, second = (absent if r is False else s for s, r in zip(self.shown, self.required, strict=True))
+        style = PYTHON_STYLE
+        if not self.is_python:
+            style = msgspec.structs.replace(JSON_STYLE, prefixes=(" " * self.indent + '"NAME": "',))
+        return Dump(shown=(first, second), style=style, partial=None in self.required)
 
     def ends(self, text: str, starts: list[tuple[int, int]], is_prefix: bool) -> tuple[set[int], bool]:
         """Return where a dictionary that begins at `starts` can end, and whether the text can stop in it."""

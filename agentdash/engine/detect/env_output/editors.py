@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from agentdash.engine.detect.env_output.dump_maps import mapped, mapped_lines
 from agentdash.engine.detect.env_output.dumps import (
     ENV_STYLE,
     FLAG_STEM,
@@ -26,7 +27,7 @@ from agentdash.engine.detect.env_output.inputs import (
     operands,
     single_dump,
 )
-from agentdash.engine.detect.env_output.line_maps import awk_program, mapped, substitution
+from agentdash.engine.detect.env_output.line_maps import awk_program, substitution
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     Hole,
@@ -127,6 +128,8 @@ def _edited(content: Parts, text: str) -> list[Result]:
     dump = single_dump(content)
     if re.fullmatch(r"s([/,|])\\(?:x0|x00|o000|0)\1\\n\1g", text) and dump and dump.nul:
         return [Result(out=(msgspec.structs.replace(dump, nul=False),))]
+    if dump is None and (lines := lines_of(content)) is not None and (change := substitution(text)):
+        return [Result(out=mapped_lines(lines, change))]
     if dump is None or dump.nul:
         names = len(content) == 1 and isinstance(content[0], Names)
         return [Result(out=(Names((None, None)),) if names else (ANY,))]

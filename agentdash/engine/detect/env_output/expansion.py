@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from agentdash.engine.detect.env_output.arithmetic import evaluated
 from agentdash.engine.detect.env_output.dumps import FLAG_STEM, FLAGS, Dump
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
@@ -22,6 +23,7 @@ from agentdash.engine.detect.env_output.patterns import (
 )
 from agentdash.engine.detect.env_output.streams import Stream
 from agentdash.engine.detect.env_output.world import State, UnreadableError
+from agentdash.engine.detect.env_output.zsh import ALL_NAMES, IS_SET
 from agentdash.engine.detect.shell import (
     Opaque,
     Parameter,
@@ -74,6 +76,8 @@ class Expander:
         """A variable that may be unset, where the shell ends at that."""
         self.bashism = False
         """An expansion was used that some shells end at."""
+        self.is_of_bash = False
+        """An expansion was used that all shells but bash end at."""
         self._substitute = substitute
 
     def substitute_untrimmed(self, script: Script) -> tuple[Parts, Stream]:
@@ -152,6 +156,10 @@ class Expander:
                 self.state = self.state.with_process(path, content)
                 return path
             case Opaque(raw=raw):
+                if raw.startswith("$((") and raw.endswith("))"):
+                    number, self.state = evaluated(raw[3:-2], self.state)
+                    if number is not None:
+                        return (str(number),)
                 if raw.startswith("$((") and self.state.nounset:
                     self._note_unset_in(raw)
                 if not raw.startswith("$((") or "=" in raw or "++" in raw or "--" in raw:
@@ -169,10 +177,14 @@ class Expander:
         name = parameter.name
         if parameter.index:
             return self._element(parameter)
+        if name in self.state.references:
+            self._need_bash()
+            name = concrete(self._value(name) or ()) or ""
         if name == "*" and not parameter.prefix and not parameter.operator:
             return self._arguments()
         if parameter.prefix == "!":
             self.bashism = True
+            self.is_of_bash = not name.startswith(ALL_NAMES) and not self.state.is_rewritten
             target = concrete(self._value(name) or (ANY,))
             if target is None or not _NAME.fullmatch(target) or parameter.operator in ("@", "*"):
                 return (ANY,)
@@ -186,19 +198,24 @@ class Expander:
 
     def _need_bash(self) -> None:
         """Note an expansion at which other shells end: behind it, the shell is bash."""
-        self.bashism = True
+        self.bashism = self.is_of_bash = True
         self.state = msgspec.structs.replace(self.state, dialect=self.state.dialect or "bash")
 
     def _element(self, parameter: Parameter) -> Parts:
         """Return `${name[number]}`; the first number is 0 in bash and 1 in zsh."""
         elements = self.state.array(parameter.name)
+        if parameter.prefix == "#" and parameter.index in ("[@]", "[*]"):
+            counted = elements is not None and not any(map(_is_many, elements))
+            return (str(len(elements or ())),) if counted else (Hole(Kind.DIGITS),)
         index = (parameter.index or "")[1:-1].strip()
-        if match := re.fullmatch(r"\$\{?(\w+)\}?", index):
-            index = concrete(self.state.value(match[1]) or (ANY,)) or ""
+        if match := re.fullmatch(r"\$\{?(\w+)\}?|([A-Za-z_]\w*)", index):
+            index = concrete(self.state.value(match[1] or match[2]) or (ANY,)) or ""
         if elements is None or parameter.prefix or parameter.operator or not index.isdecimal():
             return (ANY,)
         at = int(index)
         found = [elements[n] if 0 <= n < len(elements) else () for n in (at, at - 1)]
+        if self.state.dialect == "zsh":
+            return found[1]
         if self.state.dialect == "bash" or found[0] == found[1]:
             return found[0]
         return (Choice((found[0], found[1])),)
@@ -216,11 +233,24 @@ class Expander:
         )
 
     def _value(self, name: str) -> Parts | None:
+        if name.startswith(IS_SET):
+            return self._is_set(name.removeprefix(IS_SET))
         if name == "$":
             return (Hole(Kind.DIGITS, key=f"shell {self.state.level}"),)
         if name == "?" and self.state.status is not None:
             return (str(self.state.status),)
+        arguments = self.state.array("@")
+        if name == "#" and arguments is not None and not any(map(_is_many, arguments)):
+            return (str(len(arguments)),)
+        if name == "0" and "0" in dict(self.state.variables):
+            return self.state.value(name)
         return (_SPECIAL[name],) if name in _SPECIAL else self.state.value(name)
+
+    def _is_set(self, name: str) -> Parts:
+        value = self.state.value(name)
+        if value is None or name in FLAGS:
+            return (str(int(value is not None)),)
+        return (Choice((("0",), ("1",))),)
 
     def _length(self, value: Parts | None) -> Parts:
         text = concrete(value or ())
@@ -235,8 +265,12 @@ class Expander:
                 pass
         if value is None and self.state.nounset and operator and operator[-1] not in "-=+?":
             raise AbortedError(name)
+        if operator == "@" and parameter.raw.endswith("@A}") and name in FLAGS:
+            self.bashism = self.is_of_bash = True
+            exported = "declare -x " if name in self.state.exported else ""
+            return () if value is None else (f"{exported}{name}='", *unlike(value, "'"), "'")
         if operator == "@" and parameter.raw.endswith("@Q}"):
-            self.bashism = True
+            self.bashism = self.is_of_bash = True
             return () if value is None else ("'", *unlike(value, "'"), "'")
         if operator in ("", ":"):
             if value is None and self.state.nounset:
@@ -279,6 +313,11 @@ class Expander:
         if parameter.argument is None:
             return (ANY,)
         return self.word(parameter.argument)
+
+
+def _is_many(element: Parts) -> bool:
+    """Return whether an element of an array may stand for several."""
+    return not all(isinstance(part, str | Hole) for part in element)
 
 
 def _is_set(value: Parts | None, *, counts_empty: bool) -> bool | None:

@@ -236,15 +236,18 @@ class _Program:
                 raise UnknownError
             return [*out, "\n"]
         if match := re.fullmatch(r"process\.stdout\.write\((.*)\)", statement, re.DOTALL):
+            written = re.fullmatch(r"(.*?)\s*\+\s*['\"]\\n['\"]", match[1], re.DOTALL)
+            if match[1].startswith("JSON.stringify("):
+                return [*self._inspected(written[1] if written else match[1]), *(("\n",) if written else ())]
             return [self._text(self._value(match[1]))]
         raise UnknownError
 
     def _inspected(self, expression: str) -> list[Part]:
         """Return what `console.log` writes of one argument."""
-        if re.fullmatch(
-            r"process\.env|JSON\.stringify\(\s*process\.env\s*(?:,\s*null\s*,\s*\d\s*)?\)", expression
+        if match := re.fullmatch(
+            r"process\.env|JSON\.stringify\(\s*process\.env\s*(?:,\s*null\s*,\s*(\d)\s*)?\)", expression
         ):
-            return [self._environment()]
+            return [self._environment(indent=int(match[1] or 0))]
         if match := _NODE_SELECTION.fullmatch(expression):
             _require_name_tested(match["tested"], match["condition"] or "")
             return [self._environment(match["condition"] or "")]
@@ -252,7 +255,8 @@ class _Program:
             first, *layout = [part.strip() for part in _split(match[1], (",",))]
             if selection := _NODE_SELECTION.fullmatch(first):
                 _require_name_tested(selection["tested"], selection["condition"] or "")
-                return [self._environment(selection["condition"] or "")]
+                indent = int(layout[1]) if len(layout) == 2 and layout[1].isdecimal() else 0
+                return [self._environment(selection["condition"] or "", indent=indent)]
             if layout and (len(layout) != 2 or layout[0] != "null" or not layout[1].isdecimal()):
                 raise UnknownError
             return [self._json(first, indent=int(layout[1]) if layout else None)]
@@ -297,12 +301,11 @@ class _Program:
         entries = {key: None if value is _NULL else value for key, value in pairs if value is not None}
         return json.dumps(entries, separators=(",", ": " if indent else ":"), indent=indent)
 
-    def _environment(self, condition: str = "") -> Record:
+    def _environment(self, condition: str = "", *, indent: int = 0) -> Record:
         values = [self._call.environment[name] if _holds(condition, name) else None for name in FLAGS]
         flags = [shown(value) for value in values]
         there = [flag.presence is not Presence.ABSENT for flag in flags]
-        is_indented = self._language.name == "jq" and "c" not in self._options
-        return Record(shown=(flags[0], flags[1]), required=(there[0], there[1]), indented=is_indented)
+        return Record(shown=(flags[0], flags[1]), required=(there[0], there[1]), indent=indent)
 
     def _perl(self, statement: str) -> list[Part]:
         if _SILENT_PERL.fullmatch(statement):
@@ -327,7 +330,7 @@ class _Program:
         """Return what Perl's `Data::Dumper` writes of the environment, or of a part of it."""
         values = [self._call.environment[name] if _holds(condition, name) else None for name in FLAGS]
         flags = [shown(value) for value in values]
-        style = Style(prefixes=("          'NAME' => '",), suffix="'", listed=True)
+        style = Style(prefixes=("          'NAME' => '",), suffix="'", closings=(",",))
         lines = Dump(shown=(flags[0], flags[1]), style=style, some=True)
         full = ("$VAR1 = {\n", lines, "        };\n")
         is_filled = any(flag.presence is not Presence.ABSENT for flag in flags)
@@ -409,12 +412,13 @@ class _Program:
 
     def _jq(self, code: str) -> list[Part]:
         if code in ("env", "$ENV"):
-            return [self._environment(), "\n"]
+            return [self._environment(indent=0 if "c" in self._options else 2), "\n"]
         selected = re.fullmatch(
             r"(?:env|\$ENV)\s*\|\s*with_entries\(\s*select\(\s*\.key\s*\|\s*(?P<condition>.*)\)\s*\)", code
         )
         if selected:
-            return [self._environment(selected["condition"]), "\n"]
+            layout = 0 if "c" in self._options else 2
+            return [self._environment(selected["condition"], indent=layout), "\n"]
         indent = None if "c" in self._options else 2
         separators = (",", ":") if "c" in self._options else None
         if match := _JQ_LINES.fullmatch(code):

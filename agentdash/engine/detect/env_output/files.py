@@ -7,9 +7,10 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
+from agentdash.engine.detect.env_output.builtins import dump_of
+from agentdash.engine.detect.env_output.dumps import Dump
 from agentdash.engine.detect.env_output.patterns import ANY, QUIET, Hole, Kind, Parts, concrete
-from agentdash.engine.detect.env_output.world import Environment, State, shown
+from agentdash.engine.detect.env_output.world import Environment, State
 
 _SYSTEM_FILE: Final = re.compile(
     r"/proc/(?:self|thread-self|\d+|sys/[\w./-]+)/(?:status|stat|cgroup|mounts|mountinfo|limits|comm|attr/current|uid_map|gid_map)"
@@ -64,7 +65,10 @@ def file_content(path: Parts, state: State, environment: Environment | None = No
     if (
         environ := environ_of(path, state, state.environment() if environment is None else environment)
     ) is not None:
-        return (Dump(shown=(shown(environ[FLAGS[0]]), shown(environ[FLAGS[1]])), nul=True, whole=True),)
+        dumped = dump_of(environ, state)
+        return tuple(
+            msgspec.structs.replace(p, nul=True, whole=True) if isinstance(p, Dump) else p for p in dumped
+        )
     if (status := _status(path, state)) is not None:
         return (status,)
     text = concrete(path) or ""

@@ -10,6 +10,15 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.env_output.builtins import not_found
+from agentdash.engine.detect.env_output.dump_maps import on_one_line
+from agentdash.engine.detect.env_output.dumps import (
+    ENV_STYLE,
+    PYTHON_STYLE,
+    Dump,
+    Presence,
+    Record,
+    Shown,
+)
 from agentdash.engine.detect.env_output.editors import cut, sed
 from agentdash.engine.detect.env_output.grep import grep, ripgrep
 from agentdash.engine.detect.env_output.inputs import (
@@ -21,6 +30,7 @@ from agentdash.engine.detect.env_output.inputs import (
     lines_of,
     operands,
     single_dump,
+    without_break,
 )
 from agentdash.engine.detect.env_output.line_maps import column, number_lines, replaced_sign, with_ends
 from agentdash.engine.detect.env_output.patterns import (
@@ -29,6 +39,7 @@ from agentdash.engine.detect.env_output.patterns import (
     ONE_LINE,
     QUIET,
     Choice,
+    Excerpt,
     Names,
     Parts,
     concrete,
@@ -72,6 +83,8 @@ def _shown(content: Parts) -> Parts:
 
 
 def _numbered(content: Parts) -> Parts:
+    if content == ():
+        return ()
     dump = single_dump(content)
     return (msgspec.structs.replace(dump, numbered=True),) if dump and not dump.nul else (ANY,)
 
@@ -85,16 +98,59 @@ def excerpt(call: Call) -> list[Result]:
     if call.name == "uniq" and not call.arguments and single_dump(content) is not None:
         return [Result(out=content)]
     by_bytes = any((concrete(a) or "").startswith(("-c", "--bytes", "-z")) for a in call.arguments)
+    limit = _limit(call)
     if is_noise(content):
         single = any(concrete(a) in ("-1", "-n1") for a in call.arguments) or " ".join(
             concrete(a) or "?" for a in call.arguments
         ).startswith("-n 1")
         out: Parts = (Choice(((), ONE_LINE)),) if single else content
+    elif limit and (lines := lines_of(content)) is not None:
+        kept = lines[:limit] if call.name == "head" else lines[-limit:]
+        out = joined(part for line in kept for part in line)
+    elif limit and not any(isinstance(part, Dump) and (part.nul or not part.filters) for part in content):
+        out = (Excerpt(content, limit, is_start=call.name == "head"),)
     elif by_bytes or (dump := single_dump(content)) is None or dump.nul:
         out = (ANY,)
     else:
         out = (msgspec.structs.replace(dump, partial=True, some=False),)
     return [Result(out=out, err=errors, status=None if errors else 0)]
+
+
+def _limit(call: Call) -> int | None:
+    """Return how many lines `head` or `tail` lets through; None where that is not known."""
+    words = [concrete(a) or "?" for a in call.arguments if concrete(a) not in ("-q", "--quiet")]
+    if call.name not in ("head", "tail"):
+        return None
+    if not words or not words[0].startswith("-"):
+        return 10
+    match = re.match(r"(?:-n ?|--lines[= ]|-)([1-9]\d{0,5})(?: |$)", " ".join(words))
+    return int(match[1]) if match else None
+
+
+def paste(call: Call) -> list[Result]:
+    """Return what `paste -s` writes: the lines of its input on one line."""
+    words = " ".join(concrete(a) or "?" for a in call.arguments if concrete(a) != "-")
+    match = re.fullmatch(
+        r"(?:-s ?)?(?:(?:-d ?|-sd ?|--delimiters=)(?P<separator>\\n|.))?(?: -s| --serial)?", words
+    )
+    if match is None or not re.search(r"-s|--serial", words):
+        return list(UNKNOWN)
+    content = input_of(call, [])
+    separator = match["separator"] or "\t"
+    if (lines := lines_of(content)) is not None:
+        joint = [part for line in lines for part in (*without_break(line), separator)]
+        return [Result(out=joined((*joint[:-1], "\n")))]
+    return [Result(out=_on_one_line(content, separator))]
+
+
+def _on_one_line(content: Parts, separator: str) -> Parts:
+    """Return the lines of a dump with a separator between them."""
+    if is_noise(content):
+        return changed(content)
+    dump = single_dump(content)
+    if dump is None or dump.nul or dump.numbered or dump.style != ENV_STYLE:
+        return (ANY,)
+    return on_one_line(dump, separator)
 
 
 def pager(call: Call) -> list[Result]:
@@ -153,7 +209,29 @@ def tr(call: Call) -> list[Result]:
         return [Result(out=content)]  # no flag's value has one
     if dump and not dump.nul and words[0] == "=" and words[1:] in ([" "], [":"], ["\\t"]):
         return [Result(out=replaced_sign(dump, (words[1] or "").replace("\\t", "\t")))]
+    if words[:1] in (["\\n"], ["\n"], ["\\012"]) and len(words) == 2 and words[1] and len(words[1]) == 1:
+        if lines_of(content) is not None:
+            replaced = (p.replace("\n", words[1]) if isinstance(p, str) else p for p in content)
+            return [Result(out=joined(replaced))]
+        return [Result(out=_on_one_line(content, words[1]))]
+    if words in ([",", "\\n"], [",", "\n"]) and (entries := _entries(content)) is not None:
+        return [Result(out=entries)]
     return [Result(out=content if content == () else (ANY,))]
+
+
+def _entries(content: Parts) -> Parts | None:
+    """Return the entries of a dictionary of Python on lines of their own; None for other texts."""
+    match content:
+        case (Record(indent=0, is_python=False) as record, "\n"):
+            absent = Shown(Presence.ABSENT)
+            first, second = (
+                shown if required is not False else absent
+                for shown, required in zip(record.shown, record.required, strict=True)
+            )
+            is_partial = None in record.required
+            return (Dump(shown=(first, second), style=PYTHON_STYLE, partial=is_partial),)
+        case _:
+            return None
 
 
 def strings(call: Call) -> list[Result]:
@@ -186,7 +264,7 @@ def xargs(call: Call) -> list[Result] | None:
             return None
         return [Result(out=(msgspec.structs.replace(dump, nul=False),))]
     if text in ("-0", "-0 echo", "--null", "--null echo"):
-        return [Result(out=(msgspec.structs.replace(dump, nul=False, flat=True),))]
+        return [Result(out=(msgspec.structs.replace(dump, nul=False, separator=" "),))]
     return None
 
 
@@ -215,6 +293,7 @@ FILTERS: Final[dict[str, Callable[[Call], list[Result]]]] = {
     "head": excerpt,
     "tail": excerpt,
     "uniq": excerpt,
+    "paste": paste,
     "less": pager,
     "more": pager,
     "sort": sort,

@@ -213,7 +213,7 @@ def _matched_segments(content: Parts, read: _Grep) -> list[Result]:
         out += [QUIET] if others else []
         others = []
         if part is not None:
-            if part.flat:
+            if part.separator:
                 return [Result(out=(ANY,), status=None)]
             results = _matched_dump(part, read, inverted=False)
             is_found = is_found or all(result.status == 0 for result in results)

@@ -6,18 +6,12 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dumps import (
-    JSON_STYLE,
-    Dump,
-    LineFilter,
-    Presence,
-    Record,
-    Shown,
-)
+from agentdash.engine.detect.env_output.dumps import Dump, LineFilter, Record
 from agentdash.engine.detect.env_output.files import file_content, shows_status
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     QUIET,
+    Excerpt,
     Hole,
     Kind,
     Part,
@@ -76,15 +70,18 @@ def single_dump(content: Parts) -> Dump | None:
             content = parts
         case (Trimmed(parts=(Dump(whole=True),) as parts), "\n"):
             content = parts
-        case (Record(indented=True) as record, "\n"):
-            there = tuple(
-                shown if required is not False else Shown(Presence.ABSENT)
-                for shown, required in zip(record.shown, record.required, strict=True)
-            )
-            content = (Dump(shown=(there[0], there[1]), style=JSON_STYLE),)
+        case (Excerpt(parts=parts),):
+            dump = single_dump(parts)
+            return dump and msgspec.structs.replace(dump, partial=True, some=False)
+        case (Record() as record,) | (Record() as record, "\n"):
+            return record.lines
         case _:
             pass
-    return content[0] if len(content) == 1 and isinstance(content[0], Dump) and not content[0].flat else None
+    return (
+        content[0]
+        if len(content) == 1 and isinstance(content[0], Dump) and not content[0].separator
+        else None
+    )
 
 
 def lines_of(content: Parts) -> list[Parts] | None:
@@ -105,6 +102,15 @@ def lines_of(content: Parts) -> list[Parts] | None:
     if current:
         lines.append((*current, "\n"))
     return lines
+
+
+def without_break(line: Parts) -> Parts:
+    """Return a line without the line break at its end."""
+    match line:
+        case (*before, str() as last):
+            return joined((*before, last.removesuffix("\n")))
+        case _:
+            return line
 
 
 def filtered(dump: Dump, line_filter: LineFilter, *, partial: bool = False) -> Dump:

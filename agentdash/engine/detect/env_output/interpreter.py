@@ -6,14 +6,15 @@ from typing import Final
 
 import msgspec
 
+from agentdash.engine.detect.env_output.arithmetic import evaluated
 from agentdash.engine.detect.env_output.conditions import matches_pattern
 from agentdash.engine.detect.env_output.dumps import FLAG_STEM, Dump
 from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
-from agentdash.engine.detect.env_output.loops import blurred, entries_loop, run_loop
+from agentdash.engine.detect.env_output.loops import blurred, counted_loop, entries_loop, lines_loop, run_loop
 from agentdash.engine.detect.env_output.patterns import QUIET, Choice, Hole, Kind, Parts, Trimmed, joined
 from agentdash.engine.detect.env_output.pipelines import run_pipeline
 from agentdash.engine.detect.env_output.redirects import routed, routing
-from agentdash.engine.detect.env_output.simple import aborted_outcome, run_command, run_simple
+from agentdash.engine.detect.env_output.simple import aborted_outcome, run_command, run_simple, traced
 from agentdash.engine.detect.env_output.streams import (
     STDERR,
     STDOUT,
@@ -38,6 +39,7 @@ from agentdash.engine.detect.shell import (
     Function,
     Group,
     If,
+    Item,
     Node,
     Not,
     Pipeline,
@@ -47,6 +49,7 @@ from agentdash.engine.detect.shell import (
     Timed,
     Unsupported,
     While,
+    Word,
     parse,
 )
 
@@ -62,7 +65,7 @@ class Interpreter:
     """Interprets scripts; raises `UnreadableError` where a script does what is not modelled."""
 
     def __init__(self) -> None:
-        self._steps = 0
+        self.steps = 0
         self._depth = 0
         self.captures = 0
         """Substitutions and pipes around the command, that read what it writes."""
@@ -71,9 +74,13 @@ class Interpreter:
 
     def count_step(self) -> None:
         """Count a command; end an interpretation that takes too long."""
-        self._steps += 1
-        if self._steps > _MAX_STEPS:
+        self.steps += 1
+        if self.steps > _MAX_STEPS:
             raise UnreadableError
+
+    def forget_steps(self, steps: int) -> None:
+        """Take back the count of commands since there were `steps`: they were run in vain."""
+        self.steps = steps
 
     # ------------------------------------------------------------ lists
 
@@ -83,13 +90,14 @@ class Interpreter:
         if self._depth > _MAX_DEPTH:
             raise UnreadableError
         current = [Outcome(stream=(), status=0, state=state)]
-        for item in script.items:
+        for number, item in enumerate(script.items):
             following: list[Outcome] = []
+            is_waited_for = _is_wait(script.items[number + 1 :])
             for before in current:
                 if before.leaves:
                     following.append(before)
                     continue
-                run = self._background if item.background else self.node
+                run = self._background if item.background and not is_waited_for else self.node
                 following += behind(before.stream, run(item.node, with_status(before), guarded=guarded))
             current = merged(following)
             if len(current) > MAX_OUTCOMES:
@@ -101,6 +109,8 @@ class Interpreter:
         """Return the outcomes of a script that a shell runs, with the trap for its end."""
         result: list[Outcome] = []
         for outcome in self.script(script, state):
+            if outcome.state.xtrace:
+                outcome = msgspec.structs.replace(outcome, stream=(*outcome.stream, *traced([])))  # noqa: PLW2901
             if not (action := outcome.state.on_exit):
                 result.append(outcome)
                 continue
@@ -162,6 +172,14 @@ class Interpreter:
                 return self._case(node, state, guarded=guarded)
             case For() | While():
                 return run_loop(self, node, state, guarded=guarded)
+            case Unsupported(raw=raw, body=body) if raw.startswith("for"):
+                if (rounds := counted_loop(self, raw, body, state)) is None:
+                    raise UnreadableError
+                return rounds
+            case Unsupported(raw=raw) if raw.startswith("((") and raw.endswith("))"):
+                number, after = evaluated(raw[2:-2], state)
+                status = None if number is None else int(number == 0)
+                return _checked([Outcome(stream=(), status=status, state=after)], guarded)
             case Unsupported(raw=raw):
                 if not raw.startswith("((") or FLAG_STEM in raw:
                     raise UnreadableError
@@ -208,6 +226,8 @@ class Interpreter:
                 return routed(
                     self.node(body, expander.state, guarded=guarded, stdin=fed), route, expander.errors
                 )
+            case While() if (rounds := lines_loop(self, node, stdin, state, guarded=guarded)) is not None:
+                return rounds
             case While() if (parts := entries_loop(self, node, stdin, state)) is not None:
                 return [Outcome(stream=(Emit(STDOUT, parts),) if parts else (), status=None, state=state)]
             case _:
@@ -288,6 +308,15 @@ class Interpreter:
         parts = parts_of(stream, STDOUT)
         status = statuses.pop() if len(statuses) == 1 else None
         return _trimmed(parts) if trims else parts, only(stream, STDERR), status
+
+
+def _is_wait(items: tuple[Item, ...]) -> bool:
+    """Return whether the next statement waits for the job before it, which then writes by itself."""
+    match items[:1]:
+        case (Item(node=Simple(words=(Word() as word,), redirects=())),):
+            return word.text == "wait"
+        case _:
+            return False
 
 
 def _trimmed(parts: Parts) -> Parts:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.builtins import dump_of
+from agentdash.engine.detect.env_output.builtins import dump_of, with_arguments
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
 from agentdash.engine.detect.env_output.filters import xargs
 from agentdash.engine.detect.env_output.patterns import ANY, QUIET, Part, Parts, concrete, errors_of, joined
@@ -23,6 +23,8 @@ from agentdash.engine.detect.env_output.streams import (
     Outcome,
     Result,
     Stream,
+    behind,
+    merged,
     outcome_of,
 )
 from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
@@ -234,10 +236,13 @@ def run_shell(interpreter: Interpreter, call: Call) -> list[Outcome]:
         words.pop(0)
         if text in ("--login", "--norc", "--noprofile", "--posix", "--no-rcs", "-f"):
             continue
-        if not re.fullmatch(r"-[celuos]+|-[lc]+", text):
+        if not re.fullmatch(r"-[celuosx]+|-[lc]+", text):
             return _unknown(call)
         state = msgspec.structs.replace(
-            state, errexit=state.errexit or "e" in text, nounset=state.nounset or "u" in text
+            state,
+            errexit=state.errexit or "e" in text,
+            nounset=state.nounset or "u" in text,
+            xtrace=state.xtrace or "x" in text,
         )
         if "o" in text:
             if not words or concrete(words.pop(0)) != "pipefail":
@@ -256,8 +261,9 @@ def run_shell(interpreter: Interpreter, call: Call) -> list[Outcome]:
         else:
             script = call.stdin
             words = []
-    for number, argument in enumerate(words[1:], start=1):
-        state = state.with_variable(str(number), argument)
+    state = with_arguments(state, tuple(words[1:]))
+    if words:
+        state = state.with_variable("0", words[0])
     return _nested(interpreter, call, script, state)
 
 
@@ -310,10 +316,72 @@ def _refilled(stream: Stream, holes: dict[str, Part]) -> Stream:
 
 
 def through_xargs(interpreter: Interpreter, call: Call) -> list[Outcome]:
-    """Run `xargs`: known forms that print their input."""
-    results = xargs(call)
-    del interpreter
-    return _unknown(call) if results is None else _outcomes(results, call.state)
+    """Run `xargs`: forms that print their input, and commands with known arguments."""
+    if (results := xargs(call)) is not None:
+        return _outcomes(results, call.state)
+    if (commands := _xargs_commands(call)) is None:
+        return _unknown(call)
+    current = [Outcome(stream=(), status=0, state=call.state)]
+    for words in commands:
+        inner = msgspec.structs.replace(call, stdin=())
+        following: list[Outcome] = []
+        for before in current:
+            for outcome in behind(before.stream, _run(interpreter, inner, words)):
+                is_well = before.status == 0 and outcome.status == 0
+                following.append(msgspec.structs.replace(outcome, status=0 if is_well else None))
+        current = merged(following)
+        if len(current) > _MAX_OUTCOMES:
+            raise UnreadableError
+    return current
+
+
+_MAX_OUTCOMES: Final = 24
+_MAX_ITEMS: Final = 20
+"""Arguments that `xargs` reads."""
+
+
+def _xargs_commands(call: Call) -> list[tuple[Parts, ...]] | None:
+    """Return the commands that `xargs` runs; None where they are not known."""
+    words = list(call.arguments)
+    options = ""
+    while words and (text := concrete(words[0])) is not None and text.startswith("-"):
+        words.pop(0)
+        if text in ("-n", "-L", "-I", "-d", "-P") and words:
+            text += concrete(words.pop(0)) or "?"
+        options += f" {text}"
+    match = re.fullmatch(
+        r"(?: -r| --no-run-if-empty| -P1| (?P<nul>-0|--null)| -d(?P<line>\\n|\n)|"
+        r" (?:-n|-L)(?P<count>\d)| -I(?P<mark>[^\s\w]\S*|\w))*",
+        options,
+    )
+    if match is None or not words:
+        return None
+    items = _xargs_items(call, by="\0" if match["nul"] else "\n" if match["line"] or match["mark"] else "")
+    if items is None or not 0 < len(items) <= _MAX_ITEMS:
+        return None
+    if mark := match["mark"]:
+        texts = [concrete(item) for item in items]
+        if None in texts or any(concrete(word) is None for word in words):
+            return None
+        return [tuple((_put(word, mark, text or ""),) for word in words) for text in texts]
+    size = int(match["count"] or len(items))
+    batches = [items[at : at + size] for at in range(0, len(items), size or 1)]
+    return [(*words, *batch) for batch in batches]
+
+
+def _put(word: Parts, mark: str, text: str) -> str:
+    return (concrete(word) or "").replace(mark, text)
+
+
+def _xargs_items(call: Call, *, by: str) -> list[Parts] | None:
+    """Return the arguments that `xargs` reads; without `by`, words."""
+    text = concrete(call.stdin) if call.stdin is not None else None
+    if text is None or (not by and re.search(r"[\"'\\]", text)):
+        return None
+    items = text.removesuffix(by).split(by) if by else text.split()
+    if by == "\n":
+        items = [item.strip() for item in items if item.strip()]
+    return [(item,) for item in items]
 
 
 LAUNCHERS: Final[dict[str, Callable[[Interpreter, Call], list[Outcome]]]] = {

@@ -9,84 +9,12 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.env_output.builtins import not_found
-from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Shown, Style
+from agentdash.engine.detect.env_output.dump_maps import LineMap, mapped
+from agentdash.engine.detect.env_output.dumps import Dump
 from agentdash.engine.detect.env_output.inputs import input_of, operands, single_dump
 from agentdash.engine.detect.env_output.patterns import ANY, QUIET, Part, Parts, concrete, is_quiet, joined
 from agentdash.engine.detect.env_output.regexes import compiled
 from agentdash.engine.detect.env_output.streams import Call, Result
-
-LineMap = Callable[[str], str | None]
-"""Gives what a filter writes of a line, without its line break; None where it writes nothing."""
-
-_MARK: Final = "Zmark0Z"
-_SAMPLES: Final = (_MARK, "0", "other", "2x", "docker")
-"""Values on which a filter is tried that may change some values only."""
-
-
-def mapped(dump: Dump, change: LineMap) -> Parts:
-    """Return what a filter makes of a dump; any text where that is no dump of another style."""
-    styles: set[Style] = set()
-    flags: list[Shown] = []
-    is_partial = dump.partial
-    for number, name in enumerate(FLAGS):
-        shown = dump.shown[number]
-        required = dump.required(number)
-        is_partial = is_partial or required is None
-        style = _changed_style(change, dump.style, name, (*_SAMPLES, *shown.samples))
-        if style is None:
-            return (ANY,)
-        if style == _NOTHING:
-            flags.append(Shown(Presence.ABSENT))
-            continue
-        styles.add(style)
-        flags.append(Shown(Presence.ABSENT) if required is False else shown)
-    if len(styles) != 1:
-        return (ANY,) if styles else (QUIET,)
-    return (
-        msgspec.structs.replace(
-            dump, shown=(flags[0], flags[1]), style=styles.pop(), filters=(), partial=is_partial, whole=False
-        ),
-    )
-
-
-_NOTHING: Final = Style(prefixes=())
-"""Of a filter that writes nothing of a flag's line."""
-
-
-def _changed_style(change: LineMap, style: Style, name: str, values: tuple[str, ...]) -> Style | None:
-    """Return the style of a flag's line behind a filter; None where that depends on its value."""
-    prefixes: list[str] = []
-    suffixes: set[str] = set()
-    dropped: set[bool] = set()
-    for prefix in style.prefixes:
-        for quote in ("", "'", '"') if style.quoted else ("",):
-            quoted = {value: f"{quote}{value}{quote}" for value in values}
-            lines = {
-                value: change(prefix.replace("NAME", name) + text + style.suffix)
-                for value, text in quoted.items()
-            }
-            dropped.add(all(line is None or "\n" in line for line in lines.values()))
-            if dropped == {True}:
-                continue
-            before, _, after = (lines[_MARK] or "").partition(quoted[_MARK])
-            spelled = {value: before + text + after for value, text in quoted.items()}
-            if style.squeezed:
-                spelled = {value: line.rstrip() for value, line in spelled.items()}
-            if name not in before or lines != spelled or len(dropped) > 1:
-                return None
-            prefixes.append(before.replace(name, "NAME"))
-            suffixes.add(after)
-    if dropped == {True}:
-        return _NOTHING
-    if len(suffixes) != 1:
-        return None
-    return Style(
-        prefixes=tuple(dict.fromkeys(prefixes)),
-        suffix=suffixes.pop(),
-        quoted=style.quoted,
-        squeezed=style.squeezed,
-    )
-
 
 # ---------------------------------------------------------------- sed
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAGS, Dump, Presence, Shown, Style
+from agentdash.engine.detect.env_output.arithmetic import evaluated
+from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAG_STEM, FLAGS, Dump, Presence, Shown, Style
 from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
+from agentdash.engine.detect.env_output.inputs import lines_of
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     QUIET,
@@ -17,6 +20,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Kind,
     Names,
     Parts,
+    Words,
     concrete,
     is_quiet,
 )
@@ -35,7 +39,8 @@ from agentdash.engine.detect.env_output.streams import (
     variants,
 )
 from agentdash.engine.detect.env_output.world import State, UnreadableError, shown
-from agentdash.engine.detect.shell import For, Group, Script, Simple, Substitution, While, Word
+from agentdash.engine.detect.env_output.zsh import ALL_NAMES
+from agentdash.engine.detect.shell import For, Group, Parameter, Script, Simple, Substitution, While, Word
 
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter
@@ -51,7 +56,11 @@ _MARK: Final = Hole(Kind.OTHER, key="value of the loop")
 
 def run_loop(interpreter: Interpreter, node: For | While, state: State, *, guarded: bool) -> list[Outcome]:
     """Return the outcomes of a loop."""
+    started = interpreter.steps
     if isinstance(node, While):
+        if (outcomes := _while_rounds(interpreter, node, state, guarded=guarded)) is not None:
+            return outcomes
+        interpreter.forget_steps(started)
         both = Script((*node.condition.items, *node.body.items))
         return blurred(interpreter.script(both, _unknown_after(both, state), guarded=True), state)
     if node.words is not None and len(node.words) == 1:
@@ -63,11 +72,164 @@ def run_loop(interpreter: Interpreter, node: For | While, state: State, *, guard
         words = _loop_words(node, expander)
     except AbortedError:
         raise UnreadableError from None
-    if len(words) > _MAX_ROUNDS or any(concrete(word) is None for word in words):
+    if len(words) == 1 and len(words[0]) == 1 and isinstance(listed := words[0][0], Words):
+        return _over_lines(interpreter, node, listed.parts, expander.state)
+    if len(words) > _MAX_ROUNDS or not all(map(_is_one_word, words)):
         unknown = _unknown_after(node.body, expander.state).with_variable(node.name, (ANY,))
         return blurred(interpreter.script(node.body, unknown, guarded=True), unknown, errors=expander.errors)
     outcomes = _rounds(interpreter, node, words, expander, guarded=guarded)
     return [*outcomes, *bad_substitution(expander, state)]
+
+
+def _is_one_word(parts: Parts) -> bool:
+    return all(
+        isinstance(part, str) or (isinstance(part, Hole) and part.kind in (Kind.OTHER, Kind.DIGITS))
+        for part in parts
+    )
+
+
+def _over_lines(interpreter: Interpreter, node: For, content: Parts, state: State) -> list[Outcome]:
+    """Run `for line in "${lines[@]}"` over the lines of a dump."""
+    after = _unknown_after(node.body, state).with_variable(node.name, (ANY,))
+    parts: Parts = (ANY,)
+    match content:
+        case (Dump(style=style, separator="", numbered=False) as dump,) if style == ENV_STYLE:
+            present = (dump.required(0), dump.required(1))
+
+            def bind(name: str, value: Parts) -> State:
+                return state.with_variable(node.name, (f"{name}=", *value))
+
+            parts = _dumped(interpreter, node.body, bind, present, state)
+        case _:
+            pass
+    return [Outcome(stream=(Emit(STDOUT, parts),), status=None, state=after)]
+
+
+def counted_loop(interpreter: Interpreter, raw: str, body: Script, state: State) -> list[Outcome] | None:
+    """Run `for ((…; …; …))`; None where its rounds are not known."""
+    header = re.match(r"for\s*\(\(([^;]*);([^;]*);([^;]*?)\)\)", raw)
+    if header is None:
+        return None
+    first, test, step = header.groups()
+    _, state = evaluated(first, state) if first.strip() else (0, state)
+
+    def goes_on(current: State) -> list[Outcome]:
+        value, after = evaluated(test, current)
+        return [Outcome(stream=(), status=None if value is None else int(not value), state=after)]
+
+    def after_round(current: State) -> State:
+        return evaluated(step, current)[1] if step.strip() else current
+
+    return _repeated(interpreter, goes_on, body, state, after_round=after_round)
+
+
+def _while_rounds(
+    interpreter: Interpreter, node: While, state: State, *, guarded: bool
+) -> list[Outcome] | None:
+    """Run `while` or `until` round by round; None where its rounds are not known."""
+
+    def goes_on(current: State) -> list[Outcome]:
+        tested = interpreter.script(node.condition, current, guarded=True)
+        return [_inverted(outcome) for outcome in tested] if node.until else tested
+
+    return _repeated(interpreter, goes_on, node.body, state, guarded=guarded)
+
+
+def _inverted(outcome: Outcome) -> Outcome:
+    status = None if outcome.status is None else int(outcome.status == 0)
+    return msgspec.structs.replace(outcome, status=status)
+
+
+def _repeated(
+    interpreter: Interpreter,
+    goes_on: Callable[[State], list[Outcome]],
+    body: Script,
+    state: State,
+    *,
+    guarded: bool = True,
+    after_round: Callable[[State], State] = lambda state: state,
+) -> list[Outcome] | None:
+    """Run a body as long as a condition holds; None where that is not known, or takes too many rounds."""
+    current = [Outcome(stream=(), status=0, state=state)]
+    done: list[Outcome] = []
+    for _ in range(_MAX_ROUNDS):
+        following: list[Outcome] = []
+        for before in current:
+            for tested in behind(before.stream, goes_on(before.state)):
+                if tested.status is None or tested.leaves:
+                    return None
+                if tested.status != 0:
+                    done.append(msgspec.structs.replace(tested, status=0))
+                    continue
+                ran = behind(tested.stream, interpreter.script(body, tested.state, guarded=guarded))
+                _sort_round(ran, following, done, after_round)
+        current = merged(following)
+        if not current:
+            return merged(done)
+        if len(current) > _MAX_OUTCOMES:
+            break
+    return None
+
+
+def _sort_round(
+    ran: list[Outcome],
+    following: list[Outcome],
+    done: list[Outcome],
+    after_round: Callable[[State], State] = lambda state: state,
+) -> None:
+    """Add the outcomes of a round to those that another round follows, or to those that end the loop."""
+    for outcome in ran:
+        match outcome.leaves:
+            case "" | "continue":
+                state = after_round(outcome.state)
+                following.append(msgspec.structs.replace(outcome, leaves="", state=state))
+            case "break":
+                done.append(msgspec.structs.replace(outcome, leaves="", status=0))
+            case _:
+                done.append(outcome)
+
+
+def lines_loop(
+    interpreter: Interpreter, node: While, stdin: Parts, state: State, *, guarded: bool
+) -> list[Outcome] | None:
+    """Run `while read …` over lines that are known; None for other loops."""
+    lines = lines_of(stdin)
+    if (
+        node.until
+        or lines is None
+        or len(lines) > _MAX_ROUNDS
+        or len(node.condition.items) != 1
+        or not isinstance(read := node.condition.items[0].node, Simple)
+        or not read.words
+        or read.words[0].text != "read"
+        or any(word.text == "-d" for word in read.words)
+        or not all(map(_is_one_word, lines))
+        or (stdin and not (isinstance(stdin[-1], str) and stdin[-1].endswith("\n")))
+    ):
+        return None
+    current = [Outcome(stream=(), status=0, state=state)]
+    done: list[Outcome] = []
+    for line in lines:
+        following: list[Outcome] = []
+        for before in current:
+            for bound in interpreter.node(read, before.state, guarded=True, stdin=line):
+                if bound.status != 0 or bound.leaves:
+                    return None
+                ran = behind(before.stream, interpreter.script(node.body, bound.state, guarded=guarded))
+                _sort_round(ran, following, done)
+        current = merged(following)
+        if len(current) > _MAX_OUTCOMES:
+            raise UnreadableError
+    names = [word.text for word in read.words[1:] if not word.text.startswith("-")] or ["REPLY"]
+    ended = [msgspec.structs.replace(o, status=0, state=_without_values(o.state, names)) for o in current]
+    return merged([*done, *ended])
+
+
+def _without_values(state: State, names: list[str]) -> State:
+    """Return the state after `read` has found the end of its input."""
+    for name in names:
+        state = state.with_variable(name, ())
+    return state
 
 
 def _loop_words(node: For, expander: Expander) -> list[Parts]:
@@ -89,13 +251,7 @@ def _rounds(
         for before in current:
             state = before.state.with_variable(node.name, word)
             for outcome in behind(before.stream, interpreter.script(node.body, state, guarded=guarded)):
-                match outcome.leaves:
-                    case "" | "continue":
-                        following.append(msgspec.structs.replace(outcome, leaves=""))
-                    case "break":
-                        done.append(msgspec.structs.replace(outcome, leaves="", status=0))
-                    case _:
-                        done.append(outcome)
+                _sort_round([outcome], following, done)
         current = merged(following)
         if len(current) > _MAX_OUTCOMES:
             raise UnreadableError
@@ -156,8 +312,13 @@ Bind = Callable[[str, Parts], State]
 
 def _names_loop(interpreter: Interpreter, node: For, word: Word, state: State) -> list[Outcome] | None:
     """Run `for n in $(compgen -e)`; None for other loops."""
-    if len(word.pieces) != 1 or not isinstance(piece := word.pieces[0], Substitution):
-        return None
+    match word.pieces:
+        case (Parameter(name=name, index=None, prefix="!", operator="@" | "*"),):
+            return _prefixed_loop(interpreter, node, name, state)
+        case (Substitution() as piece,):
+            pass
+        case _:
+            return None
     result: list[Outcome] = []
     is_names = False
     for listed in interpreter.script(piece.script, state, guarded=True):
@@ -177,8 +338,24 @@ def _names_loop(interpreter: Interpreter, node: For, word: Word, state: State) -
     return result if is_names else None
 
 
+def _prefixed_loop(interpreter: Interpreter, node: For, prefix: str, state: State) -> list[Outcome] | None:
+    """Run `for n in ${!CODEX_@}`, over names with a beginning; None for those of flags alone."""
+    if prefix != ALL_NAMES and (len(prefix) >= len(FLAG_STEM) or not FLAG_STEM.startswith(prefix)):
+        return None
+    present = tuple(state.value(name) is not None for name in FLAGS)
+    printed = _over_names(interpreter, node.body, node.name, Names((present[0], present[1])), state)
+    after = _unknown_after(node.body, state).with_variable(node.name, (ANY,))
+    stream = (Emit(STDOUT, printed),) if printed else ()
+    ran = [Outcome(stream=stream, status=None, state=after)]
+    expander = Expander(state, interpreter.substituted)
+    expander.bashism = prefix != ALL_NAMES
+    failed = bad_substitution(expander, state)
+    return failed if failed and state.dialect else [*ran, *failed]
+
+
 def _over_names(interpreter: Interpreter, body: Script, variable: str, names: Names, state: State) -> Parts:
-    bash = msgspec.structs.replace(state, dialect="bash")  # no other shell has compgen
+    # of the others only zsh has a list of names
+    bash = msgspec.structs.replace(state, dialect=state.dialect if state.dialect == "zsh" else "bash")
 
     def bind(name: str, value: Parts) -> State:
         return bash.with_variable(variable, (name,)).with_variable(name, value).with_exported(name)
@@ -207,7 +384,7 @@ def entries_loop(interpreter: Interpreter, node: While, stdin: Parts, state: Sta
             return ()
         case (Names() as names,), [variable]:
             return _over_names(interpreter, node.body, variable, names, state)
-        case (Dump(style=style, nul=nul, flat=False, numbered=False) as dump,), _ if (
+        case (Dump(style=style, nul=nul, separator="", numbered=False) as dump,), _ if (
             style == ENV_STYLE and nul is is_nul
         ):
             present = (dump.required(0), dump.required(1))

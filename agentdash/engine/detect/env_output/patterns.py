@@ -32,6 +32,8 @@ class Kind(Enum):
     ERRORS = "whole lines that name the program of the hole's key, and no flag"
     QUIET_LINE = "one line, or a part of it, in which no flag is named"
     DIGITS = "a number"
+    TRACE = "whole lines of `set -x`, which all begin with a plus sign"
+    LONG_TRACE = "whole lines of `set -x`, of which arguments may have line breaks"
     OTHER = "a value of a flag that Codex does not give it: one word, without quotes and `=`"
 
 
@@ -66,7 +68,22 @@ class Trimmed(msgspec.Struct, frozen=True):
     parts: Parts
 
 
-Part = str | Hole | Choice | Trimmed | Names | Dump | Record
+class Excerpt(msgspec.Struct, frozen=True):
+    """What `head` and `tail` let through of text: all of it, unless it has more lines than `lines`."""
+
+    parts: Parts
+    lines: int
+    is_start: bool = True
+    """The first lines are kept."""
+
+
+class Words(msgspec.Struct, frozen=True):
+    """Arguments of a command, one for each line of a text, as of an array that `mapfile` has filled."""
+
+    parts: Parts
+
+
+Part = str | Hole | Choice | Trimmed | Names | Excerpt | Words | Dump | Record
 Parts = tuple[Part, ...]
 
 ANY: Final = Hole(Kind.ANY)
@@ -118,7 +135,7 @@ def _is_quiet(part: Part) -> bool:
             return kind in (Kind.QUIET, Kind.QUIET_TEXT, Kind.QUIET_LINE, Kind.ERRORS, Kind.DIGITS)
         case Choice(options=options):
             return all(is_quiet(option) for option in options)
-        case Trimmed(parts=parts):
+        case Trimmed(parts=parts) | Excerpt(parts=parts) | Words(parts=parts):
             return is_quiet(parts)
         case _:
             return False
@@ -210,11 +227,31 @@ class Text:
             case Trimmed(parts=parts):
                 ends, is_open = self._sequence(parts, positions)
                 return _merged(self._without_breaks(low, high) for low, high in ends), is_open
-            case Names() | Dump(nul=True):
+            case Excerpt():
+                return self._excerpt(part, positions), False
+            case Names() | Words() | Dump(nul=True):
                 return self._hole(ANY, positions), False
             case Dump() | Record():
                 points, is_open = part.ends(self.text, positions, self.is_prefix)
                 return _merged((p, p) for p in points), is_open
+
+    def _excerpt(self, excerpt: Excerpt, positions: list[Interval]) -> list[Interval]:
+        """Return where an excerpt can end: behind the whole, or behind the last line that is kept."""
+        low, high = positions[0]
+        if self.is_prefix or len(positions) > 1 or low != high:
+            return self._hole(ANY, positions)
+        ends, _ = self._sequence(excerpt.parts, positions)
+        stop = low
+        for _ in range(excerpt.lines):
+            if (stop := self.text.find("\n", stop) + 1) == 0:
+                return ends
+        whole = [(first, min(last, stop)) for first, last in ends if first <= stop]
+        if not excerpt.is_start:
+            return _merged([*whole, (stop, stop)])
+        begun = Text(self.text[:stop], is_prefix=True)
+        reached, is_open = begun._sequence(excerpt.parts, positions)
+        is_cut = is_open or any(first <= stop <= last for first, last in reached)
+        return _merged([*whole, *([(stop, stop)] if is_cut else [])])
 
     def _literal(self, literal: str, positions: list[Interval]) -> tuple[list[Interval], bool]:
         ends: list[Interval] = []
@@ -239,6 +276,8 @@ class Text:
                 return _merged((*positions, *self._lines(positions)))
             case Kind.ERRORS:
                 return _merged((*positions, *self._errors(positions, hole.key)))
+            case Kind.TRACE | Kind.LONG_TRACE:
+                return _merged((*positions, *self._traces(positions, is_long=hole.kind is Kind.LONG_TRACE)))
             case Kind.QUIET_TEXT:
                 return _merged((low, self._named(high)) for low, high in positions)
             case Kind.QUIET_LINE:
@@ -268,6 +307,23 @@ class Text:
             first, last = bisect_right(self._line_starts, low), bisect_right(self._line_starts, stop)
             for start in self._line_starts[first:last]:
                 yield start, start
+
+    def _traces(self, positions: list[Interval], *, is_long: bool) -> Iterator[Interval]:
+        """Yield where lines of `set -x` can end that begin at one of the positions."""
+        for low, high in positions:
+            if low == high:
+                yield from self._trace_from(low, is_long=is_long)
+            else:
+                yield low, self.end
+
+    def _trace_from(self, start: int, *, is_long: bool) -> Iterator[Interval]:
+        at = start
+        while self.text.startswith("+", at) or (is_long and start < at < self.end):
+            stop = self.text.find("\n", at)
+            if stop < 0:
+                return
+            at = stop + 1
+            yield at, at
 
     def _errors(self, positions: list[Interval], program: str) -> Iterator[Interval]:
         """Yield where lines can end that all name a program."""

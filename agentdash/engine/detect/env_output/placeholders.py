@@ -6,7 +6,17 @@ import re
 from typing import Final
 
 from agentdash.engine.detect.env_output.dumps import Dump, Record
-from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part, Parts, joined
+from agentdash.engine.detect.env_output.patterns import (
+    ANY,
+    Choice,
+    Excerpt,
+    Hole,
+    Kind,
+    Part,
+    Parts,
+    Trimmed,
+    joined,
+)
 
 _MARK: Final = re.compile(r"(Zhole\d+Z)")
 
@@ -39,7 +49,7 @@ def refilled(parts: Parts, holes: dict[str, Part]) -> Parts:
             result.append(Choice(tuple(refilled(option, holes) for option in part.options)))
         elif isinstance(part, str):
             result += [holes.get(piece, piece) for piece in _MARK.split(part)]
-        elif isinstance(part, Hole | Dump | Record):
+        elif isinstance(part, Hole | Dump | Record | Trimmed | Excerpt):
             result.append(part)
         else:
             result.append(ANY)

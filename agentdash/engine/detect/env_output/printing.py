@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import msgspec
+
+from agentdash.engine.detect.env_output.dump_maps import mapped, on_one_line
+from agentdash.engine.detect.env_output.dumps import ENV_STYLE, Dump
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     Choice,
@@ -12,6 +16,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Kind,
     Part,
     Parts,
+    Words,
     concrete,
     errors_of,
     joined,
@@ -57,11 +62,18 @@ def echo(call: Call) -> list[Result]:
     if "e" in options or "E" in options:  # dash writes these options, and decodes escapes always
         kept = [option for option in skipped if option != "-n"]
         readings.append((" ".join(kept), *((" ",) if plain else ()), *_decoded(plain), *end))
+    if arguments and concrete(arguments[0]) == "-" and call.state.dialect in ("", "zsh"):
+        readings.append((*_spaced(arguments[1:]), *end))  # the end of options in zsh
     unique = tuple(dict.fromkeys(joined(r) for r in readings))
     return [Result(out=unique[0] if len(unique) == 1 else (Choice(unique),))]
 
 
 def _spaced(arguments: list[Parts]) -> Parts:
+    match arguments:
+        case [(Words(parts=(Dump(separator="", numbered=False) as dump,)),)] if dump.style == ENV_STYLE:
+            return on_one_line(dump, " ")
+        case _:
+            pass
     parts: list[Part] = []
     for number, argument in enumerate(arguments):
         parts += [" "] if number else []
@@ -104,6 +116,11 @@ def _formatted(template: Parts, arguments: list[Parts]) -> Parts:
         text = "".join(part for part in template if isinstance(part, str))
         return _decoded(template) if "%" not in text and not arguments else (ANY,)
     text = concrete(template) or ""
+    match arguments:
+        case [(Words(parts=(Dump() as dump,)),)] if text.count("%") == 1 and "%s" in text:
+            return _lines_by_format(text, dump)
+        case _:
+            pass
     rest = list(arguments)
     parts: list[Part] = []
     for _ in range(_MAX_ROUNDS):
@@ -112,6 +129,17 @@ def _formatted(template: Parts, arguments: list[Parts]) -> Parts:
         if not rest or len(rest) == before:
             return joined(parts)
     return (ANY,)
+
+
+def _lines_by_format(template: str, dump: Dump) -> Parts:
+    """Return what `printf '%s\\n' "${lines[@]}"` writes of the lines of a dump."""
+    before, _, after = _ESCAPE.sub(_character, template).partition("%s")
+    if not after.endswith("\n") or "\n" in before + after[:-1]:
+        return (ANY,)
+    lines = mapped(msgspec.structs.replace(dump, nul=False), lambda line: f"{before}{line}{after[:-1]}")
+    if True in (dump.required(0), dump.required(1)):
+        return lines
+    return (Choice((lines, (before + after,))),)
 
 
 def _round(template: str, rest: list[Parts]) -> list[Part]:

@@ -6,24 +6,30 @@ import ast
 import json
 import operator
 import re
+import shlex
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum
+from string import Formatter
 from typing import Any, Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Record, Shown, Style
+from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAGS, Dump, Presence, Record, Shown, Style
 from agentdash.engine.detect.env_output.expressions import UnknownError
-from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Part, Parts, joined
+from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part, Parts, Trimmed, joined
 from agentdash.engine.detect.env_output.placeholders import has_placeholder, with_placeholders
-from agentdash.engine.detect.env_output.streams import Call, Result
-from agentdash.engine.detect.env_output.world import Environment, shown
+from agentdash.engine.detect.env_output.regexes import compiled
+from agentdash.engine.detect.env_output.streams import STDERR, STDOUT, Call, Result, all_parts, only, parts_of
+from agentdash.engine.detect.env_output.world import shown
 
 _MAX_CODE: Final = 4_000
 _MARK: Final = "Zhole9999Z"
 """Stands for the value of any variable in a loop over the environment."""
 _LOOP_VALUE: Final[Parts] = (Hole(Kind.OTHER, key="value in a loop"),)
-_PLAIN_FORMAT: Final = re.compile(r"(?:[^%]|%[sd%])*", re.DOTALL)
+_CONVERSION: Final = re.compile(r"%-?\d{0,2}[sdr%]|%.?")
+_IGNORE_CASE: Final = "IGNORECASE"
 _MODULES: Final = sys.stdlib_module_names - {"this", "antigravity"}
 """Modules whose import prints nothing; most of what they hold is unknown."""
 _QUIET: Final = re.compile(
@@ -60,6 +66,10 @@ class _ReturnError(Exception):
         self.value = value
 
 
+class _ContinueError(Exception):
+    """A round of a loop ends."""
+
+
 class _ExitError(Exception):
     """The program ends with `sys.exit`."""
 
@@ -68,12 +78,35 @@ class _ExitError(Exception):
         self.status = status
 
 
+class Form(Enum):
+    """What a part of the environment is in a program."""
+
+    MAPPING = "a mapping"
+    ITEMS = "pairs of names and values"
+    ENTRIES = "texts `NAME=value`"
+    NAMES = "names"
+
+
 class _Selection(msgspec.Struct, frozen=True):
     """The environment, or a part of it, as a mapping; for each flag whether it is in it."""
 
     kept: tuple[bool, bool]
-    items: bool = False
-    """It is `.items()`, or a sorted list of them."""
+    form: Form = Form.MAPPING
+
+    @property
+    def items(self) -> bool:
+        """Return whether it is no mapping."""
+        return self.form is not Form.MAPPING
+
+    def entry(self, name: str) -> Any:
+        """Return what a loop over it gives of a variable whose value is not known."""
+        match self.form:
+            case Form.ITEMS:
+                return (name, _MARK)
+            case Form.ENTRIES:
+                return f"{name}={_MARK}"
+            case _:
+                return name
 
 
 class _Lines(msgspec.Struct, frozen=True):
@@ -97,7 +130,7 @@ def run_python(code: str, call: Call, holes: dict[str, Part]) -> list[Result]:
         if len(results) > _MAX_RUNS:
             raise UnknownError
         decisions = pending.pop()
-        program = _Program(call.environment, holes, decisions)
+        program = _Program(call, holes, decisions)
         results += program.results(tree.body)
         decided = program.decided
         pending += [(*decided[:number], True) for number in range(len(decisions), len(decided))]
@@ -105,8 +138,9 @@ def run_python(code: str, call: Call, holes: dict[str, Part]) -> list[Result]:
 
 
 class _Program:
-    def __init__(self, environment: Environment, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
-        self._environment = environment
+    def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
+        self._environment = call.environment
+        self._run_shell = call.run_shell
         self._holes = holes
         self._names: dict[str, Any] = {"__name__": "__main__"}
         self.out: list[Part] = []
@@ -175,12 +209,17 @@ class _Program:
                 raise _ReturnError(None if value is None else self._value(value))
             case ast.Try(handlers=handlers, orelse=otherwise, finalbody=[]):
                 self._try(statement.body, handlers, otherwise)
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(
-                targets
-            ) == len(values):
-                computed = [self._value(value) for value in values]
-                for target, value in zip(targets, computed, strict=True):
-                    self._bind(target, value)
+            case ast.Assign(targets=[target], value=value):
+                self._bind(target, self._value(value))
+            case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
+                self._names[name] = self._binary(op, self._value(ast.Name(name)), self._value(value))
+            case ast.Continue():
+                raise _ContinueError
+            case ast.With(items=[ast.withitem(context_expr=opened, optional_vars=ast.Name(id=name))]):
+                self._names[name] = self._value(opened)
+                if not isinstance(self._names[name], _File):
+                    raise UnknownError
+                self.block(statement.body)
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 pass
             case ast.Expr(value=value):
@@ -252,6 +291,10 @@ class _Program:
                     raise UnknownError
                 for element, part in zip(elements, values, strict=True):
                     self._bind(element, part)
+            case ast.Subscript(value=owner, slice=index) if isinstance(mapping := self._value(owner), dict):
+                key = self._value(index)
+                self._require_plain(key)
+                mapping[key] = value
             case _:
                 raise UnknownError
 
@@ -263,7 +306,8 @@ class _Program:
             raise UnknownError
         for value in values:
             self._bind(target, value)
-            body()
+            with suppress(_ContinueError):
+                body()
 
     def _over_environment(self, target: ast.expr, selection: _Selection, body: Callable[[], None]) -> Parts:
         """Return what a loop over the environment prints: a dump in its own style."""
@@ -278,21 +322,21 @@ class _Program:
                 raise UnknownError
             styles.append(Style(prefixes=(before.replace(name, "NAME"),), suffix=after[:-1]))
             kept.append(selection.kept[number])
-        if not styles or any(style != styles[0] for style in styles):
-            raise UnknownError
+        style = _common_style(styles)
         return (
-            Dump(shown=self._shown((kept[0], kept[1])), style=styles[0], partial=len(styles) < 2, some=False),
+            Dump(shown=self._shown((kept[0], kept[1])), style=style, partial=len(styles) < 2, some=False),
         )
 
     def _printed(
         self, target: ast.expr, selection: _Selection, name: str, body: Callable[[], None]
     ) -> tuple[str, str]:
         outer, self.out = self.out, []
-        self._bind(target, (name, _MARK) if selection.items else name)
+        self._bind(target, selection.entry(name))
         environment = self._environment
         self._environment = {**environment, name: _LOOP_VALUE}
         try:
-            body()
+            with suppress(_ContinueError):
+                body()
             text = "".join(part if isinstance(part, str) else "\n\n" for part in self.out)
         finally:  # what was printed before stays known where the body is not
             self._environment = environment
@@ -315,7 +359,7 @@ class _Program:
 
     def _truth(self, node: ast.expr) -> bool:
         value = self._value(node)
-        if isinstance(value, _Selection) and not value.items:
+        if isinstance(value, _Selection):
             shown = [
                 n
                 for n, keep in zip(FLAGS, value.kept, strict=True)
@@ -352,6 +396,11 @@ class _Program:
                 return self._value(body if self._truth(test) else otherwise)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return not self._truth(operand)
+            case ast.NamedExpr(target=ast.Name(id=name), value=value):
+                self._names[name] = self._value(value)
+                return self._names[name]
+            case ast.Lambda():
+                return _Lambda(node)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return self._compared(op, self._value(left), self._value(right))
             case ast.BinOp(left=left, op=op, right=right):
@@ -376,15 +425,21 @@ class _Program:
         match value:
             case _Module(name="os") if name == "environ":
                 return _Selection((True, True))
+            case _Module(name="re") if name in ("I", "IGNORECASE"):
+                return _IGNORE_CASE
+            case _File() | _Pattern():
+                return _Method(value, name)
             case _Module(name=module) if _QUIET.fullmatch(f"{module}.{name}"):
                 return _Quiet()
             case _Module(name=module):
                 return _Module(f"{module}.{name}")
             case _Quiet() if name not in _FOREIGN_METHODS:
                 return value
-            case _Process() if name == "stdout":
-                return _Output()
-            case _Selection() | _Output() | str() | dict() | list():
+            case _Process(stdout=stdout) if name == "stdout":
+                return stdout
+            case _Process() if name == "returncode":
+                return _Quiet()
+            case _Selection() | _Captured() | str() | bytes() | dict() | list():
                 return _Method(value, name)
             case _:
                 raise UnknownError
@@ -445,6 +500,7 @@ class _Program:
                 raise UnknownError
             there = self._environment[left] is not None and right.kept[FLAGS.index(left)]
             return there is isinstance(op, ast.In)
+        left = left.decode(errors="replace") if isinstance(left, bytes) and isinstance(right, str) else left
         if isinstance(left, _Quiet | _Foreign) or isinstance(right, _Quiet | _Foreign):
             return self._decide()
         self._require_plain(left, right)
@@ -458,6 +514,8 @@ class _Program:
                 if marked and not self._differs(left, right):
                     raise UnknownError
                 return (left == right) is isinstance(op, ast.Eq)
+            case ast.In() | ast.NotIn() if _is_in_front(left, right):
+                return isinstance(op, ast.In)
             case ast.In() | ast.NotIn() if not marked and isinstance(right, str | list | tuple | dict):
                 return bool((left in right) is isinstance(op, ast.In))
             case _:
@@ -478,11 +536,7 @@ class _Program:
     def _binary(self, op: ast.operator, left: Any, right: Any) -> Any:
         if isinstance(op, ast.Mod) and isinstance(left, str):
             arguments = right if isinstance(right, tuple) else (right,)
-            return (
-                left % tuple(self._text_or_number(a) for a in arguments)
-                if _PLAIN_FORMAT.fullmatch(left)
-                else self._give_up()
-            )
+            return self._percent(left, [self._text_or_number(a) for a in arguments])
         if isinstance(op, ast.Add) and isinstance(left, str | _Foreign) and isinstance(right, str | _Foreign):
             return str(left) + str(right)
         if isinstance(op, ast.Add) and (isinstance(left, str) or isinstance(right, str)):
@@ -501,8 +555,18 @@ class _Program:
             raise UnknownError
         return compute(left, right)
 
-    def _give_up(self) -> Any:
-        raise UnknownError
+    def _percent(self, template: str, arguments: list[Any]) -> str:
+        """Return `template % arguments`; a value that is not known takes a plain `%s` only."""
+        marked = [isinstance(a, str) and has_placeholder(a) for a in arguments]
+        specs = [spec for spec in _CONVERSION.findall(template) if spec != "%%"]
+        if len(specs) != len(arguments) or any(
+            is_marked and spec != "%s" for spec, is_marked in zip(specs, marked, strict=True)
+        ):
+            raise UnknownError
+        try:
+            return template % tuple(arguments)
+        except (TypeError, ValueError, OverflowError, MemoryError) as error:
+            raise UnknownError from error
 
     def _text_or_number(self, value: Any) -> Any:
         return value if isinstance(value, int) and not isinstance(value, bool) else self._text(value)
@@ -538,9 +602,19 @@ class _Program:
     def _repr(self, value: Any) -> str:
         if isinstance(value, _Quiet):
             return self._text(value)
-        if any(isinstance(v, _OPAQUE) for v in _flat(value)):
-            raise UnknownError
-        return repr(value)
+        match value:
+            case _Foreign():
+                return str(value)  # in quotes, or None
+            case dict():
+                return "{" + ", ".join(f"{self._repr(k)}: {self._repr(v)}" for k, v in value.items()) + "}"
+            case list():
+                return "[" + ", ".join(self._repr(v) for v in value) + "]"
+            case tuple():
+                return "(" + ", ".join(self._repr(v) for v in value) + ("," if len(value) == 1 else "") + ")"
+            case _ if isinstance(value, _OPAQUE):
+                raise UnknownError
+            case _:
+                return repr(value)
 
     def _comprehension(self, node: ast.DictComp | ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Any:
         if len(node.generators) != 1 or node.generators[0].is_async:
@@ -585,9 +659,10 @@ class _Program:
         """Return a part of the environment, or a text for each variable in it."""
         kept: list[bool] = []
         styles: list[Style] = []
+        pairs = 0
         is_mapping = isinstance(node, ast.DictComp)
         for number, name in enumerate(FLAGS):
-            self._bind(generator.target, (name, _MARK) if values.items else name)
+            self._bind(generator.target, values.entry(name))
             environment = self._environment
             self._environment = {**environment, name: _LOOP_VALUE}
             keep = all(self._truth(test) for test in generator.ifs)
@@ -597,10 +672,16 @@ class _Program:
             text: Any = None
             if isinstance(node, ast.DictComp):
                 is_mapping = self._value(node.key) == name and self._value(node.value) == _MARK and is_mapping
-            elif not isinstance(node.elt, ast.Tuple):
+            else:
                 text = self._value(node.elt)
+                pair = values.form is Form.ENTRIES and text in ([name, _MARK], (name, _MARK))
+                if pair or (isinstance(text, tuple) and text == (name, _MARK)):
+                    pairs += 1
+                    text = name
             self._environment = environment
             if isinstance(node, ast.DictComp):
+                continue
+            if text == name:
                 continue
             if not isinstance(text, str) or text.count(_MARK) != 1:
                 raise UnknownError
@@ -612,9 +693,11 @@ class _Program:
             if not is_mapping:
                 raise UnknownError
             return _Selection((kept[0], kept[1]))
-        if styles[0] != styles[1]:
-            raise UnknownError
-        return _Lines(styles[0], (kept[0], kept[1]))
+        if not styles:
+            return _Selection((kept[0], kept[1]), Form.ITEMS if pairs else Form.NAMES)
+        if isinstance(node.elt, ast.Name) and values.form is Form.ENTRIES:
+            return _Selection((kept[0], kept[1]), Form.ENTRIES)
+        return _Lines(_common_style(styles), (kept[0], kept[1]))
 
     # ------------------------------------------------------------ calls
 
@@ -650,11 +733,9 @@ class _Program:
         raise UnknownError
 
     def _method(self, owner: Any, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
-        if isinstance(owner, _Output) and name in ("decode", "read") and not arguments and not keywords:
-            return owner
         if isinstance(owner, _Selection):
             return self._mapping_method(owner, name, arguments, keywords)
-        if isinstance(owner, dict):
+        if isinstance(owner, dict) and name != "update":
             if name == "items" and not arguments:
                 return list(owner.items())
             if name in ("keys", "values") and not arguments:
@@ -670,12 +751,27 @@ class _Program:
                 return arguments[0]
             self._require_plain(arguments[0])
             return owner.join(self._joinable(value) for value in arguments[0])
-        if isinstance(owner, str) and name == "format" and "!" not in owner and ":" not in owner:
+        if isinstance(owner, str) and name == "format" and "!" not in owner:
             texts = [self._text(a) for a in arguments]
+            if ":" in owner and any(has_placeholder(text) for text in texts):
+                layout = [spec for _, field, spec, _ in Formatter().parse(owner) if field is not None]
+                if len(layout) != len(texts) or any(
+                    spec and has_placeholder(text) for spec, text in zip(layout, texts, strict=True)
+                ):
+                    raise UnknownError
             try:
                 return owner.format(*texts, **{k: self._text(v) for k, v in keywords.items()})
             except (IndexError, KeyError, ValueError, AttributeError) as error:
                 raise UnknownError from error
+        if isinstance(owner, str) and has_placeholder(owner) and not keywords:
+            return self._entry_method(owner, name, arguments)
+        if isinstance(owner, _File | _Captured | _Pattern):
+            return self._method_of_opaque(owner, name, arguments, keywords)
+        if isinstance(owner, bytes) and name == "decode":
+            return owner.decode(errors="replace")
+        if isinstance(owner, dict) and name == "update" and arguments and isinstance(arguments[0], dict):
+            owner.update(arguments[0])
+            return None
         if isinstance(owner, str) and name in _TEXT_METHODS and not has_placeholder(owner):
             self._require_plain(*arguments)
             if any(isinstance(a, int) and abs(a) > _MAX_CODE for a in arguments):
@@ -685,6 +781,83 @@ class _Program:
             except (TypeError, ValueError) as error:
                 raise UnknownError from error
         raise UnknownError
+
+    def _entry_method(self, owner: str, name: str, arguments: list[Any]) -> Any:
+        """Return what a method gives of a text of which only the beginning is known."""
+        known = owner.partition("Zhole")[0]
+        texts = [a.decode(errors="replace") if isinstance(a, bytes) else a for a in arguments]
+        match name, texts:
+            case "decode" | "strip" | "rstrip" | "lstrip", _ if name == "decode" or not texts:
+                return owner
+            case "startswith", [str() | tuple() as starts]:
+                starts = (starts,) if isinstance(starts, str) else starts
+                starts = tuple(s.decode() if isinstance(s, bytes) else s for s in starts)
+                if all(isinstance(s, str) and len(s) <= len(known) for s in starts):
+                    return owner.startswith(starts)
+            case "split", ["=", 1]:
+                if "=" in known:
+                    return owner.split("=", 1)
+            case "partition", ["="]:
+                if "=" in known:
+                    return owner.partition("=")
+            case "split", ["="]:  # no flag's value has an equals sign
+                if "=" in known:
+                    return owner.split("=", 1)
+            case _:
+                pass
+        raise UnknownError
+
+    def _method_of_opaque(
+        self, owner: _File | _Captured | _Pattern, name: str, arguments: list[Any], keywords: dict[str, Any]
+    ) -> Any:
+        texts = [a.decode(errors="replace") if isinstance(a, bytes) else a for a in arguments]
+        match owner, name, texts:
+            case _File(), "read" | "read_text" | "read_bytes", _:
+                return _Captured((self._whole(nul=True),))
+            case _File(), "close", []:
+                return None
+            case _Pattern(pattern=pattern), "search" | "match" | "fullmatch", [str() as text]:
+                return self._searched(pattern, name, text)
+            case _Captured(), "decode" | "read", _:
+                return owner
+            case _Captured(parts=(Dump(nul=True),)), "strip" | "rstrip", ["\0"] | []:
+                return owner
+            case _Captured(parts=(Dump(nul=True) as dump,)), "replace", ["\0", "\n"] if not keywords:
+                return _Captured((msgspec.structs.replace(dump, nul=False),))
+            case _Captured(parts=(Dump(nul=True),)), "split", ["\0"]:
+                return _Selection((True, True), Form.ENTRIES)
+            case _Captured(parts=parts), "strip" | "rstrip", []:
+                return _Captured((Trimmed(parts),))
+            case _Captured(parts=parts), "splitlines" | "split", [] | ["\n"] if name == "splitlines" or texts:
+                return self._entries(parts)
+            case _:
+                raise UnknownError
+
+    def _entries(self, parts: Parts) -> _Selection:
+        """Return the lines of a dump as texts `NAME=value`."""
+        match parts:
+            case (Dump(style=style, nul=False, separator="") as dump,) | (
+                Trimmed(parts=(Dump(style=style, nul=False, separator="") as dump,)),
+            ) if style == ENV_STYLE:
+                required = (dump.required(0), dump.required(1))
+                absent = [self._environment[name] is None for name in FLAGS]
+                if not any(r is None for r in required) and not dump.partial:
+                    return _Selection(
+                        (bool(required[0]) or absent[0], bool(required[1]) or absent[1]), Form.ENTRIES
+                    )
+                raise UnknownError
+            case _:
+                raise UnknownError
+
+    def _searched(self, pattern: re.Pattern[str], name: str, text: str) -> bool | None:
+        if has_placeholder(text):
+            raise UnknownError
+        found = {"search": pattern.search, "match": pattern.match, "fullmatch": pattern.fullmatch}[name](text)
+        return None if found is None else True
+
+    def _whole(self, *, nul: bool) -> Dump:
+        """Return a dump of the environment."""
+        return Dump(shown=self._shown((True, True)), whole=True, some=True, nul=nul)
 
     def _joinable(self, value: Any) -> str:
         if not isinstance(value, str | _Foreign):
@@ -703,7 +876,7 @@ class _Program:
                     return default
                 return self._variable(key, default)
             case "items", []:
-                return _Selection(owner.kept, items=True)
+                return _Selection(owner.kept, Form.ITEMS)
             case (("copy" | "keys"), []):
                 return owner
             case _:
@@ -728,41 +901,158 @@ class _Program:
             target.append("\n" if end is None else end)
 
     def _written(self, value: Any, alone: bool) -> Parts:
+        if isinstance(value, Record):
+            return (value,)
         if isinstance(value, _Selection) and not value.items:
             return (self._record(value),)
-        if isinstance(value, _Output) and alone:
-            return (Dump(shown=self._shown((True, True)), whole=True, some=True),)
+        if isinstance(value, _Captured):
+            return value.parts
+        if isinstance(value, _Selection):
+            return (Hole(Kind.LINE),) if value.form is Form.NAMES else (ANY,)
         if isinstance(value, _Lines) and alone:
             return (Dump(shown=self._shown(value.kept), style=value.style, partial=False, some=False),)
         return (self._text(value),)
 
-    def _record(self, selection: _Selection) -> Record:
+    def _record(self, selection: _Selection, *, indent: int = 0, is_python: bool = False) -> Record:
         there = [
             self._environment[n] is not None and kept for n, kept in zip(FLAGS, selection.kept, strict=True)
         ]
-        return Record(shown=self._shown(selection.kept), required=(there[0], there[1]))
+        return Record(
+            shown=self._shown(selection.kept),
+            required=(there[0], there[1]),
+            indent=indent,
+            is_python=is_python,
+        )
 
     def run(self, arguments: list[Any], keywords: dict[str, Any]) -> _Process:
-        """Run `subprocess.run` of `env` whose output is captured."""
+        """Run `subprocess.run`."""
         is_captured = keywords.pop("capture_output", False) is True
         stdout = keywords.pop("stdout", None)
-        if not (is_captured or stdout == _Module("subprocess.PIPE")):
+        is_checked = keywords.pop("check", False) is True
+        captured = self._captured(arguments, keywords)
+        if is_checked:
+            self._failures.append(self._failure())
+        if is_captured or stdout == _Module("subprocess.PIPE"):
+            return _Process(captured)
+        if stdout is not None:
             raise UnknownError
-        self.run_captured(arguments, keywords)
-        return _Process()
+        self._write_past(captured.parts)
+        return _Process(_Captured(()))
 
-    def run_captured(self, arguments: list[Any], keywords: dict[str, Any]) -> _Output:
-        """Run `subprocess.check_output` of `env`."""
-        is_text = keywords.pop("text", False) is True or keywords.pop("universal_newlines", False) is True
-        if not is_text or set(keywords) - {"check"} or arguments not in (["env"], [["env"]], [["printenv"]]):
-            raise UnknownError
-        return _Output()
+    def run_captured(self, arguments: list[Any], keywords: dict[str, Any]) -> _Captured:
+        """Run `subprocess.check_output`."""
+        captured = self._captured(arguments, keywords)
+        self._failures.append(self._failure())  # a program that fails ends this one
+        return captured
 
-    def open_process(self, arguments: list[Any], keywords: dict[str, Any]) -> _Output:
-        """Run `os.popen` of `env`."""
-        if keywords or arguments not in (["env"], ["printenv"]):
+    def run_checked(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run `subprocess.call` and `subprocess.check_call`."""
+        self._write_past(self._captured(arguments, keywords).parts)
+        self._failures.append(self._failure())
+        return _Quiet()
+
+    def _captured(self, arguments: list[Any], keywords: dict[str, Any]) -> _Captured:
+        """Return what a program writes to its standard output."""
+        is_shell = keywords.pop("shell", False) is True
+        stderr = keywords.pop("stderr", None)
+        for name in ("text", "universal_newlines", "encoding", "errors", "timeout", "check"):
+            keywords.pop(name, None)
+        if keywords or len(arguments) != 1:
             raise UnknownError
-        return _Output()
+        command = arguments[0]
+        if isinstance(command, list | tuple) and not is_shell and all(isinstance(c, str) for c in command):
+            command = shlex.join(command)
+        elif not isinstance(command, str) or (not is_shell and not re.fullmatch(r"[\w./-]+", command)):
+            raise UnknownError
+        return self._shell(command, quiet_errors=stderr == _Module("subprocess.DEVNULL"))
+
+    def _shell(self, command: str, *, quiet_errors: bool = False) -> _Captured:
+        """Run a shell, and return what it writes to its standard output."""
+        if self._run_shell is None or has_placeholder(command):
+            raise UnknownError
+        outcomes = self._run_shell(command)
+        if not quiet_errors:
+            errors = {only(outcome.stream, STDERR) for outcome in outcomes}
+            if errors != {()}:
+                self._err.append(Choice(tuple(all_parts(error) for error in errors)))
+        options = tuple(dict.fromkeys(parts_of(outcome.stream, STDOUT) for outcome in outcomes))
+        return _Captured(options[0] if len(options) == 1 else (Choice(options),))
+
+    def _write_past(self, parts: Parts) -> None:
+        """Add what another process writes: before what this one has buffered, or behind it."""
+        buffered = tuple(self.out)
+        behind, before = joined((*buffered, *parts)), joined((*parts, *buffered))
+        self.out = list(behind) if behind == before else [Choice((behind, before))]
+
+    def open_process(self, arguments: list[Any], keywords: dict[str, Any]) -> _Captured:
+        """Run `os.popen` and `subprocess.getoutput`."""
+        if keywords or len(arguments) != 1 or not isinstance(arguments[0], str):
+            raise UnknownError
+        return self._shell(arguments[0])
+
+    def get_output(self, arguments: list[Any], keywords: dict[str, Any]) -> _Captured:
+        """Run `subprocess.getoutput`."""
+        return _Captured((Trimmed(self.open_process(arguments, keywords).parts),))
+
+    def system(self, arguments: list[Any], keywords: dict[str, Any]) -> _Quiet:
+        """Run `os.system`."""
+        self._write_past(self.open_process(arguments, keywords).parts)
+        return _Quiet()
+
+    def open(self, arguments: list[Any], keywords: dict[str, Any]) -> _File:
+        """Run `open` and `pathlib.Path`: of the process's own environment only."""
+        if not arguments or arguments[0] not in ("/proc/self/environ", "/proc/thread-self/environ"):
+            raise UnknownError
+        if set(keywords) - {"encoding", "errors", "mode"}:
+            raise UnknownError
+        return _File()
+
+    def pattern(self, arguments: list[Any], keywords: dict[str, Any]) -> _Pattern:
+        """Run `re.compile`."""
+        if not 1 <= len(arguments) <= 2 or keywords or not isinstance(arguments[0], str):
+            raise UnknownError
+        ignores_case = arguments[1:] == [_IGNORE_CASE]
+        found = compiled(arguments[0], "perl", ignores_case=ignores_case)
+        if found is None or (len(arguments) == 2 and not ignores_case):
+            raise UnknownError
+        return _Pattern(found)
+
+    def search(self, arguments: list[Any], keywords: dict[str, Any]) -> bool | None:
+        """Run `re.search`."""
+        flags = [keywords.pop("flags")] if "flags" in keywords else arguments[2:]
+        if len(arguments) < 2 or not isinstance(arguments[1], str):
+            raise UnknownError
+        found = self.pattern([arguments[0], *flags], keywords).pattern
+        return self._searched(found, "search", arguments[1])
+
+    def match(self, arguments: list[Any], keywords: dict[str, Any]) -> bool | None:
+        """Run `re.match`."""
+        if len(arguments) != 2 or keywords or not isinstance(arguments[1], str):
+            raise UnknownError
+        return self._searched(self.pattern(arguments[:1], {}).pattern, "match", arguments[1])
+
+    def kept(self, arguments: list[Any], keywords: dict[str, Any]) -> _Selection:
+        """Run `filter` over the environment."""
+        if keywords:
+            raise UnknownError
+        match arguments:
+            case [_Lambda(node=node), _Selection() as selection] if len(node.args.args) == 1:
+                found: list[bool] = []
+                for number, name in enumerate(FLAGS):
+                    self._names[node.args.args[0].arg] = selection.entry(name)
+                    found.append(self._truth(node.body) and selection.kept[number])
+                form = Form.NAMES if selection.form is Form.MAPPING else selection.form
+                return _Selection((found[0], found[1]), form)
+            case _:
+                raise UnknownError
+
+    def pretty(self, arguments: list[Any], keywords: dict[str, Any]) -> None:
+        """Run `pprint.pprint`."""
+        match arguments:
+            case [_Selection(form=Form.MAPPING) as selection]:
+                self.out += [self._record(selection, is_python=selection.kept == (True, True)), "\n"]
+            case _:
+                self.print(arguments, keywords)
 
     def get_variable(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `os.getenv`."""
@@ -776,7 +1066,8 @@ class _Program:
             raise UnknownError
         value = arguments[0]
         if isinstance(value, _Selection) and not value.items:
-            return value
+            indent = keywords.get("indent") or 0
+            return self._record(value, indent=indent if isinstance(indent, int) else 0)
         self._require_plain(value, *_flat(value))
         return json.dumps(value, indent=keywords.get("indent"), sort_keys=bool(keywords.get("sort_keys")))
 
@@ -789,6 +1080,8 @@ class _Program:
     def as_dict(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `dict`."""
         if len(arguments) == 1 and isinstance(arguments[0], _Selection):
+            if arguments[0].form not in (Form.MAPPING, Form.ITEMS):
+                raise UnknownError
             return _Selection(arguments[0].kept)
         if not arguments:
             return dict(keywords)
@@ -796,6 +1089,8 @@ class _Program:
 
     def sorted(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `sorted`."""
+        keywords.pop("key", None)
+        keywords.pop("reverse", None)
         if len(arguments) == 1 and not keywords and isinstance(arguments[0], _Selection | _Lines):
             return arguments[0]
         if len(arguments) == 1 and not keywords and isinstance(arguments[0], list | tuple):
@@ -895,12 +1190,32 @@ class _Function(msgspec.Struct, frozen=True):
     node: ast.FunctionDef
 
 
-class _Output(msgspec.Struct, frozen=True):
-    """What `env` has written."""
+class _Captured(msgspec.Struct, frozen=True):
+    """What another program has written, or what was read of a file."""
+
+    parts: Parts
 
 
 class _Process(msgspec.Struct, frozen=True):
-    """An `env` that has ended."""
+    """A program that has ended."""
+
+    stdout: _Captured
+
+
+class _File(msgspec.Struct, frozen=True):
+    """`/proc/self/environ`."""
+
+
+class _Pattern(msgspec.Struct, frozen=True):
+    """A regular expression."""
+
+    pattern: re.Pattern[str]
+
+
+class _Lambda(msgspec.Struct, frozen=True):
+    """A function without a name."""
+
+    node: ast.Lambda
 
 
 class _Quiet(msgspec.Struct, frozen=True):
@@ -917,7 +1232,21 @@ class _Foreign(msgspec.Struct, frozen=True):
 
 
 _MISSING: Final = object()
-_OPAQUE: Final = (_Output, _Process, _Selection, _Lines, _Module, _Foreign, _Method, _Function, _Quiet)
+_OPAQUE: Final = (
+    _Captured,
+    _Process,
+    _File,
+    _Pattern,
+    _Lambda,
+    Record,
+    _Selection,
+    _Lines,
+    _Module,
+    _Foreign,
+    _Method,
+    _Function,
+    _Quiet,
+)
 """Values that stand for others."""
 _TEXT_METHODS: Final = frozenset(
     (
@@ -927,10 +1256,21 @@ _TEXT_METHODS: Final = frozenset(
 )
 _FUNCTIONS: Final[dict[str, Callable[[_Program, list[Any], dict[str, Any]], Any]]] = {
     "print": _Program.print,
-    "pprint.pprint": _Program.print,
+    "pprint.pprint": _Program.pretty,
+    "pprint.pp": _Program.pretty,
     "subprocess.run": _Program.run,
     "subprocess.check_output": _Program.run_captured,
+    "subprocess.call": _Program.run_checked,
+    "subprocess.check_call": _Program.run_checked,
+    "subprocess.getoutput": _Program.get_output,
     "os.popen": _Program.open_process,
+    "os.system": _Program.system,
+    "open": _Program.open,
+    "pathlib.Path": _Program.open,
+    "re.compile": _Program.pattern,
+    "re.search": _Program.search,
+    "re.match": _Program.match,
+    "filter": _Program.kept,
     "os.getenv": _Program.get_variable,
     "json.dumps": _Program.dumps,
     "json.dump": _Program.dump,
@@ -950,6 +1290,32 @@ _FUNCTIONS: Final[dict[str, Callable[[_Program, list[Any], dict[str, Any]], Any]
     "tuple": _Program.as_list,
     "builtins.print": _Program.print,
 }
+
+
+def _common_style(styles: list[Style]) -> Style:
+    """Return the style of lines in which names may be padded."""
+    if not styles:
+        raise UnknownError
+    if any(style != styles[0] for style in styles):
+        styles = [_squeezed(style) for style in styles]
+    if any(style != styles[0] for style in styles):
+        raise UnknownError
+    return styles[0]
+
+
+def _squeezed(style: Style) -> Style:
+    prefix = " ".join((*style.prefixes[0].split(), "")) if style.prefixes[0].endswith(" ") else "?"
+    return Style(prefixes=(prefix.lstrip(),), suffix=style.suffix, squeezed=True)
+
+
+def _is_in_front(part: Any, text: Any) -> bool:
+    """Return whether a text stands in another one, before anything that is not known."""
+    return (
+        isinstance(part, str)
+        and isinstance(text, str)
+        and not has_placeholder(part)
+        and part in text.partition("Zhole")[0]
+    )
 
 
 def _is_print(node: ast.expr) -> bool:

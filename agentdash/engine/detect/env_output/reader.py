@@ -14,7 +14,7 @@ from agentdash.engine.detect.env_output.dumps import FLAGS
 from agentdash.engine.detect.env_output.flags import Flags
 from agentdash.engine.detect.env_output.interpreter import Interpreter
 from agentdash.engine.detect.env_output.launchers import SHELLS
-from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Parts, Text, joined
+from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Parts, Text, joined
 from agentdash.engine.detect.env_output.streams import (
     STDERR,
     STDOUT,
@@ -31,6 +31,7 @@ from agentdash.engine.detect.env_output.world import (
     UnreadableError,
     World,
 )
+from agentdash.engine.detect.env_output.zsh import ZSH_ONLY, as_bash
 from agentdash.engine.detect.shell import parse
 from agentdash.model.observation import UNSET
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
@@ -93,19 +94,39 @@ def _text(output: str, exit_code: int | None, *, truncated: bool) -> Text | None
     return Text(text, is_prefix=stopped)
 
 
+_DIALECTS: Final = ("bash", "zsh", "dash")
+"""Shells that users have; Codex starts the user's own."""
+_SENSITIVE: Final = re.compile(
+    r"\$\{\w+\[|\$\{[!+(]|\$\+|\b(?:declare|typeset|mapfile|readarray|compgen|local|print)\b|\[\[|=\(|\bread\b"
+)
+"""What shells differ in: a script with it is followed in each of them."""
+
+
 @lru_cache(256)
 def _possible(script: str, shell: str) -> tuple[_Possible, ...] | None:
     """Return what a script can print in each world; None where it cannot be read."""
-    if (tree := parse(script)) is None:
+    if (known := SHELLS.get(shell, "")) or not _SENSITIVE.search(script):
+        return _in_dialect(script, known)
+    found = [_in_dialect(script, dialect) for dialect in _DIALECTS]
+    if any(each is None for each in found):
         return None
-    assumptions: list[tuple[Assumption, ...]] = [
-        (Given.UNSET, Given.EMPTY, Given.OTHER, *FLAG_VALUES[name]) for name in FLAGS
-    ]
+    return tuple(
+        _Possible(same[0].world, tuple(dict.fromkeys(ending for each in same for ending in each.endings)))
+        for same in zip(*(each for each in found if each is not None), strict=True)
+    )
+
+
+def _in_dialect(script: str, dialect: str) -> tuple[_Possible, ...] | None:
+    """Return what a script can print in each world, run by one shell; None where it cannot be read."""
+    is_of_zsh = ZSH_ONLY.search(script) is not None
+    if is_of_zsh and dialect != "zsh":
+        return _unread_by_others()
+    if (tree := parse(as_bash(script) if is_of_zsh else script)) is None:
+        return None
     found: list[_Possible] = []
-    for network, sandbox in product(*assumptions):
-        world = World(network, sandbox)
+    for world in _worlds():
         started = tuple((name, world.value(name)) for name in FLAGS)
-        state = State(started=started, dialect=SHELLS.get(shell, ""))
+        state = State(started=started, dialect=dialect, is_rewritten=is_of_zsh)
         try:
             outcomes = Interpreter().whole(tree, state)
         except (UnreadableError, RecursionError):
@@ -113,6 +134,20 @@ def _possible(script: str, shell: str) -> tuple[_Possible, ...] | None:
         endings = [ending for outcome in outcomes for ending in _endings(outcome)]
         found.append(_Possible(world, tuple(dict.fromkeys(endings))))
     return tuple(found)
+
+
+def _worlds() -> Iterator[World]:
+    assumptions: list[tuple[Assumption, ...]] = [
+        (Given.UNSET, Given.EMPTY, Given.OTHER, *FLAG_VALUES[name]) for name in FLAGS
+    ]
+    for network, sandbox in product(*assumptions):
+        yield World(network, sandbox)
+
+
+def _unread_by_others() -> tuple[_Possible, ...]:
+    """Return what shells write where a script uses what zsh alone has: anything with an error in it."""
+    failed: Parts = (ANY, Choice((("ad substitution",), ("yntax error",), ("bad option",))), ANY)
+    return tuple(_Possible(world, ((failed, None),)) for world in _worlds())
 
 
 def _endings(outcome: Outcome) -> list[tuple[Parts, int | None]]:

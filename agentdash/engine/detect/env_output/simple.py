@@ -13,7 +13,7 @@ from agentdash.engine.detect.env_output.launchers import LAUNCHERS, SHELLS, run_
 from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Parts, concrete, joined
 from agentdash.engine.detect.env_output.programs import is_instant, program_name, run_program
 from agentdash.engine.detect.env_output.redirects import routed, routing
-from agentdash.engine.detect.env_output.streams import STDERR, Call, Emit, Outcome, outcome_of
+from agentdash.engine.detect.env_output.streams import STDERR, Call, Emit, Outcome, Stream, outcome_of
 from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
 from agentdash.engine.detect.shell import Assignment, Node, Simple
 
@@ -39,6 +39,8 @@ def run_simple(
         words = [f for w in node.words for f in ([expander.word(w)] if is_test else expander.fields(w))]
         temporary: Environment = {}
         for assignment in node.assignments:
+            if assignment.name in expander.state.references:
+                raise UnreadableError
             value = _assigned(assignment, expander)
             temporary[assignment.name] = value
             if not node.words:  # each assignment sees the ones before it
@@ -62,7 +64,26 @@ def run_simple(
         status = expander.status if substitutes else 0
         outcomes = [Outcome(stream=(), status=status, state=expander.state)]
     ended = [aborted_outcome(AbortedError(expander.unset_at), state)] if expander.unset_at else []
-    return [*routed(outcomes, route, expander.errors), *bad_substitution(expander, state), *ended]
+    errors = expander.errors
+    if expander.is_of_bash and state.dialect in ("zsh", "dash"):
+        return bad_substitution(expander, state)
+    if state.xtrace:
+        errors = (*errors, *traced([*words, *(value or () for value in temporary.values())]))
+    return [*routed(outcomes, route, errors), *bad_substitution(expander, state), *ended]
+
+
+def traced(words: list[Parts]) -> Stream:
+    """Return what `set -x` writes of a command: a line, or more where an argument has line breaks."""
+    is_long = any(
+        "\n" in part
+        if isinstance(part, str)
+        else not (
+            isinstance(part, Hole) and part.kind in (Kind.OTHER, Kind.DIGITS, Kind.QUIET_LINE, Kind.LINE)
+        )
+        for word in words
+        for part in word
+    )
+    return (Emit(STDERR, (Hole(Kind.LONG_TRACE if is_long else Kind.TRACE),)),)
 
 
 def _joins_errors(node: Simple) -> bool:
@@ -141,6 +162,13 @@ def run_command(
         return _call_function(interpreter, functions[path], words[1:], state, guarded=guarded)
     name = program_name(path)
     call = msgspec.structs.replace(_call(words[0], words, state, environment, stdin, guarded), name=name)
+    shell = msgspec.structs.replace(call, name="sh", stdin=None)
+    call = msgspec.structs.replace(
+        call,
+        run_shell=lambda script: run_shell(
+            interpreter, msgspec.structs.replace(shell, arguments=(("-c",), (script,)))
+        ),
+    )
     if name in LAUNCHERS:
         return LAUNCHERS[name](interpreter, call)
     if name in SHELLS:
@@ -177,9 +205,11 @@ def _call_function(
     inner = state
     for number in range(1, _MAX_POSITIONAL + 1):
         inner = inner.with_variable(str(number), arguments[number - 1] if number <= len(arguments) else None)
+    inner = inner.with_array("@", tuple(arguments))
     result: list[Outcome] = []
-    for outcome in interpreter.node(body, inner.with_array("@", tuple(arguments)), guarded=guarded):
+    for outcome in interpreter.node(body, inner, guarded=guarded):
         after = outcome.state.with_positional_of(state)
+        after = msgspec.structs.replace(after, references=state.references)
         leaves = "" if outcome.leaves == "return" else outcome.leaves
         result.append(msgspec.structs.replace(outcome, state=after, leaves=leaves))
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -74,6 +75,8 @@ class Call(msgspec.Struct, frozen=True):
     stdin: Parts | None = None
     guarded: bool = False
     """Its failure does not end a script that runs with `set -e`."""
+    run_shell: Callable[[str], list[Outcome]] | None = None
+    """Runs a script as `sh -c` does, in the environment of the command."""
 
 
 def parts_of(stream: Stream, fd: int) -> Parts:

@@ -96,6 +96,11 @@ class State(msgspec.Struct, frozen=True):
     arrays: tuple[tuple[str, tuple[Parts, ...]], ...] = ()
     """Arrays that the script set, and the arguments of a function as `@`."""
     functions: tuple[tuple[str, Node], ...] = ()
+    references: frozenset[str] = frozenset()
+    """Variables that stand for another one (`declare -n`)."""
+    xtrace: bool = False
+    is_rewritten: bool = False
+    """The script was written for zsh: its expansions were put into the spelling of bash."""
     files: Files = ()
     """What the script wrote to files, by path."""
     bare: bool = False

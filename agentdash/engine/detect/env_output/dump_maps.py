@@ -1,0 +1,144 @@
+"""Dumps in another form: their lines changed by a filter, or put on one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Shown, Style
+from agentdash.engine.detect.env_output.patterns import ANY, QUIET, Hole, Kind, Part, Parts, Trimmed, joined
+
+LineMap = Callable[[str], str | None]
+"""Gives what a filter writes of a line, without its line break; None where it writes nothing."""
+
+_MARK: Final = "Zmark0Z"
+_SAMPLES: Final = (_MARK, "0", "other", "2x", "docker")
+"""Values on which a filter is tried that may change some values only."""
+
+
+def mapped(dump: Dump, change: LineMap) -> Parts:
+    """Return what a filter makes of a dump; any text where that is no dump of another style."""
+    styles: set[Style] = set()
+    flags: list[Shown] = []
+    is_partial = dump.partial
+    for number, name in enumerate(FLAGS):
+        shown = dump.shown[number]
+        required = dump.required(number)
+        is_partial = is_partial or required is None
+        style = _changed_style(change, dump.style, name, (*_SAMPLES, *shown.samples))
+        if style is None:
+            return (ANY,)
+        if style == _NOTHING:
+            flags.append(Shown(Presence.ABSENT))
+            continue
+        styles.add(style)
+        flags.append(Shown(Presence.ABSENT) if required is False else shown)
+    if len(styles) != 1:
+        return (ANY,) if styles else (QUIET,)
+    return (
+        msgspec.structs.replace(
+            dump, shown=(flags[0], flags[1]), style=styles.pop(), filters=(), partial=is_partial, whole=False
+        ),
+    )
+
+
+_NOTHING: Final = Style(prefixes=())
+"""Of a filter that writes nothing of a flag's line."""
+
+
+def _changed_style(change: LineMap, style: Style, name: str, values: tuple[str, ...]) -> Style | None:
+    """Return the style of a flag's line behind a filter; None where that depends on its value."""
+    prefixes: list[str] = []
+    suffixes: set[str] = set()
+    dropped: set[bool] = set()
+    for prefix in style.prefixes:
+        for quote in ("", "'", '"') if style.quoted else ("",):
+            quoted = {value: f"{quote}{value}{quote}" for value in values}
+            lines = {
+                value: change(prefix.replace("NAME", name) + text + style.suffix)
+                for value, text in quoted.items()
+            }
+            dropped.add(all(line is None or "\n" in line for line in lines.values()))
+            if dropped == {True}:
+                continue
+            before, _, after = (lines[_MARK] or "").partition(quoted[_MARK])
+            spelled = {value: before + text + after for value, text in quoted.items()}
+            if style.squeezed:
+                spelled = {value: line.rstrip() for value, line in spelled.items()}
+            if name not in before or lines != spelled or len(dropped) > 1:
+                return None
+            prefixes.append(before.replace(name, "NAME"))
+            suffixes.add(after)
+    if dropped == {True}:
+        return _NOTHING
+    if len(suffixes) != 1:
+        return None
+    return Style(
+        prefixes=tuple(dict.fromkeys(prefixes)),
+        suffix=suffixes.pop(),
+        quoted=style.quoted,
+        squeezed=style.squeezed,
+    )
+
+
+_LINE_SAMPLES: Final = (_MARK, "a=b: c", "declare -x q=1", "7 eight")
+"""Texts on which a filter is tried that stand for a whole line."""
+
+
+def mapped_lines(lines: list[Parts], change: LineMap) -> Parts:
+    """Return what a filter makes of lines that are known but for holes; any text where it changes those."""
+    out: list[Part] = []
+    for line in lines:
+        changed = _mapped_line(line, change)
+        if changed is None:
+            return (ANY,)
+        out += changed
+    return joined(out)
+
+
+def _mapped_line(line: Parts, change: LineMap) -> Parts | None:
+    holes = [part for part in line if not isinstance(part, str)]
+    kinds = {part.kind for part in holes if isinstance(part, Hole)}
+    samples = _LINE_SAMPLES if kinds - {Kind.OTHER, Kind.DIGITS} else _SAMPLES
+    written: list[list[str] | None] = []
+    for sample in samples if holes else ("",):
+        marks = [f"{sample}{_MARK}{number}Q" for number in range(len(holes))]
+        rest = iter(marks)
+        after = change("".join(p if isinstance(p, str) else next(rest) for p in line).removesuffix("\n"))
+        if after is None:
+            written.append(None)
+            continue
+        pieces: list[str] = []
+        for mark in marks:
+            before, found, after = after.partition(mark)
+            if not found:
+                return None
+            pieces.append(before)
+        written.append([*pieces, after])
+    first = written[0]
+    if any(each != first for each in written):
+        return None
+    if first is None:
+        return ()
+    result: list[Part] = [first[0]]
+    for hole, piece in zip(holes, first[1:], strict=True):
+        result += [hole, piece]
+    return joined((*result, "\n"))
+
+
+def on_one_line(dump: Dump, separator: str) -> Parts:
+    """Return a dump with a separator in place of its line breaks."""
+    required = (dump.required(0), dump.required(1))
+    absent = Shown(Presence.ABSENT)
+    first, second = (absent if r is False else s for r, s in zip(required, dump.shown, strict=True))
+    flat = msgspec.structs.replace(
+        dump,
+        shown=(first, second),
+        separator=separator,
+        partial=dump.partial or None in required,
+        filters=(),
+        whole=False,
+    )
+    return (Trimmed((flat,)),)

@@ -1,0 +1,25 @@
+"""Expansions that zsh alone has, in the spelling of bash, whose grammar reads all scripts."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+IS_SET: Final = "is_set_"
+"""Begins the name of a parameter that is 1 where the variable behind it is set, else 0: `${+name}`."""
+ALL_NAMES: Final = "all_names_"
+"""Stands for the beginning of all names: `${(k)parameters}`."""
+ZSH_ONLY: Final = re.compile(r"\$\{\([A-Za-z@]+\)|\$\{\+\w|\$\+\w")
+
+_INDIRECT: Final = re.compile(r"\$\{\(P\)(?=\w)")
+_SET: Final = re.compile(
+    r"\$\{\+(?:(?P<name>[A-Za-z_]\w*)|(?:parameters|envvars)\[(?P<key>[A-Za-z_]\w*)\])\}|\$\+(?P<bare>[A-Za-z_]\w*)"
+)
+_NAMES: Final = re.compile(r"\$\{\([ok]*k[ok]*\)(?:parameters|environ)\}")
+
+
+def as_bash(script: str) -> str:
+    """Return a script with `${(P)name}`, `${+name}` and `${(k)parameters}` in the spelling of bash."""
+    script = _INDIRECT.sub("${!", script)
+    script = _NAMES.sub(f"${{!{ALL_NAMES}@}}", script)
+    return _SET.sub(lambda match: f"${{{IS_SET}{match['name'] or match['key'] or match['bare']}}}", script)
