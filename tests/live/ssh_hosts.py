@@ -1,0 +1,198 @@
+"""Real hosts: an sshd on a loopback port with keys of its own, and a container made by bubblewrap.
+
+Both run the agentdash of this checkout over a lab, as the program `agentdash` in a directory of their own.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from agentdash.config import HostSettings
+from tests.live.codex import SetupError
+from tests.live.dispositions import restore_defaults
+from tests.live.patience import wait_until
+
+_SSHD: Final = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+_SSHD_CONFIG = """
+Port {port}
+ListenAddress 127.0.0.1
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/user_key.pub
+PidFile none
+UsePAM no
+StrictModes no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+MaxStartups 100
+"""
+_CLIENT_CONFIG = """
+Host {name}
+  HostName 127.0.0.1
+  Port {port}
+  User {user}
+  IdentityFile {folder}/user_key
+  IdentitiesOnly yes
+  UserKnownHostsFile {folder}/known_hosts
+  GlobalKnownHostsFile /dev/null
+"""
+
+
+def agentdash_for(folder: Path, home: Path, tmux: Path | None = None, **environment: str) -> Path:
+    """Write a program `agentdash` that watches a Codex home and a tmux server, and return its path."""
+    program = folder / "agentdash"
+    environment = {"XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": "/nonexistent", **environment}
+    command = ["env", "-u", "TMUX", *(f"{name}={value}" for name, value in environment.items())]
+    command += [sys.executable, "-m", "agentdash", "--codex-home", str(home)]
+    command += ["-S", str(tmux)] if tmux else ["--no-tmux"]
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+class SshHost:
+    """A host behind an sshd.
+
+    Args:
+        name: as ssh knows it.
+        folder: for keys and configuration.
+        agentdash: the program there.
+    """
+
+    def __init__(self, name: str, folder: Path, agentdash: Path) -> None:
+        if _SSHD is None:
+            raise SetupError("the live tests of hosts need an sshd: install openssh-server")
+        self.name = name
+        self.agentdash = agentdash
+        self._folder = folder
+        for key in ("host_key", "user_key"):
+            subprocess.run(
+                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)], check=True
+            )
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        values = {"name": name, "port": self.port, "user": getpass.getuser(), "folder": folder}
+        (folder / "sshd_config").write_text(_SSHD_CONFIG.format(**values))
+        self.client_config = _CLIENT_CONFIG.format(**values)
+        public = (folder / "host_key.pub").read_text()
+        (folder / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {public}")
+        self._sshd: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    @property
+    def settings(self) -> HostSettings:
+        return HostSettings(command=str(self.agentdash))
+
+    def start(self) -> None:
+        """Start the sshd, and wait until it listens."""
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)  # where it drops its privileges
+        with (self._folder / "log").open("ab") as log:
+            self._sshd = subprocess.Popen(
+                [str(_SSHD), "-D", "-e", "-f", str(self._folder / "sshd_config")],
+                stdin=subprocess.DEVNULL,
+                stderr=log,
+                preexec_fn=restore_defaults,  # noqa: PLW1509 - only sets signals
+            )
+        wait_until(self._listens, f"sshd of {self.name}: {(self._folder / 'log').read_text()}")
+
+    def stop(self) -> None:
+        """Kill the sshd with all its sessions."""
+        if self._sshd is not None:
+            for process in self._below():
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            self._sshd.kill()
+            self._sshd.wait()
+            self._sshd = None
+
+    def signal_agentdash(self, number: signal.Signals) -> int:
+        """Send a signal to every agentdash that runs there; return how many there are."""
+        found = 0
+        for process in self._below():
+            with suppress(psutil.NoSuchProcess):
+                if "agentdash" in process.cmdline() and "--watch" in process.cmdline():
+                    process.send_signal(number)
+                    found += 1
+        return found
+
+    def run(self, *arguments: str) -> str:
+        """Run the agentdash there directly, and return its output."""
+        done = subprocess.run(
+            [str(self.agentdash), *arguments], capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def _below(self) -> list[psutil.Process]:
+        try:
+            return psutil.Process(self._sshd.pid).children(recursive=True) if self._sshd else []
+        except psutil.NoSuchProcess:
+            return []
+
+    def _listens(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+            return connection.recv(4) == b"SSH-"
+        return False
+
+
+class Container:
+    """A container with processes and users of its own; a command gets into it as by `docker exec`."""
+
+    def __init__(self) -> None:
+        command = ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--unshare-pid", "--proc", "/proc"]
+        self._bwrap = subprocess.Popen(
+            [*command, "--die-with-parent", "sleep", "3600"],
+            stdin=subprocess.DEVNULL,
+            preexec_fn=restore_defaults,  # noqa: PLW1509 - only sets signals
+        )
+        wait_until(lambda: self._init() is not None, "the container")
+
+    @property
+    def carrier(self) -> str:
+        """Return the command template that runs a shell line in it."""
+        init = self._init()
+        assert init is not None
+        spaces = f"-t {init} -U -m -p --preserve-credentials"
+        return f"nsenter {spaces} sh -c {{}}"
+
+    def start(self, command: list[str], **environment: str) -> subprocess.Popen[bytes]:
+        """Start a program in it."""
+        words = shlex.split(self.carrier.replace("{}", shlex.quote(f"exec {shlex.join(command)}")))
+        return subprocess.Popen(
+            words,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=restore_defaults,  # noqa: PLW1509 - only sets signals
+        )
+
+    def stop(self) -> None:
+        """End it with all that runs in it."""
+        for process in psutil.Process(self._bwrap.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        self._bwrap.kill()
+        self._bwrap.wait()
+
+    def _init(self) -> int | None:
+        """Return the pid of its `sleep`, as numbered here."""
+        for process in psutil.Process(self._bwrap.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if process.name() == "sleep":
+                    return process.pid
+        return None

@@ -1,0 +1,209 @@
+"""Workers of other hosts, over real sshd's and in a container, with real Codex workers there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.live import live_sources
+from agentdash.config import Config, HostSettings
+from agentdash.engine.hub import Hub
+from agentdash.model.states import State
+from agentdash.model.worker import Snapshot, Worker
+from agentdash.report.status import worker_report
+from tests.live.codex import Lab
+from tests.live.conftest import OpenLab
+from tests.live.patience import until
+from tests.live.ssh_hosts import Container, SshHost, agentdash_for
+from tests.live.watched import Watched
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sshd and bubblewrap as Debian has them")
+
+FULL = ("-s", "danger-full-access")
+LEAKED = ("-c", 'shell_environment_policy.set={CODEX_SANDBOX="seatbelt"}')
+OpenHost = Callable[..., SshHost]
+
+
+@pytest.fixture
+def ssh_host(tmp_path: Path) -> Iterator[OpenHost]:
+    """Return a function that starts a host over a lab, with a name."""
+    with ExitStack() as hosts:
+
+        def open_host(name: str, lab: Lab, **environment: str) -> SshHost:
+            folder = tmp_path / name
+            folder.mkdir()
+            host = SshHost(name, folder, agentdash_for(folder, lab.home, lab.tmux, **environment))
+            hosts.callback(host.stop)
+            return host
+
+        yield open_host
+
+
+@asynccontextmanager
+async def watching(
+    folder: Path, hosts: Mapping[str, HostSettings], ssh_config: str = ""
+) -> AsyncIterator[Watched]:
+    """Yield a hub over these hosts, and no workers of this machine."""
+    (folder / "ssh_config").write_text(ssh_config)
+    (folder / "home").mkdir()
+    config = Config(
+        codex_home=folder / "home",
+        claude_home=folder / "home",
+        tmux=False,
+        hosts=dict(hosts),
+        ssh_config=folder / "ssh_config",
+    )
+    clock = SystemClock()
+    hub = Hub(live_sources(config, clock), clock)
+    running = asyncio.create_task(hub.run())
+    try:
+        yield Watched(hub)
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+def ssh_hosts(*hosts: SshHost) -> dict[str, Any]:
+    return {
+        "hosts": {host.name: host.settings for host in hosts},
+        "ssh_config": "".join(host.client_config for host in hosts),
+    }
+
+
+def workers_of(snapshot: Snapshot | None, host: str) -> list[Worker]:
+    return [worker for worker in snapshot.workers if worker.host == host] if snapshot else []
+
+
+def essence(report: dict[str, Any]) -> dict[str, Any]:
+    """Return what a host states of a worker, without what depends on when or where it was looked at."""
+    sandbox = report["sandbox"]
+    return {
+        "id": report["id"].split(":")[-1],
+        "state": report["state"],
+        "since": report["since"],
+        "fact": report["fact"],
+        "pane": report["pane"],
+        "verdict": sandbox["verdict"],
+        "configured": sandbox["configured"],
+        "got": sandbox["got"],
+        "findings": [(finding["kind"], finding["message"]) for finding in sandbox["findings"]],
+    }
+
+
+def as_document(worker: Worker) -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.to_builtins(worker_report(worker))
+    return document
+
+
+async def test_states_and_verdicts_are_those_of_the_hosts(
+    codex: OpenLab, ssh_host: OpenHost, tmp_path: Path
+) -> None:
+    """Two hosts with real workers; then one is cut off and comes back, and the other is stopped."""
+    asking = codex({"ask": [{"run": "touch /opt/x", "escalate": "May I?"}, {"say": "done"}]})
+    flagged = codex({"work": [{"run": "env | grep ^CODEX"}, {"say": "all done"}]})
+    build1, gpu2 = ssh_host("build1", asking), ssh_host("gpu2", flagged)
+    pane = await asking.tui()
+    pane.submit("[[ask]] go")
+    await pane.shows("Would you like to run the following command?")
+    flagged.exec("[[work]] go", *FULL, *LEAKED)
+
+    async with watching(tmp_path, **ssh_hosts(build1, gpu2)) as watched:
+        waiting = await watched.until(lambda w: w.host == "build1" and w.state is State.WAITING_APPROVAL)
+        done = await watched.until(lambda w: w.host == "gpu2" and w.state is State.COMPLETED)
+        await watched.until(lambda w: w.id == done.id and w.sandbox.verdict == "mismatch")
+
+        for host in (build1, gpu2):
+            stated = {w["id"]: essence(w) for w in json.loads(host.run("status", "--json"))["workers"]}
+
+            def is_equal(host: SshHost = host, stated: Mapping[str, Any] = stated) -> bool:
+                shown = [essence(as_document(w)) for w in workers_of(watched.snapshot, host.name)]
+                return {each["id"]: each for each in shown} == stated
+
+            await until(is_equal, f"the workers of {host.name} as it states them: {stated}")
+
+        # cut: the sshd and its sessions are killed
+        gpu2.stop()
+        lost = await watched.until(lambda w: w.id == done.id and w.state is State.UNREACHABLE)
+        assert "no news from gpu2" in lost.assessment.why
+        assert not lost.needs_you
+        assert {w.state for w in workers_of(watched.snapshot, "build1")} == {State.WAITING_APPROVAL}
+        gpu2.start()
+        back = await watched.until(lambda w: w.id == done.id and w.state is State.COMPLETED)
+        assert back.sandbox.verdict == "mismatch"
+
+        # stopped: the connection stays, and nothing comes over it
+        assert build1.signal_agentdash(signal.SIGSTOP) == 1
+        await watched.until(lambda w: w.id == waiting.id and w.state is State.UNREACHABLE)
+        build1.signal_agentdash(signal.SIGCONT)
+        await watched.until(lambda w: w.id == waiting.id and w.state is State.WAITING_APPROVAL)
+
+
+async def test_a_host_without_agentdash_and_one_with_an_old_one_are_said(
+    codex: OpenLab, ssh_host: OpenHost, tmp_path: Path
+) -> None:
+    lab = codex({})
+    without, old = ssh_host("without", lab), ssh_host("old", lab)
+    without.agentdash.unlink()
+    old.agentdash.write_text("#!/bin/sh\necho 'Error: No such option: --no-hosts' >&2\nexit 2\n")
+    (tmp_path / "closed").mkdir()
+    async with watching(
+        tmp_path,
+        {**ssh_hosts(without, old)["hosts"], "nowhere": HostSettings(ssh="127.0.0.1:1")},
+        ssh_hosts(without, old)["ssh_config"],
+    ) as watched:
+
+        def details() -> dict[str, str]:
+            links = watched.snapshot.hosts if watched.snapshot else ()
+            return {link.name: link.detail for link in links if link.detail}
+
+        await until(lambda: len(details()) == 3, f"three reasons: {details()}")
+        assert "no agentdash there" in details()["without"]
+        assert "too old for this one" in details()["old"]
+        assert "Connection refused" in details()["nowhere"]
+
+
+async def test_a_clock_that_is_wrong_by_an_hour_is_measured(
+    codex: OpenLab, ssh_host: OpenHost, tmp_path: Path
+) -> None:
+    libraries = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
+    assert libraries, "install libfaketime"
+    lab = codex({})
+    faked = {"LD_PRELOAD": str(libraries[0]), "FAKETIME": "+3600s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    host = ssh_host("ahead", lab, **faked)
+    async with watching(tmp_path, **ssh_hosts(host)) as watched:
+        links = lambda: watched.snapshot.hosts if watched.snapshot else ()  # noqa: E731
+        await until(lambda: any(link.version for link in links()), "the host")
+        (link,) = links()
+        assert link.clock_offset == pytest.approx(-3600, abs=30)
+
+
+async def test_workers_in_a_container(codex: OpenLab, tmp_path: Path) -> None:
+    """A command template reaches into it; its processes have other numbers there."""
+    lab = codex({"work": [{"hold": "end"}, {"say": "all done"}]})
+    (tmp_path / "bin").mkdir()
+    agentdash = agentdash_for(tmp_path / "bin", lab.home)
+    container = Container()
+    try:
+        command = [str(lab.binary), "exec", *FULL, "--skip-git-repo-check", "-C", str(lab.workspace)]
+        worker = container.start([*command, "[[work]] go"], CODEX_HOME=str(lab.home), HOME=str(lab.user))
+        settings = HostSettings(carrier=container.carrier, command=str(agentdash))
+        async with watching(tmp_path, {"box": settings}) as watched:
+            running = await watched.until(lambda w: w.state is State.RUNNING)
+            assert running.host == "box"
+            lab.model.release("end")
+            done = await watched.until(lambda w: w.state is State.COMPLETED)
+            assert done.id == running.id
+        worker.wait(timeout=60)
+    finally:
+        container.stop()
