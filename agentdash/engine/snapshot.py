@@ -110,17 +110,17 @@ class WorkerCache:
         return worker
 
     def masked(self, worker: Worker) -> Worker:
-        """Return a worker with secrets masked in what agentdash concludes and quotes.
+        """Return a worker with secrets masked in its name and in what agentdash concludes and quotes.
 
-        Its calls and its screen stay as they are, for the eyes of its user. What is as before is not masked
-        again.
+        Its moments, its calls and its screen stay as they are, for the eyes of its user. What is as before is
+        not masked again.
         """
         before, masked = self._masked.get(worker.id, (None, None))
         changes = {
             name: getattr(masked, name)
             if before is not None and getattr(before, name) == getattr(worker, name)
             else mask_fields(getattr(worker, name))
-            for name in ("assessment", "sandbox", "line")
+            for name in ("name", "assessment", "sandbox", "line", "links", "notes")
         }
         known = replace(worker, **changes)
         self._masked[worker.id] = (worker, known)

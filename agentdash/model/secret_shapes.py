@@ -146,13 +146,13 @@ _BODY: Final = r"[ \t|>+]*(?:[A-Za-z0-9+/=]{8,}|[\w-]+: [^\n]*)?[ \t|]*(?=\n|\Z)
 PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
     r"(?P<secret>(?:[^-]|-(?!-)){1,16000}(?=-----END [A-Z0-9 ]*PRIVATE KEY)"
-    r"|(?:\\+[nr](?:[\w-]+: [^\n\\\"']*)?|[A-Za-z0-9+/=])*"
+    r"|(?:(?:\\+[nr]|[ ])+(?:[\w-]+:[ ][^\s\\\"']+|[A-Za-z0-9+/=]{16,})|[A-Za-z0-9+/=]|\\+[nr])*"
     rf"(?:\n{_BODY})*(?:\n[ \t|>+]*[A-Za-z0-9+/=]{{16,}})?)"
     r"|(?P<tail>(?:[ \t>|+]*[A-Za-z0-9+/=]{16,}(?:\s|\\+[nr])+)+)[ \t>|+]*-----END [A-Z0-9 ]*PRIVATE KEY"
-    r"|Private-Lines: \d+(?:\n|\\+n)(?P<putty>(?:[A-Za-z0-9+/=]{16,}(?:\n|\\+[nr]|\Z))+)",
+    r"|Private-Lines: \d+(?:\s|\\+[nr])+(?P<putty>(?:[A-Za-z0-9+/=]{16,}(?:\s|\\+[nr]|\Z))+)",
     re.DOTALL,
 )
-"""PEM, also without its beginning or end, as outputs are cut; and PuTTY's format."""
+"""PEM, also without its beginning or end, as outputs are cut, or on one line; and PuTTY's format."""
 PRIVATE_KEY_LITERALS: Final = ("private key", "private-lines")
 
 # ---------------------------------------------------------------- what stands before a secret

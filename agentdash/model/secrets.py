@@ -39,8 +39,8 @@ _DIRECTORY_NAMES: Final = frozenset(("PWD", "OLDPWD", "pwd"))
 _SHAPE_LITERALS: Final = tuple(dict.fromkeys(literal for shape in SHAPES for literal in shape.literals))
 _OPENING: Final = re.compile(QUOTE)
 _CLOSING: Final = re.compile(rf"{QUOTE}\Z")
-_NAME_AS_VALUE: Final = re.compile(rf"[A-Za-z_.]*{STRONG_NAME}s?", re.IGNORECASE)
-"""A value that is only a name again, as in `password=db_password`."""
+_NAME_AS_VALUE: Final = re.compile(rf"(?:[A-Za-z.]*[_.][A-Za-z_.]*)?{STRONG_NAME}s?", re.IGNORECASE)
+"""A value that is only a name again, as in `password=db_password` and `token=token`."""
 _MIN_SCREEN_COLUMNS: Final = 20
 """A narrower block of lines has not wrapped at its edge."""
 _MAX_CACHED_CHARS: Final = 4_000
@@ -121,8 +121,9 @@ def _spans(text: str, lower: str) -> Iterator[tuple[int, int]]:
         for name in STRONG_NAMES.finditer(lower, start, stop):
             if name.start() >= end and (match := AFTER_NAME.match(text, name.end())) is not None:
                 for value in _value(match):
-                    end = value[1]
-                    yield value
+                    if not _is_name(text[slice(*value)], lower[slice(*name.span())]):
+                        end = value[1]
+                        yield value
     for start, stop in _lines_with(_SHAPE_LITERALS, lower):
         lines = lower[start:stop]
         for shape in SHAPES:
@@ -182,15 +183,20 @@ def _logical_line(text: str, at: int) -> tuple[int, int]:
 
 
 def _value(match: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Yield the place of a value, without the quotation marks around it; nothing for a name."""
+    """Yield the place of a value, without the quotation marks around it; nothing if it is empty."""
     start, stop = match.span(match.lastgroup or 0)
     opening = _OPENING.match(match.string, start, stop)
     if opening is not None:
         start = opening.end()
         closing = _CLOSING.search(match.string, start, stop)
         stop = closing.start() if closing is not None else stop
-    if stop > start and _NAME_AS_VALUE.fullmatch(match.string, start, stop) is None:
+    if stop > start:
         yield start, stop
+
+
+def _is_name(value: str, name: str) -> bool:
+    is_longer = "_" in value or "." in value
+    return (is_longer or value.lower() == name) and _NAME_AS_VALUE.fullmatch(value) is not None
 
 
 # ---------------------------------------------------------------- values

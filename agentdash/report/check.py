@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from agentdash.agents.session_logs import is_transcript
+from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Worker
 from agentdash.report.elements import (
     DenialReport,
@@ -192,7 +193,8 @@ def _print_remedy(report: FindingReport | DenialReport, console: Console) -> Non
 
 
 def print_check(report: CheckReport, console: Console) -> None:
-    """Print the findings by thread, and the totals."""
+    """Print the findings by thread, and the totals; secrets masked."""
+    report = mask_fields(report)
     for directory in report.unreadable_directories:
         console.print(Text(str(directory)))
     for thread in report.threads:

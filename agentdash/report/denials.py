@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from agentdash.model.secrets import mask_fields
 from agentdash.report.check import CheckReport
 from agentdash.report.common_remedies import CommonRemedyReport, common_remedies
 from agentdash.report.elements import DenialReport
@@ -95,7 +96,8 @@ def _distinct(values: Iterable[_T]) -> list[_T]:
 
 
 def print_denials(report: DenialsReport, console: Console) -> None:
-    """Print the targets as a table."""
+    """Print the targets as a table, secrets masked."""
+    report = mask_fields(report)
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("WHAT", "CALLS", "THREADS", "OPEN", "OPERATIONS", "TARGET"):
         table.add_column(column, no_wrap=column != "TARGET", overflow="fold")

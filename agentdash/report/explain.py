@@ -16,7 +16,7 @@ from agentdash.model.findings import Finding
 from agentdash.model.layer_words import sides
 from agentdash.model.pane import Pane
 from agentdash.model.remedies import Remedy
-from agentdash.model.secrets import mask_secrets
+from agentdash.model.secrets import mask_fields, mask_secrets
 from agentdash.model.times import iso
 from agentdash.report.check import denial_line
 from agentdash.report.elements import (
@@ -138,8 +138,8 @@ def explain_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> Explai
 
 
 def print_explained(snapshot: w.Snapshot, console: Console) -> None:
-    """Print all workers of a snapshot: state, verdict, findings, and the evidence for each."""
-    for number, worker in enumerate(snapshot.workers):
+    """Print all workers of a snapshot: state, verdict, findings, evidence; secrets masked."""
+    for number, worker in enumerate(mask_fields(snapshot.workers)):
         if number:
             console.print()
         console.print(Text(f"{worker.name}  ({worker.id})", style="bold"))

@@ -10,6 +10,7 @@ import pytest
 
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import is_secret_name, mask_fields, mask_lines, mask_secrets
 from tests.unit.planted_secrets import HEX, LONG, PLANTED, SHORT, leaks
 from tests.unit.rollout_files import all_files
@@ -73,6 +74,7 @@ def test_secret_is_masked(text: str) -> None:
 def test_secret_is_masked_wherever_it_stands(text: str, frame: str) -> None:
     assert leaks(mask_secrets(frame.format(text))) == []
     assert leaks("\n".join(mask_lines(frame.format(text).split("\n")))) == []
+    assert leaks(mask_secrets(clean_line(frame.format(text)))) == []
 
 
 @pytest.mark.parametrize("text", PLANTED)

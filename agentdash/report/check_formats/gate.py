@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from agentdash.model.findings import DIRECTIONS
+from agentdash.model.secrets import mask_fields
 from agentdash.report.check import CheckReport, GateReport
 from agentdash.report.check_formats.results import RESULT_KINDS, UNVERIFIED, Result, results
 
@@ -117,8 +118,8 @@ def _names(result: Result) -> Collection[KnownResult]:
 
 
 def print_gate(gate: GateReport, judged: Sequence[Result], console: Console) -> None:
-    """Print what fails the check, and the counts."""
-    failing = [result for result in judged if result.is_failing]
+    """Print what fails the check, and the counts, secrets masked."""
+    failing: list[Result] = mask_fields([result for result in judged if result.is_failing])
     for result in failing:
         console.print(Text(f"fails: {result.thread.id}  {result.kind}  {result.about}"))
     known = f", {gate.known} known by {gate.baseline}" if gate.baseline is not None else ""
