@@ -69,7 +69,8 @@ class Cursor:
 
     def close(self) -> None:
         """Mark the stream as ended: no process holds its files, so an open turn counts as abandoned."""
-        self.fleet = reduce(self.fleet, [RecordingEnded(at=self.at, threads_ended=True)])
+        known = self.stream.closing_events()
+        self.fleet = reduce(self.fleet, [*known, RecordingEnded(at=self.at, threads_ended=True)])
         self.closed = True
 
     def checkpoint(self) -> bytes:

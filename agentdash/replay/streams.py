@@ -11,9 +11,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from agentdash.agents.codex.home import CodexHome, names
+from msgspec.structs import replace
+
+from agentdash.agents.codex.home import CodexHome, name_history
 from agentdash.agents.session_logs import log_begun_at, reader_of_log, thread_of_log
-from agentdash.model.events import Event, FileGapSkipped, FileSeen
+from agentdash.model.events import Event, FileGapSkipped, FileSeen, ThreadNamed
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
 from agentdash.replay.family import Family
@@ -54,6 +56,8 @@ class FileStream:
         opening: events about the file itself, emitted with its first step.
         begun: time of that step if the file has no line (unix seconds).
         thread: whose log the file is; None: it is a recording.
+        named: the names that the thread was given, each to be emitted at its time.
+        closing: events about the file as it is now, emitted at the end.
     """
 
     def __init__(
@@ -63,8 +67,12 @@ class FileStream:
         opening: Sequence[Event] = (),
         begun: float = 0.0,
         thread: str | None = None,
+        named: Sequence[ThreadNamed] = (),
+        closing: Sequence[Event] = (),
     ) -> None:
         self.path = path
+        self._named = tuple(named)
+        self._closing = tuple(closing)
         self._thread = thread
         self.reader = reader
         self.offset = 0
@@ -134,7 +142,14 @@ class FileStream:
     def _step(self, events: Sequence[Event]) -> Step:
         opening = self.opening
         self.opening = ()
-        return Step(self._due, (*opening, *events))
+        named = [name for name in self._named if 0 < name.at <= self._due]
+        if named:
+            self._named = tuple(name for name in self._named if name not in named)
+        return Step(self._due, (*opening, *named, *events))
+
+    def closing_events(self) -> Sequence[Event]:
+        """Return what is known of the file at the end alone: names without a time, and its place."""
+        return (*self._named, *self._closing)
 
     def _file_seen(
         self, thread: str, *, size: int, skimmed: bool = False, unreadable: str | None = None
@@ -177,6 +192,10 @@ class MergedStream:
     def due(self) -> float | None:
         """Time of the next step (unix seconds); None at the current end of the files."""
         return max(self._at, self._heads[0][0]) if self._heads else None
+
+    def closing_events(self) -> Sequence[Event]:
+        """Return what is known of the files at the end alone."""
+        return [event for stream in self.streams for event in stream.closing_events()]
 
     @property
     def logs_pending(self) -> bool:
@@ -221,14 +240,14 @@ def family_stream(family: Family, extra: Sequence[FileStream] = ()) -> MergedStr
     Args:
         extra: further streams of the same time, such as recordings of its panes.
     """
-    named = {event.thread: event for event in names(family.home)} if family.home else {}
-    rollouts = [
-        _rollout_stream(path, family.home, named.get(thread_of_log(path) or "")) for path in family.paths
-    ]
+    threads = {thread_of_log(path) for path in family.paths}
+    history = name_history(family.home) if family.home else ()
+    named = [event for event in history if event.thread in threads]
+    rollouts = [_rollout_stream(path, family.home, named) for path in family.paths]
     return MergedStream(rollouts, extra)
 
 
-def _rollout_stream(path: Path, home: CodexHome | None, named: Event | None) -> FileStream:
+def _rollout_stream(path: Path, home: CodexHome | None, named: Sequence[ThreadNamed]) -> FileStream:
     thread = thread_of_log(path) or clean_line(path.name)
     try:
         stat = path.stat()
@@ -241,14 +260,16 @@ def _rollout_stream(path: Path, home: CodexHome | None, named: Event | None) -> 
         path=clean_line(str(path)),
         size=size,
         modified=modified,
-        archived=home is not None and path.is_relative_to(home.archived),
         compressed=path.suffix == ".zst",
     )
+    is_archived = home is not None and path.is_relative_to(home.archived)
     begun = log_begun_at(path)
     return FileStream(
         path,
         reader_of_log(path, thread),
-        opening=(named, file_seen) if named else (file_seen,),
+        opening=(file_seen,),
         begun=modified if begun is None else begun,
         thread=thread,
+        named=[event for event in named if event.thread == thread],
+        closing=(replace(file_seen, archived=True),) if is_archived else (),
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
 
@@ -437,3 +438,37 @@ def test_parse_time(text: str, at: str | None) -> None:
         datetime.fromisoformat(t).timestamp() for t in ("2026-03-11T20:00:00", "2026-03-12T02:00:00")
     )
     assert parse_time(text, begin, end) == (datetime.fromisoformat(at).timestamp() if at else None)
+
+
+async def test_names_and_marks_are_shown_at_their_time(tmp_path: Path) -> None:
+    """A name in the middle, one given after the end, and the archive, of which no time is known."""
+    archive = tmp_path / "archived_sessions"
+    archive.mkdir()
+    (source,) = (RECORDINGS / "0.169.0" / "workspace-write").iterdir()
+    path = Path(shutil.copy(source, archive))
+    thread = thread_id(path)
+    index = index_of(find_family(CodexHome(tmp_path), str(path)))
+    middle = index.times[len(index.times) // 2]
+    entries = [(middle, "in the middle"), (index.times[-1] + 86_400.0, "a day later")]
+    (tmp_path / "session_index.jsonl").write_text(
+        "".join(
+            json.dumps(
+                {"id": thread, "thread_name": name, "updated_at": datetime.fromtimestamp(at, UTC).isoformat()}
+            )
+            + "\n"
+            for at, name in entries
+        )
+    )
+    family = find_family(CodexHome(tmp_path), str(path))
+    cursor = Cursor(family_stream(family))
+    names: list[tuple[float, str | None]] = []
+    while cursor.advance():
+        shown = cursor.fleet.threads[thread or ""]
+        names.append((cursor.at, shown.name))
+        assert shown.file is not None
+        assert not shown.file.archived
+    assert {name for at, name in names if at < middle - 0.001} == {None}
+    assert {name for at, name in names if at > middle + 0.001} == {"in the middle"}
+    cursor.close()
+    last = cursor.fleet.threads[thread or ""]
+    assert (last.name, last.file and last.file.archived) == ("a day later", True)

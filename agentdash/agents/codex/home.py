@@ -216,7 +216,11 @@ _entry = msgspec.json.Decoder(_Entry)
 def names(home: CodexHome) -> list[ThreadNamed]:
     """Return the names of threads from `session_index.jsonl`: the last entry of each. Malformed lines are
     left out, as is an index that cannot be read."""
-    named: dict[str, ThreadNamed] = {}
+    return list({event.thread: event for event in name_history(home)}.values())
+
+
+def name_history(home: CodexHome) -> Iterator[ThreadNamed]:
+    """Yield all entries of `session_index.jsonl`, in the order of the file; time 0: it has none."""
     for line in _index_lines(home.root / "session_index.jsonl"):
         try:
             entry = _entry.decode(line)
@@ -224,8 +228,7 @@ def names(home: CodexHome) -> list[ThreadNamed]:
             continue
         at = parse_time(entry.updated_at) if isinstance(entry.updated_at, str) else None
         thread, name = clean_line(entry.id), clean_line(entry.thread_name)
-        named[thread] = ThreadNamed(at=at or 0.0, thread=thread, name=name)
-    return list(named.values())
+        yield ThreadNamed(at=at or 0.0, thread=thread, name=name)
 
 
 def _index_lines(path: Path) -> list[bytes]:
