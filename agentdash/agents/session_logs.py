@@ -1,22 +1,41 @@
-"""Session logs of all worker CLIs by their file names: which thread, which reader, when it began."""
+"""Session logs of all worker CLIs, by names or first lines: which thread, which reader, when it began."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from pathlib import Path, PurePath
-from typing import Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
 
 from agentdash.agents.claude import home as claude
 from agentdash.agents.codex import home as codex
-from agentdash.agents.codex.rollout.lineage import parse_time
+from agentdash.agents.codex.rollout.lineage import parse_time, uuid_time
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.files import open_stream
 from agentdash.model.events import Event
+from agentdash.model.sanitize import clean_line
 
 _TIMESTAMP: Final = re.compile(rb'"timestamp":"([0-9T:.Z+-]{10,40})"')
-_HEAD_BYTES: Final = 1 << 14
-"""Of a transcript: its first records have times."""
+_HEAD_LINES: Final = 10
+"""Lines that are looked at: those of a log say what it is, and have times."""
+_MAX_ID_CHARS: Final = 100
+
+
+class _Head(msgspec.Struct, rename="camel", gc=False):
+    """What lines of all session logs have in common, or not."""
+
+    type: str | None = None
+    timestamp: str | None = None
+    id: str | None = None
+    payload: Any = None
+    session_id: str | None = None
+    """Claude Code."""
+    agent_id: str | None = None
+    is_sidechain: bool | None = None
+
+
+_head: Final = msgspec.json.Decoder(_Head)
 
 
 class LogReader(Protocol):
@@ -42,10 +61,67 @@ def is_transcript(path: PurePath) -> bool:
     return claude.thread_id(path) is not None
 
 
+class SessionLog(NamedTuple):
+    """A file that is a session log."""
+
+    path: Path
+    thread: str
+    agent: str
+    """The worker CLI: `codex`, `claude`."""
+
+    def reader(self) -> LogReader:
+        """Return a reader for its lines."""
+        return _transcript_reader(self.thread) if self.agent == "claude" else RolloutReader(self.thread)
+
+
+def log_of(path: Path) -> SessionLog | None:
+    """Return the session log that a file is, by its name, or else by its first lines: attached and downloaded
+    files have other names. None: it is none, or cannot be read."""
+    if (thread := thread_of_log(path)) is not None:
+        return SessionLog(path, thread, "claude" if is_transcript(path) else "codex")
+    for line in _first_lines(path):
+        if (found := _thread_of_line(line, path)) is not None:
+            return SessionLog(path, *found)
+    return None
+
+
+def _thread_of_line(line: bytes, path: Path) -> tuple[str, str] | None:
+    """Return thread and worker CLI of a line; None for a line of no session log."""
+    try:
+        head = _head.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if head.session_id and head.agent_id and head.is_sidechain:
+        return claude.subagent_thread(clean_line(head.agent_id, _MAX_ID_CHARS)), "claude"
+    if head.session_id:
+        return clean_line(head.session_id, _MAX_ID_CHARS), "claude"
+    if head.type == "session_meta" and isinstance(head.payload, dict):
+        named = head.payload.get("id")
+    elif head.timestamp and head.type is None and head.id:  # the bare header of 0.20
+        named = head.id
+    elif head.timestamp and head.type and isinstance(head.payload, dict):  # its beginning was cut off
+        named = None
+    else:
+        return None
+    thread = clean_line(named, _MAX_ID_CHARS) if isinstance(named, str) else ""
+    return thread or clean_line(path.name), "codex"
+
+
+def _first_lines(path: Path) -> list[bytes]:
+    """Return the first lines of a file, as far as they are in its first block."""
+    try:
+        block = next(codex.blocks(path), b"")
+    except OSError:
+        return []
+    return block.split(b"\n", _HEAD_LINES)[:_HEAD_LINES]
+
+
 def reader_of_log(path: PurePath, thread: str) -> LogReader:
     """Return a reader for a log; files of any other name are read as rollouts."""
-    if not is_transcript(path):
-        return RolloutReader(thread)
+    return _transcript_reader(thread) if is_transcript(path) else RolloutReader(thread)
+
+
+def _transcript_reader(thread: str) -> LogReader:
     # its decoders take a few milliseconds, which homes of Codex alone do not need
     from agentdash.agents.claude.transcript.reader import TranscriptReader  # noqa: PLC0415
 
@@ -53,13 +129,14 @@ def reader_of_log(path: PurePath, thread: str) -> LogReader:
 
 
 def log_begun_at(path: Path) -> float | None:
-    """Return when a thread began (unix seconds): by the name of a rollout, by the first lines of a
-    transcript."""
-    if not is_transcript(path):
-        return codex.begun_at(path)
-    try:
-        with open_stream(path) as file:
-            found = _TIMESTAMP.search(file.read(_HEAD_BYTES))
-    except OSError:
-        return None
-    return parse_time(found[1].decode()) if found else None
+    """Return when a thread began (unix seconds).
+
+    By the id in the name of a rollout, else by the first lines of the file, else by the local time in its
+    name.
+    """
+    if (thread := codex.thread_id(path)) is not None and (made := uuid_time(thread)) is not None:
+        return made
+    for line in _first_lines(path):
+        if (found := _TIMESTAMP.search(line)) is not None:
+            return parse_time(found[1].decode())
+    return codex.begun_at(path)

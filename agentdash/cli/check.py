@@ -17,9 +17,11 @@ from agentdash.cli.options import NO_CACHE_OPTION, PATH, config_of, options
 from agentdash.cli.output import console, warn_unreadable
 from agentdash.cli.print_document import print_document
 from agentdash.cli.progress import Progress
+from agentdash.cli.stdin import STDIN, without_stdin
 from agentdash.config import state_folder
 from agentdash.model.sanitize import clean_line
 from agentdash.report.audit import Recall, audit, file_size, find_rollouts
+from agentdash.report.check import CheckReport
 from agentdash.report.check_worker import (
     MODES,
     policy_of_mode,
@@ -99,7 +101,7 @@ def check(
 
     \b
     agentdash check                        all of the Codex home
-    agentdash check 01a1fa8b session.jsonl --json
+    agentdash check 01a1fa8b session.jsonl --json; zstdcat x.zst | agentdash check -
     agentdash check sessions/ --format sarif --fail-on looser --fail-on denied-network
     agentdash check --write-baseline known.json; agentdash check --baseline known.json
     agentdash check --denials              what sandboxes refused, by target
@@ -117,18 +119,9 @@ def check(
     if not targets and (trouble := problem(home)) is not None:
         raise click.UsageError(trouble)
     gate = gate_of(given)
-    try:
-        paths, unreadable = find_rollouts(home, targets)
-    except LookupError as missing:
-        raise click.UsageError(str(missing)) from missing
-    with Progress("files", len(paths), sum(map(file_size, paths))) as progress:
-        report = audit(
-            paths,
-            lambda path: progress.add(file_size(path)),
-            unreadable,
-            recall=_recalled(home, paths),
-            digests=None if no_cache else DigestStore(state_folder()),
-        )
+    digests = None if no_cache or STDIN in targets else DigestStore(state_folder())
+    with without_stdin(targets) as files:
+        report = _audit(home, files, digests)
     warn_unreadable(report.problems)
     if denials:
         by_target = denials_report(report)
@@ -138,6 +131,21 @@ def check(
             print_denials(by_target, console(soft_wrap=True))
         return by_target.exit_code
     return print_audit(report, format_, gate, given["write_baseline"])
+
+
+def _audit(home: CodexHome, targets: Sequence[str], digests: DigestStore | None) -> CheckReport:
+    try:
+        paths, unreadable = find_rollouts(home, targets)
+    except LookupError as missing:
+        raise click.UsageError(str(missing)) from missing
+    with Progress("files", len(paths), sum(map(file_size, paths))) as progress:
+        return audit(
+            paths,
+            lambda path: progress.add(file_size(path)),
+            unreadable,
+            recall=_recalled(home, paths),
+            digests=digests,
+        )
 
 
 def _check_config(home: CodexHome, args: tuple[str, ...], as_json: bool) -> int:

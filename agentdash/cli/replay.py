@@ -11,6 +11,7 @@ import click
 from agentdash.cli import debug_log
 from agentdash.cli.options import APPEARANCE_OPTIONS, PATH, SECONDS, config_of, options
 from agentdash.cli.screen import copy_to_tmux, run_app, terminal
+from agentdash.cli.stdin import without_stdin
 from agentdash.config import Config, journal_folder
 from agentdash.model.limits import MAX_GAP_S, REPLAY_SPEEDS
 
@@ -82,7 +83,8 @@ def replay(
 ) -> int:
     """Play a past session with its parent, children and forks. Read-only.
 
-    THREAD is a thread id or its prefix, FILE a rollout. Without either: browse the library of sessions.
+    THREAD is a thread id or its prefix, FILE a session log of any name, or - for the standard input. Without
+    either: browse the library of sessions.
 
     \b
     agentdash replay 01a1fa8b --at 20:14 --speed 4
@@ -95,14 +97,15 @@ def replay(
 
         if target is None:
             raise click.UsageError("--export needs a THREAD or FILE")
-        return export(
-            target, config, exported, redact=redact, force=force, gap=idle, journal=journal, talk=talk
-        )
+        with without_stdin([target]) as (file,):
+            return export(
+                file, config, exported, redact=redact, force=force, gap=idle, journal=journal, talk=talk
+            )
     if talk:
         raise click.UsageError("--talk needs --export FILE")
     if target is not None:
-        with terminal("try --export FILE"):
-            play(target, config, at=at, speed=factor, gap=idle, from_finding=from_finding, journal=journal)
+        with without_stdin([target]) as (file,), terminal("try --export FILE"):
+            play(file, config, at=at, speed=factor, gap=idle, from_finding=from_finding, journal=journal)
         return 0
     if at is not None or from_finding is not None:
         raise click.UsageError("--at and --from-finding need a THREAD or FILE")

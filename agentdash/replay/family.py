@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, begun_at, thread_id
-from agentdash.agents.session_logs import is_transcript, thread_of_log
+from agentdash.agents.session_logs import is_transcript, log_begun_at, log_of, thread_of_log
 from agentdash.files import open_stream, unpacked
 from agentdash.model.sanitize import clean_line
 
@@ -23,6 +23,9 @@ _LINK: Final = re.compile(rb'"(?:parent_thread_id|forked_from_id)":"([0-9a-f-]{3
 """A link to another thread. Within a quoted text the quotes of the key would be escaped."""
 _MIN_PREFIX_CHARS: Final = 4
 """Shortest accepted prefix of a thread id: a shorter one matches by accident."""
+_LOG_SUFFIXES: Final = (".jsonl", ".jsonl.zst")
+_MAX_SIBLINGS: Final = 200
+"""Files beside one with any name that are looked at: relatives were attached or downloaded with it."""
 _CLOCK_SKEW_S: Final = 60.0
 """Seconds by which the times in the file names of a parent and its child may be in the wrong order."""
 
@@ -53,7 +56,9 @@ def find_family(home: CodexHome, target: str) -> Family:
     """
     path = Path(target).absolute()
     if path.is_file():
-        return _family_of_transcript(path) if is_transcript(path) else _family_of_file(home, path, target)
+        if is_transcript(path):
+            return _family_of_transcript(path)
+        return _family_of_file(home, path, target) if thread_id(path) else _family_by_content(path, target)
     problems: dict[str, None] = {}
     rollouts = list(home.rollouts(lambda error: _note(error, problems)))
     found = [path for path in rollouts if _matches(path, target)]
@@ -69,10 +74,7 @@ def find_family(home: CodexHome, target: str) -> Family:
 
 
 def _family_of_file(home: CodexHome, path: Path, target: str) -> Family:
-    if (thread := thread_id(path)) is None:
-        raise LookupError(
-            f"{clean_line(target)!r} is not named like a rollout (rollout-TIME-UUID.jsonl or .jsonl.zst)"
-        )
+    thread = thread_id(path) or clean_line(target)
     problems: dict[str, None] = {}
     if any(path.is_relative_to(root.absolute()) for root in home.roots):
         rollouts = home.rollouts(lambda error: _note(error, problems))
@@ -83,6 +85,27 @@ def _family_of_file(home: CodexHome, path: Path, target: str) -> Family:
     except OSError as error:
         _note(error, problems)
     return Family(thread, _relatives(path, siblings, problems), None, tuple(problems))
+
+
+def _family_by_content(path: Path, target: str) -> Family:
+    """Return the family of a file with any name, with relatives beside it."""
+    problems: dict[str, None] = {}
+    try:
+        with open_stream(path):
+            pass
+    except OSError as error:
+        raise LookupError(f"{clean_line(target)} cannot be read: {error.strerror or error}") from error
+    if (log := log_of(path)) is None:
+        raise LookupError(f"{clean_line(target)!r} is no session log: none of its first lines is understood")
+    if log.agent == "claude":
+        return Family(log.thread, (path,))
+    siblings: list[Path] = []
+    try:
+        siblings = [each for each in sorted(path.parent.iterdir()) if each.name.endswith(_LOG_SUFFIXES)]
+    except OSError as error:
+        _note(error, problems)
+    logs = [each for each in siblings[:_MAX_SIBLINGS] if each.is_file() and log_of(each) is not None]
+    return Family(log.thread, _relatives(path, logs, problems), None, tuple(problems))
 
 
 def _transcript(target: str) -> Path | None:
@@ -116,19 +139,31 @@ def _matches(path: Path, prefix: str) -> bool:
 
 def _relatives(path: Path, candidates: Iterable[Path], problems: dict[str, None]) -> tuple[Path, ...]:
     """Return the descendants of the oldest ancestor of `path`, with that ancestor, oldest first."""
-    begun = {p: begun_at(p) or 0.0 for p in (*candidates, path)}
-    by_thread = {thread_id(p) or "": p for p in begun} | {thread_id(path) or "": path}
+    begun = {p: _begun(p) for p in (*candidates, path)}
+    by_thread = {_thread(p): p for p in begun} | {_thread(path): path}
     root = _oldest_ancestor(path, by_thread, problems)
     newest_first = sorted(by_thread.values(), key=lambda p: begun[p], reverse=True)
     # a descendant is younger than the root: only those files need to be opened
     younger = list(takewhile(lambda p: begun[p] >= begun[root] - _CLOCK_SKEW_S, newest_first))
     links = {p: set(_links(p, problems)) for p in younger if p != root}
     family = {root}
-    threads = {thread_id(root) or ""}
+    threads = {_thread(root)}
     while new := {p for p, linked in links.items() if p not in family and linked & threads}:
         family |= new
-        threads |= {thread_id(p) or "" for p in new}
+        threads |= {_thread(p) for p in new}
     return tuple(sorted(family | {path}, key=lambda p: (begun[p], p.name)))
+
+
+def _thread(path: Path) -> str:
+    """Return the thread of a log, by its name or its content; empty where it is none."""
+    if (thread := thread_id(path)) is not None:
+        return thread
+    log = log_of(path)
+    return log.thread if log is not None else ""
+
+
+def _begun(path: Path) -> float:
+    return (begun_at(path) if thread_id(path) else log_begun_at(path)) or 0.0
 
 
 def _oldest_ancestor(path: Path, by_thread: dict[str, Path], problems: dict[str, None]) -> Path:

@@ -7,14 +7,14 @@ pickled after any step and continue from there: checkpoints are made of that.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import CodexHome, name_history
-from agentdash.agents.session_logs import log_begun_at, reader_of_log, thread_of_log
+from agentdash.agents.session_logs import SessionLog, log_begun_at, log_of
 from agentdash.model.events import Event, FileGapSkipped, FileSeen, ThreadNamed
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
@@ -240,15 +240,19 @@ def family_stream(family: Family, extra: Sequence[FileStream] = ()) -> MergedStr
     Args:
         extra: further streams of the same time, such as recordings of its panes.
     """
-    threads = {thread_of_log(path) for path in family.paths}
     history = name_history(family.home) if family.home else ()
-    named = [event for event in history if event.thread in threads]
+    named: dict[str, list[ThreadNamed]] = {}
+    for event in history:
+        named.setdefault(event.thread, []).append(event)
     rollouts = [_rollout_stream(path, family.home, named) for path in family.paths]
     return MergedStream(rollouts, extra)
 
 
-def _rollout_stream(path: Path, home: CodexHome | None, named: Sequence[ThreadNamed]) -> FileStream:
-    thread = thread_of_log(path) or clean_line(path.name)
+def _rollout_stream(
+    path: Path, home: CodexHome | None, named: Mapping[str, Sequence[ThreadNamed]]
+) -> FileStream:
+    log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
+    thread = log.thread
     try:
         stat = path.stat()
         size, modified = stat.st_size, possible_time(stat.st_mtime) or 0.0
@@ -266,10 +270,10 @@ def _rollout_stream(path: Path, home: CodexHome | None, named: Sequence[ThreadNa
     begun = log_begun_at(path)
     return FileStream(
         path,
-        reader_of_log(path, thread),
+        log.reader(),
         opening=(file_seen,),
         begun=modified if begun is None else begun,
         thread=thread,
-        named=[event for event in named if event.thread == thread],
+        named=named.get(thread, ()),
         closing=(replace(file_seen, archived=True),) if is_archived else (),
     )

@@ -49,6 +49,9 @@ _MIN_PARALLEL_BYTES: Final = 32 << 20
 reading."""
 _MAX_PROCESSES: Final = 8
 """More do not help: the main process judges what they read."""
+_LOG_SUFFIXES: Final = (".jsonl", ".jsonl.zst")
+_COMPANIONS: Final = ("session_index.jsonl", "history.jsonl")
+"""Files that Codex and Claude Code keep beside session logs."""
 _MIN_PREFIX_CHARS: Final = 4
 """Shortest accepted prefix of a thread id: a shorter one matches by accident."""
 
@@ -90,7 +93,7 @@ def _matching(home: CodexHome, target: str, on_error: Callable[[OSError], None])
     if path.is_dir():
         folders = os.walk(path, onerror=on_error)
         files = (Path(folder, name) for folder, _, names in folders for name in names)
-        return sorted(file for file in files if thread_of_log(file))
+        return sorted(file for file in files if thread_of_log(file) or _may_be_log(file))
     if path.exists():
         return [path]
     if len(target) < _MIN_PREFIX_CHARS:
@@ -98,6 +101,11 @@ def _matching(home: CodexHome, target: str, on_error: Callable[[OSError], None])
     rollouts = [file for file in home.rollouts(on_error) if (thread_of_log(file) or "").startswith(target)]
     transcripts = ClaudeHome(default_claude_home()).transcripts(on_error)
     return rollouts or [file for file in transcripts if (thread_of_log(file) or "").startswith(target)]
+
+
+def _may_be_log(file: Path) -> bool:
+    """Return whether a file in a directory is audited although its name is not that of a session log."""
+    return file.name.endswith(_LOG_SUFFIXES) and file.name not in _COMPANIONS
 
 
 def audit(

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.home import open_lines
 from agentdash.agents.registry import adapters
-from agentdash.agents.session_logs import is_transcript, reader_of_log, thread_of_log
+from agentdash.agents.session_logs import SessionLog, log_of, thread_of_log
 from agentdash.collect.sources.denied_paths import denied_paths, path_kinds
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
@@ -127,10 +127,11 @@ def read_rollout(path: Path) -> Fleet:
 
 def _read_as_far(path: Path) -> tuple[Fleet, OSError | None]:
     """Return the fleet of one file as far as it can be read, and why it ends there."""
-    reader = reader_of_log(path, thread_name(path))
+    log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
+    reader = log.reader()
     fleet = Fleet()
-    if is_transcript(path):  # settings lie beside it
-        fleet = reduce(fleet, [_file_seen(path)])
+    if log.agent == "claude":  # settings lie beside it
+        fleet = reduce(fleet, [_file_seen(log)])
     number = 1
     failures: list[OSError] = []
     lines = _lines(path, failures)
@@ -140,7 +141,7 @@ def _read_as_far(path: Path) -> tuple[Fleet, OSError | None]:
     if not failures:
         return fleet, None
     problem = clean_line(failures[0].strerror or str(failures[0]))
-    return reduce(fleet, [_file_seen(path, problem, reader.at)]), failures[0]
+    return reduce(fleet, [_file_seen(log, problem, reader.at)]), failures[0]
 
 
 def _lines(path: Path, failures: list[OSError]) -> Iterator[bytes]:
@@ -151,9 +152,9 @@ def _lines(path: Path, failures: list[OSError]) -> Iterator[bytes]:
         failures.append(error)
 
 
-def _file_seen(path: Path, unreadable: str | None = None, at: float = 0.0) -> FileSeen:
-    place = clean_line(str(path.absolute()))
-    return FileSeen(at=at, thread=thread_name(path), path=place, size=0, modified=at, unreadable=unreadable)
+def _file_seen(log: SessionLog, unreadable: str | None = None, at: float = 0.0) -> FileSeen:
+    place = clean_line(str(log.path.absolute()))
+    return FileSeen(at=at, thread=log.thread, path=place, size=0, modified=at, unreadable=unreadable)
 
 
 def read_file(path: Path, recalled: Sequence[Requested] = ()) -> FileRead:

@@ -1,0 +1,68 @@
+"""A session log from the standard input, as a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import click
+
+STDIN: Final = "-"
+"""The argument that stands for the standard input."""
+_MAX_BYTES: Final = 4 << 30
+"""Larger than any session log; an endless stream must not fill the disk."""
+_BLOCK_BYTES: Final = 1 << 20
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+
+
+@contextmanager
+def without_stdin(targets: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Replace `-` among arguments by the path of a copy of the standard input, for the block.
+
+    Raises:
+        click.UsageError: as `log_from_stdin`.
+    """
+    if STDIN not in targets:
+        yield tuple(targets)
+        return
+    with log_from_stdin() as path:
+        yield tuple(str(path) if target == STDIN else target for target in targets)
+
+
+@contextmanager
+def log_from_stdin() -> Iterator[Path]:
+    """Copy the standard input, plain or compressed, into a private file that is removed after the block.
+
+    The terminal takes the place of the standard input, so that a screen has keys.
+
+    Raises:
+        click.UsageError: it is a terminal, or has more than is read.
+    """
+    if sys.stdin is None or sys.stdin.isatty():
+        raise click.UsageError("- reads a session log from the standard input, which is a terminal")
+    with tempfile.TemporaryDirectory(prefix="agentdash-") as folder:
+        yield _copy(Path(folder))
+
+
+def _copy(folder: Path) -> Path:
+    source = sys.stdin.buffer
+    block = source.read(_BLOCK_BYTES)
+    path = folder / ("stdin.jsonl.zst" if block.startswith(_ZSTD_MAGIC) else "stdin.jsonl")
+    copied = 0
+    with path.open("wb") as file:
+        while block:
+            copied += len(block)
+            if copied > _MAX_BYTES:
+                raise click.UsageError(f"the standard input has more than {_MAX_BYTES >> 30} GB")
+            file.write(block)
+            block = source.read(_BLOCK_BYTES)
+    with suppress(OSError):  # there is no terminal: exports need none
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+        os.dup2(terminal, 0)
+        os.close(terminal)
+    return path
