@@ -73,6 +73,7 @@ OPENERS = {
     "cli/dashboard.py": "/dev/tty",
     "cli/debug_log.py": "written",
     "cli/split.py": "written",
+    "cli/stdin.py": "/dev/tty, and a file that is written",
     "collect/processes/confinement.py": "/proc",
     "collect/processes/linux.py": "/proc",
     "demo/play.py": "data of the package",
