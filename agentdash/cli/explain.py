@@ -14,6 +14,7 @@ from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, options
 from agentdash.cli.output import console
 from agentdash.cli.print_document import print_document
+from agentdash.guide import section
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.report.explain import ScreenshotReport, explain_report, print_explained
 from agentdash.report.explain_screen import print_screen, screen_report
@@ -69,11 +70,14 @@ def explain(
 ) -> int:
     """Explain the state and verdict of TARGET: all evidence, with what disagrees or could not be read.
 
+    TARGET may also be the name of a state or of a kind of finding: what it means, and what to do.
+
     With --screen: show what the rules of a worker CLI match on a screen, for bug reports and rule writers.
     FILE is the text of a pane, or what `explain %4 --json` printed, which has title, cursor and size.
 
     \b
     agentdash explain %4
+    agentdash explain stale-network-flag
     agentdash explain %4 --json > bug.json; agentdash explain --screen bug.json
     tmux capture-pane -p -t %4 | agentdash explain --screen - --agent opencode
     """
@@ -87,6 +91,9 @@ def explain(
         return 0
     if target is None:
         raise click.UsageError("missing TARGET (a thread id or its prefix, a pane, or a name) or --screen")
+    if not as_json and (meaning := section(target)) is not None:
+        click.echo(f"{target}\n\n{meaning}")
+        return 0
     snapshot, via = read_fleet(config_of(given), target)
     if as_json:
         print_document(explain_report(snapshot, via_report(via)))

@@ -1,4 +1,4 @@
-"""The help of the dashboard: the meaning of the signs, and all keys; `/` searches it."""
+"""The help of the dashboard: the signs, all keys, and what each kind of finding means; `/` searches it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 from textual import on
 from textual.app import ComposeResult
 
-from agentdash.model.findings import DIRECTIONS, Direction, Verdict
+from agentdash.guide import sections
+from agentdash.model.findings import DIRECTIONS, Direction, FindingKind, Verdict
 from agentdash.model.states import State
 from agentdash.tui.format import pad
 from agentdash.tui.keys import BY_ID, GROUPS, Key, bindings
@@ -113,6 +114,19 @@ def signs(cells: int, glyphs: Glyphs) -> list[Section]:
     ]
 
 
+def kinds(cells: int) -> list[Section]:
+    """Return what each kind of finding means, and what to do."""
+    texts = sections()
+    return [Section("Kinds of findings", [_kind(kind, texts[kind], cells) for kind in FindingKind])]
+
+
+def _kind(name: str, text: str, cells: int) -> list[Line]:
+    lines: list[Line] = [(Span(f"  {name}", "key"),)]
+    for block in text.replace("**", "").replace("`", "").split("\n\n"):
+        lines += paragraph(" ".join(block.split()), cells, head=(Span("    "),))
+    return lines
+
+
 def matching(sections: Iterable[Section], words: str) -> list[Line]:
     """Return the entries that have all these words, below the titles of their sections."""
     wanted = words.casefold().split()
@@ -144,10 +158,11 @@ class HelpScreen(TextModal):
         yield FilterBar(id="help-search", hint="words of a key, a sign, or what they do")
 
     def lines(self, _: View, cells: int, /) -> list[Line]:
-        """Return the signs and the keys that match the search."""
+        """Return the signs, keys and kinds of findings that match the search."""
         intro = "agentdash is read-only: no key acts on a worker."
-        sections = [*signs(cells, self.glyphs), *keys(cells, getattr(self.app, "keys", BY_ID))]
-        return [*paragraph(intro, cells, "muted"), BLANK, *matching(sections, self._words)]
+        key_table = getattr(self.app, "keys", BY_ID)
+        entries = [*signs(cells, self.glyphs), *keys(cells, key_table), *kinds(cells)]
+        return [*paragraph(intro, cells, "muted"), BLANK, *matching(entries, self._words)]
 
     def action_filter(self) -> None:
         """Edit the words to search for."""

@@ -30,10 +30,11 @@ MAY_IMPORT = {
         "files",
         "prices",
     },
-    "tui": {"model", "engine", "replay", "tui", "config", "prices"},
+    "tui": {"model", "engine", "replay", "tui", "config", "guide", "prices"},
     "demo": {"model", "agents", "engine", "replay", "demo"},
     "config": {"model", "config", "files"},
     "files": {"files"},
+    "guide": {"guide"},
     "prices": {"model", "prices"},
 }
 """Packages that each package may import; `cli` may import all of them."""
@@ -78,6 +79,7 @@ OPENERS = {
     "collect/processes/linux.py": "/proc",
     "demo/play.py": "data of the package",
     "files.py": "the opener of everything else",
+    "guide/__init__.py": "data of the package",
     "prices.py": "data of the package",
     "report/diagnose.py": "/proc/sys",
     "report/export_html.py": "data of the package",

@@ -1,0 +1,24 @@
+"""What each state and each kind of finding means, and what to do: sections of two Markdown files.
+
+The documentation shows the files as pages; `agentdash explain NAME` prints a section.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from typing import Final
+
+PAGES: Final = ("states.md", "findings.md")
+_SECTION: Final = re.compile(r"(?ms)^## `([\w-]+)`\n\n(.*?)(?=^## |\Z)")
+
+
+def sections() -> dict[str, str]:
+    """Return the text of each section, in Markdown, by the name of its state or kind of finding."""
+    texts = (files(__package__).joinpath(page).read_text("utf-8") for page in PAGES)
+    return {name: text.strip() for page in texts for name, text in _SECTION.findall(page)}
+
+
+def section(name: str) -> str | None:
+    """Return the section of a state or kind of finding, without its heading; None for other names."""
+    return sections().get(name)

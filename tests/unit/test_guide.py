@@ -1,0 +1,31 @@
+"""The guide has a section for each state and each kind of finding, which `explain` prints."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from agentdash.guide import section, sections
+from agentdash.model.findings import FINDING_KINDS, FindingKind
+from agentdash.model.states import State
+
+
+def test_sections() -> None:
+    assert list(sections()) == [*map(str, State), *map(str, FindingKind)]
+
+
+@pytest.mark.parametrize("kind", [kind for kind, info in FINDING_KINDS.items() if info.severity != "info"])
+def test_what_to_do(kind: FindingKind) -> None:
+    assert "**What to do.**" in (section(kind) or "")
+
+
+def test_other_names() -> None:
+    assert section("%4") is None
+
+
+def test_explain_prints_a_section() -> None:
+    run = [sys.executable, "-m", "agentdash", "explain", "stale-network-flag"]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert done.stdout == f"stale-network-flag\n\n{section('stale-network-flag')}\n"
