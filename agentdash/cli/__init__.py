@@ -41,6 +41,7 @@ COMMANDS: Final = {
     "since": "since",
     "check": "check",
     "explain": "explain",
+    "reach": "reach",
     "schema": "schema",
     "config": "config",
     "doctor": "doctor",

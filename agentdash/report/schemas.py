@@ -17,6 +17,7 @@ from agentdash.report.descriptions import describe
 from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport
 from agentdash.report.explain_screen import ScreenReport
+from agentdash.report.reach import ReachReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.settings import SettingsReport
 from agentdash.report.since import SinceReport
@@ -38,6 +39,7 @@ _DOCUMENTS: Final = (
     CheckConfigReport,
     SessionsReport,
     SinceReport,
+    ReachReport,
     ScreenReport,
     SettingsReport,
     DoctorReport,

@@ -25,6 +25,8 @@ _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _READ_BYTES: Final = 1 << 14
 """One read of a file of /proc: nearly all of them are shorter."""
 _DELETED: Final = " (deleted)"
+_MAX_SOCKET_LIST_BYTES: Final = 1 << 22
+"""A machine with 40,000 sockets has as much."""
 _MAX_MOUNTINFO_BYTES: Final = 1 << 20
 """Mount tables that are longer are not read: machines with many containers have thousands of lines."""
 _OCTAL_ESCAPE: Final = re.compile(rb"\\([0-7]{3})")
@@ -145,6 +147,79 @@ def mounts(pid: int) -> tuple[Mount, ...] | None:
     long."""
     text = _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES)
     return parse_mounts(text) if 0 < len(text) <= _MAX_MOUNTINFO_BYTES else None
+
+
+def has_idmapped_mounts(pid: int) -> bool:
+    """Return whether a mount of a process shows files with other owners than they have (Linux 5.12)."""
+    lines = _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES).splitlines()
+    return any(b",idmapped" in line.partition(b" - ")[0] for line in lines)
+
+
+class Aliases:
+    """The paths under which a process may see a place of this machine, by the mounts of both.
+
+    Args:
+        pid: of the process, in agentdash's pid namespace.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._inside = _mounted_places(pid)
+        self._own = _mounted_places(os.getpid())
+
+    def of(self, path: str) -> list[str]:
+        """Return the paths in the process's namespace that may lead to a place; absolute, free of links."""
+        return _translated(path, self._own, self._inside)
+
+
+_Place = tuple[str, str, str]
+"""Device, directory within its filesystem, mount point."""
+
+
+def _mounted_places(pid: int) -> list[_Place]:
+    lines = _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES).splitlines()
+    fields = [line.split() for line in lines]
+    return [(each[2].decode(), _unescape(each[3]), _unescape(each[4])) for each in fields if len(each) > 4]
+
+
+def _translated(path: str, source: list[_Place], target: list[_Place]) -> list[str]:
+    """Return the places in `target` of what `path` is in `source`: same device, same directory within it."""
+    below = [place for place in source if _tail(path, place[2]) is not None]
+    if not below:
+        return []
+    device, root, point = max(below, key=lambda place: len(place[2]))
+    within = f"{root.rstrip('/')}{_tail(path, point)}" or "/"
+    return [
+        f"{other.rstrip('/')}{tail}" or "/"
+        for number, directory, other in target
+        if number == device and (tail := _tail(within, directory)) is not None
+    ]
+
+
+def _tail(path: str, directory: str) -> str | None:
+    """Return what a path adds to a directory, `/x` or empty; None where it is not below it."""
+    if directory == "/":
+        return path if path != "/" else ""
+    return path[len(directory) :] if path == directory or path.startswith(f"{directory}/") else None
+
+
+def security_label(pid: int) -> str:
+    """Return what a security module confines a process to (`/proc/PID/attr/current`); empty where there is
+    none, or it is unreadable."""
+    return _read(f"/proc/{pid}/attr/current").rstrip(b"\0\n").decode("utf-8", "replace")
+
+
+def interfaces(pid: int) -> list[str]:
+    """Return the network interfaces in the namespace of a process (`/proc/PID/net/dev`)."""
+    lines = _read(f"/proc/{pid}/net/dev").decode("ascii", "replace").splitlines()[2:]
+    return [line.partition(":")[0].strip() for line in lines]
+
+
+def bound_sockets() -> frozenset[str] | None:
+    """Return the paths of all unix sockets that are bound in agentdash's network namespace
+    (`/proc/net/unix`); None where that is unreadable."""
+    lines = _read("/proc/net/unix", at_least=_MAX_SOCKET_LIST_BYTES).decode("utf-8", "replace").splitlines()
+    fields = (line.split(None, 7) for line in lines[1:])
+    return frozenset(each[7] for each in fields if len(each) > 7) if lines else None
 
 
 def parse_mounts(text: bytes) -> tuple[Mount, ...]:

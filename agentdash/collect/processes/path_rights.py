@@ -1,0 +1,257 @@
+"""Determine what a process may do with a path: write, read, connect. Nothing is opened: `lstat`, `readlink`,
+`statvfs` and `listxattr` only.
+
+It is never `cannot` where the kernel's own rules let the process do it: an owner may change the mode, a
+writable directory lets its entries be replaced (also one that others are mounted below), access lists grant
+more than modes, and a process that may mount may mount again. What is not visible from outside (Landlock,
+security modules, seccomp) only refuses more. Not considered: programs with set-user-id, other processes that
+it may trace.
+"""
+
+# Paths are strings here, as the process sees them; they are resolved below /proc/PID/root.
+# ruff: noqa: PTH115, PTH116
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+import stat
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from agentdash.collect.processes import linux
+from agentdash.collect.processes.write_access import Credentials, credentials_of
+from agentdash.model.mounts import Mount, MountTable
+from agentdash.model.reach import Action
+
+_MAX_LINKS: Final = 40
+"""Symlinks followed in one path: the limit of the kernel."""
+_READ: Final = 4
+_WRITE: Final = 2
+_SEARCH: Final = 1
+"""Permission bits of a mode."""
+_CHOWN: Final = 1 << 0
+_FOWNER: Final = 1 << 3
+_SYS_ADMIN: Final = 1 << 21
+"""Bits of `CapEff` (capability.h)."""
+_MODE: Final = "mode"
+_ABOVE: Final = "a directory above it"
+_ACCESS_LIST: Final = "access list"
+_ACCESS_LISTS: Final = ("system.posix_acl_access", "system.nfs4_acl", "system.richacl")
+_NAMES_ARE_NO_PLACES: Final = ("proc", "autofs")
+"""Filesystems whose links lead elsewhere than their text, or whose directories appear when they are used."""
+
+
+class Right(NamedTuple):
+    """Whether a process has a right to a path."""
+
+    granted: bool | None
+    """None: not visible."""
+    how: str
+    """How it has it, or what refuses it."""
+    at: str = ""
+    """The path by which it is granted, free of links: the file, or the directory in which it is created."""
+
+
+class _Step(NamedTuple):
+    """An existing component of a resolved path."""
+
+    path: str
+    stat: os.stat_result
+
+    @property
+    def is_directory(self) -> bool:
+        return stat.S_ISDIR(self.stat.st_mode)
+
+
+class _Resolved(NamedTuple):
+    """A path without links."""
+
+    steps: list[_Step]
+    """The components that exist, `/` first."""
+    missing: bool
+    """Whether others do not exist."""
+    links: list[list[_Step]]
+    """The components up to each link on the way, the link last."""
+
+
+class PathRights:
+    """Checks what one process may do with paths.
+
+    Args:
+        pid: of the process, in agentdash's pid namespace.
+    """
+
+    def __init__(self, pid: int) -> None:
+        mounts = linux.mounts(pid)
+        self._root = f"/proc/{pid}/root"
+        self._table = MountTable(mounts or ())
+        self._points = {mount.point for mount in mounts or ()}
+        self._who = _strongest(pid)
+        self._is_remapped = linux.has_idmapped_mounts(pid)
+
+    def may(self, action: Action, path: str) -> Right:
+        """Return whether the process may write (also create or replace), read, or connect to a path.
+
+        Args:
+            action: what it would do.
+            path: absolute, as the process sees it.
+        """
+        who = self._who
+        if who is None or not path.startswith("/"):
+            return Right(None, "its credentials are not readable")
+        try:
+            found = self._resolve(path)
+            if action == "write":
+                right = self._may_write(who, found)
+            elif found.missing:
+                right = Right(False, "not there")
+            elif action == "connect" and not stat.S_ISSOCK(found.steps[-1].stat.st_mode):
+                right = Right(False, "no socket")
+            else:
+                right = self._may_use(who, found.steps, _WRITE if action == "connect" else _READ)
+        except OSError as error:
+            return Right(None, error.strerror or str(error))
+        except (ValueError, _HiddenError) as error:
+            return Right(None, str(error))
+        is_by_mode = right.how in (_MODE, _ABOVE)
+        return Right(None, "a mount with other owners") if is_by_mode and self._is_remapped else right
+
+    # ------------------------------------------------------------ rules
+
+    def _may_write(self, who: Credentials, found: _Resolved) -> Right:
+        """Return whether it may write a file or directory, create it, or put another in its place."""
+        direct = self._may_write_there(who, found.steps)
+        if direct.granted:
+            return direct._replace(how="create" if found.missing else direct.how)
+        others = [self._may_replace(who, steps) for steps in (found.steps, *found.links)]
+        granted = next((right for right in others if right.granted), None)
+        return granted or next((right for right in (direct, *others) if right.granted is None), direct)
+
+    def _may_write_there(self, who: Credentials, steps: list[_Step]) -> Right:
+        last = steps[-1]
+        if last.is_directory or stat.S_ISREG(last.stat.st_mode):
+            read_only = self._is_read_only(last.path)
+            if read_only is None:
+                return Right(None, "its mount is not visible")
+            if read_only:
+                can_mount = who.capabilities & _SYS_ADMIN
+                return Right(None, "could mount again") if can_mount else Right(False, "read-only mount")
+        return self._may_use(who, steps, _WRITE | _SEARCH if last.is_directory else _WRITE)
+
+    def _may_use(self, who: Credentials, steps: list[_Step], wanted: int) -> Right:
+        """Return whether it may search the directories on the way, and has all wanted bits of the last."""
+        rights = [self._allows(who, step, _SEARCH) for step in steps[:-1]]
+        if any(right.granted is False for right in rights):
+            return Right(False, _ABOVE)
+        last = self._allows(who, steps[-1], wanted)
+        hidden = any(right.granted is None for right in rights)
+        return Right(None, _ACCESS_LIST) if hidden and last.granted is not False else last
+
+    def _allows(self, who: Credentials, step: _Step, wanted: int) -> Right:
+        """Return whether mode, owner and access list of a component grant permission bits, or may be made to
+        grant them."""
+        if who.allows(step.stat, wanted):
+            return Right(True, "", step.path)
+        owns = step.stat.st_uid == who.uid or self._is_privileged(who, step.stat)
+        if owns and not self._is_read_only(step.path):
+            return Right(True, "change its mode", step.path)
+        return Right(None, _ACCESS_LIST) if self._has_access_list(step.path) else Right(False, _MODE)
+
+    def _may_replace(self, who: Credentials, steps: list[_Step]) -> Right:
+        """Return whether an entry on the way may be renamed, and another put in its place."""
+        hidden = False
+        for number in range(len(steps) - 1, 0, -1):
+            entry, above = steps[number], steps[number - 1]
+            if entry.path in self._points:  # what a mount lies on stays where it is
+                continue
+            right = self._may_write_there(who, steps[:number])
+            owned = who.uid in (entry.stat.st_uid, above.stat.st_uid) or self._is_privileged(who, entry.stat)
+            if right.granted and (owned or not above.stat.st_mode & stat.S_ISVTX):
+                return Right(True, "replace", above.path)
+            hidden |= right.granted is None
+        return Right(None, _ACCESS_LIST) if hidden else Right(False, _MODE)
+
+    def _is_privileged(self, who: Credentials, entry: os.stat_result) -> bool:
+        """Return whether a capability lets it change owner or mode of an entry."""
+        mapped = any(entry.st_uid in ids for ids in who.uids) and any(entry.st_gid in ids for ids in who.gids)
+        return mapped and bool(who.capabilities & (_FOWNER | _CHOWN))
+
+    def _is_read_only(self, path: str) -> bool | None:
+        """Return whether the mount of a path refuses changes; None: not visible."""
+        mount = self._table.of(path)
+        if mount is not None:
+            return mount.read_only
+        try:  # the table of a chroot below a mount has no root mount; the kernel answers for the path itself
+            return bool(os.statvfs(f"{self._root}{path}").f_flag & os.ST_RDONLY)
+        except OSError:
+            return None
+
+    def _has_access_list(self, path: str) -> bool:
+        try:
+            names = os.listxattr(f"{self._root}{path}", follow_symlinks=False)
+        except OSError as error:
+            return error.errno not in (errno.ENOTSUP, errno.ENOSYS)
+        return any(name in names for name in _ACCESS_LISTS)
+
+    # ------------------------------------------------------------ paths
+
+    def _resolve(self, path: str) -> _Resolved:
+        """Resolve symlinks within the root of the process.
+
+        Raises:
+            OSError: not permitted here, a loop of symlinks, or a component that is no directory.
+            _HiddenError: a part of /proc, where links lead elsewhere than their text.
+        """
+        todo = path.strip("/").split("/")[::-1]
+        steps = [_Step("/", os.stat(f"{self._root}/"))]
+        links: list[list[_Step]] = []
+        while todo:
+            name = todo.pop()
+            if name in ("", "."):
+                continue
+            if not steps[-1].is_directory:
+                raise NotADirectoryError(f"{steps[-1].path} is no directory")
+            if name == "..":
+                steps = steps[:-1] or steps
+                continue
+            below = posixpath.join(steps[-1].path, name)
+            self._check_visible(below)
+            try:
+                found = os.lstat(f"{self._root}{below}")
+            except FileNotFoundError:
+                return _Resolved(steps, missing=True, links=links)
+            if not stat.S_ISLNK(found.st_mode):
+                steps = [*steps, _Step(below, found)]
+                continue
+            links.append([*steps, _Step(below, found)])
+            if len(links) > _MAX_LINKS:
+                raise OSError(f"too many links: {path}")
+            target = os.readlink(f"{self._root}{below}")
+            todo += target.split("/")[::-1]
+            if target.startswith("/"):
+                steps = steps[:1]
+        return _Resolved(steps, missing=False, links=links)
+
+    def _check_visible(self, path: str) -> None:
+        mount: Mount | None = self._table.of(path)
+        if mount is not None and mount.fstype in _NAMES_ARE_NO_PLACES:
+            raise _HiddenError(f"in {mount.fstype}")
+
+
+def _strongest(pid: int) -> Credentials | None:
+    """Return the credentials of a process with all capabilities that it may raise; None where it is gone, of
+    another user, or may change its user."""
+    found, fields = credentials_of(pid), linux.status(pid)
+    try:
+        permitted = int(fields[b"CapPrm"], 16)
+        users = set(fields[b"Uid"].split())
+    except (KeyError, ValueError):
+        return None
+    return None if found is None or len(users) > 1 else replace(found, capabilities=permitted)
+
+
+class _HiddenError(Exception):
+    """A path whose place is not visible from outside."""

@@ -1,0 +1,263 @@
+"""`agentdash reach`: what each worker could write, read or connect to now, as the document
+`agentdash.reach/1` and as text."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+from rich.text import Text
+
+from agentdash.model.attention import Group
+from agentdash.model.policy import Network, Policy
+from agentdash.model.reach import Certainty, Reach, Reached, ReachKind, ReachTarget, union
+from agentdash.model.times import iso
+from agentdash.model.worker import Snapshot, Worker
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_MAX_PROCESSES: Final = 16
+"""Processes of one worker that are looked at: its newest ones."""
+_FLEET_FROM: Final = 2
+"""Workers from which a sum over the fleet is printed."""
+_VERBS: Final = {"connect": "connect to", "write": "write", "read": "read"}
+
+
+class ReachedReport(msgspec.Struct):
+    """A target that a worker reaches."""
+
+    kind: str
+    """`escape`: a socket by which commands run outside of any sandbox. `takeover`: a file that others run or
+    trust. `credentials`: an agent that signs with keys. `secret`: keys or tokens. `worker`: the directory of
+    another worker. `network`: that of the host."""
+    path: str
+    """As this machine sees it; `network` for the network."""
+    what: str
+    """What it is."""
+    action: str
+    """`connect`, `write` (also create or replace), `read`."""
+    certainty: Literal["can", "may"]
+    """`may`: what `limits` names could refuse it."""
+    how: str
+    """How, where that is not the plain way: `create`, `replace`, `change its mode`, another path."""
+
+
+class WorkerReachReport(msgspec.Struct):
+    """What one worker could reach: at most this."""
+
+    id: str
+    name: str
+    agent: str
+    state: str
+    by: Literal["processes", "policy"] | None
+    """`processes`: read from the kernel, of those in `pids`. `policy`: none of its commands runs now, so that
+    it follows from the policy in force and from this user's rights. Null: not known."""
+    pids: list[int]
+    """The processes that were looked at."""
+    limits: list[str]
+    """What could refuse more, and cannot be read from outside."""
+    reached: list[ReachedReport]
+    """The worst first."""
+    unknown: list[str]
+    """Targets of which it is not visible whether it reaches them."""
+    cannot: int
+    """Number of targets that it cannot reach."""
+
+
+class FleetReachReport(msgspec.Struct):
+    """A target, and the workers that reach it."""
+
+    kind: str
+    path: str
+    what: str
+    """What it is."""
+    action: str
+    """`connect`, `write`, `read`."""
+    workers: list[str]
+    """Ids of those that can or may reach it."""
+
+
+class ReachReport(msgspec.Struct):
+    """The document of `agentdash reach --json`."""
+
+    schema: Literal["agentdash.reach/1"]
+    generated_at: str
+    workers: list[WorkerReachReport]
+    fleet: list[FleetReachReport]
+    """Over all these workers, the worst first."""
+
+
+def reach_report(snapshot: Snapshot, chosen: Sequence[Worker] | None = None) -> ReachReport:
+    """Return what workers could reach now; without those of other hosts.
+
+    Args:
+        snapshot: the fleet.
+        chosen: the workers; None: all but past ones.
+    """
+    candidates = snapshot.workers if chosen is None else chosen
+    present = [
+        worker
+        for worker in candidates
+        if worker.host is None and (chosen is not None or worker.group is not Group.PAST)
+    ]
+    reaches = [_reach(worker, snapshot.workers) for worker in present]
+    reports = [_worker_report(worker, *found) for worker, found in zip(present, reaches, strict=True)]
+    return ReachReport(
+        schema="agentdash.reach/1",
+        generated_at=iso(snapshot.at) or "",
+        workers=reports,
+        fleet=_fleet(present, [reach for reach, _ in reaches]),
+    )
+
+
+def print_reach(report: ReachReport, console: Console) -> None:
+    """Print what each worker reaches, and the sum over the fleet."""
+    for worker in report.workers:
+        how = {"processes": f"{len(worker.pids)} processes", "policy": "by its policy"}.get(
+            worker.by or "", ""
+        )
+        console.print(Text(f"{worker.name}  ({worker.agent}, {worker.id})", style="bold"))
+        if worker.by is None:
+            console.print(Text("  not known: none of its processes is visible, and no policy is stated"))
+            continue
+        limits = f"; could refuse more: {', '.join(worker.limits)}" if worker.limits else ""
+        unknown = f", {len(worker.unknown)} not visible" if worker.unknown else ""
+        counts = f"reaches at most {len(worker.reached)}, not {worker.cannot}{unknown}"
+        console.print(Text(f"  {how}: {counts}{limits}", style="dim"))
+        for each in worker.reached:
+            note = f" ({each.how})" if each.how else ""
+            console.print(
+                Text(f"  {each.certainty} {each.action:<8}{each.kind:<12}{each.path}{note}: {each.what}")
+            )
+    if len(report.workers) >= _FLEET_FROM:
+        console.print(Text("all workers", style="bold"))
+        for entry in report.fleet:
+            count = f"{len(entry.workers)} of {len(report.workers)}"
+            console.print(Text(f"  {count} reach: {_VERBS[entry.action]} {entry.path} ({entry.what})"))
+    if not report.workers:
+        console.print(Text("no workers"))
+
+
+def _reach(worker: Worker, others: Sequence[Worker]) -> tuple[Reach | None, list[int]]:
+    """Return what a worker reaches, and the processes that show it."""
+    if sys.platform != "linux":
+        return None, []
+    from agentdash.collect.processes.reach import reach_of  # noqa: PLC0415 - Linux only
+    from agentdash.collect.processes.reach_targets import reach_targets  # noqa: PLC0415
+
+    targets = [*reach_targets(), *_servers(others), *_trees(worker, others)]
+    targets = list({(target.path, target.action): target for target in targets}.values())
+    found: dict[int, Reach] = {}
+    for pid in worker.pids[-_MAX_PROCESSES:]:
+        if (reach := reach_of(pid, targets)) is not None:
+            found[pid] = reach
+    if found:
+        return union(tuple(found.values())), list(found)
+    policy = worker.sandbox.configured
+    own = reach_of(os.getpid(), targets) if policy is not None else None
+    return (reach_by_policy(own, policy) if own is not None and policy is not None else None), []
+
+
+def _servers(workers: Sequence[Worker]) -> list[ReachTarget]:
+    """Return the sockets of watched tmux servers that are known by their paths."""
+    paths = {worker.pane.key.server for worker in workers if worker.pane is not None and worker.host is None}
+    return [
+        ReachTarget(
+            kind=ReachKind.ESCAPE, path=path, what="tmux: runs anything in your session", action="connect"
+        )
+        for path in sorted(paths)
+        if path.startswith("/")
+    ]
+
+
+def _trees(worker: Worker, others: Sequence[Worker]) -> list[ReachTarget]:
+    """Return the directories of other workers that its own is not in, nor they in its."""
+    own = worker.cwd or ""
+    found: dict[str, str] = {}
+    for other in others:
+        tree = other.cwd
+        if not tree or other.host is not None or other.group is Group.PAST:
+            continue
+        if not f"{own}/".startswith(f"{tree}/") and not f"{tree}/".startswith(f"{own}/"):
+            found.setdefault(tree, other.name)
+    return [
+        ReachTarget(kind=ReachKind.WORKER, path=path, what=f"where {name} works", action="write")
+        for path, name in found.items()
+    ]
+
+
+def reach_by_policy(own: Reach, policy: Policy) -> Reach:
+    """Return what commands under a policy may reach, if they have this user's rights otherwise.
+
+    Args:
+        own: what agentdash itself reaches, which is in no sandbox.
+        policy: the policy in force.
+    """
+    if policy.is_full_access:
+        return Reach(own.targets, own.limits, "policy")
+    return Reach(tuple(_under(each, policy) for each in own.targets), ("its sandbox",), "policy")
+
+
+def _under(each: Reached, policy: Policy) -> Reached:
+    if each.certainty == "cannot":
+        return each
+    match each.target.action:
+        case "write":
+            allowed = policy.may_write(each.target.path)
+        case "connect":
+            allowed = {Network.ON: True, Network.OFF: False}.get(policy.network)
+        case _:
+            allowed = None if policy.has_deny else True
+    if allowed is False:
+        return Reached(each.target, "cannot", "its policy")
+    certainty: Certainty = "unknown" if allowed is None or each.certainty == "unknown" else "may"
+    return Reached(each.target, certainty, each.how)
+
+
+def _worker_report(worker: Worker, reach: Reach | None, pids: list[int]) -> WorkerReachReport:
+    return WorkerReachReport(
+        id=worker.id,
+        name=worker.name,
+        agent=worker.agent.name,
+        state=str(worker.state),
+        by=reach.by if reach else None,
+        pids=pids,
+        limits=list(reach.limits) if reach else [],
+        reached=[_reached_report(each) for each in reach.reached()] if reach else [],
+        unknown=_paths(reach, "unknown") if reach else [],
+        cannot=len(_paths(reach, "cannot")) if reach else 0,
+    )
+
+
+def _paths(reach: Reach, certainty: str) -> list[str]:
+    return [each.target.path for each in reach.targets if each.certainty == certainty]
+
+
+def _reached_report(each: Reached) -> ReachedReport:
+    return ReachedReport(
+        kind=each.target.kind,
+        path=each.target.path,
+        what=each.target.what,
+        action=each.target.action,
+        certainty="can" if each.certainty == "can" else "may",
+        how=each.how,
+    )
+
+
+def _fleet(workers: Sequence[Worker], reaches: Sequence[Reach | None]) -> list[FleetReachReport]:
+    reached: dict[ReachTarget, list[str]] = {}
+    for worker, reach in zip(workers, reaches, strict=True):
+        for each in reach.reached() if reach else ():
+            reached.setdefault(each.target, []).append(worker.id)
+    order = list(ReachKind)
+    ranked = sorted(reached.items(), key=lambda item: (order.index(item[0].kind), -len(item[1])))
+    return [
+        FleetReachReport(
+            kind=target.kind, path=target.path, what=target.what, action=target.action, workers=ids
+        )
+        for target, ids in ranked
+    ]
