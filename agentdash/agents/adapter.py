@@ -67,7 +67,8 @@ class StateTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SessionFiles(Protocol):
-    """The session files of one worker CLI: one per process, in which it records its own status."""
+    """The session files of one worker CLI: one per process, in which it records its own status, or the logs
+    of its sessions."""
 
     def read(self, process: Process, at: float) -> SessionSeen | None:
         """Return what a worker's session file contains; None where there is none, or it is of another
@@ -127,6 +128,9 @@ class Adapter:
 
     session_files: ClassVar[SessionFiles | None] = None
     """The reader of its session files; None: it keeps none that are known."""
+    finds_sessions_by_directory: ClassVar[bool] = False
+    """Whether a session is found by the directory that a process works in: then two processes in the same one
+    have none that is certainly their own."""
     request_reader: ClassVar[RequestReader | None] = None
     """The reader of its configuration; None: it is not known."""
     keeps_session_logs: ClassVar[bool] = False

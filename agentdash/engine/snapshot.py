@@ -19,7 +19,7 @@ from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.judge.source_names import by_transcript
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.nested_state import judge_nested
-from agentdash.engine.judge.states.pane_state import judge_pane
+from agentdash.engine.judge.states.pane_state import judge_pane, pane_session
 from agentdash.engine.judge.states.past_state import past_panes
 from agentdash.engine.judge.states.state_history import SettledState, settle, startup_grace_until
 from agentdash.engine.judge.states.thread_facts import ThreadFacts, thread_facts
@@ -27,8 +27,10 @@ from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.remote_rows import RemoteRows
 from agentdash.model.attention import Attention
+from agentdash.model.chat import Chat
+from agentdash.model.events import SessionSeen
 from agentdash.model.findings import Finding
-from agentdash.model.fleet import Fleet, History, PaneOccupant, Thread
+from agentdash.model.fleet import Fleet, History, PaneOccupant, Thread, Tokens
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.links import ThreadPane
 from agentdash.model.liveness import Liveness
@@ -52,6 +54,7 @@ from agentdash.model.worker import (
 )
 
 _EMPTY_HISTORY: Final = History()
+_NO_CHAT: Final = Chat(by="")
 _THREAD_KINDS: Final[dict[str, Literal["codex-thread", "claude-session"]]] = {
     "codex": "codex-thread",
     "claude": "claude-session",
@@ -359,22 +362,26 @@ class _SnapshotBuilder:
         assessment = judge_pane(fleet, pane, occupant)
         sandbox = judge_pane_sandbox(fleet, pane, occupant, assessment)
         has_title = bool(pane.title) and occupant.gone_at is None
+        session = pane_session(fleet, pane, occupant)
+        chat = session.chat if session is not None and session.chat is not None else _NO_CHAT
         by = f"descends from the pane's first process (pid {pane.pid})"
         return Worker(
             id=str(pane.key),
             kind="pane",
-            name=pane.title if has_title else pane.window or str(pane.key),
+            name=chat.name or (pane.title if has_title else pane.window) or str(pane.key),
             agent=Agent(occupant.agent),
             assessment=assessment,
             sandbox=_add_findings(sandbox, self._server_findings(pane)),
+            tokens=Tokens(total=chat.total, by_model=chat.by_model, context=chat.context),
+            model=chat.model,
             pane=pane,
             pids=tuple(process.pid for process in self._links.below.get(pane.key, ())),
             cwd=main.cwd if main else None,
             started=occupant.key.started,
             activity=pane.activity,
             last_activity=max((at for at in (pane.drawn_at, pane.titled_at) if at is not None), default=None),
-            line=assessment.why,
-            links=(Link(f"pid {occupant.key.pid}", by),),
+            line=chat.tool or assessment.why,
+            links=tuple(_pane_links(occupant, by, session)),
         )
 
     def _nested_worker(self, process: Process, thread: str) -> Worker:
@@ -400,6 +407,12 @@ class _SnapshotBuilder:
             line=assessment.why,
             links=(Link(f"thread {thread}", by),),
         )
+
+
+def _pane_links(occupant: PaneOccupant, by: str, session: SessionSeen | None) -> Iterator[Link]:
+    yield Link(f"pid {occupant.key.pid}", by)
+    if session is not None and session.chat is not None:
+        yield Link(f"session {session.session}", session.chat.by)
 
 
 def _nested_name(process: Process) -> str:

@@ -16,6 +16,7 @@ import msgspec
 
 from agentdash.model.attention import Attention
 from agentdash.model.changes import FileChange
+from agentdash.model.chat import Chat
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.mounts import Mount
@@ -401,6 +402,8 @@ class SessionSeen(Event, frozen=True, kw_only=True, tag="session-seen"):
     """`statusUpdatedAt`."""
     session: str | None = None
     """The thread that the process runs (`sessionId`)."""
+    chat: Chat | None = None
+    """What the session's log contains, of CLIs whose logs are not read as threads."""
 
 
 class PolicyRequested(Event, frozen=True, kw_only=True, tag="policy-requested"):

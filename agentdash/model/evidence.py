@@ -21,6 +21,9 @@ class EvidenceSource(StrEnum):
     SESSION_FILE = "session file"
     """A file in which a worker CLI publishes its own status (Claude Code:
     `~/.claude/sessions/<pid>.json`)."""
+    SESSION_LOG = "session log"
+    """A chat file or database of a worker CLI whose sessions are not read as threads (Gemini CLI, Qwen Code,
+    OpenCode)."""
     CONFIG = "config"
     """A configuration file of a worker CLI."""
     LOCK = "lock"

@@ -16,6 +16,7 @@ from agentdash.model import events as e
 from agentdash.model.activity import Activity
 from agentdash.model.attention import Acknowledgement, Attention
 from agentdash.model.changes import FileChange
+from agentdash.model.chat import Chat
 from agentdash.model.fleet import FleetKnown, Locks, PaneOccupant, ProviderTrouble, SourceHealth
 from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.mounts import Mount, WriteAccess
@@ -238,6 +239,14 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
     },
     Acknowledgement: {"worker": TextUse.PLAIN, "fact": TextUse.PLAIN},
     Activity: {},
+    Chat: {
+        "by": TextUse.PLAIN,
+        "name": TextUse.QUOTED,
+        "model": TextUse.PLAIN,
+        "tool": TextUse.CONTEXT,
+        "why": TextUse.QUOTED,
+        "trouble": TextUse.QUOTED,
+    },
     Applied: {"by": TextUse.PLAIN},
     Attention: {},
     Escape: {"call": TextUse.PLAIN, "pane": TextUse.PLAIN, "quote": TextUse.CONTEXT},

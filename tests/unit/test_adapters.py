@@ -111,7 +111,12 @@ async def polled(source: SessionFileSource, state: Fleet) -> list[str | None]:
 def test_adapters_with_code() -> None:
     with_code = {name for name, adapter in adapters().items() if type(adapter) is not Adapter}
     assert with_code == {"codex", "claude", "gemini", "qwen", "opencode"}
-    assert [name for name, adapter in adapters().items() if adapter.session_files] == ["claude"]
+    assert [name for name, adapter in adapters().items() if adapter.session_files] == [
+        "claude",
+        "gemini",
+        "opencode",
+        "qwen",
+    ]
     assert [name for name, adapter in adapters().items() if adapter.keeps_session_logs] == ["codex"]
 
 

@@ -68,7 +68,7 @@ IMPURE = {
 OPENERS = {
     "agents/claude/session_files.py": "/proc/PID/stat",
     "agents/codex/home.py": "/proc/locks",
-    "agents/codex/log_database.py": "SQLite opens its database itself, behind a check of its type",
+    "agents/sqlite_files.py": "SQLite opens its database itself, behind a check of its type",
     "agents/registry.py": "data of the package",
     "cli/__init__.py": "/dev/null",
     "cli/dashboard.py": "/dev/tty",

@@ -17,6 +17,7 @@ def test_what_is_stated_is_what_there_is(agent: str) -> None:
     has_reader = adapters()[agent].request_reader is not None
     assert bool(known.untested) is not bool(screen_versions(agent))
     assert (known.sandbox != "observed") is has_reader
+    assert (known.sessions != "-") is (adapters()[agent].session_files is not None or agent == "codex")
     assert set(screen_versions(agent)) == set(package_rules()[agent].tested)
 
 

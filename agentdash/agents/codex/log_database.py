@@ -13,9 +13,9 @@ import re
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-from urllib.parse import quote
+from typing import Any, Final
 
+from agentdash.agents.sqlite_files import FileStamp, database_stamp, open_database
 from agentdash.model.events import Event, SourceSeen, TroubleLogged, ViolationLogged
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
@@ -42,14 +42,6 @@ _CALL: Final = re.compile(r'\bcall_id="?([\w.:-]+)')
 _THREAD: Final = re.compile(r"\bthread[._]id=([0-9a-f-]{36})\b")
 _SPANS: Final = re.compile(r"\A.*?\}(?::[\w.]+)*: ", re.DOTALL)
 """The spans before the message: `turn{...}:run_turn{...}: `."""
-
-
-class _Stamp(NamedTuple):
-    """The facts of a file that change when it is written or replaced."""
-
-    inode: int = 0
-    size: int = 0
-    modified: int = 0
 
 
 _Row = tuple[Any, int, int, str, str | None, str | None]
@@ -83,7 +75,7 @@ class CodexLog:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._file: Path | None = None
-        self._stamp = (_Stamp(), _Stamp())
+        self._stamp = (FileStamp(), FileStamp())
         """Of the file and its write-ahead log, when read last."""
         self._last = 0
         """Id of the newest row that was read."""
@@ -96,7 +88,7 @@ class CodexLog:
     def has_changed(self) -> bool:
         """Whether the log was written to since the last poll; costs two system calls."""
         file = log_file(self._root)
-        return file is not None and (_stamp(file), _stamp(_wal(file))) != self._stamp
+        return file is not None and database_stamp(file) != self._stamp
 
     def poll(self, at: float) -> list[Event]:
         """Return the violations and retries logged since the last poll, and a `SourceSeen` where the log's
@@ -106,7 +98,7 @@ class CodexLog:
             at: now, unix seconds; the time of `SourceSeen`. Other events have the time of their rows.
         """
         file = log_file(self._root)
-        if file is None or (stamp := (_stamp(file), _stamp(_wal(file)))) == self._stamp:
+        if file is None or (stamp := database_stamp(file)) == self._stamp:
             return []
         if file != self._file or stamp[0].inode != self._stamp[0].inode:
             self._last = 0  # another generation, or a replaced file
@@ -138,16 +130,8 @@ def _read(file: Path, after: int) -> list[_Row]:
     Raises:
         sqlite3.Error: the database cannot be read.
     """
-    # with neither a write-ahead log nor a journal no process writes: then SQLite must not create them, as it
-    # would even to read
-    for part in (file, _wal(file)):
-        if part.exists() and not part.is_file():  # SQLite would block on opening a pipe
-            raise sqlite3.OperationalError(f"{part.name}: not a regular file")
-    busy = _wal(file).exists() or file.with_name(f"{file.name}-journal").exists()
-    mode = "mode=ro&readonly_shm=1" if busy else "mode=ro&immutable=1"
-    database = sqlite3.connect(f"file:{quote(os.fsencode(file))}?{mode}", uri=True, timeout=0)
+    database = open_database(file)
     try:
-        database.text_factory = lambda raw: raw.decode("utf-8", "replace")
         return database.execute(
             _QUERY, (after, _MAX_ROWS_SEARCHED, _VIOLATION_TARGET, _RETRY_TARGET)
         ).fetchall()
@@ -189,15 +173,3 @@ def _event(row: _Row) -> Event | None:
 
 def _known(word: str | None) -> str | None:
     return None if word in (None, "", "unknown") else word
-
-
-def _wal(file: Path) -> Path:
-    return file.with_name(f"{file.name}-wal")
-
-
-def _stamp(file: Path) -> _Stamp:
-    try:
-        found = file.stat()
-    except OSError:
-        return _Stamp()
-    return _Stamp(found.st_ino, found.st_size, found.st_mtime_ns)

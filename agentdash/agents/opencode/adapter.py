@@ -1,14 +1,17 @@
-"""The adapter of OpenCode: its permission rules."""
+"""The adapter of OpenCode: its sessions, and its permission rules."""
 
 from __future__ import annotations
 
 from agentdash.agents.adapter import Adapter
+from agentdash.agents.opencode.database import OpencodeSessions
 from agentdash.agents.opencode.requests import OpencodeRequests
 
 
 class OpencodeAdapter(Adapter):
     """OpenCode."""
 
+    session_files = OpencodeSessions()
+    finds_sessions_by_directory = True
     request_reader = OpencodeRequests()
 
 

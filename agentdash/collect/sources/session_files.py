@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from agentdash.agents.adapter import SessionFiles
@@ -11,7 +11,7 @@ from agentdash.agents.registry import adapters
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SessionSeen
 from agentdash.model.fleet import Fleet
-from agentdash.model.process import ProcessKey
+from agentdash.model.process import Process, ProcessKey
 from agentdash.model.source import Emit, FleetChannel
 
 _POLL_INTERVAL_S: Final = 0.1
@@ -39,8 +39,11 @@ class SessionFileSource:
         now = self._clock.now()
         found: dict[ProcessKey, SessionSeen] = {}
         changed: list[Event] = []
+        shared = _shared_directories(fleet.processes.values())
         for process in fleet.processes.values():
             reader = self._readers.get(process.agent or "")
+            if _place(process) in shared:
+                continue
             if reader is None or (session := reader.read(process, now)) is None:
                 continue
             last = self._emitted.get(process.key)
@@ -68,5 +71,22 @@ def _all_readers() -> dict[str, SessionFiles]:
     return {name: reader for name, reader in found.items() if reader is not None}
 
 
-def _content(session: SessionSeen) -> tuple[str | None, str | None, float, str | None]:
-    return session.status, session.waiting_for, session.since, session.session
+def _place(process: Process) -> tuple[str, str | None, str | None]:
+    return process.agent or "", process.cwd, (process.env or {}).get("HOME")
+
+
+def _shared_directories(processes: Iterable[Process]) -> set[tuple[str, str | None, str | None]]:
+    """Return the directories in which several workers of the same CLI run, of CLIs whose sessions are found
+    by these. One that has started itself again is one."""
+    names = {name for name, adapter in adapters().items() if adapter.finds_sessions_by_directory}
+    agents = {process.pid: process for process in processes if process.agent in names}
+    found: dict[tuple[str, str | None, str | None], int] = {}
+    for process in agents.values():
+        parent = agents.get(process.ppid)
+        if parent is None or parent.agent != process.agent:
+            found[_place(process)] = found.get(_place(process), 0) + 1
+    return {place for place, count in found.items() if count > 1}
+
+
+def _content(session: SessionSeen) -> tuple[object, ...]:
+    return session.status, session.waiting_for, session.since, session.session, session.chat

@@ -46,6 +46,12 @@ _STATE_OF_STATUS: Final[dict[_SessionStatus, State]] = {
 }
 """The state that the status of a session file (`SessionSeen.status`) stands for where the screen adds
 nothing."""
+_STATE_OF_TURN: Final = {
+    "ended": State.COMPLETED,
+    "failed": State.FAILED_PROVIDER,
+    "interrupted": State.INTERRUPTED,
+}
+"""The state that a turn in the log of a session (`Chat.turn`) stands for. An open one may be waiting."""
 _REFINEMENTS: Final[dict[_SessionStatus, tuple[State, ...]]] = {
     "busy": (State.RUNNING, State.FAILED_PROVIDER),
     "waiting": (State.WAITING_APPROVAL, State.WAITING_INPUT),
@@ -79,7 +85,7 @@ def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> A
     pane = _with_exit_code(fleet, pane)
     if pane.dead or (occupant is not None and occupant.gone_at is not None):
         return _assess_ended(fleet, pane, occupant)
-    reading, session = fleet.readings.get(pane.key), _session(fleet, pane, occupant)
+    reading, session = fleet.readings.get(pane.key), pane_session(fleet, pane, occupant)
     return attach_corroboration(
         _assess_alive(fleet, pane, occupant, reading, session),
         (*screen_corroborates(reading), *session_corroborates(session)),
@@ -192,6 +198,9 @@ def _assess_alive(
         return _assess_session(session, session.status)
     if (found := _sandbox_block(fleet, pane, occupant, reading, state)) is not None:
         return found
+    chat = session.chat if session is not None else None
+    if session is not None and chat is not None and chat.trouble and state in (None, State.RUNNING):
+        return _by_log(session, State.FAILED_PROVIDER, "it tries again", chat.trouble)
     trouble = fleet.troubles.get(str(pane.key))
     if trouble is not None and state in (None, State.INTERRUPTED) and not _is_over(trouble, reading):
         return conclude(
@@ -209,11 +218,32 @@ def _assess_alive(
         return assess_half_menu(reading, f"its {pane.width}x{pane.height} pane")
     if (denial := screen_denial(fleet, pane, occupant)) is not None:
         return assess_blocked(denial, pane.drawn_at or pane.titled_at or 0.0, "it goes no further")
+    if session is not None and chat is not None and chat.turn in _STATE_OF_TURN:
+        return _by_log(session, _STATE_OF_TURN[chat.turn], f"its newest turn {chat.turn}", chat.why)
     return Assessment(
         state=State.UNKNOWN,
         since=None,
         why="its process runs; nothing that it shows is understood here",
         fact=short.unclear("its process runs; its screen is not understood"),
+    )
+
+
+def _by_log(session: SessionSeen, state: State, how: str, error: str) -> Assessment:
+    """Return a state by the log of a session, where the screen does not decide it."""
+    text = f"{how}: {error}" if error else how
+    facts = {
+        State.COMPLETED: short.done(""),
+        State.INTERRUPTED: short.stopped("", ""),
+        State.FAILED_PROVIDER: short.provider(error, is_retrying=how == "it tries again"),
+    }
+    return conclude(
+        state,
+        since=session.since,
+        why=f"by the log of its session: {text}",
+        source=EvidenceSource.SESSION_LOG,
+        rule="session-log",
+        text=text,
+        fact=facts[state],
     )
 
 
@@ -254,6 +284,9 @@ def _is_over(trouble: ProviderTrouble, reading: ScreenRead | None) -> bool:
     return trouble.over is not None and reading is not None and reading.at - trouble.over > RECOVERY_S
 
 
-def _session(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> SessionSeen | None:
-    keys = [p.key for p in fleet.links.below.get(pane.key, ())] + ([occupant.key] if occupant else [])
+def pane_session(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> SessionSeen | None:
+    """Return the session of a pane's worker: of its process, or of one that it started itself again as."""
+    if occupant is None:
+        return None
+    keys = [occupant.key, *(p.key for p in fleet.links.below.get(pane.key, ()) if p.agent == occupant.agent)]
     return next((fleet.sessions[key] for key in keys if key in fleet.sessions), None)

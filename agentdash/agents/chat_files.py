@@ -1,0 +1,186 @@
+"""Chat files in JSON lines (Gemini CLI, Qwen Code): found for a process, and read as they grow.
+
+No file names the process that writes it. One is taken for the session of a process only if it is the single
+one of its directory that was written since the process began; the caller makes sure that no other process of
+the CLI works in the same directory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+from agentdash.files import open_regular
+from agentdash.model.chat import Chat
+from agentdash.model.events import SessionSeen
+from agentdash.model.process import Process, ProcessKey
+from agentdash.model.sanitize import clean_line
+
+_INTERVAL_S: Final = 0.5
+"""Between two readings of the files of one process."""
+_MAX_FILES: Final = 2_000
+"""Chats of one project that are looked at."""
+_MAX_WHOLE_BYTES: Final = 32 << 20
+"""Size above which only the end of a chat is read: a week of work has a few MB."""
+_TAIL_BYTES: Final = 1 << 20
+_READ_BYTES: Final = 1 << 20
+_MAX_LINE_BYTES: Final = 4 << 20
+"""Longer lines are skipped: outputs of tools in them."""
+_CLOCK_TOLERANCE_S: Final = 1.0
+
+
+class ChatParser(Protocol):
+    """Parses the records of one chat."""
+
+    def feed(self, line: bytes) -> None:
+        """Add a record. Never raises."""
+        ...
+
+    def chat(self, by: str, *, is_whole: bool) -> Chat:
+        """Return what is known of the chat so far.
+
+        Args:
+            by: how it was found.
+            is_whole: whether it was read from its first line on.
+        """
+        ...
+
+
+class ChatLog:
+    """One chat file, read as it grows.
+
+    Args:
+        path: the file.
+        new_parser: makes a parser, also where the file is replaced by another one.
+    """
+
+    def __init__(self, path: Path, new_parser: Callable[[], ChatParser]) -> None:
+        self.path = path
+        self._new_parser = new_parser
+        self._parser = new_parser()
+        self._inode = 0
+        self._offset = 0
+        self._partial = b""
+        self._is_skipping = False
+        self._is_whole = True
+
+    def update(self) -> None:
+        """Read what was appended since the last time.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        with open_regular(self.path) as fd:
+            found = os.fstat(fd)
+            if found.st_ino != self._inode or found.st_size < self._offset:
+                self._start(found.st_ino, found.st_size)
+            os.lseek(fd, self._offset, os.SEEK_SET)
+            while self._offset < found.st_size and (block := os.read(fd, _READ_BYTES)):
+                self._offset += len(block)
+                self._add(block)
+
+    def chat(self, by: str) -> Chat:
+        """Return what is known of it."""
+        return self._parser.chat(by, is_whole=self._is_whole)
+
+    def _start(self, inode: int, size: int) -> None:
+        self._inode = inode
+        self._is_whole = size <= _MAX_WHOLE_BYTES
+        self._offset = 0 if self._is_whole else size - _TAIL_BYTES
+        self._partial = b""
+        self._is_skipping = not self._is_whole
+        self._parser = self._new_parser()
+
+    def _add(self, block: bytes) -> None:
+        *lines, rest = (self._partial + block).split(b"\n")
+        for line in lines:
+            if not self._is_skipping and line:
+                self._parser.feed(line)
+            self._is_skipping = False
+        self._is_skipping |= len(rest) > _MAX_LINE_BYTES
+        self._partial = b"" if self._is_skipping else rest
+
+
+class _Followed:
+    """The chat of one process, as read last."""
+
+    def __init__(self) -> None:
+        self.read_at = 0.0
+        self.log: ChatLog | None = None
+        self.seen: SessionSeen | None = None
+
+
+class ChatFiles:
+    """Reads the chats of running processes of one CLI.
+
+    Args:
+        locate: returns the directory with the chats of a process's project; None where it is not known.
+        pattern: of the names of chats in it.
+        new_parser: makes a parser.
+    """
+
+    def __init__(
+        self,
+        locate: Callable[[Process], Path | None],
+        pattern: str,
+        new_parser: Callable[[], ChatParser],
+    ) -> None:
+        self._locate = locate
+        self._pattern = pattern
+        self._new_parser = new_parser
+        self._followed: dict[ProcessKey, _Followed] = {}
+
+    def read(self, process: Process, at: float) -> SessionSeen | None:
+        """Return what the chat of a process contains; None where none is certainly its own. Never raises."""
+        followed = self._followed.setdefault(process.key, _Followed())
+        if 0.0 <= at - followed.read_at < _INTERVAL_S:
+            return followed.seen
+        followed.read_at = at
+        followed.seen = None
+        try:
+            path = self._find(process)
+            if path is None:
+                return None
+            if followed.log is None or followed.log.path != path:
+                followed.log = ChatLog(path, self._new_parser)
+            followed.log.update()
+        except (OSError, ValueError):
+            return None
+        by = f"{path.name}, the only chat of its directory that was written since it began"
+        chat = followed.log.chat(by)
+        followed.seen = SessionSeen(
+            at=at,
+            key=process.key,
+            agent=process.agent or "",
+            status=None,
+            since=chat.since or process.key.started,
+            session=clean_line(path.stem, 80),
+            chat=chat,
+        )
+        self._forget(at)
+        return followed.seen
+
+    def _find(self, process: Process) -> Path | None:
+        """Return the one chat that was written since a process began; None where there are none or several.
+
+        Raises:
+            OSError: a directory or file cannot be read.
+        """
+        directory = self._locate(process)
+        if directory is None:
+            return None
+        since = process.key.started - _CLOCK_TOLERANCE_S
+        found = [
+            path
+            for number, path in enumerate(directory.glob(self._pattern))
+            if number < _MAX_FILES and path.stat().st_mtime >= since
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def _forget(self, at: float) -> None:
+        """Drop what was read of processes that have ended: nothing asks about them any more."""
+        old = [key for key, each in self._followed.items() if at - each.read_at > 60 * _INTERVAL_S]
+        for key in old:
+            del self._followed[key]

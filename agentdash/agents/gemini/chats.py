@@ -1,0 +1,253 @@
+"""Chats of Gemini CLI and Qwen Code.
+
+Gemini CLI (0.61.0): `~/.gemini/tmp/PROJECT/chats/session-*.jsonl`; `projects.json` has the PROJECT of each
+directory. A record repeats with the same id when its tools have ended. An answer looks the same whether a
+tool follows or not, so that the end of a turn shows only where it failed or was cancelled.
+
+Qwen Code (0.15.10): `~/.qwen/projects/DIRECTORY/chats/ID.jsonl`, with `-` in place of other characters than
+letters and digits. `ui_telemetry` records state every failed attempt while the screen is silent.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from agentdash.agents.chat_files import ChatFiles
+from agentdash.agents.codex.rollout.lineage import parse_time
+from agentdash.agents.gemini.family import GEMINI, QWEN
+from agentdash.files import read_bytes
+from agentdash.model.chat import Chat
+from agentdash.model.process import Process
+from agentdash.model.sanitize import clean_line
+from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
+
+_MAX_REGISTRY_BYTES: Final = 1 << 20
+_MAX_TEXT_CHARS: Final = 200
+_CANCELLED: Final = "Request cancelled."
+_OBJECTS: Final = ("command", "file_path", "absolute_path", "path", "pattern", "query", "url", "prompt")
+"""Arguments of tools that say what they are called for, the most telling first."""
+_any: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+class _Registry(msgspec.Struct):
+    projects: dict[str, str]
+
+
+_registry: Final = msgspec.json.Decoder(_Registry)
+
+
+class _Facts:
+    """What both kinds of chats have."""
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.model: str | None = None
+        self.tool: str | None = None
+        self.turn: Any = None
+        self.since: float | None = None
+        self.why = ""
+        self.trouble: str | None = None
+        self.usages: tuple[ModelUsage, ...] = ()
+        self.context: int | None = None
+
+    def set_turn(self, turn: str | None, record: dict[str, Any], why: str = "") -> None:
+        """Set where the turn is, since the record's time."""
+        if turn != self.turn:
+            self.since = parse_time(str(record.get("timestamp")))
+        self.turn = turn
+        self.why = clean_line(why, _MAX_TEXT_CHARS)
+
+    def begin(self, prompt: str, record: dict[str, Any]) -> None:
+        """Begin a turn with a prompt of the user."""
+        self.name = self.name or clean_line(prompt, _MAX_TEXT_CHARS) or None
+        self.trouble = None
+        self.turn = None
+        self.set_turn("open", record)
+
+    def add_tool(self, name: object, arguments: object) -> None:
+        """Note a call of a tool."""
+        values = arguments if isinstance(arguments, dict) else {}
+        object_ = next((values[key] for key in _OBJECTS if isinstance(values.get(key), str)), "")
+        words = f"{name}: {object_}" if object_ else str(name)
+        self.tool = clean_line(words, _MAX_TEXT_CHARS)
+
+    def chat(self, by: str, *, is_whole: bool) -> Chat:
+        """Return what is known; totals only of a chat that was read as a whole."""
+        usages = self.usages if is_whole else ()
+        return Chat(
+            by=by,
+            name=self.name if is_whole else None,
+            model=self.model,
+            total=sum(each.usage.total for each in usages) if usages else None,
+            by_model=usages,
+            context=self.context,
+            tool=self.tool,
+            turn=self.turn,
+            since=self.since,
+            why=self.why,
+            trouble=self.trouble,
+        )
+
+
+class GeminiChatParser(_Facts):
+    """Parses a chat of Gemini CLI."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before: tuple[ModelUsage, ...] = ()
+        """Tokens without those of the newest answer, which may be repeated."""
+        self._last = ""
+
+    def feed(self, line: bytes) -> None:
+        """Add a record; others than messages are ignored."""
+        try:
+            record = _any.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            return
+        match record.get("type"):
+            case "user":
+                prompt = _texts(record.get("content"))
+                if prompt is not None:
+                    self.begin(prompt, record)
+            case "gemini":
+                self._answer(record)
+            case "error":
+                self.set_turn("failed", record, str(record.get("content") or ""))
+            case "info":
+                if record.get("content") == _CANCELLED:
+                    self.set_turn("interrupted", record)
+
+    def _answer(self, record: dict[str, Any]) -> None:
+        self.set_turn(None, record)
+        self.model = clean_line(str(record.get("model") or "")) or self.model
+        tools = record.get("toolCalls")
+        for call in tools if isinstance(tools, list) else ():
+            if isinstance(call, dict):
+                self.add_tool(call.get("name"), call.get("args"))
+        if (usage := _gemini_usage(record.get("tokens"))) is None:
+            return
+        ident = str(record.get("id"))
+        if ident != self._last:
+            self._before = self.usages
+            self._last = ident
+        self.context = usage.prompt
+        new = ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt)
+        self.usages = merged_usage((*self._before, new))
+
+
+class QwenChatParser(_Facts):
+    """Parses a chat of Qwen Code."""
+
+    def feed(self, line: bytes) -> None:
+        """Add a record; others than messages and requests are ignored."""
+        try:
+            record = _any.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            return
+        message = record.get("message")
+        parts = message.get("parts") if isinstance(message, dict) else None
+        match record.get("type"):
+            case "user":
+                prompt = _texts(parts)
+                if prompt is not None:
+                    self.begin(prompt, record)
+            case "assistant":
+                self._answer(record, parts)
+            case "system" if record.get("subtype") == "ui_telemetry":
+                self._request(record)
+
+    def _answer(self, record: dict[str, Any], parts: object) -> None:
+        self.trouble = None
+        self.model = clean_line(str(record.get("model") or "")) or self.model
+        calls = [
+            part["functionCall"]
+            for part in (parts if isinstance(parts, list) else ())
+            if isinstance(part, dict) and isinstance(part.get("functionCall"), dict)
+        ]
+        for call in calls:
+            self.add_tool(call.get("name"), call.get("args"))
+        self.set_turn("open" if calls else "ended", record)
+        if (usage := _qwen_usage(record.get("usageMetadata"))) is not None:
+            self.context = usage.prompt
+            new = ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt)
+            self.usages = merged_usage((*self.usages, new))
+
+    def _request(self, record: dict[str, Any]) -> None:
+        payload = record.get("systemPayload")
+        event = payload.get("uiEvent") if isinstance(payload, dict) else None
+        if not isinstance(event, dict):
+            return
+        if event.get("event.name") == "qwen-code.api_error":
+            texts = (event.get(name) for name in ("error_message", "error.message", "error"))
+            text = next(filter(None, texts), "a request failed")
+            self.trouble = clean_line(str(text), _MAX_TEXT_CHARS)
+        elif event.get("event.name") == "qwen-code.api_response":
+            self.trouble = None
+
+
+def _texts(content: object) -> str | None:
+    """Return the prompt in the parts of a message; None where they are answers of tools."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    return " ".join(texts) if texts else None
+
+
+def _gemini_usage(tokens: object) -> TokenUsage | None:
+    if not isinstance(tokens, dict):
+        return None
+    counts = {name: value for name, value in tokens.items() if isinstance(value, int) and value >= 0}
+    cached = min(counts.get("cached", 0), counts.get("input", 0))
+    return TokenUsage(
+        input=counts.get("input", 0) - cached + counts.get("tool", 0),
+        cached=cached,
+        output=counts.get("output", 0) + counts.get("thoughts", 0),
+        reasoning=counts.get("thoughts", 0),
+    )
+
+
+def _qwen_usage(metadata: object) -> TokenUsage | None:
+    if not isinstance(metadata, dict):
+        return None
+    counts = {name: value for name, value in metadata.items() if isinstance(value, int) and value >= 0}
+    prompt = counts.get("promptTokenCount", 0)
+    cached = min(counts.get("cachedContentTokenCount", 0), prompt)
+    return TokenUsage(
+        input=prompt - cached,
+        cached=cached,
+        output=counts.get("candidatesTokenCount", 0),
+        reasoning=counts.get("thoughtsTokenCount", 0),
+    )
+
+
+# ---------------------------------------------------------------- places
+
+
+def gemini_chats(process: Process) -> Path | None:
+    """Return the directory with the chats of a Gemini CLI's project."""
+    home = GEMINI.home(process.env, process.cwd or "/") if process.env is not None else None
+    if home is None or process.cwd is None:
+        return None
+    try:
+        projects = _registry.decode(read_bytes(Path(home, "projects.json"), _MAX_REGISTRY_BYTES)).projects
+    except (OSError, ValueError, msgspec.DecodeError, RecursionError):
+        return None
+    name = projects.get(process.cwd, "")
+    return Path(home, "tmp", name, "chats") if name and "/" not in name and name != ".." else None
+
+
+def qwen_chats(process: Process) -> Path | None:
+    """Return the directory with the chats of a Qwen Code's project."""
+    home = QWEN.home(process.env, process.cwd or "/") if process.env is not None else None
+    if home is None or process.cwd is None:
+        return None
+    return Path(home, "projects", re.sub(r"[^a-zA-Z0-9]", "-", process.cwd), "chats")
+
+
+GEMINI_CHATS: Final = ChatFiles(gemini_chats, "session-*.jsonl", GeminiChatParser)
+QWEN_CHATS: Final = ChatFiles(qwen_chats, "*.jsonl", QwenChatParser)

@@ -1,0 +1,228 @@
+"""OpenCode's database of sessions (`opencode.db`, SQLite): title, turn, tokens, last tool.
+
+1.18.33: tables `session`, `message` and `part`, the two latter with their content as JSON in `data`. A turn
+ends in an answer of the assistant with `time.completed` that calls no tools; a pending approval looks like a
+running tool. Opened read-only, for a few short queries, and only when the file or its write-ahead log has
+changed.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from agentdash.agents.sqlite_files import FileStamp, database_stamp, open_database
+from agentdash.model.chat import Chat
+from agentdash.model.events import SessionSeen
+from agentdash.model.process import Process, ProcessKey
+from agentdash.model.sanitize import clean_line
+from agentdash.model.state_paths import resolve_path
+from agentdash.model.times import possible_time
+from agentdash.model.tokens import ModelUsage, TokenUsage
+
+_INTERVAL_S: Final = 0.5
+"""Between two readings for one process."""
+_MAX_TEXT_CHARS: Final = 200
+_CLOCK_TOLERANCE_MS: Final = 1_000
+_NEWEST: Final = 12
+"""Messages that are read, in which the newest tool is looked for."""
+_BY_ID: Final = "SELECT * FROM session WHERE id = ?"
+_BY_DIRECTORY: Final = (
+    "SELECT * FROM session WHERE directory = ? AND parent_id IS NULL AND time_updated >= ? LIMIT 2"
+)
+_MESSAGES: Final = (
+    "SELECT id, substr(data, 1, 100000) FROM message WHERE session_id = ?"
+    " ORDER BY time_created DESC, id DESC LIMIT 12"
+)
+_PARTS: Final = (
+    f"SELECT substr(data, 1, 100000) FROM part WHERE message_id IN ({', '.join('?' * _NEWEST)})"  # noqa: S608
+    " ORDER BY id DESC LIMIT 60"
+)
+_OBJECTS: Final = ("command", "filePath", "path", "pattern", "url", "description")
+"""Arguments of tools that say what they are called for, the most telling first."""
+_any: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+class _Followed:
+    """The session of one process, as read last."""
+
+    def __init__(self) -> None:
+        self.read_at = 0.0
+        self.stamp = (FileStamp(), FileStamp())
+        self.seen: SessionSeen | None = None
+
+
+class OpencodeSessions:
+    """Reads the sessions of running OpenCodes."""
+
+    def __init__(self) -> None:
+        self._followed: dict[ProcessKey, _Followed] = {}
+
+    def read(self, process: Process, at: float) -> SessionSeen | None:
+        """Return what the database has of a process's session; None where none is certainly its own. Never
+        raises."""
+        followed = self._followed.setdefault(process.key, _Followed())
+        if 0.0 <= at - followed.read_at < _INTERVAL_S:
+            return followed.seen
+        followed.read_at = at
+        file = _database(process)
+        if file is None:
+            return None
+        stamp = database_stamp(file)
+        if stamp == followed.stamp:
+            return followed.seen
+        try:
+            database = open_database(file)
+        except sqlite3.Error:
+            return followed.seen
+        try:
+            followed.seen = _session(database, process, at)
+            followed.stamp = stamp
+        except (sqlite3.Error, ValueError):  # locked, torn, another schema
+            followed.seen = None
+        finally:
+            database.close()
+        self._forget(at)
+        return followed.seen
+
+    def _forget(self, at: float) -> None:
+        old = [key for key, each in self._followed.items() if at - each.read_at > 60 * _INTERVAL_S]
+        for key in old:
+            del self._followed[key]
+
+
+def _database(process: Process) -> Path | None:
+    """Return the place of a process's database; None where it is not there."""
+    where = resolve_path("$XDG_DATA_HOME/opencode/opencode.db", process.env or {}, process.cwd)
+    if process.env is None or where is None:
+        return None
+    return Path(where) if os.path.exists(where) else None  # noqa: PTH110 - never raises
+
+
+def _session(database: sqlite3.Connection, process: Process, at: float) -> SessionSeen | None:
+    """Return the session of a process.
+
+    Raises:
+        sqlite3.Error: the database cannot be read, or has other tables.
+        ValueError: a record is malformed.
+    """
+    database.row_factory = sqlite3.Row
+    row, by = _row(database, process)
+    if row is None:
+        return None
+    ident = clean_line(str(row["id"]), 80)
+    found = database.execute(_MESSAGES, (row["id"],)).fetchall()
+    idents = [each[0] for each in found]
+    parts = database.execute(_PARTS, (*idents, *[""] * (_NEWEST - len(idents)))).fetchall()
+    tools = (part for each in parts if (part := _decoded(each[0])).get("type") == "tool")
+    chat = _chat(row, by, [_decoded(each[1]) for each in found], next(tools, {}))
+    return SessionSeen(
+        at=at,
+        key=process.key,
+        agent="opencode",
+        status=None,
+        since=chat.since or process.key.started,
+        session=ident,
+        chat=chat,
+    )
+
+
+def _row(database: sqlite3.Connection, process: Process) -> tuple[sqlite3.Row | None, str]:
+    """Return the session of a process, and how it was found: by its arguments, or as the only one."""
+    for at, word in enumerate(process.argv[:-1]):
+        if word in ("-s", "--session"):
+            named = process.argv[at + 1]
+            return database.execute(_BY_ID, (named,)).fetchone(), f"its arguments name {named}"
+    since = int(process.key.started * 1000) - _CLOCK_TOLERANCE_MS
+    rows = database.execute(_BY_DIRECTORY, (process.cwd, since)).fetchall()
+    by = "the only session of its directory that was changed since it began"
+    return (rows[0] if len(rows) == 1 else None), by
+
+
+def _chat(row: sqlite3.Row, by: str, messages: list[dict[str, Any]], tool: dict[str, Any]) -> Chat:
+    answer = next((each for each in messages if each.get("role") == "assistant"), {})
+    model = clean_line(str(answer.get("modelID") or "")) or None
+    turn, since, why = _turn(messages)
+    usage = TokenUsage(
+        input=_count(row, "tokens_input"),
+        cached=_count(row, "tokens_cache_read"),
+        cache_writes=_count(row, "tokens_cache_write"),
+        output=_count(row, "tokens_output") + _count(row, "tokens_reasoning"),
+        reasoning=_count(row, "tokens_reasoning"),
+    )
+    return Chat(
+        by=by,
+        name=clean_line(str(row["title"]), _MAX_TEXT_CHARS) or None,
+        model=model,
+        total=usage.total or None,
+        by_model=(ModelUsage(model=model, usage=usage),) if usage.total else (),
+        context=_context(messages),
+        tool=_tool_words(tool),
+        turn=turn,
+        since=since,
+        why=why,
+    )
+
+
+def _count(row: sqlite3.Row, column: str) -> int:
+    value = row[column] if column in row.keys() else 0  # noqa: SIM118 - a row is no mapping
+    return value if isinstance(value, int) and value >= 0 else 0
+
+
+def _turn(messages: list[dict[str, Any]]) -> tuple[Any, float | None, str]:
+    """Return where the newest turn is, since when, and the error of a failed one."""
+    if not messages:
+        return None, None, ""
+    newest = messages[0]
+    times = newest.get("time")
+    times = times if isinstance(times, dict) else {}
+    created = _seconds(times.get("created"))
+    error = newest.get("error")
+    if newest.get("role") != "assistant":
+        return "open", created, ""
+    if isinstance(error, dict):
+        if error.get("name") == "MessageAbortedError":
+            return "interrupted", _seconds(times.get("completed")) or created, ""
+        data = error.get("data")
+        text = (data.get("message") if isinstance(data, dict) else None) or error.get("name") or "an error"
+        return "failed", _seconds(times.get("completed")) or created, clean_line(str(text), _MAX_TEXT_CHARS)
+    if times.get("completed") is None or newest.get("finish") in (None, "tool-calls", "unknown"):
+        return "open", created, ""
+    return "ended", _seconds(times.get("completed")), ""
+
+
+def _context(messages: list[dict[str, Any]]) -> int | None:
+    """Return the tokens that the newest request was given."""
+    for each in messages:
+        tokens = each.get("tokens")
+        if isinstance(tokens, dict) and isinstance(tokens.get("input"), int) and tokens["input"] > 0:
+            cache = tokens.get("cache")
+            cached = [value for value in (cache or {}).values() if isinstance(value, int)] if cache else []
+            return int(tokens["input"]) + sum(cached)
+    return None
+
+
+def _tool_words(part: dict[str, Any]) -> str | None:
+    if not part:
+        return None
+    state = part.get("state")
+    given = state.get("input") if isinstance(state, dict) else None
+    values = given if isinstance(given, dict) else {}
+    object_ = next((values[key] for key in _OBJECTS if isinstance(values.get(key), str)), "")
+    return clean_line(f"{part.get('tool')}: {object_}" if object_ else str(part.get("tool")), _MAX_TEXT_CHARS)
+
+
+def _decoded(text: object) -> dict[str, Any]:
+    """Parse a record; one that was cut off is empty."""
+    try:
+        return _any.decode(text if isinstance(text, str) else "{}")
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+
+
+def _seconds(value: object) -> float | None:
+    return possible_time(value / 1000) if isinstance(value, (int, float)) else None

@@ -1,0 +1,55 @@
+"""Open databases of worker CLIs for reading, without a trace: no lock, log or index is made or changed."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+
+class FileStamp(NamedTuple):
+    """The facts of a file that change when it is written or replaced."""
+
+    inode: int = 0
+    size: int = 0
+    modified: int = 0
+
+
+def file_stamp(file: Path) -> FileStamp:
+    """Return the stamp of a file; that of a missing one is all zero."""
+    try:
+        found = file.stat()
+    except OSError:
+        return FileStamp()
+    return FileStamp(found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def write_ahead_log(file: Path) -> Path:
+    """Return the place of a database's write-ahead log."""
+    return file.with_name(f"{file.name}-wal")
+
+
+def database_stamp(file: Path) -> tuple[FileStamp, FileStamp]:
+    """Return the stamps of a database and its write-ahead log."""
+    return file_stamp(file), file_stamp(write_ahead_log(file))
+
+
+def open_database(file: Path) -> sqlite3.Connection:
+    """Open a database for reading, with texts decoded leniently.
+
+    With neither a write-ahead log nor a journal no process writes: then SQLite must not create them, as it
+    would even to read. Otherwise the shared index of the log is mapped read-only.
+
+    Raises:
+        sqlite3.Error: it cannot be opened.
+    """
+    for part in (file, write_ahead_log(file)):
+        if part.exists() and not part.is_file():  # SQLite would block on opening a pipe
+            raise sqlite3.OperationalError(f"{part.name}: not a regular file")
+    busy = write_ahead_log(file).exists() or file.with_name(f"{file.name}-journal").exists()
+    mode = "mode=ro&readonly_shm=1" if busy else "mode=ro&immutable=1"
+    database = sqlite3.connect(f"file:{quote(os.fsencode(file))}?{mode}", uri=True, timeout=0)
+    database.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    return database

@@ -1,0 +1,341 @@
+"""Sessions of Gemini CLI, Qwen Code and OpenCode: what their chats and databases have, and of which process.
+
+The files of tests/data/chats were written by the real CLIs with a scripted model: an answer, a command, an
+error; OpenCode's goes on with an answer under way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentdash.agents.adapter import SessionFiles
+from agentdash.agents.chat_files import ChatFiles
+from agentdash.agents.gemini.chats import GeminiChatParser, QwenChatParser, gemini_chats, qwen_chats
+from agentdash.agents.opencode.database import OpencodeSessions
+from agentdash.collect.sources.session_files import SessionFileSource
+from agentdash.model import events as e
+from agentdash.model.chat import Chat
+from agentdash.model.clock import Clock
+from agentdash.model.fleet import Fleet
+from agentdash.model.process import Process, ProcessKey
+from agentdash.model.states import State
+from agentdash.model.worker import Worker
+from tests.unit.story import HOST, PANE, pane, polled, process, worker
+
+DATA = Path(__file__).parents[1] / "data" / "chats"
+STARTED = 1_795_342_700.0
+"""Before the recorded sessions began."""
+
+
+class Stopped(Clock):
+    """A clock that stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.time = STARTED + 100
+
+    def now(self) -> float:
+        """Return the set time."""
+        self.time += 1
+        return self.time
+
+
+def running(
+    agent: str,
+    home: Path,
+    pid: int = 10,
+    *arguments: str,
+    ppid: int = 1,
+    started: float = STARTED,
+    cwd: str = "/home/dev/ws",
+) -> Process:
+    """A worker in a workspace."""
+    return Process(
+        key=ProcessKey(pid, started),
+        ppid=ppid,
+        name="node",
+        argv=(agent, *arguments),
+        cwd=cwd,
+        env={"HOME": str(home)},
+        agent=agent,
+    )
+
+
+def prepare(agent: str, home: Path) -> Path:
+    """Put a recorded session where the CLI would have it; return its file."""
+    if agent == "opencode":
+        path = home / ".local/share/opencode/opencode.db"
+        path.parent.mkdir(parents=True)
+        with sqlite3.connect(path) as database:
+            database.executescript((DATA / "opencode-1.18.33.sql").read_text())
+        database.close()
+        return path
+    if agent == "gemini":
+        path = home / ".gemini/tmp/ws/chats/session-2026-11-22T10-20-ac212fb5.jsonl"
+        source = "gemini-0.61.0.jsonl"
+    else:
+        path = home / ".qwen/projects/-home-dev-ws/chats/3ee37def-86c5-4f3f-8017-54c65926e69a.jsonl"
+        source = "qwen-0.15.10.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes((DATA / source).read_bytes())
+    if agent == "gemini":
+        (home / ".gemini/projects.json").write_text('{"projects": {"/home/dev/ws": "ws"}}')
+    return path
+
+
+def reader_of(agent: str) -> SessionFiles:
+    """Return a new reader of the sessions of one CLI."""
+    if agent == "gemini":
+        return ChatFiles(gemini_chats, "session-*.jsonl", GeminiChatParser)
+    return ChatFiles(qwen_chats, "*.jsonl", QwenChatParser) if agent == "qwen" else OpencodeSessions()
+
+
+def chat_of(agent: str, home: Path) -> Chat:
+    """Return the chat of the only worker of a home."""
+    seen = reader_of(agent).read(running(agent, home), STARTED + 100)
+    assert seen is not None
+    assert seen.chat is not None
+    return seen.chat
+
+
+COMMAND = "touch shell-ran.txt; sleep 12; echo shell-finished"
+
+
+@pytest.mark.parametrize(
+    ("agent", "expected"),
+    [
+        (
+            "gemini",
+            {
+                "name": "[[hello]] go hello",
+                "model": "gemini-2.5-flash",
+                "total": 3720,
+                "context": 1200,
+                "tool": f"run_shell_command: {COMMAND}",
+                "turn": "failed",
+                "why": "Model stream ended without a finish reason.",
+                "trouble": None,
+            },
+        ),
+        (
+            "qwen",
+            {
+                "name": "[[hello]] go hello",
+                "model": "fake-model",
+                "total": 3720,
+                "context": 1200,
+                "tool": f"run_shell_command: {COMMAND}",
+                "turn": "open",
+                "why": "",
+                "trouble": "429 Rate limit reached for requests. (scripted 429)",
+            },
+        ),
+        (
+            "opencode",
+            {
+                "name": "Fake title",
+                "model": "fake-model",
+                "total": 3720,
+                "context": 1200,
+                "tool": f"bash: {COMMAND}",
+                "turn": "interrupted",
+                "why": "",
+                "trouble": None,
+            },
+        ),
+    ],
+)
+def test_recorded_sessions(tmp_path: Path, agent: str, expected: dict[str, object]) -> None:
+    prepare(agent, tmp_path)
+    found = chat_of(agent, tmp_path)
+    assert {name: getattr(found, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("agent", ["gemini", "qwen"])
+def test_chat_is_read_as_it_grows_as_it_is_read_at_once(tmp_path: Path, agent: str) -> None:
+    path = prepare(agent, tmp_path)
+    whole = path.read_bytes()
+    at_once = chat_of(agent, tmp_path)
+    reader, turns = reader_of(agent), []
+    for number, size in enumerate([*range(0, len(whole), 700), len(whole)]):
+        path.write_bytes(whole[:size])
+        seen = reader.read(running(agent, tmp_path), STARTED + 100 + number)
+        turns.append(seen.chat.turn if seen is not None and seen.chat is not None else None)
+    assert seen is not None
+    assert (seen.chat, "open" in turns) == (at_once, True)
+    path.write_bytes(b"")  # begun anew
+    seen = reader.read(running(agent, tmp_path), STARTED + 500)
+    assert seen is not None
+    assert seen.chat is not None
+    assert (seen.chat.total, seen.chat.tool) == (None, None)
+
+
+@pytest.mark.parametrize("agent", ["gemini", "qwen"])
+def test_broken_records_are_skipped(tmp_path: Path, agent: str) -> None:
+    path = prepare(agent, tmp_path)
+    expected = chat_of(agent, tmp_path)
+    broken = (
+        b'{"type":"user"\n[]\n\xff\xfe\n{"type":"user","content":3,"message":[]}\n' + b"[" * 5_000 + b"\n"
+    )
+    path.write_bytes(broken + path.read_bytes() + broken)
+    assert chat_of(agent, tmp_path) == expected
+
+
+@pytest.mark.parametrize("agent", ["gemini", "qwen", "opencode"])
+def test_session_of_another_time_or_directory_is_none_of_a_process(tmp_path: Path, agent: str) -> None:
+    path = prepare(agent, tmp_path)
+    os.utime(path, (STARTED + 50, STARTED + 50))
+    later = running(agent, tmp_path, started=STARTED + 100_000)
+    assert reader_of(agent).read(later, STARTED + 100_001) is None
+    assert reader_of(agent).read(running(agent, tmp_path, cwd="/home/dev"), STARTED + 100) is None
+
+
+@pytest.mark.parametrize("agent", ["gemini", "qwen"])
+def test_of_two_chats_none_is_certain(tmp_path: Path, agent: str) -> None:
+    path = prepare(agent, tmp_path)
+    path.with_name(f"session-1{path.name}").write_bytes(path.read_bytes())
+    assert reader_of(agent).read(running(agent, tmp_path), STARTED + 100) is None
+
+
+def test_of_two_sessions_the_named_one_counts(tmp_path: Path) -> None:
+    path = prepare("opencode", tmp_path)
+    with sqlite3.connect(path) as database:
+        (ident,) = database.execute("SELECT id FROM session").fetchone()
+        database.execute("CREATE TABLE other AS SELECT * FROM session")
+        database.execute("UPDATE other SET id = 'ses_other'")
+        database.execute("INSERT INTO session SELECT * FROM other")
+    database.close()
+    unnamed = running("opencode", tmp_path)
+    assert OpencodeSessions().read(unnamed, STARTED + 100) is None
+    named = running("opencode", tmp_path, 10, "-s", ident)
+    seen = OpencodeSessions().read(named, STARTED + 100)
+    assert seen is not None
+    assert (seen.session, seen.chat.by if seen.chat else "") == (ident, f"its arguments name {ident}")
+
+
+def listing(directory: Path) -> dict[str, tuple[int, str]]:
+    """The files of a directory with time and content."""
+    return {
+        path.name: (path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest())
+        for path in directory.iterdir()
+    }
+
+
+WRITER = """
+import sqlite3, sys
+database = sqlite3.connect(sys.argv[1])
+database.execute("PRAGMA journal_mode = wal")
+database.execute("UPDATE session SET title = 'written'")
+database.commit()
+print("written", flush=True)
+sys.stdin.readline()
+database.execute("UPDATE session SET title = 'free'")
+database.commit()
+"""
+
+
+def test_database_that_nothing_writes_is_read_without_a_trace(tmp_path: Path) -> None:
+    path = prepare("opencode", tmp_path)
+    before = listing(path.parent)
+    assert chat_of("opencode", tmp_path).name == "Fake title"
+    assert (listing(path.parent), len(before)) == (before, 1)
+
+
+def test_database_that_is_being_written_is_read_without_a_trace(tmp_path: Path) -> None:
+    path = prepare("opencode", tmp_path)
+    command = [sys.executable, "-c", WRITER, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdin is not None
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "written\n"
+        before = listing(path.parent)
+        assert chat_of("opencode", tmp_path).name == "written"
+        assert (listing(path.parent), len(before)) == (before, 3)
+        writer.communicate("\n")
+    assert writer.returncode == 0  # no lock was left behind
+
+
+def test_database_that_is_none(tmp_path: Path) -> None:
+    path = tmp_path / ".local/share/opencode/opencode.db"
+    path.parent.mkdir(parents=True)
+    one = running("opencode", tmp_path)
+    reader = OpencodeSessions()
+    assert reader.read(one, STARTED + 100) is None
+    path.write_bytes(b"no database at all, but long enough to be looked at as one" * 20)
+    assert reader.read(one, STARTED + 101) is None
+    path.unlink()
+    sqlite3.connect(path).execute("CREATE TABLE session (id)").connection.close()
+    assert reader.read(one, STARTED + 102) is None
+    path.unlink()
+    os.mkfifo(path)
+    assert reader.read(one, STARTED + 103) is None
+
+
+# ---------------------------------------------------------------- which process
+
+
+async def found_by(home: Path, *processes: Process) -> list[int]:
+    """Return the pids that a session was found for."""
+    source = SessionFileSource(Stopped(), {"gemini": reader_of("gemini")})
+    events = await source.poll(Fleet(processes={each.key: each for each in processes}))
+    return [event.key.pid for event in events if isinstance(event, e.SessionSeen)]
+
+
+async def test_two_workers_in_one_directory_have_no_certain_session(tmp_path: Path) -> None:
+    prepare("gemini", tmp_path)
+    outer = running("gemini", tmp_path, 10)
+    again = running("gemini", tmp_path, 11, ppid=10)
+    assert await found_by(tmp_path, outer) == [10]
+    assert await found_by(tmp_path, outer, again) == [10, 11]  # it starts itself a second time
+    other = running("gemini", tmp_path, 20)
+    assert await found_by(tmp_path, outer, again, other) == []
+    assert await found_by(tmp_path, outer, running("gemini", tmp_path, 20, cwd="/elsewhere")) == [10]
+
+
+# ---------------------------------------------------------------- what it is for
+
+
+def shown(chat: Chat, state: str | None = None) -> Worker:
+    """A worker with this session, and perhaps a screen that is read as a state."""
+    key = ProcessKey(11, 85.0)
+    seen = e.SessionSeen(at=90, key=key, agent="qwen", status=None, since=88.0, session="s1", chat=chat)
+    reading = e.ScreenRead(at=95, key=PANE, agent="qwen", state=state, rule="qwen.working", text="…")
+    return worker(
+        [
+            e.HostSeen(at=80, platform="linux", kernel=HOST),
+            pane(title="Qwen - ws"),
+            process(10, started=80.0),
+            process(11, 10, started=85.0, agent="qwen"),
+            seen,
+            *([reading] if state else []),
+            *polled(110),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("chat", "screen", "expected"),
+    [
+        (Chat(by="x", turn="ended"), None, State.COMPLETED),
+        (Chat(by="x", turn="failed", why="no answer"), None, State.FAILED_PROVIDER),
+        (Chat(by="x", turn="interrupted"), None, State.INTERRUPTED),
+        (Chat(by="x", turn="open"), None, State.UNKNOWN),  # it may wait for an approval
+        (Chat(by="x", turn="ended"), "waiting-approval", State.WAITING_APPROVAL),
+        (Chat(by="x", turn="open", trouble="429"), "running", State.FAILED_PROVIDER),
+        (Chat(by="x", turn="open", trouble="429"), "waiting-approval", State.WAITING_APPROVAL),
+    ],
+)
+def test_log_decides_what_the_screen_leaves_open(chat: Chat, screen: str | None, expected: State) -> None:
+    assert shown(chat, screen).state is expected
+
+
+def test_worker_has_name_tokens_tool_and_the_evidence_for_its_session() -> None:
+    found = shown(Chat(by="the only one", name="fix it", model="m", total=7, tool="bash: make"), "running")
+    assert (found.name, found.tokens.total, found.model, found.line) == ("fix it", 7, "m", "bash: make")
+    assert [(link.to, link.by) for link in found.links][1:] == [("session s1", "the only one")]
