@@ -42,6 +42,7 @@ COMMANDS: Final = {
     "check": "check",
     "explain": "explain",
     "reach": "reach",
+    "remote": "remote",
     "schema": "schema",
     "config": "config",
     "doctor": "doctor",

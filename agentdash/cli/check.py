@@ -68,6 +68,15 @@ class _CheckCommand(click.Command):
     help="Predict which policy a Codex would get that is started here with the ARGS that follow.",
 )
 @click.option("--denials", is_flag=True, help="List what was denied, by target, instead of findings.")
+@click.option(
+    "--host",
+    "host_names",
+    multiple=True,
+    metavar="HOST",
+    help="Audit the files of this host there, in place of those here: [USER@]HOST[:PORT], or a name of the "
+    "configuration.",
+)
+@click.option("--ssh-config", type=PATH, metavar="FILE", help="Configuration file for ssh, as for `ssh -F`.")
 @options(GATE_OPTIONS)
 @NO_CACHE_OPTION
 @click.option(
@@ -82,6 +91,7 @@ def check(
     policy: str | None,
     of_config: bool,
     denials: bool,
+    host_names: tuple[str, ...],
     no_cache: bool,
     as_json: bool,
     **given: Any,
@@ -97,6 +107,8 @@ def check(
     Exit code 0: no findings, and no denial that no success came after. 1: there are some. 2: something could
     not be read.
 
+    With --host: files are read there, by the agentdash there.
+
     With --baseline: findings that FILE has do not fail. An entry of FILE without a thread is known in all.
 
     \b
@@ -111,17 +123,23 @@ def check(
     subject = "--config" if of_config else "--worker" if worker else "--denials" if denials else None
     format_ = chosen_format(given, as_json=as_json, subject=subject)
     as_json = format_ == "json"
-    home = CodexHome(config_of(given).codex_home or default_home())
+    config = config_of(given)
+    home = CodexHome(config.codex_home or default_home())
+    if host_names and (of_config or worker is not None):
+        raise click.UsageError(f"--host and {subject} exclude each other")
     if of_config:
         return _check_config(home, targets, as_json)
     if worker is not None:
         return _check_worker(home, worker, policy, targets, as_json)
-    if not targets and (trouble := problem(home)) is not None:
-        raise click.UsageError(trouble)
     gate = gate_of(given)
-    digests = None if no_cache or STDIN in targets else DigestStore(state_folder())
-    with without_stdin(targets) as files:
-        report = _audit(home, files, digests)
+    if host_names:
+        from agentdash.cli.check_hosts import audit_hosts
+
+        report = audit_hosts(host_names, config, targets, no_cache=no_cache)
+    else:
+        digests = None if no_cache or STDIN in targets else DigestStore(state_folder())
+        with without_stdin(targets) as files:
+            report = _audit_here(home, files, digests)
     warn_unreadable(report.problems)
     if denials:
         by_target = denials_report(report)
@@ -133,7 +151,9 @@ def check(
     return print_audit(report, format_, gate, given["write_baseline"])
 
 
-def _audit(home: CodexHome, targets: Sequence[str], digests: DigestStore | None) -> CheckReport:
+def _audit_here(home: CodexHome, targets: Sequence[str], digests: DigestStore | None) -> CheckReport:
+    if not targets and (trouble := problem(home)) is not None:
+        raise click.UsageError(trouble)
     try:
         paths, unreadable = find_rollouts(home, targets)
     except LookupError as missing:

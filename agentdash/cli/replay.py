@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
@@ -14,8 +16,10 @@ from agentdash.cli.screen import copy_to_tmux, run_app, terminal
 from agentdash.cli.stdin import without_stdin
 from agentdash.config import Config, journal_folder
 from agentdash.model.limits import MAX_GAP_S, REPLAY_SPEEDS
+from agentdash.model.sanitize import clean_line
 
 if TYPE_CHECKING:
+    from agentdash.collect.remote.carrier import Carrier
     from agentdash.replay.player import Player
 
 _SPEEDS: Final = {"max" if math.isinf(speed) else f"{speed:g}": speed for speed in REPLAY_SPEEDS}
@@ -25,7 +29,8 @@ _SPEEDS: Final = {"max" if math.isinf(speed) else f"{speed:g}": speed for speed 
 @click.command()
 @options(APPEARANCE_OPTIONS)
 @click.option("--codex-home", type=PATH, metavar="DIR", help="Codex home to find threads in.")
-@click.argument("target", required=False, metavar="[THREAD|FILE]")
+@click.argument("target", required=False, metavar="[THREAD|FILE|HOST:THREAD]")
+@click.option("--ssh-config", type=PATH, metavar="FILE", help="For HOST:THREAD, as for `ssh -F`.")
 @click.option("--at", metavar="TIME", help="Start there: 20:14, 20:14:07, or a date and a time.")
 @click.option(
     "--speed",
@@ -84,7 +89,8 @@ def replay(
     """Play a past session with its parent, children and forks. Read-only.
 
     THREAD is a thread id or its prefix, FILE a session log of any name, or - for the standard input. Without
-    either: browse the library of sessions.
+    either: browse the library of sessions. HOST:THREAD is played on that host, by the agentdash there, in this
+    terminal.
 
     \b
     agentdash replay 01a1fa8b --at 20:14 --speed 4
@@ -92,6 +98,14 @@ def replay(
     """
     config = config_of(given)
     factor = _SPEEDS[speed]
+    if target is not None and not Path(target).exists():
+        from agentdash.cli.hosts import split_host
+
+        carrier, thread = split_host(target, config)
+        if carrier is not None:
+            if exported is not None or talk or journal is not None:
+                raise click.UsageError("--export, --talk and --journal are for sessions of this machine")
+            _play_there(carrier, thread, at=at, speed=speed, gap=idle, from_finding=from_finding)
     if exported is not None:
         from agentdash.cli.export import export
 
@@ -119,6 +133,26 @@ def replay(
 
         browse(config, play_selected)
     return 0
+
+
+def _play_there(
+    carrier: Carrier, thread: str, *, at: str | None, speed: str, gap: float, from_finding: int | None
+) -> NoReturn:
+    """Replace this process by the replay on another host, in this terminal.
+
+    Raises:
+        click.UsageError: the carrier has no terminal.
+    """
+    from agentdash.collect.remote.carrier import CarrierError
+
+    arguments = ["replay", thread, "--speed", speed, "--idle", f"{gap:g}"]
+    arguments += ["--at", at] if at is not None else []
+    arguments += ["--from-finding", str(from_finding)] if from_finding is not None else []
+    try:
+        argv = carrier.in_terminal(shlex.join(arguments))
+    except CarrierError as error:
+        raise click.UsageError(clean_line(str(error))) from error
+    os.execvp(argv[0], argv)  # noqa: S606 - it has no shell here
 
 
 def play(

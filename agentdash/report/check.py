@@ -54,6 +54,8 @@ class ThreadReport(msgspec.Struct):
     """What was skipped or could not be parsed."""
     problem: str | None
     """Why the file cannot be read."""
+    host: str | None = None
+    """The host that it was audited on; null: this machine."""
 
 
 class TotalsReport(msgspec.Struct):
@@ -186,6 +188,10 @@ def denial_line(denial: DenialReport) -> str:
     )
 
 
+def _named(thread: ThreadReport) -> str:
+    return f"{thread.host}:{thread.id}" if thread.host else thread.id
+
+
 def _print_remedy(report: FindingReport | DenialReport, console: Console) -> None:
     if report.remedy:
         for label, line in remedy_lines(report.remedy, report.remedy_where, report.remedy_once):
@@ -203,7 +209,7 @@ def print_check(report: CheckReport, console: Console) -> None:
         for finding in thread.findings:
             version = thread.cli_version or "?"
             console.print(
-                Text(f"{thread.id}  {thread.agent} {version}  {finding.kind}  ({finding.direction})")
+                Text(f"{_named(thread)}  {thread.agent} {version}  {finding.kind}  ({finding.direction})")
             )
             console.print(Text(f"  {finding.message}"))
             for label, text in difference_lines(finding):
@@ -213,7 +219,7 @@ def print_check(report: CheckReport, console: Console) -> None:
             _print_remedy(finding, console)
         for denial in thread.denials:
             if not denial.got_past:
-                console.print(Text(f"{thread.id}  {denial_line(denial)}"))
+                console.print(Text(f"{_named(thread)}  {denial_line(denial)}"))
                 _print_remedy(denial, console)
     totals = report.totals
     verdicts = f"{totals.match} match, {totals.mismatch} mismatch, {totals.unverified} unverified"

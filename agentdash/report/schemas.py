@@ -18,6 +18,7 @@ from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport
 from agentdash.report.explain_screen import ScreenReport
 from agentdash.report.reach import ReachReport
+from agentdash.report.remote_check import RemoteCheckReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.settings import SettingsReport
 from agentdash.report.since import SinceReport
@@ -43,6 +44,7 @@ _DOCUMENTS: Final = (
     ScreenReport,
     SettingsReport,
     DoctorReport,
+    RemoteCheckReport,
 )
 
 

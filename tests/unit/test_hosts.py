@@ -96,6 +96,57 @@ def test_an_id_on_several_hosts_is_ambiguous_for_wait(config: Path) -> None:
     assert "2 workers match: build1:" in done.stderr
 
 
+def test_check_reads_the_files_of_hosts_there(config: Path) -> None:
+    args = ("check", "--json", "--host", "build1", "--host", "gone", "--host", "gpu2", THREAD[:8])
+    done = agentdash(*args, AGENTDASH_CONFIG=str(config))
+    document = json.loads(done.stdout)
+    assert done.returncode == 2
+    assert done.stderr == "agentdash: gone cannot be read: no route to host\n"
+    assert [(t["host"], t["id"], t["file"].partition(":/")[0]) for t in document["threads"]] == [
+        ("build1", THREAD, "build1"),
+        ("gpu2", THREAD, "gpu2"),
+    ]
+    assert document["totals"]["findings"] == {"denied-filesystem": 2}
+    own = agentdash("check", "--codex-home", str(config.parent / "home"))
+    there = agentdash("check", "--host", "build1", AGENTDASH_CONFIG=str(config))
+    assert there.stdout.replace("build1:", "") == own.stdout
+    assert (there.returncode, own.returncode) == (1, 1)
+
+
+def test_what_a_host_lacks_is_said(config: Path) -> None:
+    done = agentdash("remote", "check", "build1", "--json", AGENTDASH_CONFIG=str(config))
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 0
+    assert {name: checks[name]["level"] for name in ("connection", "agentdash", "clock")} == {
+        "connection": "ok",
+        "agentdash": "ok",
+        "clock": "ok",
+    }
+    assert "1 workers" in checks["agentdash"]["detail"]
+    done = agentdash("remote", "check", "gone", AGENTDASH_CONFIG=str(config))
+    assert done.returncode == 1
+    assert "no route to host" in done.stdout
+
+
+def test_the_line_that_installs_is_printed_and_not_run(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[hosts.bare]\ncarrier = "env PATH=/usr/bin:/bin HOME=/nonexistent sh -c {}"\n')
+    done = agentdash("remote", "check", "bare", "--json", AGENTDASH_CONFIG=str(config))
+    found = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 1
+    assert "no agentdash there" in found["agentdash"]["detail"]
+    can_install = found["python"]["level"] == "ok"
+    line = found["agentdash"]["advice"] or ""
+    assert line.startswith("tar -C ") is can_install
+    assert ("| env PATH=/usr/bin:/bin HOME=/nonexistent sh -c " in line) is can_install
+
+
+def test_replay_on_another_host_needs_a_terminal_there(config: Path) -> None:
+    done = agentdash("replay", f"gpu2:{THREAD}", AGENTDASH_CONFIG=str(config))
+    assert done.returncode == 2
+    assert f"its carrier has no terminal: run `agentdash replay {THREAD}" in done.stderr
+
+
 def test_table_names_the_host(config: Path) -> None:
     done = agentdash("status", "--no-tmux", AGENTDASH_CONFIG=str(config))
     rows = [line.split()[:2] for line in done.stdout.splitlines() if line.startswith("blocked-sandbox")]

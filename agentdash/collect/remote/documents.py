@@ -75,7 +75,7 @@ def parse_change(line: bytes) -> RemoteChange:
         raise ValueError(clean_line(str(error))) from error
     if change.schema != SCHEMA:
         raise _other_schema(change.schema)
-    return _clean(change)
+    return clean_document(change)
 
 
 def _other_schema(schema: str) -> Exception:
@@ -86,7 +86,7 @@ def _other_schema(schema: str) -> Exception:
     return SchemaError(f"agentdash there writes {known[0]}, and this one reads {SCHEMA}: update it {where}")
 
 
-def _clean(value: _T) -> _T:
+def clean_document(value: _T) -> _T:
     """Return a struct with its texts sanitized, its lists and numbers bounded."""
     cleaned: Any = _clean_any(value, is_block=False)
     result: _T = cleaned
@@ -105,6 +105,12 @@ def _clean_any(value: Any, *, is_block: bool) -> Any:
         return max(-_MAX_NUMBER, min(value, _MAX_NUMBER))
     if kind is tuple:
         return tuple([_clean_any(item, is_block=False) for item in value[:_MAX_ITEMS]])
+    if kind is list:
+        return [_clean_any(item, is_block=False) for item in value]
+    if kind is dict:
+        return {clean_line(str(key)): _clean_any(item, is_block=False) for key, item in value.items()}
+    if kind is float:
+        return value
     changes = {
         name: cleaned
         for name in value.__struct_fields__

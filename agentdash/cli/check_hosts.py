@@ -1,0 +1,76 @@
+"""`agentdash check --host`: audit the rollouts of other hosts. The agentdash there reads the files."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from agentdash.cli.hosts import carrier_named
+from agentdash.collect.remote.carrier import Carrier
+from agentdash.collect.remote.command import CommandFailedError, Done, run_there
+from agentdash.collect.remote.documents import clean_document
+from agentdash.config import Config
+from agentdash.model.sanitize import clean_line
+from agentdash.report.check import CheckReport, ThreadReport, check_report
+from agentdash.report.elements import UnreadableReport
+
+_LIMIT_S: Final = 3600.0
+"""For an audit there: a home of many gigabytes on a slow disk."""
+_MAX_OUTPUT_BYTES: Final = 256 << 20
+_AUDITED: Final = (0, 1, 2)
+"""Exit codes of `agentdash check` that come with a document."""
+
+
+def audit_hosts(
+    names: Sequence[str], config: Config, targets: Sequence[str], *, no_cache: bool
+) -> CheckReport:
+    """Return the audit of several hosts as one; a host that gives none is something that cannot be read.
+
+    Raises:
+        click.UsageError: a host is not valid.
+    """
+    carriers = [carrier_named(name, config) for name in dict.fromkeys(names)]
+    arguments = shlex.join(["check", "--json", *(["--no-cache"] if no_cache else []), "--", *targets])
+
+    async def run() -> list[Done | CommandFailedError | BaseException]:
+        runs = (
+            run_there(carrier.argv(arguments), limit_s=_LIMIT_S, max_bytes=_MAX_OUTPUT_BYTES)
+            for carrier in carriers
+        )
+        return await asyncio.gather(*runs, return_exceptions=True)
+
+    threads: list[ThreadReport] = []
+    unreadable: list[UnreadableReport] = []
+    for carrier, done in zip(carriers, asyncio.run(run()), strict=True):
+        try:
+            report = _report(carrier, done)
+        except CommandFailedError as error:
+            unreadable.append(UnreadableReport(carrier.name, str(error)))
+            continue
+        threads += (_placed(thread, carrier) for thread in report.threads)
+        unreadable += (
+            UnreadableReport(f"{carrier.name}:{each.path}", each.problem)
+            for each in report.unreadable_directories
+        )
+    return check_report(threads, unreadable)
+
+
+def _report(carrier: Carrier, done: Done | BaseException) -> CheckReport:
+    if isinstance(done, BaseException):
+        raise done
+    try:
+        if done.code in _AUDITED and done.output:
+            return clean_document(msgspec.json.decode(done.output, type=CheckReport))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise CommandFailedError(f"its document is not understood: {clean_line(str(error))}") from error
+    reason = done.error or f"{carrier.before[0]} ended with exit code {done.code}"
+    raise CommandFailedError(reason.removeprefix("agentdash: "))
+
+
+def _placed(thread: ThreadReport, carrier: Carrier) -> ThreadReport:
+    """Return the report of a thread with its host; its file is no path of this machine."""
+    return msgspec.structs.replace(thread, host=carrier.name, file=f"{carrier.name}:{thread.file}")

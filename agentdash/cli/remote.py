@@ -1,0 +1,176 @@
+"""`agentdash remote`: what other hosts lack to be watched. Nothing is installed there."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import click
+import msgspec
+
+import agentdash
+from agentdash.cli import termination
+from agentdash.cli.hosts import carrier_named
+from agentdash.cli.options import PATH, config_of
+from agentdash.cli.output import console
+from agentdash.cli.print_document import print_document
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.remote.carrier import Carrier
+from agentdash.collect.remote.command import CommandFailedError, run_there
+from agentdash.collect.remote.link import START_LIMIT_S, Link
+from agentdash.model.remote import LinkState
+from agentdash.model.sanitize import clean_line
+from agentdash.report.doctor import DoctorCheck, DoctorReport, print_doctor
+from agentdash.report.remote_check import RemoteCheckReport
+
+_LEAST_PYTHON: Final = (3, 11)
+_MAX_OUTPUT_BYTES: Final = 1 << 20
+_LIMIT_S: Final = 30.0
+"""For one command there: ssh, and the start of Python on a busy machine."""
+_PROBE: Final = """\
+python3 -c 'import sys; print("python", *sys.version_info[:2])' 2>/dev/null || echo python none
+python3 -c 'import venv, ensurepip' 2>/dev/null && echo venv yes
+"""
+_INSTALL: Final = (
+    "D=$HOME/.local/share/agentdash; mkdir -p $HOME/.local/bin && python3 -m venv $D && "
+    "$D/bin/pip install -q {requirements} && tar -xzC $D/lib/python3*/site-packages && "
+    "printf '#!/bin/sh\\nexec %s -m agentdash \"$@\"\\n' $D/bin/python >$HOME/.local/bin/agentdash && "
+    "chmod +x $HOME/.local/bin/agentdash"
+)
+"""Makes a virtual environment with the same agentdash as here, which arrives on stdin."""
+
+
+@click.group()
+def remote() -> None:
+    """Other hosts: see what one lacks to be watched with `--host`.
+
+    \b
+    agentdash remote check build1
+    """
+
+
+@remote.command()
+@click.argument("host")
+@click.option("--ssh-config", type=PATH, metavar="FILE", help="Configuration file for ssh, as for `ssh -F`.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.remote-check/1.")
+def check(host: str, as_json: bool, **given: Any) -> int:
+    """Check whether HOST ([USER@]HOST[:PORT], or a name of the configuration) can be watched.
+
+    Where agentdash is missing there, the line is printed that installs this one. Nothing is installed.
+
+    Exit code 0: it can be watched. 1: it cannot.
+
+    \b
+    agentdash remote check build1
+    agentdash remote check me@gpu2:2222 --json
+    """
+    carrier = carrier_named(host, config_of(given))
+    checks = termination.run(_checks(carrier))
+    report = RemoteCheckReport(schema="agentdash.remote-check/1", host=carrier.name, checks=checks)
+    if as_json:
+        print_document(report)
+    else:
+        print_doctor(DoctorReport(schema="agentdash.doctor/1", checks=checks), console())
+    return report.exit_code
+
+
+async def _checks(carrier: Carrier) -> list[DoctorCheck]:
+    try:
+        probe = await run_there(carrier.shell(_PROBE), limit_s=_LIMIT_S, max_bytes=_MAX_OUTPUT_BYTES)
+    except CommandFailedError as error:
+        return [DoctorCheck("connection", "fail", str(error))]
+    facts = dict(
+        line.split(" ", 1) for line in probe.output.decode("utf-8", "replace").splitlines() if " " in line
+    )
+    if "python" not in facts:
+        detail = probe.error or f"{carrier.before[0]} ended with exit code {probe.code}"
+        advice = f"try: {shlex.join(carrier.before)} true" if carrier.before[0] == "ssh" else None
+        return [DoctorCheck("connection", "fail", detail, advice)]
+    checks = [DoctorCheck("connection", "ok", f"{carrier.before[0]} reaches it")]
+    link = await _linked(carrier)
+    if link.host.link.state is LinkState.CONNECTED:
+        checks += [*_of_link(link), *await _own_checks(carrier)]
+        return checks
+    python = _python_check(facts)
+    is_missing = "no agentdash there" in link.host.link.detail or "too old" in link.host.link.detail
+    advice = _install_line(carrier) if is_missing and python.level == "ok" else None
+    return [*checks, python, DoctorCheck("agentdash", "fail", link.host.link.detail, advice)]
+
+
+async def _linked(carrier: Carrier) -> Link:
+    """Return a link that is connected or lost."""
+    link = Link(carrier, SystemClock(), lambda _: None)
+    running = asyncio.create_task(link.run())
+    try:
+        async with asyncio.timeout(START_LIMIT_S + 1):
+            await link.decided.wait()
+    except TimeoutError:
+        pass
+    finally:
+        running.cancel()
+        await asyncio.wait((running,))
+    return link
+
+
+def _of_link(link: Link) -> Iterator[DoctorCheck]:
+    known = link.host.link
+    version = known.version or "?"
+    differs = f", {agentdash.__version__} here" if version != agentdash.__version__ else ""
+    yield DoctorCheck("agentdash", "ok", f"{version}{differs}, {len(link.host.workers)} workers")
+    if known.clock_offset:
+        ahead = "behind" if known.clock_offset > 0 else "ahead"
+        yield DoctorCheck(
+            "clock", "warn", f"{abs(known.clock_offset):.0f} s {ahead} of this one: times are corrected"
+        )
+    else:
+        yield DoctorCheck("clock", "ok", "within a second of this one")
+
+
+def _python_check(facts: dict[str, str]) -> DoctorCheck:
+    least = ".".join(map(str, _LEAST_PYTHON))
+    words = facts["python"].split()
+    version = tuple(int(word) for word in words if word.isdecimal())
+    shown = ".".join(map(str, version)) or "none"
+    if version < _LEAST_PYTHON:
+        return DoctorCheck("python", "fail", f"python3 there: {shown}", f"install Python {least} or newer")
+    if "venv" not in facts:
+        return DoctorCheck("python", "fail", f"{shown}, without venv", "install it (Debian: python3-venv)")
+    return DoctorCheck("python", "ok", shown)
+
+
+async def _own_checks(carrier: Carrier) -> list[DoctorCheck]:
+    """Return what the `doctor` there warns of."""
+    try:
+        done = await run_there(carrier.argv("doctor --json"), limit_s=_LIMIT_S, max_bytes=_MAX_OUTPUT_BYTES)
+        report = msgspec.json.decode(done.output, type=DoctorReport)
+    except (CommandFailedError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        return [DoctorCheck("doctor there", "warn", clean_line(str(error)))]
+    return [
+        DoctorCheck(
+            f"there: {clean_line(each.name, 40)}",
+            _warned(each.level),
+            clean_line(each.detail),
+            clean_line(each.advice) if each.advice else None,
+        )
+        for each in report.checks
+        if each.level != "ok"
+    ]
+
+
+def _warned(level: str) -> Literal["ok", "warn", "fail"]:
+    """Return the level here of a check there: what fails there hides something, and prevents no watching."""
+    return "ok" if level == "ok" else "warn"
+
+
+def _install_line(carrier: Carrier) -> str:
+    """Return the line that installs the agentdash of this machine there."""
+    package = Path(agentdash.__file__).parent
+    needed = importlib.metadata.requires("agentdash") or ()
+    requirements = " ".join(shlex.quote(each) for each in needed if "extra ==" not in each)
+    pack = f"tar -C {shlex.quote(str(package.parent))} --exclude=__pycache__ -cz {package.name}"
+    install = carrier.shell(_INSTALL.format(requirements=requirements))
+    return f"{pack} | {shlex.join(install)}"
