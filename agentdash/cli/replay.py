@@ -89,8 +89,8 @@ def replay(
     """Play a past session with its parent, children and forks. Read-only.
 
     THREAD is a thread id or its prefix, FILE a session log of any name, or - for the standard input. Without
-    either: browse the library of sessions. HOST:THREAD is played on that host, by the agentdash there, in this
-    terminal.
+    either: browse the library of sessions. HOST:THREAD is played on that host, by the agentdash there, in
+    this terminal.
 
     \b
     agentdash replay 01a1fa8b --at 20:14 --speed 4
