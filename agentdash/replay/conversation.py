@@ -103,7 +103,8 @@ class ConversationFile:
         """Return a cursor that has read the file up to a time, of a large one the head and the part before
         that time."""
         reader = reader_of_log(self.path, self.thread)
-        stream = FileStream(self.path, reader, begun=log_begun_at(self.path) or 0.0)
+        begun = log_begun_at(self.path) or 0.0
+        stream = FileStream(self.path, reader, begun=begun, thread=self.thread)
         cursor = _Cursor(MergedStream([stream]), self.thread)
         if not self._is_whole:
             advance_skimming(cursor, until, _WINDOW_BYTES)

@@ -215,11 +215,13 @@ class AgentDash(SnapshotApp):
         """Open the next (1) or previous (-1) tab of the panel."""
         for panel in self.screen.query(WorkerPanel):
             panel.switch_tab(step)
+        self.draw()  # a tab may need the session's file
 
     def action_tab_named(self, name: str) -> None:
         """Open this tab of the panel."""
         for panel in self.screen.query(WorkerPanel):
             panel.show_tab(name)
+        self.draw()
 
     async def action_command_palette(self) -> None:  # type: ignore[override]
         """Open the command palette, and return when its input has the focus."""

@@ -102,7 +102,7 @@ KEYS: Final = (
         ("why", "w", "why", "why", "Why this state and this verdict: all evidence, also what disagrees."),
         ("open", "enter", "open", "open", "The selected worker in detail; once more: on the whole screen."),
         ("tab-right", "right,l", "tab(1)", "next tab",
-         "Timeline, Screen, Calls, Sandbox, Evidence: the next one."),
+         "Timeline, Screen, Talk, Commands, Changes, Sandbox, Evidence: the next one."),
         ("tab-left", "left,h", "tab(-1)", "previous tab", "The previous one."),
         ("matrix", "m", "matrix", "matrix",
          "All workers by files, network, flag, seatbelt, parent, tmux, escalation; enter opens a cell."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Final
 
@@ -23,6 +24,8 @@ from agentdash.tui.options import Feed, KeepsAttention, OnSnapshot, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
 from agentdash.tui.view import View, ViewScreen, find_worker
+from agentdash.tui.worker.panel import WorkerPanel
+from agentdash.tui.worker.session_reader import SessionReader
 
 _HOLD_S: Final = 5.0
 """After a key, for which rows keep their places: to read a row, and decide."""
@@ -72,6 +75,8 @@ class SnapshotApp(BaseApp[None]):
         self._release: Timer | None = None
         self._seen: dict[str, tuple[State, float | None]] = {}
         """The states of workers that the user has selected."""
+        self._sessions = SessionReader()
+        self._reread: Timer | None = None
         self._view: View | None = None
         """As drawn last."""
         self._due = 0.0
@@ -149,11 +154,42 @@ class SnapshotApp(BaseApp[None]):
             new=self._new_workers(),
             banner=self.options.banner,
             feed_error=self._problem(),
+            conversation=self._sessions.conversation(self.worker),
         )
         self._due = view.due
         for screen in self.screen_stack:
             if isinstance(screen, ViewScreen) and screen.is_mounted:
                 screen.draw(view)
+        self._read_session()
+
+    def read_until(self) -> float:
+        """Return the time up to which a session is shown (unix seconds); infinite: to its end."""
+        return math.inf
+
+    def _read_session(self) -> None:
+        """Read the file of the selected worker if a tab shows it and it has changed."""
+        worker, until = self.worker, self.read_until()
+        panels = self.screen.query(WorkerPanel) if self.screen.is_mounted else ()
+        if worker is None or not any(panel.display and panel.reads_session for panel in panels):
+            return
+        if (wait := self._sessions.wait_s(worker, until)) is None:
+            return
+        if wait and self._reread is None:
+            self._reread = self.set_timer(wait, self._reread_now)
+        elif not wait:
+            self.run_worker(self._read(worker, until), name="session", exit_on_error=False)
+
+    def _reread_now(self) -> None:
+        self._reread = None
+        self.draw()
+
+    async def _read(self, worker: Worker, until: float) -> None:
+        await self._sessions.read(worker, until)
+        self.draw()
+
+    def on_unmount(self) -> None:
+        """End the thread that reads sessions."""
+        self._sessions.end()
 
     # ---------------------------------------------------------------- the user looks
 

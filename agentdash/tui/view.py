@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
+from agentdash.model.conversation import Conversation
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.theme import Look
 
@@ -31,6 +32,8 @@ class View:
     banner: str | None = None
     feed_error: str | None = None
     """Why the snapshot may be out of date."""
+    conversation: Conversation | None = None
+    """Of the selected worker, once it has been read."""
 
     @property
     def worker(self) -> Worker | None:

@@ -221,8 +221,8 @@ async def test_click_on_counts_tabs_and_hints(pushed):
     await pilot.click("#header", offset=(4, 0))
     assert not app.root.filter.active
     tabs = plain(app.screen.query_one("#tabs", Lines).line_at(0))
-    await pilot.click("#tabs", offset=(tabs.index("Calls") + 1, 0))
-    assert "[Calls]" in plain(app.screen.query_one("#tabs", Lines).line_at(0))
+    await pilot.click("#tabs", offset=(tabs.index("Commands") + 1, 0))
+    assert "[Commands]" in plain(app.screen.query_one("#tabs", Lines).line_at(0))
     await pilot.click(
         "#footer", offset=(plain(app.screen.query_one("#footer", Lines).line_at(0)).index("why"), 0)
     )

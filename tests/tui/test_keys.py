@@ -22,6 +22,7 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.theme import THEMES
 from agentdash.tui.transport.app import ReplayApp
+from agentdash.tui.worker.panel import TABS
 from agentdash.tui.worker.screen import WorkerScreen
 from agentdash.tui.worker.why import WhyScreen
 
@@ -266,10 +267,10 @@ async def check_open(stage):
 
 async def check_tab_right(stage):
     seen = [stage.tab]
-    for key in ("right", "l", "right", "l", "right"):
+    for key in ("right", "l", "right", "l", "right", "l", "right"):
         await stage.press(key)
         seen.append(stage.tab)
-    assert seen == ["Timeline", "Screen", "Calls", "Sandbox", "Evidence", "Timeline"]
+    assert seen == [*TABS, "Timeline"]
 
 
 async def check_tab_left(stage):

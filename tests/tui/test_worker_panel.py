@@ -43,13 +43,13 @@ def test_timeline_interleaves_states_and_moments():
         StatePeriod("running", now - 90, "turn open", now - 30),
         StatePeriod("waiting-approval", now - 30, "wants to push"),
     )
-    moments = (Moment(now - 90, "turn", "started"), Moment(now - 60, "message", "On it."))
+    moments = (Moment(now - 90, "turn", "started"), Moment(now - 60, "message", "On\n\n- it."))
     lines = text(
         timeline(replace(SNAPSHOT.workers[0], history=history, moments=moments), 80, LOOK)
     ).splitlines()
     assert [line.split()[1:] for line in lines] == [
         ["!", "waiting", "approval", "wants", "to", "push", "30s"],
-        ["agent:", "On", "it."],
+        ["agent:", "On", "-", "it."],
         ["▸", "running", "turn", "open", "1m"],
         ["turn:", "started"],
     ]

@@ -79,6 +79,10 @@ class ReplayApp(AgentDash):
         self.root = FleetScreen(self.glyphs, HINTS)
         self._player = player
 
+    def read_until(self) -> float:
+        """Return the time shown: nothing later is known."""
+        return self._clock.now()
+
     def on_ready(self) -> None:
         """Start to follow the feed and the player."""
         super().on_ready()

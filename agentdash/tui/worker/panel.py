@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from agentdash.model.causes import causes
+from agentdash.model.conversation import Conversation
 from agentdash.model.fact import WAITING
 from agentdash.model.states import State
 from agentdash.model.tokens import merged_usage
@@ -19,6 +20,7 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph, width
 from agentdash.tui.theme import Look, sign
 from agentdash.tui.view import View
+from agentdash.tui.worker.conversation import READING_TABS, absent_words, conversation_tab
 from agentdash.tui.worker.evidence import evidence_tab
 from agentdash.tui.worker.findings import cause_details
 from agentdash.tui.worker.inheritance import inheritance
@@ -27,10 +29,12 @@ from agentdash.tui.worker.pane_view import pane_view
 from agentdash.tui.worker.question import question
 from agentdash.tui.worker.timeline import calls, timeline
 
-TABS: Final = ("Timeline", "Screen", "Calls", "Sandbox", "Evidence")
+TABS: Final = ("Timeline", "Screen", "Talk", "Commands", "Changes", "Sandbox", "Evidence")
 _TOKENS_FROM_CELLS: Final = 70
 """In a narrower panel the share of the context takes the room of tokens and cost."""
 _FAMILY_FROM_THREADS: Final = 2
+_MARK_CELLS: Final = 2
+"""Of the sign that there are more tabs, and a space."""
 
 
 def summary(
@@ -122,14 +126,28 @@ def _place(worker: Worker, cells: int, look: Look) -> str:
 
 def tab_bar(chosen: str, cells: int, look: Look) -> Line:
     """Return the names of the tabs, the open one in brackets."""
+    names = _visible_tabs(chosen, cells)
     spans: list[Span] = []
-    for name in TABS:
+    if names[0] != TABS[0]:
+        spans.append(Span(look.glyphs.ellipsis, "muted"))
+    for name in names:
         action = f"app.tab_named('{name}')"
         if name == chosen:
             spans.append(Span(f"[{name}]", "chosen", action))
         else:
             spans.append(Span(f" {name} ", "muted", action))
+    if names[-1] != TABS[-1]:
+        spans.append(Span(look.glyphs.ellipsis, "muted"))
     return (*spans, Span(" " + look.glyphs.rule * max(0, cells - width(spans) - 1), "rule"))
+
+
+def _visible_tabs(chosen: str, cells: int) -> tuple[str, ...]:
+    """Return the tabs that fit, the open one among them; each takes two cells more than its name."""
+    room = cells - 2 * _MARK_CELLS
+    names = list(TABS)
+    while sum(len(name) + 2 for name in names) > room and len(names) > 1:
+        del names[0 if names.index(chosen) > (len(names) - 1) / 2 else -1]
+    return tuple(names)
 
 
 class WorkerPanel(Vertical):
@@ -141,6 +159,8 @@ class WorkerPanel(Vertical):
         self._tab_chosen = False
         """Whether the user has chosen the tab: then it stays open for every worker."""
         self._view: View | None = None
+        self._wrapped: tuple[Conversation, tuple[object, ...], list[Line]] | None = None
+        """The newest conversation, what else its lines depend on, and the lines."""
         self._expected_cells = 0
         """Width until the first layout, for a first frame that is not blank."""
 
@@ -172,7 +192,13 @@ class WorkerPanel(Vertical):
         if before is None or before.worker is None or before.worker.id != worker.id:
             top.scroll_home(animate=False, immediate=True)
             tab.show([])
-        tab.show(_content(self._tab, worker, view, tab.size.height, cells), follow=self._tab == "Screen")
+        follow = self._tab in ("Screen", "Talk")
+        tab.show(self._content(worker, view, tab.size.height, cells), follow=follow)
+
+    @property
+    def reads_session(self) -> bool:
+        """Whether the open tab shows what is in the worker's session file."""
+        return self._tab in READING_TABS
 
     def switch_tab(self, step: int) -> None:
         """Open the next (1) or the previous (-1) tab."""
@@ -185,6 +211,24 @@ class WorkerPanel(Vertical):
         if (view := self._view) is not None:
             self._view = None
             self.show(view)
+
+    def _conversation_lines(self, found: Conversation, cells: int, look: Look) -> list[Line]:
+        """Return the lines of the open tab; wrapping hundreds of messages takes too long for every second."""
+        is_running = any(call.outcome is None for call in found.calls)
+        minute = look.now // (1 if is_running else 60)
+        key = (self._tab, cells, minute, look.glyphs)
+        if self._wrapped is None or self._wrapped[0] is not found or self._wrapped[1] != key:
+            self._wrapped = (found, key, conversation_tab(self._tab, found, cells, look))
+        return self._wrapped[2]
+
+    def _content(self, worker: Worker, view: View, height: int, cells: int) -> list[Line]:
+        if self._tab not in READING_TABS:
+            return _content(self._tab, worker, view, height, cells)
+        if view.conversation is not None:
+            return self._conversation_lines(view.conversation, cells, view.look)
+        if self._tab == "Commands" and (worker.file is None or worker.host):
+            return calls(worker, cells, view.look)
+        return paragraph(absent_words(worker), cells, "muted")
 
 
 def _absent(view: View, cells: int) -> list[Line]:
@@ -216,8 +260,6 @@ def _content(tab: str, worker: Worker, view: View, height: int, cells: int) -> l
             return timeline(worker, cells, look)
         case "Screen":
             return pane_view(worker.pane, height, cells, look)
-        case "Calls":
-            return calls(worker, cells, look)
         case "Sandbox":
             return inheritance(worker, view.family, cells, look)
         case _:

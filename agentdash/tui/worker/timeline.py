@@ -1,10 +1,11 @@
-"""The Timeline and Calls tabs: what a worker did, and how its calls ended."""
+"""The Timeline tab: what a worker did, and the calls of a worker without a session file."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from agentdash.model.fleet import Call, Moment, StatePeriod
+from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from agentdash.tui.format import age, duration, pad, stamp, stamp_cells
@@ -68,7 +69,7 @@ def _moment(moment: Moment, call: Call | None, cells: int, look: Look, column: i
         right = (outcome(call, look.now),) if call else ()
         return justify((at, *_command(call, moment.text)), right, cells, look.glyphs.ellipsis)
     label = Span(f"{_LABELS[moment.kind]}: ", "muted")
-    text = Span(moment.text, _TONES.get(moment.kind, ""))
+    text = Span(clean_line(moment.text), _TONES.get(moment.kind, ""))
     return justify((at, label, text), (), cells, look.glyphs.ellipsis)
 
 

@@ -1,0 +1,190 @@
+"""The tabs that show what was said and done: Talk, Changes, Commands.
+
+They are functions of a conversation, which is read from the session's file when one of them is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from agentdash.model.conversation import (
+    CallRecord,
+    Conversation,
+    ConversationTurn,
+    Message,
+    change_words,
+    line_counts,
+    outcome_words,
+    shown_paths,
+)
+from agentdash.model.worker import Worker
+from agentdash.tui.format import age, duration, pad, stamp, stamp_cells
+from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
+from agentdash.tui.theme import Look
+
+READING_TABS: Final = ("Talk", "Changes", "Commands")
+"""The tabs that need the conversation."""
+_MAX_ENTRIES: Final = 500
+"""Entries shown, the newest: an export has all."""
+_MAX_MESSAGE_LINES: Final = 200
+_MAX_DIFF_LINES: Final = 400
+_DIFF_TONES: Final[dict[str, Tone]] = {"+": "live", "-": "stuck", "@": "muted"}
+_ROLES: Final = {"user": "you: ", "agent": "agent: "}
+
+
+def conversation_tab(tab: str, found: Conversation, cells: int, look: Look) -> list[Line]:
+    """Return the lines of one of `READING_TABS`."""
+    match tab:
+        case "Talk":
+            lines = _talk(found, cells, look)
+        case "Changes":
+            lines = _changes(found, cells, look)
+        case _:
+            lines = _commands(found, cells, look)
+    if found.problem:
+        lines += paragraph(f"cannot be read to its end: {found.problem}", cells, "stuck")
+    return lines
+
+
+def absent_words(worker: Worker) -> str:
+    """Return why a worker has no conversation, or that it is being read."""
+    if worker.host:
+        return f"The session's file is on {worker.host}, and is not read from here."
+    if worker.file is None:
+        return "This worker has no session file that is known."
+    return "Reading the session's file."
+
+
+def _gap(found: Conversation, cells: int, shown: int, total: int) -> list[Line]:
+    """Return what is missing at the beginning, and where all of it can be had."""
+    if found.is_whole and not found.dropped and shown == total:
+        return []
+    text = f"Earlier parts are left out; all: agentdash replay {found.thread[:8]} --export talk.md"
+    return paragraph(text, cells, "muted")
+
+
+# ---------------------------------------------------------------- talk
+
+
+def _talk(found: Conversation, cells: int, look: Look) -> list[Line]:
+    """Return prompts and answers in full, oldest first; of calls one line each."""
+    total = sum(len(turn.entries) for turn in found.turns)
+    left_out = max(0, total - _MAX_ENTRIES)
+    lines = _gap(found, cells, total - left_out, total)
+    for turn in found.turns:
+        skipped = min(left_out, len(turn.entries))
+        left_out -= skipped
+        if skipped < len(turn.entries) or turn.error:
+            lines += _turn(turn, skipped, cells, look)
+    return lines or [(Span("Nothing was said yet.", "muted"),)]
+
+
+def _turn(turn: ConversationTurn, skipped: int, cells: int, look: Look) -> Iterator[Line]:
+    yield _rule(turn, cells, look)
+    before: object = None
+    for entry in turn.entries[skipped:]:
+        if isinstance(entry, Message):
+            if isinstance(before, CallRecord):
+                yield BLANK
+            tone: Tone = "strong" if entry.role == "user" else ""
+            head = (Span(_ROLES[entry.role], "muted"),)
+            yield from paragraph(entry.text.strip(), cells, tone, head=head, cap=_MAX_MESSAGE_LINES)
+            yield BLANK
+        else:
+            yield from _call(entry, cells, look)
+        before = entry
+    if turn.how == "aborted" or turn.error:
+        yield from paragraph(f"{turn.how or 'ended'}: {turn.error or ''}".rstrip(": "), cells, "stuck")
+        yield BLANK
+
+
+def _rule(turn: ConversationTurn, cells: int, look: Look) -> Line:
+    title = f"turn {turn.number} {look.glyphs.dot} {stamp(turn.at, look.now)} "
+    return Span(title, "title"), Span(look.glyphs.rule * max(0, cells - len(title)), "rule")
+
+
+def _call(call: CallRecord, cells: int, look: Look) -> list[Line]:
+    """Return a call on one line, and what was denied on another."""
+    left = (Span(f"  {call.label} ", "muted"), Span(call.text))
+    lines = [justify(left, (_outcome(call, look.now),), cells, look.glyphs.ellipsis)]
+    if call.denial:
+        lines += paragraph(call.denial, cells, "stuck", head=(Span("    denied: ", "stuck"),), cap=2)
+    return lines
+
+
+def _outcome(call: CallRecord, now: float) -> Span:
+    if call.outcome is None:
+        return Span(f"running {age(now - call.at)}", "live")
+    words = outcome_words(call)
+    took = f" {duration(call.took)}" if call.took is not None else ""
+    return Span(words + took, "stuck" if call.failed else "live" if call.outcome == "running" else "muted")
+
+
+# ---------------------------------------------------------------- changes
+
+
+def _changes(found: Conversation, cells: int, look: Look) -> list[Line]:
+    """Return the files changed with their diffs, the newest turn first."""
+    lines: list[Line] = []
+    entries = 0
+    for turn in reversed(found.turns):
+        changing = [call for call in turn.calls if call.changes]
+        if not changing:
+            continue
+        entries += len(changing)
+        if entries > _MAX_ENTRIES:
+            return [*lines, *_gap(found, cells, 0, 1)]
+        lines += [_rule(turn, cells, look)]
+        for call in changing:
+            lines += _changed_files(call, cells, look)
+    gap = _gap(found, cells, 1, 1)
+    if not lines:
+        none = "No patch has changed a file. What commands write is not listed here."
+        return [*paragraph(none, cells, "muted"), *gap]
+    return [*lines, *gap]
+
+
+def _changed_files(call: CallRecord, cells: int, look: Look) -> Iterator[Line]:
+    tone: Tone = "stuck" if call.has_changed is False else "muted"
+    for change in call.changes:
+        right = (Span(f"{change_words(call, change)} {line_counts(change)}".rstrip(), tone),)
+        yield justify((Span(shown_paths(change, call.cwd), "strong"),), right, cells, look.glyphs.ellipsis)
+        diff = change.diff.split("\n") if change.diff else []
+        for line in diff[:_MAX_DIFF_LINES]:
+            yield from paragraph(line, cells, _DIFF_TONES.get(line[:1], ""), indent=2, cap=2)
+        if len(diff) > _MAX_DIFF_LINES or (change.is_cut and not diff):
+            yield (Span("  more is left out here", "muted"),)
+        yield BLANK
+
+
+# ---------------------------------------------------------------- commands
+
+
+def _commands(found: Conversation, cells: int, look: Look) -> list[Line]:
+    """Return the commands, the newest first: when, what, how it ended, how long it took."""
+    commands = list(found.commands)
+    shown = commands[-_MAX_ENTRIES:][::-1]
+    column = stamp_cells((call.at for call in shown), look.now)
+    lines: list[Line] = []
+    for call in shown:
+        at = Span(pad(stamp(call.at, look.now), column) + " ", "muted")
+        left = (at, Span(f"{call.label} ", "muted"), Span(call.text))
+        lines.append(justify(left, (_outcome(call, look.now),), cells, look.glyphs.ellipsis))
+        lines += _about(call, column + 1, cells)
+    if not lines:
+        lines = [(Span("No commands have been read.", "muted"),)]
+    return [*lines, *_gap(found, cells, len(shown), len(commands))]
+
+
+def _about(call: CallRecord, indent: int, cells: int) -> Iterator[Line]:
+    """Yield what is unusual about a command: who typed it, what it asked for, what was denied."""
+    if call.by_user:
+        yield from paragraph("typed by the user: runs without a sandbox", cells, "muted", indent=indent)
+    if call.escalation:
+        reason = call.escalation.reason or "no reason given"
+        text = f"requested escalation ({call.escalation.kind}): {reason}"
+        yield from paragraph(text, cells, "muted", indent=indent, cap=2)
+    if call.denial:
+        denied = (Span(" " * indent + "denied: ", "stuck"),)
+        yield from paragraph(call.denial, cells, "stuck", head=denied, cap=2)

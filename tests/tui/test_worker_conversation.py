@@ -1,0 +1,257 @@
+"""The tabs Talk, Commands and Changes, and the reading of the session's file behind them."""
+
+import asyncio
+import json
+import math
+
+import pytest
+from msgspec.structs import replace
+
+from agentdash.model.changes import FileChange
+from agentdash.model.conversation import CallRecord, Conversation, ConversationTurn, Message
+from agentdash.model.events import Escalation
+from agentdash.replay.conversation import ConversationFile
+from agentdash.replay.markers import Mark
+from agentdash.tui.app import AgentDash
+from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.spans import plain, width
+from agentdash.tui.worker.conversation import absent_words, conversation_tab
+from agentdash.tui.worker.panel import TABS, tab_bar
+from agentdash.tui.worker.session_reader import SessionReader
+from tests.live.change_cases import DATA
+
+from . import sample_fleet
+from .rendering import LOOK, text
+from .sample_fleet import BY_NAME, SNAPSHOT, StaticFeed
+from .test_transport import replay_app
+
+NOW = sample_fleet.NOW
+(LOG,) = (DATA / "codex-0.169.0").glob("*.jsonl")
+TALK = Conversation(
+    thread="01a1fa8b-2cba",
+    turns=(
+        ConversationTurn(
+            number=1,
+            at=NOW - 60,
+            entries=(
+                Message(at=NOW - 60, role="user", text="make it\nwork"),
+                CallRecord(
+                    id="a",
+                    at=NOW - 50,
+                    kind="command",
+                    tool="exec_command",
+                    text="make all",
+                    ended_at=NOW - 48,
+                    outcome="ended",
+                    exit_code=2,
+                    output="long\noutput",
+                    denial="Read-only file system",
+                    escalation=Escalation("escalated", "to install"),
+                ),
+                CallRecord(
+                    id="b",
+                    at=NOW - 40,
+                    kind="patch",
+                    tool="apply_patch",
+                    text="update a.py",
+                    cwd="/w",
+                    ended_at=NOW - 39,
+                    outcome="ended",
+                    changes=(
+                        FileChange(
+                            path="/w/a.py", kind="update", diff="@@\n-old\n+new\n ctx", added=1, removed=1
+                        ),
+                    ),
+                ),
+                Message(at=NOW - 30, role="agent", text="It works."),
+                CallRecord(id="c", at=NOW - 9, kind="command", tool="exec_command", text="sleep 60"),
+            ),
+        ),
+    ),
+)
+
+
+def lines_of(tab, talk=TALK, cells=60):
+    lines = conversation_tab(tab, talk, cells, LOOK)
+    assert all(width(line) <= cells for line in lines)
+    assert not any("\n" in plain(line) for line in lines)
+    return [line.rstrip() for line in text(lines).splitlines()]
+
+
+def test_talk_has_messages_whole_and_outputs_folded():
+    lines = lines_of("Talk")
+    assert lines[0].startswith("turn 1")
+    assert lines[1:3] == ["you: make it", "     work"]
+    assert "  $ make all" in lines[4]
+    assert lines[4].endswith("exit 2 2.0s")
+    assert lines[5] == "    denied: Read-only file system"
+    assert "agent: It works." in lines
+    assert lines[-1].endswith("running 9s")
+    assert not any("output" in line for line in lines)
+
+
+def test_commands_newest_first_with_outcome_and_denial():
+    lines = lines_of("Commands")
+    assert "$ sleep 60" in lines[0]
+    assert lines[1].endswith("exit 2 2.0s")
+    assert [line.strip() for line in lines[2:]] == [
+        "requested escalation (escalated): to install",
+        "denied: Read-only file system",
+    ]
+
+
+def test_changes_have_toned_diffs():
+    lines = conversation_tab("Changes", TALK, 60, LOOK)
+    assert plain(lines[1]).startswith("a.py")
+    assert plain(lines[1]).endswith("updated +1 -1")
+    assert [(plain(line).strip(), line[-1].tone) for line in lines[2:6]] == [
+        ("@@", "muted"),
+        ("-old", "stuck"),
+        ("+new", "live"),
+        ("ctx", ""),
+    ]
+
+
+@pytest.mark.parametrize("tab", ["Talk", "Commands", "Changes"])
+def test_what_is_missing_is_stated(tab):
+    assert "--export talk.md" in " ".join(lines_of(tab, replace(TALK, is_whole=False)))
+    assert "--export talk.md" not in " ".join(lines_of(tab))
+    assert "cannot be read to its end: gone" in " ".join(lines_of(tab, replace(TALK, problem="gone")))
+    assert lines_of(tab, Conversation(thread="t"))
+
+
+def test_long_conversations_show_their_end():
+    many = tuple(Message(at=NOW, role="agent", text=f"message {n}") for n in range(900))
+    lines = lines_of(
+        "Talk", Conversation(thread="t", turns=(ConversationTurn(number=1, at=NOW, entries=many),))
+    )
+    assert "--export talk.md" in " ".join(lines[:2])
+    assert "agent: message 899" in lines
+    assert "agent: message 0" not in lines
+
+
+@pytest.mark.parametrize("cells", [30, 43, 60, 78, 120])
+@pytest.mark.parametrize("chosen", TABS)
+def test_tab_bar_shows_the_open_tab_at_every_width(chosen, cells):
+    line = tab_bar(chosen, cells, LOOK)
+    assert f"[{chosen}]" in plain(line)
+    assert width(line) <= cells
+
+
+def test_absent_words():
+    worker = SNAPSHOT.workers[0]
+    assert "on box" in absent_words(replace(worker, host="box"))
+    assert "no session file" in absent_words(replace(worker, file=None))
+    assert "Reading" in absent_words(replace(worker, file="/x"))
+
+
+# ---------------------------------------------------------------- reading
+
+
+async def shown(pilot, app):
+    """Return the lines of the open tab, once the file has been read."""
+    for _ in range(200):
+        await pilot.pause(0.05)
+        tab = app.screen.query_one("#tab", Lines)
+        lines = [plain(tab.line_at(y)) for y in range(tab.virtual_size.height)]
+        if lines and "Reading" not in lines[0]:
+            return lines
+    raise AssertionError(lines)
+
+
+async def test_the_file_is_read_when_a_tab_needs_it():
+    worker = replace(BY_NAME["main"], file=str(LOG), id="01a202af-1c23-73c1-8e4b-b115acf80af2")
+    snapshot = replace(SNAPSHOT, workers=(worker,))
+    app = AgentDash(StaticFeed(snapshot), sample_fleet.frozen())
+    async with app.run_test(size=(100, 40)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        assert app._sessions.conversation(worker) is None
+        app.action_tab_named("Commands")
+        lines = await shown(pilot, app)
+        assert "exit 3" in lines[0]
+        app.action_tab_named("Changes")
+        assert any("docs/new.md" in line for line in await shown(pilot, app))
+
+
+async def test_a_replay_shows_nothing_later_than_its_time():
+    app = replay_app("0.169.0", "workspace-write", finding=0)
+    player = app._player
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        app.action_tab_named("Commands")
+        app._request(lambda: player.seek(1.0), is_seek=True)
+        everything = await shown(pilot, app)
+        app._request(lambda: player.seek(0.0), is_seek=True)
+        app._request(lambda: player.seek_mark(Mark.COMMAND, 1), is_seek=True)
+        for _ in range(200):
+            await pilot.pause(0.05)
+            if (now := await shown(pilot, app)) != everything:
+                break
+        assert 1 <= sum("$" in line for line in now) < sum("$" in line for line in everything)
+
+
+async def test_only_what_has_changed_is_read_again():
+    reader = SessionReader()
+    worker = replace(BY_NAME["main"], file=str(LOG))
+    assert reader.wait_s(worker, math.inf) == 0.0
+    await reader.read(worker, math.inf)
+    assert reader.wait_s(worker, math.inf) is None
+    changed = replace(worker, turns=9)
+    assert 0 < reader.wait_s(changed, math.inf) <= 1.0
+    assert reader.wait_s(replace(worker, file="/other"), math.inf) == 0.0
+    assert reader.wait_s(replace(worker, host="box"), math.inf) is None
+    reading = asyncio.ensure_future(reader.read(changed, math.inf))
+    await asyncio.sleep(0)
+    assert reader.wait_s(changed, math.inf) is None
+    await reading
+    reader.end()
+
+
+def test_any_time_is_read_alike():
+    whole = ConversationFile(LOG).read()
+    times = sorted({entry.at for turn in whole.turns for entry in turn.entries})
+    assert len(times) > 5
+    onward = ConversationFile(LOG)
+    for at in times:
+        assert onward.read(at) == ConversationFile(LOG).read(at)
+    assert onward.read() == whole
+    assert onward.read(times[0]) == ConversationFile(LOG).read(times[0]) != whole
+
+
+def test_a_growing_file_is_read_on(tmp_path):
+    lines = LOG.read_bytes().splitlines(keepends=True)
+    growing = tmp_path / LOG.name
+    growing.write_bytes(b"")
+    file = ConversationFile(growing)
+    for number in range(len(lines)):
+        with growing.open("ab") as written:
+            written.write(lines[number])
+        found = file.read()
+    assert found == ConversationFile(LOG).read()
+    growing.write_bytes(b"".join(lines[:20]))  # cut
+    assert file.read() == ConversationFile(growing).read() != found
+    growing.unlink()
+    assert file.read().problem == "No such file or directory"
+
+
+def test_of_a_large_file_the_newest_part_is_read(tmp_path):
+    head, *rest = LOG.read_bytes().splitlines(keepends=True)
+    said = {"type": "agent_message"}
+    line = {"timestamp": "2026-11-22T09:56:00.400Z", "type": "event_msg"}
+    padding = b"".join(
+        json.dumps(
+            {**line, "payload": {**said, "message": str(n % 10) * 100_000}}, separators=(",", ":")
+        ).encode()
+        + b"\n"
+        for n in range(240)
+    )
+    large = tmp_path / LOG.name
+    large.write_bytes(head + b"".join(rest[:5]) + padding + b"".join(rest[5:]))
+    found = ConversationFile(large).read()
+    assert not found.is_whole
+    assert [call.text for call in found.commands] == [
+        call.text for call in ConversationFile(LOG).read().commands
+    ]
+    assert ConversationFile(large, is_whole=True).read().is_whole
