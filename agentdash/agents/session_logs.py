@@ -46,6 +46,10 @@ class LogReader(Protocol):
         """Time of the newest line (unix seconds)."""
         ...
 
+    def is_copied(self, line: bytes, /) -> bool:
+        """Return whether a line, the newest one that was read, was copied from another thread."""
+        ...
+
     def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
         """Return the events of lines; `first` is the number of the first one, 0 where it is unknown."""
         ...

@@ -19,6 +19,7 @@ import pytest
 import zstandard
 
 from agentdash.agents.codex.home import CodexHome
+from agentdash.agents.codex.rollout.texts import line_texts
 from agentdash.model.events import CallEnded, MessageLogged
 from agentdash.model.states import State
 from agentdash.replay.clock import VirtualClock
@@ -470,7 +471,9 @@ def hits(home: CodexHome, text: str) -> list[Hit]:
     [
         ("LOGIN fix", [("prompt", 2)]),
         ("needle", [("command", 3), ("output", 4)]),
-        ('"needle"', [("command", 3)]),
+        ('"grep -r"', [("command", 3)]),
+        ('"r grep"', []),
+        ('"needle', [("command", 3)]),
         ("GRÜSSE", [("output", 4)]),
         ("grüße", [("output", 4)]),
         ("GRÜßE needles", [("output", 4)]),
@@ -539,3 +542,104 @@ def test_line_longer_than_a_block_is_searched(tmp_path: Path) -> None:
     )
     write(home, META, RAN, long, ASKED, end=b"")
     assert [(hit.what, hit.line) for hit in hits(home, "login")] == [("prompt", 4)]
+
+
+# ---------------------------------------------------------------- search: whole texts, letters, phrases
+
+PATCH = "*** Begin Patch\n*** Update File: a.py\n-old_patch_line = 1\n+new_patch_line = 2\n*** End Patch"
+LONG = "begin " + "x" * 50_000 + " needle in the middle " + "y" * 50_000 + " end"
+
+
+def found(home: CodexHome, text: str) -> list[tuple[str, int]]:
+    """Return kind and line of all hits."""
+    return [(hit.what, hit.line) for hit in search(home.rollouts(), text) if isinstance(hit, Hit)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("new_patch_line", [("patch", 2)]),
+        ("old_patch_line", [("patch", 2)]),
+        ("heredoc_line", [("patch", 3)]),
+        ("pondering", [("reasoning", 4)]),
+        ("release notes of zstd", [("search", 5)]),
+        ("needle", [("output", 6)]),
+        ('"in the middle"', [("output", 6)]),
+        ('"middle the in"', []),
+        ("tail_of_the_command", [("command", 7)]),
+        ("Straße", [("prompt", 8)]),
+        ("STRASSE", [("prompt", 8)]),
+        ("strasse", [("prompt", 8)]),
+        ("efficient", [("prompt", 8)]),
+        ("kelvin", [("prompt", 8)]),
+        ('"two lines"', [("prompt", 8)]),
+        ("ÜBER", [("message", 9)]),
+    ],
+)
+def test_search_of_everything_written(tmp_path: Path, text: str, expected: list[tuple[str, int]]) -> None:
+    write(
+        home := CodexHome(tmp_path),
+        META,
+        response("custom_tool_call", name="apply_patch", call_id="p", input=PATCH),
+        response(
+            "function_call",
+            name="exec_command",
+            call_id="h",
+            arguments=json.dumps({"cmd": f"apply_patch <<'E'\n{PATCH.replace('patch', 'heredoc')}\nE"}),
+        ),
+        response("reasoning", summary=[{"type": "summary_text", "text": "**Pondering** the layout"}]),
+        response("web_search_call", action={"type": "search", "query": "Release notes of zstd"}),
+        response("function_call_output", call_id="h", output=f"Exit code: 0\nOutput:\n{LONG}\n"),
+        response(
+            "function_call",
+            name="exec_command",
+            call_id="c",
+            arguments=json.dumps({"cmd": f"echo {'z' * 9_000} tail_of_the_command"}),
+        ),
+        event("user_message", message="Die Straße, e\ufb03cient, \u212aelvin, on two\nlines"),
+        event("agent_message", message="\u00fcber alles"),
+    )
+    assert found(home, text) == expected
+
+
+@pytest.mark.parametrize("text", ["straße", "STRASSE"])
+def test_marks_of_letters_that_fold_to_two(tmp_path: Path, text: str) -> None:
+    write(home := CodexHome(tmp_path), META, event("user_message", message="Die große Straße hier"))
+    (hit,) = (hit for hit in search(home.rollouts(), text) if isinstance(hit, Hit))
+    assert [hit.text[start:end] for start, end in hit.marks] == ["Straße"]
+
+
+def test_copied_reasoning_is_not_searched(tmp_path: Path) -> None:
+    """The file of a fork begins with the lines of its parent; the first own line may be one of any kind."""
+    parent = "01a1fa8a-0000-7501-a214-dc60155cd481"
+    copied = response("reasoning", summary=[{"type": "summary_text", "text": "pondering of the parent"}])
+    own = line(
+        "response_item",
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "pondering of its own"}]},
+        second=60,
+    )
+    write(
+        home := CodexHome(tmp_path),
+        META,
+        line("session_meta", {"id": parent, "timestamp": "2026-11-20T19:50:00Z"}),
+        copied,
+        own,
+    )
+    assert found(home, "pondering") == [("reasoning", 4)]
+
+
+def test_search_finds_every_text_of_the_recordings() -> None:
+    """Of each file the words of one text of each kind, by a second reader: all texts of all lines."""
+    checked = 0
+    for path in all_files()[::5]:
+        texts: dict[str, tuple[int, str]] = {}
+        for number, raw in enumerate(path.read_bytes().splitlines(), 1):
+            for kind, text in line_texts(raw):
+                if len(text.split()) > 2:
+                    texts[kind] = (number, text)
+        for kind, (number, text) in texts.items():
+            words = [word for word in text.split() if '"' not in word][:6]
+            hits = [hit for hit in search([path], " ".join(words)) if isinstance(hit, Hit)]
+            assert number in {hit.line for hit in hits}, (path, kind, number, words)
+            checked += 1
+    assert checked > 20

@@ -1,24 +1,28 @@
-"""Full-text search over rollouts: prompts, messages, commands and their outputs, newest session first.
+"""Full-text search over session logs: prompts, messages, reasoning, commands, patches, outputs, errors.
 
 Most of a file is skipped as bytes: a line is decoded only if it contains all the words somewhere, and a hit
-counts only if they are in a prompt, message, command, output or error.
+counts only if they are in one of these texts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from agentdash.agents.claude.transcript.texts import line_texts as transcript_texts
 from agentdash.agents.codex.home import blocks
-from agentdash.agents.session_logs import reader_of_log, thread_of_log
+from agentdash.agents.codex.rollout.lineage import line_time
+from agentdash.agents.codex.rollout.texts import line_texts as rollout_texts
+from agentdash.agents.session_logs import LogReader, SessionLog, log_of
 from agentdash.model.events import CallEnded, CallStarted, Event, MessageLogged, TurnEnded
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.sanitize import clean_line
 
-HitKind = Literal["prompt", "message", "command", "output", "error"]
+HitKind = Literal["prompt", "message", "command", "output", "error", "patch", "reasoning", "search"]
 
 _CONTEXT_CHARS: Final = 24
 """Characters of an excerpt before the first word."""
@@ -26,6 +30,13 @@ _MAX_EXCERPT_CHARS: Final = 400
 """More than a row shows, even on a wide screen."""
 _MAX_HITS_PER_FILE: Final = 200
 """Further hits of a file are only counted, so that one file does not bury the others."""
+_TERM: Final = re.compile(r'(?<!\S)"([^"]+)"(?!\S)|(\S+)')
+"""A phrase in quotes, or a word. A quote within a word, or without another one, stands for itself."""
+_ESCAPED_LETTER: Final = re.compile(rb"\\u(?!00[0-7])")
+"""A letter beyond ASCII as some JSON encoders write it; control characters have escapes as well."""
+_CALL_ID: Final = re.compile(rb'"call_id":"([^"]{1,200})"')
+_LAST_FOLDING: Final = 0xD800
+"""Of the letters from here on none stands for ASCII letters (Unicode 15)."""
 _UNESCAPED: Final = re.compile(r'[^"\\\x00-\x1f]+')
 """Text that JSON contains literally."""
 _HEADER_LINES: Final = 2
@@ -61,37 +72,60 @@ class SearchProgress(NamedTuple):
 
 
 class SearchTerms:
-    """Words that must all be in one text, in any case and order."""
+    """Words and "phrases in quotes" that must all be in one text, in any case and order."""
 
     def __init__(self, text: str) -> None:
-        self.words = tuple(dict.fromkeys(text.casefold().split()))
-        parts = [part for word in self.words for part in _UNESCAPED.findall(word)]
+        found = ((match[1] or match[2]).casefold().split() for match in _TERM.finditer(text))
+        terms = dict.fromkeys(tuple(words) for words in found if words)
+        self.terms = tuple(" ".join(words) for words in terms)
+        parts = [part for words in terms for word in words for part in _UNESCAPED.findall(word)]
         self._ascii = [part.encode() for part in parts if part.isascii()]
-        self._non_ascii = [part for part in parts if not part.isascii()]
-        longest_first = sorted(self.words, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
+        self._parts = parts
+        self._patterns = [re.compile(r"\s+".join(map(re.escape, words))) for words in terms]
 
     def may_match(self, raw: bytes) -> bool:
         """Return whether a text within this JSON may match; false is certain, true is not."""
-        lowered = raw.lower()
-        if not all(part in lowered for part in self._ascii):
-            return False
-        if not self._non_ascii or b"\\u" in raw:  # some JSON encoders escape non-ASCII letters
+        if b"\\u" in raw and _ESCAPED_LETTER.search(raw):  # some JSON encoders escape non-ASCII letters
             return True
-        text = raw.decode("utf-8", "replace").casefold()
-        return all(part in text for part in self._non_ascii)
+        if len(self._ascii) == len(self._parts) and not _folds_to_ascii().search(raw):
+            lowered = raw.lower()
+            return all(part in lowered for part in self._ascii)
+        folded = raw.decode("utf-8", "replace").casefold()
+        return all(part in folded for part in self._parts)
 
     def matches(self, text: str) -> bool:
-        """Return whether a text contains all words."""
+        """Return whether a text contains all terms."""
         folded = text.casefold()
-        return all(word in folded for word in self.words)
+        return all(pattern.search(folded) for pattern in self._patterns)
 
     def excerpt(self, text: str) -> tuple[str, tuple[tuple[int, int], ...]]:
-        """Return the text around the first word on one line, and the words' positions in it."""
-        first = self._pattern.search(text)
-        start = max(0, (first.start() if first else 0) - _CONTEXT_CHARS)
+        """Return the text around the first term on one line, and the terms' positions in it."""
+        found = self._spans(text)
+        start = max(0, (found[0][0] if found else 0) - _CONTEXT_CHARS)
         shown = clean_line(("…" if start else "") + text[start : start + _MAX_EXCERPT_CHARS])
-        return shown, tuple(match.span() for match in self._pattern.finditer(shown))
+        return shown, tuple(self._spans(shown))
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Return where the terms are in a text, without overlaps."""
+        folded = text.casefold()
+        at: Sequence[int] = range(len(text) + 1)
+        if len(folded) != len(text):  # `ß` becomes two letters
+            at = [number for number, letter in enumerate(text) for _ in letter.casefold()] + [len(text)]
+        found = sorted(match.span() for pattern in self._patterns for match in pattern.finditer(folded))
+        spans: list[tuple[int, int]] = []
+        for begin, end in found:
+            span = (at[begin], at[end - 1] + 1)
+            if not spans or span[0] >= spans[-1][1]:
+                spans.append(span)
+        return spans
+
+
+@cache
+def _folds_to_ascii() -> re.Pattern[bytes]:
+    """Return a pattern of the letters beyond ASCII that stand for ASCII letters in any case: `ß`, `ﬁ`."""
+    letters = (chr(code) for code in range(0x80, _LAST_FOLDING))
+    found = [letter.encode() for letter in letters if any(part.isascii() for part in letter.casefold())]
+    return re.compile(b"|".join(map(re.escape, found)))
 
 
 def search(paths: Iterable[Path], text: str) -> Iterator[Hit | SearchProgress]:
@@ -100,38 +134,86 @@ def search(paths: Iterable[Path], text: str) -> Iterator[Hit | SearchProgress]:
     Yields a `SearchProgress` after the hits of each block of about 1 MiB, and for errors.
     """
     terms = SearchTerms(text)
-    if not terms.words:
+    if not terms.terms:
         return
     for path in paths:
-        if (thread := thread_of_log(path)) is not None:
-            yield from _search_file(path, thread, terms)
+        if (log := log_of(path)) is not None:
+            yield from _search_file(log, terms)
 
 
-def _search_file(path: Path, thread: str, terms: SearchTerms) -> Iterator[Hit | SearchProgress]:
+def _search_file(log: SessionLog, terms: SearchTerms) -> Iterator[Hit | SearchProgress]:
     hits = 0
     try:
-        for found in _search_blocks(path, thread, terms):
+        for found in _search_blocks(log, terms):
             hits += isinstance(found, Hit)
             if isinstance(found, SearchProgress) or hits <= _MAX_HITS_PER_FILE:
                 yield found
     except OSError as error:
-        yield SearchProgress(path, 0, problem=clean_line(error.strerror or str(error)))
+        yield SearchProgress(log.path, 0, problem=clean_line(error.strerror or str(error)))
     if hits > _MAX_HITS_PER_FILE:
-        yield SearchProgress(path, 0, omitted=hits - _MAX_HITS_PER_FILE)
+        yield SearchProgress(log.path, 0, omitted=hits - _MAX_HITS_PER_FILE)
 
 
-def _search_blocks(path: Path, thread: str, terms: SearchTerms) -> Iterator[Hit | SearchProgress]:
-    reader = reader_of_log(path, thread)
+def _search_blocks(log: SessionLog, terms: SearchTerms) -> Iterator[Hit | SearchProgress]:
+    reader = log.reader()
+    found_calls: set[tuple[str, str]] = set()
     header: list[bytes] = []
-    for first, block in _line_blocks(path):
+    for first, block in _line_blocks(log.path):
         if len(header) < _HEADER_LINES:
             header += block.split(b"\n", _HEADER_LINES)[: _HEADER_LINES - len(header)]
             reader.read(header)
         if terms.may_match(block):
             for number, line in enumerate(block.split(b"\n"), first):
                 if terms.may_match(line):
-                    yield from _hits(path, reader.read((line,), number), terms)
-        yield SearchProgress(path, len(block))
+                    yield from _hits_in_line(log, reader, terms, found_calls, (number, line))
+        yield SearchProgress(log.path, len(block))
+
+
+def _hits_in_line(
+    log: SessionLog,
+    reader: LogReader,
+    terms: SearchTerms,
+    found_calls: set[tuple[str, str]],
+    numbered: tuple[int, bytes],
+) -> Iterator[Hit]:
+    """Yield the hits in the events of a line; without any, those in what the events shorten or leave out.
+
+    Args:
+        log: the file.
+        reader: of its lines.
+        terms: what is searched.
+        found_calls: kind and call of the hits in events: other lines repeat the texts of these.
+        numbered: the line, and its number.
+    """
+    number, line = numbered
+    events = reader.read((line,), number)
+    found = list(_hits(log.path, events, terms))
+    yield from found
+    found_calls |= {
+        (hit.what, event.call)
+        for hit in found
+        for event in events
+        if isinstance(event, CallStarted | CallEnded)
+    }
+    call = _CALL_ID.search(line)
+    if found or reader.is_copied(line):
+        return
+    texts = transcript_texts if log.agent == "claude" else rollout_texts
+    matching = ((what, text) for what, text in texts(line) if terms.matches(text))
+    if call is not None:
+        repeated = clean_line(call[1].decode("utf-8", "replace"))
+        matching = ((what, text) for what, text in matching if (what, repeated) not in found_calls)
+    for what, text in islice(matching, 1):  # the parts of a patch, or of arguments, are one hit
+        shown, marks = terms.excerpt(text)
+        yield Hit(
+            path=log.path,
+            thread=log.thread,
+            line=number,
+            at=line_time(line) or reader.at,
+            what=what,
+            text=shown,
+            marks=marks,
+        )
 
 
 def _line_blocks(path: Path) -> Iterator[tuple[int, bytes]]:

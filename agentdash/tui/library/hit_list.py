@@ -34,7 +34,7 @@ def lines(hit: Hit, entry: Entry | None, cells: int, look: Look) -> tuple[Line, 
     """Return a hit on one line, or on two where there is little room."""
     dots = look.glyphs.ellipsis
     name = title(entry).text if entry else hit.thread
-    found = (Span(f" {pad(hit.what, 7)} {hit.line:>6}  "), *text(hit))
+    found = (Span(f" {pad(hit.what, 9)} {hit.line:>6}  "), *text(hit))
     if cells >= _TWO_LINES_BELOW_CELLS:
         begun = Span(when(hit.at, look.now), "muted")
         return (fit((begun, Span(" " + pad(name, _TITLE_CELLS, dots), "strong"), *found), cells, dots),)

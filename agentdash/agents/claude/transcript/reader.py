@@ -94,6 +94,10 @@ class TranscriptReader:
         """Time of the newest record (unix seconds)."""
         return self._at
 
+    def is_copied(self, _line: bytes) -> bool:
+        """Return whether a line was copied from another session: none is."""
+        return False
+
     def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
         """Return the events of lines, in the order of the file.
 

@@ -6,6 +6,7 @@ another dialect has written, whether a copied history is in progress. That state
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +24,13 @@ from agentdash.agents.codex.rollout.kinds import (
     kind_of,
     kind_of_item,
 )
-from agentdash.agents.codex.rollout.lineage import OwnLineFilter, parse_time, thread_started, uuid_time
+from agentdash.agents.codex.rollout.lineage import (
+    OwnLineFilter,
+    line_time,
+    parse_time,
+    thread_started,
+    uuid_time,
+)
 from agentdash.agents.codex.rollout.tokens import TokenCounter, TokenTotals
 from agentdash.agents.codex.rollout.tools import Tool
 from agentdash.model.events import (
@@ -40,6 +47,8 @@ from agentdash.model.events import (
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.model.times import possible_time
+
+_ORDINAL: Final = re.compile(rb'\{"timestamp":"[^"]{8,40}","ordinal":(\d{1,18}),')
 
 
 class RolloutReader:
@@ -74,6 +83,14 @@ class RolloutReader:
     def at(self) -> float:
         """Time of the newest line (unix seconds)."""
         return self._at
+
+    def is_copied(self, line: bytes) -> bool:
+        """Return whether a line, the newest one that was read, was copied from another thread."""
+        if not self._own_lines.copying:
+            return False
+        ordinal = _ORDINAL.match(line)
+        at = line_time(line) or self._at
+        return not self._own_lines.is_own(line, at, int(ordinal[1]) if ordinal else None)
 
     def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
         """Return the events of lines, in the order of the file.
