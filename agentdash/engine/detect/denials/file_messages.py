@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -229,6 +230,7 @@ def _ruby_paths(line: str) -> tuple[str, ...]:
     return (both,)
 
 
+@lru_cache(2_048)  # logs repeat their lines
 def _reason_in(line: str) -> tuple[Reason, re.Match[str]] | None:
     for reason, pattern in _REASONS:
         if match := pattern.search(line):
@@ -365,6 +367,7 @@ def _npm_block(lines: Lines, number: int, reason: Reason) -> Message | None:
     )
 
 
+@lru_cache(2_048)
 def _writes(reason: Reason, text: str) -> bool | None:
     if reason is Reason.READ_ONLY:
         return True
@@ -384,6 +387,7 @@ def _operation(reason: Reason, text: str, paths: tuple[str, ...]) -> Operation:
     return operation_of(text)
 
 
+@lru_cache(2_048)
 def operation_of(text: str) -> Operation:
     """Return the operation that the words of a message are about; `write` where they do not show which."""
     text = without_paths(text)

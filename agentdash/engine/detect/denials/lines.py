@@ -14,11 +14,19 @@ _MAX_LINE_CHARACTERS: Final = 1_000
 _MAX_LINES: Final = 200
 """Different lines that are read of one output."""
 
+_PERMISSION: Final = "ermi"
+"""The one fragment that is frequent: `determine`, `terminal`."""
+_PERMISSION_PHRASES: Final = (
+    "permission denied",
+    "not permitted",
+    "insufficient permission",
+    "write permission",
+)
 _FRAGMENTS: Final = {
     fragment: re.compile(confirmed, re.IGNORECASE)
     for fragment, confirmed in {
         "-only file": r"read-only file",
-        "ermi": r"permission denied|not permitted|insufficient permission|write permission",
+        _PERMISSION: "|".join(_PERMISSION_PHRASES),
         "enied": r"access ?denied|access\b.{0,150} denied",
         "atabase": r"database file|readonly database|open (?:the )?database",
         "not writ": r"not writ(?:e-?)?able",
@@ -135,7 +143,13 @@ def quote(*lines: str) -> str:
 def _line_starts(output: str) -> Iterator[int]:
     """Yield where the lines begin that may report a denial, in any order."""
     lines: dict[str, _LineSearch] = {}
+    is_about_permission: bool | None = None
     for needle, at in _occurrences(output):
+        if needle == _PERMISSION:
+            if is_about_permission is None:
+                is_about_permission = _is_about_permission(output)
+            if not is_about_permission:
+                continue
         confirmed = _FRAGMENTS.get(needle)
         if confirmed is None:
             yield output.rfind("\n", 0, at) + 1
@@ -153,6 +167,14 @@ def _line_starts(output: str) -> Iterator[int]:
             line.is_over = True
         elif line.tries == _TRIES_PER_LINE:
             line.is_over = True
+
+
+def _is_about_permission(output: str) -> bool:
+    """Return whether the pattern of `_PERMISSION` may match anywhere in an output."""
+    if not output.isascii():
+        return True
+    lower = output.lower()
+    return any(phrase in lower for phrase in _PERMISSION_PHRASES)
 
 
 class _LineSearch:

@@ -4,6 +4,7 @@ that refuses."""
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -325,6 +326,8 @@ def read_message(lines: Lines, number: int, script: str, *, index_reachable: boo
         index_reachable: whether the policy lets some hosts through, so that an empty index proves nothing.
     """
     line = lines[number]
+    if not _is_candidate(line):
+        return None
     if proxy := _PROXY.search(line):
         named = _PROXY_HOST.search(line)
         host = proxy["host"] or (named["host"] if named else None)
@@ -349,6 +352,13 @@ def read_message(lines: Lines, number: int, script: str, *, index_reachable: boo
         package = empty["package"] or empty["missing"]
         return msgspec.structs.replace(_message("connect", number, generic=True), package=package)
     return None
+
+
+@lru_cache(2_048)
+def _is_candidate(line: str) -> bool:
+    """Return whether any message about the network looks like a line: logs repeat theirs."""
+    patterns = (_PROXY, _TUNNEL, _NOT_PERMITTED, _RESOLVE, _CONNECT, _GENERIC, _EMPTY_INDEX)
+    return any(pattern.search(line) for pattern in (*patterns, *(words for *_, words in _NO_SOCKETS)))
 
 
 def hosts_in(text: str) -> list[str]:

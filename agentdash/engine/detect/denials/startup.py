@@ -50,10 +50,13 @@ def read(lines: Lines, numbers: tuple[int, ...], exit_code: int | None, script: 
     """
     if exit_code not in _EXIT_CODES or len(lines) > _MAX_TRACED_LINES or _OWN_BUSINESS.search(script):
         return None
-    written = [
-        n for n in range(len(lines)) if not _PREAMBLE.search(lines[n]) and not _BACKTRACE.match(lines[n])
-    ]
-    if not written or written[0] not in numbers or len(written) > _MAX_LINES:
+    written: list[int] = []
+    for number in range(len(lines)):
+        if not _PREAMBLE.search(lines[number]) and not _BACKTRACE.match(lines[number]):
+            written.append(number)
+            if written[0] not in numbers or len(written) > _MAX_LINES:
+                return None
+    if not written:
         return None
     last = written[0]
     if "panicked at" in lines[last] and exit_code not in _PANIC_EXIT_CODES:

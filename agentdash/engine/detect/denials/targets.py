@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from functools import lru_cache
 from typing import Final
 
 from agentdash.model.policy import TMPDIR, Filesystem, Policy, PolicyRule
@@ -54,7 +55,8 @@ def place(path: str, cwd: str | None, home: str | None) -> str | None:
     return path[1:] if path.startswith("//") else path
 
 
-def paths_in(text: str) -> list[str]:
+@lru_cache(2_048)  # logs repeat their lines
+def paths_in(text: str) -> tuple[str, ...]:
     """Return what looks like a path in a message, in order; quoted texts first count as paths if they have
     a slash or no blank."""
     text = _POSITION.sub("", text)
@@ -72,7 +74,7 @@ def paths_in(text: str) -> list[str]:
                 continue
             found.append((match.start(), match[0].rstrip(".") if len(match[0]) > 3 else match[0]))
             taken.append(match.span())
-    return [path for _, path in sorted(found)]
+    return tuple(path for _, path in sorted(found))
 
 
 def _is_bare_name(text: str, match: re.Match[str], inner: str) -> bool:
