@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
@@ -179,7 +180,12 @@ def _has_landlock(thread: Thread) -> bool:
     """Return whether the sandbox of a thread's commands can be Landlock: Linux, before bubblewrap (0.125)."""
     if thread.platform == "darwin":
         return False
-    numbers = re.match(r"(\d+)\.(\d+)", thread.version or "")
+    return _is_before_bubblewrap(thread.version or "")
+
+
+@lru_cache(64)
+def _is_before_bubblewrap(version: str) -> bool:
+    numbers = re.match(r"(\d+)\.(\d+)", version)
     return numbers is None or (int(numbers[1]), int(numbers[2])) < _FIRST_BUBBLEWRAP
 
 
