@@ -34,7 +34,11 @@ def page() -> str:
             *_options(app, context),
             f".TP\n.B {_plain('-h, --help')}\nShow what there is, of agentdash or of a command, and exit.",
             ".SH COMMANDS",
-            *(line for name, command in _commands(app, context) for line in _command(name, command, context)),
+            *(
+                line
+                for name, command in commands_of(app, context)
+                for line in _command(name, command, context)
+            ),
             ".SH EXIT STATUS",
             _plain(
                 "0 where all is well; 2 and one line on stderr where an argument is wrong "
@@ -48,14 +52,14 @@ def page() -> str:
     )
 
 
-def _commands(
+def commands_of(
     group: click.Group, context: click.Context, prefix: str = ""
 ) -> Iterator[tuple[str, click.Command]]:
     """Yield all commands in order, without groups, each with its full name."""
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if isinstance(command, click.Group):
-            yield from _commands(command, context, f"{prefix}{name} ")
+            yield from commands_of(command, context, f"{prefix}{name} ")
         elif command is not None:
             yield f"{prefix}{name}", command
 
@@ -69,7 +73,7 @@ def _command(name: str, command: click.Command, parent: click.Context) -> Iterat
 
 def _synopsis(context: click.Context) -> Iterator[str]:
     yield f".B agentdash\n{_plain('[OPTIONS]')}"
-    for name, command in _commands(app, context):
+    for name, command in commands_of(app, context):
         pieces = command.collect_usage_pieces(click.Context(command, info_name=name))
         yield f".br\n.B agentdash {_plain(name)}\n{_plain(' '.join(pieces))}"
 

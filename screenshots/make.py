@@ -1,4 +1,6 @@
-"""Draw the README's pictures from the demo and the recordings: `python -m screenshots.make [FOLDER]`.
+"""Draw the pictures from the demo and the recordings: `python -m screenshots.make [FOLDER]`.
+
+README and the documentation show them.
 
 The files are reproducible: a test compares them.
 """
@@ -42,10 +44,17 @@ class Picture(NamedTuple):
     at: float
     keys: tuple[str, ...] = ()
     scene: str = "today"
+    theme: str = "dark"
+
+    @property
+    def file(self) -> str:
+        """The name of its file: `fleet.svg`, `fleet-light.svg`."""
+        return f"{self.name}.svg" if self.theme == "dark" else f"{self.name}-{self.theme}.svg"
 
 
 PICTURES = (
     Picture("fleet", (120, 36), 26, keys=("!",)),
+    Picture("fleet", (120, 36), 26, keys=("!",), theme="light"),
     Picture("split", (45, 50), 26),
     Picture("strip", (150, 8), 26),
     Picture("why", (120, 36), 26, keys=("a", "w")),
@@ -70,9 +79,12 @@ FRAMES = (
 """The frames of the animation, and for how many seconds each is shown."""
 
 
+MOVING_THEMES = ("dark", "light")
+
+
 async def draw(picture: Picture) -> str:
     """Return a picture as SVG."""
-    with SCENES[picture.scene](picture.at) as (hub, app):
+    with SCENES[picture.scene](picture.at, picture.theme) as (hub, app):
         async with app.run_test(size=picture.size) as pilot:
             running = asyncio.create_task(hub.run())
             if isinstance(app, LibraryApp):
@@ -93,11 +105,11 @@ async def draw(picture: Picture) -> str:
 
 
 @contextmanager
-def today(at: float) -> Iterator[tuple[Hub, AgentDash]]:
+def today(at: float, theme: str) -> Iterator[tuple[Hub, AgentDash]]:
     """Provide the demo at a time (seconds)."""
     hub, clock = demo_hub(at=at)
     clock.set(paused=True)
-    yield hub, AgentDash(hub, clock, options=Options(theme="dark"))
+    yield hub, AgentDash(hub, clock, options=Options(theme=theme))
 
 
 class EventLineReader:
@@ -113,7 +125,7 @@ class EventLineReader:
 
 
 @contextmanager
-def past(at: float) -> Iterator[tuple[Hub, AgentDash]]:
+def past(at: float, theme: str) -> Iterator[tuple[Hub, AgentDash]]:
     """Provide a replay of the demo at a time (seconds)."""
     start, events = demo_events()
     clock = VirtualClock(0)
@@ -127,11 +139,11 @@ def past(at: float) -> Iterator[tuple[Hub, AgentDash]]:
         player.toggle()
         player.seek_time(start + at)
         hub = Hub([player], clock)
-        yield hub, ReplayApp(hub, clock, player, options=Options(theme="dark"))
+        yield hub, ReplayApp(hub, clock, player, options=Options(theme=theme))
 
 
 @contextmanager
-def library(_: float) -> Iterator[tuple[Hub, LibraryApp]]:
+def library(_: float, theme: str) -> Iterator[tuple[Hub, LibraryApp]]:
     """Provide the library over the recordings, copied into a Codex home."""
     clock = VirtualClock(0)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
@@ -145,28 +157,32 @@ def library(_: float) -> Iterator[tuple[Hub, LibraryApp]]:
             library=Library(CodexHome(home), clock),
             model=LibraryModel(),
             clock=clock,
-            options=Options(theme="dark"),
+            options=Options(theme=theme),
         )
         yield Hub([], clock), app
 
 
-SCENES: Final[dict[str, Callable[[float], AbstractContextManager[tuple[Hub, AgentDash | LibraryApp]]]]] = {
+_Scene = AbstractContextManager[tuple[Hub, AgentDash | LibraryApp]]
+SCENES: Final[dict[str, Callable[[float, str], _Scene]]] = {
     "today": today,
     "past": past,
     "library": library,
 }
 
 
-async def draw_moving() -> str:
+async def draw_moving(theme: str) -> str:
     """Return the animation as SVG."""
-    return moving([await draw(picture) for picture, _ in FRAMES], [seconds for _, seconds in FRAMES])
+    drawn = [await draw(picture._replace(theme=theme)) for picture, _ in FRAMES]
+    return moving(drawn, [seconds for _, seconds in FRAMES])
 
 
 def main(folder: Path) -> None:
     """Draw all pictures into `folder`."""
     for picture in PICTURES:
-        (folder / f"{picture.name}.svg").write_text(asyncio.run(draw(picture)), "utf-8")
-    (folder / "moving.svg").write_text(asyncio.run(draw_moving()), "utf-8")
+        (folder / picture.file).write_text(asyncio.run(draw(picture)), "utf-8")
+    for theme in MOVING_THEMES:
+        name = Picture("moving", (0, 0), 0, theme=theme).file
+        (folder / name).write_text(asyncio.run(draw_moving(theme)), "utf-8")
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ class KindInfo(NamedTuple):
     directions: tuple[Direction, ...]
     """The possible ones, the usual one first."""
     meaning: str
-    """One line, as in the table of the README."""
+    """One line."""
 
 
 FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
@@ -225,19 +225,7 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
         "a denied connection that the worker did not get past, with the narrowest remedy",
     ),
 }
-"""Severity, directions and meaning of every kind, in the order of the README."""
-
-
-def findings_table() -> str:
-    """Return the table of the README (Markdown): kind, direction, meaning."""
-    rows = [f"| `{kind}` | {_directions(info)} | {info.meaning} |" for kind, info in FINDING_KINDS.items()]
-    return "\n".join(["| finding | direction | means |", "|---|---|---|", *rows])
-
-
-def _directions(info: KindInfo) -> str:
-    if info.severity == "info":
-        return "for your information"
-    return ", or ".join("label only" if each == "label" else each for each in info.directions)
+"""Severity, directions and meaning of every kind, in the order of the documentation."""
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):

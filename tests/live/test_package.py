@@ -17,6 +17,8 @@ from agentdash import __version__
 from tests.live.patience import scaled
 
 ROOT = Path(__file__).parents[2]
+_MAN_PAGE = f"agentdash_tui-{__version__}.data/data/share/man/man1/agentdash.1"
+_MAX_SDIST_BYTES = 2_000_000
 BARE = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "TERM": "xterm-256color", "LANG": "C.UTF-8"}
 
 
@@ -60,7 +62,7 @@ def test_contents_of_wheel_and_sdist(dist: Path) -> None:
     tracked = subprocess.run(
         ["git", "ls-files", "agentdash"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split("\n")
-    assert packed == {*filter(None, tracked), f"agentdash-{__version__}.data/data/share/man/man1/agentdash.1"}
+    assert packed == {*filter(None, tracked), _MAN_PAGE}
     assert {
         "agentdash/py.typed",
         "agentdash/demo/day.toml",
@@ -70,7 +72,9 @@ def test_contents_of_wheel_and_sdist(dist: Path) -> None:
     (sdist,) = dist.glob("*.tar.gz")
     with tarfile.open(sdist) as tree:
         sources = {name.partition("/")[2] for name in tree.getnames()}
-    assert {"README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "man/make.py", "tests/run"} <= sources
+    assert {"README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "man/make.py"} <= sources
+    assert not [name for name in sources if name.startswith("tests")]
+    assert sdist.stat().st_size < _MAX_SDIST_BYTES
 
 
 def test_installed_commands(bare: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""README lists exactly the commands, options, keys, states, findings and themes; its pictures are current."""
+"""README and the documentation name what there is; generated pages and pictures are current."""
 
 from __future__ import annotations
 
@@ -13,48 +13,52 @@ import pytest
 
 from agentdash.agents.knowledge import knowledge_table
 from agentdash.cli import app
-from agentdash.config import THEMES, defaults
-from agentdash.model.findings import FINDING_KINDS, FindingKind, findings_table
+from agentdash.config import THEMES
 from agentdash.model.states import State
 from agentdash.report.schemas import DOCUMENTS
 from agentdash.tui import theme
-from agentdash.tui.keys import GROUPS, KEYS
+from docs.make import PAGES, pages
 from screenshots.make import PICTURES, Picture, draw, draw_moving
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
+PROSE = [ROOT / "README.md", *sorted((ROOT / "docs" / "pages").glob("*.md"))]
 
 
-def keys_table() -> str:
-    rows = [
-        f"| {', '.join(f'`{k}`' for k in key.shown)} | {key.help} |"
-        for group in GROUPS
-        for key in KEYS
-        if key.group == group
-    ]
-    return "\n".join(["| key | does |", "|---|---|", *rows])
-
-
-def test_keys() -> None:
-    """README has a copy of the table of `tui.keys`."""
-    assert keys_table() in README
+def test_length() -> None:
+    """README is the front door; everything else is in docs/."""
+    assert len(README.splitlines()) <= 150
 
 
 def test_states() -> None:
-    assert re.findall(
-        r"^\| `([\w-]+)` \| ", README.partition("## States")[2].partition("\n## ")[0], re.MULTILINE
-    ) == [str(s) for s in State]
+    paragraph = README.partition("## What it shows")[2].partition("\n\n## ")[0]
+    assert [name for name in re.findall(r"`([\w-]+)`", paragraph) if name in set(State)] == list(State)
 
 
-def test_findings() -> None:
-    """Paste `findings_table()` into the README when a kind has changed."""
-    assert list(FINDING_KINDS) == list(FindingKind)
-    assert findings_table() in README
+def test_supervisor_paragraph() -> None:
+    """README and the documentation have the same one."""
+    assert f"```markdown\n{(ROOT / 'docs' / 'supervisor.md').read_text('utf-8')}```" in README
+
+
+@pytest.mark.parametrize("name", sorted(pages()))
+def test_generated_pages_are_current(name: str) -> None:
+    """Run `python -m docs.make` when a command, key, option or document has changed."""
+    assert (PAGES / name).read_text("utf-8") == pages()[name]
 
 
 def test_worker_clis() -> None:
     """Paste `knowledge_table()` into the README when a CLI is known better, or a version was tested."""
     assert knowledge_table() in README
+
+
+def code_of(page: Path) -> list[str]:
+    """Return the lines of shell blocks and the code spans of a page."""
+    text = page.read_text("utf-8")
+    blocks = re.findall(r"(?ms)^ *```sh\n(.*?)^ *```", text)
+    prose = re.sub(r"(?ms)^ *```.*?^ *```", "", text)
+    return [line.strip() for block in blocks for line in block.splitlines()] + [
+        " ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose)
+    ]
 
 
 def _all(command: click.Command) -> Iterator[click.Command]:
@@ -66,8 +70,6 @@ def _all(command: click.Command) -> Iterator[click.Command]:
 
 
 def test_documents() -> None:
-    (listed,) = re.findall(r"the JSON Schema of a document: (.*) \|", README)
-    assert set(re.findall(r"`([\w-]+)`", listed)) == set(DOCUMENTS)
     sources = (
         path.read_text("utf-8")
         for path in (ROOT / "agentdash" / "report").rglob("*.py")
@@ -78,48 +80,41 @@ def test_documents() -> None:
     } == set(DOCUMENTS)
 
 
-def test_options() -> None:
-    (listed,) = re.findall(r"(?s)^Options: (.*?) with other", README, re.MULTILINE)
-    assert re.findall(r"`([\w-]+)`", listed) == list(defaults())
-
-
-def test_commands_and_flags() -> None:
+@pytest.mark.parametrize("page", PROSE, ids=lambda path: path.name)
+def test_commands_and_flags_exist(page: Path) -> None:
+    """What README and the handwritten pages name is there."""
+    lines = [line for line in code_of(page) if re.match(r"(\$ )?agentdash\b", line)]
     context = click.Context(app)
-    commands = {name: app.get_command(context, name) for name in app.list_commands(context)}
-    assert set(re.findall(r"^\| `agentdash (\w+)", README, re.MULTILINE)) == set(commands)
+    named = {found[1] for line in lines if (found := re.match(r"(?:\$ )?agentdash ([a-z]\w+)", line))}
+    assert named - set(app.list_commands(context)) == set()
     known = {
-        opt
-        for command in _all(app)
-        for p in command.params
-        if not getattr(p, "hidden", False)
-        for opt in (*p.opts, *p.secondary_opts)
+        opt for command in _all(app) for each in command.params for opt in (*each.opts, *each.secondary_opts)
     }
-    listed = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.sub(r"(?:pip|python3|venv|uvx).*", "", README)))
-    assert listed - known == set()
-    assert {o for o in known if o.startswith("--")} - listed - {"--version", "--help", "--speed"} == set()
+    listed = {option for line in lines for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", line)}
+    assert listed - known - {"--help", "--version"} == set()
 
 
 def test_themes() -> None:
     assert tuple(t.name for t in theme.THEMES) == THEMES
-    assert all(f"`{name}`" in README for name in THEMES)
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda p: p.name)
 @pytest.mark.slow
 def test_pictures_are_current(picture: Picture) -> None:
     """Run `python -m screenshots.make` when a screen has changed on purpose."""
-    assert (ROOT / "screenshots" / f"{picture.name}.svg").read_text("utf-8") == asyncio.run(draw(picture))
+    assert (ROOT / "screenshots" / picture.file).read_text("utf-8") == asyncio.run(draw(picture))
 
 
+@pytest.mark.parametrize(("theme", "file"), [("dark", "moving.svg"), ("light", "moving-light.svg")])
 @pytest.mark.slow
-def test_moving_picture_is_current() -> None:
-    drawn = asyncio.run(draw_moving())
-    assert (ROOT / "screenshots" / "moving.svg").read_text("utf-8") == drawn
+def test_moving_picture_is_current(theme: str, file: str) -> None:
+    drawn = asyncio.run(draw_moving(theme))
+    assert (ROOT / "screenshots" / file).read_text("utf-8") == drawn
     ElementTree.fromstring(drawn)
 
 
-def test_linked_files_exist() -> None:
-    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
-    assert targets
-    for target in targets:
-        assert (ROOT / target).exists(), target
+@pytest.mark.parametrize("page", PROSE, ids=lambda path: path.name)
+def test_linked_files_exist(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text("utf-8"))
+    pictures = re.findall(r'(?:src|srcset)="([^"]+)"', page.read_text("utf-8"))
+    assert [target for target in (*links, *pictures) if not (page.parent / target).exists()] == []

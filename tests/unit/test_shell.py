@@ -16,7 +16,7 @@ from agentdash.cli import app
 from agentdash.collect.clock import SystemClock
 from agentdash.demo.play import demo_hub
 from agentdash.store.status_file import Publisher
-from man.make import _commands, page
+from man.make import commands_of, page
 from tests.unit.test_cli import agentdash
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ def test_manual_page_is_current() -> None:
 
 def test_manual_page_lists_every_command_and_option() -> None:
     text = page().replace("\\-", "-")
-    commands = dict(_commands(app, click.Context(app)))
+    commands = dict(commands_of(app, click.Context(app)))
     assert commands
     for name, command in commands.items():
         assert f".SS {name}" in text
@@ -56,7 +56,7 @@ def test_manual_page_lists_every_command_and_option() -> None:
 
 
 def test_every_command_has_an_example() -> None:
-    commands = dict(_commands(app, click.Context(app)))
+    commands = dict(commands_of(app, click.Context(app)))
     assert commands
     for name, command in commands.items():
         assert f"agentdash {name}" in (command.help or "").partition("\b")[2], name
