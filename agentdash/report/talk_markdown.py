@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
+from markdown_it import MarkdownIt
+
 from agentdash.model.conversation import (
     CallRecord,
     ConversationTurn,
@@ -26,8 +28,10 @@ from agentdash.report.talk import TalkReport, ThreadTalk, gap_words, heading_fac
 
 _FENCE: Final = re.compile(r"\s{0,3}(?:[-*+>]\s+|\d+[.)]\s+)*(`{3,}|~{3,})")
 _CODE_SPAN: Final = re.compile(r"((?<!`)(`+)(?!`).*?(?<!`)\2(?!`))")
-_ACTIVE: Final = re.compile(r"<|!(?=\[)|&(?=#|\w)")
-"""What may become HTML, an image, or a character that is not there."""
+_ACTIVE: Final = re.compile(r"<|!(?=\[)|&(?=#|\w)|\[(?=[^\]]*\]:)")
+"""What may become HTML, an image, a character that is not there, or the definition of a link."""
+_PARSER: Final = MarkdownIt("commonmark", {"html": True})
+_ACTIVE_KINDS: Final = {"html_block", "html_inline", "image"}
 _ROLES: Final = {"user": "You", "agent": "Agent"}
 
 
@@ -41,26 +45,34 @@ def talk_markdown(report: TalkReport, version: str) -> str:
     return "\n".join((*lines, f"Exported by agentdash {version} from the session's own files.", ""))
 
 
-def quoted(text: str) -> Iterator[str]:
-    """Yield the lines of a Markdown text as a block quote, without what is active in it."""
+def quoted(text: str) -> list[str]:
+    """Return a Markdown text as the lines of a block quote, without what is active in it; as plain text where
+    that cannot be told apart from code."""
+    text = text.strip("\n")
+    shown = [f"> {line}".rstrip() for line in _escaped(text)]
+    if _is_inert("\n".join(shown)):
+        return shown
+    return [f"> {line}".rstrip() for part in block(text) for line in part.split("\n")]
+
+
+def _escaped(text: str) -> Iterator[str]:
+    """Yield the lines of a text with escapes outside of code, as far as that is found line by line."""
     fence = ""
-    for line in text.strip("\n").split("\n"):
+    for line in text.split("\n"):
         found = _FENCE.match(line)
         if fence:
-            shown = line
             closing = line.strip()
-            if closing.startswith(fence) and not closing.strip(fence[0]):
-                fence = ""
+            fence = "" if closing.startswith(fence) and not closing.strip(fence[0]) else fence
+            yield line
         elif found:
             fence = found[1]
-            shown = line
+            yield line
         else:
-            shown = _inert(line)
-        yield f"> {shown}".rstrip()
+            yield _escaped_line(line)
 
 
-def _inert(line: str) -> str:
-    """Return a line in which nothing outside of code spans is active."""
+def _escaped_line(line: str) -> str:
+    """Return a line with escapes outside of code spans."""
     parts = _CODE_SPAN.split(line)
     # split by two groups: text, the span, its backticks
     return "".join(
@@ -68,6 +80,16 @@ def _inert(line: str) -> str:
         for index, part in enumerate(parts)
         if index % 3 != 2
     )
+
+
+def _is_inert(text: str) -> bool:
+    """Return whether a text has neither HTML nor images nor definitions of links, by a Markdown parser."""
+    found: dict[str, object] = {}
+    tokens = _PARSER.parse(text, found)
+    kinds = {
+        token.type for token in (*tokens, *(child for token in tokens for child in token.children or ()))
+    }
+    return not kinds & _ACTIVE_KINDS and not found.get("references")
 
 
 def _thread(talk: ThreadTalk, number: int) -> Iterator[str]:

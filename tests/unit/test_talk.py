@@ -1,0 +1,217 @@
+"""Exported conversations: complete, readable, and inert; changes and commands in reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from agentdash.model.conversation import Conversation, ConversationTurn, Message
+from agentdash.report.export_html import html
+from agentdash.report.export_markdown import markdown
+from agentdash.report.talk import TalkReport, ThreadTalk
+from agentdash.report.talk_html import talk_html
+from agentdash.report.talk_markdown import quoted, talk_markdown
+from tests.live.change_cases import DATA
+from tests.unit.rollout_files import RECORDINGS, response
+from tests.unit.test_export import HOSTILE, Page, exported, report_of, session
+
+(LOG,) = (DATA / "codex-0.169.0").glob("*.jsonl")
+ALLOWED = {
+    *(
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "h1",
+        "h2",
+        "h3",
+        "p",
+        "section",
+        "div",
+        "pre",
+        "code",
+    ),
+    *(
+        "time",
+        "span",
+        "details",
+        "summary",
+        "ins",
+        "del",
+        "b",
+        "ul",
+        "ol",
+        "li",
+        "strong",
+        "em",
+        "blockquote",
+    ),
+    *("table", "thead", "tbody", "tr", "th", "td", "hr", "br", "a", "h4", "h5", "h6"),
+}
+BROWSER = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough")
+"""Renders as a forge does, which then removes some tags; here none may be active at all."""
+
+
+def talk(folder: Path, log: Path, name: str = "talk.md", *flags: str) -> str:
+    file = folder / name
+    done = exported(log, file, *flags)
+    assert (done.return_value, done.output) == (0, "")
+    return file.read_text("utf-8")
+
+
+def patch_session(folder: Path) -> Path:
+    """Write a session with hostile texts everywhere, also in a patch."""
+    log = session(folder, HOSTILE, f"echo {HOSTILE}", HOSTILE, f"{HOSTILE}\n\n![x](http://x/y.png)")
+    patch = f"*** Begin Patch\n*** Add File: {HOSTILE}\n+{HOSTILE}\n+```\n*** End Patch"
+    call = response("function_call", name="apply_patch", call_id="c2", arguments=json.dumps({"input": patch}))
+    done = response("function_call_output", call_id="c2", output=f"Success. {HOSTILE}")
+    lines = log.read_bytes().splitlines()
+    log.write_bytes(b"\n".join((*lines[:-1], call, done, lines[-1])) + b"\n")
+    return log
+
+
+def test_talk_has_everything_in_its_order(tmp_path: Path) -> None:
+    text = talk(tmp_path, LOG)
+    places = [
+        text.index(part)
+        for part in (
+            "> [[go]] change files",
+            "+line three and a half",
+            "`moved.txt → docs/moved.txt` updated +1 -1",
+            "not updated: failed",
+            "refused by approval",
+            "exit 3, 0.44 s",
+            "Denied: `touch: cannot touch",
+            "> **Done**: `app.py` has changed.",
+        )
+    ]
+    assert places == sorted(places)
+    assert text.count("<details>") == text.count("</details>") == 6
+
+
+def test_spellings(tmp_path: Path) -> None:
+    named, asked = talk(tmp_path, LOG, "talk.html"), talk(tmp_path, LOG, "x.html", "--talk")
+    assert named == asked
+    assert "<h2>Timeline" not in named
+    assert "## Timeline" in talk(tmp_path, LOG, "x.md")
+    for flags, message in (
+        (("--redact",), "export a report"),
+        (("--talk",), "exported as .html or .md"),
+    ):
+        file = tmp_path / ("talk.md" if flags == ("--redact",) else "x.cast")
+        file.unlink(missing_ok=True)
+        assert message in str(exported(LOG, file, *flags).exception)
+        assert not file.exists()
+
+
+def test_families_have_all_their_threads(tmp_path: Path) -> None:
+    first, *children = sorted((RECORDINGS / "0.169.0" / "spawn").glob("*.jsonl"))
+    text = talk(tmp_path, first)
+    assert len(children) == 2
+    assert all(child.stem[-36:] in text for child in children)
+    assert text.index(first.stem[-36:]) < min(text.index(child.stem[-36:]) for child in children)
+
+
+@pytest.mark.parametrize("log", sorted(DATA.glob("*/*.jsonl")), ids=lambda log: log.parent.name)
+def test_every_cli_has_a_conversation(tmp_path: Path, log: Path) -> None:
+    page = Page(talk(tmp_path, log, "talk.html"))
+    words = " ".join(page.words)
+    assert page.tags <= ALLOWED
+    assert "change files" in words
+    assert "two <b>three</b>" in words
+    assert {"ins", "del", "details", "li"} <= page.tags
+
+
+def test_hostile_texts_are_inert(tmp_path: Path) -> None:
+    log = patch_session(tmp_path)
+    whole = Page(talk(tmp_path, log, "talk.html"))
+    assert whole.tags <= ALLOWED
+    assert not {name for name in whole.attributes if name.startswith("on") or name == "src"}
+    rendered = Page(BROWSER.render(talk(tmp_path, log, "talk.md")))
+    assert rendered.tags <= ALLOWED
+    assert not {name for name in rendered.attributes if name.startswith("on") or name == "src"}
+    assert "alert(1)" in " ".join(rendered.words)
+    report = report_of(log)
+    assert Page(html(report, "1")).tags <= ALLOWED | {"i", "dl", "dt", "dd"}
+    changed = Page(BROWSER.render(markdown(report, "1")))
+    assert changed.tags <= ALLOWED
+    assert "src" not in changed.attributes
+
+
+PIECES = st.sampled_from(
+    [
+        "`",
+        "``",
+        "```",
+        "~~~",
+        "\n",
+        "\n\n",
+        "> ",
+        "- ",
+        "1. ",
+        "    ",
+        "<b>",
+        "<img src=x>",
+        "<!--",
+        "-->",
+        "]]>",
+        "!",
+        "[x](y)",
+        "![x](http://y)",
+        "![x][r]",
+        "[r]: http://y",
+        "\\",
+        "|",
+        "&lt;",
+        "<http://x>",
+        "text",
+        " ",
+        "\t",
+        "#",
+        "<?x?>",
+    ]
+)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(PIECES, max_size=14).map("".join))
+def test_no_text_becomes_html_or_an_image(text: str) -> None:
+    rendered = Page(BROWSER.render("\n".join(quoted(text))))
+    assert not rendered.tags & {"img", "b", "script", "x"}
+    message = Message(at=1.0, role="agent", text=text)
+    conversation = Conversation(thread="t", turns=(ConversationTurn(number=1, at=1.0, entries=(message,)),))
+    report = TalkReport([ThreadTalk(worker=None, conversation=conversation)])
+    assert Page(talk_html(report, "1")).tags <= ALLOWED
+    assert not Page(BROWSER.render(talk_markdown(report, "1"))).tags & {"img", "b", "script", "x"}
+
+
+# ---------------------------------------------------------------- reports
+
+
+def test_reports_have_changes_and_commands(tmp_path: Path) -> None:
+    text, page = talk(tmp_path, LOG, "x.md"), Page(talk(tmp_path, LOG, "x.html"))
+    assert "- `moved.txt → docs/moved.txt` updated +1 -1, 09:56:01" in text
+    assert "  +line three and a half" in text
+    assert "`touch /usr/local/denied; sleep 0.3; exit 3` | exit 3 | 0.44 s | `touch: cannot touch" in text
+    assert r"cat app.py \| head -3" in text
+    assert "Files that commands wrote by themselves are not listed." in text
+    words = " ".join(page.words)
+    assert "15,001 tokens, no price" in words
+    assert page.words.index("blocked sandbox") < page.words.index("Workers")
+
+
+def test_redacted_reports_have_paths_and_counts_but_no_diffs(tmp_path: Path) -> None:
+    for name in ("x.md", "x.html"):
+        text = talk(tmp_path, LOG, name, "--redact")
+        assert "docs/new.md" in text
+        assert "+3 -0" in text
+        for secret in ("three and a half", "Grüße", "zwei", "never written"):
+            assert secret not in text
+        assert "touch /usr/local/denied" in text  # commands stay
