@@ -295,6 +295,11 @@ def detail(entry: Entry, cells: int, look: Look) -> list[Line]:
     lines: list[Line] = []
     if entry.why:
         lines += paragraph(entry.why, cells, TONES_OF_STATES[entry.state] if entry.state else "", cap=2)
+    if entry.by_model:
+        total = sum(each.usage.total for each in entry.by_model)
+        price = cost(entry.by_model)
+        why = f" ({'; '.join(price.unpriced)})" if price and price.unpriced else ""
+        lines += paragraph(f"{total:,} tokens: {cost_text(price)}{why}", cells, "muted", cap=1)
     found = f"{look.glyphs.verdicts[entry.verdict]} {entry.verdict}" if entry.verdict else ""
     if found or entry.findings:
         tone: Tone = "mismatch" if entry.verdict == "mismatch" else "muted"

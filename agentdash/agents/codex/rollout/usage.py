@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -9,7 +10,9 @@ from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.model.events import TokensCounted
 from agentdash.model.tokens import ModelUsage
 
-_MARKS: Final = (b'"token_', b'"turn_context"', b'"thread_settings_applied"', b'"session_meta"')
+_MARK: Final = re.compile(
+    rb'"(?:token_(?:count|usage_record)|turn_context|thread_settings_applied|session_meta)"'
+)
 """What the relevant lines contain; others that quote it are parsed in vain."""
 _FORK_MARKS: Final = (b'"forked_from_id"', b'"subagent"')
 """What the first line of a file contains that may begin with copied lines."""
@@ -32,10 +35,10 @@ def tokens_by_model(thread: str, lines: Iterable[bytes]) -> tuple[ModelUsage, ..
 def _relevant(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the lines that matter; of a file that may begin with copied lines, all: the times and turns of
     the others show which lines are copied."""
-    is_first, all_matter = True, False
-    for line in lines:
-        if is_first:
-            is_first = False
-            all_matter = any(mark in line for mark in _FORK_MARKS)
-        if all_matter or any(mark in line for mark in _MARKS):
-            yield line
+    every = iter(lines)
+    first = next(every, b"")
+    yield first
+    if any(mark in first for mark in _FORK_MARKS):
+        yield from every
+        return
+    yield from filter(_MARK.search, every)
