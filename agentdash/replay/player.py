@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentdash.agents.codex.home import locks, thread_id
@@ -122,6 +123,11 @@ class Player:
         if self._cursor.exact:
             return self.index.share_of(self._cursor.position)
         return min(1.0, self._cursor.stream.offset / max(1, sum(self._sizes.values())))
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The session logs of the family."""
+        return self._family.paths
 
     @property
     def exact(self) -> bool:
@@ -349,6 +355,11 @@ class Player:
             self._move_to(self._cursor_at(max(1, self.index.position_at(at))), at)
         else:
             self._move_to(skim(self._open_stream(), at), at)
+
+    def seek_and_pause(self, at: float) -> None:
+        """Pause at a time (unix seconds)."""
+        self.playing = False
+        self.seek_time(at)
 
     def time_of(self, text: str) -> float | None:
         """Return a time as typed by the user (unix seconds); None if it is none."""

@@ -79,8 +79,10 @@ KEYS: Final = (
     *_group(
         "Find", "app",
         ("filter", "/", "filter", "filter",
-         "Show only workers with these words in any column; a leading ! shows the others."),
-        ("next-match", "n", "match(1)", "next match", "To the next worker that matches the last filter."),
+         "Show only workers with these words in any column; a leading ! shows the others. In a replay: find "
+         "what was said, run or printed."),
+        ("next-match", "n", "match(1)", "next match",
+         "To the next worker that matches the last filter; in a replay, to the next text found."),
         ("previous-match", "N", "match(-1)", "previous match", "To the previous one."),
         ("bucket", "f", "bucket", "bucket", "All, Needs you, Running, Done, Past, Mismatch in turn."),
         ("attention", "a", "attention", "attention", "To the next worker that needs you."),

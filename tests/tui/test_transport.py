@@ -281,3 +281,49 @@ async def test_the_clock_stays_at_the_end(stage):
     times = re.findall(r"\d\d:\d\d:\d\d", stage.bar)
     assert len(times) == 2
     assert times[0] == times[1]
+
+
+# ---------------------------------------------------------------- find texts
+
+
+async def found_text(stage, *keys):
+    """Press keys, wait until the search has ended, and return the message."""
+    await stage.press(*keys)
+    for worker in [worker for worker in stage.app.workers if worker.name == "find"]:
+        await worker.wait()
+    await stage.pilot.pause()
+    await stage.pilot.pause()
+    return stage.message
+
+
+async def test_find_in_this_session(stage):
+    first = await found_text(stage, "/", *"seatbelt", "enter")
+    match = re.match(r"(\d+) of (\d+): output: .*seatbelt", first)
+    assert match, first
+    count = int(match[2])
+    assert count > 1
+    numbers, times = [int(match[1])], [stage.player._cursor.at]
+    for _ in range(count):
+        numbers.append(int((await found_text(stage, "n")).split(" of ")[0]))
+        times.append(stage.player._cursor.at)
+    assert numbers == [(numbers[0] + step - 1) % count + 1 for step in range(count + 1)]
+    assert times[0] == times[-1]
+    assert not stage.player.playing
+    back = await found_text(stage, "N")
+    assert int(back.split(" of ")[0]) == (numbers[-1] - 2) % count + 1
+
+
+async def test_found_text_is_on_the_screen(stage):
+    """The worker that wrote it is selected, at the step that has it."""
+    message = await found_text(stage, "/", *'"children reported"', "enter")
+    assert "message: Both children reported." in message
+    assert stage.app.selected_id in stage.app._by_id
+    thread = stage.player._cursor.fleet.threads[stage.app.selected_id]
+    assert "children reported" in (thread.last_message or "")
+
+
+async def test_nothing_found(stage):
+    before = stage.place
+    assert await found_text(stage, "n") == "Nothing to repeat yet: / finds texts in this session."
+    assert "No text of this session has zzzz" in await found_text(stage, "/", *"zzzz", "enter")
+    assert stage.place == before

@@ -128,8 +128,10 @@ def _folds_to_ascii() -> re.Pattern[bytes]:
     return re.compile(b"|".join(map(re.escape, found)))
 
 
-def search(paths: Iterable[Path], text: str) -> Iterator[Hit | SearchProgress]:
-    """Search rollouts in the given order.
+def search(
+    paths: Iterable[Path], text: str, *, max_hits: int = _MAX_HITS_PER_FILE
+) -> Iterator[Hit | SearchProgress]:
+    """Search session logs in the given order; of each file further hits than `max_hits` are only counted.
 
     Yields a `SearchProgress` after the hits of each block of about 1 MiB, and for errors.
     """
@@ -138,20 +140,20 @@ def search(paths: Iterable[Path], text: str) -> Iterator[Hit | SearchProgress]:
         return
     for path in paths:
         if (log := log_of(path)) is not None:
-            yield from _search_file(log, terms)
+            yield from _search_file(log, terms, max_hits)
 
 
-def _search_file(log: SessionLog, terms: SearchTerms) -> Iterator[Hit | SearchProgress]:
+def _search_file(log: SessionLog, terms: SearchTerms, max_hits: int) -> Iterator[Hit | SearchProgress]:
     hits = 0
     try:
         for found in _search_blocks(log, terms):
             hits += isinstance(found, Hit)
-            if isinstance(found, SearchProgress) or hits <= _MAX_HITS_PER_FILE:
+            if isinstance(found, SearchProgress) or hits <= max_hits:
                 yield found
     except OSError as error:
         yield SearchProgress(log.path, 0, problem=clean_line(error.strerror or str(error)))
-    if hits > _MAX_HITS_PER_FILE:
-        yield SearchProgress(log.path, 0, omitted=hits - _MAX_HITS_PER_FILE)
+    if hits > max_hits:
+        yield SearchProgress(log.path, 0, omitted=hits - max_hits)
 
 
 def _search_blocks(log: SessionLog, terms: SearchTerms) -> Iterator[Hit | SearchProgress]:
@@ -187,7 +189,8 @@ def _hits_in_line(
     """
     number, line = numbered
     events = reader.read((line,), number)
-    found = list(_hits(log.path, events, terms))
+    at = line_time(line) or reader.at  # of the line: that of a nested command began earlier
+    found = list(_hits(log.path, events, terms, at))
     yield from found
     found_calls |= {
         (hit.what, event.call)
@@ -209,7 +212,7 @@ def _hits_in_line(
             path=log.path,
             thread=log.thread,
             line=number,
-            at=line_time(line) or reader.at,
+            at=at,
             what=what,
             text=shown,
             marks=marks,
@@ -232,7 +235,7 @@ def _line_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
             partial = (partial + data)[: MAX_LINE_BYTES + 1]
 
 
-def _hits(path: Path, events: Iterable[Event], terms: SearchTerms) -> Iterator[Hit]:
+def _hits(path: Path, events: Iterable[Event], terms: SearchTerms, at: float) -> Iterator[Hit]:
     for event in events:
         for what, text in _texts(event):
             if terms.matches(text):
@@ -241,7 +244,7 @@ def _hits(path: Path, events: Iterable[Event], terms: SearchTerms) -> Iterator[H
                     path=path,
                     thread=getattr(event, "thread", ""),
                     line=getattr(event, "line", 0),
-                    at=event.at,
+                    at=at,
                     what=what,
                     text=shown,
                     marks=marks,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from textual import on
+from textual.message import Message
+from textual.worker import get_current_worker
 
 from agentdash.model.clock import Clock
+from agentdash.replay.find import FoundTexts, find_texts
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.keys import bindings, ids
@@ -72,12 +76,21 @@ class ReplayApp(AgentDash):
 
     BINDINGS = bindings(*ids("player"))
 
+    class TextsFound(Message):
+        """A search in this session has ended."""
+
+        def __init__(self, found: FoundTexts) -> None:
+            self.found = found
+            super().__init__()
+
     def __init__(
         self, feed: Feed, clock: Clock, player: Player, *, options: Options = _DEFAULT_OPTIONS
     ) -> None:
         super().__init__(feed, RecordedClock(clock, player), options=options)
         self.root = FleetScreen(self.glyphs, HINTS)
         self._player = player
+        self._found: FoundTexts | None = None
+        """The texts that were searched last."""
 
     def read_until(self) -> float:
         """Return the time shown: nothing later is known."""
@@ -161,6 +174,51 @@ class ReplayApp(AgentDash):
         else:
             self.show_message("Invalid time: use 20:14, 20:14:07, or a date and a time, 2026-03-11 20:14.")
             self.draw()
+
+    # ---------------------------------------------------------------- find
+
+    def action_filter(self) -> None:
+        """Edit the words to find in this session."""
+        self._to_root()
+        self.root.query_one(Transport).edit_words(self._found.words if self._found else "")
+
+    @on(Transport.WordsEntered)
+    def _words_entered(self, event: Transport.WordsEntered) -> None:
+        self.root.fleet.focus()
+        words = (event.text or "").strip()
+        if not words:
+            self.draw()
+            return
+        self._found = None
+        self.run_worker(partial(self._run_search, words), thread=True, name="find", exclusive=True)
+        self.show_message(f"Searching for {words} ...")
+
+    def _run_search(self, words: str) -> None:
+        """Search the session. Runs in a thread."""
+        worker = get_current_worker()
+        found = find_texts(self._player.paths, words, lambda: worker.is_cancelled)
+        if not worker.is_cancelled:
+            self.post_message(self.TextsFound(found))
+
+    @on(TextsFound)
+    def _texts_found(self, event: TextsFound) -> None:
+        self._found = event.found
+        self.action_match(1)
+
+    def action_match(self, step: int) -> None:
+        """Go to the next (1) or previous (-1) text that was found, and pause."""
+        if (found := self._found) is None:
+            self.show_message("Nothing to repeat yet: / finds texts in this session.")
+            return
+        hit = found.step(step, self._clock.now())
+        unread = f" ({found.problems} files are unreadable)" if found.problems else ""
+        if hit is None:
+            self.show_message(f"No text of this session has {found.words}{unread}.")
+            return
+        self._request(lambda: self._player.seek_and_pause(hit.at), is_seek=True)
+        if hit.thread in self._by_id:
+            self.select_worker(hit.thread)
+        self.show_message(f"{(found.current or 0) + 1} of {len(found.hits)}{unread}: {hit.what}: {hit.text}")
 
     def _request(self, control: Callable[[], object], *, is_seek: bool = False) -> None:
         """Let the player carry out a control, and draw what it has changed."""

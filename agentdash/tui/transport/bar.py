@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from textual import on
 from textual.app import ComposeResult
@@ -150,21 +150,34 @@ class Transport(Horizontal):
             self.text = text
             super().__init__()
 
+    class WordsEntered(Message):
+        """The input for words to find was closed.
+
+        Args:
+            text: what was entered; None: it was cancelled.
+        """
+
+        def __init__(self, text: str | None) -> None:
+            self.text = text
+            super().__init__()
+
     def __init__(self) -> None:
         super().__init__()
+        self._asks_for: Literal["time", "words"] = "time"
         self._left = Lines(id="transport-left", focusable=False)
         self._right = Lines(id="transport-right", focusable=False)
         self._track = Track(id="track", focusable=False)
-        self._time = Input(placeholder="20:14, 20:14:07, 2026-03-11 20:14", compact=True)
-        self._time.cursor_blink = False
+        self._prompt = Static("", id="transport-prompt")
+        self._input = Input(compact=True)
+        self._input.cursor_blink = False
 
     def compose(self) -> ComposeResult:
         """Compose the track between its two ends, and the input that takes its place."""
         yield self._left
         yield self._track
         yield self._right
-        yield Static("go to", id="transport-prompt")
-        yield self._time
+        yield self._prompt
+        yield self._input
 
     def show(self, player: Player, look: Look) -> None:
         """Draw the state of the player."""
@@ -183,9 +196,19 @@ class Transport(Horizontal):
 
     def edit_time(self) -> None:
         """Open the input for a time."""
+        self._edit("time", "go to", "20:14, 20:14:07, 2026-03-11 20:14")
+
+    def edit_words(self, text: str) -> None:
+        """Open the input for words to find, with these."""
+        self._edit("words", "find", 'words, "a phrase": said, run or printed; then n, N', text)
+
+    def _edit(self, what: Literal["time", "words"], prompt: str, hint: str, text: str = "") -> None:
+        self._asks_for = what
+        self._prompt.update(prompt)
+        self._input.placeholder = hint
         self.add_class("-editing")
-        self._time.value = ""
-        self.screen.set_focus(self._time)  # at once: `focus` waits, and the keys typed ahead do not
+        self._input.value = text
+        self.screen.set_focus(self._input)  # at once: `focus` waits, and the keys typed ahead do not
 
     def action_back(self) -> None:
         """Cancel the input."""
@@ -198,7 +221,8 @@ class Transport(Horizontal):
 
     def _close_input(self, text: str | None) -> None:
         self.remove_class("-editing")
-        self.post_message(self.TimeEntered(text))
+        entered = self.TimeEntered if self._asks_for == "time" else self.WordsEntered
+        self.post_message(entered(text))
 
 
 def bar_ends(state: TransportState, cells: int, look: Look) -> tuple[Line, Line]:
