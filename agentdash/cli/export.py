@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +23,8 @@ from agentdash.model.worker import Snapshot
 from agentdash.replay.family import Family
 from agentdash.replay.journal import journal_streams
 from agentdash.replay.streams import MergedStream, family_stream
+from agentdash.report.scrub import Replacements, Scrubber, map_texts
+from agentdash.report.timeline_report import TimelineReport
 
 _FORMATS = (".html", ".md", ".cast")
 _TALK_FORMATS = (".html", ".md")
@@ -43,6 +46,7 @@ def export(
     gap: float,
     journal: Path | None,
     talk: bool = False,
+    replacements: Replacements = (),
 ) -> int:
     """Export the session of `target` to `file`, in the format of its suffix; return the exit code, 2 where
     something could not be read.
@@ -50,6 +54,7 @@ def export(
     Args:
         talk: whether the conversation is exported instead of the report; so it is to a file named `talk.md`
             or `talk.html`.
+        replacements: texts and what they are replaced by.
 
     Raises:
         click.UsageError: no thread matches, the suffix is invalid, or the file cannot be written.
@@ -69,29 +74,69 @@ def export(
         )
     family = family_of(target, config)
     if talk:
-        written, problems = _talk(family, file.suffix)
+        written, problems = _talk(family, file.suffix, replacements)
         _write(file, written, force=force)
         warn_unreadable(problems)
         return 2 if problems else 0
-    now = time.time()
-    recorded = journal_streams(journal or journal_folder(), family, now)
-
-    def make() -> MergedStream:
-        return family_stream(family, recorded())
-
-    files = [path.stat() for path in family.paths if path.exists()]
-    ended = now - max((file.st_mtime for file in files), default=0.0) > _ENDED_AFTER_S
-    size = sum(file.st_size for file in files)
-    stream = make()
-    with Progress("", 0, size) as progress:
+    session = _Session(family, journal)
+    scrubber = _scrubber(family, replacements)
+    with Progress("", 0, session.size) as progress:
         if file.suffix == ".cast":
-            written = asyncio.run(_cast(stream, make, config, progress, redact=redact, ended=ended, gap=gap))
+            cast = _cast(session, config, progress, redact=redact, gap=gap, scrubber=scrubber)
+            written = asyncio.run(cast)
         else:
-            written = _report(family, stream, file.suffix, progress, redact=redact, ended=ended)
+            report = _report(session, progress, redact=redact, scrubber=scrubber)
+            written = _rendered(report, file.suffix)
     _write(file, written, force=force)
-    problems = [*family.unreadable, *_unreadable(stream)]
-    warn_unreadable(list(dict.fromkeys(problems)))
-    return 2 if problems else 0
+    warn_unreadable(session.problems)
+    return 2 if session.problems else 0
+
+
+def preview(target: str, config: Config, *, journal: Path | None, replacements: Replacements) -> int:
+    """Print what a redacted export of the session still shows; return the exit code.
+
+    Raises:
+        click.UsageError: no thread matches.
+    """
+    from agentdash.report.redaction_preview import preview_lines
+
+    session = _Session(family_of(target, config), journal)
+    with Progress("", 0, session.size) as progress:
+        report = _report(session, progress, redact=True, scrubber=_scrubber(session.family, replacements))
+    click.echo("\n".join(preview_lines(report)))
+    warn_unreadable(session.problems)
+    return 2 if session.problems else 0
+
+
+class _Session:
+    """What is exported: the files and recordings of a family."""
+
+    def __init__(self, family: Family, journal: Path | None) -> None:
+        now = time.time()
+        self.family = family
+        self._recorded = journal_streams(journal or journal_folder(), family, now)
+        files = [path.stat() for path in family.paths if path.exists()]
+        self.ended = now - max((file.st_mtime for file in files), default=0.0) > _ENDED_AFTER_S
+        """Whether no process holds its threads any more."""
+        self.size = sum(file.st_size for file in files)
+        self.stream = self.make()
+
+    def make(self) -> MergedStream:
+        """Return a new stream of it."""
+        return family_stream(self.family, self._recorded())
+
+    @property
+    def problems(self) -> list[str]:
+        """The files and directories that could not be read, each once, after the stream has been read."""
+        return list(dict.fromkeys((*self.family.unreadable, *_unreadable(self.stream))))
+
+
+def _scrubber(family: Family, replacements: Replacements) -> Scrubber:
+    """Return a scrubber that knows this machine and the homes in which the session's files lie."""
+    scrubber = Scrubber([str(Path("~").expanduser())], [platform.node()], replacements)
+    for path in family.paths:
+        scrubber.learn(clean_line(str(path)))
+    return scrubber
 
 
 def _write(file: Path, written: bytes, *, force: bool) -> None:
@@ -101,11 +146,11 @@ def _write(file: Path, written: bytes, *, force: bool) -> None:
         raise click.UsageError(f"{clean_line(str(file))}: {error.strerror or error}") from error
 
 
-def _talk(family: Family, suffix: str) -> tuple[bytes, list[str]]:
+def _talk(family: Family, suffix: str, replacements: Replacements) -> tuple[bytes, list[str]]:
     """Return the conversations of a family as a document, and what could not be read."""
     from agentdash.report.talk import read_talk
 
-    report = read_talk(family)
+    report = map_texts(read_talk(family), Scrubber(replacements=replacements).replaced)
     if suffix == ".html":
         from agentdash.report.talk_html import talk_html as write
     else:
@@ -120,34 +165,34 @@ def _unreadable(stream: MergedStream) -> Iterator[str]:
             yield f"{clean_line(str(file.path))} cannot be read: {file.problem}"
 
 
-def _report(
-    family: Family, stream: MergedStream, suffix: str, progress: Progress, *, redact: bool, ended: bool
-) -> bytes:
-    from agentdash.report.redact import without_home
+def _report(session: _Session, progress: Progress, *, redact: bool, scrubber: Scrubber) -> TimelineReport:
     from agentdash.report.timeline_builder import build_report
 
-    report = build_report(family.thread, stream, redact=redact, ended=ended, progress=progress.reach)
-    problems = list(dict.fromkeys((*family.unreadable, *_unreadable(stream))))
+    report = build_report(
+        session.family.thread,
+        session.stream,
+        redact=redact,
+        ended=session.ended,
+        progress=progress.reach,
+        scrubber=scrubber,
+    )
+    problems = session.problems
     report.notes += (
         [f"{len(problems)} files or directories cannot be read"] if redact and problems else problems
     )
+    return report
+
+
+def _rendered(report: TimelineReport, suffix: str) -> bytes:
     if suffix == ".html":
         from agentdash.report.export_html import html as write
     else:
         from agentdash.report.export_markdown import markdown as write
-    text = write(report, __version__)
-    return (without_home(text) if redact else text).encode()
+    return write(report, __version__).encode()
 
 
 async def _cast(
-    stream: MergedStream,
-    make: Callable[[], MergedStream],
-    config: Config,
-    progress: Progress,
-    *,
-    redact: bool,
-    ended: bool,
-    gap: float,
+    session: _Session, config: Config, progress: Progress, *, redact: bool, gap: float, scrubber: Scrubber
 ) -> bytes:
     from agentdash.model.secrets import mask_fields
     from agentdash.report.redact import Redaction
@@ -155,16 +200,18 @@ async def _cast(
     from agentdash.tui.asciicast import asciicast
     from agentdash.tui.options import Options
 
-    redaction = Redaction() if redact else None
+    redaction = Redaction(scrubber) if redact else None
 
     def shown(see: Callable[[], Snapshot]) -> Callable[[], Snapshot]:
-        return lambda: mask_fields(redaction.snapshot(see()) if redaction else see())
+        if redaction is None:
+            return lambda: mask_fields(map_texts(see(), scrubber.replaced))
+        return lambda: mask_fields(redaction.snapshot(see()))
 
-    def snapshots(stream: MergedStream) -> Iterator[tuple[float, Callable[[], Snapshot]]]:
-        for frame in frames(stream, redaction, ended=ended):
-            progress.reach(stream.offset)
+    def snapshots() -> Iterator[tuple[float, Callable[[], Snapshot]]]:
+        for frame in frames(session.stream, redaction, ended=session.ended):
+            progress.reach(session.stream.offset)
             yield frame.at, shown(frame.snapshot)
 
     options = Options(config.ascii, config.theme or "dark", banner="REPLAY")
-    speed = max(1.0, play_duration_s(make(), gap) / _MAX_CAST_S)
-    return b"".join([line async for line in asciicast(snapshots(stream), options, gap, speed)])
+    speed = max(1.0, play_duration_s(session.make(), gap) / _MAX_CAST_S)
+    return b"".join([line async for line in asciicast(snapshots(), options, gap, speed)])

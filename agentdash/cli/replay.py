@@ -26,6 +26,21 @@ _SPEEDS: Final = {"max" if math.isinf(speed) else f"{speed:g}": speed for speed 
 """The speeds by their names on the command line."""
 
 
+# generic since click 8.3 only
+class _Replacement(click.ParamType):  # type: ignore[type-arg]
+    """A text and what it is replaced by: `OLD=NEW`."""
+
+    name = "replacement"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        old, equals, new = str(value).partition("=")
+        if not equals or not old.strip().strip("/~"):
+            self.fail(f"{value!r} is not OLD=NEW: a path or words, and what they become", param, ctx)
+        return old, new
+
+
 @click.command()
 @options(APPEARANCE_OPTIONS)
 @click.option("--codex-home", type=PATH, metavar="DIR", help="Codex home to find threads in.")
@@ -65,7 +80,22 @@ _SPEEDS: Final = {"max" if math.isinf(speed) else f"{speed:g}": speed for speed 
     help="Export the conversation: prompts and answers, with commands and outputs folded; so does a FILE "
     "named talk.html or talk.md.",
 )
-@click.option("--redact", is_flag=True, help="Leave prompts, messages and outputs out of the export.")
+@click.option(
+    "--redact",
+    is_flag=True,
+    help="Leave prompts, messages, outputs and the names of homes, users and hosts out of the export.",
+)
+@click.option(
+    "--preview", is_flag=True, help="With --redact: print what is left, to read before it is passed on."
+)
+@click.option(
+    "--replace",
+    "replacements",
+    multiple=True,
+    type=_Replacement(),
+    metavar="OLD=NEW",
+    help="Replace a path, or words, everywhere in the export. May be repeated.",
+)
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 @click.option(
     "--journal",
@@ -82,6 +112,8 @@ def replay(
     exported: Path | None,
     talk: bool,
     redact: bool,
+    preview: bool,
+    replacements: tuple[tuple[str, str], ...],
     force: bool,
     journal: Path | None,
     **given: Any,
@@ -95,6 +127,7 @@ def replay(
     \b
     agentdash replay 01a1fa8b --at 20:14 --speed 4
     agentdash replay session.jsonl --export report.html --redact
+    agentdash replay session.jsonl --redact --preview --replace /srv/acme=/srv/x --replace Phoenix=project
     """
     config = config_of(given)
     factor = _SPEEDS[speed]
@@ -103,9 +136,13 @@ def replay(
 
         carrier, thread = split_host(target, config)
         if carrier is not None:
-            if exported is not None or talk or journal is not None:
-                raise click.UsageError("--export, --talk and --journal are for sessions of this machine")
+            if exported is not None or talk or preview or journal is not None:
+                raise click.UsageError(
+                    "--export, --preview, --talk, --journal are for sessions of this machine"
+                )
             _play_there(carrier, thread, at=at, speed=speed, gap=idle, from_finding=from_finding)
+    if preview:
+        return _preview(target, config, redact=redact, journal=journal, replacements=replacements)
     if exported is not None:
         from agentdash.cli.export import export
 
@@ -113,10 +150,19 @@ def replay(
             raise click.UsageError("--export needs a THREAD or FILE")
         with without_stdin([target]) as (file,):
             return export(
-                file, config, exported, redact=redact, force=force, gap=idle, journal=journal, talk=talk
+                file,
+                config,
+                exported,
+                redact=redact,
+                force=force,
+                gap=idle,
+                journal=journal,
+                talk=talk,
+                replacements=replacements,
             )
-    if talk:
-        raise click.UsageError("--talk needs --export FILE")
+    for option, is_given in (("--talk", talk), ("--redact", redact), ("--replace", replacements)):
+        if is_given:
+            raise click.UsageError(f"{option} needs --export FILE")
     if target is not None:
         with without_stdin([target]) as (file,), terminal("try --export FILE"):
             play(file, config, at=at, speed=factor, gap=idle, from_finding=from_finding, journal=journal)
@@ -153,6 +199,22 @@ def _play_there(
     except CarrierError as error:
         raise click.UsageError(clean_line(str(error))) from error
     os.execvp(argv[0], argv)  # noqa: S606 - it has no shell here
+
+
+def _preview(
+    target: str | None,
+    config: Config,
+    *,
+    redact: bool,
+    journal: Path | None,
+    replacements: tuple[tuple[str, str], ...],
+) -> int:
+    from agentdash.cli.export import preview
+
+    if target is None or not redact:
+        raise click.UsageError("--preview needs --redact and a THREAD or FILE")
+    with without_stdin([target]) as (file,):
+        return preview(file, config, journal=journal, replacements=replacements)
 
 
 def play(

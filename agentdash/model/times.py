@@ -51,6 +51,11 @@ def took(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else lasted(seconds)
 
 
+def precise_time_of_day(at: float) -> str:
+    """Return the time of day with milliseconds, UTC: `20:12:55.072`."""
+    return datetime.fromtimestamp(possible_time(at) or 0.0, UTC).strftime("%H:%M:%S.%f")[:-3]
+
+
 def lasted(seconds: float) -> str:
     """Return a duration: `1 h 02 min`, `4 min 12 s`, `3 s`."""
     minutes, rest = divmod(int(seconds), 60)

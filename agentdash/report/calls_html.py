@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from agentdash.model.conversation import change_words, line_counts, outcome_words, shown_paths
-from agentdash.model.times import time_of_day, took
+from agentdash.model.times import precise_time_of_day, time_of_day, took
 from agentdash.report.timeline_report import DatedCall, TimelineReport
 
 MAX_COMMANDS: Final = 1_000
@@ -72,7 +72,7 @@ def commands_section(report: TimelineReport) -> Iterator[str]:
         duration = took(call.took) if call.took is not None else ""
         denial = f"<br><span class=bad>denied: {escape(call.denial)}</span>" if call.denial else ""
         worker = f" <span class=dim>{escape(dated.worker.name)}</span>" if len(report.workers) > 1 else ""
-        yield f"<tr><td><time>{time_of_day(call.at)}</time>{worker}"
+        yield f"<tr><td><time>{precise_time_of_day(call.at)}</time>{worker}"
         yield f"<td><code>{escape(call.text)}</code>{denial}"
         yield f'<td class="{css}">{escape(outcome_words(call))}<td><time>{duration}</time></tr>'
     yield "</table>"

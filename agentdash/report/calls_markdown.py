@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from agentdash.model.conversation import change_words, line_counts, outcome_words, shown_paths
-from agentdash.model.times import time_of_day, took
+from agentdash.model.times import precise_time_of_day, time_of_day, took
 from agentdash.report.calls_html import MAX_COMMANDS, MAX_DIFF_CHARS, ONLY_PATCHES
 from agentdash.report.markdown_text import block, cell, code
 from agentdash.report.timeline_report import TimelineReport
@@ -46,7 +46,7 @@ def commands_section(report: TimelineReport) -> Iterator[str]:
     for dated in commands[-MAX_COMMANDS:]:
         call = dated.call
         cells = (
-            time_of_day(call.at),
+            precise_time_of_day(call.at),
             cell(dated.worker.name),
             cell(call.text),
             outcome_words(call),

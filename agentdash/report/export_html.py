@@ -10,7 +10,7 @@ from typing import Final
 from agentdash.model.findings import SEVERITIES
 from agentdash.model.layer_words import sides
 from agentdash.model.states import State, bucket
-from agentdash.model.times import moment, time_of_day, took
+from agentdash.model.times import moment, precise_time_of_day, time_of_day, took
 from agentdash.model.worker import Worker
 from agentdash.report.calls_html import changes_section, commands_section
 from agentdash.report.elements import difference_lines, remedy_lines
@@ -121,7 +121,7 @@ def _findings(report: TimelineReport) -> Iterator[str]:
         for label, text in (*difference_lines(finding), *sides(finding)):
             yield f"<dt>{label}<dd>{escape(text)}"
         for evidence in finding.evidence:
-            yield f"<dt>{escape(evidence.source)}<dd><time>{time_of_day(evidence.at)}</time>"
+            yield f"<dt>{escape(evidence.source)}<dd><time>{precise_time_of_day(evidence.at)}</time>"
             yield f"<code>{escape(evidence.text)}</code>"
         if finding.remedy:
             remedy = finding.remedy
@@ -145,7 +145,8 @@ def _row(row: TimelineRow) -> str:
     if row.text and row.kind in _PREFORMATTED:
         text = f"<pre>{text}</pre>"
     kind = escape(row.kind)
-    head = f"<time>{time_of_day(row.at)}</time><span>{escape(row.worker)}</span><span class=dim>{kind}</span>"
+    time = precise_time_of_day(row.at)
+    head = f"<time>{time}</time><span>{escape(row.worker)}</span><span class=dim>{kind}</span>"
     return f'<div class="row {kind}">{head}<div>{note} {text}</div></div>'
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentdash.model.layer_words import sides
-from agentdash.model.times import moment, time_of_day, took
+from agentdash.model.times import moment, precise_time_of_day, time_of_day, took
 from agentdash.report.calls_markdown import changes_section, commands_section
 from agentdash.report.elements import difference_lines, remedy_lines
 from agentdash.report.markdown_text import block, cell, code
@@ -77,7 +77,7 @@ def _findings(report: TimelineReport) -> Iterator[str]:
         for label, text in (*difference_lines(finding), *sides(finding)):
             yield f"- {label}: {code(text)}"
         for evidence in finding.evidence:
-            yield f"- {evidence.source} {time_of_day(evidence.at)}: {code(evidence.text)}"
+            yield f"- {evidence.source} {precise_time_of_day(evidence.at)}: {code(evidence.text)}"
         if finding.remedy:
             remedy = finding.remedy
             for label, line in remedy_lines(remedy.text, remedy.where, remedy.once):
@@ -95,7 +95,7 @@ def _timeline(report: TimelineReport) -> Iterator[str]:
 
 
 def _row(row: TimelineRow) -> Iterator[str]:
-    head = f"- {time_of_day(row.at)} {code(row.worker)} **{row.kind}** {code(row.note)}".rstrip()
+    head = f"- {precise_time_of_day(row.at)} {code(row.worker)} **{row.kind}** {code(row.note)}".rstrip()
     if "\n" not in row.text:
         yield f"{head} {code(row.text)}".rstrip()
         return

@@ -2,8 +2,8 @@
 
 Replaced are prompts, messages, outputs, errors, screens and names, and every word of theirs wherever it is
 quoted, unless a command or one of agentdash's own sentences contains it as well. Commands, directories,
-policies, times, states and kinds of findings stay; of paths below a home directory, the name of the home is
-removed. `model.registry.TEXTS` has the treatment of each field.
+policies, times, states and kinds of findings stay; in all of them homes, their owners and host names are
+replaced (`scrub.py`). `model.registry.TEXTS` has the treatment of each field.
 """
 
 from __future__ import annotations
@@ -21,32 +21,43 @@ from msgspec.structs import replace
 
 from agentdash.model import events as e
 from agentdash.model.fleet import Call, Moment
+from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.registry import TEXTS, TextUse
 from agentdash.model.state_paths import PredictedDenials
 from agentdash.model.worker import Got, Snapshot, Worker
+from agentdash.report.scrub import Scrubber, map_texts
 
 _MIN_WORD_CHARS: Final = 3
 """Characters of the shortest ASCII word that is removed: shorter ones disclose nothing."""
 _WORD: Final = re.compile(r"\w+")
 _PLACEHOLDER: Final = "[redacted]"
-_HOME: Final = re.compile(r"(?:/(?:home|Users)/[^/\s'\":,;)\]]+|/root\b)")
 _ADJACENT_PLACEHOLDERS: Final = re.compile(
     rf"{re.escape(_PLACEHOLDER)}(?:[^\w\[]{{0,4}}{re.escape(_PLACEHOLDER)})+"
 )
 _SHOWN_WHOLE: Final = (Policy, PredictedDenials, Got)
 """What explains a finding: paths and flags, no texts of the session."""
+_SHOWN_FIELDS: Final = (
+    *("id", "kind", "agent", "parent", "children", "depth", "pids", "cwd", "tokens", "last_activity"),
+    *("activity", "policies", "model", "turns", "standing", "is_new", "started", "stalled"),
+)
+"""Fields of a worker that are shown as they are, but for the names of homes, users and hosts."""
 _UNCHANGED_TEXTS: Final[Mapping[str, TextUse]] = {}
 
 
 class Redaction:
-    """Learns quoted texts, in the order of time, and removes their words from what is shown after that."""
+    """Learns quoted texts, in the order of time, and removes their words from what is shown after that.
 
-    def __init__(self) -> None:
+    Args:
+        scrubber: replaces homes, users and hosts in what is shown; learns more of them from the events.
+    """
+
+    def __init__(self, scrubber: Scrubber | None = None) -> None:
+        self.scrubber = scrubber or Scrubber()
         self._quoted_words: set[str] = set()
         self._kept_words = set(_our_words())
         self._pseudonyms: dict[str, str] = {}
-        """By thread: its nickname, which Codex chose, or the start of its id."""
+        """By thread: its nickname, which Codex chose, or the start of its id, long enough for siblings."""
 
     # ------------------------------------------------------------ events
 
@@ -55,9 +66,10 @@ class Redaction:
         return [self._event(event) for event in events]
 
     def _event(self, event: e.Event) -> e.Event:
+        self.scrubber.learn(event)
         match event:
             case e.ThreadStarted():
-                self._pseudonyms[event.thread] = event.nickname or event.thread[:8]
+                self._pseudonyms[event.thread] = event.nickname or _short_id(event.thread)
             case e.ChildSpawned() if event.nickname:
                 self._pseudonyms[event.child] = event.nickname
             case e.CallStarted(kind="command"):
@@ -121,7 +133,7 @@ class Redaction:
             self._kept_words.update(_pieces(word))
 
     def _pseudonym(self, worker: str) -> str:
-        return self._pseudonyms.get(worker, worker[:8] if len(worker) == 36 else worker)
+        return self._pseudonyms.get(worker, _short_id(worker))
 
     # ------------------------------------------------------------ snapshots
 
@@ -139,27 +151,33 @@ class Redaction:
         return any(piece in self._quoted_words and piece not in self._kept_words for piece in _pieces(word))
 
     def snapshot(self, snapshot: Snapshot) -> Snapshot:
-        """Return a snapshot as it may be shown."""
-        sources = tuple(replace(source, detail=without_home(source.detail)) for source in snapshot.sources)
-        return replace(snapshot, workers=tuple(map(self.worker, snapshot.workers)), sources=sources)
+        """Return a snapshot as it may be shown: what is not listed here is left out."""
+        failure = snapshot.failure
+        return Snapshot(
+            at=snapshot.at,
+            workers=tuple(map(self.worker, snapshot.workers)),
+            sources=tuple(replace(s, name=s.name.partition(" ")[0], detail="") for s in snapshot.sources),
+            due=snapshot.due,
+            failure=replace(failure, error=failure.error.partition(":")[0]) if failure else None,
+        )
 
     def worker(self, worker: Worker) -> Worker:
-        """Return a worker as it may be shown."""
+        """Return a worker as it may be shown: what is not listed here is left out."""
         commands = {call.id: call.text for call in worker.calls if call.kind == "command"}
-        redacted = replace(
-            worker,
+        redacted = Worker(
+            **{name: getattr(worker, name) for name in _SHOWN_FIELDS},
             name=self._pseudonym(worker.id),
             assessment=self._words(worker.assessment),
             below=tuple(text.partition(" ")[0] for text in worker.below),
             sandbox=self._words(worker.sandbox),
-            pane=replace(worker.pane, title="", window="", screen=()) if worker.pane else None,
-            line="",
-            links=(),
+            pane=_redact_pane(worker.pane) if worker.pane else None,
+            notes=self._words(worker.notes),
             moments=tuple(_redact_moment(moment, commands) for moment in worker.moments),
             calls=tuple(map(_redact_call, worker.calls)),
             history=self._words(worker.history),
         )
-        return _without_home(redacted)
+        shown: Worker = map_texts(redacted, self.scrubber.text)
+        return shown
 
     def _words(self, value: Any) -> Any:
         """Return a struct or a collection without quoted words in any of its texts, those of policies
@@ -177,9 +195,8 @@ class Redaction:
         return value
 
 
-def without_home(text: str) -> str:
-    """Return a text in which home directories are `~`."""
-    return _HOME.sub("~", text)
+def _short_id(worker: str) -> str:
+    return worker[:13] if len(worker) == 36 else worker
 
 
 def _label(struct: msgspec.Struct, name: str) -> str:
@@ -243,6 +260,14 @@ def _redact_moment(moment: Moment, commands: dict[str, str]) -> Moment:
             return replace(moment, text=f"[{moment.kind}, {len(moment.text):,} characters]")
 
 
-def _without_home(worker: Worker) -> Worker:
-    plain: Any = msgspec.json.decode(without_home(msgspec.json.encode(worker).decode()))
-    return msgspec.convert(plain, Worker)
+def _redact_pane(pane: Pane) -> Pane:
+    return Pane(
+        key=PaneKey("default", pane.key.id),
+        session="",
+        window="",
+        pid=pane.pid,
+        command=pane.command,
+        width=pane.width,
+        height=pane.height,
+        dead=pane.dead,
+    )

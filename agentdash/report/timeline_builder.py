@@ -18,6 +18,7 @@ from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.streams import MergedStream
 from agentdash.report.redact import Redaction
+from agentdash.report.scrub import Scrubber, map_texts
 from agentdash.report.timeline_report import StateChange, TimelineReport, TimelineRow, WorkerTimeline
 
 _MAX_FIRST_ROWS: Final = 1_000
@@ -78,17 +79,25 @@ def frames(stream: MergedStream, redaction: Redaction | None, *, ended: bool) ->
 
 
 def build_report(
-    thread: str, stream: MergedStream, *, redact: bool, ended: bool, progress: Callable[[int], None]
+    thread: str,
+    stream: MergedStream,
+    *,
+    redact: bool,
+    ended: bool,
+    progress: Callable[[int], None],
+    scrubber: Scrubber | None = None,
 ) -> TimelineReport:
-    """Replay a stream and return its report.
+    """Replay a stream and return its report, secrets masked.
 
     Args:
         thread: id of the requested thread.
         redact: whether prompts, messages and outputs are left out.
         ended: whether no process holds these threads.
         progress: called from time to time with the bytes read so far.
+        scrubber: replaces what the user lists, and with `redact` homes, users and hosts.
     """
-    redaction = Redaction() if redact else None
+    scrubber = scrubber or Scrubber()
+    redaction = Redaction(scrubber) if redact else None
     builder = _ReportBuilder(redaction)
     begun = at = 0.0
     snapshot = Snapshot(0.0)
@@ -116,7 +125,7 @@ def build_report(
         redacted=redact,
         notes=_notes(workers, snapshot, redact=redact),
     )
-    masked: TimelineReport = mask_fields(report)
+    masked: TimelineReport = mask_fields(map_texts(report, scrubber.text if redact else scrubber.replaced))
     return masked
 
 

@@ -14,8 +14,12 @@ from msgspec import inspect
 from agentdash.model import events as e
 from agentdash.model.fleet import FleetKnown
 from agentdash.model.registry import TEXTS, TextUse
-from agentdash.model.worker import Worker
+from agentdash.model.secrets import mask_fields
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.redact import Redaction
+from agentdash.report.schemas import DOCUMENTS
+from agentdash.report.scrub import Scrubber, texts_of
+from tests.unit.planted_secrets import LONG, leaks
 
 KEPT_OF_WORKER = {
     "calls.denials.nested",
@@ -28,8 +32,6 @@ KEPT_OF_WORKER = {
     "below",
     "cwd",
     "model",
-    "file",
-    "notes",
     "calls.cwd",
     "calls.escalation.prefix_rule",
     "calls.id",
@@ -41,8 +43,6 @@ KEPT_OF_WORKER = {
     "moments.call",
     "pane.command",
     "pane.key.id",
-    "pane.key.server",
-    "pane.session",
     "sandbox.got.network_flag",
     "sandbox.got.sandbox_flag",
     "tokens.by_model.model",
@@ -64,14 +64,15 @@ KEPT_BELOW = (
 class Canaries:
     """Values for a type, with a different word in every text."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
         self.paths: dict[str, str] = {}
+        self._prefix = prefix
 
     def of(self, found: inspect.Type, path: str) -> Any:
         match found:
             case inspect.UnionType(types=types):
                 return self.of(next(t for t in types if not isinstance(t, inspect.NoneType)), path)
-            case inspect.VarTupleType(item_type=item):
+            case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
                 return [self.of(item, path)]
             case inspect.TupleType(item_types=items):
                 return [self.of(item, path) for item in items]
@@ -81,10 +82,10 @@ class Canaries:
                 del cls
                 values = {field.encode_name: self.of(field.type, f"{path}.{field.name}") for field in fields}
                 return values | ({tag_field: tag} if tag_field else {})
-            case inspect.StrType():
+            case inspect.StrType() | inspect.AnyType():
                 canary = f"canary{len(self.paths):03}"
                 self.paths[canary] = path.lstrip(".")
-                return canary
+                return f"{self._prefix}{canary}"
             case inspect.LiteralType(values=values):
                 return values[0]
             case inspect.EnumType(cls=enum):
@@ -176,3 +177,88 @@ def test_every_text_of_a_worker_is_redacted_or_meant_to_be_shown() -> None:
     shown = canaries.found_in(redaction.worker(worker))
     assert len(canaries.paths) > 60
     assert {path for path in shown if not path.startswith(KEPT_BELOW)} == KEPT_OF_WORKER
+
+
+def test_every_text_of_a_snapshot_is_redacted_or_meant_to_be_shown() -> None:
+    """Workers apart: names of hosts, sources, servers and panes of the past are left out."""
+    canaries = Canaries()
+    snapshot = canaries.make(Snapshot)
+    shown = canaries.found_in(msgspec.structs.replace(Redaction().snapshot(snapshot), workers=()))
+    assert len([path for path in canaries.paths.values() if not path.startswith("workers.")]) > 60
+    assert shown == {"sources.name", "failure.error"}
+
+
+STRUCTS = [*get_args(e.AnyEvent), FleetKnown, Snapshot, *TEXTS, *DOCUMENTS.values()]
+
+
+@pytest.mark.parametrize("struct", dict.fromkeys(STRUCTS), ids=lambda struct: struct.__name__)
+def test_secrets_are_masked_in_every_text_of_every_struct(struct: type[msgspec.Struct]) -> None:
+    """Without redaction too: what `mask_fields` returns is what is written."""
+    canaries = Canaries(prefix=f"ghp_{LONG}")
+    value = canaries.make(struct)
+    assert len(leaks(msgspec.json.encode(value).decode())) >= len(canaries.paths)
+    assert leaks(msgspec.json.encode(mask_fields(value)).decode()) == []
+
+
+# ---------------------------------------------------------------- homes, users, hosts, replacements
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/home/mallory/api /Users/mallory /root/x /root", "~/api ~ ~/x ~"),
+        (
+            "/var/lib/ci/.ssh/id and /var/lib/ci/work, not /var/lib/cinder",
+            "~/.ssh/id and ~/work, not /var/lib/cinder",
+        ),
+        (r"C:\Users\mallory\x and C:/Users/mallory/x", r"~\x and ~/x"),
+        ("chown mallory:staff x; ssh mallory@build7.corp", "chown [user]:staff x; ssh [user]@[host]"),
+        ("on build7 and build7.corp, not build77", "on [host] and [host], not build77"),
+        ("/opt/homes/me/.cache/x; /opt/homes/me2", "~/.cache/x; /opt/homes/me2"),
+        (
+            "/srv/project/.codex/config.toml .config /rootfs",
+            "/srv/project/.codex/config.toml .config /rootfs",
+        ),
+        ("https://example.org/home/ ./home/x", "https://example.org/home/ ./home/x"),
+    ],
+)
+def test_homes_users_and_hosts_are_replaced(text: str, shown: str) -> None:
+    scrubber = Scrubber(homes=["/home/mallory"], hosts=["build7.corp"])
+    scrubber.learn(text)
+    assert scrubber.text(text) == shown
+
+
+def test_home_of_a_process_and_of_the_host_are_learned() -> None:
+    canaries = Canaries()
+    host = msgspec.structs.replace(canaries.make(e.HostSeen), home="/data/u/7")
+    seen = canaries.make(e.ProcessSeen)
+    process = msgspec.structs.replace(seen.process, env={"HOME": "/data/u/8"})
+    redaction = Redaction()
+    redaction.events([host, msgspec.structs.replace(seen, process=process)])
+    assert redaction.scrubber.text("ls /data/u/7/x /data/u/8 /data/u/9") == "ls ~/x ~ /data/u/9"
+
+
+def test_replacements_come_first_and_longest_first() -> None:
+    scrubber = Scrubber(
+        homes=["/home/mallory"],
+        replacements=[("/home/mallory/acme", "/x"), ("/home/mallory/acme/api", "/y"), ("Phoenix", r"P\1")],
+    )
+    text = "/home/mallory/acme/api/a /home/mallory/acme2 /home/mallory/acme phoenix PhoenixBird"
+    assert scrubber.text(text) == r"/y/a ~/acme2 /x P\1 PhoenixBird"
+    assert scrubber.replaced("/home/mallory/acme ~") == "/x ~"
+
+
+def test_no_text_of_a_worker_names_its_machine() -> None:
+    """Each text of a worker once holds a home, a user and a host."""
+    marks = "/data/u/mallory/x build7 "
+    canaries = Canaries(prefix=marks)
+    worker = canaries.make(Worker)
+    redaction = Redaction(Scrubber(homes=["/data/u/mallory"], hosts=["build7"]))
+    text = msgspec.json.encode(redaction.worker(worker)).decode()
+    assert "~/x [host]" in text
+    assert "mallory" not in text
+    assert "build7" not in text
+
+
+def test_texts_of_a_value_are_found_in_all_collections() -> None:
+    assert texts_of({"a": ("b", ["c", None, 1])}) == ["a", "b", "c"]
