@@ -415,15 +415,15 @@ def test_baseline_of_the_command(tmp_path: Path) -> None:
     ("args", "message"),
     [
         (["--fail-on", "loser"], "did you mean 'looser'?"),
-        (["--format", "xml"], "'xml' is not one of"),
+        (["--format", "xml"], "'xml' is none of text, json, sarif"),
         (["--json", "--format", "sarif"], "--json and --format sarif contradict each other"),
         (["--denials", "--format", "sarif"], "cannot be used with --denials"),
         (["--worker", "opencode", "--fail-on", "any"], "--fail-on is about findings"),
-        (["--baseline", "/nonexistent/b"], "--baseline: /nonexistent/b cannot be read: No such file"),
+        (["--baseline", "/dev/null/b"], "--baseline: /dev/null/b cannot be read: Not a directory"),
         (["--baseline", "/dev/null"], "not a regular file"),
         (["--baseline", BOARD], "is no baseline"),
         (["--write-baseline", BOARD], "is no baseline"),
-        (["--write-baseline", "/nonexistent/b"], "No such file"),
+        (["--write-baseline", "/dev/null/b"], "Not a directory"),
         (["--write-baseline", "x", "--baseline", "y"], "contradict each other"),
     ],
 )

@@ -64,12 +64,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def agentdash(home: Path, *args: str) -> str:
     state = home.parent / "state"
-    blank = {"XDG_CONFIG_HOME": "/nonexistent", "XDG_STATE_HOME": str(state), "CODEX_HOME": str(home)}
+    blank = {"XDG_CONFIG_HOME": "/dev/null", "XDG_STATE_HOME": str(state), "CODEX_HOME": str(home)}
     done = subprocess.run(
         [sys.executable, "-m", "agentdash", *args],
         capture_output=True,
         text=True,
-        env={**os.environ, **blank, "TMUX": "", "TMUX_TMPDIR": "/nonexistent", "AGENTDASH_DEBUG": ""},
+        env={**os.environ, **blank, "TMUX": "", "TMUX_TMPDIR": "/dev/null", "AGENTDASH_DEBUG": ""},
         check=False,
     )
     assert "Traceback" not in done.stderr
