@@ -56,7 +56,7 @@ class RemoteRows:
     def __init__(self) -> None:
         self._hosts: dict[str, tuple[RemoteHost, tuple[Worker, ...]]] = {}
         self._rows: dict[str, tuple[RemoteWorker, HostLink, Worker]] = {}
-        self._attended: dict[str, tuple[Worker, Worker]] = {}
+        self._attended: dict[str, tuple[Worker, tuple[object, ...], Worker]] = {}
 
     def of(self, hosts: Mapping[str, RemoteHost]) -> Iterator[Worker]:
         """Yield the rows of all hosts."""
@@ -81,6 +81,11 @@ class RemoteRows:
         """Return a row with its standing here: what was acknowledged there or here needs no one."""
         if row.group not in (Group.NEEDS_YOU, Group.DONE):
             return row
+        # without any look, what is new depends on the time: that may be a minute late
+        basis = (acknowledgement, now // 60 if looked_at is None else looked_at)
+        known = self._attended.get(row.id)
+        if known is not None and known[0] is row and known[1] == basis:
+            return known[2]
         standing = judge_attention(
             row.assessment,
             is_held=True,
@@ -91,13 +96,15 @@ class RemoteRows:
         )
         group = Group.DONE if Group.DONE in (row.group, standing.group) else standing.group
         is_new = standing.is_new and standing.group is group
-        if (row.standing, row.is_new) == (group, is_new):
-            return row
-        known = self._attended.get(row.id)
-        if known is None or known[0] is not row or (known[1].standing, known[1].is_new) != (group, is_new):
-            known = row, replace(row, standing=group, is_new=is_new)
-            self._attended[row.id] = known
-        return known[1]
+        shown = (
+            row
+            if (row.standing, row.is_new) == (group, is_new)
+            else replace(row, standing=group, is_new=is_new)
+        )
+        if known is not None and known[0] is row and known[2] == shown:
+            shown = known[2]
+        self._attended[row.id] = row, basis, shown
+        return shown
 
     def _row(self, link: HostLink, worker: RemoteWorker) -> Worker:
         key = qualified(link.name, worker.id)

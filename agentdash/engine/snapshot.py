@@ -532,10 +532,17 @@ def _in_tree_order(workers: dict[str, Worker]) -> Iterator[Worker]:
         if worker.parent in workers:
             children.setdefault(worker.parent, []).append(worker)
     roots = [worker for worker in workers.values() if worker.parent not in workers]
-    newest = {root.id: _newest_activity(root, children) for root in roots}
+    newest = {
+        root.id: _newest_activity(root, children) if root.id in children else root.last_activity or 0.0
+        for root in roots
+    }
     visited: set[str] = set()
     for root in sorted(roots, key=lambda worker: newest[worker.id], reverse=True):
-        yield from _family(root, children, visited)
+        if root.id in children or root.depth or root.children or root.below:
+            yield from _family(root, children, visited)
+        else:
+            visited.add(root.id)
+            yield root
     for worker in workers.values():  # files may name each other as parents: such families have no root
         if worker.id not in visited:
             yield from _family(worker, children, visited)

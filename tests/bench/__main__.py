@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import decode, growth, latency, library, load, pairs, past, startup, states
+from tests.bench import decode, growth, hosts, latency, library, load, pairs, past, startup, states
 from tests.bench.home import make_home
 
 PARTS: dict[str, Callable[[Path], None]] = {
@@ -25,11 +25,12 @@ PARTS: dict[str, Callable[[Path], None]] = {
     "latency": latency.measure,
     "load": load.measure,
     "states": states.measure,
+    "hosts": hosts.measure,
     "library": library.measure,
     "replay": past.measure,
 }
 
-_WITHOUT_HOME = {"pairs", "growth", "latency", "load", "states"}
+_WITHOUT_HOME = {"pairs", "growth", "latency", "load", "states", "hosts"}
 """Parts that do without the large home."""
 
 

@@ -23,7 +23,7 @@ from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.status import worker_report
 from tests.live.codex import Lab
 from tests.live.conftest import OpenLab
-from tests.live.patience import until
+from tests.live.patience import scaled, until, within
 from tests.live.ssh_hosts import Container, SshHost, agentdash_for
 from tests.live.watched import Watched
 
@@ -101,6 +101,19 @@ def essence(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+async def is_shown_as_stated(watched: Watched, host: SshHost) -> None:
+    """Return as soon as the workers of a host are shown as it states them itself."""
+    pairs: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    async with within():
+        while not pairs or pairs[-1][0] != pairs[-1][1]:
+            if pairs:
+                await asyncio.sleep(scaled(0.5))
+            document = json.loads(await asyncio.to_thread(host.run, "status", "--json"))
+            stated = {worker["id"]: essence(worker) for worker in document["workers"]}
+            shown = [essence(as_document(worker)) for worker in workers_of(watched.snapshot, host.name)]
+            pairs.append(({each["id"]: each for each in shown}, stated))
+
+
 def as_document(worker: Worker) -> dict[str, Any]:
     document: dict[str, Any] = msgspec.to_builtins(worker_report(worker))
     return document
@@ -124,13 +137,7 @@ async def test_states_and_verdicts_are_those_of_the_hosts(
         await watched.until(lambda w: w.id == done.id and w.sandbox.verdict == "mismatch")
 
         for host in (build1, gpu2):
-            stated = {w["id"]: essence(w) for w in json.loads(host.run("status", "--json"))["workers"]}
-
-            def is_equal(host: SshHost = host, stated: Mapping[str, Any] = stated) -> bool:
-                shown = [essence(as_document(w)) for w in workers_of(watched.snapshot, host.name)]
-                return {each["id"]: each for each in shown} == stated
-
-            await until(is_equal, f"the workers of {host.name} as it states them: {stated}")
+            await is_shown_as_stated(watched, host)
 
         # cut: the sshd and its sessions are killed
         gpu2.stop()
