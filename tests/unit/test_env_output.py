@@ -50,7 +50,7 @@ def read(script: str, output: str, exit_code: int | None = None) -> Expected:
         (f'for v in {NET} {SB}; do echo "$v=${{(P)v}}"; done', FLAGS, f"{NET}=\n{SB}=\n"),
         ("mapfile -t a < <(env | grep CODEX); printf '%s\\n' \"${a[@]}\"", FLAGS, "\n"),
         ("python3 -c 'import os; os.system(\"env | grep CODEX\")'", FLAGS, ""),
-        ('python3 -c \'print(open("/proc/self/environ").read().replace("\\0", "\\n"))\'', BOTH, HOME),
+        ("python3 -c 'print(open(\"/proc/self/environ\").read())' | tr '\\0' '\\n' | grep CODEX", FLAGS, ""),
         ("set | grep CODEX", f"{NET}=1\n{SB}=seatbelt\n", ""),
         ("set", f"{NET}='1'\n{SB}='seatbelt'\nPATH='/bin'\n", "PATH='/bin'\n"),
         ("export -p", f'declare -x {NET}="1"\ndeclare -x {SB}="seatbelt"\n', 'declare -x PATH="/bin"\n'),

@@ -123,7 +123,7 @@ def _test(call: Call) -> list[Result]:
 def _change_directory(call: Call) -> list[Result]:
     prints = bool(call.arguments) and concrete(call.arguments[0]) == "-"
     message: Parts = (Hole(Kind.QUIET_LINE), "cd:", Hole(Kind.QUIET_LINE), "\n")
-    return [Result(out=ONE_LINE if prints else ()), Result(err=message, status=1)]
+    return [Result(out=ONE_LINE if prints else ()), Result(err=message, status=None)]
 
 
 def _print(call: Call) -> list[Result]:

@@ -35,13 +35,27 @@ def mapped(dump: Dump, change: LineMap) -> Parts:
             continue
         styles.add(style)
         flags.append(Shown(Presence.ABSENT) if required is False else shown)
-    if len(styles) != 1:
-        return (ANY,) if styles else (QUIET,)
+    if not styles:
+        return (QUIET,)
+    if (style := common_style(list(styles))) is None:
+        return (ANY,)
     return (
         msgspec.structs.replace(
-            dump, shown=(flags[0], flags[1]), style=styles.pop(), filters=(), partial=is_partial, whole=False
+            dump, shown=(flags[0], flags[1]), style=style, filters=(), partial=is_partial, whole=False
         ),
     )
+
+
+def common_style(styles: list[Style]) -> Style | None:
+    """Return the style of lines in which names may be padded; None where they differ otherwise."""
+    if styles and any(style != styles[0] for style in styles):
+        styles = [_squeezed(style) for style in styles]
+    return None if not styles or any(style != styles[0] for style in styles) else styles[0]
+
+
+def _squeezed(style: Style) -> Style:
+    prefixes = tuple(" ".join(p.split()) + " " if p.endswith(" ") else p for p in style.prefixes)
+    return msgspec.structs.replace(style, prefixes=prefixes, squeezed=True)
 
 
 _NOTHING: Final = Style(prefixes=())

@@ -383,7 +383,12 @@ class Record(msgspec.Struct, frozen=True):
 
 @lru_cache(64)
 def _dictionary(text: str) -> dict[str, Any] | None:
-    for read in (json.loads, ast.literal_eval, lambda text: json.loads(_as_json(text))):
+    for read in (
+        json.loads,
+        ast.literal_eval,
+        lambda text: json.loads(_as_json(text)),
+        lambda text: json.loads(re.sub(r'"\s*=>\s*', '": ', text)),  # Ruby's
+    ):
         try:
             value = read(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):

@@ -27,7 +27,7 @@ from agentdash.engine.detect.env_output.inputs import (
     operands,
     single_dump,
 )
-from agentdash.engine.detect.env_output.line_maps import awk_program, substitution
+from agentdash.engine.detect.env_output.line_maps import substitution
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     Hole,
@@ -175,5 +175,4 @@ def awk_filter(call: Call, program: str, *, separator: str) -> list[Result] | No
         results = fields((filtered(dump, LineFilter(re.compile(rf"^{name}="))),), "2")
         label = match["label"] or ""
         return [msgspec.structs.replace(r, out=joined((label, *r.out)) if r.out else ()) for r in results]
-    change = awk_program(program, separator)
-    return None if change is None else [Result(out=mapped(dump, change))]
+    return None

@@ -1,4 +1,4 @@
-"""Print statements of Node, Perl, Ruby, awk and jq: texts, variables, defaults, and what joins them."""
+"""Print statements of Perl, Ruby, PHP, Lua and jq: texts, variables, defaults, and what joins them."""
 
 from __future__ import annotations
 
@@ -39,14 +39,6 @@ class Language(msgspec.Struct, frozen=True):
     code_options: str = ""
 
 
-NODE: Final = Language(
-    name="node",
-    variable=r"process\.env(?:\?)?(?:\.(?P<name>[A-Za-z_]\w*)|\[(?P<quoted>['\"])(?P<name2>\w+)(?P=quoted)\])",
-    defaults=("||", "??"),
-    joins=("+",),
-    unset="undefined",
-    code_options="ep",
-)
 PERL: Final = Language(
     name="perl",
     variable=r"\$ENV\{\s*(?P<quoted>['\"]?)(?P<name>\w+)(?P=quoted)\s*\}",
@@ -78,7 +70,6 @@ LUA: Final = Language(
     unset="nil",
     code_options="e",
 )
-AWK: Final = Language(name="awk", variable=r'ENVIRON\[\s*"(?P<name>\w+)"\s*\]', joins=("",))
 JQ: Final = Language(
     name="jq",
     variable=r"(?:env|\$ENV)(?:\.(?P<name>[A-Za-z_]\w*)|\.?\[\"(?P<name2>\w+)\"\])",
@@ -120,9 +111,8 @@ class _Program:
         """Return what the program prints."""
         name = self._language.name
         if name == "jq":
-            return self._jq(code.strip())
-        if name == "node" and "p" in self._options:
-            return [*self._inspected(code.strip().rstrip(";")), "\n"]
+            inner = re.sub(r"\\\(([^()]*)\)", lambda part: part[0].replace('"', "'"), code.strip())
+            return self._jq(inner)
         if name == "ruby":  # quotes within `"#{…}"`
             code = re.sub(r'(ENV\[|ENV\.fetch\(\s*)"(\w+)"', r"\1'\2'", code)
             if not re.search(r"\\|'[^']*#\{", code):
@@ -131,9 +121,6 @@ class _Program:
         statements = [part.strip() for part in _split(code, (";", "\n")) if part.strip()]
         while statements:
             statement = statements.pop(0)
-            if name == "node" and (bound := _declared(statement)):
-                statements = [_outside_strings(later, bound) for later in statements]
-                continue
             try:
                 out += self._loop(statement) or self._statement(statement)
             except UnknownError:
@@ -158,7 +145,10 @@ class _Program:
             if (match := pattern.fullmatch(statement)) is None:
                 continue
             groups = match.groupdict()
-            body = groups["body"].strip().removeprefix("{").removesuffix("}").strip().rstrip(";")
+            body = groups["body"].strip()
+            if body.startswith("{"):
+                body = body.removeprefix("{").removesuffix("}")
+            body = body.strip().rstrip(";")
             if groups.get("words") is not None:
                 return [part for word in _listed(groups["words"]) for part in self._round(body, groups, word)]
             return self._over_environment(body, groups)
@@ -206,76 +196,14 @@ class _Program:
 
     def _statement(self, statement: str) -> list[Part]:
         match self._language.name:
-            case "node":
-                return self._node(statement)
             case "perl":
                 return self._perl(statement)
             case "ruby":
                 return self._ruby(statement)
             case "php":
                 return self._php(statement)
-            case "lua":
-                return self._lua(statement)
             case _:
-                return self._awk(statement)
-
-    def _node(self, statement: str) -> list[Part]:
-        if match := _NODE_LINES.fullmatch(statement):
-            body = f"console.log({match['expression']})"
-            (lines,) = self._over_environment(body, match.groupdict())
-            if isinstance(lines, Dump) and True in (lines.required(0), lines.required(1)):
-                return [lines]
-            return [Choice(((lines,), ("\n",)))]
-        if match := re.fullmatch(r"console\.(?:log|info)\((.*)\)", statement, re.DOTALL):
-            arguments = _split(match[1], (",",)) if match[1].strip() else []
-            out: list[Part] = []
-            for number, argument in enumerate(arguments):
-                out += [" "] if number else []
-                out += self._inspected(argument.strip())
-            if len(arguments) > 1 and isinstance(out[0], str) and "%" in out[0]:
-                raise UnknownError
-            return [*out, "\n"]
-        if match := re.fullmatch(r"process\.stdout\.write\((.*)\)", statement, re.DOTALL):
-            written = re.fullmatch(r"(.*?)\s*\+\s*['\"]\\n['\"]", match[1], re.DOTALL)
-            if match[1].startswith("JSON.stringify("):
-                return [*self._inspected(written[1] if written else match[1]), *(("\n",) if written else ())]
-            return [self._text(self._value(match[1]))]
-        raise UnknownError
-
-    def _inspected(self, expression: str) -> list[Part]:
-        """Return what `console.log` writes of one argument."""
-        if match := re.fullmatch(
-            r"process\.env|JSON\.stringify\(\s*process\.env\s*(?:,\s*null\s*,\s*(\d)\s*)?\)", expression
-        ):
-            return [self._environment(indent=int(match[1] or 0))]
-        if match := _NODE_SELECTION.fullmatch(expression):
-            _require_name_tested(match["tested"], match["condition"] or "")
-            return [self._environment(match["condition"] or "")]
-        if match := re.fullmatch(r"JSON\.stringify\((.*)\)", expression, re.DOTALL):
-            first, *layout = [part.strip() for part in _split(match[1], (",",))]
-            if selection := _NODE_SELECTION.fullmatch(first):
-                _require_name_tested(selection["tested"], selection["condition"] or "")
-                indent = int(layout[1]) if len(layout) == 2 and layout[1].isdecimal() else 0
-                return [self._environment(selection["condition"] or "", indent=indent)]
-            if layout and (len(layout) != 2 or layout[0] != "null" or not layout[1].isdecimal()):
-                raise UnknownError
-            return [self._json(first, indent=int(layout[1]) if layout else None)]
-        if match := re.fullmatch(r"\[(.*)\]", expression, re.DOTALL):
-            return [
-                _node_list("[", [self._quoted(self._value(part)) for part in _split(match[1], (",",))], "]")
-            ]
-        if match := re.fullmatch(r"\{(.*)\}", expression, re.DOTALL):
-            entries = [self._entry(entry) for entry in _split(match[1], (",",))]
-            texts = [f"{key}: {self._quoted(value)}" for key, value in entries]
-            return [_node_list("{", texts, "}")]
-        return [self._text(self._value(expression))]
-
-    def _quoted(self, value: Any) -> str:
-        if value is None:
-            return self._language.unset
-        if not isinstance(value, str) or "'" in value or "\n" in value:
-            raise UnknownError
-        return f"'{value}'"
+                return self._lua(statement)
 
     def _entry(self, entry: str) -> tuple[str, Any]:
         """Return the key and the value of an entry of an object."""
@@ -286,23 +214,11 @@ class _Program:
             raise UnknownError
         return key.strip().strip("'\""), self._value(inner)
 
-    def _nullable(self, entry: str) -> tuple[str, Any]:
-        """Return an entry for JSON, in which `?? null` is kept."""
-        if (match := re.fullmatch(r"(.*?)\s*(\?\?|\|\|)\s*null\s*", entry, re.DOTALL)) is None:
-            return self._entry(entry)
-        key, value = self._entry(match[1])
-        return key, _NULL if value is None or (value == "" and match[2] == "||") else value
-
-    def _json(self, expression: str, *, indent: int | None = None) -> str:
-        if not (match := re.fullmatch(r"\{(.*)\}", expression, re.DOTALL)):
-            value = self._value(expression)
-            return "undefined" if value is None else json.dumps(value, ensure_ascii=False)
-        pairs = [self._nullable(entry) for entry in _split(match[1], (",",))]
-        entries = {key: None if value is _NULL else value for key, value in pairs if value is not None}
-        return json.dumps(entries, separators=(",", ": " if indent else ":"), indent=indent)
-
-    def _environment(self, condition: str = "", *, indent: int = 0) -> Record:
-        values = [self._call.environment[name] if _holds(condition, name) else None for name in FLAGS]
+    def _environment(self, condition: str = "", *, indent: int = 0, names: list[str] | None = None) -> Record:
+        values = [
+            self._call.environment[name] if _holds(condition, name) and (not names or name in names) else None
+            for name in FLAGS
+        ]
         flags = [shown(value) for value in values]
         there = [flag.presence is not Presence.ABSENT for flag in flags]
         return Record(shown=(flags[0], flags[1]), required=(there[0], there[1]), indent=indent)
@@ -321,10 +237,18 @@ class _Program:
             return [*self._data_dumper(dumped["condition"] or ""), *ends]
         if body.startswith("(") and _closes(body) == len(body):
             body = body[1:-1]
+        if lines := _PERL_LINES.fullmatch(body):
+            return self._perl_lines(lines)
         if listed := _JOINED.fullmatch(body):
             return [self._perl_join(listed), *(("\n",) if match[1] == "say" or "l" in self._options else ())]
         out = [self._text(self._value(part)) for part in _split(body, (",",))]
         return [*out, *(("\n",) if match[1] == "say" or "l" in self._options else ())]
+
+    def _perl_lines(self, lines: re.Match[str]) -> list[Part]:
+        """Return what `print join "\\n", map { … } keys %ENV` writes."""
+        body = f"print {lines['body']}"
+        dump = next(p for p in self._over_environment(body, lines.groupdict()) if isinstance(p, Dump))
+        return [dump] if True in (dump.required(0), dump.required(1)) else [Choice(((dump,), ("\n",)))]
 
     def _data_dumper(self, condition: str) -> Parts:
         """Return what Perl's `Data::Dumper` writes of the environment, or of a part of it."""
@@ -377,6 +301,11 @@ class _Program:
         return ["\t".join(self._text(self._value(part)) for part in _split(match[1], (",",))), "\n"]
 
     def _ruby(self, statement: str) -> list[Part]:
+        if selected := _RUBY_SELECTION.fullmatch(statement):
+            condition = (selected["condition"] or "").strip()
+            indent = 2 if selected["format"] and "pretty" in selected["format"] else 0
+            names = re.findall(r"\w+", selected["names"] or "")
+            return [self._environment(condition, indent=indent, names=names), "\n"]
         match = re.fullmatch(r"(puts|print|p)\b\s*(.*)", statement, re.DOTALL)
         if not match:
             raise UnknownError
@@ -393,22 +322,6 @@ class _Program:
             else:
                 out += [self._text(value), *(("\n",) if match[1] == "puts" else ())]
         return out
-
-    def _awk(self, statement: str) -> list[Part]:
-        if match := re.fullmatch(r'printf\s*\(?\s*("(?:[^"\\]|\\.)*")\s*,(.*?)\)?', statement, re.DOTALL):
-            pieces = self._string(match[1]).split("%s")
-            values = [self._text(self._value(part)) for part in _split(match[2], (",",))]
-            if len(pieces) != len(values) + 1 or any("%" in piece for piece in pieces):
-                raise UnknownError
-            return [piece + value for piece, value in zip(pieces, [*values, ""], strict=True)]
-        match = re.fullmatch(r"print\b\s*(.*)", statement, re.DOTALL)
-        if not match or ">" in _STRING.sub("", match[1]):
-            raise UnknownError
-        out: list[Part] = []
-        for number, part in enumerate(_split(match[1], (",",))):
-            out += [" "] if number else []
-            out.append(self._text(self._value(part)))
-        return [*out, "\n"]
 
     def _jq(self, code: str) -> list[Part]:
         if code in ("env", "$ENV"):
@@ -465,7 +378,7 @@ class _Program:
             parts = _split(expression, (operator,))
             if len(parts) > 1:
                 return self._default(operator, parts)
-        if self._language.joins and "" not in self._language.joins:
+        if self._language.joins:
             parts = _split(expression, self._language.joins)
             if len(parts) > 1:
                 return self._joined([self._value(part) for part in parts])
@@ -480,7 +393,7 @@ class _Program:
             is_set = value is not None if operator in ("??", "//") else bool(value)
             if operator in _ZERO_IS_FALSE.get(self._language.name, ()) and value == "0":
                 is_set = False
-            if self._language.name == "ruby":
+            if self._language.name in ("ruby", "lua"):
                 is_set = value is not None
             if is_set:
                 return value
@@ -509,21 +422,7 @@ class _Program:
             match := re.fullmatch(r"ENV\.fetch\(\s*(['\"]\w+['\"])\s*,\s*(.*)\)", expression)
         ):
             return self._default("??", [f"ENV[{match[1]}]", match[2]])
-        if self._language.name == "awk":
-            return self._juxtaposed(expression)
         raise UnknownError
-
-    def _juxtaposed(self, expression: str) -> str:
-        text = ""
-        at = 0
-        while at < len(expression):
-            at = _BLANK.match(expression, at).end()  # type: ignore[union-attr]
-            match = self._variable.match(expression, at) or _STRING.match(expression, at)
-            if match is None or match.end() == len(expression) == match.end() - match.start():
-                raise UnknownError
-            text += self._text(self._atom(match[0]))
-            at = match.end()
-        return text
 
     def _read(self, match: re.Match[str]) -> Any:
         groups = match.groupdict()
@@ -544,14 +443,12 @@ class _Program:
 
     def _string(self, literal: str) -> str:
         quote, body = literal[0], literal[1:-1]
-        if quote == "'" and self._language.name not in ("node", "ruby"):
+        if quote == "'" and self._language.name != "ruby":
             if "\\" in body:
                 raise UnknownError
             return body
         pattern = self._language.interpolation
-        if self._language.name == "node":
-            pattern = r"\$\{([^{}]*)\}" if quote == "`" else ""
-        elif quote == "'":
+        if quote == "'":
             pattern = ""
         if not pattern:
             return _unescaped(body)
@@ -566,50 +463,9 @@ class _Program:
         return out
 
 
-def _node_list(opening: str, texts: list[str], closing: str) -> Choice:
-    """Return what Node writes of a list or an object: on one line, or on many where it is long."""
-    many = opening + "\n  " + ",\n  ".join(texts) + "\n" + closing
-    return Choice(((f"{opening} {', '.join(texts)} {closing}",), (many,)))
-
-
-def _declared(statement: str) -> dict[str, str]:
-    """Return what `const {A, B} = process.env` and `const names = [...]` stand for."""
-    if match := re.fullmatch(r"(?:const|let|var)\s*\{([\w\s,]*)\}\s*=\s*process\.env", statement):
-        return {name.strip(): f"process.env.{name.strip()}" for name in match[1].split(",") if name.strip()}
-    if match := re.fullmatch(r"(?:const|let|var)\s+(\w+)\s*=\s*(.*)", statement, re.DOTALL):
-        value = match[2].strip()
-        if value == "process.env" or re.fullmatch(
-            r"\[[^\[\]()]*\]|process\.env\.\w+|'[^']*'|\"[^\"]*\"", value
-        ):
-            return {match[1]: value}
-        if re.fullmatch(r"process\.env\.\w+\s*(?:\|\||\?\?)\s*['\"][^'\"]*['\"]", value):
-            return {match[1]: f"({value})"}
-    return {}
-
-
-_NULL: Final = object()
-"""`null` in JavaScript, where None is `undefined`."""
 _MARK: Final = "Zhole9999Z"
 """Stands for the value of any variable in a loop over the environment."""
 _LOOP_VALUE: Final[Parts] = (Hole(Kind.OTHER, key="value of the loop"),)
-_NODE_FILTER: Final = (
-    r"(?:\.filter\(\(?\[?(?P<tested>\w+)(?:,\s*\w+)?\]?\)?\s*=>\s*(?P<condition>[^()]*\([^()]*\))\s*\))?"
-)
-_NODE_CONDITION: Final = (
-    r"\{?\s*(?:if\s*\(\s*(?P<condition>(?P=key)\.(?:startsWith|includes)\(\s*['\"]\w+['\"]\s*\)"
-    r"|/[\w^$]+/\.test\((?P=key)\))\s*\)\s*)?"
-)
-"""A test of the name at the beginning of a loop's body."""
-_NODE_LINES: Final = re.compile(
-    rf"console\.log\(\s*Object\.(?:keys|entries)\(process\.env\){_NODE_FILTER}(?:\.sort\(\))?"
-    r"\.map\(\(?(?:\[\s*)?(?P<key>\w+)(?:\s*,\s*(?P<value>\w+))?(?:\s*\])?\)?\s*=>\s*(?P<expression>[^()]*)\)"
-    r"(?:\.sort\(\))?\.join\(['\"]\\n['\"]\)\s*\)",
-    re.DOTALL,
-)
-"""One line for each variable; what the expression gives of keys and entries differs, and is checked."""
-_NODE_SELECTION: Final = re.compile(
-    rf"Object\.fromEntries\(\s*Object\.entries\(process\.env\){_NODE_FILTER}(?:\.sort\(\))?\s*\)", re.DOTALL
-)
 _JQ_LINES: Final = re.compile(
     r"(?:env|\$ENV)\s*\|\s*to_entries(?:\[\]|\s*\|\s*\.\[\])\s*\|\s*"
     r"(?:select\(\s*\.key\s*\|\s*(?P<condition>[^()]*\([^()]*\))\s*\)\s*\|\s*)?"
@@ -620,7 +476,16 @@ _JOINED: Final = re.compile(
     r"(?P<words>qw\s*[(/\[{][\w\s]*[)/\]}]|\([^()]*\))\s*\)?",
     re.DOTALL,
 )
+_RUBY_SELECTION: Final = re.compile(
+    r"(?:puts|p)\s*\(?\s*(?P<format>JSON\.(?:pretty_)?generate\()?\s*ENV(?:\.to_h)?"
+    r"(?:\.(?:select|filter)\s*\{\s*\|\s*(?P<key>\w+)\s*,?\s*\w*\s*\|\s*(?P<condition>[^{}]*)\}"
+    r"|\.slice\((?P<names>[^()]*)\))?(?:\.inspect)?\s*\)?\s*\)?"
+)
 _SILENT_PERL: Final = re.compile(r"use (?:strict|warnings|Data::Dumper)|\$Data::Dumper::Sortkeys\s*=\s*1")
+_PERL_LINES: Final = re.compile(
+    r"join\s*\(?\s*(?:\"\\n\"|\$/)\s*,\s*map\s*\{\s*(?P<body>\"[^\"]*\")\s*\}\s*(?:sort\s+)?"
+    r"(?:grep\s*(?:\{\s*(?P<condition>/[^/]*/i?)\s*\}|(?P<condition2>/[^/]*/i?)\s*,))?\s*(?:sort\s+)?keys\s*\(?%ENV\)?\s*\)?"
+)
 _DUMPER: Final = re.compile(
     r"(?:Data::Dumper->)?Dumper\s*\(?\s*(?:\\%ENV|\+?\{\s*map\s*\{\s*\(?\s*\$_\s*(?:=>|,)\s*\$ENV\{\s*\$_\s*\}"
     r"\s*\)?\s*\}\s*(?:sort\s+)?(?:grep\s*(?:\{\s*(?P<condition>/[^/]*/)\s*\})\s*)?(?:sort\s+)?keys\s*\(?%ENV\)?"
@@ -631,33 +496,6 @@ _PERL_KEYS: Final = (
     r"\s*(?:sort\s+)?keys\s*\(?%ENV\)?"
 )
 _LOOPS: Final = {
-    "node": (
-        re.compile(
-            r"for\s*\(\s*(?:const|let|var)\s+(?P<key>\w+)\s+of\s+(?P<words>\[[^\]]*\])\s*\)\s*(?P<body>.*)",
-            re.DOTALL,
-        ),
-        re.compile(r"(?P<words>\[[^\]]*\])\.forEach\(\(?(?P<key>\w+)\)?\s*=>\s*(?P<body>.*)\)", re.DOTALL),
-        re.compile(
-            rf"Object\.entries\(process\.env\){_NODE_FILTER}(?:\.sort\(\))?"
-            r"\.forEach\(\(\[(?P<key>\w+),\s*(?P<value>\w+)\]\)\s*=>\s*(?P<body>.*)\)",
-            re.DOTALL,
-        ),
-        re.compile(
-            rf"Object\.keys\(process\.env\){_NODE_FILTER}(?:\.sort\(\))?"
-            r"\.forEach\(\(?(?P<key>\w+)\)?\s*=>\s*(?P<body>.*)\)",
-            re.DOTALL,
-        ),
-        re.compile(
-            r"for\s*\(\s*(?:const|let|var)\s*\[\s*(?P<key>\w+)\s*,\s*(?P<value>\w+)\s*\]\s*of\s*"
-            rf"Object\.entries\(process\.env\)(?:\.sort\(\))?\s*\)\s*{_NODE_CONDITION}(?P<body>.*?)\s*\}}?",
-            re.DOTALL,
-        ),
-        re.compile(
-            r"for\s*\(\s*(?:const|let|var)\s+(?P<key>\w+)\s+(?:in\s+process\.env|of\s+"
-            rf"Object\.keys\(process\.env\)(?:\.sort\(\))?)\s*\)\s*{_NODE_CONDITION}(?P<body>.*?)\s*\}}?",
-            re.DOTALL,
-        ),
-    ),
     "perl": (
         re.compile(
             r"(?P<body>(?:print|say)\b.*?)\s+for(?:each)?\s+(?P<words>qw\s*[(/\[{][\w\s]*[)/\]}]|\([^()]*\))",
@@ -668,6 +506,11 @@ _LOOPS: Final = {
             r"\s*\{(?P<body>[^;]*?);?\s*\}",
             re.DOTALL,
         ),
+        re.compile(
+            r"while\s*\(\s*my\s*\(\s*(?P<key>\$\w+)\s*,\s*(?P<value>\$\w+)\s*\)\s*=\s*each\s*\(?\s*%ENV\s*\)?\s*\)\s*"
+            r"\{\s*(?P<body>(?:print|say)\b[^;]*?)(?:\s+if\s+(?P<condition>(?P=key)\s*=~\s*/[^/]*/i?))?\s*;?\s*\}",
+            re.DOTALL,
+        ),
         re.compile(rf"(?P<body>(?:print|say)\b.*?)\s+for(?:each)?\s+\(?{_PERL_KEYS}\)?", re.DOTALL),
         re.compile(
             rf"for(?:each)?\s*(?:my\s+(?P<key>\$\w+)\s*)?\(\s*{_PERL_KEYS}\s*\)\s*\{{"
@@ -676,23 +519,23 @@ _LOOPS: Final = {
             re.DOTALL,
         ),
     ),
+    "lua": (
+        re.compile(
+            r"for\s+\w+\s*,\s*(?P<key>\w+)\s+in\s+ipairs\s*\(?\s*(?P<words>\{[^{}]*\})\s*\)?\s+do\s+(?P<body>.*?)\s+end",
+            re.DOTALL,
+        ),
+    ),
     "ruby": (
         re.compile(
             r"ENV\.(?:sort\.|to_a\.)?each(?:_pair)?\s*(?:do|\{)\s*\|\(?(?P<key>\w+),\s*(?P<value>\w+)\)?\|\s*"
-            r"(?P<body>puts\b.*?)(?:\s+if\s+(?P<condition>(?P=key)\.(?:start_with|include)\?\(?\s*['\"]\w+['\"]\s*\)?))?"
+            r"(?P<body>puts\b.*?)(?:\s+if\s+(?P<condition>(?P=key)\.(?:start_with|include)\?\(?\s*['\"]\w+['\"]\s*\)?"
+            r"|(?P=key)\s*=~\s*/[^/]*/i?|(?P=key)\.match\?\(/[^/]*/i?\)))?"
             r"\s*(?:\}|end)",
             re.DOTALL,
         ),
         re.compile(
             r"%w[\[({](?P<words>[\w\s]*)[\])}]\.each\s*(?:do|\{)\s*\|(?P<key>\w+)\|\s*"
             r"(?P<body>(?:puts|print|p)\b.*?)\s*(?:\}|end)",
-            re.DOTALL,
-        ),
-    ),
-    "awk": (
-        re.compile(
-            r"for\s*\(\s*(?P<key>\w+)\s+in\s+ENVIRON\s*\)\s*"
-            r"(?:if\s*\(\s*(?P=key)\s*~\s*(?P<condition>/[^/]*/)\s*\)\s*)?(?P<body>.*)",
             re.DOTALL,
         ),
     ),
@@ -716,22 +559,24 @@ def _bound(
         case "perl":
             of_name = re.escape(key)
             body = re.sub(rf"\$ENV\{{\s*{of_name}\s*\}}", f"$ENV{{{name}}}", body)
-            return re.sub(rf"{of_name}(?!\w)", name, body)
+            names = (
+                [(of_name, name)] if value_name is None else [(of_name, name), (re.escape(value_name), value)]
+            )
+            for pattern, text in names:
+                body = _STRING.sub(lambda s, p=pattern, t=text: re.sub(rf"{p}(?!\w)", t or "", s[0]), body)  # type: ignore[misc]
+                body = re.sub(rf"{pattern}(?!\w)", f"'{text}'", body)
+            return body
+        case "lua":
+            body = re.sub(rf"os\.getenv\(\s*{key}\s*\)", f"os.getenv('{name}')", body)
+            return _outside_strings(body, {key: f"'{name}'"})
         case "ruby":
             body = re.sub(rf"ENV\[\s*{key}\s*\]", f"ENV['{name}']", body)
             body = re.sub(rf"ENV\.fetch\(\s*{key}\s*,", f"ENV.fetch('{name}',", body)
             return _outside_strings(
                 body, {key: f"'{name}'"} | ({} if value_name is None else {value_name: f"'{value}'"})
             )
-        case "awk":
-            body = re.sub(rf"ENVIRON\[\s*{key}\s*\]", f'ENVIRON["{name}"]', body)
-            return _outside_strings(body, {key: f'"{name}"'})
         case _:
-            body = re.sub(rf"process\.env\[\s*{key}\s*\]", f"process.env['{name}']", body)
-            names = {key: f"'{name}'"}
-            if value_name is not None:
-                names[value_name] = f"'{value}'"
-            return _outside_strings(body, names)
+            raise UnknownError
 
 
 def _outside_strings(code: str, names: dict[str, str]) -> str:
@@ -767,8 +612,8 @@ def _holds(condition: str, name: str) -> bool:
     condition = condition.strip()
     if not condition:
         return True
-    if match := re.fullmatch(r"/([^/]*)/", condition):
-        pattern = compiled(match[1], "perl")
+    if match := re.fullmatch(r"(?:\$?\w+\s*=~\s*|\w+\.match\?\()?/([^/]*)/(i?)\)?", condition):
+        pattern = compiled(match[1], "perl", ignores_case=match[2] == "i")
         if pattern is None:
             raise UnknownError
         return pattern.search(name) is not None

@@ -73,6 +73,8 @@ def single_dump(content: Parts) -> Dump | None:
         case (Excerpt(parts=parts),):
             dump = single_dump(parts)
             return dump and msgspec.structs.replace(dump, partial=True, some=False)
+        case (Dump(nul=True) as dump, "\n"):
+            return dump
         case (Record() as record,) | (Record() as record, "\n"):
             return record.lines
         case _:

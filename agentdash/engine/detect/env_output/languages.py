@@ -6,13 +6,11 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from agentdash.engine.detect.env_output.awk import awk
 from agentdash.engine.detect.env_output.builtins import not_found
-from agentdash.engine.detect.env_output.editors import awk_filter
 from agentdash.engine.detect.env_output.expressions import (
-    AWK,
     JQ,
     LUA,
-    NODE,
     PERL,
     PHP,
     RUBY,
@@ -21,7 +19,9 @@ from agentdash.engine.detect.env_output.expressions import (
     run_code,
 )
 from agentdash.engine.detect.env_output.inert import UNKNOWN
-from agentdash.engine.detect.env_output.patterns import ANY, Part, Parts, concrete
+from agentdash.engine.detect.env_output.javascript import run_node
+from agentdash.engine.detect.env_output.javascript_syntax import UnknownScriptError
+from agentdash.engine.detect.env_output.patterns import Part, Parts, concrete
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
 from agentdash.engine.detect.env_output.python_code import run_python
 from agentdash.engine.detect.env_output.streams import Call, Result
@@ -69,7 +69,7 @@ def _run(call: Call, code: Parts | None, run: Runner) -> list[Result]:
         return UNKNOWN
     try:
         results = run(text, call, holes)
-    except (UnknownError, RecursionError):
+    except (UnknownError, UnknownScriptError, RecursionError):
         return UNKNOWN
     return [*(_refilled(r, holes) for r in results), not_found(call.name)]
 
@@ -86,7 +86,7 @@ def _coder(language: Language, flags: str) -> Callable[[Call], list[Result]]:
         letters = ""
         while words:
             text = concrete(words[0])
-            if language.name == "perl" and text == "-MData::Dumper":
+            if (language.name, text) in (("perl", "-MData::Dumper"), ("ruby", "-rjson")):
                 words.pop(0)
                 continue
             if text is None or not re.fullmatch(rf"-[{flags}]*", text) or text == "-":
@@ -104,6 +104,27 @@ def _coder(language: Language, flags: str) -> Callable[[Call], list[Result]]:
         return _run(call, words[0], lambda code, c, holes: run_code(language, code, letters, c, holes))
 
     return handle
+
+
+def node(call: Call) -> list[Result]:
+    """Return what `node -e '…'` and `node <<EOF` write."""
+    words = list(call.arguments)
+    letters = ""
+    while words and (text := concrete(words[0])) is not None and text.startswith("-") and len(text) > 1:
+        long = {"--eval": "e", "--print": "p", "--no-warnings": "", "--input-type=module": ""}.get(text)
+        if long is None and not re.fullmatch(r"-[ep]+", text):
+            return _version(words, "-V" if text == "-v" else text)
+        letters += text[1:] if long is None else long
+        words.pop(0)
+    if letters and len(words) == 1:
+        code: Parts | None = words[0]
+    elif letters or len(words) > 1:
+        return UNKNOWN
+    elif words and concrete(words[0]) != "-":
+        code = dict(call.state.files).get(words[0])
+    else:
+        code = call.stdin
+    return _run(call, code, lambda text, c, holes: run_node(text, letters, c, holes))
 
 
 def jq(call: Call) -> list[Result]:
@@ -146,27 +167,11 @@ def _with_arguments(call: Call, program: Parts, letters: str, given: dict[str, P
     return [*(_refilled(result, holes) for result in results), not_found(call.name)]
 
 
-def awk(call: Call) -> list[Result]:
-    """Return what awk writes: `BEGIN { print ENVIRON["X"] }`, or lines of its input."""
-    words = list(call.arguments)
-    separator = ""
-    while words and (text := concrete(words[0])) is not None and text.startswith("-F"):
-        words.pop(0)
-        separator = text[2:] or (concrete(words.pop(0)) or "?" if words else "?")
-    if len(words) != 1 or (program := concrete(words[0])) is None:
-        return UNKNOWN
-    if call.stdin is not None and (results := awk_filter(call, program, separator=separator)) is not None:
-        return results
-    if (match := re.fullmatch(r"\s*BEGIN\s*\{(.*)\}\s*", program, re.DOTALL)) is None:
-        return [Result(out=(ANY,), err=(ANY,), status=None)]
-    return _run(call, (match[1],), lambda code, c, holes: run_code(AWK, code, "", c, holes))
-
-
 LANGUAGES: Final[dict[str, Callable[[Call], list[Result]]]] = {
     "python": python,
     "python3": python,
-    "node": _coder(NODE, "ep"),
-    "nodejs": _coder(NODE, "ep"),
+    "node": node,
+    "nodejs": node,
     "perl": _coder(PERL, "eElw"),
     "ruby": _coder(RUBY, "ew"),
     "php": _coder(PHP, "r"),

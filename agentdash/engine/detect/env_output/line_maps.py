@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -73,96 +72,6 @@ def _step(found: re.Match[str], *, is_extended: bool) -> tuple[re.Pattern[str], 
     if pattern is None or "&" in replacement or re.search(r"\\[^12t]", replacement):
         return None
     return pattern, replacement.replace("\\t", "\t"), 0 if flags == "g" else 1, flags == "p"
-
-
-# ---------------------------------------------------------------- awk
-
-_FIELD: Final = re.compile(r"\$(\d)|(NR)\b|\"((?:[^\"\\]|\\.)*)\"")
-_PATTERNS: Final = (
-    re.compile(r"(?P<negated>!?)\s*/(?P<regex>[^/]*)/"),
-    re.compile(r"\$(?P<field>[01])\s*(?P<operator>!?~)\s*/(?P<regex>[^/]*)/"),
-    re.compile(r'\$(?P<field>[01])\s*(?P<operator>[!=]=)\s*"(?P<text>[^"\\]*)"'),
-    re.compile(r'index\(\s*\$(?P<field>[01])\s*,\s*"(?P<part>[^"\\]*)"\s*\)(?P<place>\s*(?:==\s*1|>\s*0))?'),
-)
-
-
-def awk_program(program: str, separator: str) -> LineMap | None:
-    """Return what `awk -F= '/CODEX/ { print $1 ": " $2 }'` does with a line; None for other programs."""
-    match = re.fullmatch(r"(?P<pattern>[^{}]*?)\s*(?:\{(?P<action>[^{}]*)\})?\s*", program.strip(), re.DOTALL)
-    if match is None or (separator and len(separator) != 1):
-        return None
-    text = match["pattern"].strip()
-    joins_any = "||" in text
-    if joins_any and "&&" in text:
-        return None
-    tests = [_test(test.strip()) for test in re.split(r"&&|\|\|", text)] if text else []
-    action = (match["action"] if match["action"] is not None else "print").strip().rstrip(";").strip()
-    write = _action(action)
-    if write is None or any(test is None for test in tests):
-        return None
-
-    def change(line: str) -> str | None:
-        fields = [line, *(line.split(separator) if separator else line.split())]
-        found = [test(fields) for test in tests if test]
-        return write(fields) if (any(found) if joins_any else all(found)) else None
-
-    return change
-
-
-def _test(text: str) -> Callable[[list[str]], bool] | None:
-    match = next((found for pattern in _PATTERNS if (found := pattern.fullmatch(text))), None)
-    if match is None:
-        return None
-    groups = match.groupdict()
-    field = int(groups.get("field") or 0)
-    is_negated = (groups.get("negated") or groups.get("operator") or "").startswith("!")
-    if groups.get("regex") is not None:
-        pattern = compiled(groups["regex"], "extended")
-        if pattern is None:
-            return None
-        return lambda fields: (pattern.search(fields[field]) is None) is is_negated
-    if groups.get("text") is not None:
-        return lambda fields: (fields[field] == groups["text"]) is not is_negated
-    at_start = "1" in (groups.get("place") or "")
-    part = groups["part"]
-    return lambda fields: fields[field].startswith(part) if at_start else part in fields[field]
-
-
-def _action(text: str) -> Callable[[list[str]], str | None] | None:
-    if match := re.fullmatch(r"print(?:\s+(.*))?", text, re.DOTALL):
-        pieces = [_pieces(part) for part in _arguments(match[1] or "$0")]
-        if any(piece is None for piece in pieces):
-            return None
-        return lambda fields: " ".join("".join(_text(p, fields) for p in piece or ()) for piece in pieces)
-    if match := re.fullmatch(r'printf\s*\(?\s*"((?:[^"\\]|\\.)*)\\n"\s*,(.*?)\)?', text, re.DOTALL):
-        template = match[1].replace("\\t", "\t")
-        pieces = [_pieces(part) for part in _arguments(match[2])]
-        if any(piece is None for piece in pieces) or not re.fullmatch(r"(?:[^%\\]|%-?\d*s)*", template):
-            return None
-        if template.count("%") != len(pieces):
-            return None
-        return lambda fields: (
-            template % tuple("".join(_text(p, fields) for p in piece or ()) for piece in pieces)
-        )
-    return None
-
-
-def _arguments(text: str) -> list[str]:
-    return re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^,"])+', text) or [text]
-
-
-def _pieces(text: str) -> list[tuple[str, str, str]] | None:
-    """Return the fields and texts that are joined; None for other expressions."""
-    if _FIELD.sub("", text).strip():
-        return None
-    return _FIELD.findall(text)
-
-
-def _text(piece: tuple[str, str, str], fields: list[str]) -> str:
-    field, number, text = piece
-    if field:
-        return fields[int(field)] if int(field) < len(fields) else ""
-    return "\n" if number else text.replace("\\t", "\t").replace('\\"', '"')
 
 
 # ---------------------------------------------------------------- column, nl, tr

@@ -10,24 +10,22 @@ import shlex
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from enum import Enum
 from string import Formatter
 from typing import Any, Final
 
 import msgspec
 
+from agentdash.engine.detect.env_output.dump_maps import common_style
 from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAGS, Dump, Presence, Record, Shown, Style
 from agentdash.engine.detect.env_output.expressions import UnknownError
 from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part, Parts, Trimmed, joined
 from agentdash.engine.detect.env_output.placeholders import has_placeholder, with_placeholders
 from agentdash.engine.detect.env_output.regexes import compiled
+from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK, Form, Lines, Selection
 from agentdash.engine.detect.env_output.streams import STDERR, STDOUT, Call, Result, all_parts, only, parts_of
 from agentdash.engine.detect.env_output.world import shown
 
 _MAX_CODE: Final = 4_000
-_MARK: Final = "Zhole9999Z"
-"""Stands for the value of any variable in a loop over the environment."""
-_LOOP_VALUE: Final[Parts] = (Hole(Kind.OTHER, key="value in a loop"),)
 _CONVERSION: Final = re.compile(r"%-?\d{0,2}[sdr%]|%.?")
 _IGNORE_CASE: Final = "IGNORECASE"
 _MODULES: Final = sys.stdlib_module_names - {"this", "antigravity"}
@@ -76,44 +74,6 @@ class _ExitError(Exception):
     def __init__(self, status: int | None) -> None:
         super().__init__(status)
         self.status = status
-
-
-class Form(Enum):
-    """What a part of the environment is in a program."""
-
-    MAPPING = "a mapping"
-    ITEMS = "pairs of names and values"
-    ENTRIES = "texts `NAME=value`"
-    NAMES = "names"
-
-
-class _Selection(msgspec.Struct, frozen=True):
-    """The environment, or a part of it, as a mapping; for each flag whether it is in it."""
-
-    kept: tuple[bool, bool]
-    form: Form = Form.MAPPING
-
-    @property
-    def items(self) -> bool:
-        """Return whether it is no mapping."""
-        return self.form is not Form.MAPPING
-
-    def entry(self, name: str) -> Any:
-        """Return what a loop over it gives of a variable whose value is not known."""
-        match self.form:
-            case Form.ITEMS:
-                return (name, _MARK)
-            case Form.ENTRIES:
-                return f"{name}={_MARK}"
-            case _:
-                return name
-
-
-class _Lines(msgspec.Struct, frozen=True):
-    """One text for each variable of the environment."""
-
-    style: Style
-    kept: tuple[bool, bool]
 
 
 def run_python(code: str, call: Call, holes: dict[str, Part]) -> list[Result]:
@@ -299,7 +259,7 @@ class _Program:
                 raise UnknownError
 
     def _loop(self, target: ast.expr, values: Any, body: Callable[[], None]) -> None:
-        if isinstance(values, _Selection):
+        if isinstance(values, Selection):
             self.out += self._over_environment(target, values, body)
             return
         if not isinstance(values, list | tuple) or len(values) > 50:
@@ -309,7 +269,7 @@ class _Program:
             with suppress(_ContinueError):
                 body()
 
-    def _over_environment(self, target: ast.expr, selection: _Selection, body: Callable[[], None]) -> Parts:
+    def _over_environment(self, target: ast.expr, selection: Selection, body: Callable[[], None]) -> Parts:
         """Return what a loop over the environment prints: a dump in its own style."""
         styles: list[Style] = []
         kept: list[bool] = []
@@ -322,18 +282,23 @@ class _Program:
                 raise UnknownError
             styles.append(Style(prefixes=(before.replace(name, "NAME"),), suffix=after[:-1]))
             kept.append(selection.kept[number])
-        style = _common_style(styles)
+        style = self._common_style(styles)
         return (
             Dump(shown=self._shown((kept[0], kept[1])), style=style, partial=len(styles) < 2, some=False),
         )
 
+    def _common_style(self, styles: list[Style]) -> Style:
+        if (style := common_style(styles)) is None:
+            raise UnknownError
+        return style
+
     def _printed(
-        self, target: ast.expr, selection: _Selection, name: str, body: Callable[[], None]
+        self, target: ast.expr, selection: Selection, name: str, body: Callable[[], None]
     ) -> tuple[str, str]:
         outer, self.out = self.out, []
         self._bind(target, selection.entry(name))
         environment = self._environment
-        self._environment = {**environment, name: _LOOP_VALUE}
+        self._environment = {**environment, name: LOOP_VALUE}
         try:
             with suppress(_ContinueError):
                 body()
@@ -343,9 +308,9 @@ class _Program:
             self.out = outer
         if not text:
             return "", ""
-        if text.count(_MARK) != 1:
+        if text.count(MARK) != 1:
             raise UnknownError
-        before, _, after = text.partition(_MARK)
+        before, _, after = text.partition(MARK)
         return before, after
 
     def _shown(self, kept: tuple[bool, bool]) -> tuple[Shown, Shown]:
@@ -359,16 +324,16 @@ class _Program:
 
     def _truth(self, node: ast.expr) -> bool:
         value = self._value(node)
-        if isinstance(value, _Selection):
+        if isinstance(value, Selection):
             shown = [
                 n
                 for n, keep in zip(FLAGS, value.kept, strict=True)
                 if keep and self._environment[n] is not None
             ]
             return True if shown else self._decide()  # other variables may be in it
-        if isinstance(value, _Foreign | _Quiet | _Lines):
+        if isinstance(value, _Foreign | _Quiet | Lines):
             return self._decide()
-        if isinstance(value, _Selection | _Module | _Method | _Function):
+        if isinstance(value, Selection | _Module | _Method | _Function):
             raise UnknownError
         return bool(value)
 
@@ -409,7 +374,7 @@ class _Program:
                 values = [self._value(element) for element in elements]
                 return tuple(values) if isinstance(node, ast.Tuple) else values
             case ast.Dict(keys=[None], values=[value]) if isinstance(
-                mapping := self._value(value), _Selection
+                mapping := self._value(value), Selection
             ):
                 return mapping
             case ast.Dict(keys=keys, values=values) if None not in keys:
@@ -424,7 +389,7 @@ class _Program:
     def _attribute(self, value: Any, name: str) -> Any:
         match value:
             case _Module(name="os") if name == "environ":
-                return _Selection((True, True))
+                return Selection((True, True))
             case _Module(name="re") if name in ("I", "IGNORECASE"):
                 return _IGNORE_CASE
             case _File() | _Pattern():
@@ -439,7 +404,7 @@ class _Program:
                 return stdout
             case _Process() if name == "returncode":
                 return _Quiet()
-            case _Selection() | _Captured() | str() | bytes() | dict() | list():
+            case Selection() | _Captured() | str() | bytes() | dict() | list():
                 return _Method(value, name)
             case _:
                 raise UnknownError
@@ -455,15 +420,15 @@ class _Program:
         value = self._environment[name]
         if value is None:
             return default
-        if value == _LOOP_VALUE:
-            return _MARK
+        if value == LOOP_VALUE:
+            return MARK
         text = with_placeholders(value, self._holes)
         if text is None:
             raise UnknownError
         return text
 
     def _item(self, value: Any, index: Any) -> Any:
-        if isinstance(value, _Selection) and not value.items:
+        if isinstance(value, Selection) and not value.items:
             found = self._variable(index, _MISSING)
             if found is _MISSING or (index in FLAGS and not value.kept[FLAGS.index(index)]):
                 raise _FailedError("KeyError", repr(index))
@@ -480,7 +445,7 @@ class _Program:
         result: Any = None
         for node in values:
             result = self._value(node)
-            if isinstance(result, _Lines) and isinstance(op, ast.Or):
+            if isinstance(result, Lines) and isinstance(op, ast.Or):
                 there = [
                     keep and self._environment[n] is not None
                     for n, keep in zip(FLAGS, result.kept, strict=True)
@@ -488,14 +453,14 @@ class _Program:
                 if any(there) or self._decide():
                     return result
                 continue
-            if isinstance(result, _Foreign | _Selection | _Lines | _Quiet):
+            if isinstance(result, _Foreign | Selection | Lines | _Quiet):
                 raise UnknownError
             if bool(result) is isinstance(op, ast.Or):
                 return result
         return result
 
     def _compared(self, op: ast.cmpop, left: Any, right: Any) -> bool:
-        if isinstance(right, _Selection) and isinstance(op, ast.In | ast.NotIn):
+        if isinstance(right, Selection) and isinstance(op, ast.In | ast.NotIn):
             if left not in FLAGS:
                 raise UnknownError
             there = self._environment[left] is not None and right.kept[FLAGS.index(left)]
@@ -621,13 +586,13 @@ class _Program:
             raise UnknownError
         generator = node.generators[0]
         values = self._value(generator.iter)
-        if isinstance(values, _Selection) and isinstance(node, ast.ListComp) and _is_print(node.elt):
+        if isinstance(values, Selection) and isinstance(node, ast.ListComp) and _is_print(node.elt):
             element = node.elt
             self.out += self._over_environment(
                 generator.target, values, lambda: self._print_where(generator.ifs, element)
             )
             return _Module("list of None")
-        if isinstance(values, _Selection):
+        if isinstance(values, Selection):
             printed = len(self.out)
             try:
                 return self._selected(node, generator, values)
@@ -654,7 +619,7 @@ class _Program:
         self,
         node: ast.DictComp | ast.ListComp | ast.GeneratorExp | ast.SetComp,
         generator: ast.comprehension,
-        values: _Selection,
+        values: Selection,
     ) -> Any:
         """Return a part of the environment, or a text for each variable in it."""
         kept: list[bool] = []
@@ -664,18 +629,18 @@ class _Program:
         for number, name in enumerate(FLAGS):
             self._bind(generator.target, values.entry(name))
             environment = self._environment
-            self._environment = {**environment, name: _LOOP_VALUE}
+            self._environment = {**environment, name: LOOP_VALUE}
             keep = all(self._truth(test) for test in generator.ifs)
             kept.append(keep and values.kept[number])
             if isinstance(node, ast.SetComp):
                 raise UnknownError
             text: Any = None
             if isinstance(node, ast.DictComp):
-                is_mapping = self._value(node.key) == name and self._value(node.value) == _MARK and is_mapping
+                is_mapping = self._value(node.key) == name and self._value(node.value) == MARK and is_mapping
             else:
                 text = self._value(node.elt)
-                pair = values.form is Form.ENTRIES and text in ([name, _MARK], (name, _MARK))
-                if pair or (isinstance(text, tuple) and text == (name, _MARK)):
+                pair = values.form is Form.ENTRIES and text in ([name, MARK], (name, MARK))
+                if pair or (isinstance(text, tuple) and text == (name, MARK)):
                     pairs += 1
                     text = name
             self._environment = environment
@@ -683,21 +648,21 @@ class _Program:
                 continue
             if text == name:
                 continue
-            if not isinstance(text, str) or text.count(_MARK) != 1:
+            if not isinstance(text, str) or text.count(MARK) != 1:
                 raise UnknownError
-            before, _, after = text.partition(_MARK)
+            before, _, after = text.partition(MARK)
             if name not in before or "\n" in text:
                 raise UnknownError
             styles.append(Style(prefixes=(before.replace(name, "NAME"),), suffix=after))
         if isinstance(node, ast.DictComp):
             if not is_mapping:
                 raise UnknownError
-            return _Selection((kept[0], kept[1]))
+            return Selection((kept[0], kept[1]))
         if not styles:
-            return _Selection((kept[0], kept[1]), Form.ITEMS if pairs else Form.NAMES)
+            return Selection((kept[0], kept[1]), Form.ITEMS if pairs else Form.NAMES)
         if isinstance(node.elt, ast.Name) and values.form is Form.ENTRIES:
-            return _Selection((kept[0], kept[1]), Form.ENTRIES)
-        return _Lines(_common_style(styles), (kept[0], kept[1]))
+            return Selection((kept[0], kept[1]), Form.ENTRIES)
+        return Lines(self._common_style(styles), (kept[0], kept[1]))
 
     # ------------------------------------------------------------ calls
 
@@ -711,7 +676,7 @@ class _Program:
         if starred:
             if len(arguments) != 1 or not isinstance(function, _Module) or function.name != "print":
                 raise UnknownError
-            if isinstance(arguments[0], _Lines) and keywords == {"sep": "\n"}:
+            if isinstance(arguments[0], Lines) and keywords == {"sep": "\n"}:
                 keywords = {}
             elif isinstance(arguments[0], list | tuple):
                 arguments = list(arguments[0])
@@ -733,7 +698,7 @@ class _Program:
         raise UnknownError
 
     def _method(self, owner: Any, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
-        if isinstance(owner, _Selection):
+        if isinstance(owner, Selection):
             return self._mapping_method(owner, name, arguments, keywords)
         if isinstance(owner, dict) and name != "update":
             if name == "items" and not arguments:
@@ -747,7 +712,7 @@ class _Program:
             owner.append(arguments[0])
             return None
         if isinstance(owner, str) and name == "join" and len(arguments) == 1 and not keywords:
-            if isinstance(arguments[0], _Lines) and owner == "\n":
+            if isinstance(arguments[0], Lines) and owner == "\n":
                 return arguments[0]
             self._require_plain(arguments[0])
             return owner.join(self._joinable(value) for value in arguments[0])
@@ -825,7 +790,7 @@ class _Program:
             case _Captured(parts=(Dump(nul=True) as dump,)), "replace", ["\0", "\n"] if not keywords:
                 return _Captured((msgspec.structs.replace(dump, nul=False),))
             case _Captured(parts=(Dump(nul=True),)), "split", ["\0"]:
-                return _Selection((True, True), Form.ENTRIES)
+                return Selection((True, True), Form.ENTRIES)
             case _Captured(parts=parts), "strip" | "rstrip", []:
                 return _Captured((Trimmed(parts),))
             case _Captured(parts=parts), "splitlines" | "split", [] | ["\n"] if name == "splitlines" or texts:
@@ -833,7 +798,7 @@ class _Program:
             case _:
                 raise UnknownError
 
-    def _entries(self, parts: Parts) -> _Selection:
+    def _entries(self, parts: Parts) -> Selection:
         """Return the lines of a dump as texts `NAME=value`."""
         match parts:
             case (Dump(style=style, nul=False, separator="") as dump,) | (
@@ -842,7 +807,7 @@ class _Program:
                 required = (dump.required(0), dump.required(1))
                 absent = [self._environment[name] is None for name in FLAGS]
                 if not any(r is None for r in required) and not dump.partial:
-                    return _Selection(
+                    return Selection(
                         (bool(required[0]) or absent[0], bool(required[1]) or absent[1]), Form.ENTRIES
                     )
                 raise UnknownError
@@ -865,7 +830,7 @@ class _Program:
         return str(value)
 
     def _mapping_method(
-        self, owner: _Selection, name: str, arguments: list[Any], keywords: dict[str, Any]
+        self, owner: Selection, name: str, arguments: list[Any], keywords: dict[str, Any]
     ) -> Any:
         if keywords or owner.items:
             raise UnknownError
@@ -876,7 +841,7 @@ class _Program:
                     return default
                 return self._variable(key, default)
             case "items", []:
-                return _Selection(owner.kept, Form.ITEMS)
+                return Selection(owner.kept, Form.ITEMS)
             case (("copy" | "keys"), []):
                 return owner
             case _:
@@ -897,23 +862,23 @@ class _Program:
             if number:
                 target.append(" " if separator is None else separator)
             target += self._written(argument, len(arguments) == 1 and end in ("\n", None))
-        if not (len(arguments) == 1 and isinstance(arguments[0], _Lines)):
+        if not (len(arguments) == 1 and isinstance(arguments[0], Lines)):
             target.append("\n" if end is None else end)
 
     def _written(self, value: Any, alone: bool) -> Parts:
         if isinstance(value, Record):
             return (value,)
-        if isinstance(value, _Selection) and not value.items:
+        if isinstance(value, Selection) and not value.items:
             return (self._record(value),)
         if isinstance(value, _Captured):
             return value.parts
-        if isinstance(value, _Selection):
+        if isinstance(value, Selection):
             return (Hole(Kind.LINE),) if value.form is Form.NAMES else (ANY,)
-        if isinstance(value, _Lines) and alone:
+        if isinstance(value, Lines) and alone:
             return (Dump(shown=self._shown(value.kept), style=value.style, partial=False, some=False),)
         return (self._text(value),)
 
-    def _record(self, selection: _Selection, *, indent: int = 0, is_python: bool = False) -> Record:
+    def _record(self, selection: Selection, *, indent: int = 0, is_python: bool = False) -> Record:
         there = [
             self._environment[n] is not None and kept for n, kept in zip(FLAGS, selection.kept, strict=True)
         ]
@@ -1031,25 +996,25 @@ class _Program:
             raise UnknownError
         return self._searched(self.pattern(arguments[:1], {}).pattern, "match", arguments[1])
 
-    def kept(self, arguments: list[Any], keywords: dict[str, Any]) -> _Selection:
+    def kept(self, arguments: list[Any], keywords: dict[str, Any]) -> Selection:
         """Run `filter` over the environment."""
         if keywords:
             raise UnknownError
         match arguments:
-            case [_Lambda(node=node), _Selection() as selection] if len(node.args.args) == 1:
+            case [_Lambda(node=node), Selection() as selection] if len(node.args.args) == 1:
                 found: list[bool] = []
                 for number, name in enumerate(FLAGS):
                     self._names[node.args.args[0].arg] = selection.entry(name)
                     found.append(self._truth(node.body) and selection.kept[number])
                 form = Form.NAMES if selection.form is Form.MAPPING else selection.form
-                return _Selection((found[0], found[1]), form)
+                return Selection((found[0], found[1]), form)
             case _:
                 raise UnknownError
 
     def pretty(self, arguments: list[Any], keywords: dict[str, Any]) -> None:
         """Run `pprint.pprint`."""
         match arguments:
-            case [_Selection(form=Form.MAPPING) as selection]:
+            case [Selection(form=Form.MAPPING) as selection]:
                 self.out += [self._record(selection, is_python=selection.kept == (True, True)), "\n"]
             case _:
                 self.print(arguments, keywords)
@@ -1065,7 +1030,7 @@ class _Program:
         if len(arguments) != 1 or set(keywords) - {"indent", "sort_keys", "ensure_ascii", "default"}:
             raise UnknownError
         value = arguments[0]
-        if isinstance(value, _Selection) and not value.items:
+        if isinstance(value, Selection) and not value.items:
             indent = keywords.get("indent") or 0
             return self._record(value, indent=indent if isinstance(indent, int) else 0)
         self._require_plain(value, *_flat(value))
@@ -1079,10 +1044,10 @@ class _Program:
 
     def as_dict(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `dict`."""
-        if len(arguments) == 1 and isinstance(arguments[0], _Selection):
+        if len(arguments) == 1 and isinstance(arguments[0], Selection):
             if arguments[0].form not in (Form.MAPPING, Form.ITEMS):
                 raise UnknownError
-            return _Selection(arguments[0].kept)
+            return Selection(arguments[0].kept)
         if not arguments:
             return dict(keywords)
         raise UnknownError
@@ -1091,7 +1056,7 @@ class _Program:
         """Run `sorted`."""
         keywords.pop("key", None)
         keywords.pop("reverse", None)
-        if len(arguments) == 1 and not keywords and isinstance(arguments[0], _Selection | _Lines):
+        if len(arguments) == 1 and not keywords and isinstance(arguments[0], Selection | Lines):
             return arguments[0]
         if len(arguments) == 1 and not keywords and isinstance(arguments[0], list | tuple):
             self._require_plain(*arguments[0])
@@ -1152,7 +1117,7 @@ class _Program:
 
     def as_list(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `list`."""
-        if len(arguments) == 1 and not keywords and isinstance(arguments[0], list | tuple | _Selection):
+        if len(arguments) == 1 and not keywords and isinstance(arguments[0], list | tuple | Selection):
             return arguments[0]
         raise UnknownError
 
@@ -1239,8 +1204,8 @@ _OPAQUE: Final = (
     _Pattern,
     _Lambda,
     Record,
-    _Selection,
-    _Lines,
+    Selection,
+    Lines,
     _Module,
     _Foreign,
     _Method,
@@ -1290,22 +1255,6 @@ _FUNCTIONS: Final[dict[str, Callable[[_Program, list[Any], dict[str, Any]], Any]
     "tuple": _Program.as_list,
     "builtins.print": _Program.print,
 }
-
-
-def _common_style(styles: list[Style]) -> Style:
-    """Return the style of lines in which names may be padded."""
-    if not styles:
-        raise UnknownError
-    if any(style != styles[0] for style in styles):
-        styles = [_squeezed(style) for style in styles]
-    if any(style != styles[0] for style in styles):
-        raise UnknownError
-    return styles[0]
-
-
-def _squeezed(style: Style) -> Style:
-    prefix = " ".join((*style.prefixes[0].split(), "")) if style.prefixes[0].endswith(" ") else "?"
-    return Style(prefixes=(prefix.lstrip(),), suffix=style.suffix, squeezed=True)
 
 
 def _is_in_front(part: Any, text: Any) -> bool:

@@ -1,0 +1,637 @@
+"""Programs of awk: parse them, and run their rules on a line, or on `ENVIRON`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.placeholders import has_placeholder
+from agentdash.engine.detect.env_output.regexes import compiled
+
+
+class UnknownAwkError(Exception):
+    """The program does something that is not modelled."""
+
+
+_TOKEN: Final = re.compile(
+    r"""(?P<blank>[ \t\r]+|\\\n|\#[^\n]*)"""
+    r"""|(?P<string>"(?:[^"\\\n]|\\.)*")"""
+    r"""|(?P<number>\d+(?:\.\d+)?)"""
+    r"""|(?P<name>[A-Za-z_]\w*)"""
+    r"""|(?P<sign>&&|\|\||!~|[=!<>+*/%-]=|\+\+|--|[\n;{}()\[\],$~!<>=+*/%?:-])"""
+)
+_REGEX: Final = re.compile(r"/((?:[^/\\\n]|\\.)+)/")
+_ESCAPES: Final = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "/": "/"}
+_MAX_TOKENS: Final = 400
+_MAX_STEPS: Final = 500
+
+Token = tuple[str, str]
+Tree = tuple[Any, ...]
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A pattern (None: every line; `BEGIN`, `END`), and statements."""
+
+    pattern: Tree | str | None
+    action: tuple[Tree, ...]
+
+
+def parse_awk(program: str) -> tuple[Rule, ...]:
+    """Return the rules of a program. Raises `UnknownAwkError` for what is not modelled."""
+    return _Parser(_tokens(program)).rules()
+
+
+def _tokens(program: str) -> list[Token]:
+    found: list[Token] = []
+    at = 0
+    while at < len(program):
+        before = found[-1] if found else ("sign", "\n")
+        is_operand = before[0] in ("string", "number") or before[1] in (")", "]")
+        is_operand = is_operand or (before[0] == "name" and before[1] not in ("print", "return", "in"))
+        if program[at] == "/" and not is_operand and (match := _REGEX.match(program, at)):
+            found.append(("regex", match[1]))
+        elif match := _TOKEN.match(program, at):
+            if match.lastgroup != "blank":
+                found.append((match.lastgroup or "", match[0]))
+        else:
+            raise UnknownAwkError
+        at = match.end()
+    if len(found) > _MAX_TOKENS:
+        raise UnknownAwkError
+    return found
+
+
+class _Parser:
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    def _peek(self, ahead: int = 0) -> str:
+        at = self._at + ahead
+        return self._tokens[at][1] if at < len(self._tokens) and self._tokens[at][0] != "string" else ""
+
+    def _is_end(self) -> bool:
+        return self._at >= len(self._tokens)
+
+    def _take(self, text: str) -> bool:
+        if self._peek() == text and not self._is_end():
+            self._at += 1
+            return True
+        return False
+
+    def _need(self, text: str) -> None:
+        if not self._take(text):
+            raise UnknownAwkError
+
+    def _skip(self, *texts: str) -> None:
+        while not self._is_end() and self._peek() in texts:
+            self._at += 1
+
+    def rules(self) -> tuple[Rule, ...]:
+        found: list[Rule] = []
+        self._skip("\n", ";")
+        while not self._is_end():
+            pattern: Tree | str | None = None
+            if self._peek() in ("BEGIN", "END"):
+                pattern = self._peek()
+                self._at += 1
+            elif self._peek() != "{":
+                pattern = self._expression()
+            action: tuple[Tree, ...] = (("print", ()),)
+            if self._peek() == "{":
+                action = self._block()
+            found.append(Rule(pattern, action))
+            self._skip("\n", ";")
+        return tuple(found)
+
+    def _block(self) -> tuple[Tree, ...]:
+        self._need("{")
+        statements: list[Tree] = []
+        self._skip("\n", ";")
+        while not self._take("}"):
+            if self._is_end():
+                raise UnknownAwkError
+            statements.append(self._statement())
+            self._skip("\n", ";")
+        return tuple(statements)
+
+    def _body(self) -> tuple[Tree, ...]:
+        self._skip("\n")
+        return self._block() if self._peek() == "{" else (self._statement(),)
+
+    def _statement(self) -> Tree:
+        match self._peek():
+            case "{":
+                return ("block", self._block())
+            case "if":
+                return self._if()
+            case "for":
+                return self._for()
+            case "print" | "printf" as name:
+                self._at += 1
+                arguments: tuple[Tree, ...] = ()
+                if self._peek() not in ("\n", ";", "}") and not self._is_end():
+                    arguments = self._printed()
+                if self._peek() in (">", "|"):
+                    raise UnknownAwkError
+                return (name, arguments)
+            case "next":
+                self._at += 1
+                return ("next",)
+            case _:
+                return ("expression", self._expression())
+
+    def _printed(self) -> tuple[Tree, ...]:
+        """Return the arguments of `print`, which may stand in brackets."""
+        start = self._at
+        if self._take("("):
+            arguments = self._list()
+            if self._take(")") and (self._is_end() or self._peek() in ("\n", ";", "}")):
+                return arguments
+            self._at = start
+        return self._list()
+
+    def _list(self) -> tuple[Tree, ...]:
+        found = [self._expression(in_print=True)]
+        while self._take(","):
+            self._skip("\n")
+            found.append(self._expression(in_print=True))
+        return tuple(found)
+
+    def _if(self) -> Tree:
+        self._need("if")
+        self._need("(")
+        test = self._expression()
+        self._need(")")
+        then = self._body()
+        start = self._at
+        self._skip("\n", ";")
+        if self._take("else"):
+            return ("if", test, then, self._body())
+        self._at = start
+        return ("if", test, then, ())
+
+    def _for(self) -> Tree:
+        self._need("for")
+        self._need("(")
+        if self._peek(1) == "in":
+            name, array = self._peek(), self._peek(2)
+            self._at += 3
+            self._need(")")
+            return ("for in", name, array, self._body())
+        first = self._expression()
+        self._need(";")
+        test = self._expression()
+        self._need(";")
+        step = self._expression()
+        self._need(")")
+        return ("for", first, test, step, self._body())
+
+    # ------------------------------------------------------------ expressions
+
+    def _expression(self, *, in_print: bool = False) -> Tree:
+        left = self._choice(in_print=in_print)
+        if self._peek() in ("=", "+=", "-="):
+            sign = self._peek()
+            self._at += 1
+            if left[0] not in ("name", "item"):
+                raise UnknownAwkError
+            return ("assign", sign, left, self._expression(in_print=in_print))
+        return left
+
+    def _choice(self, *, in_print: bool) -> Tree:
+        test = self._or(in_print=in_print)
+        if not self._take("?"):
+            return test
+        first = self._choice(in_print=in_print)
+        self._need(":")
+        return ("choice", test, first, self._choice(in_print=in_print))
+
+    def _or(self, *, in_print: bool) -> Tree:
+        left = self._and(in_print=in_print)
+        while self._take("||"):
+            self._skip("\n")
+            left = ("or", left, self._and(in_print=in_print))
+        return left
+
+    def _and(self, *, in_print: bool) -> Tree:
+        left = self._in(in_print=in_print)
+        while self._take("&&"):
+            self._skip("\n")
+            left = ("and", left, self._in(in_print=in_print))
+        return left
+
+    def _in(self, *, in_print: bool) -> Tree:
+        left = self._matched(in_print=in_print)
+        while self._take("in"):
+            left = ("in", left, self._peek())
+            self._at += 1
+        return left
+
+    def _matched(self, *, in_print: bool) -> Tree:
+        left = self._compared(in_print=in_print)
+        while self._peek() in ("~", "!~"):
+            sign = self._peek()
+            self._at += 1
+            left = (sign, left, self._compared(in_print=in_print))
+        return left
+
+    def _compared(self, *, in_print: bool) -> Tree:
+        left = self._joined()
+        signs = ("==", "!=", "<", "<=", ">=") if in_print else ("==", "!=", "<", "<=", ">=", ">")
+        if self._peek() in signs:
+            sign = self._peek()
+            self._at += 1
+            return ("compare", sign, left, self._joined())
+        return left
+
+    def _joined(self) -> Tree:
+        parts = [self._sum()]
+        while not self._is_end() and self._begins_operand():
+            parts.append(self._sum())
+        return parts[0] if len(parts) == 1 else ("join", tuple(parts))
+
+    def _begins_operand(self) -> bool:
+        kind, text = self._tokens[self._at]
+        if kind == "name":
+            return text not in ("in", "else")
+        return kind in ("string", "number") or text in ("(", "$")
+
+    def _sum(self) -> Tree:
+        left = self._unary()
+        while self._peek() in ("+", "-", "*", "/", "%"):
+            sign = self._peek()
+            self._at += 1
+            left = ("compute", sign, left, self._unary())
+        return left
+
+    def _unary(self) -> Tree:
+        if self._take("!"):
+            return ("not", self._unary())
+        if self._take("-"):
+            return ("compute", "-", ("number", "0"), self._unary())
+        if self._peek() in ("++", "--"):
+            sign = self._peek()
+            self._at += 1
+            return ("step", sign, self._unary(), True)
+        value = self._primary()
+        if self._peek() in ("++", "--"):
+            sign = self._peek()
+            self._at += 1
+            return ("step", sign, value, False)
+        return value
+
+    def _primary(self) -> Tree:
+        if self._is_end():
+            raise UnknownAwkError
+        kind, text = self._tokens[self._at]
+        self._at += 1
+        match kind:
+            case "string":
+                return ("text", _unescaped(text[1:-1]))
+            case "number" | "regex":
+                return (kind, text)
+            case "name":
+                return self._named(text)
+            case _ if text == "(":
+                inner = self._expression()
+                if self._peek() == ",":
+                    raise UnknownAwkError
+                self._need(")")
+                return ("group", inner)
+            case _ if text == "$":
+                return ("field", self._primary())
+            case _:
+                raise UnknownAwkError
+
+    def _named(self, name: str) -> Tree:
+        if self._take("("):
+            arguments: tuple[Tree, ...] = ()
+            if not self._take(")"):
+                arguments = self._list()
+                self._need(")")
+            return ("call", name, arguments)
+        if self._take("["):
+            index = self._expression()
+            self._need("]")
+            return ("item", name, index)
+        return ("call", name, ()) if name == "length" else ("name", name)
+
+
+def _unescaped(text: str) -> str:
+    if re.search(r"\\[^nt\\\"/]", text):
+        raise UnknownAwkError
+    return re.sub(r"\\(.)", lambda match: _ESCAPES[match[1]], text)
+
+
+# ---------------------------------------------------------------- running
+
+
+class _NextError(Exception):
+    """The rest of the rules is passed over."""
+
+
+class Awk:
+    """Runs rules: values are texts, numbers, and None for a variable that is not set."""
+
+    def __init__(
+        self,
+        rules: tuple[Rule, ...],
+        variables: dict[str, Any],
+        *,
+        environment: Callable[[str], str | None],
+        over_environment: Callable[[Callable[[str], str]], str],
+    ) -> None:
+        self._rules = rules
+        self._variables: dict[str, Any] = variables
+        self._arrays: dict[str, dict[str, Any]] = {}
+        self._environment = environment
+        """Gives a variable of the environment."""
+        self._over_environment = over_environment
+        """Gives what a loop over the environment prints, of what it prints of one name."""
+        self._fields: list[str] = [""]
+        self._out: list[str] = []
+        self._steps = 0
+
+    @property
+    def reads_lines(self) -> bool:
+        """Return whether the program reads its input."""
+        return any(rule.pattern != "BEGIN" for rule in self._rules)
+
+    def begun(self) -> str:
+        """Return what the rules of `BEGIN` print."""
+        return self._ran("BEGIN")
+
+    def ended(self) -> str:
+        """Return what the rules of `END` print. Raises `UnknownAwkError` where the lines were counted."""
+        return self._ran("END")
+
+    def _ran(self, place: str) -> str:
+        self._out = []
+        for rule in self._rules:
+            if rule.pattern == place:
+                self._block(rule.action)
+        return "".join(self._out)
+
+    def line(self, line: str) -> str | None:
+        """Return what is printed of a line, without the last line break; None for nothing."""
+        separator = self._variables.get("FS", "")
+        self._fields = [line, *(line.split(separator) if separator else line.split())]
+        self._out = []
+        before = dict(self._variables)
+        try:
+            for rule in self._rules:
+                if isinstance(rule.pattern, str):
+                    continue
+                if rule.pattern is None or self._truth(self._value(rule.pattern)):
+                    self._block(rule.action)
+        except _NextError:
+            pass
+        if self._variables != before:
+            raise UnknownAwkError  # a line depends on those before it
+        text = "".join(self._out)
+        if text and not text.endswith("\n"):
+            raise UnknownAwkError
+        return text[:-1] if text else None
+
+    def _block(self, statements: tuple[Tree, ...]) -> None:
+        for statement in statements:
+            self._statement(statement)
+
+    def _statement(self, statement: Tree) -> None:
+        self._steps += 1
+        if self._steps > _MAX_STEPS:
+            raise UnknownAwkError
+        match statement:
+            case ("print", arguments):
+                values = [self._text(self._value(a)) for a in arguments] or [self._fields[0]]
+                separator = self._text(self._variables.get("OFS", " "))
+                self._out.append(separator.join(values) + "\n")
+            case ("printf", (template, *arguments)):
+                self._out.append(
+                    self._formatted(self._text(self._value(template)), [self._value(a) for a in arguments])
+                )
+            case ("if", test, then, otherwise):
+                self._block(then if self._truth(self._value(test)) else otherwise)
+            case ("block", inner):
+                self._block(inner)
+            case ("for", first, test, step, body):
+                self._value(first)
+                while self._truth(self._value(test)):
+                    self._block(body)
+                    self._value(step)
+            case ("for in", name, "ENVIRON", body):
+                self._out.append(self._over_environment(lambda key: self._round(name, key, body)))
+            case ("next",):
+                raise _NextError
+            case ("expression", expression):
+                self._value(expression)
+            case _:
+                raise UnknownAwkError
+
+    def _round(self, name: str, key: str, body: tuple[Tree, ...]) -> str:
+        """Return what a loop over the environment prints of one name."""
+        outer, self._out = self._out, []
+        self._variables[name] = key
+        try:
+            self._block(body)
+            return "".join(self._out)
+        finally:
+            self._out = outer
+
+    def _formatted(self, template: str, values: list[Any]) -> str:
+        specs = [spec for spec in re.findall(r"%-?\d*[sd]|%%|%.?", template) if spec != "%%"]
+        if len(specs) != len(values) or any(not re.fullmatch(r"%-?\d{0,2}[sd]", spec) for spec in specs):
+            raise UnknownAwkError
+        arguments: list[Any] = []
+        for spec, value in zip(specs, values, strict=True):
+            text = self._text(value)
+            if has_placeholder(text) and spec != "%s":
+                raise UnknownAwkError
+            arguments.append(int(self._number(value)) if spec.endswith("d") else text)
+        return template % tuple(arguments)
+
+    # ------------------------------------------------------------ values
+
+    def _text(self, value: Any) -> str:
+        return "" if value is None else str(value)
+
+    def _number(self, value: Any) -> int:
+        if value is None or isinstance(value, int):
+            return value or 0
+        match = re.match(r"\s*(\d{1,9})(?![\d.])", str(value))
+        if has_placeholder(str(value)) or not (match or re.match(r"\s*[^\d\s.+-]|\s*$", str(value))):
+            raise UnknownAwkError
+        return int(match[1]) if match else 0
+
+    def _truth(self, value: Any) -> bool:
+        if isinstance(value, str):
+            if value.strip().isdecimal():
+                raise UnknownAwkError  # `0` of the input is false
+            return value != ""
+        return bool(value)
+
+    def _value(self, tree: Tree) -> Any:
+        match tree:
+            case ("text", text):
+                return text
+            case ("number", text):
+                if "." in text:
+                    raise UnknownAwkError
+                return int(text)
+            case ("group", inner):
+                return self._value(inner)
+            case ("regex", source):
+                return int(self._found(source, self._fields[0]))
+            case ("field", number):
+                at = self._number(self._value(number))
+                return self._fields[at] if at < len(self._fields) else ""
+            case ("name", name):
+                return self._variable(name)
+            case ("item", "ENVIRON", index):
+                return self._environment(self._text(self._value(index)))
+            case ("item", name, index):
+                return self._arrays.get(name, {}).get(self._text(self._value(index)))
+            case ("join", parts):
+                return "".join(self._text(self._value(part)) for part in parts)
+            case ("not", inner):
+                return int(not self._truth(self._value(inner)))
+            case ("and", left, right):
+                return int(self._truth(self._value(left)) and self._truth(self._value(right)))
+            case ("or", left, right):
+                return int(self._truth(self._value(left)) or self._truth(self._value(right)))
+            case ("choice", test, first, second):
+                return self._value(first if self._truth(self._value(test)) else second)
+            case ("~" | "!~" as sign, left, right):
+                source = right[1] if right[0] in ("regex", "text") else None
+                if source is None:
+                    raise UnknownAwkError
+                return int(self._found(source, self._text(self._value(left))) is (sign == "~"))
+            case ("in", left, "ENVIRON"):
+                return int(self._environment(self._text(self._value(left))) is not None)
+            case ("compare", sign, left, right):
+                return int(self._compared(sign, self._value(left), self._value(right)))
+            case ("compute", sign, left, right):
+                return self._computed(sign, self._value(left), self._value(right))
+            case ("assign", sign, target, value):
+                return self._assigned(sign, target, self._value(value))
+            case ("step", sign, ("name", name) as target, is_before):
+                before = self._number(self._variable(name))
+                after = self._assigned("=", target, before + (1 if sign == "++" else -1))
+                return after if is_before else before
+            case ("call", name, arguments):
+                return self._call(name, arguments)
+            case _:
+                raise UnknownAwkError
+
+    def _variable(self, name: str) -> Any:
+        if name == "NF":
+            return len(self._fields) - 1
+        if name in ("NR", "FNR", "FILENAME", "RSTART", "RLENGTH"):
+            raise UnknownAwkError
+        return self._variables.get(name)
+
+    def _assigned(self, sign: str, target: Tree, value: Any) -> Any:
+        if sign != "=":
+            value = self._computed(sign[0], self._value(target), value)
+        match target:
+            case ("name", "RS" | "ORS" | "NF" | "NR"):
+                raise UnknownAwkError
+            case ("name", name):
+                self._variables[name] = value
+            case ("item", name, index) if name != "ENVIRON":
+                self._arrays.setdefault(name, {})[self._text(self._value(index))] = value
+            case _:
+                raise UnknownAwkError
+        return value
+
+    def _found(self, source: str, text: str) -> bool:
+        pattern = compiled(source.replace("\\/", "/"), "extended")
+        if pattern is None:
+            raise UnknownAwkError
+        if not has_placeholder(text):
+            return pattern.search(text) is not None
+        found = {
+            pattern.search(re.sub(r"Z\w*Z", sample, text)) is not None for sample in ("1", "a b", "Q", "")
+        }
+        if len(found) > 1:
+            raise UnknownAwkError
+        if found == {False} and not re.fullmatch(r"\^?\w+=?", source):
+            raise UnknownAwkError  # a value that was not tried may match
+        return found.pop()
+
+    def _compared(self, sign: str, left: Any, right: Any) -> bool:
+        if any(has_placeholder(self._text(v)) for v in (left, right)):
+            other = right if has_placeholder(self._text(left)) else left
+            if sign in ("==", "!=") and self._text(other) == "":
+                return sign == "!="
+            raise UnknownAwkError
+        if isinstance(left, int) or isinstance(right, int):
+            left, right = self._number(left), self._number(right)
+        else:
+            left, right = self._text(left), self._text(right)
+        match sign:
+            case "==":
+                return bool(left == right)
+            case "!=":
+                return bool(left != right)
+            case "<":
+                return bool(left < right)
+            case "<=":
+                return bool(left <= right)
+            case ">":
+                return bool(left > right)
+            case _:
+                return bool(left >= right)
+
+    def _computed(self, sign: str, left: Any, right: Any) -> int:
+        first, second = self._number(left), self._number(right)
+        match sign:
+            case "+":
+                return first + second
+            case "-":
+                return first - second
+            case "*" if abs(first) < 10**6 and abs(second) < 10**6:
+                return first * second
+            case _:
+                raise UnknownAwkError
+
+    def _call(self, name: str, trees: tuple[Tree, ...]) -> Any:
+        if name == "split" and len(trees) in (2, 3) and trees[1][0] == "name":
+            text = self._text(self._value(trees[0]))
+            separator = self._text(self._value(trees[2])) if len(trees) == 3 else ""
+            if len(separator) > 1 or (has_placeholder(text) and separator not in ("=", " ", "")):
+                raise UnknownAwkError
+            parts = text.split(separator) if separator.strip() else text.split()
+            self._arrays[trees[1][1]] = {str(n): part for n, part in enumerate(parts, start=1)}
+            return len(parts)
+        values = [self._value(tree) for tree in trees]
+        texts = [self._text(value) for value in values]
+        if name == "length" and not any(map(has_placeholder, texts)):
+            return len(texts[0] if texts else self._fields[0])
+        if name == "index" and len(texts) == 2 and not has_placeholder(texts[1]):
+            at = texts[0].partition("Zhole")[0].find(texts[1]) + 1
+            if at or not has_placeholder(texts[0]):
+                return at
+        if name in ("tolower", "toupper") and not has_placeholder(texts[0]):
+            return texts[0].lower() if name == "tolower" else texts[0].upper()
+        if name == "sprintf" and texts:
+            return self._formatted(texts[0], values[1:])
+        if name == "substr" and len(values) in (2, 3):
+            return self._part(texts[0], *[self._number(value) for value in values[1:]])
+        raise UnknownAwkError
+
+    def _part(self, text: str, start: int, length: int | None = None) -> str:
+        known = text.partition("Zhole")[0]
+        if start < 1 or (length is not None and length < 0):
+            raise UnknownAwkError
+        if start - 1 <= len(known) and length is None:
+            return text[start - 1 :]
+        if length is not None and start - 1 + length <= len(known):
+            return text[start - 1 : start - 1 + length]
+        if has_placeholder(text):
+            raise UnknownAwkError
+        return text[start - 1 :] if length is None else text[start - 1 : start - 1 + length]
