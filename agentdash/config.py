@@ -272,41 +272,21 @@ def read(text: str, path: Path) -> dict[str, Any]:
         raise ConfigError(_syntax_problem(error, text, path)) from error
     except RecursionError as error:
         raise ConfigError(f"{clean_line(str(path))}: nested too deeply") from error
-    options: dict[str, Any] = {}
-    problems: list[str] = []
-    for name, value in table.items():
-        try:
-            options[name] = _convert(name, value)
-        except KeyError:
-            message = f"unknown option: choose from {', '.join(defaults())}"
-            problems.append(_problem(path, _line(text, name), f"{name}: {message}"))
-        except msgspec.ValidationError as error:
-            problems.append(_problem(path, _invalid_line(text, name, str(error)), _invalid(name, str(error))))
-    if problems:
-        raise ConfigError(*problems)
-    return options
+    from agentdash.config_problems import find_problems  # noqa: PLC0415 - as above
+
+    if problems := find_problems(table, text, Config):
+        raise ConfigError(*(problem.at(clean_line(str(path))) for problem in problems))
+    return {name: _convert(name, value) for name, value in table.items()}
 
 
 def _syntax_problem(error: Exception, text: str, path: Path) -> str:
-    """Return the message of a TOML syntax error; before Python 3.14 its line number is only in the text."""
-    found = re.search(r"(.*) \(at line (\d+), column \d+\)", str(error))
+    """Return the message of a TOML syntax error; before Python 3.14 its place is only in the text."""
+    file = clean_line(str(path))
+    found = re.search(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
     if found is not None:
-        return _problem(path, int(found[2]), found[1])
-    return _problem(path, text.count("\n") + 1, str(error).partition(" (")[0])  # "(at end of document)"
-
-
-def _invalid(name: str, message: str) -> str:
-    return f"{name}: {message}: choose from {', '.join(THEMES)}" if name == "theme" else f"{name}: {message}"
-
-
-def _invalid_line(text: str, name: str, message: str) -> int:
-    """Return the line of an invalid value; msgspec names a key of a table by `$.key` or as unknown field."""
-    key = re.search(r"(?:\$\.|unknown field `)(\w+)", message)
-    return line_of(text, name, key[1]) if name == "notices" and key else _line(text, name)
-
-
-def _problem(path: Path, line: int, message: str) -> str:
-    return f"{clean_line(str(path))}:{line}: {clean_line(message)}"
+        return f"{file}:{found[2]}:{found[3]}: {clean_line(found[1])}"
+    last = text.count("\n") + 1
+    return f"{file}:{last}:1: {clean_line(str(error).partition(' (')[0])}"  # "(at end of document)"
 
 
 def defaults() -> dict[str, Any]:
@@ -348,12 +328,6 @@ def default_text(keys: Mapping[str, str]) -> str:
 
 def _option(struct: type[msgspec.Struct], name: str, default: Any) -> str:
     return f"#{name} = {_toml((_meta(struct, name).examples or [default])[0])}"
-
-
-def line_of(text: str, name: str, key: str) -> int:
-    """Return the line number (from 1) of `key` in table `name`."""
-    start = re.search(rf"(?m)^\s*\[{re.escape(name)}\]", text)
-    return _line(text, key, start.end() if start else 0)
 
 
 def _text(path: Path, *, named: bool) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from agentdash.cli.options import APPEARANCE_OPTIONS, FLEET_OPTIONS, RECORDING_OPTIONS, options, settings_of
-from agentdash.config import Config, ConfigError, config_file, default_text, line_of, read
+from agentdash.config import Config, ConfigError, config_file, default_text, read
+from agentdash.config_problems import Problem, place_of
 from agentdash.files import read_text
 from agentdash.model.sanitize import clean_line
 
@@ -38,27 +39,60 @@ def default() -> None:
 
 @config.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False, exists=True))
-def check(file: Path | None) -> int:
-    """Check the config file, or FILE, and print each problem with its line.
+@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.config-check/1.")
+def check(file: Path | None, as_json: bool) -> int:
+    """Check the config file, or FILE, and print each problem with its line and column.
 
     Exit code 0: valid. 2: invalid.
 
     \b
     agentdash config check my.toml
     """
+    from agentdash.cli.print_document import print_document
+    from agentdash.report.settings import config_check_report
+
     path = file or config_file()
+    problems, count = _problems(path)
+    if as_json:
+        print_document(config_check_report(path, count, problems))
+        return 2 if problems else 0
+    for problem in problems:
+        click.echo(f"agentdash: {problem}", err=True)
+    if problems:
+        return 2
+    result = f"{count} options set, all valid" if path.exists() else "no such file, defaults apply"
+    click.echo(f"{clean_line(str(path))}: {result}")
+    return 0
+
+
+def _problems(path: Path) -> tuple[list[str], int]:
+    """Return the problems of a file with their places, and how many options it sets."""
+    shown = clean_line(str(path))
     try:
         text = read_text(path) if path.exists() else ""
         found = read(text, path)
-        _check_keys(Config(**found), path, text)
-    except (ConfigError, UnicodeDecodeError) as problem:
-        not_utf8 = f"{clean_line(str(path))}: not valid UTF-8"
-        for line in problem.lines if isinstance(problem, ConfigError) else (not_utf8,):
-            click.echo(f"agentdash: {line}", err=True)
-        return 2
-    result = f"{len(found)} options set, all valid" if path.exists() else "no such file, defaults apply"
-    click.echo(f"{clean_line(str(path))}: {result}")
-    return 0
+    except UnicodeDecodeError:
+        return [f"{shown}: not valid UTF-8"], 0
+    except ConfigError as problem:
+        return [*problem.lines, *_problems_of_keys(path)], 0
+    return [problem.at(shown) for problem in key_problems(found.get("keys", {}), text)], len(found)
+
+
+def _problems_of_keys(path: Path) -> list[str]:
+    """Return the problems of the keys of a file with other problems."""
+    import tomllib
+
+    text = read_text(path)
+    try:
+        keys = tomllib.loads(text).get("keys", {})
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return []
+    texts = (
+        {name: value for name, value in keys.items() if isinstance(value, str)}
+        if isinstance(keys, dict)
+        else {}
+    )
+    return [problem.at(clean_line(str(path))) for problem in key_problems(texts, text)]
 
 
 @config.command()
@@ -89,21 +123,18 @@ def checked_keys(config: Config) -> dict[str, str]:
     """
     if config.keys:
         path = config_file()
-        try:
-            _check_keys(config, path, read_text(path))
-        except ConfigError as problem:
-            raise click.UsageError(problem.lines[0]) from problem
+        for problem in key_problems(config.keys, read_text(path)):
+            raise click.UsageError(problem.at(clean_line(str(path))))
     return config.keys
 
 
-def _check_keys(config: Config, path: Path, text: str) -> None:
-    if not config.keys:
-        return
-    from agentdash.tui.keys import KeymapError, remapped
+def key_problems(keys: dict[str, str], text: str) -> list[Problem]:
+    """Return the mistakes of a table of keys, in the order of their lines."""
+    if not keys:
+        return []
+    from agentdash.tui.keys import keymap_errors
 
-    try:
-        remapped(config.keys)
-    except KeymapError as problem:
-        raise ConfigError(
-            f"{clean_line(str(path))}:{line_of(text, 'keys', problem.action)}: {clean_line(str(problem))}"
-        ) from problem
+    return sorted(
+        Problem(*place_of(text, ("keys", error.action)), clean_line(str(error)))
+        for error in keymap_errors(keys)
+    )

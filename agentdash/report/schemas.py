@@ -20,7 +20,7 @@ from agentdash.report.explain_screen import ScreenReport
 from agentdash.report.reach import ReachReport
 from agentdash.report.remote_check import RemoteCheckReport
 from agentdash.report.sessions import SessionsReport
-from agentdash.report.settings import SettingsReport
+from agentdash.report.settings import ConfigCheckReport, SettingsReport
 from agentdash.report.since import SinceReport
 from agentdash.report.status import StatusReport
 from agentdash.report.status_fields import StatusFieldsReport
@@ -43,6 +43,7 @@ _DOCUMENTS: Final = (
     ReachReport,
     ScreenReport,
     SettingsReport,
+    ConfigCheckReport,
     DoctorReport,
     RemoteCheckReport,
 )

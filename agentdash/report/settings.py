@@ -34,6 +34,27 @@ class SettingsReport(msgspec.Struct):
     """All options, with where each value comes from."""
 
 
+class ConfigCheckReport(msgspec.Struct):
+    """The document of `agentdash config check --json`."""
+
+    schema: Literal["agentdash.config-check/1"]
+    file: str
+    options: int
+    """Number of options that it sets; 0 where it is invalid."""
+    problems: list[str]
+    """One line for each mistake, with file, line and column; none: it is valid."""
+
+
+def config_check_report(file: Path, options: int, problems: Sequence[str]) -> ConfigCheckReport:
+    """Return the document of a checked file."""
+    return ConfigCheckReport(
+        schema="agentdash.config-check/1",
+        file=clean_line(str(file)),
+        options=options,
+        problems=list(problems),
+    )
+
+
 def settings_report(settings: Sequence[Setting]) -> SettingsReport:
     """Return the document of options."""
     return SettingsReport(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Final, Literal, NamedTuple, get_args
 
 from textual.binding import Binding, BindingType
@@ -198,26 +199,55 @@ def remapped(wanted: Mapping[str, str]) -> dict[str, Key]:
     Raises:
         KeymapError: unknown action, invalid key, or a key with two actions.
     """
-    table = dict(BY_ID)
+    for error in keymap_errors(wanted):
+        raise error
+    return _with_keys(wanted)
+
+
+def keymap_errors(wanted: Mapping[str, str]) -> Iterator[KeymapError]:
+    """Yield what is wrong with other keys for some actions; see `remapped`."""
+    valid: dict[str, str] = {}
     for name, keys in wanted.items():
-        if (key := table.get(name)) is None:
-            raise KeymapError(
-                name, f"unknown action: choose from {', '.join(k.id for k in KEYS if k.remappable)}"
-            )
-        if not key.remappable:
-            raise KeymapError(name, f"{key.shown[0]} cannot be remapped")
-        table[name] = key._replace(keys=",".join(_checked(name, part.strip()) for part in keys.split(",")))
+        if (error := _error_of(name, keys)) is None:
+            valid[name] = keys
+        else:
+            yield error
+    table = _with_keys(valid)
     taken: dict[str, list[str]] = {}
     for name, key in table.items():
         for part in key.keys.split(","):
             others = taken.setdefault(_textual_name(part), [])
             if other := next((other for other in others if _may_meet(key, table[other])), None):
-                raise KeymapError(
-                    name if name in wanted else other,
-                    f"{part} is already assigned to `{other if name in wanted else name}`",
+                yield KeymapError(
+                    name if name in valid else other,
+                    f"{part} is already assigned to `{other if name in valid else name}`",
                 )
             others.append(name)
-    return table
+
+
+def _with_keys(wanted: Mapping[str, str]) -> dict[str, Key]:
+    changed = {
+        name: BY_ID[name]._replace(keys=",".join(part.strip() for part in keys.split(",")))
+        for name, keys in wanted.items()
+    }
+    return {**BY_ID, **changed}
+
+
+def _error_of(name: str, keys: str) -> KeymapError | None:
+    key = BY_ID.get(name)
+    if key is None:
+        known = [each.id for each in KEYS if each.remappable]
+        close = get_close_matches(name, known, n=1)
+        return KeymapError(
+            name,
+            f"unknown action. Did you mean `{close[0]}`?"
+            if close
+            else f"unknown action: choose from {', '.join(known)}",
+        )
+    if not key.remappable:
+        return KeymapError(name, f"{key.shown[0]} cannot be remapped")
+    wrong = next((part for part in map(str.strip, keys.split(",")) if not _is_key(part)), None)
+    return KeymapError(name, f"invalid key {wrong!r}") if wrong is not None else None
 
 
 def _may_meet(key: Key, other: Key) -> bool:
@@ -238,11 +268,9 @@ def _textual_name(key: str) -> str:
     return next(iter(Binding.make_bindings([Binding(key, "x")]))).key
 
 
-def _checked(action: str, key: str) -> str:
-    name = key.rpartition("+")[2] if len(key) > 1 else key
-    if (len(name) == 1 and name.isprintable() and name != " ") or name in _NAMED_KEYS:
-        return key
-    raise KeymapError(action, f"invalid key {key!r}")
+def _is_key(text: str) -> bool:
+    name = text.rpartition("+")[2] if len(text) > 1 else text
+    return (len(name) == 1 and name.isprintable() and name != " ") or name in _NAMED_KEYS
 
 
 def bindings(*ids: str) -> list[BindingType]:
