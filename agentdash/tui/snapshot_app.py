@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Final
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
 
 from textual import on
 from textual.events import Event, Key, MouseDown, MouseScrollDown, MouseScrollUp
@@ -12,9 +14,13 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from agentdash.model.clock import Clock
+from agentdash.model.conversation import Conversation
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
+from agentdash.model.tokens import ModelUsage
 from agentdash.model.worker import Snapshot, Worker
+from agentdash.replay.conversation import ConversationFile
+from agentdash.replay.token_file import TokenFile
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.fleet.filter import Filter
 from agentdash.tui.fleet.list import FleetList
@@ -24,8 +30,8 @@ from agentdash.tui.options import Feed, KeepsAttention, OnSnapshot, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
 from agentdash.tui.view import View, ViewScreen, find_worker
-from agentdash.tui.worker.panel import WorkerPanel
-from agentdash.tui.worker.session_reader import SessionReader
+from agentdash.tui.worker.file_reading import FileReading
+from agentdash.tui.worker.panel import WorkerPanel, lacks_usage
 
 _HOLD_S: Final = 5.0
 """After a key, for which rows keep their places: to read a row, and decide."""
@@ -36,6 +42,16 @@ _CLOCK_INTERVAL_S: Final = 1.0
 _UNATTENDED_AFTER_S: Final = 60.0
 """Without a key, after which the clock of an idle screen goes on in steps: drawing it is most of the cost."""
 _UNATTENDED_STEP_S: Final = 10
+_CONVERSATION_INTERVAL_S: Final = 1.0
+"""Between two reads of a conversation that goes on: more often nobody can read it."""
+_USAGE_INTERVAL_S: Final = 5.0
+"""Between two counts of tokens."""
+
+
+def _read_usage(path: Path, thread: str) -> Callable[[float], tuple[ModelUsage, ...]]:
+    """Return a function that counts the tokens of a session file."""
+    file = TokenFile(path, thread)
+    return lambda _: file.read()
 
 
 def _standing(worker: Worker) -> tuple[State, float | None]:
@@ -75,7 +91,10 @@ class SnapshotApp(BaseApp[None]):
         self._release: Timer | None = None
         self._seen: dict[str, tuple[State, float | None]] = {}
         """The states of workers that the user has selected."""
-        self._sessions = SessionReader()
+        self._conversation: FileReading[Conversation] = FileReading(
+            lambda path, thread: ConversationFile(path, thread).read, _CONVERSATION_INTERVAL_S
+        )
+        self._usage: FileReading[tuple[ModelUsage, ...]] = FileReading(_read_usage, _USAGE_INTERVAL_S)
         self._reread: Timer | None = None
         self._view: View | None = None
         """As drawn last."""
@@ -154,7 +173,8 @@ class SnapshotApp(BaseApp[None]):
             new=self._new_workers(),
             banner=self.options.banner,
             feed_error=self._problem(),
-            conversation=self._sessions.conversation(self.worker),
+            conversation=self._conversation.found(self.worker),
+            usage=self._usage.found(self.worker) or (),
         )
         self._due = view.due
         for screen in self.screen_stack:
@@ -167,29 +187,37 @@ class SnapshotApp(BaseApp[None]):
         return math.inf
 
     def _read_session(self) -> None:
-        """Read the file of the selected worker if a tab shows it and it has changed."""
-        worker, until = self.worker, self.read_until()
-        panels = self.screen.query(WorkerPanel) if self.screen.is_mounted else ()
-        if worker is None or not any(panel.display and panel.reads_session for panel in panels):
+        """Read the file of the selected worker where a panel shows more than the snapshot has."""
+        panels = [panel for panel in self.screen.query(WorkerPanel) if panel.display]
+        if self.worker is None or not panels:
             return
-        if (wait := self._sessions.wait_s(worker, until)) is None:
+        if any(panel.reads_session for panel in panels):
+            self._read(self._conversation, self.worker)
+        if math.isinf(self.read_until()) and lacks_usage(self.worker):
+            self._read(self._usage, self.worker)
+
+    def _read(self, reading: FileReading[Any], worker: Worker) -> None:
+        """Read a worker's file unless nothing has changed; later where it was read just now."""
+        until = self.read_until()
+        if (wait := reading.wait_s(worker, until)) is None:
             return
-        if wait and self._reread is None:
+        if not wait:
+            self.run_worker(self._read_now(reading, worker, until), name="session", exit_on_error=False)
+        elif self._reread is None:
             self._reread = self.set_timer(wait, self._reread_now)
-        elif not wait:
-            self.run_worker(self._read(worker, until), name="session", exit_on_error=False)
 
     def _reread_now(self) -> None:
         self._reread = None
         self.draw()
 
-    async def _read(self, worker: Worker, until: float) -> None:
-        await self._sessions.read(worker, until)
+    async def _read_now(self, reading: FileReading[Any], worker: Worker, until: float) -> None:
+        await reading.read(worker, until)
         self.draw()
 
     def on_unmount(self) -> None:
-        """End the thread that reads sessions."""
-        self._sessions.end()
+        """End the threads that read sessions."""
+        self._conversation.end()
+        self._usage.end()
 
     # ---------------------------------------------------------------- the user looks
 

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
+from msgspec.structs import replace
+
 from agentdash.model.conversation import Conversation
+from agentdash.model.tokens import ModelUsage
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.theme import Look
 
@@ -34,11 +37,17 @@ class View:
     """Why the snapshot may be out of date."""
     conversation: Conversation | None = None
     """Of the selected worker, once it has been read."""
+    usage: tuple[ModelUsage, ...] = ()
+    """Its tokens by model, where its file was read for them."""
 
     @property
     def worker(self) -> Worker | None:
         """The selected worker."""
-        return self.by_id.get(self.selected_id or "")
+        worker = self.by_id.get(self.selected_id or "")
+        if worker is None or not self.usage:
+            return worker
+        total = sum(each.usage.total for each in self.usage)
+        return replace(worker, tokens=replace(worker.tokens, total=total, by_model=self.usage))
 
     @property
     def parent(self) -> str | None:

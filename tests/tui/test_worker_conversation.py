@@ -10,14 +10,16 @@ from msgspec.structs import replace
 from agentdash.model.changes import FileChange
 from agentdash.model.conversation import CallRecord, Conversation, ConversationTurn, Message
 from agentdash.model.events import Escalation
+from agentdash.model.fleet import Tokens
+from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.replay.conversation import ConversationFile
 from agentdash.replay.markers import Mark
 from agentdash.tui.app import AgentDash
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.worker.conversation import absent_words, conversation_tab
+from agentdash.tui.worker.file_reading import FileReading
 from agentdash.tui.worker.panel import TABS, tab_bar
-from agentdash.tui.worker.session_reader import SessionReader
 from tests.live.change_cases import DATA
 
 from . import sample_fleet
@@ -142,6 +144,7 @@ def test_absent_words():
     worker = SNAPSHOT.workers[0]
     assert "on box" in absent_words(replace(worker, host="box"))
     assert "no session file" in absent_words(replace(worker, file=None))
+    assert "no session file" in absent_words(replace(worker, file="/x", kind="pane"))
     assert "Reading" in absent_words(replace(worker, file="/x"))
 
 
@@ -166,12 +169,27 @@ async def test_the_file_is_read_when_a_tab_needs_it():
     async with app.run_test(size=(100, 40)) as pilot:
         await pilot.pause()
         await pilot.press("enter")
-        assert app._sessions.conversation(worker) is None
+        assert app._conversation.found(worker) is None
         app.action_tab_named("Commands")
         lines = await shown(pilot, app)
         assert "exit 3" in lines[0]
         app.action_tab_named("Changes")
         assert any("docs/new.md" in line for line in await shown(pilot, app))
+
+
+async def test_tokens_of_parts_that_were_not_read_are_counted():
+    unread = ModelUsage(model=None, usage=TokenUsage(input=9_000))
+    tokens = Tokens(total=9_000, context=10, window=100, by_model=(unread,))
+    worker = replace(BY_NAME["main"], file=str(LOG), id="01a202af-1c23-73c1-8e4b-b115acf80af2", tokens=tokens)
+    app = AgentDash(StaticFeed(replace(SNAPSHOT, workers=(worker,))), sample_fleet.frozen())
+    async with app.run_test(size=(120, 40)) as pilot:
+        for _ in range(200):
+            await pilot.pause(0.05)
+            summary = app.screen.query_one("#summary", Lines)
+            if "15.0k tokens" in (place := plain(summary.line_at(1))):
+                break
+        assert "15.0k tokens" in place
+        assert "no price" in place
 
 
 async def test_a_replay_shows_nothing_later_than_its_time():
@@ -193,7 +211,7 @@ async def test_a_replay_shows_nothing_later_than_its_time():
 
 
 async def test_only_what_has_changed_is_read_again():
-    reader = SessionReader()
+    reader = FileReading(lambda path, thread: ConversationFile(path, thread).read, 1.0)
     worker = replace(BY_NAME["main"], file=str(LOG))
     assert reader.wait_s(worker, math.inf) == 0.0
     await reader.read(worker, math.inf)

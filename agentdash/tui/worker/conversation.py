@@ -22,6 +22,7 @@ from agentdash.model.worker import Worker
 from agentdash.tui.format import age, duration, pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
 from agentdash.tui.theme import Look
+from agentdash.tui.worker.file_reading import READ_KINDS
 
 READING_TABS: Final = ("Talk", "Changes", "Commands")
 """The tabs that need the conversation."""
@@ -51,8 +52,8 @@ def absent_words(worker: Worker) -> str:
     """Return why a worker has no conversation, or that it is being read."""
     if worker.host:
         return f"The session's file is on {worker.host}, and is not read from here."
-    if worker.file is None:
-        return "This worker has no session file that is known."
+    if worker.file is None or worker.kind not in READ_KINDS:
+        return "This worker has no session file that is read in full."
     return "Reading the session's file."
 
 

@@ -22,6 +22,7 @@ from agentdash.tui.theme import Look, sign
 from agentdash.tui.view import View
 from agentdash.tui.worker.conversation import READING_TABS, absent_words, conversation_tab
 from agentdash.tui.worker.evidence import evidence_tab
+from agentdash.tui.worker.file_reading import READ_KINDS
 from agentdash.tui.worker.findings import cause_details
 from agentdash.tui.worker.inheritance import inheritance
 from agentdash.tui.worker.layers import layers
@@ -122,6 +123,14 @@ def _place(worker: Worker, cells: int, look: Look) -> str:
         return tail
     directory = elide_middle(worker.cwd, max(12, cells - len(tail) - len(dot)), look.glyphs.ellipsis)
     return dot.join(filter(None, (directory, tail)))
+
+
+def lacks_usage(worker: Worker) -> bool:
+    """Return whether a part of a worker's file was not read, whose tokens are therefore of no known model."""
+    by_model = worker.tokens.by_model
+    return any(each.model is None for each in by_model) or (
+        not by_model and worker.tokens.context is not None
+    )
 
 
 def tab_bar(chosen: str, cells: int, look: Look) -> Line:
@@ -226,7 +235,7 @@ class WorkerPanel(Vertical):
             return _content(self._tab, worker, view, height, cells)
         if view.conversation is not None:
             return self._conversation_lines(view.conversation, cells, view.look)
-        if self._tab == "Commands" and (worker.file is None or worker.host):
+        if self._tab == "Commands" and (worker.file is None or worker.host or worker.kind not in READ_KINDS):
             return calls(worker, cells, view.look)
         return paragraph(absent_words(worker), cells, "muted")
 
