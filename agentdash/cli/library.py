@@ -11,8 +11,9 @@ from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.cli.config import checked_keys
 from agentdash.cli.screen import copy_to_tmux, run_app
 from agentdash.collect.clock import SystemClock
-from agentdash.config import Config
+from agentdash.config import Config, state_folder
 from agentdash.replay.library.library import Library
+from agentdash.store.digests import DigestStore
 from agentdash.tui.library.app import LibraryApp
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.options import Options
@@ -32,6 +33,7 @@ def browse(config: Config, play: Callable[[Path, float | None], None]) -> None:
         CodexHome(config.codex_home or default_home()),
         clock,
         ClaudeHome(config.claude_home or default_claude_home()),
+        digests=DigestStore(state_folder()),
     )
     while (picked := run_app(LibraryApp(library, model, clock, options))) is not None:
         play(picked.path, picked.at)

@@ -173,7 +173,7 @@ def _check_digests() -> DoctorCheck:
     if store.trouble is not None:
         return _warn("digests", clean_line(store.trouble), "all files are read again: delete the file")
     if usage is None or usage.oldest is None:
-        return _ok("digests", "none; `agentdash check` keeps what it has read")
+        return _ok("digests", "none; `agentdash check` and the library keep what they have read")
     days = max(0.0, SystemClock().now() - usage.oldest) / 86_400
     return _ok("digests", f"{usage.digests}, {usage.size / 1e6:.1f} MB, the oldest {days:.0f} days old")
 

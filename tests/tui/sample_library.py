@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentdash.agents.codex.home import CodexHome
 from agentdash.model.findings import Verdict
 from agentdash.model.states import State
-from agentdash.replay.library.library import Entry
+from agentdash.replay.library.entry import Entry
 from agentdash.tui.library.app import LibraryApp
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.options import Options

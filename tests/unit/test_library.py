@@ -23,8 +23,9 @@ from agentdash.agents.codex.rollout.texts import line_texts
 from agentdash.model.events import CallEnded, MessageLogged
 from agentdash.model.states import State
 from agentdash.replay.clock import VirtualClock
+from agentdash.replay.library.entry import Entry
 from agentdash.replay.library.families import group_families
-from agentdash.replay.library.library import Entry, Library
+from agentdash.replay.library.library import Library
 from agentdash.replay.library.periods import parse_period
 from agentdash.replay.library.query import Query, complete
 from agentdash.replay.library.search import Hit, SearchProgress, search

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from agentdash.model.findings import Verdict
 from agentdash.model.tokens import ModelUsage, merged_usage
-from agentdash.replay.library.library import Entry
+from agentdash.replay.library.entry import Entry
 
 _WORST_FIRST: Final[tuple[Verdict, ...]] = ("mismatch", "match", "unverified")
 """Which verdict stands for a family: any observation is worth more than none."""

@@ -11,9 +11,8 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from agentdash.agents.claude.home import ClaudeHome
@@ -25,18 +24,16 @@ from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, FileGapSkipped, FileSeen, LineSkipped, PolicyRequested
-from agentdash.model.findings import Verdict
-from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.fleet import Fleet, RolloutFile, Thread
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES, SKIM_ABOVE_BYTES
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.times import possible_time
-from agentdash.model.tokens import ModelUsage
 from agentdash.model.worker import Worker
+from agentdash.replay.library.digests import EntryDigests
+from agentdash.replay.library.entry import Depth, Entry
 from agentdash.replay.library.owners import Owners
-
-Depth = Literal["listed", "header", "skimmed", "read"]
-"""How much of a file has been read: nothing, its first line, head and tail, all of it."""
+from agentdash.store.digests import DigestStore
 
 _MAX_WHOLE_BYTES: Final = 4 << 20
 """Largest file that is read whole without being opened: that takes about a hundredth of a second."""
@@ -46,66 +43,6 @@ _TRANSCRIPT_HEAD_LINES: Final = 40
 """First lines of a transcript: they have its directory and its first prompt."""
 _MAX_TITLE_CHARS: Final = 200
 """More than any column shows."""
-
-
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A past thread, as far as its file has been read. None and empty: not known yet, or not stated."""
-
-    id: str
-    path: Path
-    begun: float | None
-    """Start (unix seconds)."""
-    agent: str = "codex"
-    """The worker CLI: `codex`, `claude`."""
-    listed_at: float = 0.0
-    """What it was listed by: its start, or when its file was changed (unix seconds)."""
-    archived: bool = False
-    compressed: bool = False
-    depth: Depth = "listed"
-    size: int = 0
-    """Bytes on disk."""
-    parent: str | None = None
-    """Id of the thread that it was spawned by or forked from."""
-    fork: bool = False
-    helper: bool = False
-    """Whether Codex runs it for itself (review, guardian, titles): helpers are not judged."""
-    title: str = ""
-    """Its name, or its first prompt."""
-    cwd: str | None = None
-    version: str | None = None
-    model: str | None = None
-    source: str | None = None
-    """What started it: `cli`, `exec`, `vscode`, `subagent` ... (`source` of `session_meta`, since 0.36)."""
-    prompt: str = ""
-    """The first message of the user."""
-    last_prompt: str = ""
-    """The last message of the user that was read."""
-    took: float | None = None
-    """Seconds from its first line to its last."""
-    state: State | None = None
-    why: str = ""
-    verdict: Verdict | None = None
-    findings: tuple[str, ...] = ()
-    """Kinds of its findings."""
-    denied: bool = False
-    """Whether its sandbox refused anything, got past or not."""
-    children: tuple[str, ...] = ()
-    tokens: int | None = None
-    """Those that it used itself."""
-    by_model: tuple[ModelUsage, ...] = ()
-    """The same by model."""
-    problem: str | None = None
-    """Why it cannot be read, or not to its end."""
-
-    @property
-    def is_unreadable(self) -> bool:
-        """Whether nothing of it could be judged."""
-        return self.problem is not None and self.state in (None, State.UNREACHABLE)
-
-    @property
-    def key(self) -> str:
-        """The unique key: its path, since two files may have the same thread id."""
-        return str(self.path)
 
 
 class _Reading(NamedTuple):
@@ -126,12 +63,21 @@ class Library:
         home: the Codex home.
         clock: the time against which ages are measured.
         claude_home: the configuration directory of Claude Code; None: its sessions are left out.
+        digests: of earlier readings; None: all files are read.
     """
 
-    def __init__(self, home: CodexHome, clock: Clock, claude_home: ClaudeHome | None = None) -> None:
+    def __init__(
+        self,
+        home: CodexHome,
+        clock: Clock,
+        claude_home: ClaudeHome | None = None,
+        digests: DigestStore | None = None,
+    ) -> None:
         self.home = home
         self._claude_home = claude_home
         self._clock = clock
+        self._store = digests
+        self._digests: EntryDigests | None = None
         self._names: dict[str, str] | None = None
         """Names of threads, from the session index."""
         self._owners: Owners | None = None
@@ -188,7 +134,8 @@ class Library:
         return entry if unchanged and not active else replace(entry, depth="listed")
 
     def fill(self, entries: Sequence[Entry], wanted: Callable[[], Iterable[str]]) -> Iterator[Entry]:
-        """Yield the entries as they are read: first lines, then heads and tails, then whole files.
+        """Yield the entries as they are read: those that are known from an earlier reading, then first lines,
+        heads and tails, whole files.
 
         First lines name the parents, so that families are complete early.
 
@@ -200,6 +147,28 @@ class Library:
         self._owners = Owners.look(self.home, self._clock.now())
         self._paths = {entry.id: entry.path for entry in reversed(entries)}
         self._compared = {}
+        for entry in self._restored(entries):
+            known[entry.key] = entry
+            yield entry
+        try:
+            yield from self._fill(entries, known, wanted)
+        finally:
+            if self._digests is not None:
+                self._digests.save()
+
+    def _restored(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        """Yield the entries that are as they were when they were read by an earlier process."""
+        if self._store is None:
+            return
+        self._digests = EntryDigests(self._store, entries, self._inputs)
+        unread = {entry.path: entry for entry in entries if entry.depth == "listed"}
+        for entry in self._digests.restore(unread):
+            if not self._has_owner(entry):
+                yield entry
+
+    def _fill(
+        self, entries: Sequence[Entry], known: dict[str, Entry], wanted: Callable[[], Iterable[str]]
+    ) -> Iterator[Entry]:
         for read in (self.read_header, self.skim, self.read_whole):
             for entry in entries:
                 for key in wanted():
@@ -256,7 +225,32 @@ class Library:
         threads = fleet.threads if parent is None else {parent.id: parent, **fleet.threads}
         workers = build_snapshot(replace(fleet, threads=threads), now).workers
         worker = next((worker for worker in workers if worker.id == entry.id), None)
-        return _with_verdict(entry, worker) if worker else entry
+        entry = _with_verdict(entry, worker) if worker else entry
+        is_final = depth == "read" or entry.size > _MAX_WHOLE_BYTES
+        if self._digests is not None and is_final and trouble is None and not self._has_owner(entry):
+            self._digests.keep(entry, now)
+        return entry
+
+    def _has_owner(self, entry: Entry) -> bool:
+        """Return whether a process has a thread loaded."""
+        return self._owners is None or self._owners.owner(entry.id, entry.path, entry.parent) is not None
+
+    def _inputs(self, entry: Entry) -> tuple[object, ...]:
+        """Return what an entry is made with besides files of sessions: its name, and what is asked for."""
+        name = (self._names or {}).get(entry.id)
+        if entry.agent == "codex":
+            return (name,)
+        place = RolloutFile(path=clean_line(str(entry.path)), size=0, modified=0.0)
+        thread = Thread(
+            entry.id,
+            created_at=entry.begun,
+            agent=entry.agent,
+            cwd=entry.cwd,
+            parent=None if entry.fork else entry.parent,
+            file=place,
+        )
+        requests = [replace(event.requested, read_at=None) for event in _requests(thread, 0.0)]
+        return (name, requests)
 
     def _parent(self, thread: Thread) -> Thread | None:
         """Return the parent of a thread, as far as it is compared with it; None where it has none."""
@@ -333,7 +327,7 @@ def _events(thread: str, grown: FileGrown, reader: LogReader) -> list[Event]:
     return [seen, *gap, *[oversized] * grown.oversized, *reader.read(grown.lines, grown.first)]
 
 
-def _requests(thread: Thread, at: float) -> list[Event]:
+def _requests(thread: Thread, at: float) -> list[PolicyRequested]:
     """Return what the configuration files of a thread ask for, as they are now (Claude Code)."""
     adapter = adapters().get(thread.agent)
     reader = adapter.request_reader if adapter is not None else None

@@ -34,17 +34,21 @@ class Owners(NamedTuple):
         by_path = {path: process.pid for process in processes for path in process.rollouts}
         return cls(at, by_thread | locks(home, at).holders, by_path)
 
-    def events(self, thread: str, path: Path, parent: str | None) -> list[Event]:
-        """Return the events by which a thread has an owner, or none.
-
-        A sub-agent of Claude Code runs in the process of its session.
-        """
+    def owner(self, thread: str, path: Path, parent: str | None) -> int | None:
+        """Return the process that has a thread loaded."""
         pids = (
             self.by_thread.get(thread),
             self.by_path.get(clean_line(str(path))),
             self.by_thread.get(parent or "") if thread.startswith("agent-") else None,
         )
-        pid = next((pid for pid in pids if pid is not None), None)
+        return next((pid for pid in pids if pid is not None), None)
+
+    def events(self, thread: str, path: Path, parent: str | None) -> list[Event]:
+        """Return the events by which a thread has an owner, or none.
+
+        A sub-agent of Claude Code runs in the process of its session.
+        """
+        pid = self.owner(thread, path, parent)
         holders = {} if pid is None else {thread: pid}
         return [
             LocksSeen(at=self.at, holders=holders, readable=True),

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple, get_args
 
 from agentdash.model.findings import FindingKind, Verdict
 from agentdash.model.states import State
+from agentdash.replay.library.entry import Entry
 from agentdash.replay.library.families import SessionFamily
-from agentdash.replay.library.library import Entry
 from agentdash.replay.library.periods import NAMED_PERIODS, parse_period
 
 _TERM: Final = re.compile(r'(!?)(?:([^\s":!]+):)?(?:"([^"]*)(?:"|$)|(\S+))?')

@@ -14,7 +14,8 @@ from textual.message import Message
 from textual.worker import Worker, get_current_worker
 
 from agentdash.model.clock import Clock
-from agentdash.replay.library.library import Entry, Library
+from agentdash.replay.library.entry import Entry
+from agentdash.replay.library.library import Library
 from agentdash.replay.library.order import next_sort
 from agentdash.replay.library.query import Query
 from agentdash.tui.base_app import BaseApp

@@ -7,7 +7,7 @@ from typing import Final
 
 from textual.message import Message
 
-from agentdash.replay.library.library import Entry
+from agentdash.replay.library.entry import Entry
 from agentdash.replay.library.search import Hit
 from agentdash.tui.format import clock, pad
 from agentdash.tui.library.list import title, when

@@ -12,8 +12,8 @@ from textual.message import Message
 from agentdash.model.findings import Verdict
 from agentdash.model.tokens import ModelUsage
 from agentdash.prices import cost, cost_text
+from agentdash.replay.library.entry import Entry
 from agentdash.replay.library.families import FamilyMember, SessionFamily
-from agentdash.replay.library.library import Entry
 from agentdash.replay.library.query import searchable_text
 from agentdash.tui.format import count, duration, elide, elide_middle, elide_path, pad
 from agentdash.tui.primitives.columns import Column, ColumnList, Columns

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from agentdash.replay.library.library import Entry
+from agentdash.replay.library.entry import Entry
 from agentdash.replay.library.search import Hit, SearchProgress, search
 
 _REPORT_INTERVAL_S: Final = 0.1
