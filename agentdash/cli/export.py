@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from agentdash import __version__
-from agentdash.cli.family import family_of
+from agentdash.cli.family import Playable, playable
 from agentdash.cli.output import warn_unreadable
 from agentdash.cli.progress import Progress
 from agentdash.config import Config, journal_folder
@@ -21,7 +21,6 @@ from agentdash.files import write_file
 from agentdash.model.sanitize import clean_line
 from agentdash.model.worker import Snapshot
 from agentdash.replay.family import Family
-from agentdash.replay.journal import journal_streams
 from agentdash.replay.streams import MergedStream, family_stream
 from agentdash.report.scrub import Replacements, Scrubber, map_texts
 from agentdash.report.timeline_report import TimelineReport
@@ -72,13 +71,15 @@ def export(
         raise click.UsageError(
             "--redact leaves out prompts and messages, of which a conversation consists: export a report"
         )
-    family = family_of(target, config)
+    now = time.time()
+    found = playable(target, config, journal or journal_folder(), now)
+    family = found.family
     if talk:
         written, problems = _talk(family, file.suffix, replacements)
         _write(file, written, force=force)
         warn_unreadable(problems)
         return 2 if problems else 0
-    session = _Session(family, journal)
+    session = _Session(found, now)
     scrubber = _scrubber(family, replacements)
     with Progress("", 0, session.size) as progress:
         if file.suffix == ".cast":
@@ -100,7 +101,8 @@ def preview(target: str, config: Config, *, journal: Path | None, replacements: 
     """
     from agentdash.report.redaction_preview import preview_lines
 
-    session = _Session(family_of(target, config), journal)
+    now = time.time()
+    session = _Session(playable(target, config, journal or journal_folder(), now), now)
     with Progress("", 0, session.size) as progress:
         report = _report(session, progress, redact=True, scrubber=_scrubber(session.family, replacements))
     click.echo("\n".join(preview_lines(report)))
@@ -111,11 +113,10 @@ def preview(target: str, config: Config, *, journal: Path | None, replacements: 
 class _Session:
     """What is exported: the files and recordings of a family."""
 
-    def __init__(self, family: Family, journal: Path | None) -> None:
-        now = time.time()
-        self.family = family
-        self._recorded = journal_streams(journal or journal_folder(), family, now)
-        files = [path.stat() for path in family.paths if path.exists()]
+    def __init__(self, found: Playable, now: float) -> None:
+        self.family = found.family
+        self._recorded = found.recorded
+        files = [path.stat() for path in self.family.paths if path.exists()]
         self.ended = now - max((file.st_mtime for file in files), default=0.0) > _ENDED_AFTER_S
         """Whether no process holds its threads any more."""
         self.size = sum(file.st_size for file in files)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -11,6 +13,34 @@ from agentdash.config import Config
 from agentdash.files import open_regular
 from agentdash.model.sanitize import clean_line
 from agentdash.replay.family import Family, find_family
+from agentdash.replay.journal import find_recording, journal_streams, recording_streams
+from agentdash.replay.streams import FileStream
+
+
+class Playable(NamedTuple):
+    """What is played: a family with what was recorded of it, or a recording alone."""
+
+    family: Family
+    recorded: Callable[[], list[FileStream]]
+
+
+def playable(target: str, config: Config, journal: Path, now: float) -> Playable:
+    """Return what a TARGET argument names: a thread with its family, or a recording.
+
+    Args:
+        target: a thread id or its prefix, the path of a session log, the name of a recording, or the path of
+            a part of one.
+        config: the configuration in force.
+        journal: directory of recordings.
+        now: unix seconds.
+
+    Raises:
+        click.UsageError: nothing matches, or it cannot be read.
+    """
+    if parts := find_recording(journal, target):
+        return Playable(Family(parts[0].recording, ()), recording_streams(parts, now))
+    family = family_of(target, config)
+    return Playable(family, journal_streams(journal, family, now))
 
 
 def family_of(target: str, config: Config) -> Family:

@@ -19,8 +19,14 @@ from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.options import Options
 
 
-def browse(config: Config, play: Callable[[Path, float | None], None]) -> None:
-    """Open the library; after each played session open it again, in the same place, until it is closed."""
+def browse(config: Config, journal: Path, play: Callable[[Path, float | None], None]) -> None:
+    """Open the library; after each played session open it again, in the same place, until it is closed.
+
+    Args:
+        config: the configuration in force.
+        journal: directory of recordings.
+        play: plays a session from a time on (unix seconds).
+    """
     clock = SystemClock()
     model = LibraryModel()
     options = Options(
@@ -33,6 +39,7 @@ def browse(config: Config, play: Callable[[Path, float | None], None]) -> None:
         CodexHome(config.codex_home or default_home()),
         clock,
         ClaudeHome(config.claude_home or default_claude_home()),
+        recordings=journal,
         digests=DigestStore(state_folder()),
     )
     while (picked := run_app(LibraryApp(library, model, clock, options))) is not None:

@@ -177,7 +177,7 @@ def replay(
     with terminal("try `agentdash sessions`"):
         from agentdash.cli.library import browse
 
-        browse(config, play_selected)
+        browse(config, journal or journal_folder(), play_selected)
     return 0
 
 
@@ -242,15 +242,14 @@ def play(
         click.UsageError: no thread matches, or `at` is invalid.
     """
     from agentdash.cli.config import checked_keys
-    from agentdash.cli.family import family_of
+    from agentdash.cli.family import playable
     from agentdash.cli.output import warn_unreadable
     from agentdash.collect.clock import SystemClock
     from agentdash.engine.hub import Hub
     from agentdash.replay.clock import VirtualClock
-    from agentdash.replay.journal import journal_streams
     from agentdash.replay.player import Player
 
-    family = family_of(target, config)
+    family, recorded = playable(target, config, journal or journal_folder(), SystemClock().now())
     warn_unreadable(family.unreadable)
     clock = VirtualClock(0.0)
     player = Player(
@@ -258,7 +257,7 @@ def play(
         clock,
         gap=gap,
         speed=speed,
-        open_extra=journal_streams(journal or journal_folder(), family, SystemClock().now()),
+        open_extra=recorded,
     )
     _seek(player, at, from_finding)
     hub = Hub([player], clock)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from calendar import timegm
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from itertools import groupby
 from pathlib import Path
@@ -100,22 +100,54 @@ def find_overlapping(
         now: unix seconds; a journal that was written to lately may still be growing.
     """
     chosen: list[tuple[Path, JournalReader]] = []
-    for _, group in groupby(find_parts(folder), key=lambda part: part.recording):
-        recording = list(group)
+    for recording in recordings(folder):
         end = max(part.until for part in recording)
         if end < since or recording[0].begun > until:
             continue
         overlapping = [part for part in recording if part.until >= since]
-        numbers = {part.number for part in overlapping}
-        for index, part in enumerate(overlapping):
-            is_last = part is recording[-1] and now - end > _MAX_WRITE_PAUSE_S
-            last_line, is_torn = _count_lines(part.path) if is_last else (None, False)
-            follows = index > 0 and part.number - 1 in numbers
-            reader = JournalReader(since, follows=follows, last_line=last_line, torn=is_torn)
-            chosen.append((part.path, reader))
+        chosen += [
+            (part.path, _reader(overlapping, index, since, now)) for index, part in enumerate(overlapping)
+        ]
         since = max(since, end)
         until = max(until, end + OVERHANG_S)
     return chosen
+
+
+def recordings(folder: Path) -> Iterator[list[JournalPart]]:
+    """Yield the parts of each recording in a folder, the oldest recording first."""
+    for _, group in groupby(find_parts(folder), key=lambda part: part.recording):
+        yield list(group)
+
+
+def find_recording(folder: Path, target: str) -> list[JournalPart]:
+    """Return the parts of a recording: by its name in the folder, or by the path of a part; empty: there is
+    none."""
+    path = Path(target)
+    named = PART_NAME.fullmatch(path.name)
+    if named is not None and path.is_file():
+        folder, target = path.parent, named[1]
+    return next((parts for parts in recordings(folder) if parts[0].recording == target), [])
+
+
+def recording_streams(parts: Sequence[JournalPart], now: float) -> Callable[[], list[FileStream]]:
+    """Return a factory of streams of a whole recording.
+
+    Args:
+        parts: of the recording.
+        now: unix seconds; a recording that was written to lately may still be growing.
+    """
+    begun = parts[0].begun
+    chosen = [(part.path, _reader(parts, index, 0.0, now)) for index, part in enumerate(parts)]
+    return lambda: [FileStream(path, deepcopy(reader), begun=begun) for path, reader in chosen]
+
+
+def _reader(parts: Sequence[JournalPart], index: int, since: float, now: float) -> JournalReader:
+    """Return the reader of one of the consecutive parts of a recording that are read."""
+    end = max(part.until for part in parts)
+    is_last = index == len(parts) - 1 and now - end > _MAX_WRITE_PAUSE_S
+    last_line, is_torn = _count_lines(parts[index].path) if is_last else (None, False)
+    follows = index > 0 and parts[index - 1].number == parts[index].number - 1
+    return JournalReader(since, follows=follows, last_line=last_line, torn=is_torn)
 
 
 def journal_streams(folder: Path, family: Family, now: float) -> Callable[[], list[FileStream]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -109,7 +109,8 @@ def build_report(
         builder.add(frame, snapshot)
         if number % _PROGRESS_STEPS == 0:
             progress(stream.offset)
-    workers = [builder.workers[worker.id] for worker in snapshot.workers if worker.id in builder.workers]
+    shown = _workers(snapshot, builder.workers)
+    workers = [builder.workers[worker.id] for worker in shown if worker.id in builder.workers]
     names = {timeline.worker.id: timeline.worker.name for timeline in workers}
     builder.rows = [replace(row, worker=names.get(row.worker, row.worker[:8])) for row in builder.rows]
     for timeline in workers:
@@ -127,6 +128,12 @@ def build_report(
     )
     masked: TimelineReport = mask_fields(map_texts(report, scrubber.text if redact else scrubber.replaced))
     return masked
+
+
+def _workers(snapshot: Snapshot, known: Container[str]) -> list[Worker]:
+    """Return the workers of a snapshot, with those known ones whose panes are gone."""
+    past = (each.shown for each in snapshot.past)
+    return [*snapshot.workers, *(worker for worker in past if worker is not None and worker.id in known)]
 
 
 def _without_middle(rows: Sequence[TimelineRow]) -> tuple[list[TimelineRow], int]:
@@ -167,7 +174,7 @@ class _ReportBuilder:
 
     def add(self, frame: Frame, snapshot: Snapshot) -> None:
         """Add one frame."""
-        shown = [(worker, self._redact(worker)) for worker in snapshot.workers]
+        shown = [(worker, self._redact(worker)) for worker in _workers(snapshot, self.workers)]
         for event in frame.events:
             if isinstance(event, e.ThreadEvent):
                 self._converse(event, shown)

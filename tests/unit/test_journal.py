@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from agentdash.agents.codex.home import CodexHome
+from agentdash.cli.export import export
+from agentdash.cli.family import playable
+from agentdash.config import Config
 from agentdash.demo.play import demo_hub
 from agentdash.engine.latest import LatestValue
 from agentdash.engine.reduce.fleet import reduce
@@ -25,6 +29,8 @@ from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import Family
 from agentdash.replay.journal import JournalReader, find_overlapping, find_parts, journal_streams
+from agentdash.replay.library.library import Library
+from agentdash.replay.library.query import Query
 from agentdash.replay.player import Player
 from agentdash.store.journal import LINE_DECODER, JournalPacker, ScreenChanged
 from agentdash.store.recorder import JournalLimits, Recorder
@@ -414,3 +420,83 @@ async def test_rollout_alone_ends_at_its_last_line(tmp_path: Path) -> None:
     family = rollout(tmp_path, *asked(2), last=2)
     end, workers = await ends_of(await recorded_player(tmp_path, family, []))
     assert (end, workers[THREAD].state, workers[THREAD].assessment.since) == (BORN + 2, "exited", BORN + 2)
+
+
+# ---------------------------------------------------------------- recordings without a thread
+
+CLAUDE = Process(ProcessKey(200, BORN - 9), 1, "claude", ("claude",), agent="claude", cwd="/home/dev/api")
+CLAUDE_PANE = replace(PANE, key=OTHER, pid=200, window="1:claude")
+
+
+def reads(at: float, state: str) -> e.ScreenRead:
+    return e.ScreenRead(at=at, key=OTHER, agent="claude", state=state, rule=f"claude.{state}", text="touch x")
+
+
+PANES_ALONE = [
+    e.SourceSeen(at=BORN, name="tmux", ok=True, detail="2 panes"),
+    e.PaneSeen(at=BORN, pane=CLAUDE_PANE),
+    e.ProcessSeen(at=BORN, process=CLAUDE),
+    e.ProcessesCounted(at=BORN),
+    e.PaneDrawn(at=BORN + 1, key=OTHER, screen=("thinking",)),
+    reads(BORN + 1, "running"),
+    e.PaneDrawn(at=BORN + 9, key=OTHER, screen=("May I?",)),
+    reads(BORN + 9, "waiting-approval"),
+]
+KILLED = [
+    e.PaneGone(at=BORN + 60, key=OTHER),
+    e.ProcessGone(at=BORN + 60, key=CLAUDE.key),
+    e.ProcessesCounted(at=BORN + 60),
+]
+LAST = e.SourceSeen(at=BORN + 65, name="tmux", ok=True, detail="panes")
+
+
+async def recording(folder: Path, events: Iterable[e.Event]) -> Path:
+    """Record events, and return the part that was written, as one that has ended."""
+    bench = Bench(folder)
+    bench.clock.set(now=BORN)
+    await bench.record(list(events))
+    (part,) = folder.iterdir()
+    os.utime(part, (BORN + 65, BORN + 65))
+    return part
+
+
+async def test_recording_is_listed(tmp_path: Path) -> None:
+    part = await recording(tmp_path / "journal", PANES_ALONE)
+    library = Library(CodexHome(tmp_path), VirtualClock(NOW + 100), recordings=tmp_path / "journal")
+    (entry,) = library.fill(list(library.entries()), tuple)
+    assert (entry.title, entry.recording, entry.begun) == ("recording of claude", True, BORN)
+    assert entry.path == part
+    assert entry.took == 65
+    assert Query.parse("is:recording", NOW).matches(entry)
+    assert not Query.parse("!is:recording", NOW).matches(entry)
+
+
+@pytest.mark.parametrize("ending", [(), KILLED], ids=["lives", "killed"])
+async def test_recording_is_played_and_exported(tmp_path: Path, ending: list[e.Event]) -> None:
+    """By its name and by its file; every state at its time; the end says what became of the worker."""
+    part = await recording(tmp_path / "journal", [*PANES_ALONE, *ending, LAST])
+    for target in (str(part), part.name.rsplit("-", 1)[0]):
+        playable_ = playable(target, Config(), tmp_path / "journal", NOW + 1e6)
+        player = Player(playable_.family, VirtualClock(0), open_extra=playable_.recorded)
+        player.index.read()
+        shown = []
+        for at in (BORN + 5, BORN + 30):
+            player.seek_time(at)
+            (worker,) = build_snapshot(player._cursor.fleet, at).workers
+            shown.append(str(worker.state))
+        assert shown == ["running", "waiting-approval"]
+        out = tmp_path / f"{len(target)}.md"
+        code = export(
+            target,
+            Config(),
+            out,
+            redact=False,
+            force=False,
+            gap=2.0,
+            journal=tmp_path / "journal",
+        )
+        assert code == 0
+        text = out.read_text()
+        assert "waiting-approval" in text
+        assert ("exited" in text, "unreachable" in text) == (bool(ending), not ending)
+        assert ("its pane is gone" if ending else "not recorded any more") in text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -15,6 +15,10 @@ Depth = Literal["listed", "header", "skimmed", "read"]
 """How much of a file has been read: nothing, its first line, head and tail, all of it."""
 
 
+RECORDING: Final = "recording"
+"""The agent of an entry that is a recording by agentdash."""
+
+
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """A past thread, as far as its file has been read. None and empty: not known yet, or not stated."""
 
@@ -23,7 +27,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     begun: float | None
     """Start (unix seconds)."""
     agent: str = "codex"
-    """The worker CLI: `codex`, `claude`."""
+    """The worker CLI: `codex`, `claude`; `recording`."""
     listed_at: float = 0.0
     """What it was listed by: its start, or when its file was changed (unix seconds)."""
     archived: bool = False
@@ -63,6 +67,11 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """The same by model."""
     problem: str | None = None
     """Why it cannot be read, or not to its end."""
+
+    @property
+    def recording(self) -> bool:
+        """Whether it is a recording by agentdash of panes and processes, not the log of a thread."""
+        return self.agent == RECORDING
 
     @property
     def is_unreadable(self) -> bool:

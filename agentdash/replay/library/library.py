@@ -8,6 +8,7 @@ screen wants first.
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from agentdash.agents.claude.home import ClaudeHome
-from agentdash.agents.codex.home import CodexHome, begun_at, names, open_lines, problem, thread_id
+from agentdash.agents.codex.home import CodexHome, begun_at, blocks, names, open_lines, problem, thread_id
 from agentdash.agents.registry import adapters
 from agentdash.agents.session_logs import LogReader, reader_of_log, thread_of_log
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
@@ -30,8 +31,9 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.times import possible_time
 from agentdash.model.worker import Worker
+from agentdash.replay.journal import find_recording, recordings
 from agentdash.replay.library.digests import EntryDigests
-from agentdash.replay.library.entry import Depth, Entry
+from agentdash.replay.library.entry import RECORDING, Depth, Entry
 from agentdash.replay.library.owners import Owners
 from agentdash.store.digests import DigestStore
 
@@ -39,6 +41,8 @@ _MAX_WHOLE_BYTES: Final = 4 << 20
 """Largest file that is read whole without being opened: that takes about a hundredth of a second."""
 _SKIM_TRANSCRIPT_BYTES: Final = 1 << 20
 """The same as `SKIM_ABOVE_BYTES` for transcripts of Claude Code, which begin with 120 KB of instructions."""
+_AGENT: Final = re.compile(rb'"agent":"([a-z]{1,20})"')
+"""A worker CLI in a journal, in processes and readings of screens."""
 _TRANSCRIPT_HEAD_LINES: Final = 40
 """First lines of a transcript: they have its directory and its first prompt."""
 _MAX_TITLE_CHARS: Final = 200
@@ -63,6 +67,7 @@ class Library:
         home: the Codex home.
         clock: the time against which ages are measured.
         claude_home: the configuration directory of Claude Code; None: its sessions are left out.
+        recordings: the directory of recordings; None: they are left out.
         digests: of earlier readings; None: all files are read.
     """
 
@@ -71,10 +76,12 @@ class Library:
         home: CodexHome,
         clock: Clock,
         claude_home: ClaudeHome | None = None,
+        recordings: Path | None = None,
         digests: DigestStore | None = None,
     ) -> None:
         self.home = home
         self._claude_home = claude_home
+        self._recordings = recordings
         self._clock = clock
         self._store = digests
         self._digests: EntryDigests | None = None
@@ -94,7 +101,11 @@ class Library:
     def entries(self) -> Iterator[Entry]:
         """Yield all threads, newest first, from their files' names alone."""
         yield from heapq.merge(
-            self._codex_entries(), self._claude_entries(), key=lambda each: each.listed_at, reverse=True
+            self._codex_entries(),
+            self._claude_entries(),
+            self._recording_entries(),
+            key=lambda each: each.listed_at,
+            reverse=True,
         )
 
     def _codex_entries(self) -> Iterator[Entry]:
@@ -121,6 +132,18 @@ class Library:
                 begun=None,
                 agent="claude",
                 listed_at=possible_time(changed) or 0.0,
+            )
+
+    def _recording_entries(self) -> Iterator[Entry]:
+        found = recordings(self._recordings) if self._recordings else ()
+        for parts in sorted(found, key=lambda parts: parts[0].begun, reverse=True):
+            yield Entry(
+                id=parts[0].recording,
+                path=parts[0].path,
+                begun=parts[0].begun,
+                agent=RECORDING,
+                listed_at=parts[0].begun,
+                took=max(0.0, max(part.until for part in parts) - parts[0].begun),
             )
 
     def refresh(self, entry: Entry) -> Entry:
@@ -185,6 +208,8 @@ class Library:
         """Return an entry with the facts of its first line: directory, version, parent."""
         if entry.depth != "listed":
             return entry
+        if entry.recording:
+            return _with_agents(entry)
         count = _TRANSCRIPT_HEAD_LINES if entry.agent == "claude" else 1
         try:
             size = entry.path.stat().st_size
@@ -284,6 +309,22 @@ class Library:
             tokens=thread.tokens.total,
             by_model=thread.tokens.by_model,
         )
+
+
+def _with_agents(entry: Entry) -> Entry:
+    """Return the entry of a recording with the worker CLIs that it shows."""
+    agents: set[str] = set()
+    size = 0
+    problem = None
+    for part in find_recording(entry.path.parent, entry.id):
+        try:
+            for block in blocks(part.path):
+                size += len(block)
+                agents |= {agent.decode() for agent in _AGENT.findall(block)}
+        except OSError as error:
+            problem = clean_line(error.strerror or str(error))
+    shown = ", ".join(sorted(agents)) or "no worker CLI"
+    return replace(entry, depth="read", size=size, title=f"recording of {shown}", problem=problem)
 
 
 def _read(path: Path, thread: str, skim_above: int | None) -> _Reading:

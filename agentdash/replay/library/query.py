@@ -233,7 +233,7 @@ def _amount_predicate(key: str, value: str) -> Predicate:
     return lambda entry: (found := column(entry)) is not None and compare(float(found), limit)
 
 
-_FLAGS: Final = ("archived", "compressed", "denied", "fork", "helper")
+_FLAGS: Final = ("archived", "compressed", "denied", "fork", "helper", "recording")
 """Values of `is:`; each is a field of `Entry`."""
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "state": tuple(state.value for state in State),

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.worker import Worker, get_current_worker
 
 from agentdash.model.clock import Clock
-from agentdash.replay.library.entry import Entry
+from agentdash.replay.library.entry import RECORDING, Entry
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.order import next_sort
 from agentdash.replay.library.query import Query
@@ -286,11 +286,13 @@ class LibraryApp(BaseApp[SelectedSession | None]):
 
     def action_copy_resume(self) -> None:
         """Copy the command that goes on with the selected session."""
-        if (thread := self._selected_thread()) is not None:
-            is_claude = any(
-                entry.agent == "claude" for entry in self.model.entries.values() if entry.id == thread
-            )
-            self.copy(f"{'claude --resume' if is_claude else 'codex resume'} {shlex.quote(thread)}")
+        if (thread := self._selected_thread()) is None:
+            return
+        agents = {entry.agent for entry in self.model.entries.values() if entry.id == thread}
+        if agents == {RECORDING}:
+            self.show_message("A recording is no session to go on with.")
+        else:
+            self.copy(f"{'claude --resume' if 'claude' in agents else 'codex resume'} {shlex.quote(thread)}")
 
     def action_copy_id(self) -> None:
         """Copy the id of the selected session to the clipboard (OSC 52)."""

@@ -54,7 +54,7 @@ TERMS: Final = (
     ("tokens:>9k", "more than; also <, <=, >=; took:>1h and size:>10m likewise"),
     ("since:2026-11-01", "begun on that day or later; also 2026-11, monday, yesterday, 7d, 12h, 20:15, now"),
     ("until:yesterday", "begun on that day or before"),
-    ("is:fork", "archived, compressed, denied, fork, helper"),
+    ("is:fork", "archived, compressed, denied, fork, helper, recording"),
     ("!term", "inverts the term"),
     ("right", "in the input: accepts the completion shown"),
 )

@@ -12,7 +12,7 @@ from textual.message import Message
 from agentdash.model.findings import Verdict
 from agentdash.model.tokens import ModelUsage
 from agentdash.prices import cost, cost_text
-from agentdash.replay.library.entry import Entry
+from agentdash.replay.library.entry import RECORDING, Entry
 from agentdash.replay.library.families import FamilyMember, SessionFamily
 from agentdash.replay.library.query import searchable_text
 from agentdash.tui.format import count, duration, elide, elide_middle, elide_path, pad
@@ -63,6 +63,8 @@ def state(entry: Entry, look: Look) -> Span:
         return Span(f"{glyphs.states[entry.state]} {state_name(entry.state)}", TONES_OF_STATES[entry.state])
     if entry.helper:
         return Span(f"{glyphs.dot} codex's own", "muted")
+    if entry.recording:
+        return Span(f"{glyphs.dot} recording", "muted")
     return Span(glyphs.ellipsis, "muted")
 
 
@@ -155,7 +157,7 @@ def _version(item: Item) -> str:
 
 
 def _agent(item: Item) -> str:
-    return f"{item[1].agent} {item[1].version or ''}"
+    return "" if item[1].recording else f"{item[1].agent} {item[1].version or ''}"
 
 
 def _relatives(item: Item) -> str:
@@ -205,7 +207,7 @@ class Longest(NamedTuple):
             folder=_longest(_folder(entry) for entry in entries),
             model=_longest(entry.model for entry in entries),
             source=_longest(source(entry) for entry in entries),
-            has_agents=any(entry.agent != "codex" for entry in entries),
+            has_agents=any(entry.agent not in ("codex", RECORDING) for entry in entries),
         )
 
 

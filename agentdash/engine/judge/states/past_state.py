@@ -8,6 +8,7 @@ from typing import Final
 from agentdash.engine.judge.states import facts
 from agentdash.engine.judge.states.assessments import conclude
 from agentdash.model.evidence import EvidenceSource
+from agentdash.model.fleet import NOT_RECORDED
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.memory import PastWorker
 from agentdash.model.pane import NO_SERVER, PaneKey, tmux_source
@@ -69,7 +70,7 @@ def judge_past(fleet: FleetView, past: PastWorker, process: Process | None) -> A
         process: the live process with its pid, if that is a worker CLI.
     """
     server = fleet.sources.get(tmux_source(past.pane.server))
-    if server is not None and not server.ok and server.detail != NO_SERVER:
+    if server is not None and not server.ok and server.detail not in (NO_SERVER, NOT_RECORDED):
         return conclude(
             State.UNREACHABLE,
             since=server.at,
