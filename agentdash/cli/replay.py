@@ -120,8 +120,8 @@ def replay(
 ) -> int:
     """Play a past session with its parent, children and forks. Read-only.
 
-    THREAD is a thread id or its prefix, FILE a session log of any name, or - for the standard input. Without
-    either: browse the library of sessions. HOST:THREAD is played on that host, by the agentdash there, in
+    THREAD is a thread id or its prefix, or the name of a recording; FILE a session log of any name, a part of a
+    recording, or - for the standard input. Without either: browse the library of sessions and recordings. HOST:THREAD is played on that host, by the agentdash there, in
     this terminal.
 
     \b
