@@ -120,9 +120,9 @@ def replay(
 ) -> int:
     """Play a past session with its parent, children and forks. Read-only.
 
-    THREAD is a thread id or its prefix, or the name of a recording; FILE a session log of any name, a part of a
-    recording, or - for the standard input. Without either: browse the library of sessions and recordings. HOST:THREAD is played on that host, by the agentdash there, in
-    this terminal.
+    THREAD is a thread id or its prefix, or the name of a recording; FILE a session log of any name, a part of
+    a recording, or - for the standard input. Without either: browse the library of sessions and recordings.
+    HOST:THREAD is played on that host, by the agentdash there, in this terminal.
 
     \b
     agentdash replay 01a1fa8b --at 20:14 --speed 4
