@@ -22,6 +22,7 @@ from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.findings import Direction, Finding, FindingKind, Severity, Verdict
 from agentdash.model.fleet import StatePeriod, Tokens
 from agentdash.model.layers import DifferingField, Layer, LayerField, Reference
+from agentdash.model.pane import Pane
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.remedies import Remedy
 from agentdash.model.remote import (
@@ -41,7 +42,7 @@ from agentdash.model.remote import (
 from agentdash.model.requested import EnvironmentRule, Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.states import State
 from agentdash.model.times import possible_time, time_of_day
-from agentdash.model.worker import Agent, Assessment, Got, Sandbox, Worker, WorkerKind
+from agentdash.model.worker import Agent, Assessment, Got, Link, Sandbox, Worker, WorkerKind
 
 _Enum = TypeVar("_Enum", bound=StrEnum)
 _ENVIRONMENT_RULE: Final = re.compile(
@@ -57,6 +58,7 @@ class RemoteRows:
         self._hosts: dict[str, tuple[RemoteHost, tuple[Worker, ...]]] = {}
         self._rows: dict[str, tuple[RemoteWorker, HostLink, Worker]] = {}
         self._attended: dict[str, tuple[Worker, tuple[object, ...], Worker]] = {}
+        self._tied: dict[str, tuple[Worker, Pane, Worker]] = {}
 
     def of(self, hosts: Mapping[str, RemoteHost]) -> Iterator[Worker]:
         """Yield the rows of all hosts."""
@@ -69,6 +71,16 @@ class RemoteRows:
                 self._hosts[name] = known
             yield from known[1]
         self._forget({row.id for _, rows in self._hosts.values() for row in rows})
+
+    def tied(self, row: Worker, pane: Pane) -> Worker:
+        """Return a row with the pane here that shows it, by the connection of the ssh client in it."""
+        known = self._tied.get(row.id)
+        if known is None or known[0] is not row or known[1] is not pane:
+            by = f"the connection of its ssh client is that of the session there: {row.ssh_connection}"
+            link = Link(f"pane {pane.key}", by)
+            known = row, pane, replace(row, pane=pane, links=(*row.links, link))
+            self._tied[row.id] = known
+        return known[2]
 
     def attended(
         self,
@@ -117,7 +129,7 @@ class RemoteRows:
 
     def _forget(self, present: set[str]) -> None:
         """Drop what is cached of workers that are gone."""
-        for cache in (self._rows, self._attended):
+        for cache in (self._rows, self._attended, self._tied):
             if len(cache) > len(present):
                 for gone in cache.keys() - present:
                     del cache[gone]
@@ -222,6 +234,7 @@ class _Reader:
             stalled=self._time(worker.stalled_since),
             host=name,
             pane_there=worker.pane,
+            ssh_connection=worker.ssh_connection,
             notes=tuple(self._notes),
         )
 

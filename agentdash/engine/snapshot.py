@@ -25,6 +25,7 @@ from agentdash.engine.judge.states.state_history import SettledState, settle, st
 from agentdash.engine.judge.states.thread_facts import ThreadFacts, thread_facts
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
+from agentdash.engine.link.ssh_sessions import SshSessions
 from agentdash.engine.remote_rows import RemoteRows
 from agentdash.model.attention import Attention
 from agentdash.model.chat import Chat
@@ -135,6 +136,7 @@ class WorkerCache:
         settled: SettledState,
         stalled: float | None,
         standing: Standing,
+        session: str | None = None,
     ) -> Worker:
         """Return the worker as it is shown: the identical object as before, if it is equal."""
         cached = self._shown.get(worker.id)
@@ -143,6 +145,7 @@ class WorkerCache:
             is_same_state = before.assessment is assessment or before.assessment == assessment
             is_same_place = (before.standing, before.is_new) == (standing.group, standing.is_new)
             is_same = is_same_state and is_same_place and before.history == settled.periods
+            is_same = is_same and before.ssh_connection == session
             if is_same and before.stalled == stalled:
                 return before
         shown = replace(
@@ -152,6 +155,7 @@ class WorkerCache:
             stalled=stalled,
             standing=standing.group,
             is_new=standing.is_new,
+            ssh_connection=session,
         )
         self._shown[worker.id] = (worker, shown)
         return shown
@@ -229,6 +233,7 @@ class _SnapshotBuilder:
         self._predictor = cache.predictor(fleet.host.installed if fleet.host else None)
         self._attention = fleet.attention or Attention()
         self._acknowledged = {each.worker: each for each in self._attention.acknowledged}
+        self._sessions = SshSessions(fleet, self._links)
         self._workers: dict[str, Worker] = {}
         self._dues: list[float] = []
         self._occupied: set[PaneKey] = set()
@@ -251,7 +256,8 @@ class _SnapshotBuilder:
                 last_sign = pane_last_sign(self._links.below.get(key, ()), pane, self._fleet.busy)
                 is_held = occupant.gone_at is None and not pane.dead
                 worker = self._cache.masked(self._pane_worker(pane, occupant))
-                self._add(worker, last_sign, pane, is_held=is_held)
+                session = self._sessions.of_pane(pane)
+                self._add(worker, last_sign, pane, is_held=is_held, session=session)
 
     def add_nested(self) -> None:
         """Add the worker CLIs that commands of threads have started."""
@@ -265,7 +271,12 @@ class _SnapshotBuilder:
     def add_remote(self) -> None:
         """Add the workers of other hosts, as they were judged there."""
         rows = self._cache.remote
-        for row in rows.of(self._fleet.remotes):
+        for received in rows.of(self._fleet.remotes):
+            key = self._sessions.panes.get(received.ssh_connection or "")
+            pane = self._fleet.panes.get(key) if key else None
+            row = rows.tied(received, pane) if pane else received
+            if pane:
+                self._occupied.add(pane.key)
             self._workers[row.id] = rows.attended(
                 row,
                 looked_at=self._attention.looked_at,
@@ -301,7 +312,10 @@ class _SnapshotBuilder:
         if not is_waiting:
             last_sign = thread_last_sign(thread, inputs.case.commands, inputs.pane, self._fleet.busy)
         is_held = inputs.case.liveness is not Liveness.GONE
-        self._add(worker, last_sign, inputs.pane, is_held=is_held)
+        session = self._sessions.of_pane(inputs.pane) if inputs.pane else None
+        if inputs.pane is None and (owner := inputs.case.owner) is not None and owner.key is not None:
+            session = self._sessions.of_process(self._fleet.processes.get(owner.key))
+        self._add(worker, last_sign, inputs.pane, is_held=is_held, session=session)
 
     def _inputs(self, thread: Thread, parent: str | None) -> RowInputs:
         fleet, links = self._fleet, self._links
@@ -324,7 +338,15 @@ class _SnapshotBuilder:
     def _server_findings(self, pane: Pane) -> tuple[Finding, ...]:
         return sandboxed_server_finding(pane, self._links.servers.get(pane.key), self._fleet.kernel)
 
-    def _add(self, worker: Worker, last_sign: float, pane: Pane | None, *, is_held: bool) -> None:
+    def _add(
+        self,
+        worker: Worker,
+        last_sign: float,
+        pane: Pane | None,
+        *,
+        is_held: bool,
+        session: str | None = None,
+    ) -> None:
         """Add a worker with its settled state and its history.
 
         Args:
@@ -332,6 +354,7 @@ class _SnapshotBuilder:
             last_sign: when it last gave a sign of life (unix seconds); 0 where that does not matter.
             pane: its pane.
             is_held: whether a process, a lock or a pane holds it, or may.
+            session: the ssh session that shows it.
         """
         history = self._fleet.histories.get(worker.id, _EMPTY_HISTORY)
         settled = settle(history, worker.assessment, self._now)
@@ -354,7 +377,7 @@ class _SnapshotBuilder:
         )
         if standing.due is not None:
             self._dues.append(standing.due)
-        self._workers[worker.id] = self._cache.shown(worker, settled, stalled, standing)
+        self._workers[worker.id] = self._cache.shown(worker, settled, stalled, standing, session)
 
     def _pane_worker(self, pane: Pane, occupant: PaneOccupant) -> Worker:
         fleet = self._fleet

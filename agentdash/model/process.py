@@ -111,6 +111,8 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
     io: int = 0
     """Bytes read and written so far (`/proc/PID/io`, `rchar` and `wchar`: sockets and pipes count too); 0
     where not known."""
+    connection: str | None = None
+    """Of an ssh client in a pane: its TCP connection, as the other end has it in `SSH_CONNECTION`."""
 
     @property
     def pid(self) -> int:

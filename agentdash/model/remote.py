@@ -188,6 +188,7 @@ class RemoteWorker(msgspec.Struct, frozen=True):
     history: tuple[RemotePeriod, ...] = ()
     host: str | None = None
     """Set for a worker of a host beyond that one."""
+    ssh_connection: str | None = None
 
 
 class HostLink(msgspec.Struct, frozen=True):

@@ -172,6 +172,8 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     host. `id` and `parent` have its name in front of them, and `pane` is a pane here that shows it."""
     pane_there: str | None = None
     """Of a worker of another host: its pane there."""
+    ssh_connection: str | None = None
+    """The ssh session that shows it, by the `SSH_CONNECTION` of its host; None: none is known."""
 
     @property
     def state(self) -> State:

@@ -109,6 +109,9 @@ class WorkerReport(msgspec.Struct):
     them, and `pane`, `pids` and paths are those of that host."""
     shown_in: str | None = None
     """Of a worker of another host: the pane here that shows it."""
+    ssh_connection: str | None = None
+    """The ssh session that shows it: addresses and ports of client and server, by which a dashboard on the
+    client's machine knows its pane; null: none is known."""
 
 
 class StatusReport(msgspec.Struct):
@@ -170,6 +173,7 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         ],
         host=worker.host,
         shown_in=pane if worker.host is not None else None,
+        ssh_connection=worker.ssh_connection,
     )
 
 

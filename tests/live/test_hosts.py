@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -51,7 +52,7 @@ def ssh_host(tmp_path: Path) -> Iterator[OpenHost]:
 
 @asynccontextmanager
 async def watching(
-    folder: Path, hosts: Mapping[str, HostSettings], ssh_config: str = ""
+    folder: Path, hosts: Mapping[str, HostSettings], ssh_config: str = "", tmux: Path | None = None
 ) -> AsyncIterator[Watched]:
     """Yield a hub over these hosts, and no workers of this machine."""
     (folder / "ssh_config").write_text(ssh_config)
@@ -59,7 +60,8 @@ async def watching(
     config = Config(
         codex_home=folder / "home",
         claude_home=folder / "home",
-        tmux=False,
+        tmux=tmux is not None,
+        socket_paths=(tmux,) if tmux else (),
         hosts=dict(hosts),
         ssh_config=folder / "ssh_config",
     )
@@ -154,6 +156,36 @@ async def test_states_and_verdicts_are_those_of_the_hosts(
         await watched.until(lambda w: w.id == waiting.id and w.state is State.UNREACHABLE)
         build1.signal_agentdash(signal.SIGCONT)
         await watched.until(lambda w: w.id == waiting.id and w.state is State.WAITING_APPROVAL)
+
+
+async def test_a_pane_shows_the_worker_that_its_ssh_client_is_connected_to(
+    codex: OpenLab, ssh_host: OpenHost, tmp_path: Path
+) -> None:
+    """One pane has a shell there with a worker, another one the tmux there; a third one is only logged in."""
+    there = codex({"work": [{"hold": "end"}, {"say": "done"}]})
+    here = codex({})
+    host = ssh_host("build1", there)
+    (tmp_path / "ssh_config").write_text(host.client_config)
+    there.exec("[[work]] in tmux", *FULL)
+    command = shlex.join([str(there.binary), "exec", *FULL, "--skip-git-repo-check", "[[work]] in a shell"])
+    ssh = f"ssh -F {tmp_path}/ssh_config -tt build1"
+    line = f"cd {there.workspace} && HOME={there.user} CODEX_HOME={there.home} {command}"
+    here.pane(f"{ssh} 'sleep 3600'")
+    shell = here.pane(f"{ssh} {shlex.quote(line)}")
+    tmux = here.pane(f"{ssh} 'TERM=xterm-256color tmux -S {there.tmux} attach'")
+    async with watching(tmp_path, **ssh_hosts(host), tmux=here.tmux) as watched:
+        in_shell = await watched.until(lambda w: "in a shell" in w.name and w.pane is not None)
+        in_tmux = await watched.until(lambda w: "in tmux" in w.name and w.pane is not None)
+        assert in_shell.pane is not None
+        assert in_tmux.pane is not None
+        assert (in_shell.pane.key.id, in_tmux.pane.key.id) == (shell.id, tmux.id)
+        assert (in_shell.host, in_shell.pane_there, in_tmux.pane_there) == (
+            "build1",
+            None,
+            f"{there.tmux} %0",
+        )
+        assert [link.by for link in in_shell.links] != []
+        there.model.release("end")
 
 
 async def test_a_host_without_agentdash_and_one_with_an_old_one_are_said(

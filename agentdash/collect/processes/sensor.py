@@ -17,6 +17,7 @@ from agentdash.agents.identify import Identity, identify
 from agentdash.agents.launchers import read_launcher
 from agentdash.agents.registry import adapters
 from agentdash.agents.state_paths import installed, paths_of
+from agentdash.collect.processes.connections import ssh_connection
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.collect.processes.linux import Stat
 from agentdash.collect.processes.write_access import WriteAccessChecker
@@ -231,7 +232,7 @@ class ProcessSensor:
             if (pid := pending.pop()) not in followed:
                 followed.add(pid)
                 pending += children.get(pid, ())
-        followed |= self._pane_pids(children)
+        followed |= self._pane_pids(children) | self._ssh_pids()
         for pid in list(followed):
             ancestor = self._tracked[pid].stat.ppid
             while ancestor in self._tracked and ancestor not in followed:
@@ -241,6 +242,28 @@ class ProcessSensor:
             tracked = self._tracked[pid]
             own_tmux_call = tracked.stat.ppid == os.getpid() and tracked.runs("tmux")
             tracked.followed = tracked.followed or not own_tmux_call
+
+    def _ssh_pids(self) -> set[int]:
+        """Return the ssh clients below panes, and the tmux clients in ssh sessions."""
+        found: set[int] = set()
+        for pid, tracked in self._tracked.items():
+            match tracked.stat.name:
+                case "ssh":
+                    is_shown = bool(self._panes & self._with_ancestors(pid))
+                case "tmux: client":
+                    is_shown = "SSH_TTY" in (tracked.env or ())
+                case _:
+                    is_shown = False
+            if is_shown:
+                found.add(pid)
+        return found
+
+    def _with_ancestors(self, pid: int) -> set[int]:
+        walked: set[int] = set()
+        while pid in self._tracked and pid not in walked:
+            walked.add(pid)
+            pid = self._tracked[pid].stat.ppid
+        return walked
 
     def _pane_pids(self, children: dict[int, list[int]]) -> set[int]:
         """Return the first processes of panes, and their tmux servers."""
@@ -272,6 +295,8 @@ class ProcessSensor:
             return None
         cwd = _clean_path(system.cwd(pid)) or old.cwd
         rollouts = self._rollouts(pid, tracked)
+        connection = old.connection or _connection(pid, tracked)
+        changed |= connection != old.connection
         io = system.io(pid) if slow_due and tracked.agent is None else old.io
         changed |= cwd != old.cwd or rollouts != old.rollouts or io - old.io >= _MIN_IO_CHANGE_BYTES
         if not changed:
@@ -285,6 +310,7 @@ class ProcessSensor:
             io=io,
             cwd=cwd,
             rollouts=rollouts,
+            connection=connection,
         )
 
     def _read_process(self, pid: int, tracked: _TrackedProcess) -> Process:
@@ -306,6 +332,7 @@ class ProcessSensor:
             rollouts=self._rollouts(pid, tracked),
             zombie=stat.zombie,
             cpu=stat.cpu,
+            connection=_connection(pid, tracked),
         )
 
     def _new_mounts(self, process: Process, fresh: set[int], at: float) -> list[Event]:
@@ -367,6 +394,10 @@ class ProcessSensor:
         hidden = sum(process.env is None and not process.zombie for process in followed)
         detail = f"{len(followed)} followed" + (f", {hidden} not readable" if hidden else "")
         return SourceSeen(at=at, name="processes", ok=True, detail=detail)
+
+
+def _connection(pid: int, tracked: _TrackedProcess) -> str | None:
+    return ssh_connection(pid) if tracked.stat.name == "ssh" and not tracked.stat.zombie else None
 
 
 def _exit_code(stat: Stat) -> int | None:
