@@ -10,7 +10,9 @@ from agentdash.collect.remote.source import RemoteSource
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.codex_log import CodexLogSource
 from agentdash.collect.sources.denied_paths import DeniedPathSource
+from agentdash.collect.sources.git import GitSource
 from agentdash.collect.sources.processes import ProcessSource
+from agentdash.collect.sources.reach import ReachSource
 from agentdash.collect.sources.requests import RequestSource
 from agentdash.collect.sources.rollouts import RolloutSource
 from agentdash.collect.sources.screen_readings import ScreenReadingSource
@@ -48,6 +50,7 @@ def live_sources(config: Config, clock: Clock) -> list[Source]:
         CodexLogSource(home, clock, scheduler),
     ]
     sources += [SessionFileSource(clock), RequestSource(clock), DeniedPathSource(clock)]
+    sources += [GitSource(clock), ReachSource(clock)]
     if config.tmux:
         sources.append(ScreenReadingSource(clock, config.agents))
     if config.hosts:

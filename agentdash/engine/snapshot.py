@@ -16,6 +16,7 @@ from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
 from agentdash.engine.judge.findings.verdict import judge_sandbox
+from agentdash.engine.judge.reach import reach_by_policy
 from agentdash.engine.judge.source_names import by_transcript
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.nested_state import judge_nested
@@ -32,11 +33,14 @@ from agentdash.model.chat import Chat
 from agentdash.model.events import SessionSeen
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, History, PaneOccupant, Thread, Tokens
+from agentdash.model.git import Repository
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.links import ThreadPane
 from agentdash.model.liveness import Liveness
 from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.policy import Policy
 from agentdash.model.process import THREAD_VARIABLES, Process
+from agentdash.model.reach import Reach
 from agentdash.model.remedies import PathFacts
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
@@ -78,6 +82,8 @@ class WorkerCache:
         self._judged: dict[str, tuple[RowInputs, Worker]] = {}
         self._masked: dict[str, tuple[Worker, Worker]] = {}
         self._shown: dict[str, tuple[Worker, Worker]] = {}
+        self._reaches: dict[str, tuple[Reach, Policy, Reach]] = {}
+        """What each worker could reach by its policy, with what that follows from."""
         self._predictor: DenialPredictor | None = None
         self._past: tuple[PastPane, ...] = ()
         self._idle: tuple[PaneKey, ...] = ()
@@ -130,6 +136,13 @@ class WorkerCache:
         self._masked[worker.id] = (worker, known)
         return known
 
+    def reach_by_policy(self, worker: str, own: Reach, policy: Policy) -> Reach:
+        """Return what a worker could reach by its policy: the identical object as before, if that is so."""
+        cached = self._reaches.get(worker)
+        if cached is None or cached[0] is not own or cached[1] != policy:
+            cached = self._reaches[worker] = own, policy, reach_by_policy(own, policy).compact()
+        return cached[2]
+
     def shown(
         self,
         worker: Worker,
@@ -137,6 +150,7 @@ class WorkerCache:
         stalled: float | None,
         standing: Standing,
         session: str | None = None,
+        around: tuple[Repository | None, Reach | None] = (None, None),
     ) -> Worker:
         """Return the worker as it is shown: the identical object as before, if it is equal."""
         cached = self._shown.get(worker.id)
@@ -146,7 +160,7 @@ class WorkerCache:
             is_same_place = (before.standing, before.is_new) == (standing.group, standing.is_new)
             is_same = is_same_state and is_same_place and before.history == settled.periods
             is_same = is_same and before.ssh_connection == session
-            if is_same and before.stalled == stalled:
+            if is_same and before.stalled == stalled and (before.git, before.reach) == around:
                 return before
         shown = replace(
             worker,
@@ -156,6 +170,8 @@ class WorkerCache:
             standing=standing.group,
             is_new=standing.is_new,
             ssh_connection=session,
+            git=around[0],
+            reach=around[1],
         )
         self._shown[worker.id] = (worker, shown)
         return shown
@@ -377,7 +393,20 @@ class _SnapshotBuilder:
         )
         if standing.due is not None:
             self._dues.append(standing.due)
-        self._workers[worker.id] = self._cache.shown(worker, settled, stalled, standing, session)
+        around = self._repository(worker, is_held=is_held), self._reach(worker, is_held=is_held)
+        self._workers[worker.id] = self._cache.shown(worker, settled, stalled, standing, session, around)
+
+    def _repository(self, worker: Worker, *, is_held: bool) -> Repository | None:
+        """Return the repository of a worker's directory; None of a past one: others have changed it since."""
+        return self._fleet.repositories.get(worker.cwd or "") if is_held else None
+
+    def _reach(self, worker: Worker, *, is_held: bool) -> Reach | None:
+        """Return what a worker could reach, by its processes or by its policy."""
+        observed = self._fleet.reaches.get(worker.id)
+        own, policy = self._fleet.reaches.get(""), worker.sandbox.configured
+        if observed is not None or own is None or policy is None or not is_held:
+            return observed
+        return self._cache.reach_by_policy(worker.id, own, policy)
 
     def _pane_worker(self, pane: Pane, occupant: PaneOccupant) -> Worker:
         fleet = self._fleet

@@ -18,11 +18,13 @@ from agentdash.model.attention import Attention
 from agentdash.model.changes import FileChange
 from agentdash.model.chat import Chat
 from agentdash.model.evidence import EvidenceSource
+from agentdash.model.git import Repository
 from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.mounts import Mount
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.reach import Reach
 from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Installed, PathAccess
@@ -445,6 +447,25 @@ class StatePathsSeen(Event, frozen=True, kw_only=True, tag="state-paths-seen"):
     paths: tuple[PathAccess, ...]
 
 
+class RepositorySeen(Event, frozen=True, kw_only=True, tag="repository-seen"):
+    """The git repository that a directory of a live worker lies in; emitted when it changed."""
+
+    directory: str
+    """Absolute."""
+    repository: Repository | None
+    """None: it lies in none."""
+
+
+class ReachSeen(Event, frozen=True, kw_only=True, tag="reach-seen"):
+    """What the processes of a worker could write or reach; emitted when it changed."""
+
+    worker: str
+    """Thread id, or pane; empty: agentdash's own process, in whose place a worker without a running command
+    would start one."""
+    reach: Reach | None
+    """None: none of its processes lives any more."""
+
+
 class PathsSeen(Event, frozen=True, kw_only=True, tag="paths-seen"):
     """What is at paths that were denied, and at the directories above them, as it is now."""
 
@@ -516,6 +537,8 @@ AnyEvent = (
     | PolicyRequested
     | ProcessSeen
     | StatePathsSeen
+    | RepositorySeen
+    | ReachSeen
     | PathsSeen
     | ProcessGone
     | ProcessesCounted

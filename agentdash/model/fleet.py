@@ -28,6 +28,7 @@ from agentdash.model.events import (
     ViolationLogged,
 )
 from agentdash.model.evidence import EvidenceSource
+from agentdash.model.git import Repository
 from agentdash.model.links import FleetLinks
 from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.mounts import Mount
@@ -35,6 +36,7 @@ from agentdash.model.observation import Escape, SandboxObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.reach import Reach
 from agentdash.model.remedies import PathKind
 from agentdash.model.remote import RemoteHost
 from agentdash.model.requested import Requested
@@ -340,6 +342,10 @@ class Fleet(msgspec.Struct, frozen=True):
     agentdash does not."""
     state_paths: dict[ProcessKey, tuple[PathAccess, ...]] = {}
     """Whether a worker CLI in a sandbox may write its state paths."""
+    repositories: dict[str, Repository] = {}
+    """The git repositories of live workers, by directory."""
+    reaches: dict[str, Reach] = {}
+    """What workers with live processes could reach, by thread id or pane; agentdash's own by an empty id."""
     paths: dict[str, PathKind] = {}
     """What is at the paths that were denied, and above them."""
     links: FleetLinks = FleetLinks()
@@ -408,6 +414,8 @@ class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):
     host: HostSeen | None = None
     mounts: tuple[tuple[int, tuple[Mount, ...]], ...] = ()
     state_paths: tuple[tuple[ProcessKey, tuple[PathAccess, ...]], ...] = ()
+    repositories: tuple[tuple[str, Repository], ...] = ()
+    reaches: tuple[tuple[str, Reach], ...] = ()
     paths: tuple[tuple[str, PathKind], ...] = ()
     busy: tuple[tuple[ProcessKey, float], ...] = ()
     troubles: tuple[tuple[str, ProviderTrouble], ...] = ()

@@ -113,6 +113,8 @@ class FleetDraft:
         self.host: HostSeen | None = fleet.host
         self.mounts = CopyOnWrite(fleet.mounts)
         self.state_paths = CopyOnWrite(fleet.state_paths)
+        self.repositories = CopyOnWrite(fleet.repositories)
+        self.reaches = CopyOnWrite(fleet.reaches)
         self.paths = CopyOnWrite(fleet.paths)
         self.links: FleetLinks = fleet.links
         self.busy = CopyOnWrite(fleet.busy)
@@ -146,6 +148,8 @@ class FleetDraft:
             host=self.host,
             mounts=self.mounts.freeze(),
             state_paths=self.state_paths.freeze(),
+            repositories=self.repositories.freeze(),
+            reaches=self.reaches.freeze(),
             paths=self.paths.freeze(),
             links=self.links,
             busy=self.busy.freeze(),

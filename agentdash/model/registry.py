@@ -18,12 +18,14 @@ from agentdash.model.attention import Acknowledgement, Attention
 from agentdash.model.changes import FileChange
 from agentdash.model.chat import Chat
 from agentdash.model.fleet import FleetKnown, Locks, PaneOccupant, ProviderTrouble, SourceHealth
+from agentdash.model.git import Repository
 from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.mounts import Mount, WriteAccess
 from agentdash.model.observation import Applied, Escape, SandboxObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.process import Launcher, Process
+from agentdash.model.reach import Reach, Reached, ReachTarget
 from agentdash.model.requested import EnvironmentRule, Requested, RequestOrigin
 from agentdash.model.state_paths import Installed, PathAccess, StatePath
 from agentdash.model.tokens import ModelUsage
@@ -56,6 +58,8 @@ FLEET_FIELDS: Final[Mapping[str, Origin]] = {
     "host": Origin.JOURNAL,
     "mounts": Origin.JOURNAL,
     "state_paths": Origin.JOURNAL,
+    "repositories": Origin.JOURNAL,
+    "reaches": Origin.JOURNAL,
     "paths": Origin.JOURNAL,
     "links": Origin.DERIVED,
     "busy": Origin.JOURNAL,
@@ -107,6 +111,8 @@ EVENT_ORIGINS: Final[Mapping[type[e.Event], Origin]] = {
     e.PolicyRequested: Origin.JOURNAL,
     e.ProcessSeen: Origin.JOURNAL,
     e.StatePathsSeen: Origin.JOURNAL,
+    e.RepositorySeen: Origin.JOURNAL,
+    e.ReachSeen: Origin.JOURNAL,
     e.PathsSeen: Origin.JOURNAL,
     e.ProcessGone: Origin.JOURNAL,
     e.ProcessesCounted: Origin.JOURNAL,
@@ -224,6 +230,8 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
     e.ProcessSeen: {},
     e.MountsSeen: {},
     e.StatePathsSeen: {},
+    e.RepositorySeen: {"directory": TextUse.CONTEXT},
+    e.ReachSeen: {"worker": TextUse.PLAIN},
     e.PathsSeen: {"paths": TextUse.DROPPED},  # outputs named them
     e.ProcessGone: {},
     e.ProcessesCounted: {},
@@ -236,6 +244,8 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "recalled": TextUse.PLAIN,
         "requests": TextUse.PLAIN,
         "paths": TextUse.DROPPED,
+        "repositories": TextUse.CONTEXT,
+        "reaches": TextUse.PLAIN,
     },
     Acknowledgement: {"worker": TextUse.PLAIN, "fact": TextUse.PLAIN},
     Activity: {},
@@ -274,6 +284,16 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "words": TextUse.PLAIN,
     },
     PathAccess: {"path": TextUse.PLAIN, "what": TextUse.PLAIN},
+    Reach: {"limits": TextUse.PLAIN},
+    Reached: {"how": TextUse.PLAIN},
+    ReachTarget: {"path": TextUse.CONTEXT, "what": TextUse.PLAIN},
+    Repository: {
+        "root": TextUse.CONTEXT,
+        "branch": TextUse.CONTEXT,
+        "commit": TextUse.PLAIN,
+        "worktree": TextUse.CONTEXT,
+        "upstream": TextUse.CONTEXT,
+    },
     Policy: {
         "approval": TextUse.PLAIN,
         "may_ask": TextUse.PLAIN,

@@ -17,6 +17,7 @@ from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.findings import Finding, Verdict
 from agentdash.model.fleet import Call, Moment, PolicyPeriod, SourceHealth, StatePeriod, Tokens
+from agentdash.model.git import Repository
 from agentdash.model.layers import (
     HOST_NETWORK,
     IN_SANDBOX,
@@ -27,6 +28,7 @@ from agentdash.model.layers import (
 )
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
+from agentdash.model.reach import Reach
 from agentdash.model.remote import HostLink
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Installed, PredictedDenials
@@ -164,6 +166,10 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether it has come to rest, or begun to wait, since the user last looked."""
     started: float | None = None
     """When it began (unix seconds)."""
+    git: Repository | None = None
+    """Of its directory, while it is held; None: in no repository, or not read."""
+    reach: Reach | None = None
+    """What its commands could write or reach; None: not looked at."""
     stalled: float | None = None
     """Of a running worker: since when it has given no sign of life, neither output nor CPU nor I/O; None: it
     gives some, or has not been silent for long enough."""

@@ -13,6 +13,7 @@ from agentdash.model.evidence import Evidence
 from agentdash.model.fact import Fact
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import PolicyPeriod, SourceHealth
+from agentdash.model.git import Repository
 from agentdash.model.layer_words import FIELD_LABELS, difference
 from agentdash.model.layers import LayerField
 from agentdash.model.policy import Policy
@@ -84,6 +85,41 @@ def fact_report(fact: Fact) -> FactReport:
     """Return the report of a fact."""
     return FactReport(
         kind=fact.kind, what=fact.what, object=fact.object, form=fact.form, why=fact.why, text=fact.text
+    )
+
+
+class RepositoryReport(msgspec.Struct):
+    """The git repository of a worker's directory; null where a part is not known."""
+
+    root: str
+    """The working tree."""
+    branch: str | None
+    """Null also where HEAD is detached."""
+    commit: str | None
+    """The commit that is checked out."""
+    worktree: str | None
+    """Its name, if it is a linked worktree."""
+    dirty: bool | None
+    """Whether tracked files differ from the last commit."""
+    upstream: str | None
+    """The branch that it follows, `origin/main`."""
+    ahead: int | None
+    """Commits that the upstream has not."""
+    behind: int | None
+    """Commits of the upstream that it has not."""
+
+
+def repository_report(repository: Repository) -> RepositoryReport:
+    """Return the report of a repository."""
+    return RepositoryReport(
+        root=repository.root,
+        branch=repository.branch,
+        commit=repository.commit,
+        worktree=repository.worktree,
+        dirty=repository.dirty,
+        upstream=repository.upstream,
+        ahead=repository.ahead,
+        behind=repository.behind,
     )
 
 

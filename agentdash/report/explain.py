@@ -78,11 +78,15 @@ class ScreenshotReport(msgspec.Struct):
 
     agent: str
     title: str
+    """The title of the pane."""
     width: int
     """Columns; 0 where they are not known. Likewise rows."""
     height: int
+    """Rows."""
     cursor: Literal["visible", "hidden"] | None
+    """Whether the cursor is shown."""
     screen: list[str]
+    """Its lines."""
 
 
 class ExplainedReport(msgspec.Struct):

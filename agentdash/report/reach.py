@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 from rich.text import Text
 
+from agentdash.engine.judge.reach import reach_by_policy
 from agentdash.model.attention import Group
-from agentdash.model.policy import Network, Policy
-from agentdash.model.reach import Certainty, Reach, Reached, ReachKind, ReachTarget, union
+from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget, union
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot, Worker
 
@@ -147,10 +147,9 @@ def _reach(worker: Worker, others: Sequence[Worker]) -> tuple[Reach | None, list
     if sys.platform != "linux":
         return None, []
     from agentdash.collect.processes.reach import reach_of  # noqa: PLC0415 - Linux only
-    from agentdash.collect.processes.reach_targets import reach_targets  # noqa: PLC0415
+    from agentdash.collect.processes.reach_targets import reach_targets, with_fleet  # noqa: PLC0415
 
-    targets = [*reach_targets(), *_servers(others), *_trees(worker, others)]
-    targets = list({(target.path, target.action): target for target in targets}.values())
+    targets = with_fleet(reach_targets(), _servers(others), worker.cwd, _trees(others))
     found: dict[int, Reach] = {}
     for pid in worker.pids[-_MAX_PROCESSES:]:
         if (reach := reach_of(pid, targets)) is not None:
@@ -162,60 +161,18 @@ def _reach(worker: Worker, others: Sequence[Worker]) -> tuple[Reach | None, list
     return (reach_by_policy(own, policy) if own is not None and policy is not None else None), []
 
 
-def _servers(workers: Sequence[Worker]) -> list[ReachTarget]:
-    """Return the sockets of watched tmux servers that are known by their paths."""
-    paths = {worker.pane.key.server for worker in workers if worker.pane is not None and worker.host is None}
-    return [
-        ReachTarget(
-            kind=ReachKind.ESCAPE, path=path, what="tmux: runs anything in your session", action="connect"
-        )
-        for path in sorted(paths)
-        if path.startswith("/")
-    ]
+def _trees(workers: Sequence[Worker]) -> dict[str, str]:
+    """Return the directories of present workers, each with the name of one that works there."""
+    return {
+        worker.cwd: worker.name
+        for worker in reversed(workers)
+        if worker.cwd and worker.host is None and worker.group is not Group.PAST
+    }
 
 
-def _trees(worker: Worker, others: Sequence[Worker]) -> list[ReachTarget]:
-    """Return the directories of other workers that its own is not in, nor they in its."""
-    own = worker.cwd or ""
-    found: dict[str, str] = {}
-    for other in others:
-        tree = other.cwd
-        if not tree or other.host is not None or other.group is Group.PAST:
-            continue
-        if not f"{own}/".startswith(f"{tree}/") and not f"{tree}/".startswith(f"{own}/"):
-            found.setdefault(tree, other.name)
-    return [
-        ReachTarget(kind=ReachKind.WORKER, path=path, what=f"where {name} works", action="write")
-        for path, name in found.items()
-    ]
-
-
-def reach_by_policy(own: Reach, policy: Policy) -> Reach:
-    """Return what commands under a policy may reach, if they have this user's rights otherwise.
-
-    Args:
-        own: what agentdash itself reaches, which is in no sandbox.
-        policy: the policy in force.
-    """
-    if policy.is_full_access:
-        return Reach(own.targets, own.limits, "policy")
-    return Reach(tuple(_under(each, policy) for each in own.targets), ("its sandbox",), "policy")
-
-
-def _under(each: Reached, policy: Policy) -> Reached:
-    if each.certainty == "cannot":
-        return each
-    match each.target.action:
-        case "write":
-            allowed = policy.may_write(each.target.path)
-        case "connect":
-            allowed = {Network.ON: True, Network.OFF: False}.get(policy.network)
-        case _:
-            allowed = None if policy.has_deny else True
-    if allowed is False:
-        return Reached(each.target, "cannot", "its policy")
-    certainty: Certainty = "unknown" if allowed is None or each.certainty == "unknown" else "may"
-    return Reached(each.target, certainty, each.how)
+def _servers(workers: Sequence[Worker]) -> set[str]:
+    """Return the tmux servers of workers, as their panes name them."""
+    return {worker.pane.key.server for worker in workers if worker.pane is not None and worker.host is None}
 
 
 def _worker_report(worker: Worker, reach: Reach | None, pids: list[int]) -> WorkerReachReport:

@@ -19,6 +19,7 @@ from agentdash.report.elements import (
     FindingReport,
     GotReport,
     HostReport,
+    RepositoryReport,
     RequestedReport,
     SourceReport,
     ViaReport,
@@ -29,6 +30,7 @@ from agentdash.report.elements import (
     finding_report,
     got_report,
     host_report,
+    repository_report,
     requested_report,
     source_report,
 )
@@ -107,6 +109,9 @@ class WorkerReport(msgspec.Struct):
     host: str | None = None
     """The host it runs on; null: this machine. Then `id`, `parent` and `children` have its name in front of
     them, and `pane`, `pids` and paths are those of that host."""
+    git: RepositoryReport | None = None
+    """The git repository of its directory; null where it lies in none, or was not read in time, and of past
+    workers."""
     shown_in: str | None = None
     """Of a worker of another host: the pane here that shows it."""
     ssh_connection: str | None = None
@@ -163,6 +168,7 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         pids=list(worker.pids),
         cwd=worker.cwd,
         tokens=worker.tokens.total,
+        git=repository_report(worker.git) if worker.git else None,
         last_activity=iso(worker.last_activity),
         stalled_since=iso(worker.stalled),
         history=[

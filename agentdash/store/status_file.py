@@ -313,7 +313,7 @@ def _brief(snapshot: Snapshot) -> Snapshot:
 def _brief_worker(worker: Worker) -> Worker:
     pane = replace(worker.pane, screen=()) if worker.pane else None
     calls = tuple(replace(call, tail=call.tail[-500:]) for call in worker.calls[:_MAX_CALLS])
-    return replace(worker, pane=pane, moments=(), calls=calls)
+    return replace(worker, pane=pane, moments=(), calls=calls, reach=None)
 
 
 def process_start(pid: int) -> str:

@@ -267,14 +267,14 @@ async def check_open(stage):
 
 async def check_tab_right(stage):
     seen = [stage.tab]
-    for key in ("right", "l", "right", "l", "right", "l", "right"):
+    for key in ("right", "l", "right", "l", "right", "l", "right", "l"):
         await stage.press(key)
         seen.append(stage.tab)
     assert seen == [*TABS, "Timeline"]
 
 
 async def check_tab_left(stage):
-    await stage.press("left", "h")
+    await stage.press("left", "h", "left")
     assert stage.tab == "Sandbox"
 
 

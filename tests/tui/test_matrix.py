@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from agentdash.model.findings import FindingKind
 from agentdash.model.layers import LayerField
+from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
 from agentdash.tui.app import AgentDash, Options
-from agentdash.tui.matrix.cells import Aspect, aspects, legend, matrix_rows
+from agentdash.tui.matrix.cells import Aspect, MatrixCell, aspects, legend, matrix_rows
 from agentdash.tui.matrix.screen import CellScreen, MatrixScreen
 from agentdash.tui.theme import ASCII, UNICODE
 from tests import demo_day
@@ -45,16 +46,16 @@ NAMES = (
 
 def test_signs_of_the_demo():
     assert {name: signs(MINUTE, name) for name in NAMES} == {
-        "Port the tests": "·····▴·",
-        "Sartre": "=⊘==▾··",
-        "Compare": "▴▴▴=···",
-        "Update": "▾▾==···",
-        "Pasteur": "==⚑⚑▾··",
-        "Push": "====··⚑",
-        "Wait": "⊘===··▾",
-        "Build": "▴▴==···",
-        "Euclid": "▴▴===··",
-        "Summarize": "▴▴==··▴",
+        "Port the tests": "·····▴··",
+        "Sartre": "=⊘==▾···",
+        "Compare": "▴▴▴=····",
+        "Update": "▾▾==····",
+        "Pasteur": "==⚑⚑▾···",
+        "Push": "====··⚑·",
+        "Wait": "⊘===··▾·",
+        "Build": "▴▴==····",
+        "Euclid": "▴▴===···",
+        "Summarize": "▴▴==··▴·",
     }
 
 
@@ -102,10 +103,19 @@ def test_families_stay_together_and_the_worst_is_first():
     assert len(order) == len(MINUTE.workers)
 
 
+def test_signs_of_reach():
+    docker = ReachTarget(kind=ReachKind.ESCAPE, path="/run/docker.sock", what="Docker", action="connect")
+    shown = {
+        certainty: MatrixCell(reach=Reach((Reached(docker, certainty),))).sign(UNICODE, ascii_only=False).text
+        for certainty in ("can", "may", "unknown", "cannot")
+    }
+    assert shown == {"can": "!", "may": "?", "unknown": "·", "cannot": "="}
+
+
 def test_one_meaning_per_sign():
     for glyphs in (UNICODE, ASCII):
         signs_of_legend = [sign for sign, _, _ in legend(glyphs, ascii_only=glyphs is ASCII)]
-        assert len(set(signs_of_legend)) == len(signs_of_legend) == 6
+        assert len(set(signs_of_legend)) == len(signs_of_legend) == 8
     assert all(sign.isascii() for sign, _, _ in legend(ASCII, ascii_only=True))
 
 

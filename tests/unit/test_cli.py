@@ -149,6 +149,7 @@ def test_status_document(home: Path) -> None:
         "pids": [],
         "cwd": "/home/dev/project",
         "tokens": 4623,
+        "git": None,
         "last_activity": "2026-11-20T19:59:52.738Z",
         "stalled_since": None,
         "history": [

@@ -18,12 +18,14 @@ from agentdash.model.attention import Acknowledgement, Attention
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import Fleet, FleetKnown, RolloutFile
 from agentdash.model.fleet_draft import FleetDraft
+from agentdash.model.git import Repository
 from agentdash.model.known import known_of
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
 from agentdash.model.mounts import Mount, WriteAccess
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
 from agentdash.model.registry import EVENT_ORIGINS, FLEET_FIELDS, RECORDED, RESTORED_FIELDS, TEXTS, Origin
 from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
@@ -97,6 +99,7 @@ def test_every_text_field_has_a_use() -> None:
 
 # ---------------------------------------------------------------- what a journal restores
 
+DOCKER = ReachTarget(kind=ReachKind.ESCAPE, path="/run/docker.sock", what="Docker", action="connect")
 THREADS = ("t1", "t2")
 PANES = (PaneKey("default", "%1"), PaneKey("-L x", "%1"))
 PROCESSES = tuple(ProcessKey(pid, float(pid)) for pid in (10, 11, 20))
@@ -199,6 +202,18 @@ RECORDED_EVENTS: dict[type[e.Event], st.SearchStrategy[Any]] = {
     ),
     e.ProcessSeen: st.builds(e.ProcessSeen, at=AT, process=processes()),
     e.StatePathsSeen: st.builds(e.StatePathsSeen, at=AT, key=PROCESS_KEYS, paths=PATHS),
+    e.RepositorySeen: st.builds(
+        e.RepositorySeen,
+        at=AT,
+        directory=st.sampled_from(("/srv/a", "/srv/b")),
+        repository=st.sampled_from((None, Repository("/srv/a", "main", dirty=True), Repository("/srv/b"))),
+    ),
+    e.ReachSeen: st.builds(
+        e.ReachSeen,
+        at=AT,
+        worker=st.sampled_from(("", *THREADS)),
+        reach=st.sampled_from((None, Reach(()), Reach((Reached(DOCKER, "may", "how"),), ("seccomp",)))),
+    ),
     e.PathsSeen: st.builds(e.PathsSeen, at=AT, paths=st.just((("/srv/board", PathKind.DIRECTORY),))),
     e.ProcessGone: st.builds(e.ProcessGone, at=AT, key=PROCESS_KEYS),
     e.ProcessesCounted: st.builds(e.ProcessesCounted, at=AT),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from agentdash.collect.processes import linux
@@ -98,6 +98,31 @@ def reach_targets(environ: Mapping[str, str] = os.environ) -> list[ReachTarget]:
     found = [*_sockets(names), *_secrets(names)]
     for path, what in _TAKEOVERS:
         found += [_target(ReachKind.TAKEOVER, each, what, "write") for each in _filled(path, names)]
+    return list({(target.path, target.action): target for target in found}.values())
+
+
+def with_fleet(
+    targets: Iterable[ReachTarget], servers: Iterable[str], own: str | None, trees: Mapping[str, str]
+) -> list[ReachTarget]:
+    """Return the targets with those that a fleet adds: tmux servers, and the directories of other workers.
+
+    Args:
+        targets: of this machine.
+        servers: tmux servers, as `PaneKey.server` names them; those named by a path are added.
+        own: the directory of the worker: those above and below it are none of others.
+        trees: directories of workers, and their names.
+    """
+    sockets = (
+        _target(ReachKind.ESCAPE, server, "tmux: runs anything in your session", "connect")
+        for server in sorted(servers)
+        if server.startswith("/")
+    )
+    others = (
+        _target(ReachKind.WORKER, path, f"where {name} works", "write")
+        for path, name in trees.items()
+        if not f"{own}/".startswith(f"{path}/") and not f"{path}/".startswith(f"{own}/")
+    )
+    found = (*targets, *sockets, *others)
     return list({(target.path, target.action): target for target in found}.values())
 
 

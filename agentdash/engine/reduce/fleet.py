@@ -89,6 +89,10 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
             draft.mounts[event.namespace] = event.mounts
         case e.StatePathsSeen():
             processes.reduce_state_paths(draft, event)
+        case e.RepositorySeen(directory=directory, repository=repository):
+            processes.update_known(draft.repositories, directory, repository)
+        case e.ReachSeen(worker=worker, reach=reach):
+            processes.update_known(draft.reaches, worker, reach)
         case e.PathsSeen():
             draft.paths.update(event.paths)
         case e.ProcessesCounted():

@@ -3,15 +3,19 @@ needed."""
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from msgspec.structs import replace
 
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model import events as e
 from agentdash.model.fleet import PaneOccupant
-from agentdash.model.fleet_draft import FleetDraft
+from agentdash.model.fleet_draft import CopyOnWrite, FleetDraft
 from agentdash.model.pane import PaneKey
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.worker import nested_worker_id
+
+_V = TypeVar("_V")
 
 
 def reduce_process(draft: FleetDraft, event: e.ProcessSeen) -> None:
@@ -45,6 +49,14 @@ def reduce_state_paths(draft: FleetDraft, event: e.StatePathsSeen) -> None:
         draft.state_paths[event.key] = event.paths
     else:
         draft.state_paths.discard(event.key)
+
+
+def update_known(known: CopyOnWrite[str, _V], key: str, value: _V | None) -> None:
+    """Set the value of a key; None removes it."""
+    if value is not None:
+        known[key] = value
+    else:
+        known.discard(key)
 
 
 def drop_unused_mounts(draft: FleetDraft) -> None:

@@ -28,6 +28,9 @@ _POLICIES_FROM_CELLS: Final = 100
 _VERSIONS_FROM_CELLS: Final = 190
 _ACTIVITY_FROM_CELLS: Final = 70
 _TOKENS_FROM_CELLS: Final = 90
+_BRANCH_CELLS: Final = 18
+_BRANCH_FROM_CELLS: Final = 130
+"""Below, the panel has the branch; reasons need the room."""
 HOSTS_FROM_CELLS: Final = 70
 """In a narrower list the host stands behind the name."""
 _POLICY_CELLS: Final = 13
@@ -222,12 +225,25 @@ _STATE: Final = Column[Item](title="STATE", width=_state_width, cell=_state_cell
 _NAME: Final = Column[Item](title="WORKER", width=_name_width, cell=_name_cell, sorts="name")
 _HOST: Final = Column[Item](title="HOST", width=_host_width, cell=_host_cell)
 _NAME_BESIDE_HOST: Final = replace(_NAME, cell=_name_beside_host_cell)
+
+
+def _branch_cell(item: Item, cells: int, look: Look) -> Line:
+    repository = item[1].git
+    text = repository.short() if repository else "-"
+    return (Span(elide(text, cells, look.glyphs.ellipsis), "" if repository else "rule"),)
+
+
 COLUMNS: Final = Columns[Item](
     left=(_STATE, _NAME),
     main=Column(title="WHAT, AND WHY", width=lambda *_: 1, cell=_what_cell, sorts="attention"),
     right=(
         Column(
             title="AGENT", width=lambda cells, _: 17 if cells >= _VERSIONS_FROM_CELLS else 0, cell=_agent_cell
+        ),
+        Column(
+            title="BRANCH",
+            width=lambda cells, _: _BRANCH_CELLS if cells >= _BRANCH_FROM_CELLS else 0,
+            cell=_branch_cell,
         ),
         Column(title="SANDBOX", width=_sandbox_width, cell=_sandbox_cell),
         Column(

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from agentdash.model.causes import causes
 from agentdash.model.findings import SEVERITIES, Finding, FindingKind
 from agentdash.model.layers import LayerField
+from agentdash.model.reach import Reach
 from agentdash.model.worker import Worker
 from agentdash.tui.primitives.spans import Span, Tone
 from agentdash.tui.theme import SEVERITY_TONES, Glyphs
@@ -24,6 +25,7 @@ class Aspect(StrEnum):
     PARENT = "parent"
     TMUX = "tmux"
     ESCALATION = "escalation"
+    REACH = "reach"
 
 
 SHORT_HEADS: Final = {aspect: aspect.value[:3] for aspect in Aspect}
@@ -36,6 +38,7 @@ MEANINGS: Final = {
     Aspect.PARENT: "against its parent",
     Aspect.TMUX: "what runs through tmux",
     Aspect.ESCALATION: "commands that were let out",
+    Aspect.REACH: "what commands could write, read or connect to now",
 }
 _ASPECT_OF_FIELD: Final = {
     LayerField.FILES: Aspect.FILES,
@@ -57,6 +60,8 @@ _ASPECT_OF_DENIAL: Final = {
 }
 _DENIED: Final = ("⊘", "#")
 _AGREES: Final = "="
+_REACHES: Final = "!"
+_MAY_REACH: Final = "?"
 _NOTHING: Final = ("·", ".")
 
 
@@ -67,9 +72,13 @@ class MatrixCell(NamedTuple):
     """The worst first."""
     observed: bool = False
     """Whether it was observed under the policy in force."""
+    reach: Reach | None = None
+    """Of the aspect of that name: what it reaches; None: not looked at."""
 
     def sign(self, glyphs: Glyphs, *, ascii_only: bool) -> Span:
         """Return the one sign of the cell."""
+        if self.reach is not None:
+            return _reach_sign(self.reach, ascii_only=ascii_only)
         if not self.findings:
             if self.observed:
                 return Span(_AGREES, "ready")
@@ -78,6 +87,15 @@ class MatrixCell(NamedTuple):
         if worst.kind in _ASPECT_OF_DENIAL:
             return Span(_DENIED[ascii_only], "stuck")
         return Span(glyphs.directions[worst.direction], SEVERITY_TONES[worst.severity])
+
+
+def _reach_sign(reach: Reach, *, ascii_only: bool) -> Span:
+    certainties = {each.certainty for each in reach.targets}
+    if "can" in certainties:
+        return Span(_REACHES, "stuck")
+    if "may" in certainties:
+        return Span(_MAY_REACH, "mismatch")
+    return Span(_NOTHING[ascii_only], "rule") if "unknown" in certainties else Span(_AGREES, "ready")
 
 
 class MatrixRow(NamedTuple):
@@ -131,9 +149,9 @@ def _row(worker: Worker, parent: Worker | None) -> MatrixRow:
             for aspect in aspects(finding):
                 found[aspect].append(finding)
     seen = _observed(worker, parent)
-    return MatrixRow(
-        worker, {aspect: MatrixCell(tuple(found[aspect]), observed=aspect in seen) for aspect in Aspect}
-    )
+    cells = {aspect: MatrixCell(tuple(found[aspect]), observed=aspect in seen) for aspect in Aspect}
+    cells[Aspect.REACH] = MatrixCell(reach=worker.reach)
+    return MatrixRow(worker, cells)
 
 
 def _observed(worker: Worker, parent: Worker | None) -> set[Aspect]:
@@ -154,6 +172,8 @@ def legend(glyphs: Glyphs, *, ascii_only: bool) -> list[tuple[str, Tone, str]]:
         (glyphs.directions["stricter"], "mismatch", "less than configured"),
         (glyphs.directions["label"], "mismatch", "a label is wrong"),
         (_DENIED[ascii_only], "stuck", "denied"),
+        (_REACHES, "stuck", "reaches"),
+        (_MAY_REACH, "mismatch", "may reach"),
         (_AGREES, "ready", "observed, no finding"),
         (_NOTHING[ascii_only], "muted", "not observed"),
     ]

@@ -24,6 +24,7 @@ from agentdash.tui.theme import ASCII, SEVERITY_TONES, Glyphs, Look
 from agentdash.tui.view import View
 from agentdash.tui.worker.evidence import evidence
 from agentdash.tui.worker.findings import finding_details
+from agentdash.tui.worker.reach import reach_tab
 
 if TYPE_CHECKING:
     from agentdash.tui.snapshot_app import SnapshotApp
@@ -42,7 +43,9 @@ def cell_in_words(row: MatrixRow, aspect: Aspect, cells: int, look: Look) -> lis
     for finding in cell.findings:
         mark = Span(f"{look.glyphs.directions[finding.direction]} ", SEVERITY_TONES[finding.severity])
         lines += paragraph(_quoted(finding, look), cells, head=(mark,))
-    if not cell.findings:
+    if aspect is Aspect.REACH:
+        lines += reach_tab(row.worker, cells, look)
+    elif not cell.findings:
         lines.append((Span(_without_finding(row, cell, look), "muted"),))
     return lines
 
@@ -159,6 +162,8 @@ class CellScreen(TextModal):
             return [(Span("This worker is not listed any more.", "muted"),)]
         lines = cell_in_words(row, self._aspect, cells, view.look)[:1]
         cell = row.cells[self._aspect]
+        if self._aspect is Aspect.REACH:
+            return [*lines, BLANK, *reach_tab(row.worker, cells, view.look)]
         if not cell.findings:
             return [*lines, BLANK, (Span(_without_finding(row, cell, view.look)),)]
         for finding in cell.findings:

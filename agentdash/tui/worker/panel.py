@@ -28,9 +28,10 @@ from agentdash.tui.worker.inheritance import inheritance
 from agentdash.tui.worker.layers import layers
 from agentdash.tui.worker.pane_view import pane_view
 from agentdash.tui.worker.question import question
+from agentdash.tui.worker.reach import reach_tab
 from agentdash.tui.worker.timeline import calls, timeline
 
-TABS: Final = ("Timeline", "Screen", "Talk", "Commands", "Changes", "Sandbox", "Evidence")
+TABS: Final = ("Timeline", "Screen", "Talk", "Commands", "Changes", "Sandbox", "Reach", "Evidence")
 _TOKENS_FROM_CELLS: Final = 70
 """In a narrower panel the share of the context takes the room of tokens and cost."""
 _FAMILY_FROM_THREADS: Final = 2
@@ -107,8 +108,8 @@ def _family_tokens(family: Sequence[Worker], look: Look) -> str:
 
 
 def _place(worker: Worker, cells: int, look: Look) -> str:
-    """Return directory, model, number of turns, and how full the context is."""
-    tokens, facts = worker.tokens, [worker.model]
+    """Return directory, branch, model, number of turns, and how full the context is."""
+    tokens, facts = worker.tokens, [worker.git.short() if worker.git else None, worker.model]
     if worker.turns and cells >= 70:
         facts.append(f"{worker.turns} turn{'s' * (worker.turns > 1)}")
     if tokens.context is not None and tokens.window:
@@ -271,5 +272,7 @@ def _content(tab: str, worker: Worker, view: View, height: int, cells: int) -> l
             return pane_view(worker.pane, height, cells, look)
         case "Sandbox":
             return inheritance(worker, view.family, cells, look)
+        case "Reach":
+            return reach_tab(worker, cells, look)
         case _:
             return evidence_tab(worker, cells, look)

@@ -1,0 +1,75 @@
+"""The git repositories that live workers work in."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from agentdash.collect.git.repository import find_repository, read_repository
+from agentdash.model.clock import Clock
+from agentdash.model.events import Event, RepositorySeen
+from agentdash.model.fleet import Fleet
+from agentdash.model.git import Repository
+from agentdash.model.source import Emit, FleetChannel
+
+_MAX_DIRECTORIES: Final = 100
+_ONCE_S: Final = 0.05
+"""For all repositories of a single look: `status` must be quick; of the rest nothing is known then."""
+_READ_AGAIN_S: Final = 10.0
+_COST_FACTOR: Final = 50
+"""Least pause between two looks, as a multiple of the time that one takes: at most 2 % of a core."""
+
+
+class GitSource:
+    """Emits the repositories of live workers' directories, where they changed.
+
+    Args:
+        clock: the time of the events.
+    """
+
+    name = "git"
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: dict[str, Repository | None] = {}
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return what changed, as far as it can be read quickly."""
+        return await asyncio.to_thread(self._read, fleet, time.monotonic() + _ONCE_S)
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit what changes."""
+        while True:
+            began = time.monotonic()
+            if events := await asyncio.to_thread(self._read, channel.value, None):
+                emit(events)
+            await asyncio.sleep(max(_READ_AGAIN_S, _COST_FACTOR * (time.monotonic() - began)))
+
+    def _read(self, fleet: Fleet, deadline: float | None) -> list[Event]:
+        events: list[Event] = []
+        for directory in list(dict.fromkeys(_directories(fleet)))[:_MAX_DIRECTORIES]:
+            if deadline is not None and time.monotonic() > deadline:
+                break
+            place = find_repository(Path(directory))
+            repository = read_repository(place) if place is not None else None
+            if self._known.get(directory) != repository:
+                self._known[directory] = repository
+                events.append(
+                    RepositorySeen(at=self._clock.now(), directory=directory, repository=repository)
+                )
+        return events
+
+
+def _directories(fleet: Fleet) -> Iterator[str]:
+    """Yield the directories of live workers of this machine."""
+    for thread in (*fleet.links.owners, *fleet.links.panes):
+        known = fleet.threads.get(thread)
+        if known is not None and known.cwd:
+            yield known.cwd
+    for occupant in fleet.occupants.values():
+        process = fleet.processes.get(occupant.key)
+        if process is not None and process.cwd:
+            yield process.cwd

@@ -1,0 +1,94 @@
+"""What the processes of workers could write or reach."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from agentdash.model.clock import Clock
+from agentdash.model.events import Event, ReachSeen
+from agentdash.model.fleet import Fleet
+from agentdash.model.process import Process
+from agentdash.model.reach import Reach, ReachTarget, union
+from agentdash.model.source import Emit, FleetChannel
+
+_LOOK_AGAIN_S: Final = 5.0
+_COST_FACTOR: Final = 100
+"""Least pause between two looks, as a multiple of the time that one takes: at most 1 % of a core."""
+_MAX_PROCESSES: Final = 4
+"""Newest processes of one worker that are looked at; `agentdash reach` looks at more."""
+
+
+class ReachSource:
+    """Emits what workers could reach, while it streams: single looks have no need of it. Linux only.
+
+    Args:
+        clock: the time of the events.
+    """
+
+    name = "reach"
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: dict[str, Reach] = {}
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return nothing."""
+        del fleet
+        return ()
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit what changes."""
+        while sys.platform == "linux":
+            began = time.monotonic()
+            if events := await asyncio.to_thread(self._look, channel.value):
+                emit(events)
+            await asyncio.sleep(max(_LOOK_AGAIN_S, _COST_FACTOR * (time.monotonic() - began)))
+
+    def _look(self, fleet: Fleet) -> list[Event]:
+        from agentdash.collect.processes.reach import reach_of  # noqa: PLC0415 - Linux only
+        from agentdash.collect.processes.reach_targets import reach_targets, with_fleet  # noqa: PLC0415
+
+        machine = with_fleet(reach_targets(), {key.server for key in fleet.panes}, None, {})
+        trees = dict(_trees(fleet))
+        found = {"": reach_of(os.getpid(), with_fleet(machine, (), None, trees))}
+        for worker, cwd, processes in _workers(fleet):
+            targets: list[ReachTarget] = with_fleet(machine, (), cwd, trees)
+            looks = [reach_of(process.pid, targets) for process in processes[-_MAX_PROCESSES:]]
+            several = tuple(look for look in looks if look is not None)
+            found[worker] = union(several).compact() if several else None
+        events: list[Event] = []
+        for worker in self._known.keys() | found.keys():
+            reach = found.get(worker)
+            if reach != self._known.get(worker):
+                events.append(ReachSeen(at=self._clock.now(), worker=worker, reach=reach))
+        self._known = {worker: reach for worker, reach in found.items() if reach is not None}
+        return events
+
+
+def _workers(fleet: Fleet) -> Iterator[tuple[str, str | None, tuple[Process, ...]]]:
+    """Yield workers with live processes: thread id or pane, directory, processes."""
+    for thread, processes in fleet.links.commands.items():
+        known = fleet.threads.get(thread)
+        yield thread, known.cwd if known else None, processes
+    linked = {link.key for link in fleet.links.panes.values()}
+    for key, occupant in fleet.occupants.items():
+        process = fleet.processes.get(occupant.key)
+        if key not in linked and process is not None:
+            yield str(key), process.cwd, (process, *fleet.links.below.get(key, ()))
+
+
+def _trees(fleet: Fleet) -> Iterator[tuple[str, str]]:
+    """Yield the directories of live workers, and their names."""
+    for thread in (*fleet.links.owners, *fleet.links.panes):
+        known = fleet.threads.get(thread)
+        if known is not None and known.cwd:
+            yield known.cwd, known.nickname or known.name or known.agent
+    for occupant in fleet.occupants.values():
+        process = fleet.processes.get(occupant.key)
+        if process is not None and process.cwd:
+            yield process.cwd, occupant.agent
