@@ -119,8 +119,15 @@ def elide_object(text: str, width: int, mark: str, form: ObjectForm) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Return `text` in lines of at most `width` cells, broken at line breaks and spaces."""
-    return [line for block in text.split("\n") for line in _wrapped(block, max(1, width))] if text else []
+    """Return `text` in lines of at most `width` cells, broken at line breaks and spaces; what continues a line
+    is indented as its beginning."""
+    return [line for block in text.split("\n") for line in _indented(block, max(1, width))] if text else []
+
+
+def _indented(text: str, width: int) -> list[str]:
+    stripped = text.lstrip(" ")
+    indent = min(len(text) - len(stripped), width // 2) if stripped else 0
+    return [" " * indent + line for line in _wrapped(stripped, width - indent)]
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -74,3 +74,14 @@ def test_elide_middle_keeps_both_ends():
 def test_wide_characters_are_not_cut_in_half():
     assert f.elide("データベース", 6, "⋯") == "デー⋯"
     assert f.pad("データベース", 6, "⋯") == "デー⋯ "
+
+
+def test_wrap_keeps_the_indent_of_code():
+    assert f.wrap("def f():\n    return one_long_name", 16) == [
+        "def f():",
+        "    return",
+        "    one_long_nam",
+        "    e",
+    ]
+    assert f.wrap("   \n  x", 9) == ["", "  x"]
+    assert all(cell_len(line) <= 4 for line in f.wrap(" " * 30 + "データ x", 4))

@@ -106,11 +106,11 @@ def test_changes_have_toned_diffs():
     lines = conversation_tab("Changes", TALK, 60, LOOK)
     assert plain(lines[1]).startswith("a.py")
     assert plain(lines[1]).endswith("updated +1 -1")
-    assert [(plain(line).strip(), line[-1].tone) for line in lines[2:6]] == [
-        ("@@", "muted"),
-        ("-old", "stuck"),
-        ("+new", "live"),
-        ("ctx", ""),
+    assert [(plain(line), line[-1].tone) for line in lines[2:6]] == [
+        ("  @@", "muted"),
+        ("  -old", "stuck"),
+        ("  +new", "live"),
+        ("   ctx", ""),
     ]
 
 

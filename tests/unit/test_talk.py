@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from agentdash.model.conversation import Conversation, ConversationTurn, Message
+from agentdash.replay.conversation import ConversationFile
 from agentdash.report.export_html import html
 from agentdash.report.export_markdown import markdown
 from agentdash.report.talk import TalkReport, ThreadTalk
 from agentdash.report.talk_html import talk_html
 from agentdash.report.talk_markdown import quoted, talk_markdown
 from tests.live.change_cases import DATA
-from tests.unit.rollout_files import RECORDINGS, response
+from tests.unit.rollout_files import RECORDINGS, VERSIONS, response
 from tests.unit.test_export import HOSTILE, Page, exported, report_of, session
 
 (LOG,) = (DATA / "codex-0.169.0").glob("*.jsonl")
@@ -215,3 +216,26 @@ def test_redacted_reports_have_paths_and_counts_but_no_diffs(tmp_path: Path) -> 
         for secret in ("three and a half", "Grüße", "zwei", "never written"):
             assert secret not in text
         assert "touch /usr/local/denied" in text  # commands stay
+
+
+# ---------------------------------------------------------------- two readings agree
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_denied_calls_are_those_of_the_ledger(version: str) -> None:
+    logs = sorted((RECORDINGS / version).glob("*/*.jsonl"))
+    denied = 0
+    for log in logs:
+        file = ConversationFile(log)
+        found = {call.id for call in file.read().calls if call.denial}
+        (known,) = (thread for thread in file.fleet.threads.values() if thread.id == file.thread)
+        assert found == {call for entry in known.denials for call in entry.calls}, log
+        denied += len(found)
+    assert denied >= 2
+
+
+@pytest.mark.parametrize("log", sorted(DATA.glob("*/*.jsonl")), ids=lambda log: log.parent.name)
+def test_report_and_conversation_have_the_same_calls(log: Path) -> None:
+    (timeline,) = report_of(log).workers
+    assert timeline.conversation is not None
+    assert list(timeline.conversation.calls) == list(ConversationFile(log).read().calls)
