@@ -121,7 +121,8 @@ def elide_object(text: str, width: int, mark: str, form: ObjectForm) -> str:
 def wrap(text: str, width: int) -> list[str]:
     """Return `text` in lines of at most `width` cells, broken at line breaks and spaces; what continues a line
     is indented as its beginning."""
-    return [line for block in text.split("\n") for line in _indented(block, max(1, width))] if text else []
+    blocks = text.split("\n") if text else []
+    return [line for block in blocks for line in _indented(block, max(1, width))]
 
 
 def _indented(text: str, width: int) -> list[str]:
