@@ -119,8 +119,8 @@ def elide_object(text: str, width: int, mark: str, form: ObjectForm) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Return `text` in lines of at most `width` cells, broken at line breaks and spaces; a line that continues
-    another is indented like it."""
+    """Return `text` in lines of at most `width` cells, broken at line breaks and spaces; a line that
+    continues another is indented like it."""
     blocks = text.split("\n") if text else []
     return [line for block in blocks for line in _indented(block, max(1, width))]
 
