@@ -23,6 +23,11 @@ def iso(at: float | None) -> str | None:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def day_of(days: int) -> str:
+    """Return the date of a number of days since 1970: `2026-11-20`."""
+    return moment(days * 86_400.0 + 1.0)[:10]
+
+
 def ago(now: float, at: float | None) -> str:
     """Return the time since `at` in its largest unit: `3m`."""
     if at is None:

@@ -56,6 +56,7 @@ class ThreadReport(msgspec.Struct):
     """Why the file cannot be read."""
     host: str | None = None
     """The host that it was audited on; null: this machine."""
+    cwd: str | None = None
 
 
 class TotalsReport(msgspec.Struct):
@@ -156,6 +157,7 @@ def thread_report(worker: Worker, file: str) -> ThreadReport:
         denials=[denial_report(entry) for entry in worker.sandbox.denials],
         notes=list(worker.notes),
         problem=None,
+        cwd=worker.cwd,
     )
 
 

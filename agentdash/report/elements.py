@@ -21,7 +21,7 @@ from agentdash.model.remedies import Remedy
 from agentdash.model.remote import HostLink
 from agentdash.model.requested import Requested, RequestField
 from agentdash.model.sanitize import clean_line
-from agentdash.model.times import iso
+from agentdash.model.times import day_of, iso
 from agentdash.model.worker import Got
 
 
@@ -222,6 +222,8 @@ class DenialReport(msgspec.Struct):
     """Whether the same command, or a change of the same target, succeeded afterwards."""
     nested: str | None
     """The worker CLI that ran inside of the sandbox and failed there."""
+    days: dict[str, int]
+    """Denied calls by day (UTC), the newest days: `{"2026-11-20": 2}`."""
     remedy: str | None = None
     remedy_where: str | None = None
     remedy_once: str | None = None
@@ -339,6 +341,7 @@ def denial_report(entry: LedgerEntry) -> DenialReport:
         last=iso(entry.last),
         got_past=entry.got_past,
         nested=entry.nested,
+        days={day_of(day): count for day, count in entry.days},
         **remedy_fields(entry.remedy),
     )
 

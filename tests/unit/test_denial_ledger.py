@@ -7,6 +7,7 @@ import tomllib
 import pytest
 from msgspec.structs import replace
 
+from agentdash.engine.common_remedies import CommonRemedy, common_remedies
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.model import events as e
 from agentdash.model.denials import LedgerEntry
@@ -14,7 +15,6 @@ from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.remedies import PathFacts, PathKind, Remedy
 from agentdash.model.states import State
 from agentdash.report.audit import audit
-from agentdash.report.common_remedies import CommonRemedyReport, common_remedies
 from agentdash.report.denials import denials_report
 from agentdash.report.elements import DenialReport, denial_report
 from tests.unit.rollout_files import all_files
@@ -184,7 +184,7 @@ def denial(target: str, remedy: Remedy | None) -> DenialReport:
     return denial_report(entry)
 
 
-def joined(policy: Policy, facts: PathFacts, *paths: str) -> CommonRemedyReport:
+def joined(policy: Policy, facts: PathFacts, *paths: str) -> CommonRemedy:
     """Return the one remedy for denied writes of these paths, under one policy."""
     (common,) = common_remedies(
         denial(path, filesystem_remedy(path, "write", policy, facts)) for path in paths
@@ -210,7 +210,7 @@ def test_directories_to_be_created_are_named_beside_the_joined_roots() -> None:
     roots = tomllib.loads(common.remedy)["sandbox_workspace_write"]["writable_roots"]
     assert roots == ["/srv/a", f"{share}/tool", f"{share}/other", "/srv/b"]
     assert common.targets == list(paths)
-    assert (common.remedy_where or "").endswith(
+    assert (common.where or "").endswith(
         f"; before that, `mkdir -p {share}/tool {share}/other`: Codex ignores a directory that does not exist"
     )
 
@@ -248,5 +248,5 @@ def test_roots_that_are_not_known_are_added_to() -> None:
         filesystem_remedy("/srv/b/x", "write", None, facts),
     ]
     (common,) = common_remedies(denial("/x", remedy) for remedy in remedies)
-    assert "add the path to its writable_roots" in (common.remedy_where or "")
-    assert "if that directory exists" not in (common.remedy_where or "")
+    assert "add the path to its writable_roots" in (common.where or "")
+    assert "if that directory exists" not in (common.where or "")

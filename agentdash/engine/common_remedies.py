@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
-
-import msgspec
+from typing import Any, Final, NamedTuple, Protocol
 
 from agentdash.model.remedies import split_directories, with_directories
-from agentdash.report.elements import DenialReport
 
 _JOINED_LISTS: Final = frozenset(("writable_roots",))
 _JOINED_TABLES: Final = frozenset(("filesystem", "domains"))
@@ -22,18 +19,40 @@ _Tables = dict[tuple[str, ...], dict[str, Any]]
 """The entries of tables by their path."""
 
 
-class CommonRemedyReport(msgspec.Struct):
+class Denied(Protocol):
+    """A denial with what would have avoided it."""
+
+    @property
+    def target(self) -> str | None:
+        """What was denied."""
+
+    @property
+    def count(self) -> int:
+        """In how many calls."""
+
+    @property
+    def remedy(self) -> str | None:
+        """Lines of a configuration file, or words; None where nothing narrow enough is known."""
+
+    @property
+    def remedy_where(self) -> str | None:
+        """The file and the place in it for the lines."""
+
+
+class CommonRemedy(NamedTuple):
     """A remedy, and what it would have let through."""
 
     remedy: str
-    remedy_where: str | None
+    where: str | None
     targets: list[str | None]
     """The targets that it opens."""
+    calls: int
+    """Denied calls that it would have avoided."""
 
 
-def common_remedies(denials: Iterable[DenialReport]) -> list[CommonRemedyReport]:
+def common_remedies(denials: Iterable[Denied]) -> list[CommonRemedy]:
     """Return the remedies that would have avoided the denials, each once; joined where they can be."""
-    found: dict[object, list[DenialReport]] = {}
+    found: dict[object, list[Denied]] = {}
     for denial in denials:
         if denial.remedy is not None:
             found.setdefault(_cause(denial), []).append(denial)
@@ -41,7 +60,7 @@ def common_remedies(denials: Iterable[DenialReport]) -> list[CommonRemedyReport]
     return sorted(reports, key=lambda report: "writable_roots" not in report.remedy)
 
 
-def _cause(denial: DenialReport) -> object:
+def _cause(denial: Denied) -> object:
     """Return what the remedies have in common that can be joined: their file, and what is set in it."""
     tables = _tables(denial.remedy or "")
     if not tables:
@@ -58,15 +77,16 @@ def _set_alone(path: tuple[str, ...], entries: dict[str, Any]) -> Iterator[str]:
         yield key if key in _JOINED_LISTS else f"{key} = {_value(value)}"
 
 
-def _join(denials: list[DenialReport]) -> CommonRemedyReport:
+def _join(denials: list[Denied]) -> CommonRemedy:
     texts = list(dict.fromkeys(denial.remedy or "" for denial in denials))
     places = [split_directories(denial.remedy_where) for denial in denials if denial.remedy_where]
     directories = list(dict.fromkeys(name for _, names in places for name in names))
     where = _where([place for place, _ in places])
-    return CommonRemedyReport(
+    return CommonRemedy(
         remedy=texts[0] if len(texts) == 1 else _text(_merged(map(_tables, texts))),
-        remedy_where=with_directories(where, directories) if where else None,
+        where=with_directories(where, directories) if where else None,
         targets=list(dict.fromkeys(denial.target for denial in denials)),
+        calls=sum(denial.count for denial in denials),
     )
 
 
