@@ -141,6 +141,7 @@ def test_status_document(home: Path) -> None:
                     "last": "2026-11-20T19:59:52.718Z",
                     "got_past": False,
                     "nested": None,
+                    "days": {"2026-11-20": 1},
                     **remedy,
                 }
             ],
