@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.metadata
 import shlex
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -34,14 +34,18 @@ _LIMIT_S: Final = 30.0
 _PROBE: Final = """\
 python3 -c 'import sys; print("python", *sys.version_info[:2])' 2>/dev/null || echo python none
 python3 -c 'import venv, ensurepip' 2>/dev/null && echo venv yes
+command -v uv >/dev/null && echo uv yes
+command -v pipx >/dev/null && echo pipx yes
 """
-_INSTALL: Final = (
-    "D=$HOME/.local/share/agentdash; mkdir -p $HOME/.local/bin && python3 -m venv $D && "
-    "$D/bin/pip install -q {requirements} && tar -xzC $D/lib/python3*/site-packages && "
-    "printf '#!/bin/sh\\nexec %s -m agentdash \"$@\"\\n' $D/bin/python >$HOME/.local/bin/agentdash && "
-    "chmod +x $HOME/.local/bin/agentdash"
-)
-"""Makes a virtual environment with the same agentdash as here, which arrives on stdin."""
+_INSTALLERS: Final = {
+    "uv": "uv tool install {source}",
+    "pipx": "pipx install {source}",
+    "python": "D=$HOME/.local/share/agentdash && python3 -m venv $D && $D/bin/pip install -q {source} && "
+    "mkdir -p $HOME/.local/bin && ln -sf $D/bin/agentdash $HOME/.local/bin/",
+}
+"""How a package is installed there, by what is there, the preferred one first."""
+_SOURCES: Final = ("pyproject.toml", "README.md", "LICENSE", "agentdash", "man")
+"""What of a checkout a package is built from."""
 
 
 @click.group()
@@ -97,7 +101,7 @@ async def _checks(carrier: Carrier) -> list[DoctorCheck]:
         return checks
     python = _python_check(facts)
     is_missing = "no agentdash there" in link.host.link.detail or "too old" in link.host.link.detail
-    advice = _install_line(carrier) if is_missing and python.level == "ok" else None
+    advice = _install_line(carrier, facts) if is_missing and python.level == "ok" else None
     return [*checks, python, DoctorCheck("agentdash", "fail", link.host.link.detail, advice)]
 
 
@@ -166,11 +170,23 @@ def _warned(level: str) -> Literal["ok", "warn", "fail"]:
     return "ok" if level == "ok" else "warn"
 
 
-def _install_line(carrier: Carrier) -> str:
+def _install_line(carrier: Carrier, facts: Mapping[str, str]) -> str:
     """Return the line that installs the agentdash of this machine there."""
+    installer = next(each for name, each in _INSTALLERS.items() if name in facts)
     package = Path(agentdash.__file__).parent
-    needed = importlib.metadata.requires("agentdash") or ()
-    requirements = " ".join(shlex.quote(each) for each in needed if "extra ==" not in each)
-    pack = f"tar -C {shlex.quote(str(package.parent))} --exclude=__pycache__ -cz {package.name}"
-    install = carrier.shell(_INSTALL.format(requirements=requirements))
-    return f"{pack} | {shlex.join(install)}"
+    if (package.parent / "pyproject.toml").is_file():
+        send = shlex.join(["tar", "-C", str(package.parent), "--exclude=__pycache__", "-cz", *_SOURCES])
+        place = "$HOME/.cache/agentdash-source"
+        receive = f"mkdir -p {place} && tar -xzC {place}"
+    else:  # what was installed here makes a wheel again
+        name = f"agentdash-{agentdash.__version__}"
+        wheel = f"{name}-py3-none-any.whl"
+        parts = (str(package), str(package.parent / f"{name}.dist-info"))
+        pack = shlex.join([sys.executable, "-m", "zipfile", "-c"])
+        send = f"D=$(mktemp -d) && {pack} $D/x {shlex.join(parts)} && cat $D/x"
+        place = f"$HOME/.cache/{wheel}"
+        receive = f"mkdir -p $HOME/.cache && cat >{place}"
+    script = f'PATH="$PATH:$HOME/.local/bin"; {receive} && {installer.format(source=place)}'
+    if carrier.settings.kind == "ssh":
+        return f"{send} | {carrier.ssh_command(f'sh -c {shlex.quote(script)}')}"
+    return f"{send} | {shlex.join([*carrier.before, script, *carrier.after])}"

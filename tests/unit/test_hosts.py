@@ -137,7 +137,7 @@ def test_the_line_that_installs_is_printed_and_not_run(tmp_path: Path) -> None:
     assert "no agentdash there" in found["agentdash"]["detail"]
     can_install = found["python"]["level"] == "ok"
     line = found["agentdash"]["advice"] or ""
-    assert line.startswith("tar -C ") is can_install
+    assert line.startswith("tar -C ") is can_install  # of a checkout, as here
     assert ("| env PATH=/usr/bin:/bin HOME=/nonexistent sh -c " in line) is can_install
 
 

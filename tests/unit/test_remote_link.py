@@ -368,7 +368,9 @@ def test_templates(template: str, argv: list[str]) -> None:
     [
         (HostSettings(ssh="me@h:22"), "%4", "ssh -t -p 22 -l me h 'tmux attach -t %4'"),
         (HostSettings(ssh="h"), "-L work %4", "ssh -t h 'tmux -L work attach -t %4'"),
+        (HostSettings(ssh="h"), "/run/t-1/work %4", "ssh -t h 'tmux -S /run/t-1/work attach -t %4'"),
         (HostSettings(ssh="h"), "-L $(reboot) %4", "ssh -t h"),
+        (HostSettings(ssh="h"), "/run/$(reboot) %4", "ssh -t h"),
         (HostSettings(ssh="h"), "%4; reboot", "ssh -t h"),
         (HostSettings(ssh="h"), None, "ssh -t h"),
         (HostSettings(container="docker:dev"), "%4", "docker exec -it dev tmux attach -t %4"),

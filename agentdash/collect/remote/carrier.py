@@ -26,8 +26,10 @@ _SSH_OPTIONS: Final = (
 """Beside what the user's configuration of ssh says."""
 _PATH: Final = 'PATH="$PATH:$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin"'
 """`uv`, `pipx` and `pip --user` install to the first; shells that are not interactive do not look there."""
-_PANE: Final = re.compile(r"(?:-L (?P<server>[\w.-]+) )?(?P<id>%\d{1,9})", re.ASCII)
-"""A pane of tmux's own sockets."""
+_PANE: Final = re.compile(
+    r"(?:(?:-L (?P<server>[\w.-]{1,100})|(?P<socket>/[\w./-]{1,200})) )?(?P<id>%\d{1,9})", re.ASCII
+)
+"""A pane of a server by its name, or by its socket."""
 _ENGINES: Final = ("docker", "podman")
 
 
@@ -82,22 +84,21 @@ class Carrier(NamedTuple):
             pane: as the agentdash there names it: foreign text, which is used only if it is a plain name.
         """
         named = _PANE.fullmatch(pane or "")
-        if self.terminal is None:
-            return shlex.join([*self.before, "…"])
-        options = _SSH_OPTIONS if self.settings.kind == "ssh" else ()
-        words = [word for word in self.terminal if word not in options and word not in ("-o", "--")]
         script = []
         if named is not None:
-            script = [
-                "tmux",
-                *(["-L", named["server"]] if named["server"] else []),
-                "attach",
-                "-t",
-                named["id"],
-            ]
-        if self.settings.kind != "ssh":
-            return shlex.join([*words[:-2], *(script or ["sh"])])
-        return shlex.join([*words, *([shlex.join(script)] if script else [])])
+            server = ["-L", named["server"]] if named["server"] else []
+            server += ["-S", named["socket"]] if named["socket"] else []
+            script = ["tmux", *server, "attach", "-t", named["id"]]
+        if self.terminal is None:
+            return shlex.join([*self.before, "…"])
+        if self.settings.kind == "ssh":
+            return self.ssh_command(shlex.join(script), "-t")
+        return shlex.join([*self.terminal[:-2], *(script or ["sh"])])
+
+    def ssh_command(self, script: str, *options: str) -> str:
+        """Return the command by which a person would run a script there over ssh."""
+        words = [word for word in self.before[2:] if word not in _SSH_OPTIONS and word != "--"]
+        return shlex.join(["ssh", *options, *words, *([script] if script else [])])
 
     def _line(self, script: str) -> str:
         line = f"{_PATH}; {script}"
