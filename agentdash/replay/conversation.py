@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Final
 
-from agentdash.agents.session_logs import log_begun_at, reader_of_log, thread_of_log
+from agentdash.agents.session_logs import SessionLog, log_begun_at, log_of
 from agentdash.engine.conversation import ConversationBuilder
 from agentdash.model.conversation import Conversation
 from agentdash.model.events import CallEnded, Event
@@ -48,13 +48,13 @@ class ConversationFile:
 
     Args:
         path: a rollout or a transcript.
-        thread: its thread; None: by the name of the file.
         is_whole: whether large files are read whole, which takes a second for each 20 MB or so.
     """
 
-    def __init__(self, path: Path, thread: str | None = None, *, is_whole: bool = False) -> None:
+    def __init__(self, path: Path, *, is_whole: bool = False) -> None:
         self.path = path
-        self.thread = thread or thread_of_log(path) or clean_line(path.name)
+        self._log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
+        self.thread = self._log.thread
         self._is_whole = is_whole
         self._cursor: _Cursor | None = None
         self._file: tuple[int, int] | None = None
@@ -102,9 +102,8 @@ class ConversationFile:
     def _begin(self, until: float) -> _Cursor:
         """Return a cursor that has read the file up to a time, of a large one the head and the part before
         that time."""
-        reader = reader_of_log(self.path, self.thread)
         begun = log_begun_at(self.path) or 0.0
-        stream = FileStream(self.path, reader, begun=begun, thread=self.thread)
+        stream = FileStream(self.path, self._log.reader(), begun=begun, thread=self.thread)
         cursor = _Cursor(MergedStream([stream]), self.thread)
         if not self._is_whole:
             advance_skimming(cursor, until, _WINDOW_BYTES)

@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-from agentdash.agents.session_logs import is_transcript, reader_of_log
+from agentdash.agents.session_logs import SessionLog, log_of
 from agentdash.model.events import TokensCounted
+from agentdash.model.sanitize import clean_line
 from agentdash.model.tokens import ModelUsage
 from agentdash.replay.line_reader import LineReader
 
@@ -25,18 +26,17 @@ class TokenFile:
 
     Args:
         path: a rollout or a transcript.
-        thread: its thread.
     """
 
-    def __init__(self, path: Path, thread: str) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._thread = thread
-        self._relevant = _OF_TRANSCRIPT if is_transcript(path) else _OF_ROLLOUT
+        self._log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
+        self._relevant = _OF_TRANSCRIPT if self._log.agent == "claude" else _OF_ROLLOUT
         self._begin()
 
     def _begin(self) -> None:
         self._lines = LineReader(self.path)
-        self._reader = reader_of_log(self.path, self._thread)
+        self._reader = self._log.reader()
         self._by_model: tuple[ModelUsage, ...] = ()
 
     def read(self) -> tuple[ModelUsage, ...]:

@@ -48,9 +48,9 @@ _USAGE_INTERVAL_S: Final = 5.0
 """Between two counts of tokens."""
 
 
-def _read_usage(path: Path, thread: str) -> Callable[[float], tuple[ModelUsage, ...]]:
+def _read_usage(path: Path) -> Callable[[float], tuple[ModelUsage, ...]]:
     """Return a function that counts the tokens of a session file."""
-    file = TokenFile(path, thread)
+    file = TokenFile(path)
     return lambda _: file.read()
 
 
@@ -92,7 +92,7 @@ class SnapshotApp(BaseApp[None]):
         self._seen: dict[str, tuple[State, float | None]] = {}
         """The states of workers that the user has selected."""
         self._conversation: FileReading[Conversation] = FileReading(
-            lambda path, thread: ConversationFile(path, thread).read, _CONVERSATION_INTERVAL_S
+            lambda path: ConversationFile(path).read, _CONVERSATION_INTERVAL_S
         )
         self._usage: FileReading[tuple[ModelUsage, ...]] = FileReading(_read_usage, _USAGE_INTERVAL_S)
         self._reread: Timer | None = None

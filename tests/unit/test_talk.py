@@ -121,6 +121,13 @@ def test_families_have_all_their_threads(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("log", sorted(DATA.glob("*/*.jsonl")), ids=lambda log: log.parent.name)
+def test_any_file_name_will_do(tmp_path: Path, log: Path) -> None:
+    attached = tmp_path / "session (1).jsonl"
+    attached.write_bytes(log.read_bytes())
+    assert talk(tmp_path, attached) == talk(tmp_path, log, "x.md", "--talk")
+
+
+@pytest.mark.parametrize("log", sorted(DATA.glob("*/*.jsonl")), ids=lambda log: log.parent.name)
 def test_every_cli_has_a_conversation(tmp_path: Path, log: Path) -> None:
     page = Page(talk(tmp_path, log, "talk.html"))
     words = " ".join(page.words)

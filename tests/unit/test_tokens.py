@@ -110,12 +110,12 @@ def test_tokens_of_a_file_are_counted_on_demand(tmp_path: Path) -> None:
         whole = reader_of_log(path, path.stem).read(open_lines(path))
         counted = [event.by_model for event in whole if isinstance(event, e.TokensCounted)]
         if path in ROLLOUTS:
-            assert TokenFile(path, thread(path)).read() == read_all(path)
+            assert TokenFile(path).read() == read_all(path)
         else:
-            assert TokenFile(path, path.stem).read() == counted[-1]
+            assert TokenFile(path).read() == counted[-1]
     growing = tmp_path / ROLLOUTS[-1].name
     growing.write_bytes(b"")
-    file = TokenFile(growing, thread(growing))
+    file = TokenFile(growing)
     assert file.read() == ()
     for each in ROLLOUTS[-1].read_bytes().splitlines(keepends=True):
         with growing.open("ab") as written:

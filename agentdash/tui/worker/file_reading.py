@@ -19,12 +19,12 @@ class FileReading(Generic[_T]):
     """What was read of one worker's file, the selected one's.
 
     Args:
-        open_file: returns a function that reads the file of a thread up to a time (unix seconds), and reads
-            on where it stopped when it is called again.
+        open_file: returns a function that reads a file up to a time (unix seconds), and reads on where it
+            stopped when it is called again. Both are called in the thread.
         interval_s: least seconds between two reads of a session that goes on.
     """
 
-    def __init__(self, open_file: Callable[[Path, str], Callable[[float], _T]], interval_s: float) -> None:
+    def __init__(self, open_file: Callable[[Path], Callable[[float], _T]], interval_s: float) -> None:
         self._open = open_file
         self._interval_s = interval_s
         self._thread: WorkerThread | None = None
@@ -55,19 +55,25 @@ class FileReading(Generic[_T]):
         """Read a worker's file up to a time (unix seconds)."""
         if worker.file is None:
             return
-        if self._read_file is None or worker.file != self._file:
+        if worker.file != self._file:
             self._file = worker.file
             self._found = None
-            self._read_file = self._open(Path(worker.file), worker.id)
+            self._read_file = None
         if self._thread is None:
             self._thread = WorkerThread("session reader")
-        file, read_file = self._file, self._read_file
+        file, known = self._file, self._read_file
+
+        def job() -> tuple[Callable[[float], _T], _T]:
+            read_file = known or self._open(Path(file))
+            return read_file, read_file(until)
+
         self._is_reading = True
         try:
-            found = await self._thread.run(lambda: read_file(until))
+            read_file, found = await self._thread.run(job)
         finally:
             self._is_reading = False
         if file == self._file:
+            self._read_file = read_file
             self._found = found
             self._read = (worker, until)
             self._read_at = time.monotonic()
