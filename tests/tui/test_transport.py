@@ -9,6 +9,8 @@ from rich.cells import cell_len
 from textual.widgets import Input
 
 from agentdash.agents.codex.home import CodexHome
+from agentdash.cli.family import playable
+from agentdash.config import Config
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import find_family
@@ -21,6 +23,7 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.transport.app import HINTS, ReplayApp
 from agentdash.tui.transport.bar import Track, Transport
+from tests.unit.test_journal import KILLED, LAST, NOW, PANES_ALONE, recording
 
 from .rendering import rows, screen_text
 from .sample_fleet import StaticFeed
@@ -327,3 +330,20 @@ async def test_nothing_found(stage):
     assert await found_text(stage, "n") == "Nothing to repeat yet: / finds texts in this session."
     assert "No text of this session has zzzz" in await found_text(stage, "/", *"zzzz", "enter")
     assert stage.place == before
+
+
+async def test_worker_whose_pane_has_gone_stays(tmp_path):
+    """In a recording of panes: it is shown dead, not left out."""
+    part = await recording(tmp_path / "journal", [*PANES_ALONE, *KILLED, LAST])
+    found = playable(str(part), Config(), tmp_path / "journal", NOW + 1e6)
+    clock = VirtualClock(0)
+    player = Player(found.family, clock, open_extra=found.recorded)
+    player.index.read()
+    player.seek(1)
+    snapshot = build_snapshot(player._cursor.fleet, clock.now())
+    app = ReplayApp(StaticFeed(snapshot), clock, player)
+    async with app.run_test(size=(120, 20)) as pilot:
+        await pilot.pause()
+        await pilot.pause()
+        assert "its pane is gone; it was waiting-approval" in screen_text(app)
+        assert "REPLAY paused" in screen_text(app)

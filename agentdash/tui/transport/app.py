@@ -6,11 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
 from textual import on
 from textual.message import Message
 from textual.worker import get_current_worker
 
 from agentdash.model.clock import Clock
+from agentdash.model.worker import Snapshot
 from agentdash.replay.find import FoundTexts, find_texts
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.screen import FleetScreen
@@ -95,6 +97,13 @@ class ReplayApp(AgentDash):
     def read_until(self) -> float:
         """Return the time shown: nothing later is known."""
         return self._clock.now()
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Draw a snapshot, with the workers whose panes have gone since the replay begins: they stay."""
+        begin = self._player.begin
+        past = (each.shown for each in snapshot.past if not each.is_stale)
+        gone = [worker for worker in past if worker is not None and (worker.last_activity or 0.0) >= begin]
+        super().take(replace(snapshot, workers=(*snapshot.workers, *gone)) if gone else snapshot)
 
     def on_ready(self) -> None:
         """Start to follow the feed and the player."""
