@@ -177,7 +177,7 @@ async def _watch(config: Config, target: str | None, heartbeat: float | None) ->
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.sessions/1.")
 def sessions(limit: int, as_json: bool, **given: Any) -> int:
-    """List the sessions of a Codex home, newest first, with archived and compressed ones.
+    """List the sessions of a Codex home and of Claude Code, newest first, with archived and compressed ones.
 
     Exit code 2: something could not be read.
 
@@ -189,7 +189,8 @@ def sessions(limit: int, as_json: bool, **given: Any) -> int:
     from agentdash.cli.print_document import print_document
     from agentdash.report.sessions import print_sessions, read_sessions
 
-    listed = read_sessions(config_of(given).codex_home, limit or None)
+    config = config_of(given)
+    listed = read_sessions(config.codex_home, limit or None, config.claude_home)
     if as_json:
         print_document(listed)
     else:

@@ -7,6 +7,7 @@ from typing import Final
 
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet, RecordingEnded
+from agentdash.replay.requests import past_requests
 from agentdash.replay.streams import OVERHANG_S, MergedStream, Step
 
 _SETTLE_S: Final = 5.0
@@ -70,7 +71,14 @@ class Cursor:
     def close(self) -> None:
         """Mark the stream as ended: no process holds its files, so an open turn counts as abandoned."""
         known = self.stream.closing_events()
-        self.fleet = reduce(self.fleet, [*known, RecordingEnded(at=self.at, threads_ended=True)])
+        requests = [
+            request
+            for thread in self.fleet.threads.values()
+            if thread.id not in self.fleet.requests
+            for request in past_requests(thread, self.at)
+        ]
+        ended = RecordingEnded(at=self.at, threads_ended=True)
+        self.fleet = reduce(self.fleet, [*known, *requests, ended])
         self.closed = True
 
     def checkpoint(self) -> bytes:

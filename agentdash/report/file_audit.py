@@ -207,7 +207,8 @@ def judge_file(digest: AuditDigest, fleet: Fleet, recall: Recall, known: Mapping
     fleet = reduce(fleet, [*requested, PathsSeen(at=_END_OF_TIME, paths=inputs.kinds)])
     parents = {parent.id: parent for parent in inputs.parents}
     workers = build_snapshot(replace(fleet, threads={**parents, **fleet.threads}), _END_OF_TIME).workers
-    digest.report = thread_report(workers[0], "") if workers else None
+    own = [worker for worker in workers if worker.id in fleet.threads]  # parents may be shown as well
+    digest.report = thread_report(own[0], "") if own else None
     if digest.report is not None:
         digest.report.problem = _problem(fleet)
     digest.inputs = inputs.fingerprint()

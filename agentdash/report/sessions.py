@@ -1,12 +1,12 @@
-"""`agentdash sessions`: the sessions of a Codex home, newest first, as the document `agentdash.sessions/1`
-and as a table.
+"""`agentdash sessions`: the sessions of a Codex home and of Claude Code, newest first, as the document
+`agentdash.sessions/1` and as a table.
 
 Of each file the head is parsed, and the lines that count tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, Literal
@@ -16,9 +16,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agentdash.agents.codex.home import CodexHome, begun_at, default_home, open_lines, problem, thread_id
-from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.claude.home import default_home as default_claude_home
+from agentdash.agents.codex.home import CodexHome, default_home, open_lines, problem
 from agentdash.agents.codex.rollout.usage import tokens_by_model
+from agentdash.agents.session_logs import is_transcript, log_begun_at, reader_of_log, thread_of_log
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet, Thread
 from agentdash.model.sanitize import clean_line
@@ -31,6 +33,8 @@ from agentdash.report.tokens import TokensReport, tokens_report
 _HEAD_LINES: Final = 40
 """Lines read of each file: in every version of Codex they contain the header, the first policy and the
 first prompt."""
+_BATCH_LINES: Final = 1_000
+"""Lines held in memory at a time."""
 _MAX_PROMPT_CHARS: Final = 200
 """More than a row shows, even on a wide screen."""
 
@@ -39,6 +43,8 @@ class SessionReport(msgspec.Struct):
     """One session. Null: not in the head of its file."""
 
     id: str
+    agent: str
+    """The worker CLI: `codex`, `claude`."""
     started_at: str | None
     """When it began."""
     modified_at: str | None
@@ -97,11 +103,21 @@ class SessionsReport(msgspec.Struct):
         return [*self.unreadable_directories, *files]
 
 
-def read_sessions(root: Path | None, limit: int | None) -> SessionsReport:
-    """Return the newest `limit` sessions (None: all) of a Codex home (None: the default one)."""
+def read_sessions(root: Path | None, limit: int | None, claude_root: Path | None = None) -> SessionsReport:
+    """Return the newest `limit` sessions (None: all).
+
+    Args:
+        root: the Codex home; None: the default one.
+        limit: number of sessions.
+        claude_root: the configuration directory of Claude Code; None: the default one.
+    """
     home = CodexHome(root or default_home())
+    claude_home = ClaudeHome(claude_root or default_claude_home())
     errors: list[OSError] = []
     found = [_read(home, path) for path in islice(home.rollouts(errors.append), limit)]
+    found += [_read(home, path) for path in islice(claude_home.transcripts(errors.append), limit)]
+    found.sort(key=lambda session: session[0].started_at or "", reverse=True)
+    found = found[:limit]
     return SessionsReport(
         schema="agentdash.sessions/1",
         home=clean_line(str(home.root)),
@@ -120,14 +136,14 @@ def print_sessions(report: SessionsReport, console: Console) -> None:
         console.print(Text(report.problem or f"no sessions in {report.home}"))
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("STARTED", "ID", "VERSION", "SIZE", "TOKENS", "COST", "DIRECTORY", "PROMPT"):
+    for column in ("STARTED", "ID", "AGENT", "SIZE", "TOKENS", "COST", "DIRECTORY", "PROMPT"):
         is_number = column in ("SIZE", "TOKENS", "COST")
         table.add_column(column, no_wrap=True, overflow="ellipsis", justify="right" if is_number else "left")
     for session in report.sessions:
         table.add_row(
             Text((session.started_at or "")[:16].replace("T", " ")),
             Text(session.id),
-            Text(session.version or "-"),
+            Text(f"{session.agent} {session.version or ''}"),
             Text(f"{session.size / 1e6:.1f} MB"),
             Text(f"{session.tokens.total:,}" if session.tokens else "-"),
             Text(_cost(session.tokens) or "-"),
@@ -166,21 +182,34 @@ def _head(thread: str, above: Mapping[str, str | None]) -> str:
     return thread
 
 
+def _reduced(path: Path, thread: Thread, lines: Iterator[bytes]) -> Thread:
+    """Return a thread after lines of its log, in bounded memory."""
+    reader = reader_of_log(path, thread.id)
+    fleet = Fleet()
+    while batch := list(islice(lines, _BATCH_LINES)):
+        fleet = reduce(fleet, reader.read(batch))
+    return fleet.threads.get(thread.id, thread)
+
+
 def _read(home: CodexHome, path: Path) -> tuple[SessionReport, tuple[ModelUsage, ...]]:
-    thread = Thread(thread_id(path) or path.stem)
+    thread = Thread(thread_of_log(path) or path.stem, agent="claude" if is_transcript(path) else "codex")
     trouble: str | None = None
     by_model: tuple[ModelUsage, ...] = ()
     try:
         stat = path.stat()
-        events = RolloutReader(thread.id).read(islice(open_lines(path), _HEAD_LINES))
-        thread = reduce(Fleet(), events).threads.get(thread.id, thread)
-        by_model = tokens_by_model(thread.id, open_lines(path))
+        lines = open_lines(path)
+        if thread.agent == "codex":
+            lines = islice(lines, _HEAD_LINES)
+            by_model = tokens_by_model(thread.id, open_lines(path))
+        thread = _reduced(path, thread, lines)
+        by_model = by_model or thread.tokens.by_model
     except OSError as error:
         stat = None
         trouble = clean_line(error.strerror or str(error))
     report = SessionReport(
         id=thread.id,
-        started_at=iso(thread.created_at or begun_at(path)),
+        agent=thread.agent,
+        started_at=iso(thread.created_at or log_begun_at(path)),
         modified_at=iso(stat.st_mtime if stat else None),
         size=stat.st_size if stat else 0,
         file=clean_line(str(path)),

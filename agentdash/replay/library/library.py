@@ -18,13 +18,12 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome, begun_at, blocks, names, open_lines, problem, thread_id
-from agentdash.agents.registry import adapters
 from agentdash.agents.session_logs import LogReader, reader_of_log, thread_of_log
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.clock import Clock
-from agentdash.model.events import Event, FileGapSkipped, FileSeen, LineSkipped, PolicyRequested
+from agentdash.model.events import Event, FileGapSkipped, FileSeen, LineSkipped
 from agentdash.model.fleet import Fleet, RolloutFile, Thread
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES, SKIM_ABOVE_BYTES
 from agentdash.model.sanitize import clean_line
@@ -35,6 +34,7 @@ from agentdash.replay.journal import find_recording, recordings
 from agentdash.replay.library.digests import EntryDigests
 from agentdash.replay.library.entry import RECORDING, Depth, Entry
 from agentdash.replay.library.owners import Owners
+from agentdash.replay.requests import past_requests
 from agentdash.store.digests import DigestStore
 
 _MAX_WHOLE_BYTES: Final = 4 << 20
@@ -237,7 +237,7 @@ class Library:
         thread = read.fleet.threads.get(entry.id, Thread(entry.id))
         owners = self._owners or Owners.look(self.home, now)
         fleet = reduce(
-            read.fleet, [*owners.events(entry.id, entry.path, thread.parent), *_requests(thread, now)]
+            read.fleet, [*owners.events(entry.id, entry.path, thread.parent), *past_requests(thread, now)]
         )
         trouble = read.problem
         if trouble is None and not thread.lines:
@@ -274,7 +274,7 @@ class Library:
             parent=None if entry.fork else entry.parent,
             file=place,
         )
-        requests = [replace(event.requested, read_at=None) for event in _requests(thread, 0.0)]
+        requests = [replace(event.requested, read_at=None) for event in past_requests(thread, 0.0)]
         return (name, requests)
 
     def _parent(self, thread: Thread) -> Thread | None:
@@ -366,14 +366,6 @@ def _events(thread: str, grown: FileGrown, reader: LogReader) -> list[Event]:
     gap = [FileGapSkipped(at=at, thread=thread)] if grown.skimmed and grown.first == 0 else []
     oversized = LineSkipped(at=at, thread=thread, what="oversized", detail="longer than is read")
     return [seen, *gap, *[oversized] * grown.oversized, *reader.read(grown.lines, grown.first)]
-
-
-def _requests(thread: Thread, at: float) -> list[PolicyRequested]:
-    """Return what the configuration files of a thread ask for, as they are now (Claude Code)."""
-    adapter = adapters().get(thread.agent)
-    reader = adapter.request_reader if adapter is not None else None
-    found = reader.read_past(thread, at) if reader is not None else None
-    return [] if found is None else [PolicyRequested(at=at, worker=thread.id, requested=found)]
 
 
 def _with_verdict(entry: Entry, worker: Worker) -> Entry:

@@ -1,0 +1,107 @@
+"""Sessions of Claude Code in the library, `sessions`, search, replay and exports, as those of Codex."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.codex.home import CodexHome
+from agentdash.collect.clock import SystemClock
+from agentdash.engine.snapshot import build_snapshot
+from agentdash.model.worker import Worker
+from agentdash.replay.clock import VirtualClock
+from agentdash.replay.family import find_family
+from agentdash.replay.library.families import group_families
+from agentdash.replay.library.library import Library
+from agentdash.replay.library.search import Hit, search
+from agentdash.replay.player import Player
+from agentdash.replay.streams import family_stream
+from agentdash.report.audit import audit
+from agentdash.report.sessions import read_sessions
+from agentdash.report.timeline_builder import build_report
+from tests.unit.rollout_files import DATA, files
+
+VERSIONS = sorted(path.name for path in (DATA / "claude").iterdir() if path.is_dir())
+assert len(VERSIONS) > 2
+
+
+def claude_home(folder: Path, version: str) -> ClaudeHome:
+    """Return a configuration directory with the transcripts of all recorded cases."""
+    for case in sorted((DATA / "claude" / version).iterdir()):
+        if (case / "projects").is_dir():
+            shutil.copytree(case / "projects", folder / "projects", dirs_exist_ok=True)
+    home = ClaudeHome(folder)
+    assert len(list(home.transcripts())) > 5
+    return home
+
+
+def reading(worker: Worker) -> tuple[str, str, set[str]]:
+    kinds = {str(finding.kind) for finding in worker.sandbox.findings}
+    return str(worker.state), str(worker.sandbox.verdict), kinds
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_readings_agree(version: str, tmp_path: Path) -> None:
+    """check = library = replay = export, also in what their settings asked for."""
+    home = claude_home(tmp_path, version)
+    paths = list(home.transcripts())
+    checked = {
+        thread.id: (thread.state, thread.verdict, {str(finding.kind) for finding in thread.findings})
+        for thread in audit(paths).threads
+    }
+    assert len(checked) == len(paths)
+    library = Library(CodexHome(tmp_path / "none"), SystemClock(), home)
+    rows = {entry.key: entry for entry in library.entries()}
+    rows |= {entry.key: entry for entry in library.fill(list(rows.values()), tuple)}
+    assert {row.id: (str(row.state), row.verdict, set(row.findings)) for row in rows.values()} == checked
+    assert {(row.agent, row.version) for row in rows.values()} == {("claude", version)}
+    for path in paths:
+        family = find_family(CodexHome(tmp_path / "none"), str(path))
+        player = Player(family, VirtualClock(0))
+        player.index.read()
+        player.seek(1)
+        snapshot = build_snapshot(player._cursor.fleet, player._cursor.judged_at)
+        report = build_report(
+            family.thread, family_stream(family), redact=False, ended=True, progress=lambda _: None
+        )
+        shown = {worker.id: reading(worker) for worker in snapshot.workers}
+        assert shown == {each.worker.id: reading(each.worker) for each in report.workers}
+        assert shown == {thread: checked[thread] for thread in shown}
+        assert family.thread in shown
+
+
+def test_subagents_are_below_their_sessions(tmp_path: Path) -> None:
+    library = Library(CodexHome(tmp_path / "none"), SystemClock(), claude_home(tmp_path, VERSIONS[-1]))
+    entries = list(library.entries())
+    rows = {entry.key: entry for entry in entries}
+    rows |= {entry.key: entry for entry in library.fill(entries, tuple)}
+    families = group_families(list(rows.values()))
+    (family,) = [family for family in families if len(family.members) > 1]
+    assert family.head.title == "[[go]] go"
+    assert family.members[1].entry.id.startswith("agent-")
+
+
+def test_sessions_of_both_newest_first(tmp_path: Path) -> None:
+    home = claude_home(tmp_path / "claude", VERSIONS[-1])
+    day = tmp_path / "codex" / "sessions" / "2026" / "11" / "20"
+    day.mkdir(parents=True)
+    shutil.copy(files("0.169.0", "full-access")[0], day)
+    listed = read_sessions(tmp_path / "codex", None, home.root).sessions
+    started = [session.started_at or "" for session in listed]
+    assert started == sorted(started, reverse=True)
+    assert {(session.agent, session.version) for session in listed} == {
+        ("codex", "0.169.0"),
+        ("claude", VERSIONS[-1]),
+    }
+    assert all(session.prompt for session in listed)
+    assert len(read_sessions(tmp_path / "codex", 3, home.root).sessions) == 3
+
+
+def test_search_of_transcripts(tmp_path: Path) -> None:
+    home = claude_home(tmp_path, VERSIONS[-1])
+    hits = [hit for hit in search(home.transcripts(), '"do your part"') if isinstance(hit, Hit)]
+    assert {hit.what for hit in hits} >= {"prompt"}
+    assert all("do your part" in hit.text for hit in hits)
