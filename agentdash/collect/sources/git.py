@@ -19,8 +19,10 @@ _MAX_DIRECTORIES: Final = 100
 _ONCE_S: Final = 0.05
 """For all repositories of a single look: `status` must be quick; of the rest nothing is known then."""
 _READ_AGAIN_S: Final = 10.0
+_CHECK_INTERVAL_S: Final = 1.0
+"""Between two checks for directories that are new: these are read at once."""
 _COST_FACTOR: Final = 50
-"""Least pause between two looks, as a multiple of the time that one takes: at most 2 % of a core."""
+"""Least pause between two looks, as a multiple of the CPU time that one takes: at most 2 % of a core."""
 
 
 class GitSource:
@@ -35,6 +37,8 @@ class GitSource:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: dict[str, Repository | None] = {}
+        self._cost = 0.0
+        """CPU seconds of the newest look."""
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """Return what changed, as far as it can be read quickly."""
@@ -42,13 +46,19 @@ class GitSource:
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit what changes."""
+        read: set[str] = set()
+        due = 0.0
         while True:
-            began = time.monotonic()
-            if events := await asyncio.to_thread(self._read, channel.value, None):
-                emit(events)
-            await asyncio.sleep(max(_READ_AGAIN_S, _COST_FACTOR * (time.monotonic() - began)))
+            directories = set(_directories(channel.value))
+            if time.monotonic() >= due or directories - read:
+                if events := await asyncio.to_thread(self._read, channel.value, None):
+                    emit(events)
+                read = directories
+                due = time.monotonic() + max(_READ_AGAIN_S, _COST_FACTOR * self._cost)
+            await asyncio.sleep(max(_CHECK_INTERVAL_S, _COST_FACTOR * self._cost / 10))
 
     def _read(self, fleet: Fleet, deadline: float | None) -> list[Event]:
+        began = time.thread_time()
         events: list[Event] = []
         for directory in list(dict.fromkeys(_directories(fleet)))[:_MAX_DIRECTORIES]:
             if deadline is not None and time.monotonic() > deadline:
@@ -60,6 +70,7 @@ class GitSource:
                 events.append(
                     RepositorySeen(at=self._clock.now(), directory=directory, repository=repository)
                 )
+        self._cost = time.thread_time() - began
         return events
 
 

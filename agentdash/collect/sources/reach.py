@@ -12,13 +12,15 @@ from typing import Final
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, ReachSeen
 from agentdash.model.fleet import Fleet
-from agentdash.model.process import Process
+from agentdash.model.process import Process, ProcessKey
 from agentdash.model.reach import Reach, ReachTarget, union
 from agentdash.model.source import Emit, FleetChannel
 
-_LOOK_AGAIN_S: Final = 5.0
+_LOOK_AGAIN_S: Final = 10.0
+_CHECK_INTERVAL_S: Final = 1.0
+"""Between two checks for processes that are new: these are looked at as soon as that is affordable."""
 _COST_FACTOR: Final = 100
-"""Least pause between two looks, as a multiple of the time that one takes: at most 1 % of a core."""
+"""Least pause between two looks, as a multiple of the CPU time that one takes: at most 1 % of a core."""
 _MAX_PROCESSES: Final = 4
 """Newest processes of one worker that are looked at; `agentdash reach` looks at more."""
 
@@ -35,6 +37,8 @@ class ReachSource:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: dict[str, Reach] = {}
+        self._cost = 0.0
+        """CPU seconds of the newest look."""
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """Return nothing."""
@@ -43,16 +47,22 @@ class ReachSource:
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit what changes."""
+        looked: set[ProcessKey] = set()
+        due = 0.0
         while sys.platform == "linux":
-            began = time.monotonic()
-            if events := await asyncio.to_thread(self._look, channel.value):
-                emit(events)
-            await asyncio.sleep(max(_LOOK_AGAIN_S, _COST_FACTOR * (time.monotonic() - began)))
+            present = {process.key for _, _, several in _workers(channel.value) for process in several}
+            if time.monotonic() >= due or present != looked:
+                if events := await asyncio.to_thread(self._look, channel.value):
+                    emit(events)
+                looked = present
+                due = time.monotonic() + _LOOK_AGAIN_S
+            await asyncio.sleep(max(_CHECK_INTERVAL_S, _COST_FACTOR * self._cost))
 
     def _look(self, fleet: Fleet) -> list[Event]:
         from agentdash.collect.processes.reach import reach_of  # noqa: PLC0415 - Linux only
         from agentdash.collect.processes.reach_targets import reach_targets, with_fleet  # noqa: PLC0415
 
+        began = time.thread_time()
         machine = with_fleet(reach_targets(), {key.server for key in fleet.panes}, None, {})
         trees = dict(_trees(fleet))
         found = {"": reach_of(os.getpid(), with_fleet(machine, (), None, trees))}
@@ -67,6 +77,7 @@ class ReachSource:
             if reach != self._known.get(worker):
                 events.append(ReachSeen(at=self._clock.now(), worker=worker, reach=reach))
         self._known = {worker: reach for worker, reach in found.items() if reach is not None}
+        self._cost = time.thread_time() - began
         return events
 
 

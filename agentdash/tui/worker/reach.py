@@ -11,7 +11,7 @@ from agentdash.tui.theme import Look
 
 _TONES: Final[dict[str, Tone]] = {"can": "stuck", "may": "mismatch", "unknown": "muted"}
 _VERBS: Final = {"connect": "connect to", "write": "write", "read": "read"}
-_NOT_LOOKED: Final = "Not looked at: no process of it is visible, and no policy is stated."
+_NOT_LOOKED: Final = "Not known: none of its processes lives, or it was not looked at yet."
 
 
 def reach_tab(worker: Worker, cells: int, look: Look) -> list[Line]:
