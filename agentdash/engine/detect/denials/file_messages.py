@@ -74,6 +74,7 @@ _REASONS: Final = (
             r"(?:is|are) not writ(?:e-?)?able|Could not create local repository at"
             r"|due to an error writing to the directory"
             r"|does not exist and could not be created|Please check your permissions"
+            r"|cannot lock ref '.{1,200}': unable to create directory for"
             r"|Unable to \(re\)create the|Failed to clean project: Failed to delete"
             r"|No usable temporary directory"
             r"|don't have write permissions? for|trying to write to [`'\"]"

@@ -56,6 +56,10 @@ _FRAGMENTS: Final = {
         "andbox": r"linux-sandbox|sandbox-exec|sandbox_apply|failed in sandbox|windows sandbox"
         r"|sandbox error|sandbox\(",
         "bwrap: ": r"bwrap: ",
+        ":nxdom": r":nxdomain",
+        ",nxdom": r",nxdomain",
+        "not download": r"could not download",
+        "irectory for .git": r"unable to create directory for \.git/",
         "ersions: none": r"from versions: none",
         "d not be created": r"does not exist and could not be created",
         "your permissions": r"Please check your permissions",

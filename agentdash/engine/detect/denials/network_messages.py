@@ -90,7 +90,7 @@ _RESOLVE: Final = re.compile(
     r"|bad address '|could not resolve: |could not resolve [\w.-]+/\d+"
     r"|could not resolve '[\w-]+(?:\.[\w-]+)+'|no servers could be reached"
     r"|couldn't get address for|communications error to|unable to find the server at|\bbad hostname\b"
-    r"|:nxdomain|,nxdomain",
+    r"|:nxdomain|,nxdomain|\bcould not download (?:\S+ ){0,3}(?:at|from) https?://",
     re.IGNORECASE,
 )
 _CONNECT: Final = re.compile(
@@ -192,9 +192,9 @@ _SCRIPT_HOSTS: Final = (
     re.compile(rf"/dev/(?:tcp|udp)/{_HOST}/"),
     re.compile(r"\b[\w.-]+@(?P<host>[\w-]+(?:\.[\w-]+)+)(?=[:\s'\"]|$)"),
     re.compile(
-        r"(?:getaddrinfo|gethostbyname|connection|connect|connect_ex|lookup|resolve\w*|TCPSocket\.(?:new"
+        r"(?:getaddrinfo|getaddr|gethostbyname|connection|connect|connect_ex|lookup|resolve\w*|TCPSocket\.(?:new"
         r"|open)|Dial|new Socket)"
-        rf"\(\s*\(?\s*(?:\d+\s*,\s*)?(?:\w+\s*[=:]\s*)?['\"]{_HOST}(?::\d+)?['\"]",
+        rf"\(\s*\(?\s*(?:\d+\s*,\s*)?(?:\w+\s*[=:]\s*)?(?:~c)?['\"]{_HOST}(?::\d+)?['\"]",
         re.IGNORECASE,
     ),
 )
@@ -463,17 +463,20 @@ def _host(line: str) -> str | None:
     for pattern in (*_HOSTS, *_LOOSE_HOSTS):
         for match in pattern.finditer(line):
             host = match["host"]
-            if is_host(host) and (pattern not in _LOOSE_HOSTS or re.search(r"[.:]|^localhost$", host)):
+            if is_host(host, is_named=pattern is _HOSTS[0]) and (
+                pattern not in _LOOSE_HOSTS or re.search(r"[.:]|^localhost$", host)
+            ):
                 return host
     return None
 
 
-def is_host(host: str) -> bool:
-    """Return whether a word can be a host: not a file, not a word of the message."""
+def is_host(host: str, *, is_named: bool = False) -> bool:
+    """Return whether a word can be a host: not a file (but where a message says that it is a host), not a
+    word of the message."""
     return (
         host.lower() not in _NO_HOSTS
         and not host.isdecimal()
-        and _FILE_ENDINGS.search(host) is None
+        and (is_named or _FILE_ENDINGS.search(host) is None)
         and _ERROR_CODE.fullmatch(host) is None
         and "_" not in host.partition(".")[0][:1]
     )

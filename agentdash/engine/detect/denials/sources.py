@@ -33,7 +33,7 @@ _SHELL_SCRIPT: Final = re.compile(
     r"|(?:warning|fish): An error occurred while redirecting file )"
 )
 """A shell names the script that it runs, or what `bash -c '…' NAME` says; fish what it opens."""
-_NPM: Final = re.compile(r"^(?P<name>p?npm) (?:ERR!|error|warn|WARN|notice) ")
+_NPM: Final = re.compile(r"^(?P<name>p?npm|zip) (?:ERR!|I/O error:|error:?|warn|WARN|notice) ")
 _GENERIC: Final = re.compile(
     r"(?:fatal|error|warning|warn|note|hint|info|debug|critical|exception|panic|err!?|e|w|uncaught|unknown"
     r"|notfound|caused by|cause|failed"
@@ -65,6 +65,10 @@ _CLIENT_FAILS: Final = re.compile(
     r"|^\s+\[\d+\] (?:Could not resolve|Couldn't connect)|^E\d{4} [\d:.]+ +\d+ \S+\.go:\d+\]"
 )
 """How docker, kubectl and cargo report that they reach no server: nothing of it can be shown, then."""
+
+
+_OF_GIT: Final = re.compile(r"(?:fatal|error): .*(?:/\.git/|\bindex\.lock\b|\brefs/)")
+"""git's own account of a failure in its directory."""
 
 
 class Strength(IntEnum):
@@ -121,6 +125,17 @@ class Origin(msgspec.Struct, frozen=True):
             c.role in (Role.READER, Role.TEST, Role.REMOTE) for c in self.commands
         )
 
+    def _quotes(self, line: str) -> bool:
+        """Return whether a line may be text from elsewhere that a command of the script prints.
+
+        What git shows of its history has something before each line: a hash, a blank, a mark of a
+        difference. Its own accounts begin with `fatal:` or `error:`.
+        """
+        if self.commands is None or not _OF_GIT.match(line):
+            return self.shows_text
+        readers = [c for c in self.commands if c.role in (Role.READER, Role.TEST, Role.REMOTE)]
+        return not all(_shows_history(c) for c in readers)
+
     def is_one_reader(self) -> bool:
         """Return whether all there is to run is one command that exits with 0 where it shows text."""
         return self.commands is not None and len(self.commands) == 1 and self.commands[0].name != "diff"
@@ -165,7 +180,7 @@ class Origin(msgspec.Struct, frozen=True):
             programs = programs or [c for c in visible if _reads_page(c, named, self.home)]
         else:
             programs = [c for c in visible if c.role is Role.PROGRAM and self._may_print(c, named)]
-        return self._open(programs, name, named, account)
+        return self._open(programs, name, named, account, quotes=self._quotes(line))
 
     def _own(self, own: list[Ran], visible: list[Ran], named: tuple[str, ...], account: str) -> Attribution:
         """Attribute a message that begins with the name of these commands."""
@@ -179,7 +194,7 @@ class Origin(msgspec.Struct, frozen=True):
         return Attribution(Strength.OPEN if starter else Strength.NONE, starter)
 
     def _open(
-        self, programs: list[Ran], name: str | None, named: tuple[str, ...], account: str
+        self, programs: list[Ran], name: str | None, named: tuple[str, ...], account: str, *, quotes: bool
     ) -> Attribution:
         """Attribute a message to one of the programs that print messages of any form."""
         programs = [c for c in programs if not _prints_no_others(c, name)]
@@ -187,7 +202,7 @@ class Origin(msgspec.Struct, frozen=True):
             return Attribution(Strength.NONE)
         shown = [c for c in programs if self._shows(c, named, account) or _runs(c, name)]
         command = (shown or [c for c in programs if c.name == name] or programs)[-1]
-        return Attribution(Strength.AMBIGUOUS if self.shows_text and not shown else Strength.OPEN, command)
+        return Attribution(Strength.AMBIGUOUS if quotes and not shown else Strength.OPEN, command)
 
     def _may_print(self, command: Ran, named: tuple[str, ...]) -> bool:
         """Return whether a program prints messages about files; what fetches pages prints those as well."""
@@ -197,6 +212,16 @@ class Origin(msgspec.Struct, frozen=True):
         """Return whether something shows that a message is of this command: it names what the command
         does, or its file."""
         return any(_mentions(command, name, self.home) for name in named) or _is_in(command, account)
+
+
+def _shows_history(command: Ran) -> bool:
+    """Return whether git shows what it has recorded, in a form that begins no line with a message."""
+    subcommand = next((word for word in command.words if not word.startswith("-")), "")
+    return (
+        command.name == "git"
+        and subcommand in ("log", "status", "branch", "diff", "reflog", "remote", "rev-parse", "ls-files")
+        and not any(word.startswith(("--format=%B", "--format=%b", "--pretty=%B")) for word in command.words)
+    )
 
 
 def is_shells(line: str) -> bool:

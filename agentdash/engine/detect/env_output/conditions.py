@@ -140,7 +140,7 @@ def _equal(left: Parts, right: Parts, glob: bool) -> bool | None:
             and isinstance(value[0], Hole)
             and value[0].kind is Kind.OTHER
         ):
-            return False if text == "" or text in value[0].exclude else None
+            return None if can_be(value[0], text) else False
     return None
 
 

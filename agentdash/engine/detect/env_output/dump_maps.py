@@ -8,7 +8,17 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Shown, Style
-from agentdash.engine.detect.env_output.patterns import ANY, QUIET, Hole, Kind, Part, Parts, Trimmed, joined
+from agentdash.engine.detect.env_output.patterns import (
+    ANY,
+    QUIET,
+    Choice,
+    Hole,
+    Kind,
+    Part,
+    Parts,
+    Trimmed,
+    joined,
+)
 
 LineMap = Callable[[str], str | None]
 """Gives what a filter writes of a line, without its line break; None where it writes nothing."""
@@ -140,6 +150,23 @@ def _mapped_line(line: Parts, change: LineMap) -> Parts | None:
     for hole, piece in zip(holes, first[1:], strict=True):
         result += [hole, piece]
     return joined((*result, "\n"))
+
+
+def spread(parts: Parts) -> Parts:
+    """Return the words of a text with a blank between them, as `echo $(…)` writes them."""
+    match parts:
+        case () | ("\n",):
+            return ()
+        case (Trimmed(parts=inner),):
+            return spread(inner)
+        case (Choice(options=options),):
+            return (Choice(tuple(spread(option) for option in options)),)
+        case (Dump(style=style, nul=False, separator="", numbered=False) as dump,) if (
+            style.prefixes == ("NAME=",) and style.suffix == ""
+        ):
+            return on_one_line(dump, " ")
+        case _:
+            return (ANY,)
 
 
 def on_one_line(dump: Dump, separator: str) -> Parts:

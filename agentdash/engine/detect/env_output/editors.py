@@ -46,6 +46,10 @@ def cut(call: Call) -> list[Result]:
     """Return what `cut` writes: names, or the bare value where only one flag's line is left."""
     words = " ".join(concrete(a) or "?" for a in call.arguments)
     match = re.fullmatch(r"(?:-d ?['\"]?=['\"]? -f ?(1|2-?)|-f ?(1|2-?) -d ?=)", words)
+    is_start = re.fullmatch(r"-c ?1?-(\d+)", words)
+    if re.fullmatch(r"-d ?= -f ?(?:1,2|1-)", words) or (is_start and int(is_start[1]) >= _WIDE):
+        # no flag's line is longer, or has another equals sign
+        return [Result(out=input_of(call, []) if not operands(call.arguments, "dfcb") else (ANY,))]
     if operands(call.arguments, "dfcb"):
         return list(UNKNOWN)
     content = input_of(call, [])
@@ -54,6 +58,10 @@ def cut(call: Call) -> list[Result]:
     if match is None:
         return [Result(out=(ANY,))]
     return fields(content, match[1] or match[2])
+
+
+_WIDE: Final = 60
+"""Characters in which the line of a flag with its value has room."""
 
 
 def fields(content: Parts, field: str) -> list[Result]:
@@ -111,6 +119,8 @@ def _pinned(dump: Dump) -> Parts:
 def sed(call: Call) -> list[Result]:
     """Return what `sed` writes: lines by pattern or number, names, lines of NUL-terminated entries."""
     words = [concrete(a) for a in call.arguments]
+    if (kept := _kept_lines(words)) is not None and (dump := single_dump(input_of(call, []))):
+        return [Result(out=(filtered(dump, LineFilter(kept)),))]
     options = [w for w in words if w in ("-n", "-E", "-r", "-e", "-s", "-u")]
     rest = [a for a, w in zip(call.arguments, words, strict=True) if w not in options]
     if not rest or (script := concrete(rest[0])) is None or script.startswith("-"):
@@ -119,6 +129,22 @@ def sed(call: Call) -> list[Result]:
     errors = errors_reading(call, rest[1:])
     results = _edited(content, " ".join([*(o for o in options if o != "-e"), script]))
     return [msgspec.structs.replace(r, err=errors, status=None if errors else 0) for r in results]
+
+
+def _kept_lines(words: list[str | None]) -> re.Pattern[str] | None:
+    """Return what lines have that `sed -n -e /a/p -e /b/p` writes; None for other commands."""
+    scripts = [word for word in words if word not in ("-n", "-e", "-E", "-r")]
+    if "-n" not in words or words.count("-e") < 2 or words.count("-e") != len(scripts):
+        return None
+    syntax = "extended" if {"-E", "-r"} & set(words) else "basic"
+    found = [re.fullmatch(r"/([^/]*)/p", script or "") for script in scripts]
+    patterns = [compiled(match[1], syntax) for match in found if match]
+    if len(patterns) != len(scripts) or any(pattern is None for pattern in patterns):
+        return None
+    sources = [pattern.pattern for pattern in patterns if pattern is not None]
+    if not all(re.fullmatch(r"\^(\w+)=", source) for source in sources) or len(set(sources)) != len(sources):
+        return None  # a line that several match is written several times
+    return compiled("|".join(f"(?:{source})" for source in sources), "perl")
 
 
 def _edited(content: Parts, text: str) -> list[Result]:

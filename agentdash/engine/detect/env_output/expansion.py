@@ -17,6 +17,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Kind,
     Parts,
     Trimmed,
+    Words,
     concrete,
     joined,
     unlike,
@@ -106,9 +107,23 @@ class Expander:
         if re.search(r"\{[^{}]*(?:,|\.\.)[^{}]*\}", unquoted):
             return [(ANY,)]
         text = concrete(parts)
+        if text is None and any(isinstance(p, Substitution) and not p.quoted for p in word.pieces):
+            return self._unquoted(parts, len(word.pieces))
         if text is not None and not all(isinstance(p, Text) or p.quoted for p in word.pieces):
             return [(field,) for field in self._split(text)] if len(word.pieces) == 1 else [parts]
         return [parts]
+
+    def _unquoted(self, parts: Parts, pieces: int) -> list[Parts]:
+        """Return the arguments that an unquoted substitution becomes: its words."""
+        if all(
+            ("\n" not in part and " " not in part)
+            if isinstance(part, str)
+            else isinstance(part, Hole) and part.kind in (Kind.OTHER, Kind.DIGITS)
+            for part in parts
+        ):
+            return [parts]
+        is_split = "IFS" not in dict(self.state.variables)
+        return [(Words(parts),)] if pieces == 1 and is_split else [(ANY,)]
 
     def _split(self, text: str) -> list[str]:
         """Return the fields of an unquoted expansion."""

@@ -114,9 +114,9 @@ class _Program:
             inner = re.sub(r"\\\(([^()]*)\)", lambda part: part[0].replace('"', "'"), code.strip())
             return self._jq(inner)
         if name == "ruby":  # quotes within `"#{…}"`
-            code = re.sub(r'(ENV\[|ENV\.fetch\(\s*)"(\w+)"', r"\1'\2'", code)
             if not re.search(r"\\|'[^']*#\{", code):
                 code = re.sub(r"#\{[^{}]*\}", lambda expression: expression[0].replace('"', "'"), code)
+            code = re.sub(r'(ENV\[|ENV\.fetch\(\s*)"(\w+)"', r"\1'\2'", code)
         out: list[Part] = []
         statements = [part.strip() for part in _split(code, (";", "\n")) if part.strip()]
         while statements:
@@ -327,7 +327,9 @@ class _Program:
         if code in ("env", "$ENV"):
             return [self._environment(indent=0 if "c" in self._options else 2), "\n"]
         selected = re.fullmatch(
-            r"(?:env|\$ENV)\s*\|\s*with_entries\(\s*select\(\s*\.key\s*\|\s*(?P<condition>.*)\)\s*\)", code
+            r"(?:env|\$ENV)\s*\|\s*(?:with_entries\(|to_entries\s*\|\s*map\()\s*select\(\s*\.key\s*\|\s*"
+            r"(?P<condition>[^()]*\([^()]*\))\s*\)\s*\)(?:\s*\|\s*from_entries)?",
+            code,
         )
         if selected:
             layout = 0 if "c" in self._options else 2

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.env_output.builtins import not_found
-from agentdash.engine.detect.env_output.dump_maps import on_one_line
+from agentdash.engine.detect.env_output.dump_maps import mapped, on_one_line
 from agentdash.engine.detect.env_output.dumps import (
     ENV_STYLE,
     PYTHON_STYLE,
@@ -40,6 +40,8 @@ from agentdash.engine.detect.env_output.patterns import (
     QUIET,
     Choice,
     Excerpt,
+    Hole,
+    Kind,
     Names,
     Parts,
     concrete,
@@ -214,6 +216,11 @@ def tr(call: Call) -> list[Result]:
             replaced = (p.replace("\n", words[1]) if isinstance(p, str) else p for p in content)
             return [Result(out=joined(replaced))]
         return [Result(out=_on_one_line(content, words[1]))]
+    if len(words) == 2 and words[0] == " " and words[1] in ("\\n", "\n") and lines_of(content) is not None:
+        # no flag's value has a blank in it
+        known = all(not isinstance(p, Hole) or p.kind in (Kind.OTHER, Kind.DIGITS) for p in content)
+        out = joined(p.replace(" ", "\n") if isinstance(p, str) else p for p in content)
+        return [Result(out=out if known else (ANY,))]
     if words in ([",", "\\n"], [",", "\n"]) and (entries := _entries(content)) is not None:
         return [Result(out=entries)]
     return [Result(out=content if content == () else (ANY,))]
@@ -254,18 +261,37 @@ def xargs(call: Call) -> list[Result] | None:
             break
     words = [concrete(a) for a in arguments]
     dump = single_dump(input_of(call, files))
-    if dump is None or not dump.nul or any(word is None for word in words):
+    if dump is None or any(word is None for word in words):
         return None
     text = " ".join(word for word in words if word is not None)
+    if not dump.nul:
+        return _xargs_lines(dump, text)
     text = re.sub(r"^(?:-r|--no-run-if-empty) |(?<=-0) -r\b", "", text)
     by_line = r"(?:-0 ?-?(?:n ?1|L ?1)|-n ?1 -0|-0 -I ?(?P<mark>\S+))(?: echo(?: (?P=mark))?)?"
-    if (match := re.fullmatch(by_line, text)) or text in ("-0 printf %s\\n", "-0 printf %s\n"):
+    if (match := re.fullmatch(by_line, text)) or re.fullmatch(r"-0(?: -n ?1)? printf %s(?:\\n|\n)", text):
         if match and match["mark"] and not text.endswith(f"echo {match['mark']}"):
             return None
         return [Result(out=(msgspec.structs.replace(dump, nul=False),))]
     if text in ("-0", "-0 echo", "--null", "--null echo"):
         return [Result(out=(msgspec.structs.replace(dump, nul=False, separator=" "),))]
     return None
+
+
+def _xargs_lines(dump: Dump, text: str) -> list[Result] | None:
+    """Return what `xargs` writes of the lines of a dump; at quotes in them it may stop."""
+    failed = Result(out=(ANY,), err=(Hole(Kind.QUIET_LINE), "xargs: ", ANY), status=1)
+    if text in ("", "echo", "-r", "-r echo") and dump.style == ENV_STYLE and not dump.numbered:
+        lines = on_one_line(dump, " ")
+        return [Result(out=(*lines, "\n")), failed]
+    match = re.fullmatch(r"(?:-I ?(?P<mark>\S+)|-n ?1|-L ?1|-d \\n -n ?1) echo(?P<text>(?: .*)?)", text)
+    if match is None:
+        return None
+    mark = match["mark"]
+    template = match["text"][1:] if mark else f"{match['text'][1:]} {{}}".lstrip()
+    if template.count(mark or "{}") != 1:
+        return None
+    before, _, after = template.partition(mark or "{}")
+    return [Result(out=mapped(dump, lambda line: f"{before}{line}{after}")), failed]
 
 
 def tee(call: Call) -> list[Result]:

@@ -278,7 +278,7 @@ def _matches_to_the_end(pattern: re.Pattern[str] | None) -> bool:
     """Return whether `grep -o` shows whole entries: the pattern begins with them and takes all behind."""
     if (
         pattern is None
-        or not re.fullmatch(r"(?:\(\?:)?\^.*\.[*+]\)?", pattern.pattern)
+        or not re.fullmatch(r"(?:\(\?:)?\^.*\.[*+]\$?\)?", pattern.pattern)
         or "|" in pattern.pattern
     ):
         return False

@@ -73,6 +73,8 @@ class _Written(msgspec.Struct, frozen=True):
 
 
 _NULL: Final = _Null()
+_UNKNOWN_NUMBER: Final = _Path("a number")
+"""Of variables that are no flags."""
 _OPAQUE: Final = (_Path, _Method, _Function, _Regex, _Written, Selection, Lines)
 
 
@@ -298,6 +300,12 @@ class _Program:
                 return _Path(f"{name}.{key}")
             case Selection(form=Form.MAPPING):
                 return self._variable(owner, key)
+            case Selection() if key == "length":
+                there = [
+                    keep and self._environment[n] is not None
+                    for n, keep in zip(FLAGS, owner.kept, strict=True)
+                ]
+                return sum(there) if any(there) else _UNKNOWN_NUMBER
             case list() if isinstance(key, int):
                 return owner[key] if 0 <= key < len(owner) else None
             case list() | str() if key == "length":
@@ -442,9 +450,13 @@ class _Program:
             case _Method(owner=_Regex(pattern=pattern), name="test"):
                 return self._tested(pattern, arguments[0])
             case _Method(owner=Lines() as owner, name="join") if arguments == ["\n"]:
-                return owner
+                return msgspec.structs.replace(owner, is_text=True)
             case _Method(owner=Lines() as owner, name="sort"):
                 return owner
+            case _Method(owner=_Written(parts=(Dump(nul=True),)), name="split") if arguments == ["\0"]:
+                return Selection((True, True), Form.ENTRIES)
+            case _Method(owner=_Written(parts=(Dump(nul=True) as dump,)), name="replace" | "replaceAll"):
+                return self._in_lines(dump, arguments)
             case _Method(owner=_Written() as owner, name="toString" | "trim" as name):
                 return (
                     owner if name == "toString" else _Written((Choice((owner.parts, _trimmed(owner.parts))),))
@@ -453,6 +465,17 @@ class _Program:
                 return self._library(name.removeprefix("node:"), arguments)
             case _:
                 raise UnknownScriptError
+
+    def _in_lines(self, dump: Dump, arguments: list[Any]) -> _Written:
+        """Return entries that end in NUL with line breaks in place of that."""
+        match arguments:
+            case [_Regex() | str() as pattern, "\n"]:
+                source = pattern if isinstance(pattern, str) else pattern.pattern.pattern
+                if source in ("\0", "\\0", "\\x00"):
+                    return _Written((msgspec.structs.replace(dump, nul=False),))
+            case _:
+                pass
+        raise UnknownScriptError
 
     def _called(self, function: _Function, arguments: list[Any]) -> Any:
         outer = self._names
@@ -506,6 +529,8 @@ class _Program:
                 return {pair[0]: pair[1] for pair in pairs}
             case "Object.assign", [dict() as target, Selection() as value] if not target:
                 return value
+            case "fs.readFileSync", ["/proc/self/environ", *_]:
+                return _Written((Dump(shown=self._shown((True, True)), nul=True, whole=True, some=True),))
             case "String", [value]:
                 return self._text(value)
             case "Boolean", [value]:
@@ -542,6 +567,8 @@ class _Program:
         match name, arguments:
             case "sort", _:
                 return owner
+            case "join", ["\n"] if owner.form is Form.ENTRIES:
+                return Lines(Style(), owner.kept, is_text=True)
             case "filter", [_Function() | _Path() as test]:
                 kept = [
                     self._for_flag(owner, flag, lambda item: self._truth(self._call(test, [item])))
@@ -649,7 +676,7 @@ class _Program:
             texts = [self._text(value) for value in values[1:]]
             self.out += ["".join(a + b for a, b in zip(pieces, [*texts, ""], strict=True)), "\n"]
             return
-        if len(values) == 1 and isinstance(first, Lines):
+        if len(values) == 1 and isinstance(first, Lines) and first.is_text:
             lines = Dump(shown=self._shown(first.kept), style=first.style)
             self.out.append(
                 lines if True in (lines.required(0), lines.required(1)) else Choice(((lines,), ("\n",)))
@@ -665,10 +692,10 @@ class _Program:
         match value:
             case Selection(form=Form.MAPPING):
                 return [self._record(value)]
-            case Selection(form=Form.NAMES):
-                return [ANY]
-            case Lines():
+            case Lines(is_text=True):
                 return [Dump(shown=self._shown(value.kept), style=value.style)]
+            case Selection() | Lines():
+                return [ANY]
             case _Written(parts=parts):
                 return list(parts)
             case list() | dict():
@@ -785,7 +812,13 @@ def _names_in(pattern: Tree) -> list[str]:
 
 
 def _entry(selection: Selection, name: str) -> Any:
-    return [name, MARK] if selection.form is Form.ITEMS else name
+    match selection.form:
+        case Form.ITEMS:
+            return [name, MARK]
+        case Form.ENTRIES:
+            return f"{name}={MARK}"
+        case _:
+            return name
 
 
 def _style_of(line: str, name: str) -> Style:

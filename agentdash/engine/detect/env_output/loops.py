@@ -20,6 +20,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Kind,
     Names,
     Parts,
+    Trimmed,
     Words,
     concrete,
     is_quiet,
@@ -93,6 +94,8 @@ def _over_lines(interpreter: Interpreter, node: For, content: Parts, state: Stat
     after = _unknown_after(node.body, state).with_variable(node.name, (ANY,))
     parts: Parts = (ANY,)
     match content:
+        case (Trimmed(parts=inner),):
+            return _over_lines(interpreter, node, inner, state)
         case (Dump(style=style, separator="", numbered=False) as dump,) if style == ENV_STYLE:
             present = (dump.required(0), dump.required(1))
 

@@ -359,7 +359,8 @@ class Text:
 
 
 _ABSENCE: Final = re.compile(
-    r"\W*|.*\b(?:un-?set|not?|none|nothing|null|nil|undef|undefined|missing|absent|empty|blank|na)\b.*|\W*n/a\W*",
+    r"\W*|.*(?<![a-z])(?:un-?set|not?|none|nothing|null|nil|undef|undefined|missing|absent|empty|blank|na)"
+    r"(?![a-z]).*|\W*n/a\W*",
     re.IGNORECASE,
 )
 _MAX_ABSENCE: Final = 40

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dump_maps import mapped, on_one_line
-from agentdash.engine.detect.env_output.dumps import ENV_STYLE, Dump
+from agentdash.engine.detect.env_output.dump_maps import mapped, spread
+from agentdash.engine.detect.env_output.dumps import Dump
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     Choice,
@@ -16,6 +16,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Kind,
     Part,
     Parts,
+    Trimmed,
     Words,
     concrete,
     errors_of,
@@ -69,15 +70,15 @@ def echo(call: Call) -> list[Result]:
 
 
 def _spaced(arguments: list[Parts]) -> Parts:
-    match arguments:
-        case [(Words(parts=(Dump(separator="", numbered=False) as dump,)),)] if dump.style == ENV_STYLE:
-            return on_one_line(dump, " ")
-        case _:
-            pass
     parts: list[Part] = []
     for number, argument in enumerate(arguments):
-        parts += [" "] if number else []
-        parts += argument
+        before = (" ",) if number else ()
+        match argument:
+            case (Words(parts=inner),):
+                words = spread(inner)
+                parts.append(Choice(((*before, *words), words)))  # without the blank where there are none
+            case _:
+                parts += (*before, *argument)
     return joined(parts)
 
 
@@ -117,7 +118,9 @@ def _formatted(template: Parts, arguments: list[Parts]) -> Parts:
         return _decoded(template) if "%" not in text and not arguments else (ANY,)
     text = concrete(template) or ""
     match arguments:
-        case [(Words(parts=(Dump() as dump,)),)] if text.count("%") == 1 and "%s" in text:
+        case [(Words(parts=(Dump() as dump,) | (Trimmed(parts=(Dump() as dump,)),)),)] if (
+            text.count("%") == 1 and "%s" in text
+        ):
             return _lines_by_format(text, dump)
         case _:
             pass

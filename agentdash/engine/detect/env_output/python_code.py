@@ -8,6 +8,7 @@ import operator
 import re
 import shlex
 import sys
+import textwrap
 from collections.abc import Callable
 from contextlib import suppress
 from string import Formatter
@@ -19,9 +20,9 @@ from agentdash.engine.detect.env_output.dump_maps import common_style
 from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAGS, Dump, Presence, Record, Shown, Style
 from agentdash.engine.detect.env_output.expressions import UnknownError
 from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part, Parts, Trimmed, joined
-from agentdash.engine.detect.env_output.placeholders import has_placeholder, with_placeholders
+from agentdash.engine.detect.env_output.placeholders import has_placeholder, refilled, with_placeholders
 from agentdash.engine.detect.env_output.regexes import compiled
-from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK, Form, Lines, Selection
+from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK, Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.streams import STDERR, STDOUT, Call, Result, all_parts, only, parts_of
 from agentdash.engine.detect.env_output.world import shown
 
@@ -109,6 +110,8 @@ class _Program:
         self.decided: tuple[bool, ...] = ()
         """The truth of the conditions that are not known, as they came up in this run."""
         self._failures: list[Result] = []
+        self._json: dict[str, Part] = {}
+        """Words for values in JSON that are not known."""
         self._statements = 0
         self._tries = 0
 
@@ -147,39 +150,49 @@ class _Program:
         self._statements += 1
         if self._statements > _MAX_STATEMENTS:
             raise UnknownError
+        if not (self._imports(statement) or self._binds(statement)):
+            self._flows(statement)
+
+    def _imports(self, statement: ast.stmt) -> bool:
+        """Run an import; return False for other statements."""
         match statement:
             case ast.Import(names=names):
                 for name in names:
-                    if name.name.partition(".")[0] not in _MODULES:
-                        raise UnknownError
+                    self._require_known(name.name)
                     bound = name.name if name.asname else name.name.partition(".")[0]
                     self._names[name.asname or bound] = _Module(bound)
             case ast.ImportFrom(module=str(module), names=names):
+                self._require_known(module)
                 for name in names:
-                    if module.partition(".")[0] not in _MODULES:
-                        raise UnknownError
                     self._names[name.asname or name.name] = self._attribute(_Module(module), name.name)
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                self._names[name] = self._value(value)
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                self._names[name] = self._value(value)
-            case ast.FunctionDef(name=name, decorator_list=[]):
-                self._names[name] = _Function(statement)
-            case ast.Return(value=value):
-                raise _ReturnError(None if value is None else self._value(value))
-            case ast.Try(handlers=handlers, orelse=otherwise, finalbody=[]):
-                self._try(statement.body, handlers, otherwise)
+            case _:
+                return False
+        return True
+
+    def _require_known(self, module: str) -> None:
+        if module.partition(".")[0] not in _MODULES:
+            raise UnknownError
+
+    def _binds(self, statement: ast.stmt) -> bool:
+        """Run a statement that gives names to values; return False for other statements."""
+        match statement:
             case ast.Assign(targets=[target], value=value):
                 self._bind(target, self._value(value))
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                self._names[name] = self._value(value)
             case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
                 self._names[name] = self._binary(op, self._value(ast.Name(name)), self._value(value))
-            case ast.Continue():
-                raise _ContinueError
-            case ast.With(items=[ast.withitem(context_expr=opened, optional_vars=ast.Name(id=name))]):
-                self._names[name] = self._value(opened)
-                if not isinstance(self._names[name], _File):
-                    raise UnknownError
-                self.block(statement.body)
+            case ast.ClassDef(name=name, bases=[], keywords=[], decorator_list=[]):
+                self._names[name] = self._namespace(statement)
+            case ast.FunctionDef(name=name, decorator_list=[]):
+                self._names[name] = _Function(statement)
+            case _:
+                return False
+        return True
+
+    def _flows(self, statement: ast.stmt) -> None:
+        """Run a statement that decides what runs next, or an expression."""
+        match statement:
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 pass
             case ast.Expr(value=value):
@@ -188,8 +201,40 @@ class _Program:
                 self.block(body if self._truth(test) else otherwise)
             case ast.For(target=target, iter=iterable, body=body, orelse=[]):
                 self._loop(target, self._value(iterable), lambda: self.block(body))
+            case ast.While(test=test, body=body, orelse=[]):
+                self._while(test, body)
+            case ast.Continue():
+                raise _ContinueError
+            case ast.Return(value=value):
+                raise _ReturnError(None if value is None else self._value(value))
+            case ast.Try(handlers=handlers, orelse=otherwise, finalbody=[]):
+                self._try(statement.body, handlers, otherwise)
+            case ast.With(items=[ast.withitem(context_expr=opened, optional_vars=ast.Name(id=name))]):
+                self._names[name] = self._value(opened)
+                if not isinstance(self._names[name], _File):
+                    raise UnknownError
+                self.block(statement.body)
             case _:
                 raise UnknownError
+
+    def _while(self, test: ast.expr, body: list[ast.stmt]) -> None:
+        while self._truth(test):
+            self._statements += 1
+            if self._statements > _MAX_STATEMENTS:
+                raise UnknownError
+            with suppress(_ContinueError):
+                self.block(body)
+
+    def _namespace(self, statement: ast.ClassDef) -> _Namespace:
+        """Return the attributes of a class that has no methods."""
+        outer = self._names
+        self._names = dict(outer)
+        try:
+            self.block(statement.body)
+            found = {n: v for n, v in self._names.items() if n not in outer or v is not outer[n]}
+        finally:
+            self._names = outer
+        return _Namespace(found)
 
     def _try(
         self, body: list[ast.stmt], handlers: list[ast.ExceptHandler], otherwise: list[ast.stmt]
@@ -390,6 +435,10 @@ class _Program:
         match value:
             case _Module(name="os") if name == "environ":
                 return Selection((True, True))
+            case _Namespace(attributes=attributes) if name in attributes:
+                return attributes[name]
+            case _Module(name="os") if name == "environb":
+                return Selection((True, True), is_bytes=True)
             case _Module(name="re") if name in ("I", "IGNORECASE"):
                 return _IGNORE_CASE
             case _File() | _Pattern():
@@ -404,7 +453,7 @@ class _Program:
                 return stdout
             case _Process() if name == "returncode":
                 return _Quiet()
-            case Selection() | _Captured() | str() | bytes() | dict() | list():
+            case Selection() | _Captured() | Bytes() | str() | bytes() | dict() | list():
                 return _Method(value, name)
             case _:
                 raise UnknownError
@@ -465,7 +514,8 @@ class _Program:
                 raise UnknownError
             there = self._environment[left] is not None and right.kept[FLAGS.index(left)]
             return there is isinstance(op, ast.In)
-        left = left.decode(errors="replace") if isinstance(left, bytes) and isinstance(right, str) else left
+        if isinstance(right, Bytes) and isinstance(left, bytes):
+            left, right = left.decode(errors="replace"), right.text
         if isinstance(left, _Quiet | _Foreign) or isinstance(right, _Quiet | _Foreign):
             return self._decide()
         self._require_plain(left, right)
@@ -560,7 +610,7 @@ class _Program:
             mark = f"Zhole{len(self._holes)}Z"
             self._holes[mark] = Hole(Kind.QUIET_TEXT)
             return mark
-        if isinstance(value, str | _Foreign):
+        if isinstance(value, str | _Foreign | Bytes):
             return str(value)
         return self._repr(value)
 
@@ -568,7 +618,7 @@ class _Program:
         if isinstance(value, _Quiet):
             return self._text(value)
         match value:
-            case _Foreign():
+            case _Foreign() | Bytes():
                 return str(value)  # in quotes, or None
             case dict():
                 return "{" + ", ".join(f"{self._repr(k)}: {self._repr(v)}" for k, v in value.items()) + "}"
@@ -639,7 +689,12 @@ class _Program:
                 is_mapping = self._value(node.key) == name and self._value(node.value) == MARK and is_mapping
             else:
                 text = self._value(node.elt)
-                pair = values.form is Form.ENTRIES and text in ([name, MARK], (name, MARK))
+                pair = values.form is Form.ENTRIES and list(
+                    text if isinstance(text, list | tuple) else ()
+                ) in (
+                    [name, MARK],
+                    [Bytes(name), Bytes(MARK)],
+                )
                 if pair or (isinstance(text, tuple) and text == (name, MARK)):
                     pairs += 1
                     text = name
@@ -648,6 +703,8 @@ class _Program:
                 continue
             if text == name:
                 continue
+            if isinstance(text, Bytes) and values.form is Form.ENTRIES and text.text == f"{name}={MARK}":
+                text = text.text
             if not isinstance(text, str) or text.count(MARK) != 1:
                 raise UnknownError
             before, _, after = text.partition(MARK)
@@ -659,9 +716,10 @@ class _Program:
                 raise UnknownError
             return Selection((kept[0], kept[1]))
         if not styles:
-            return Selection((kept[0], kept[1]), Form.ITEMS if pairs else Form.NAMES)
+            form = Form.ITEMS if pairs else Form.NAMES
+            return Selection((kept[0], kept[1]), form, is_bytes=values.is_bytes)
         if isinstance(node.elt, ast.Name) and values.form is Form.ENTRIES:
-            return Selection((kept[0], kept[1]), Form.ENTRIES)
+            return Selection((kept[0], kept[1]), Form.ENTRIES, is_bytes=values.is_bytes)
         return Lines(self._common_style(styles), (kept[0], kept[1]))
 
     # ------------------------------------------------------------ calls
@@ -677,6 +735,7 @@ class _Program:
             if len(arguments) != 1 or not isinstance(function, _Module) or function.name != "print":
                 raise UnknownError
             if isinstance(arguments[0], Lines) and keywords == {"sep": "\n"}:
+                arguments = [msgspec.structs.replace(arguments[0], is_text=True)]
                 keywords = {}
             elif isinstance(arguments[0], list | tuple):
                 arguments = list(arguments[0])
@@ -713,7 +772,12 @@ class _Program:
             return None
         if isinstance(owner, str) and name == "join" and len(arguments) == 1 and not keywords:
             if isinstance(arguments[0], Lines) and owner == "\n":
-                return arguments[0]
+                return msgspec.structs.replace(arguments[0], is_text=True)
+            listed = arguments[0]
+            if isinstance(listed, Selection) and listed.form is Form.ENTRIES and owner == "\n":
+                if listed.is_bytes:
+                    raise UnknownError
+                return Lines(Style(), arguments[0].kept, is_text=True)
             self._require_plain(arguments[0])
             return owner.join(self._joinable(value) for value in arguments[0])
         if isinstance(owner, str) and name == "format" and "!" not in owner:
@@ -728,6 +792,9 @@ class _Program:
                 return owner.format(*texts, **{k: self._text(v) for k, v in keywords.items()})
             except (IndexError, KeyError, ValueError, AttributeError) as error:
                 raise UnknownError from error
+        if isinstance(owner, Bytes):
+            found = self._method(owner.text, name, arguments, keywords)
+            return found if name == "decode" else _as_bytes(found)
         if isinstance(owner, str) and has_placeholder(owner) and not keywords:
             return self._entry_method(owner, name, arguments)
         if isinstance(owner, _File | _Captured | _Pattern):
@@ -778,23 +845,27 @@ class _Program:
         texts = [a.decode(errors="replace") if isinstance(a, bytes) else a for a in arguments]
         match owner, name, texts:
             case _File(), "read" | "read_text" | "read_bytes", _:
-                return _Captured((self._whole(nul=True),))
+                return _Captured((self._whole(nul=True),), is_bytes=owner.is_bytes or name == "read_bytes")
             case _File(), "close", []:
                 return None
             case _Pattern(pattern=pattern), "search" | "match" | "fullmatch", [str() as text]:
                 return self._searched(pattern, name, text)
-            case _Captured(), "decode" | "read", _:
+            case _Captured(), "decode", _:
+                return msgspec.structs.replace(owner, is_bytes=False)
+            case _Captured(), "read", _:
                 return owner
             case _Captured(parts=(Dump(nul=True),)), "strip" | "rstrip", ["\0"] | []:
                 return owner
             case _Captured(parts=(Dump(nul=True) as dump,)), "replace", ["\0", "\n"] if not keywords:
-                return _Captured((msgspec.structs.replace(dump, nul=False),))
+                return msgspec.structs.replace(owner, parts=(msgspec.structs.replace(dump, nul=False),))
             case _Captured(parts=(Dump(nul=True),)), "split", ["\0"]:
-                return Selection((True, True), Form.ENTRIES)
-            case _Captured(parts=parts), "strip" | "rstrip", []:
+                return Selection((True, True), Form.ENTRIES, is_bytes=owner.is_bytes)
+            case _Captured(parts=parts), "rstrip", []:
                 return _Captured((Trimmed(parts),))
+            case _Captured(parts=parts), "strip", []:
+                return _Captured(_stripped(parts))
             case _Captured(parts=parts), "splitlines" | "split", [] | ["\n"] if name == "splitlines" or texts:
-                return self._entries(parts)
+                return msgspec.structs.replace(self._entries(parts), is_bytes=owner.is_bytes)
             case _:
                 raise UnknownError
 
@@ -836,12 +907,16 @@ class _Program:
             raise UnknownError
         match name, arguments:
             case ("get", [key]) | ("get", [key, _]):
+                if isinstance(key, bytes) is not owner.is_bytes:
+                    raise UnknownError
+                key = key.decode(errors="replace") if isinstance(key, bytes) else key
                 default = arguments[1] if len(arguments) > 1 else None
                 if key in FLAGS and not owner.kept[FLAGS.index(key)]:
                     return default
-                return self._variable(key, default)
+                found = self._variable(key, default)
+                return Bytes(found) if owner.is_bytes and isinstance(found, str) else found
             case "items", []:
-                return Selection(owner.kept, Form.ITEMS)
+                return Selection(owner.kept, Form.ITEMS, is_bytes=owner.is_bytes)
             case (("copy" | "keys"), []):
                 return owner
             case _:
@@ -871,9 +946,11 @@ class _Program:
         if isinstance(value, Selection) and not value.items:
             return (self._record(value),)
         if isinstance(value, _Captured):
-            return value.parts
+            return (ANY,) if value.is_bytes else value.parts
         if isinstance(value, Selection):
             return (Hole(Kind.LINE),) if value.form is Form.NAMES else (ANY,)
+        if isinstance(value, Lines) and not value.is_text:
+            return (ANY,)
         if isinstance(value, Lines) and alone:
             return (Dump(shown=self._shown(value.kept), style=value.style, partial=False, some=False),)
         return (self._text(value),)
@@ -970,7 +1047,8 @@ class _Program:
             raise UnknownError
         if set(keywords) - {"encoding", "errors", "mode"}:
             raise UnknownError
-        return _File()
+        mode = [*arguments[1:2], keywords.get("mode", "")][0]
+        return _File(is_bytes=isinstance(mode, str) and "b" in mode)
 
     def pattern(self, arguments: list[Any], keywords: dict[str, Any]) -> _Pattern:
         """Run `re.compile`."""
@@ -1027,14 +1105,35 @@ class _Program:
 
     def dumps(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `json.dumps`."""
+        keywords.pop("default", None)
         if len(arguments) != 1 or set(keywords) - {"indent", "sort_keys", "ensure_ascii", "default"}:
             raise UnknownError
         value = arguments[0]
         if isinstance(value, Selection) and not value.items:
             indent = keywords.get("indent") or 0
             return self._record(value, indent=indent if isinstance(indent, int) else 0)
+        value = self._marked(value)
         self._require_plain(value, *_flat(value))
-        return json.dumps(value, indent=keywords.get("indent"), sort_keys=bool(keywords.get("sort_keys")))
+        text = json.dumps(value, indent=keywords.get("indent"), sort_keys=bool(keywords.get("sort_keys")))
+        for word, hole in self._json.items():  # without the quotes of a text
+            mark = f"Zhole{len(self._holes)}Z"
+            self._holes[mark] = hole
+            text = text.replace(f'"{word}"', mark)
+        return text
+
+    def _marked(self, value: Any) -> Any:
+        """Return a value in which numbers that are not known are words that stand for them."""
+        match value:
+            case dict():
+                return {key: self._marked(inner) for key, inner in value.items()}
+            case list() | tuple():
+                return [self._marked(inner) for inner in value]
+            case _Quiet() | _Foreign():
+                mark = f"Zjson{len(self._holes)}Z"
+                self._json[mark] = Hole(Kind.QUIET_LINE if isinstance(value, _Quiet) else Kind.ANY)
+                return mark
+            case _:
+                return value
 
     def dump(self, arguments: list[Any], keywords: dict[str, Any]) -> None:
         """Run `json.dump`."""
@@ -1047,7 +1146,7 @@ class _Program:
         if len(arguments) == 1 and isinstance(arguments[0], Selection):
             if arguments[0].form not in (Form.MAPPING, Form.ITEMS):
                 raise UnknownError
-            return Selection(arguments[0].kept)
+            return Selection(arguments[0].kept, is_bytes=arguments[0].is_bytes)
         if not arguments:
             return dict(keywords)
         raise UnknownError
@@ -1084,6 +1183,8 @@ class _Program:
     def numbered(self, arguments: list[Any], keywords: dict[str, Any]) -> list[Any]:
         """Run `enumerate`."""
         start = keywords.pop("start", 0)
+        if len(arguments) == 2 and isinstance(arguments[1], int):
+            start = arguments.pop()
         if len(arguments) != 1 or keywords or not isinstance(arguments[0], list | tuple):
             raise UnknownError
         return list(enumerate(arguments[0], start=start))
@@ -1129,6 +1230,47 @@ class _Program:
             raise _FailedError
         self.out.append(str(arguments[0]))
 
+    def write_error(self, arguments: list[Any], keywords: dict[str, Any]) -> None:
+        """Run `sys.stderr.write`."""
+        outer, self.out = self.out, self._err
+        self.write(arguments, keywords)
+        self.out = outer
+
+    def mapped(self, arguments: list[Any], keywords: dict[str, Any]) -> list[Any]:
+        """Run `map` over known values."""
+        match arguments:
+            case [_Lambda(node=node), list() | tuple() as values] if (
+                len(node.args.args) == 1 and not keywords
+            ):
+                found: list[Any] = []
+                for value in values:
+                    self._names[node.args.args[0].arg] = value
+                    found.append(self._value(node.body))
+                return found
+            case _:
+                raise UnknownError
+
+    def dedented(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
+        """Run `textwrap.dedent`: values on a line do not begin it."""
+        match arguments:
+            case [str() as text] if not keywords and not re.search(r"^[ \t]*Zhole", text, re.MULTILINE):
+                return textwrap.dedent(text)
+            case _:
+                raise UnknownError
+
+    def shell_quoted(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
+        """Run `shlex.quote`."""
+        match arguments:
+            case [str() as text] if not keywords and not has_placeholder(text):
+                return shlex.quote(text)
+            case [str() as text] if not keywords:
+                mark = f"Zhole{len(self._holes)}Z"
+                plain = tuple(refilled((text,), self._holes))
+                self._holes[mark] = Choice((plain, ("'", *plain, "'")))
+                return mark
+            case _:
+                raise UnknownError
+
     def exit(self, arguments: list[Any], keywords: dict[str, Any]) -> None:
         """Run `sys.exit`."""
         if keywords or not all(isinstance(a, int) for a in arguments):
@@ -1159,6 +1301,7 @@ class _Captured(msgspec.Struct, frozen=True):
     """What another program has written, or what was read of a file."""
 
     parts: Parts
+    is_bytes: bool = False
 
 
 class _Process(msgspec.Struct, frozen=True):
@@ -1170,11 +1313,19 @@ class _Process(msgspec.Struct, frozen=True):
 class _File(msgspec.Struct, frozen=True):
     """`/proc/self/environ`."""
 
+    is_bytes: bool = False
+
 
 class _Pattern(msgspec.Struct, frozen=True):
     """A regular expression."""
 
     pattern: re.Pattern[str]
+
+
+class _Namespace(msgspec.Struct, frozen=True):
+    """A class whose attributes are read."""
+
+    attributes: dict[str, Any]
 
 
 class _Lambda(msgspec.Struct, frozen=True):
@@ -1198,6 +1349,7 @@ class _Foreign(msgspec.Struct, frozen=True):
 
 _MISSING: Final = object()
 _OPAQUE: Final = (
+    _Namespace,
     _Captured,
     _Process,
     _File,
@@ -1242,6 +1394,10 @@ _FUNCTIONS: Final[dict[str, Callable[[_Program, list[Any], dict[str, Any]], Any]
     "sys.exit": _Program.exit,
     "exit": _Program.exit,
     "sys.stdout.write": _Program.write,
+    "sys.stderr.write": _Program.write_error,
+    "map": _Program.mapped,
+    "textwrap.dedent": _Program.dedented,
+    "shlex.quote": _Program.shell_quoted,
     "dict": _Program.as_dict,
     "sorted": _Program.sorted,
     "list": _Program.as_list,
@@ -1267,9 +1423,35 @@ def _is_in_front(part: Any, text: Any) -> bool:
     )
 
 
+def _as_bytes(value: Any) -> Any:
+    """Return what a method of bytes gives, of what the same method of a text gives."""
+    match value:
+        case str():
+            return Bytes(value)
+        case list():
+            return [_as_bytes(each) for each in value]
+        case tuple():
+            return tuple(_as_bytes(each) for each in value)
+        case _:
+            return value
+
+
+def _stripped(parts: Parts) -> Parts:
+    """Return a text without the blanks around it."""
+    match parts:
+        case (Choice(options=options),):
+            return (Choice(tuple(_stripped(option) for option in options)),)
+        case (str() as first, *rest):
+            return (Trimmed((first.lstrip(), *rest)),) if rest else (first.strip(),)
+        case (Dump() | Hole(kind=Kind.OTHER), *_):
+            return (Trimmed(parts),)
+        case _:
+            return (ANY,)
+
+
 def _is_print(node: ast.expr) -> bool:
     """Return whether an expression is `print(…)`."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "sys.stdout.write")
 
 
 def _flat(value: Any) -> list[Any]:

@@ -32,7 +32,7 @@ from agentdash.engine.detect.env_output.world import (
     World,
 )
 from agentdash.engine.detect.env_output.zsh import ZSH_ONLY, as_bash
-from agentdash.engine.detect.shell import parse
+from agentdash.engine.detect.shell import Assignment, ProcessSubstitution, Redirect, parse
 from agentdash.model.observation import UNSET
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 
@@ -123,6 +123,8 @@ def _in_dialect(script: str, dialect: str) -> tuple[_Possible, ...] | None:
         return _unread_by_others()
     if (tree := parse(as_bash(script) if is_of_zsh else script)) is None:
         return None
+    if dialect == "dash" and _has_more_syntax(tree):
+        return _unread_by_others()
     found: list[_Possible] = []
     for world in _worlds():
         started = tuple((name, world.value(name)) for name in FLAGS)
@@ -136,6 +138,19 @@ def _in_dialect(script: str, dialect: str) -> tuple[_Possible, ...] | None:
     return tuple(found)
 
 
+def _has_more_syntax(node: object) -> bool:
+    """Return whether a script holds what dash cannot parse: `<(…)`, `<<<`, arrays."""
+    match node:
+        case ProcessSubstitution() | Redirect(operator="<<<") | Assignment(elements=tuple()):
+            return True
+        case tuple():
+            return any(_has_more_syntax(each) for each in node)
+        case msgspec.Struct():
+            return any(_has_more_syntax(getattr(node, name)) for name in node.__struct_fields__)
+        case _:
+            return False
+
+
 def _worlds() -> Iterator[World]:
     assumptions: list[tuple[Assumption, ...]] = [
         (Given.UNSET, Given.EMPTY, Given.OTHER, *FLAG_VALUES[name]) for name in FLAGS
@@ -146,7 +161,11 @@ def _worlds() -> Iterator[World]:
 
 def _unread_by_others() -> tuple[_Possible, ...]:
     """Return what shells write where a script uses what zsh alone has: anything with an error in it."""
-    failed: Parts = (ANY, Choice((("ad substitution",), ("yntax error",), ("bad option",))), ANY)
+    failed: Parts = (
+        ANY,
+        Choice((("ad substitution",), ("yntax error",), ("bad option",), ("edirection",))),
+        ANY,
+    )
     return tuple(_Possible(world, ((failed, None),)) for world in _worlds())
 
 

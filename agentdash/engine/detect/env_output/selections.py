@@ -24,11 +24,22 @@ class Form(Enum):
     NAMES = "names"
 
 
+class Bytes(msgspec.Struct, frozen=True):
+    """A text as bytes, which Python writes as `b'…'`."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"b'{self.text}'"
+
+
 class Selection(msgspec.Struct, frozen=True):
     """The environment, or a part of it, as a mapping; for each flag whether it is in it."""
 
     kept: tuple[bool, bool]
     form: Form = Form.MAPPING
+    is_bytes: bool = False
+    """Its names and values are bytes."""
 
     @property
     def items(self) -> bool:
@@ -39,11 +50,11 @@ class Selection(msgspec.Struct, frozen=True):
         """Return what a loop over it gives of a variable whose value is not known."""
         match self.form:
             case Form.ITEMS:
-                return (name, MARK)
+                return (Bytes(name), Bytes(MARK)) if self.is_bytes else (name, MARK)
             case Form.ENTRIES:
-                return f"{name}={MARK}"
+                return Bytes(f"{name}={MARK}") if self.is_bytes else f"{name}={MARK}"
             case _:
-                return name
+                return Bytes(name) if self.is_bytes else name
 
 
 class Lines(msgspec.Struct, frozen=True):
@@ -51,3 +62,5 @@ class Lines(msgspec.Struct, frozen=True):
 
     style: Style
     kept: tuple[bool, bool]
+    is_text: bool = False
+    """They were joined."""
