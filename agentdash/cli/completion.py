@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
@@ -9,6 +10,13 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 SHELLS: Final = ("bash", "zsh", "fish")
+_BEFORE: Final = {
+    # a fresh .zshrc has not loaded the completion system yet
+    "zsh": "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }\n",
+    # fish makes completions from manual pages, which offer the options of all commands
+    "fish": "complete --erase --command agentdash\n",
+}
+"""Lines before the script of click."""
 _VARIABLE: Final = "_AGENTDASH_COMPLETE"
 _MAX_THREADS: Final = 50
 """Newest threads to offer if no agentdash publishes its workers; a menu of more is of no use."""
@@ -28,7 +36,32 @@ def completion(context: click.Context, shell: str) -> None:
     completer = get_completion_class(shell)
     if completer is None:
         raise click.UsageError(f"the installed version of click does not support {shell}")
-    click.echo(completer(context.find_root().command, {}, "agentdash", _VARIABLE).source())
+    click.echo(
+        _BEFORE.get(shell, "") + completer(context.find_root().command, {}, "agentdash", _VARIABLE).source()
+    )
+
+
+def host_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[CompletionItem]:
+    """Complete the name of a host of the configuration."""
+    del context, parameter
+    from agentdash.config import ConfigError, load
+
+    try:
+        hosts = load({})[0].hosts
+    except ConfigError:
+        return []
+    return [CompletionItem(name) for name in hosts if name.startswith(prefix)]
+
+
+def one_of_list(words: Iterable[str], prefix: str) -> list[CompletionItem]:
+    """Complete the last of several words that are separated by commas."""
+    before, comma, last = prefix.rpartition(",")
+    given = before.split(",")
+    return [
+        CompletionItem(f"{before}{comma}{word}")
+        for word in words
+        if word.startswith(last) and word not in given
+    ]
 
 
 def workers(context: click.Context, parameter: click.Parameter, prefix: str) -> list[CompletionItem]:

@@ -30,6 +30,12 @@ class FiniteRange(click.FloatRange):
         return number
 
 
+def _host_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[Any]:
+    from agentdash.cli.completion import host_names
+
+    return list(host_names(context, parameter, prefix))
+
+
 SECONDS: Final = FiniteRange(0, _MAX_SECONDS)
 """A time span on the command line."""
 PATH = click.Path(path_type=Path)
@@ -73,6 +79,7 @@ HOST_OPTIONS = (
         "hosts",
         multiple=True,
         metavar="HOST",
+        shell_complete=_host_names,
         help="Also watch this host over ssh, [USER@]HOST[:PORT], or one of the configuration by its name; in"
         " place of all of the configuration.",
     ),

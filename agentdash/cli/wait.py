@@ -8,8 +8,11 @@ from contextlib import aclosing
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from agentdash.cli import termination
+from agentdash.cli.completion import one_of_list
+from agentdash.cli.errors import suggestion
 from agentdash.cli.fleet_access import (
     StatusFileInfo,
     find,
@@ -47,8 +50,15 @@ class _States(click.ParamType):  # type: ignore[type-arg]
         names = [name.strip() for name in str(value).split(",") if name.strip()]
         known = [str(state) for state in State]
         if wrong := [name for name in names if name not in known] or ([""] if not names else []):
-            self.fail(f"invalid state {wrong[0]!r}: choose from {', '.join(known)}", param, ctx)
+            close = suggestion(wrong[0], known)
+            self.fail(f"invalid state {wrong[0]!r}: choose from {', '.join(known)}{close}", param, ctx)
         return tuple(State(name) for name in names)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        del ctx, param
+        return one_of_list(map(str, State), incomplete)
 
 
 @click.command()

@@ -1,0 +1,94 @@
+"""Completion in bash, zsh and fish, as the documentation sets it up, by tab in a terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.live.patience import wait_until
+
+ROOT = Path(__file__).parents[2]
+RC = {"bash": ".bashrc", "zsh": ".zshrc"}
+CASES = [
+    ("agentdash stat", "agentdash status"),
+    ("agentdash status --watc", "agentdash status --watch"),
+    ("agentdash wait %1 --until blo", "agentdash wait %1 --until blocked-sandbox"),
+    ("agentdash check --fail-on tmux-e", "agentdash check --fail-on tmux-escape"),
+    ("agentdash status --host buil", "agentdash status --host build1"),
+]
+
+LIST = ("agentdash wait %1 --until exited,blo", "agentdash wait %1 --until exited,blocked-sandbox")
+"""Not in fish: click's script for it separates what it offers from its description by a comma."""
+
+
+class Shell:
+    """An interactive shell in the one pane of a tmux server, with a home of its own."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.socket = folder / "tmux"
+        self.home = folder / "home"
+        programs = folder / "bin"
+        for directory in (self.home / ".config" / "fish" / "completions", programs):
+            directory.mkdir(parents=True)
+        program = programs / "agentdash"
+        program.write_text(f'#!/bin/sh\ncd "{ROOT}" && exec "{sys.executable}" -m agentdash "$@"\n')
+        program.chmod(0o755)
+        config = self.home / ".config" / "agentdash" / "config.toml"
+        config.parent.mkdir()
+        config.write_text("[hosts.build1]\n")
+        self.env = {
+            "HOME": str(self.home),
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            "PS1": "$ ",
+        }
+        if name == "fish":
+            done = subprocess.run(
+                [program, "completion", "fish"], capture_output=True, check=True, env=self.env
+            )
+            (self.home / ".config/fish/completions/agentdash.fish").write_bytes(done.stdout)
+        else:
+            (self.home / RC[name]).write_text(f'eval "$(agentdash completion {name})"\n')
+        self.tmux("new-session", "-d", "-s", "a", "-x", "120", "-y", "24", name, "-i")
+
+    def tmux(self, *args: str) -> str:
+        command = ["tmux", "-f", "/dev/null", "-S", str(self.socket), *args]
+        return subprocess.run(command, check=True, capture_output=True, text=True, env=self.env).stdout
+
+    @property
+    def screen(self) -> str:
+        return self.tmux("capture-pane", "-p", "-t", "a")
+
+
+@pytest.fixture(params=["bash", "zsh", "fish"])
+def shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
+    with tempfile.TemporaryDirectory(prefix="ad-", ignore_cleanup_errors=True) as folder:
+        opened = Shell(request.param, Path(folder))
+        yield opened
+        with suppress(subprocess.CalledProcessError):
+            opened.tmux("kill-server")
+
+
+def test_tab(shell: Shell) -> None:
+    shell.tmux("send-keys", "-t", "a", "echo rea''dy", "Enter")
+    wait_until(lambda: "\nready" in shell.screen, "the shell")
+    assert "command not found" not in shell.screen
+    for typed, completed in CASES if shell.name == "fish" else (*CASES, LIST):
+        shell.tmux("send-keys", "-t", "a", "-l", typed)
+        wait_until(lambda typed=typed: typed in shell.screen, f"{typed!r}")  # type: ignore[misc]
+        shell.tmux("send-keys", "-t", "a", "Tab")
+        wait_until(
+            lambda completed=completed: completed in shell.screen,  # type: ignore[misc]
+            f"{completed!r}",
+        )
+        shell.tmux("send-keys", "-t", "a", "C-u")
+        wait_until(lambda completed=completed: completed not in shell.screen, "an empty line")  # type: ignore[misc]
