@@ -7,6 +7,7 @@ import json
 import pytest
 
 from agentdash.agents.codex.launcher_policy import read_launcher
+from agentdash.agents.launchers import read_launcher as read_any_launcher
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.engine.link.launchers import find_launcher
 from agentdash.engine.link.process_tree import ProcessTree
@@ -168,3 +169,24 @@ def test_launcher_is_identified_by_its_arguments() -> None:
 def test_policies_are_no_secrets(argv: tuple[str, ...]) -> None:
     """Arguments are read after they were filtered: `"access": "read"` must not be masked."""
     assert clean_arguments(argv) == argv
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--dev-bind", "/", "/"], "full access"),
+        (["--ro-bind", "/", "/", "--bind-try", "/w", "/w", "--unshare-all"], "workspace, no network"),
+        (["--ro-bind-try", "/", "/", "--unshare-all", "--share-net"], "read-only, network on"),
+    ],
+)
+def test_bubblewrap_of_anything(options: list[str], expected: str) -> None:
+    launcher = read_any_launcher("bwrap", ["bwrap", *options, "--", "bash", "--bind", "/", "/"])
+    assert launcher is not None
+    assert launcher.policy is not None
+    assert launcher.policy.brief() == expected
+
+
+def test_bubblewrap_with_its_options_in_a_file_has_no_known_policy() -> None:
+    launcher = read_any_launcher("bwrap", ["bwrap", "--args", "8", "--", "bash"])  # Gemini CLI 0.61.0
+    assert launcher is not None
+    assert launcher.policy is None

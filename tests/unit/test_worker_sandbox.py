@@ -184,7 +184,7 @@ def test_command_outside_is_a_finding_and_a_server_beside_it_is_none() -> None:
         (
             ["bwrap", "--unshare-net", "--bind", CWD, CWD, "--", "opencode"],
             {},
-            "bwrap: files workspace, network off",
+            "bwrap: workspace, no network",
         ),
         (["codex-linux-sandbox", "--", "opencode"], {}, "Codex by codex-linux-sandbox"),
         (["node", "/usr/bin/srt", "opencode"], {"SANDBOX_RUNTIME": "1"}, "sandbox runtime (srt) by srt"),

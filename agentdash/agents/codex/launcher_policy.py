@@ -19,13 +19,22 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.agents.codex.policy_formats import from_profile, from_sandbox_policy
-from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.policy import AccessMode, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Launcher
 
 _LINUX: Final = "codex-linux-sandbox"
 _BWRAP: Final = "bwrap"
 _MACOS: Final = "sandbox-exec"
 _LAUNCHERS: Final = (_LINUX, _BWRAP, _MACOS, "codex-execve-wrapper")
+_BINDS: Final[Mapping[str, AccessMode]] = {
+    "--bind": "write",
+    "--bind-try": "write",
+    "--dev-bind": "write",
+    "--dev-bind-try": "write",
+    "--ro-bind": "read",
+    "--ro-bind-try": "read",
+}
+"""Options of bubblewrap that mount SOURCE at DESTINATION."""
 _WRITABLE_ROOT: Final = re.compile(r"-DWRITABLE_ROOT_\d+(?:_R\w+)?=(/.*)")
 _ANY_WRITE: Final = re.compile(r'\(allow file-write\*\s*(?:\(regex #"\^/"\)|\(subpath "/"\)|\))')
 _ANY_NETWORK: Final = re.compile(r"\(allow network(?:\*|-outbound)\s*\)")
@@ -81,10 +90,12 @@ def _of_bwrap(argv: Sequence[str]) -> Policy:
     for at, option in enumerate(argv):
         if option == "--":
             break
-        if option in ("--bind", "--ro-bind") and at + 2 < len(argv):
-            rules.append(PolicyRule(argv[at + 2], "write" if option == "--bind" else "read"))
-        elif option == "--unshare-net":
+        if option in _BINDS and at + 2 < len(argv):
+            rules.append(PolicyRule(argv[at + 2], _BINDS[option]))
+        elif option in ("--unshare-net", "--unshare-all"):
             network = Network.OFF
+        elif option == "--share-net":
+            network = Network.ON
     writable = {rule.path for rule in rules if rule.access == "write"}
     if "/" in writable:
         return Policy(Filesystem.UNRESTRICTED, network)

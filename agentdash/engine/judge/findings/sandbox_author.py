@@ -8,7 +8,6 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.judge.findings.wording import policy_in_words
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.policy import Policy
 from agentdash.model.process import AGENT_NAMES, Process
@@ -50,7 +49,7 @@ class SandboxAuthor(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         """Return it in words, with the policy."""
         by = f" by {self.launcher}" if self.launcher and self.launcher != self.name else ""
-        policy = f": {policy_in_words(self.policy)}" if self.policy else ""
+        policy = f": {self.policy.brief()}" if self.policy else ""
         return f"{self.name}{by}{policy}"
 
 

@@ -1,0 +1,284 @@
+"""Real Gemini CLI, Qwen Code, OpenCode and Copilot CLI: their states, sessions and sandboxes, as they run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentdash.agents.opencode.requests import merged, rules_sources
+from agentdash.model.findings import FindingKind
+from agentdash.model.states import State
+from agentdash.model.worker import Worker
+from tests.live.codex import SetupError
+from tests.live.dispositions import restore_defaults
+from tests.live.worker_model import Script
+from tests.live.workers import WorkerLab, WorkerPane, program, watching
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc and bubblewrap are Linux's")
+
+OpenLab = Callable[[Script], WorkerLab]
+WAIT = "until [ -e go ]; do sleep 0.1; done; echo went"
+"""A command that runs until the test lets it end."""
+SCRIPT: Script = {
+    "think": [{"hold": "answer", "say": "The answer."}],
+    "act": [{"run": WAIT}, {"say": "It has ended."}],
+    "fail": [{"fail": 401}],
+    "part": [{"unfinished": "Half of an"}] * 9,
+    "retry": [{"fail": 429}],
+}
+
+
+@pytest.fixture
+def workers(report_screens: Callable[[Callable[[], dict[str, str]]], None]) -> Iterator[OpenLab]:
+    """Return a function that opens a lab; end all that runs in the labs after the test."""
+    with ExitStack() as labs:
+
+        def open_lab(script: Script) -> WorkerLab:
+            lab = WorkerLab(script)
+            labs.callback(lab.close)
+            report_screens(lab.screens)
+            return lab
+
+        try:
+            yield open_lab
+        except SetupError as error:
+            pytest.fail(str(error), pytrace=False)
+
+
+def of(pane: WorkerPane, *states: State) -> Callable[[Worker], bool]:
+    """Whether a worker is that of a pane, in one of these states."""
+    return lambda worker: worker.pane is not None and worker.pane.key.id == pane.id and worker.state in states
+
+
+@pytest.mark.parametrize("agent", ["gemini", "qwen", "opencode", "copilot"])
+async def test_states_of_a_session(workers: OpenLab, agent: str) -> None:
+    lab = workers(SCRIPT)
+    lab.configure(agent)
+    pane = await lab.start(agent)
+    async with watching(lab) as watched:
+        await watched.until(of(pane, State.WAITING_INPUT))
+        await pane.submit("[[think]] think")
+        await watched.until(of(pane, State.RUNNING))
+        lab.model.release("answer")
+        await watched.until(of(pane, State.COMPLETED))
+        await pane.submit("[[act]] act")
+        waiting = await watched.until(of(pane, State.WAITING_APPROVAL))
+        assert WAIT[:20] in waiting.assessment.why
+        pane.keys("Enter")
+        await watched.until(of(pane, State.RUNNING))
+        (lab.workspace / "go").touch()
+        done = await watched.until(of(pane, State.COMPLETED))
+        assert done.agent.name == agent
+        await pane.submit("[[fail]] fail")
+        await watched.until(of(pane, State.FAILED_PROVIDER))
+
+
+@pytest.mark.parametrize(
+    ("agent", "name"), [("gemini", "[[act]] act"), ("qwen", "[[act]] act"), ("opencode", "A title")]
+)
+async def test_session_gives_name_tokens_and_tool(workers: OpenLab, agent: str, name: str) -> None:
+    lab = workers(SCRIPT)
+    lab.configure(agent)
+    (lab.workspace / "go").touch()
+    pane = await lab.start(agent)
+    async with watching(lab) as watched:
+        await pane.submit("[[act]] act")
+        await watched.until(of(pane, State.WAITING_APPROVAL))
+        pane.keys("Enter")
+        done = await watched.until(
+            lambda worker: of(pane, State.COMPLETED)(worker) and worker.tokens.total == 2480
+        )
+    assert (done.name, done.tokens.context) == (name, 1200)
+    assert WAIT in done.line
+    assert any(link.to.startswith("session ") for link in done.links)
+
+
+async def test_failures_that_the_screen_hides_or_words_differently(workers: OpenLab) -> None:
+    lab = workers(SCRIPT)
+    lab.configure("gemini")
+    lab.configure("qwen")
+    gemini, qwen = await lab.start("gemini"), await lab.start("qwen")
+    async with watching(lab) as watched:
+        await gemini.submit("[[part]] part")
+        await qwen.submit("[[retry]] retry")
+        silent = await watched.until(of(qwen, State.FAILED_PROVIDER))
+        assert "429" in silent.assessment.why
+        failed = await watched.until(of(gemini, State.FAILED_PROVIDER))
+        assert "without a finish reason" in failed.assessment.why
+
+
+# ---------------------------------------------------------------- sandboxes
+
+CASES: dict[str, tuple[dict[str, Any], list[str], dict[str, str], str, str, list[FindingKind]]] = {
+    "nothing asked for": ({}, [], {}, "", "match", []),
+    "mark without a request": ({}, [], {"SANDBOX": "0"}, "", "match", []),
+    "argument and inherited mark": (
+        {},
+        ["-s"],
+        {"SANDBOX": "0"},
+        "",
+        "mismatch",
+        [FindingKind.SANDBOX_SILENTLY_OFF],
+    ),
+    "variable and inherited mark": (
+        {},
+        [],
+        {"SANDBOX": "yes", "{}_SANDBOX": "docker"},
+        "",
+        "mismatch",
+        [FindingKind.SANDBOX_SILENTLY_OFF],
+    ),
+    "settings and a mark in .env": (
+        {"tools": {"sandbox": True}},
+        [],
+        {},
+        "SANDBOX=true\n",
+        "mismatch",
+        [FindingKind.SANDBOX_SILENTLY_OFF],
+    ),
+}
+
+
+@pytest.mark.parametrize("agent", ["gemini", "qwen"])
+async def test_inherited_mark_drops_the_sandbox(workers: OpenLab, agent: str) -> None:
+    lab = workers({})
+    for number, (settings, arguments, env, dotenv, verdict, kinds) in enumerate(CASES.values()):
+        lab.configure(agent, settings)
+        lab.workspace = lab.root / f"workspace-{number}"
+        lab.workspace.mkdir()
+        if dotenv:
+            (lab.workspace / ".env").write_text(dotenv, "utf-8")
+        variables = {name.format(agent.upper()): value for name, value in env.items()}
+        async with watching(lab) as watched:  # its settings are read before it writes them itself
+            pane = await lab.start(agent, *arguments, env=variables)
+            found = await watched.until(
+                lambda worker, pane=pane: (
+                    worker.pane is not None
+                    and worker.pane.key.id == pane.id
+                    and worker.sandbox.requested is not None
+                )
+            )
+        assert (found.sandbox.verdict, [f.kind for f in found.sandbox.findings]) == (verdict, kinds)
+        lab.run_tmux("kill-pane", "-t", pane.id)
+
+
+async def test_sandbox_around_each_command_is_its_own(workers: OpenLab) -> None:
+    lab = workers(SCRIPT)
+    lab.configure("gemini", {"security": {"toolSandboxing": True}})
+    async with watching(lab) as watched:
+        pane = await lab.start("gemini", "--yolo")
+        await pane.submit("[[act]] act")
+        found = await watched.until(
+            lambda worker: of(pane, State.RUNNING)(worker) and worker.sandbox.verdict == "match"
+        )
+        assert (found.sandbox.applied, found.sandbox.got.sandboxed) == ("Gemini CLI by bwrap", True)
+        (lab.workspace / "go").touch()
+        done = await watched.until(of(pane, State.COMPLETED))
+        assert done.sandbox.findings == ()
+
+
+BWRAP = ("bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--")
+
+
+def _around(lab: WorkerLab) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the command that starts something in Anthropic's sandbox runtime, and what that needs.
+
+    It looks for files to protect with ripgrep: one that finds none does as well.
+    """
+    programs = lab.root / "bin"
+    programs.mkdir()
+    (programs / "rg").write_text("#!/bin/sh\nexit 1\n", "utf-8")
+    (programs / "rg").chmod(0o755)
+    places = [str(lab.root), "/tmp"]
+    settings = {
+        "filesystem": {"allowWrite": places, "denyRead": [], "denyWrite": []},
+        "network": {"allowedDomains": [], "deniedDomains": []},
+    }
+    (lab.root / "srt.json").write_text(json.dumps(settings), "utf-8")
+    command = (str(program("srt")), "--settings", str(lab.root / "srt.json"))
+    return command, {"PATH": f"{programs}:{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize(
+    ("around", "named"), [("bwrap", "bwrap: full access"), ("srt", "sandbox runtime (srt) by ")]
+)
+async def test_sandbox_around_opencode_is_named_by_what_built_it(
+    workers: OpenLab, around: str, named: str
+) -> None:
+    lab = workers({})
+    lab.configure("opencode")
+    command, env = _around(lab) if around == "srt" else (BWRAP, {})
+    pane = await lab.start("opencode", around=command, env=env)
+    async with watching(lab) as watched:
+        found = await watched.until(
+            lambda worker: worker.sandbox.applied is not None and worker.sandbox.requested is not None
+        )
+    assert (found.sandbox.applied or "").startswith(named)
+    assert (found.sandbox.verdict, found.sandbox.findings) == ("unverified", ())
+    assert found.sandbox.requested is not None
+    assert found.sandbox.requested.policy.approval == "bash ask"
+    assert (found.agent.name, found.pane and found.pane.key.id) == ("opencode", pane.id)
+
+
+# ---------------------------------------------------------------- rules of OpenCode, as it states them itself
+
+CONFIGURATIONS: list[tuple[dict[str, str], dict[str, str]]] = [
+    ({".config/opencode/opencode.json": '{"permission": {"bash": "ask", "edit": "deny"}}'}, {}),
+    (
+        {
+            ".config/opencode/config.json": '{"permission": {"webfetch": "deny"}}',
+            ".config/opencode/opencode.jsonc": '{"permission": {"bash": {"*": "ask", "ls *": "allow"},}}',
+            "repo/opencode.json": '{"permission": {"bash": {"git *": "allow"}, "edit": "ask"}}',
+            "repo/sub/opencode.jsonc": '{ // near\n"permission": {"edit": "allow"}}',
+            "repo/.opencode/opencode.json": '{"permission": {"webfetch": "ask"}}',
+        },
+        {},
+    ),
+    ({"repo/opencode.json": '{"permission": "ask"}'}, {"OPENCODE_PERMISSION": '{"bash": "deny"}'}),
+    (
+        {
+            "other.json": '{"permission": {"edit": "deny"}}',
+            "repo/opencode.json": '{"permission": {"bash": "ask"}}',
+        },
+        {
+            "OPENCODE_CONFIG": "{home}/other.json",
+            "OPENCODE_CONFIG_CONTENT": '{"permission": {"bash": "allow"}}',
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(CONFIGURATIONS)))
+def test_opencode_rules_are_those_that_it_states_itself(workers: OpenLab, number: int) -> None:
+    lab = workers({})
+    files, variables = CONFIGURATIONS[number]
+    for name, text in files.items():
+        path = lab.user / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    place = lab.user / "repo" / "sub"
+    place.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["git", "init", "-q", str(lab.user / "repo")], check=True)
+    env = lab.environment("opencode") | {
+        name: value.replace("{home}", str(lab.user)) for name, value in variables.items()
+    }
+    done = subprocess.run(
+        [program("opencode"), "debug", "config"],
+        cwd=place,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+        stdin=subprocess.DEVNULL,
+        preexec_fn=restore_defaults,
+    )
+    stated = json.loads(done.stdout).get("permission")
+    assert merged(list(rules_sources(env, str(place), Path("/")))) == stated

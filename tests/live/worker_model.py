@@ -1,0 +1,214 @@
+"""A scripted model for worker CLIs: Gemini's API and chat completions, on loopback.
+
+A script maps a marker to steps, as in `anthropic_model`: the last `[[name]]` among the prompts of a request
+selects the script, and the number of answers behind that prompt the step. A step is one of
+
+    {"say": TEXT}              the final message: ends the turn
+    {"run": CMD}               a call of the shell tool that is offered
+    {"hold": NAME, ...}        waits for `release(NAME)`, then takes its own step
+    {"fail": STATUS}           an HTTP error
+    {"unfinished": TEXT}       a stream that ends without a finish reason (Gemini)
+
+Requests without tools (titles, summaries) take no step.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseServer
+from typing import Any
+
+Step = Mapping[str, Any]
+Script = Mapping[str, Sequence[Step]]
+
+_SHELLS = ("run_shell_command", "bash", "shell")
+"""The shell tools of Gemini CLI and Qwen Code, of OpenCode and Copilot CLI."""
+_USAGE = {"prompt_tokens": 1200, "completion_tokens": 40, "total_tokens": 1240}
+
+
+class ScriptedWorkerModel:
+    """The server; listens on a free port from `start` to `close`."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self._gates: dict[str, threading.Event] = defaultdict(threading.Event)
+        self._lock = threading.Lock()
+        self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": self}))
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        )
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def release(self, name: str) -> None:
+        """Let every request continue that is at `{"hold": name}`, or gets there later."""
+        with self._lock:
+            self._gates[name].set()
+
+    def close(self) -> None:
+        with self._lock:
+            for gate in self._gates.values():
+                gate.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def step(self, messages: Sequence[Mapping[str, Any]]) -> Step:
+        """Return the step of a request; wait at a `hold`."""
+        marker, number = _place(messages)
+        steps = self.script.get(marker, ())
+        step = steps[number] if number < len(steps) else {"say": "(script ended)"}
+        if "hold" in step:
+            with self._lock:
+                gate = self._gates[step["hold"]]
+            gate.wait()
+        return step
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore errors: a CLI may be stopped while it waits for an answer."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    model: ScriptedWorkerModel
+    server: BaseServer
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self._answer(200, "application/json", b'{"object": "list", "data": []}')
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
+        path = self.path.partition("?")[0]
+        if path.endswith(":countTokens"):
+            self._answer(200, "application/json", b'{"totalTokens": 100}')
+            return
+        is_gemini = ":" in path.rpartition("/")[2]
+        messages = body.get("contents" if is_gemini else "messages") or []
+        tools = list(_tools(body))
+        step = self.model.step(messages) if tools else {"say": "A title"}
+        if "fail" in step:
+            error = {"code": step["fail"], "message": "scripted failure", "status": "SCRIPTED"}
+            self._answer(step["fail"], "application/json", json.dumps({"error": error}).encode())
+            return
+        events = list(_gemini(step, tools) if is_gemini else _completion(step, tools))
+        if body.get("stream") or ":stream" in path:
+            stream = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+            end = "" if is_gemini else "data: [DONE]\n\n"
+            self._answer(200, "text/event-stream", f"{stream}{end}".encode())
+        else:
+            whole = events[-1] if is_gemini else _whole(step)
+            self._answer(200, "application/json", json.dumps(whole).encode())
+
+    def _answer(self, status: int, kind: str, data: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(data)))
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.wfile.write(data)
+        self.close_connection = True
+
+
+def _tools(body: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the tools that a request offers."""
+    for tool in body.get("tools") or ():
+        for declared in tool.get("functionDeclarations") or tool.get("function_declarations") or ():
+            yield declared["name"]
+        if "function" in tool:
+            yield tool["function"]["name"]
+
+
+def _place(messages: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
+    """Return the marker in force, and how many answers followed it."""
+    marker = "default"
+    answers = 0
+    for message in messages:
+        if message.get("role") in ("assistant", "model"):
+            answers += 1
+        elif message.get("role") == "user" and (
+            found := re.findall(r"\[\[([\w-]+)\]\]", "\n".join(_texts(message)))
+        ):
+            marker = found[-1]
+            answers = 0
+    return marker, answers
+
+
+def _texts(message: Mapping[str, Any]) -> Iterator[str]:
+    content = message.get("content", message.get("parts"))
+    if isinstance(content, str):
+        yield content
+    else:
+        yield from (part["text"] for part in content or () if isinstance(part.get("text"), str))
+
+
+def _call(step: Step, tools: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    name = next(name for name in _SHELLS if name in tools)
+    return name, {"command": step["run"], "description": "Runs it"}
+
+
+def _gemini(step: Step, tools: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the events of a streamed answer of Gemini's API."""
+    if "run" in step:
+        name, arguments = _call(step, tools)
+        part: dict[str, Any] = {"functionCall": {"id": uuid.uuid4().hex[:8], "name": name, "args": arguments}}
+    else:
+        part = {"text": step.get("say") or step.get("unfinished") or ""}
+    content = {"content": {"role": "model", "parts": [part]}, "index": 0}
+    if "unfinished" not in step:
+        content["finishReason"] = "STOP"
+    counts = {"promptTokenCount": 1200, "candidatesTokenCount": 40, "totalTokenCount": 1240}
+    yield {"candidates": [content], "usageMetadata": counts, "modelVersion": "scripted"}
+
+
+def _completion(step: Step, tools: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the events of a streamed chat completion."""
+    base = {
+        "id": f"c{uuid.uuid4().hex[:8]}",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "mock",
+    }
+    if "run" in step:
+        name, arguments = _call(step, tools)
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        call = {"index": 0, "id": f"call_{uuid.uuid4().hex[:8]}", "type": "function", "function": function}
+        delta: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": [call]}
+        reason = "tool_calls"
+    else:
+        delta = {"role": "assistant", "content": step.get("say", "")}
+        reason = "stop"
+    yield {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    yield {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}
+    yield {**base, "choices": [], "usage": _USAGE}
+
+
+def _whole(step: Step) -> dict[str, Any]:
+    message = {"role": "assistant", "content": step.get("say", "ok")}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return {
+        "id": "c1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "mock",
+        "choices": [choice],
+        "usage": _USAGE,
+    }

@@ -1,0 +1,243 @@
+"""Real worker CLIs in tmux panes, with a scripted model: Gemini CLI, Qwen Code, OpenCode, Copilot CLI.
+
+    lab = WorkerLab({"go": [{"run": "touch x"}, {"say": "done"}]})
+    pane = await lab.start("gemini", "--yolo", env={"SANDBOX": "0"})
+    pane.submit("[[go]] go")
+
+They are installed once with npm, like Codex. No COLORTERM is set: their screens are those of a plain
+terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.live import live_sources
+from agentdash.config import Config
+from agentdash.engine.hub import Hub
+from tests.live.codex import cache, npm_install
+from tests.live.dispositions import restore_defaults
+from tests.live.patience import until
+from tests.live.watched import Watched
+from tests.live.worker_model import Script, ScriptedWorkerModel
+
+PACKAGES: Final = {
+    "gemini": ("@google/gemini-cli", "0.61.0"),
+    "qwen": ("@qwen-code/qwen-code", "0.15.10"),
+    "opencode": ("opencode-ai", "1.18.33"),
+    "copilot": ("@github/copilot", "1.0.102"),
+    "srt": ("@anthropic-ai/sandbox-runtime", "0.0.83"),
+}
+PROMPTS: Final = {
+    "gemini": "Type your message",
+    "qwen": "Type your message",
+    "opencode": "Ask anything",
+    "copilot": "/ commands",
+}
+"""What each CLI shows when it is ready for a prompt."""
+
+
+def program(agent: str) -> Path:
+    """Install a CLI, and return the path of its command."""
+    package, version = PACKAGES[agent]
+    return npm_install(package, version, agent)
+
+
+class WorkerLab:
+    """A home and a workspace with all that these CLIs need.
+
+    Args:
+        script: what the model does: see worker_model.py.
+    """
+
+    def __init__(self, script: Script) -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="workers-", dir=cache()))
+        self.user = self.root / "user"
+        self.workspace = self.root / "workspace"
+        for directory in (self.user, self.workspace):
+            directory.mkdir()
+        self._short = Path(tempfile.mkdtemp(prefix="ad-"))
+        self.tmux = self._short / "tmux"
+        self.model = ScriptedWorkerModel(script)
+        self.model.start()
+
+    def environment(self, agent: str) -> dict[str, str]:
+        """Return the whole environment of a CLI."""
+        url = self.model.url
+        common = {
+            "HOME": str(self.user),
+            "PATH": os.environ["PATH"],
+            "LANG": "C.UTF-8",
+            "TERM": "tmux-256color",
+            "SHELL": "/bin/bash",
+            "NO_UPDATE_NOTIFIER": "1",
+            "DO_NOT_TRACK": "1",
+        }
+        quiet = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE")
+        own = {
+            "gemini": {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url},
+            "qwen": {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "mock"},
+            "opencode": {f"OPENCODE_DISABLE_{name}": "1" for name in quiet},
+            "copilot": {
+                "COPILOT_OFFLINE": "true",
+                "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
+                "COPILOT_PROVIDER_API_KEY": "none",
+                "COPILOT_MODEL": "gpt-4.1",
+                "XDG_CACHE_HOME": str(cache() / "copilot-cache"),  # it unpacks itself there
+            },
+        }
+        return common | own[agent]
+
+    def configure(self, agent: str, settings: Mapping[str, Any] | None = None) -> None:
+        """Write the settings of a CLI: those that it needs, and more."""
+        path, needed = self._settings(agent)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(_merged(needed, settings or {}), indent=1), "utf-8")
+
+    def _settings(self, agent: str) -> tuple[Path, dict[str, Any]]:
+        if agent in ("gemini", "qwen"):
+            auth = "gemini-api-key" if agent == "gemini" else "openai"
+            return self.user / f".{agent}" / "settings.json", {
+                "security": {"auth": {"selectedType": auth}, "folderTrust": {"enabled": False}},
+                "general": {"enableAutoUpdate": False, "disableAutoUpdate": True, "disableUpdateNag": True},
+                "privacy": {"usageStatisticsEnabled": False},
+                "telemetry": {"enabled": False},
+                "model": {"name": "gemini-2.5-flash" if agent == "gemini" else "mock"},
+            }
+        if agent == "copilot":
+            return self.user / ".copilot" / "config.json", {"trusted_folders": [str(self.workspace)]}
+        limit = {"context": 200_000, "output": 8_000}
+        model = {"name": "Mock", "tool_call": True, "limit": limit}
+        options = {"baseURL": f"{self.model.url}/v1", "apiKey": "none"}
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "Mock",
+            "options": options,
+            "models": {"mock": model},
+        }
+        return self.user / ".config" / "opencode" / "opencode.json", {
+            "autoupdate": False,
+            "share": "disabled",
+            "model": "mock/mock",
+            "small_model": "mock/mock",
+            "provider": {"mock": provider},
+            "permission": {"bash": "ask"},
+        }
+
+    async def start(
+        self,
+        agent: str,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        around: Sequence[str] = (),
+        size: tuple[int, int] = (100, 30),
+    ) -> WorkerPane:
+        """Start a CLI in a new tmux session, wait until it is ready for a prompt, and return its pane.
+
+        Args:
+            agent: which.
+            arguments: its arguments.
+            env: more variables.
+            around: a command that starts it, such as a sandbox.
+            size: of the pane.
+        """
+        variables = self.environment(agent) | dict(env or {})
+        command = [*around, str(program(agent)), *arguments]
+        shell = shlex.join(["env", "-i", *(f"{name}={value}" for name, value in variables.items()), *command])
+        where = ["-x", str(size[0]), "-y", str(size[1]), "-c", str(self.workspace), "-P", "-F", "#{pane_id}"]
+        ident = self.run_tmux(
+            "new-session", "-d", *where, shell, ";", "set-option", "-g", "remain-on-exit", "on"
+        )
+        pane = WorkerPane(self, ident.strip())
+        await until(lambda: PROMPTS[agent] in pane.text(), f"the prompt of {agent}", 60.0)
+        return pane
+
+    def run_tmux(self, *arguments: str) -> str:
+        """Run a tmux command, and return its output."""
+        done = subprocess.run(
+            [shutil.which("tmux") or "tmux", "-S", str(self.tmux), "-f", os.devnull, *arguments],
+            env={
+                "PATH": os.environ["PATH"],
+                "LANG": "C.UTF-8",
+                "TERM": "xterm-256color",
+                "HOME": str(self.user),
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=restore_defaults,
+        )
+        return done.stdout
+
+    def screens(self) -> dict[str, str]:
+        """Return the screens of all panes."""
+        idents = self.run_tmux("list-panes", "-a", "-F", "#{pane_id}").split()
+        return {ident: self.run_tmux("capture-pane", "-p", "-t", ident) for ident in idents}
+
+    def close(self) -> None:
+        """Stop everything that runs in the home, and remove it."""
+        with suppress(subprocess.CalledProcessError):
+            self.run_tmux("kill-server")
+        self.model.close()
+        shutil.rmtree(self._short)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+class WorkerPane:
+    """A tmux pane of a lab."""
+
+    def __init__(self, lab: WorkerLab, ident: str) -> None:
+        self._lab = lab
+        self.id = ident
+        """The id in tmux: `%0`."""
+
+    def text(self) -> str:
+        """Return the text of the screen."""
+        return self._lab.run_tmux("capture-pane", "-p", "-t", self.id)
+
+    def keys(self, *names: str) -> None:
+        """Press keys, by tmux's names."""
+        self._lab.run_tmux("send-keys", "-t", self.id, *names)
+
+    async def submit(self, prompt: str) -> None:
+        """Type a prompt, wait until it is on the screen, and press Enter."""
+        self._lab.run_tmux("send-keys", "-t", self.id, "-l", prompt)
+        await until(lambda: prompt in self.text(), f"{prompt!r} on the screen of {self.id}")
+        await asyncio.sleep(0.3)  # Gemini CLI takes an Enter that follows at once for a part of a paste
+        self.keys("Enter")
+
+
+@asynccontextmanager
+async def watching(lab: WorkerLab) -> AsyncIterator[Watched]:
+    """Run a hub over a lab."""
+    clock = SystemClock()
+    config = Config(codex_home=lab.root / "codex", claude_home=lab.root / "claude", socket_paths=(lab.tmux,))
+    hub = Hub(live_sources(config, clock), clock)
+    running = asyncio.create_task(hub.run())
+    try:
+        yield Watched(hub)
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+def _merged(needed: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with those of `more` in them."""
+    both = dict(needed)
+    for name, value in more.items():
+        before = both.get(name)
+        both[name] = _merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
+    return both
