@@ -58,8 +58,12 @@ def of(pane: WorkerPane, *states: State) -> Callable[[Worker], bool]:
     return lambda worker: worker.pane is not None and worker.pane.key.id == pane.id and worker.state in states
 
 
+NAMES = {"gemini": "[[think]] think", "qwen": "[[think]] think", "opencode": "A title"}
+"""The first prompt, or the title that the model gave."""
+
+
 @pytest.mark.parametrize("agent", ["gemini", "qwen", "opencode", "copilot"])
-async def test_states_of_a_session(workers: OpenLab, agent: str) -> None:
+async def test_states_and_session(workers: OpenLab, agent: str) -> None:
     lab = workers(SCRIPT)
     lab.configure(agent)
     pane = await lab.start(agent)
@@ -75,30 +79,16 @@ async def test_states_of_a_session(workers: OpenLab, agent: str) -> None:
         pane.keys("Enter")
         await watched.until(of(pane, State.RUNNING))
         (lab.workspace / "go").touch()
-        done = await watched.until(of(pane, State.COMPLETED))
-        assert done.agent.name == agent
+        done = await watched.until(
+            lambda worker: (
+                of(pane, State.COMPLETED)(worker) and (worker.tokens.total == 3720 or agent not in NAMES)
+            )
+        )
+        if agent in NAMES:
+            assert (done.name, done.tokens.context, WAIT in done.line) == (NAMES[agent], 1200, True)
+            assert any(link.to.startswith("session ") for link in done.links)
         await pane.submit("[[fail]] fail")
         await watched.until(of(pane, State.FAILED_PROVIDER))
-
-
-@pytest.mark.parametrize(
-    ("agent", "name"), [("gemini", "[[act]] act"), ("qwen", "[[act]] act"), ("opencode", "A title")]
-)
-async def test_session_gives_name_tokens_and_tool(workers: OpenLab, agent: str, name: str) -> None:
-    lab = workers(SCRIPT)
-    lab.configure(agent)
-    (lab.workspace / "go").touch()
-    pane = await lab.start(agent)
-    async with watching(lab) as watched:
-        await pane.submit("[[act]] act")
-        await watched.until(of(pane, State.WAITING_APPROVAL))
-        pane.keys("Enter")
-        done = await watched.until(
-            lambda worker: of(pane, State.COMPLETED)(worker) and worker.tokens.total == 2480
-        )
-    assert (done.name, done.tokens.context) == (name, 1200)
-    assert WAIT in done.line
-    assert any(link.to.startswith("session ") for link in done.links)
 
 
 async def test_failures_that_the_screen_hides_or_words_differently(workers: OpenLab) -> None:
@@ -150,7 +140,8 @@ CASES: dict[str, tuple[dict[str, Any], list[str], dict[str, str], str, str, list
 @pytest.mark.parametrize("agent", ["gemini", "qwen"])
 async def test_inherited_mark_drops_the_sandbox(workers: OpenLab, agent: str) -> None:
     lab = workers({})
-    for number, (settings, arguments, env, dotenv, verdict, kinds) in enumerate(CASES.values()):
+    cases = list(CASES.values())[: len(CASES) if agent == "gemini" else 3]  # of its fork the first ones
+    for number, (settings, arguments, env, dotenv, verdict, kinds) in enumerate(cases):
         lab.configure(agent, settings)
         lab.workspace = lab.root / f"workspace-{number}"
         lab.workspace.mkdir()
