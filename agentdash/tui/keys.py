@@ -158,6 +158,8 @@ KEYS: Final = (
          "Full text: what was said, run and printed in the sessions listed."),
         ("sort-sessions", "s", "sort", "sort",
          "Sort by newest, tokens, cost, duration, size, findings, name in turn."),
+        ("denials", "D", "denials", "denials",
+         "What the sandboxes refused in the sessions listed: by day, version, directory; and remedies."),
         ("copy-resume", "C", "copy_resume", "copy resume",
          "Copy the command that goes on with the selected session: `codex resume ID`."),
     ),

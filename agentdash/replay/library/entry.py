@@ -10,6 +10,7 @@ import msgspec
 from agentdash.model.findings import Verdict
 from agentdash.model.states import State
 from agentdash.model.tokens import ModelUsage
+from agentdash.replay.library.denials import EntryDenial
 
 Depth = Literal["listed", "header", "skimmed", "read"]
 """How much of a file has been read: nothing, its first line, head and tail, all of it."""
@@ -60,6 +61,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Kinds of its findings."""
     denied: bool = False
     """Whether its sandbox refused anything, got past or not."""
+    denials: tuple[EntryDenial, ...] = ()
+    """What it refused, the newest."""
     children: tuple[str, ...] = ()
     tokens: int | None = None
     """Those that it used itself."""

@@ -31,6 +31,7 @@ from agentdash.model.states import State
 from agentdash.model.times import possible_time
 from agentdash.model.worker import Worker
 from agentdash.replay.journal import find_recording, recordings
+from agentdash.replay.library.denials import denials_of
 from agentdash.replay.library.digests import EntryDigests
 from agentdash.replay.library.entry import RECORDING, Depth, Entry
 from agentdash.replay.library.owners import Owners
@@ -376,4 +377,5 @@ def _with_verdict(entry: Entry, worker: Worker) -> Entry:
         verdict=worker.sandbox.verdict,
         findings=tuple(dict.fromkeys(str(finding.kind) for finding in worker.sandbox.findings)),
         denied=bool(worker.sandbox.denials),
+        denials=denials_of(worker),
     )

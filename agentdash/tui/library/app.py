@@ -20,6 +20,7 @@ from agentdash.replay.library.order import next_sort
 from agentdash.replay.library.query import Query
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.keys import bindings
+from agentdash.tui.library.denials import DenialsChart
 from agentdash.tui.library.help import LIBRARY_KEYS, LibraryHelp
 from agentdash.tui.library.hit_list import HitList
 from agentdash.tui.library.list import LibraryList, shown_text
@@ -176,7 +177,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         if self.root.is_mounted:
             self.root.show(self.model, self.search_job, look, self._rate, self._problem)
             self._visible_keys = self.root.sessions.visible_keys
-        if isinstance(self.screen, LibraryHelp):
+        if isinstance(self.screen, LibraryHelp | DenialsChart):
             self.screen.draw(View(look))
 
     @on(LibraryList.CursorMoved)
@@ -304,6 +305,10 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         if self.search_job and hit:
             return hit.thread
         return row.member.entry.id if row else None
+
+    def action_denials(self) -> None:
+        """Open the chart of denials in the sessions that match the filter."""
+        self.push_screen(DenialsChart(self.glyphs, self.model))
 
     def action_help(self) -> None:
         """Open the help."""

@@ -18,6 +18,7 @@ LIBRARY_KEYS: Final = (
         "filter",
         "search",
         "sort-sessions",
+        "denials",
         "unfold",
         "tab-right",
         "tab-left",
