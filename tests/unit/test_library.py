@@ -247,6 +247,35 @@ def test_start_of_an_old_session_in_any_zone(
     assert datetime.fromtimestamp(entry.begun, UTC).strftime("%H:%M:%S") in entry.path.read_text()[:400]
 
 
+def test_tokens_of_a_large_session_are_counted_whole(tmp_path: Path) -> None:
+    def counted(total: int, last: int) -> bytes:
+        usages = {"total_token_usage": total, "last_token_usage": last}
+        return event(
+            "token_count",
+            info={
+                name: {"input_tokens": n, "output_tokens": 0, "total_tokens": n} for name, n in usages.items()
+            },
+        )
+
+    padding = event("agent_message", message="x" * 50_000)
+    home = CodexHome(tmp_path)
+    write(
+        home,
+        META,
+        line("turn_context", {"model": "gpt-5"}),
+        counted(1_000, 1_000),
+        *[padding] * 50,
+        counted(3_000, 2_000),
+        line("turn_context", {"model": "gpt-5.5"}),
+        *[padding] * 50,
+        counted(10_000, 7_000),
+    )
+    (entry,) = filled(library_of(home))
+    assert entry.depth == "skimmed"
+    assert entry.tokens == 10_000
+    assert {each.model: each.usage.total for each in entry.by_model} == {"gpt-5": 3_000, "gpt-5.5": 7_000}
+
+
 def test_changed_file_is_read_again(tmp_path: Path) -> None:
     home = CodexHome(tmp_path)
     path = write(home, META, event("task_started", turn_id="t"), ASKED)

@@ -85,3 +85,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     def key(self) -> str:
         """The unique key: its path, since two files may have the same thread id."""
         return str(self.path)
+
+    @property
+    def lacks_usage(self) -> bool:
+        """Whether the models of some tokens are in a part of the file that was not read."""
+        return any(each.model is None for each in self.by_model) or (self.fork and not self.by_model)

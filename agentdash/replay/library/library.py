@@ -36,6 +36,7 @@ from agentdash.replay.library.digests import EntryDigests
 from agentdash.replay.library.entry import RECORDING, Depth, Entry
 from agentdash.replay.library.owners import Owners
 from agentdash.replay.requests import past_requests
+from agentdash.replay.token_file import TokenFile
 from agentdash.store.digests import DigestStore
 
 _MAX_WHOLE_BYTES: Final = 4 << 20
@@ -227,10 +228,25 @@ class Library:
         return self._judge(entry, _SKIM_TRANSCRIPT_BYTES if entry.agent == "claude" else SKIM_ABOVE_BYTES)
 
     def read_whole(self, entry: Entry) -> Entry:
-        """Return a skimmed entry judged by all of its file, unless that is large."""
-        if entry.depth != "skimmed" or entry.size > _MAX_WHOLE_BYTES:
+        """Return a skimmed entry judged by all of its file; of a large one only the tokens are counted."""
+        if entry.depth != "skimmed":
             return entry
-        return self._judge(entry, None)
+        return self._count_tokens(entry) if entry.size > _MAX_WHOLE_BYTES else self._judge(entry, None)
+
+    def _count_tokens(self, entry: Entry) -> Entry:
+        """Return an entry with all its tokens, where head and tail do not show the models of all."""
+        if not entry.lacks_usage:
+            return entry
+        if by_model := TokenFile(entry.path).read():
+            total = sum(each.usage.total for each in by_model)
+            entry = replace(entry, by_model=by_model, tokens=total)
+        self._keep(entry)
+        return entry
+
+    def _keep(self, entry: Entry) -> None:
+        """Keep the digest of an entry that will not change as long as its file does not."""
+        if self._digests is not None and entry.problem is None and not self._has_owner(entry):
+            self._digests.keep(entry, self._clock.now())
 
     def _judge(self, entry: Entry, skim_above: int | None) -> Entry:
         read = _read(entry.path, entry.id, skim_above)
@@ -252,9 +268,8 @@ class Library:
         workers = build_snapshot(replace(fleet, threads=threads), now).workers
         worker = next((worker for worker in workers if worker.id == entry.id), None)
         entry = _with_verdict(entry, worker) if worker else entry
-        is_final = depth == "read" or entry.size > _MAX_WHOLE_BYTES
-        if self._digests is not None and is_final and trouble is None and not self._has_owner(entry):
-            self._digests.keep(entry, now)
+        if depth == "read" or (entry.size > _MAX_WHOLE_BYTES and not entry.lacks_usage):
+            self._keep(entry)
         return entry
 
     def _has_owner(self, entry: Entry) -> bool:
