@@ -149,6 +149,8 @@ def print_explained(snapshot: w.Snapshot, console: Console) -> None:
         console.print(Text(f"{worker.name}  ({worker.id})", style="bold"))
         console.print(Text(f"{worker.state}: {worker.assessment.why}"))
         _print_evidence(worker.assessment.evidence, console)
+        if worker.git is not None:
+            console.print(Text(f"git: {worker.git.in_words()}"), style="dim")
         _print_sandbox(worker, console)
         for finding in worker.sandbox.findings:
             _print_finding(finding, console)

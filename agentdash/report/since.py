@@ -293,8 +293,10 @@ def _replay(worker: Worker, at: float | None) -> str:
     """Return the command that shows a moment of a worker: `replay`, or `explain` where it has no session."""
     if worker.kind not in ("codex-thread", "claude-session"):
         return f"agentdash explain {shlex.quote(worker.id)}"
-    is_uuid = worker.id.count("-") == _UUID_HYPHENS
-    command = f"agentdash replay {shlex.quote(worker.id[:_ID_CHARACTERS] if is_uuid else worker.id)}"
+    host = "" if worker.host is None else f"{worker.host}:"
+    thread = worker.id.removeprefix(host)
+    short = thread[:_ID_CHARACTERS] if thread.count("-") == _UUID_HYPHENS else thread
+    command = f"agentdash replay {shlex.quote(host + short)}"
     if at is None:
         return command
     moment = datetime.fromtimestamp(at).astimezone()

@@ -291,6 +291,12 @@ def test_commands_lead_to_the_moment(home: Path) -> None:
     assert checked == len(report.rows)
 
 
+def test_command_of_a_worker_elsewhere_names_its_host() -> None:
+    away = replace(waiting((NOW - 500, NOW - 400)), id=f"my-build-host:{THREAD}", host="my-build-host")
+    (row,) = since_report(NOTHING, [Snapshot(NOW, (away,))], NOW - 1_000, NOW).rows
+    assert row.replay.startswith("agentdash replay my-build-host:01a1fa8b-2cba --at")
+
+
 # ---------------------------------------------------------------- the command
 
 

@@ -1,0 +1,77 @@
+"""The sources of what surrounds workers: their git repositories, and what they could reach."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentdash.collect.clock import SystemClock
+from agentdash.collect.sources.git import GitSource
+from agentdash.collect.sources.reach import ReachSource
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.model.events import Event, ReachSeen, RepositorySeen
+from agentdash.model.fleet import Fleet, PaneOccupant
+from agentdash.model.pane import PaneKey
+from agentdash.model.process import Process, ProcessKey
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+KEY = PaneKey("default", "%1")
+
+
+def fleet_of(process: Process | None) -> Fleet:
+    if process is None:
+        return Fleet()
+    occupant = PaneOccupant("opencode", process.key)
+    return Fleet(occupants={KEY: occupant}, processes={process.key: process})
+
+
+def test_repositories_are_emitted_when_they_change(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", "-b", "topic", str(tmp_path / "a")], check=True)
+    source = GitSource(SystemClock())
+    fleet = fleet_of(Process(ProcessKey(5, 1.0), 1, "opencode", cwd=str(tmp_path / "a"), agent="opencode"))
+    (seen,) = source._read(fleet, None)
+    assert isinstance(seen, RepositorySeen)
+    assert seen.repository
+    assert (seen.directory, seen.repository.branch) == (str(tmp_path / "a"), "topic")
+    assert source._read(fleet, None) == []
+    (tmp_path / "a" / ".git" / "HEAD").write_text("ref: refs/heads/other\n")
+    (seen,) = source._read(fleet, None)
+    assert reduce(fleet, [seen]).repositories[str(tmp_path / "a")].branch == "other"
+    (tmp_path / "a" / ".git" / "HEAD").unlink()
+    (gone,) = source._read(fleet, None)
+    assert reduce(reduce(fleet, [seen]), [gone]).repositories == {}
+    assert source._read(Fleet(), None) == []
+
+
+def test_reach_is_emitted_until_the_process_ends() -> None:
+    source = ReachSource(SystemClock())
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
+        try:
+            fleet = fleet_of(Process(ProcessKey(sleeper.pid, 1.0), 1, "sleep", cwd="/", agent="opencode"))
+            first = _by_worker(source._look(fleet))
+        finally:
+            sleeper.kill()
+    assert set(first) == {"", "%1"}
+    reach = first["%1"].reach
+    assert reach
+    assert reach.by == "processes"
+    assert all(each.certainty != "cannot" for each in reach.targets)
+    assert source._look(fleet)[0] == ReachSeen(
+        at=pytest.approx(source._clock.now(), abs=60), worker="%1", reach=None
+    )
+    reduced = reduce(fleet, list(first.values()))
+    assert reduced.reaches["%1"] == reach
+    assert "%1" not in reduce(reduced, [ReachSeen(at=1.0, worker="%1", reach=None)]).reaches
+
+
+def _by_worker(events: list[Event]) -> dict[str, ReachSeen]:
+    return {event.worker: event for event in events if isinstance(event, ReachSeen)}
+
+
+async def test_single_looks_have_no_reach() -> None:
+    assert await asyncio.wait_for(ReachSource(SystemClock()).poll(Fleet()), 60) == ()
