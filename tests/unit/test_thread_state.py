@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from agentdash.model import events as e
 from agentdash.model.evidence import EvidenceSource
@@ -12,6 +13,7 @@ from agentdash.model.worker import Worker
 from tests.unit.story import (
     CWD,
     PANE,
+    WORKSPACE,
     T,
     asked,
     begun,
@@ -94,6 +96,25 @@ def test_exited_during_a_command() -> None:
     found = worker(begun(), called(text="sleep 30"), polled(110))
     assert found.state is State.EXITED
     assert "sleep 30" in found.assessment.why
+
+
+@pytest.mark.parametrize(
+    ("approval", "ask", "ran"),
+    [
+        ("never", False, True),
+        ("on-request", False, True),
+        ("on-request", True, False),
+        ("untrusted", False, False),
+    ],
+)
+def test_exited_at_a_call_that_may_have_waited_for_an_approval(approval: str, ask: bool, ran: bool) -> None:
+    """The file has the request alone: whether the command ran is not in it."""
+    found = worker(begun(policy=replace(WORKSPACE, approval=approval)), called(ask=ask), polled(110))
+    assert found.state is State.EXITED
+    assert ("while `pytest -q` ran" in found.assessment.why) is ran
+    assert ("whether it was allowed is not known" in found.assessment.why) is not ran
+    assert found.assessment.fact is not None
+    assert (found.assessment.fact.what == "ended in the middle of") is ran
 
 
 def test_observed_end_of_owner_needs_no_grace() -> None:

@@ -195,13 +195,18 @@ def stopped(why: str, message: str) -> Fact:
     )
 
 
-def crashed(call: Call | None, prompt: str) -> Fact:
-    """Return that its process ended in the middle of a turn: in a command, or after a prompt."""
+def crashed(call: Call | None, prompt: str, *, has_run: bool = True) -> Fact:
+    """Return that its process ended in the middle of a turn: in a command, or after a prompt.
+
+    Args:
+        call: the open call.
+        prompt: of the turn.
+        has_run: whether the call is known to have run, not only to have been asked for.
+    """
     if call is not None and call.text:
         form = ObjectForm.COMMAND if call.kind == "command" else ObjectForm.TEXT
-        return Fact(
-            kind=FactKind.CRASHED, what="ended in the middle of", object=_object(call.text), form=form
-        )
+        what = "ended in the middle of" if has_run else "ended; it had asked for"
+        return Fact(kind=FactKind.CRASHED, what=what, object=_object(call.text), form=form)
     return Fact(FactKind.CRASHED, "ended before it answered", _object(prompt))
 
 

@@ -10,7 +10,7 @@ from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.events import ScreenRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact
-from agentdash.model.fleet import Call
+from agentdash.model.fleet import Call, Thread
 from agentdash.model.liveness import Liveness
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment
@@ -22,6 +22,8 @@ _WAITING: Final = (State.WAITING_APPROVAL, State.WAITING_INPUT)
 _STATES_FROM_SCREEN: Final = (State.WAITING_APPROVAL, State.FAILED_PROVIDER)
 """States that a screen may add while a turn is open. Questions are in the rollout; an idle prompt is a screen
 that lags."""
+_RUN_UNASKED: Final = ("never", "on-request", "on-failure")
+"""Approval policies of Codex under which a command that is not escalated runs at once, in the sandbox."""
 _LOGGED_FAILURE_VALID_S: Final = 60.0
 """Age up to which a failed request in Codex's log describes the present: a retry would have failed again
 within it."""
@@ -185,7 +187,10 @@ def owner_gone(facts: ThreadFacts) -> Assessment | None:
     if turn.inferred and not facts.thread.open_calls:
         return None  # files without turn marks: an answer may have been the end
     call = facts.newest_open_call
+    is_certain = call is not None and _runs_unasked(facts.thread, call)
     during = f" while `{call.text}` ran" if call else ""
+    if call is not None and not is_certain:
+        during = f"; `{call.text}` was asked for, and whether it was allowed is not known"
     evidence = (
         Evidence(
             source=EvidenceSource.ROLLOUT,
@@ -205,8 +210,16 @@ def owner_gone(facts: ThreadFacts) -> Assessment | None:
         since=facts.ownerless_since,
         why=f"its {facts.cli} is gone{during}; the turn was never ended",
         evidence=evidence,
-        fact=short.crashed(call, facts.thread.last_prompt or ""),
+        fact=short.crashed(call, facts.thread.last_prompt or "", has_run=is_certain),
     )
+
+
+def _runs_unasked(thread: Thread, call: Call) -> bool:
+    """Return whether a call runs without an approval: one that waits for it is open as well."""
+    policy = thread.policies[index].policy if (index := thread.policy_index_at(call.at)) >= 0 else None
+    approval = policy.approval if policy is not None else None
+    unasked = _RUN_UNASKED if thread.agent == "codex" else ("never",)
+    return call.escalation is None and approval in unasked
 
 
 def turn_open(facts: ThreadFacts) -> Assessment | None:
