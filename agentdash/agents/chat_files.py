@@ -20,6 +20,8 @@ from agentdash.model.sanitize import clean_line
 
 _INTERVAL_S: Final = 0.5
 """Between two readings of the files of one process."""
+_LISTING_INTERVAL_S: Final = 5.0
+"""Between two listings of a directory that has not changed."""
 _MAX_FILES: Final = 2_000
 """Chats of one project that are looked at."""
 _MAX_WHOLE_BYTES: Final = 32 << 20
@@ -108,6 +110,9 @@ class _Followed:
 
     def __init__(self) -> None:
         self.read_at = 0.0
+        self.listed_at = 0.0
+        self.listed = 0
+        """When the directory was listed last, and its own time then (nanoseconds)."""
         self.log: ChatLog | None = None
         self.seen: SessionSeen | None = None
 
@@ -140,14 +145,13 @@ class ChatFiles:
         followed.read_at = at
         followed.seen = None
         try:
-            path = self._find(process)
-            if path is None:
+            self._find(process, followed, at)
+            if followed.log is None:
                 return None
-            if followed.log is None or followed.log.path != path:
-                followed.log = ChatLog(path, self._new_parser)
             followed.log.update()
         except (OSError, ValueError):
             return None
+        path = followed.log.path
         by = f"{path.name}, the only chat of its directory that was written since it began"
         chat = followed.log.chat(by)
         followed.seen = SessionSeen(
@@ -162,22 +166,32 @@ class ChatFiles:
         self._forget(at)
         return followed.seen
 
-    def _find(self, process: Process) -> Path | None:
-        """Return the one chat that was written since a process began; None where there are none or several.
+    def _find(self, process: Process, followed: _Followed, at: float) -> None:
+        """Set the log to the one chat that was written since a process began; to None where there are none or
+        several. The directory is listed where it has changed, and now and then: an old chat may go on.
 
         Raises:
             OSError: a directory or file cannot be read.
         """
         directory = self._locate(process)
         if directory is None:
-            return None
+            followed.log = None
+            return
+        changed = directory.stat().st_mtime_ns
+        if changed == followed.listed and at - followed.listed_at < _LISTING_INTERVAL_S:
+            return
+        followed.listed = changed
+        followed.listed_at = at
         since = process.key.started - _CLOCK_TOLERANCE_S
         found = [
             path
             for number, path in enumerate(directory.glob(self._pattern))
             if number < _MAX_FILES and path.stat().st_mtime >= since
         ]
-        return found[0] if len(found) == 1 else None
+        if len(found) != 1:
+            followed.log = None
+        elif followed.log is None or followed.log.path != found[0]:
+            followed.log = ChatLog(found[0], self._new_parser)
 
     def _forget(self, at: float) -> None:
         """Drop what was read of processes that have ended: nothing asks about them any more."""

@@ -155,6 +155,11 @@ def test_unreadable_settings_leave_the_sandbox_open_but_not_what_was_typed(place
     assert sandbox_of(place.read("gemini", "-s"))[0] == "workspace"
 
 
+def test_settings_that_name_a_variable_leave_it_open(place: Place) -> None:
+    place.write(".gemini/settings.json", TRUSTED | {"tools": {"sandbox": "$MY_SANDBOX"}})
+    assert sandbox_of(place.read("gemini"))[1] == ""
+
+
 def test_sandbox_around_each_command_and_newer_settings(place: Place) -> None:
     place.write(".gemini/settings.json", {"security": {"toolSandboxing": True, **TRUSTED["security"]}})
     found = place.read("gemini", "--approval-mode=auto_edit")

@@ -185,12 +185,12 @@ def _is_cluster(word: str) -> bool:
 
 
 def _is_on(value: Any) -> bool | None:
-    """Return whether a value of `tools.sandbox` switches it on: a boolean, the name of a program, or an
-    object."""
+    """Return whether a value of `tools.sandbox` switches it on: a boolean, the name of a program, an object.
+    None: it names a variable."""
     if isinstance(value, dict):
         return bool(value.get("enabled"))
     if isinstance(value, str):
-        return value.lower() not in _OFF
+        return None if "$" in value else value.lower() not in _OFF
     return value if isinstance(value, bool) else None
 
 
