@@ -59,7 +59,7 @@ def settle() -> None:
 
 
 def entries(home: CodexHome, store: DigestStore | None, claude: ClaudeHome | None = None) -> list[Entry]:
-    return filled(Library(home, SystemClock(), claude, store))
+    return filled(Library(home, SystemClock(), claude, digests=store))
 
 
 def test_a_second_reading_reads_nothing(home: CodexHome, store: DigestStore, read_paths: list[Path]) -> None:
