@@ -13,9 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from agentdash.agents.claude.transcript.reader import TranscriptReader
-from agentdash.model.events import TokensCounted
-from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
+from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.prices import cost, price_list
 from agentdash.report.sessions import read_sessions
 from tests.live.codex import npm_install
@@ -74,7 +72,7 @@ def test_tokens_of_every_recording(ccusage: Path, tmp_path: Path) -> None:
         )
         for session in run(ccusage, "codex", CODEX_HOME=str(tmp_path))["sessions"]
     }
-    sessions = read_sessions(tmp_path, None).sessions
+    sessions = read_sessions(tmp_path, None, tmp_path / "no-claude").sessions
     ours = {
         Path(session.file).stem: (
             session.tokens.total,
@@ -140,22 +138,17 @@ def test_cost_of_every_model_of_openai(ccusage: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["2.1.197", "2.1.240", "2.1.330"])
 def test_tokens_and_cost_of_claude(ccusage: Path, tmp_path: Path, version: str) -> None:
     shutil.copytree(DATA / "claude" / version / "child-mode", tmp_path / "home")
-    usages: list[ModelUsage] = []
     for file in (tmp_path / "home" / "projects").rglob("*.jsonl"):
         # the scripted model counts 100 tokens written to the cache, and none in the parts of this number
-        content = file.read_text("utf-8").replace(
-            '"ephemeral_5m_input_tokens":0', '"ephemeral_5m_input_tokens":100'
-        )
-        file.write_text(content, "utf-8")
-        events = TranscriptReader(file.stem).read(content.encode().splitlines())
-        counted = [event for event in events if isinstance(event, TokensCounted)]
-        usages += counted[-1].by_model
+        content = file.read_text("utf-8")
+        written = '"ephemeral_5m_input_tokens":{}'
+        file.write_text(content.replace(written.format(0), written.format(100)), "utf-8")
+    report = read_sessions(tmp_path / "no-codex", None, tmp_path / "home")
     totals = run(ccusage, "claude", CLAUDE_CONFIG_DIR=str(tmp_path / "home"))["totals"]
-    merged = merged_usage(usages)
-    assert sum(each.usage.total for each in merged) == totals["totalTokens"] > 4_000
-    found = cost(merged)
-    assert found is not None
+    assert len(report.sessions) == 2
+    (family,) = report.families
+    assert family.tokens is not None
+    assert family.tokens.total == totals["totalTokens"] > 4_000
+    assert family.tokens.cost_usd
     if version != "2.1.330":  # of whose model this ccusage has no price
-        assert found.usd == pytest.approx(totals["totalCost"])
-    else:
-        assert found.usd
+        assert family.tokens.cost_usd == pytest.approx(totals["totalCost"])
