@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "replay": "replay",
     "status": "status",
     "wait": "wait",
+    "watch": "watch",
     "line": "line",
     "metrics": "metrics",
     "mcp": "mcp",
