@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from agentdash.model.attention import Group
+from agentdash.model.states import State
 from agentdash.model.times import time_of_day
 from agentdash.model.worker import Snapshot, Worker
+
+_VERBS: Final = {
+    State.RUNNING: "is running",
+    State.WAITING_INPUT: "waits for input",
+    State.WAITING_APPROVAL: "waits for approval",
+    State.BLOCKED_SANDBOX: "is blocked by a sandbox",
+    State.FAILED_PERMISSION: "was refused a permission",
+    State.FAILED_PROVIDER: "failed at the provider",
+    State.COMPLETED: "has completed",
+    State.INTERRUPTED: "was interrupted",
+    State.EXITED: "has exited",
+    State.UNREACHABLE: "is unreachable",
+    State.UNKNOWN: "is in an unknown state",
+}
 
 
 def news(old: Snapshot | None, new: Snapshot) -> Iterator[str]:
@@ -51,7 +67,7 @@ def _standing(worker: Worker) -> tuple[str, ...]:
 def _state(worker: Worker) -> str:
     why = f": {worker.fact.text}" if worker.fact.text else ""
     stalled = ", stalled" if worker.stalled is not None else ""
-    return f"{_name(worker)} is {worker.state.replace('-', ' ')}{stalled}{why}"
+    return f"{_name(worker)} {_VERBS[worker.state]}{stalled}{why}"
 
 
 def _name(worker: Worker) -> str:
@@ -60,10 +76,6 @@ def _name(worker: Worker) -> str:
 
 
 def _summary(snapshot: Snapshot) -> str:
-    counts = snapshot.counts()
-    one = len(snapshot.workers) == 1
-    parts = [
-        f"{counts[group]} {group.value.replace('-', ' ')}" for group in Group if counts[group]
-    ]
-    listed = f": {', '.join(parts)}" if parts else ""
-    return f"{len(snapshot.workers)} worker{'' if one else 's'}{listed}"
+    counts, total = snapshot.counts(), len(snapshot.workers)
+    parts = [f"{counts[group]} {group.replace('-', ' ')}" for group in Group if counts[group]]
+    return f"{total} worker{'' if total == 1 else 's'}{': ' if parts else ''}{', '.join(parts)}"

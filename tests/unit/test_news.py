@@ -13,7 +13,7 @@ from agentdash.model.fact import Fact, FactKind
 from agentdash.model.fleet import Fleet
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
-from agentdash.report.news import news
+from agentdash.report.news import _VERBS, news
 
 RUNNING = Worker(
     id="a",
@@ -40,13 +40,13 @@ def lines(old: Snapshot | None, new: Snapshot) -> list[str]:
 def test_summary_comes_first() -> None:
     assert lines(None, Snapshot(5.0, workers=(RUNNING, ASKS))) == [
         "2 workers: 1 needs you, 1 running",
-        f"Push it (codex) is waiting approval: {ASKS.fact.text}",
+        f"Push it (codex) waits for approval: {ASKS.fact.text}",
     ]
 
 
 def test_changes() -> None:
     running, asks = Snapshot(1.0, workers=(RUNNING,)), Snapshot(2.0, workers=(ASKS,))
-    assert lines(running, asks) == [f"Push it (codex) is waiting approval: {ASKS.fact.text}"]
+    assert lines(running, asks) == [f"Push it (codex) waits for approval: {ASKS.fact.text}"]
     assert lines(asks, asks) == []
     assert lines(Snapshot(0.0), running) == ["new: Push it (codex) is running"]
     assert lines(running, Snapshot(2.0)) == ["Push it (codex) has gone"]
@@ -67,7 +67,7 @@ def test_a_day_in_plain_words() -> None:
         printed += news(last, snapshot)
         last = snapshot
     text = "\n".join(printed)
-    assert {state for state in State if f" is {state.replace('-', ' ')}" in text} >= {
+    assert {state for state in State if f") {_VERBS[state]}" in text} >= {
         State.RUNNING,
         State.WAITING_APPROVAL,
         State.BLOCKED_SANDBOX,
