@@ -6,15 +6,11 @@ import re
 from typing import Final
 
 from agentdash.engine.detect.denials.call import Call, Finding
-from agentdash.engine.detect.denials.network_messages import (
-    Message,
-    hosts_in,
-    is_loopback,
-    operand_hosts,
-    sockets_in,
-)
+from agentdash.engine.detect.denials.hosts import hosts_in, is_loopback, operand_hosts
+from agentdash.engine.detect.denials.network_messages import Message, sockets_in
 from agentdash.engine.detect.denials.programs import Role
-from agentdash.engine.detect.denials.sources import Ran, Strength
+from agentdash.engine.detect.denials.ran import Ran
+from agentdash.engine.detect.denials.sources import Strength
 from agentdash.model.policy import Network
 
 _NOT_PERMITTED: Final = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)

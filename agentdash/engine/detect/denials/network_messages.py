@@ -9,6 +9,9 @@ from typing import Final
 
 import msgspec
 
+from agentdash.engine.detect.denials.hosts import (
+    host_in,
+)
 from agentdash.engine.detect.denials.lines import Lines
 from agentdash.engine.detect.denials.targets import without_paths
 from agentdash.model.denials import Operation
@@ -32,10 +35,6 @@ class Message(msgspec.Struct, frozen=True):
     """What a package index does not have."""
 
 
-_HOST: Final = (
-    r"\[?(?P<host>[A-Za-z0-9_](?:[\w-]*\w)?(?:\.[\w-]+)*|[0-9a-fA-F]*(?:::?[0-9a-fA-F]+)+|::1?)\]?"
-    r"(?![\w-]|\.\w)\.?"
-)
 _NO_WORD: Final = r"(?<![\w.-])"
 
 _PROXY: Final = re.compile(
@@ -144,176 +143,9 @@ _EXPLAINED: Final = re.compile(
 )
 """Something else is the cause: an answer came, or the other side was reached."""
 
-_HOSTS: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"(?:resolve (?:host(?:name| address)?(?: name)?|proxy(?: name)?)"
-        rf"|resolve):? +['\"‘“]?{_HOST}(?=['\"’”:;/,\s.)]|$)",
-        rf"(?:resolving|failed to resolve|bad address|bad hostname|get address for|server host"
-        rf"|translate host name|unable to resolve) +['\"‘“]{_HOST}(?::\d+)?['\"’”]",
-        rf"getaddrinfo\(['\"]{_HOST}['\"]",
-        rf"getaddrinfo\(?\)?:? +(?:E[A-Z_]+ +|for (?:host +)?)?['\"]?(?!E(?:AI_|NOTFOUND)){_HOST}(?:['\"]"
-        rf"|\s|:|$)",
-        rf"\blookup {_HOST}(?= on |:)",
-        rf"UnknownHostException: {_HOST}",
-        rf"unknown host:? '?{_HOST}",
-        rf"cannot resolve {_HOST}: unknown host",
-        rf"failed to connect to {_HOST} port",
-        rf"connect to host {_HOST} port",
-        rf"connect to {_HOST} (?:port|\()",
-        rf"(?:connect|bind|listen) E[A-Z]+(?:: [a-z ]+)? {_HOST}(?::\d+)?(?=[\s,)-]|$)",
-        rf"dial (?:tcp|udp)\d? {_HOST}:\d+",
-        rf"listen (?:tcp|udp)\d? {_HOST}:\d+",
-        rf"(?:HTTPS?ConnectionPool\(|\()host=['\"]{_HOST}['\"]",
-        rf"connect to host {_HOST}:\d+",
-        rf"\w+://(?:[^/@\s'\"]*@)?{_HOST}",
-        rf"(?:redis at|server on) ['\"]?{_HOST}['\"]?(?=[\s:,;)]|$)",
-        rf"to_address, ?\{{['\"]{_HOST}['\"]",
-        rf"reach host {_HOST}",
-        rf"attempts to connect to {_HOST} failed",
-        rf"in connection to {_HOST}:\d+",
-        rf"find the server at {_HOST}",
-        rf"\({_HOST}:\d+\)",
-        rf"(?:^|[\s(]){_HOST}(?::\d+)?: (?:temporary failure in name|name or service not|nodename nor"
-        rf"|no address associated|unknown host)",
-        rf"/dev/(?:tcp|udp)/{_HOST}/",
-        rf"connection to the server {_HOST}:\d+",
-    )
-)
-_LOOSE_HOSTS: Final = (
-    re.compile(rf"(?:server at|address) +\(?['\"]?{_HOST}['\"]?(?=[\s:,;)]|$)", re.IGNORECASE),
-    re.compile(
-        rf"(?:connect to|connection to|connecting to) +\(?['\"]?{_HOST}['\"]?(?=[\s:,;)]|$)", re.IGNORECASE
-    ),
-)
-"""What follows is a host only if it looks like one."""
-_SCRIPT_HOSTS: Final = (
-    re.compile(rf"\b[a-z][\w+.-]*://(?:[^/@\s'\"]*@)?{_HOST}", re.IGNORECASE),
-    re.compile(rf"/dev/(?:tcp|udp)/{_HOST}/"),
-    re.compile(r"\b[\w.-]+@(?P<host>[\w-]+(?:\.[\w-]+)+)(?=[:\s'\"]|$)"),
-    re.compile(
-        r"(?:getaddrinfo|getaddr|gethostbyname|connection|connect|connect_ex|lookup|resolve\w*|TCPSocket\.(?:new"
-        r"|open)|Dial|new Socket)"
-        rf"\(\s*\(?\s*(?:\d+\s*,\s*)?(?:\w+\s*[=:]\s*)?(?:~c)?['\"]{_HOST}(?::\d+)?['\"]",
-        re.IGNORECASE,
-    ),
-)
-_TAKE_HOSTS: Final = frozenset(
-    (
-        *(
-            "ssh",
-            "sftp",
-            "scp",
-            "rsync",
-            "ping",
-            "ping6",
-            "nc",
-            "ncat",
-            "netcat",
-            "telnet",
-            "dig",
-            "nslookup",
-            "host",
-            "drill",
-            "whois",
-            "ftp",
-        ),
-        *(
-            "traceroute",
-            "mtr",
-            "psql",
-            "pg_isready",
-            "mysql",
-            "mysqladmin",
-            "redis-cli",
-            "mongosh",
-            "curl",
-            "wget",
-            "http",
-            "https",
-            "xh",
-            "openssl",
-            "lftp",
-        ),
-    )
-)
-"""Programs that take a host without a scheme."""
-_OPERAND_HOST: Final = re.compile(rf"^(?:[\w.-]+@)?{_HOST}(?=[:/]|$)")
-_NO_HOSTS: Final = frozenset(
-    (
-        *(
-            "host",
-            "hostname",
-            "address",
-            "server",
-            "proxy",
-            "name",
-            "the",
-            "remote",
-            "port",
-            "api",
-            "error",
-            "failed",
-            "database",
-            "socket",
-        ),
-        *(
-            "redis",
-            "mysql",
-            "none",
-            "null",
-            "undefined",
-            "http",
-            "https",
-            "unable",
-            "this",
-            "a",
-            "an",
-            "any",
-            "all",
-            "to",
-        ),
-        *(
-            "getaddrinfo",
-            "gaierror",
-            "dns",
-            "lookup",
-            "resolver",
-            "connection",
-            "information",
-            "temporary",
-            "nodename",
-            "for",
-            "from",
-            "in",
-            "on",
-            "at",
-            "is",
-            "was",
-            "not",
-            "no",
-            "unknown",
-        ),
-    )
-)
-"""Words of messages in the place of a host."""
-_FILE_ENDINGS: Final = re.compile(
-    r"\.(?:py|js|mjs|cjs|ts|rb|go|rs|java|c|h|cc|cpp|php|pl|sh|json|toml|lock|html?|txt|md)$"
-)
-_ERROR_CODE: Final = re.compile(r"E\d+")
-"""Subversion's: `svn: E670003: Temporary failure in name resolution`."""
-_LOOPBACK: Final = re.compile(
-    r"(?:localhost|.+\.localhost|ip6-localhost|localhost\.localdomain|127(?:\.\d+){1,3}|::1|0\.0\.0\.0|::)",
-    re.IGNORECASE,
-)
 _ACCOUNT_LINES: Final = 12
 """Lines above in which the rest of one account is looked for (chains of causes)."""
 _TRACEBACK_LINES: Final = 60
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine itself."""
-    return _LOOPBACK.fullmatch(host.strip("[]")) is not None
 
 
 def read_message(lines: Lines, number: int, script: str, *, index_reachable: bool) -> Message | None:
@@ -335,19 +167,21 @@ def read_message(lines: Lines, number: int, script: str, *, index_reachable: boo
     if _EXPLAINED.search(line) and not _RESOLVE.search(line):
         return None
     if _TUNNEL.search(line):
-        return _message("connect", number, host=_host(line))
+        return _message("connect", number, host=host_in(line))
     if _NOT_PERMITTED.search(line) and (found := _not_permitted(lines, number, script)):
         return found
     for operation, certain, words in _NO_SOCKETS:
         if words.search(line):
             return _message(operation, number, certain=certain)
     if _RESOLVE.search(line):
-        return _message("resolve", number, host=_host(line))
+        return _message("resolve", number, host=host_in(line))
     if _CONNECT.search(line):
-        return _message("connect", number, host=_host(line), needs_host=_NEEDS_HOST.search(line) is not None)
+        return _message(
+            "connect", number, host=host_in(line), needs_host=_NEEDS_HOST.search(line) is not None
+        )
     if _GENERIC.search(line):
         needs = _NEEDS_HOST.search(line) is not None
-        return _message("connect", number, host=_host(line), generic=True, needs_host=needs)
+        return _message("connect", number, host=host_in(line), generic=True, needs_host=needs)
     if (empty := _EMPTY_INDEX.search(line)) and not index_reachable:
         package = empty["package"] or empty["missing"]
         return msgspec.structs.replace(_message("connect", number, generic=True), package=package)
@@ -359,31 +193,6 @@ def _is_candidate(line: str) -> bool:
     """Return whether any message about the network looks like a line: logs repeat theirs."""
     patterns = (_PROXY, _TUNNEL, _NOT_PERMITTED, _RESOLVE, _CONNECT, _GENERIC, _EMPTY_INDEX)
     return any(pattern.search(line) for pattern in (*patterns, *(words for *_, words in _NO_SOCKETS)))
-
-
-def hosts_in(text: str) -> list[str]:
-    """Return the hosts that a script names: in addresses of any scheme, and where programs take one."""
-    found = sorted(
-        (match.start(), match["host"]) for pattern in _SCRIPT_HOSTS for match in pattern.finditer(text)
-    )
-    return list(dict.fromkeys(host for _, host in found if is_host(host)))
-
-
-def operand_hosts(name: str, words: tuple[str, ...]) -> list[str]:
-    """Return the hosts in a command's arguments; for `ssh`, `ping`, `dig` and the like also bare names."""
-    hosts = [host for word in words for host in hosts_in(word)]
-    if hosts or name not in _TAKE_HOSTS:
-        return hosts
-    operands = [
-        word
-        for word in words
-        if word and not word.startswith(("-", "+", "@")) and "=" not in word and not word.isdecimal()
-    ]
-    named = [
-        match["host"] for word in operands if (match := _OPERAND_HOST.match(word)) and is_host(match["host"])
-    ]
-    dotted = [host for host in named if "." in host]
-    return (dotted or named)[:1]
 
 
 def sockets_in(text: str) -> list[str]:
@@ -418,7 +227,7 @@ def _not_permitted(lines: Lines, number: int, script: str) -> Message | None:
         operation: Operation = "bind" if _BIND.search(line) else "connect"
         return _message(operation, number, certain=True, host=sockets[0])
     if _NET_WORD.search(without_paths(line)):
-        host = _host(line) or _host("".join(lines.range(number + 1, number + 1)))
+        host = host_in(line) or host_in("".join(lines.range(number + 1, number + 1)))
         if re.search(r"\blookup ", line):
             return _message("resolve", number, certain=True, host=host)
         certain = _RAW_SOCKET.match(line) is None
@@ -432,7 +241,7 @@ def _not_permitted(lines: Lines, number: int, script: str) -> Message | None:
         return None
     bound = re.search(r"\.bind\(|server_bind|\.listen\(|\bbind\b", f"{account}\n{script}")
     operation = "bind" if bound and "connect" not in account else "connect"
-    return _message(operation, number, certain=True, host=_host(account))
+    return _message(operation, number, certain=True, host=host_in(account))
 
 
 def _wrapped(lines: Lines, number: int) -> Message | None:
@@ -444,7 +253,7 @@ def _wrapped(lines: Lines, number: int) -> Message | None:
     if not _NET_WORD.search(without_paths(text)):
         return None
     operation: Operation = "resolve" if re.search(r"\blookup ", text) else "connect"
-    found = _message(operation, number, certain=True, host=_host(text))
+    found = _message(operation, number, certain=True, host=host_in(text))
     return msgspec.structs.replace(found, first=first)
 
 
@@ -457,26 +266,3 @@ def _account(lines: Lines, number: int) -> str:
             return "\n".join(above)
         above.append(line)
     return "\n".join(line for line in above[:_ACCOUNT_LINES] if line.strip())
-
-
-def _host(line: str) -> str | None:
-    for pattern in (*_HOSTS, *_LOOSE_HOSTS):
-        for match in pattern.finditer(line):
-            host = match["host"]
-            if is_host(host, is_named=pattern is _HOSTS[0]) and (
-                pattern not in _LOOSE_HOSTS or re.search(r"[.:]|^localhost$", host)
-            ):
-                return host
-    return None
-
-
-def is_host(host: str, *, is_named: bool = False) -> bool:
-    """Return whether a word can be a host: not a file (but where a message says that it is a host), not a
-    word of the message."""
-    return (
-        host.lower() not in _NO_HOSTS
-        and not host.isdecimal()
-        and (is_named or _FILE_ENDINGS.search(host) is None)
-        and _ERROR_CODE.fullmatch(host) is None
-        and "_" not in host.partition(".")[0][:1]
-    )

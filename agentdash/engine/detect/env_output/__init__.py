@@ -6,11 +6,14 @@ on it.
 
 1. `reader` compares the output with what the script can print; `flags` holds the result.
 2. `interpreter` follows the statements of the script (parsed by `detect.shell`) under one hypothesis
-   (`world`): `simple` runs commands, `pipelines` and `loops` the rest; `expansion`, `conditions` and
-   `redirects` are theirs. `builtins`, `launchers` and `programs` know commands by name: `filters` (`grep`,
-   `editors`, `line_maps`) and `languages` (`expressions`, `python_code`).
-3. `streams` and `patterns` are what it can print, `dumps` the stretches of an output that list an
-   environment.
+   (`world`): `simple` runs commands, `pipelines` and `loops` (`repetition`, `environment_loops`) the rest;
+   `expansion`, `arithmetic`, `conditions` and `redirects` are theirs, `zsh` spells what only zsh has.
+3. Commands are known by name: `builtins` (`declarations`, `reading`, `printing`), `launchers` (`xargs`),
+   `programs`, `filters` (`grep`, `editors`, `line_maps`, `dump_maps`).
+4. Programs in other languages are parsed and run as well: `python_code`, `javascript`, `awk`; of Perl, Ruby,
+   PHP, Lua and jq some forms (`expressions`). `languages` finds their code.
+5. `streams` and `patterns` are what it can print, `dumps` and `records` the stretches of an output that list
+   an environment.
 """
 
 from __future__ import annotations

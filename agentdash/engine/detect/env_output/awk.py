@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.awk_code import Awk, UnknownAwkError, parse_awk
-from agentdash.engine.detect.env_output.builtins import not_found
+from agentdash.engine.detect.env_output.awk_code import Awk
+from agentdash.engine.detect.env_output.awk_syntax import UnknownAwkError, parse_awk
+from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.dump_maps import common_style, mapped, mapped_lines
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Style
 from agentdash.engine.detect.env_output.editors import awk_filter

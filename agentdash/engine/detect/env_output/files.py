@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.builtins import dump_of
+from agentdash.engine.detect.env_output.declarations import dump_of
 from agentdash.engine.detect.env_output.dumps import Dump
 from agentdash.engine.detect.env_output.patterns import ANY, QUIET, Hole, Kind, Parts, concrete
 from agentdash.engine.detect.env_output.world import Environment, State

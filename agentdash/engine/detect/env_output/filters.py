@@ -9,16 +9,9 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.builtins import not_found
+from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.dump_maps import mapped, on_one_line
-from agentdash.engine.detect.env_output.dumps import (
-    ENV_STYLE,
-    PYTHON_STYLE,
-    Dump,
-    Presence,
-    Record,
-    Shown,
-)
+from agentdash.engine.detect.env_output.dumps import ENV_STYLE, PYTHON_STYLE, Dump, Presence, Shown
 from agentdash.engine.detect.env_output.editors import cut, sed
 from agentdash.engine.detect.env_output.grep import grep, ripgrep
 from agentdash.engine.detect.env_output.inputs import (
@@ -48,6 +41,7 @@ from agentdash.engine.detect.env_output.patterns import (
     errors_of,
     joined,
 )
+from agentdash.engine.detect.env_output.records import Record
 from agentdash.engine.detect.env_output.streams import Call, Result
 
 _MAX_SORTED: Final = 4

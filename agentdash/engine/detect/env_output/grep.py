@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.builtins import not_found
+from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.dumps import (
     FLAGS,
     Dump,

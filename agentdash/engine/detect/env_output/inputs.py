@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dumps import Dump, LineFilter, Record
+from agentdash.engine.detect.env_output.dumps import Dump, LineFilter
 from agentdash.engine.detect.env_output.files import file_content, shows_status
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
@@ -22,6 +22,7 @@ from agentdash.engine.detect.env_output.patterns import (
     is_quiet,
     joined,
 )
+from agentdash.engine.detect.env_output.records import Record
 from agentdash.engine.detect.env_output.streams import Call, Result
 
 UNKNOWN: Final = [Result(out=(ANY,), err=(ANY,), status=None)]

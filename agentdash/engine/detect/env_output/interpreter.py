@@ -10,10 +10,11 @@ from agentdash.engine.detect.env_output.arithmetic import evaluated
 from agentdash.engine.detect.env_output.conditions import matches_pattern
 from agentdash.engine.detect.env_output.dumps import FLAG_STEM, Dump
 from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
-from agentdash.engine.detect.env_output.loops import blurred, counted_loop, entries_loop, lines_loop, run_loop
+from agentdash.engine.detect.env_output.loops import blurred, entries_loop, lines_loop, run_loop
 from agentdash.engine.detect.env_output.patterns import QUIET, Choice, Hole, Kind, Parts, Trimmed, joined
 from agentdash.engine.detect.env_output.pipelines import run_pipeline
 from agentdash.engine.detect.env_output.redirects import routed, routing
+from agentdash.engine.detect.env_output.repetition import counted_loop
 from agentdash.engine.detect.env_output.simple import aborted_outcome, run_command, run_simple, traced
 from agentdash.engine.detect.env_output.streams import (
     STDERR,

@@ -7,20 +7,13 @@ from collections.abc import Callable
 from typing import Final
 
 from agentdash.engine.detect.env_output.awk import awk
-from agentdash.engine.detect.env_output.builtins import not_found
-from agentdash.engine.detect.env_output.expressions import (
-    JQ,
-    LUA,
-    PERL,
-    PHP,
-    RUBY,
-    Language,
-    UnknownError,
-    run_code,
-)
+from agentdash.engine.detect.env_output.declarations import not_found
+from agentdash.engine.detect.env_output.expression_forms import JQ, LUA, PERL, PHP, RUBY
+from agentdash.engine.detect.env_output.expression_loops import Language, UnknownError
+from agentdash.engine.detect.env_output.expressions import run_code
 from agentdash.engine.detect.env_output.inert import UNKNOWN
 from agentdash.engine.detect.env_output.javascript import run_node
-from agentdash.engine.detect.env_output.javascript_syntax import UnknownScriptError
+from agentdash.engine.detect.env_output.javascript_tokens import UnknownScriptError
 from agentdash.engine.detect.env_output.patterns import Part, Parts, concrete
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
 from agentdash.engine.detect.env_output.python_code import run_python

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.builtins import dump_of, with_arguments
+from agentdash.engine.detect.env_output.builtins import with_arguments
+from agentdash.engine.detect.env_output.declarations import dump_of
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
 from agentdash.engine.detect.env_output.filters import xargs
 from agentdash.engine.detect.env_output.patterns import ANY, QUIET, Part, Parts, concrete, errors_of, joined
@@ -28,6 +29,7 @@ from agentdash.engine.detect.env_output.streams import (
     outcome_of,
 )
 from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
+from agentdash.engine.detect.env_output.xargs import xargs_commands
 from agentdash.engine.detect.shell import parse
 
 if TYPE_CHECKING:
@@ -315,11 +317,14 @@ def _refilled(stream: Stream, holes: dict[str, Part]) -> Stream:
     return tuple(result)
 
 
+_MAX_OUTCOMES: Final = 24
+
+
 def through_xargs(interpreter: Interpreter, call: Call) -> list[Outcome]:
     """Run `xargs`: forms that print their input, and commands with known arguments."""
     if (results := xargs(call)) is not None:
         return _outcomes(results, call.state)
-    if (commands := _xargs_commands(call)) is None:
+    if (commands := xargs_commands(call)) is None:
         return _unknown(call)
     current = [Outcome(stream=(), status=0, state=call.state)]
     for words in commands:
@@ -333,55 +338,6 @@ def through_xargs(interpreter: Interpreter, call: Call) -> list[Outcome]:
         if len(current) > _MAX_OUTCOMES:
             raise UnreadableError
     return current
-
-
-_MAX_OUTCOMES: Final = 24
-_MAX_ITEMS: Final = 20
-"""Arguments that `xargs` reads."""
-
-
-def _xargs_commands(call: Call) -> list[tuple[Parts, ...]] | None:
-    """Return the commands that `xargs` runs; None where they are not known."""
-    words = list(call.arguments)
-    options = ""
-    while words and (text := concrete(words[0])) is not None and text.startswith("-"):
-        words.pop(0)
-        if text in ("-n", "-L", "-I", "-d", "-P") and words:
-            text += concrete(words.pop(0)) or "?"
-        options += f" {text}"
-    match = re.fullmatch(
-        r"(?: -r| --no-run-if-empty| -P1| (?P<nul>-0|--null)| -d(?P<line>\\n|\n)|"
-        r" (?:-n|-L)(?P<count>\d)| -I(?P<mark>[^\s\w]\S*|\w))*",
-        options,
-    )
-    if match is None or not words:
-        return None
-    items = _xargs_items(call, by="\0" if match["nul"] else "\n" if match["line"] or match["mark"] else "")
-    if items is None or not 0 < len(items) <= _MAX_ITEMS:
-        return None
-    if mark := match["mark"]:
-        texts = [concrete(item) for item in items]
-        if None in texts or any(concrete(word) is None for word in words):
-            return None
-        return [tuple((_put(word, mark, text or ""),) for word in words) for text in texts]
-    size = int(match["count"] or len(items))
-    batches = [items[at : at + size] for at in range(0, len(items), size or 1)]
-    return [(*words, *batch) for batch in batches]
-
-
-def _put(word: Parts, mark: str, text: str) -> str:
-    return (concrete(word) or "").replace(mark, text)
-
-
-def _xargs_items(call: Call, *, by: str) -> list[Parts] | None:
-    """Return the arguments that `xargs` reads; without `by`, words."""
-    text = concrete(call.stdin) if call.stdin is not None else None
-    if text is None or (not by and re.search(r"[\"'\\]", text)):
-        return None
-    items = text.removesuffix(by).split(by) if by else text.split()
-    if by == "\n":
-        items = [item.strip() for item in items if item.strip()]
-    return [(item,) for item in items]
 
 
 LAUNCHERS: Final[dict[str, Callable[[Interpreter, Call], list[Outcome]]]] = {

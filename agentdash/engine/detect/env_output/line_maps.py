@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.builtins import not_found
+from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.dump_maps import LineMap, mapped
 from agentdash.engine.detect.env_output.dumps import Dump
 from agentdash.engine.detect.env_output.inputs import input_of, operands, single_dump

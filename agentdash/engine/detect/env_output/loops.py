@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.arithmetic import evaluated
-from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAG_STEM, FLAGS, Dump, Presence, Shown, Style
+from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAG_STEM, FLAGS, Dump
+from agentdash.engine.detect.env_output.environment_loops import (
+    Bind,
+    dumped,
+)
 from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
 from agentdash.engine.detect.env_output.inputs import lines_of
 from agentdash.engine.detect.env_output.patterns import (
@@ -22,8 +23,13 @@ from agentdash.engine.detect.env_output.patterns import (
     Parts,
     Trimmed,
     Words,
-    concrete,
     is_quiet,
+)
+from agentdash.engine.detect.env_output.repetition import (
+    MAX_OUTCOMES,
+    MAX_ROUNDS,
+    sort_round,
+    while_rounds,
 )
 from agentdash.engine.detect.env_output.simple import bad_substitution
 from agentdash.engine.detect.env_output.streams import (
@@ -39,27 +45,22 @@ from agentdash.engine.detect.env_output.streams import (
     parts_of,
     variants,
 )
-from agentdash.engine.detect.env_output.world import State, UnreadableError, shown
+from agentdash.engine.detect.env_output.world import State, UnreadableError
 from agentdash.engine.detect.env_output.zsh import ALL_NAMES
 from agentdash.engine.detect.shell import For, Group, Parameter, Script, Simple, Substitution, While, Word
 
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter
 
-_MAX_ROUNDS: Final = 60
-"""Words of a `for` loop that are run one by one."""
-_MAX_OUTCOMES: Final = 24
-_ABSENT: Final = Shown(Presence.ABSENT)
 _OTHER_SHELL: Final[Parts] = (ANY, Choice((("not found",), ("ad substitution",), ("llegal option",))), ANY)
 """What other shells write where a loop uses what bash alone has."""
-_MARK: Final = Hole(Kind.OTHER, key="value of the loop")
 
 
 def run_loop(interpreter: Interpreter, node: For | While, state: State, *, guarded: bool) -> list[Outcome]:
     """Return the outcomes of a loop."""
     started = interpreter.steps
     if isinstance(node, While):
-        if (outcomes := _while_rounds(interpreter, node, state, guarded=guarded)) is not None:
+        if (outcomes := while_rounds(interpreter, node, state, guarded=guarded)) is not None:
             return outcomes
         interpreter.forget_steps(started)
         both = Script((*node.condition.items, *node.body.items))
@@ -75,7 +76,7 @@ def run_loop(interpreter: Interpreter, node: For | While, state: State, *, guard
         raise UnreadableError from None
     if len(words) == 1 and len(words[0]) == 1 and isinstance(listed := words[0][0], Words):
         return _over_lines(interpreter, node, listed.parts, expander.state)
-    if len(words) > _MAX_ROUNDS or not all(map(_is_one_word, words)):
+    if len(words) > MAX_ROUNDS or not all(map(_is_one_word, words)):
         unknown = _unknown_after(node.body, expander.state).with_variable(node.name, (ANY,))
         return blurred(interpreter.script(node.body, unknown, guarded=True), unknown, errors=expander.errors)
     outcomes = _rounds(interpreter, node, words, expander, guarded=guarded)
@@ -102,94 +103,10 @@ def _over_lines(interpreter: Interpreter, node: For, content: Parts, state: Stat
             def bind(name: str, value: Parts) -> State:
                 return state.with_variable(node.name, (f"{name}=", *value))
 
-            parts = _dumped(interpreter, node.body, bind, present, state)
+            parts = dumped(interpreter, node.body, bind, present, state)
         case _:
             pass
     return [Outcome(stream=(Emit(STDOUT, parts),), status=None, state=after)]
-
-
-def counted_loop(interpreter: Interpreter, raw: str, body: Script, state: State) -> list[Outcome] | None:
-    """Run `for ((…; …; …))`; None where its rounds are not known."""
-    header = re.match(r"for\s*\(\(([^;]*);([^;]*);([^;]*?)\)\)", raw)
-    if header is None:
-        return None
-    first, test, step = header.groups()
-    _, state = evaluated(first, state) if first.strip() else (0, state)
-
-    def goes_on(current: State) -> list[Outcome]:
-        value, after = evaluated(test, current)
-        return [Outcome(stream=(), status=None if value is None else int(not value), state=after)]
-
-    def after_round(current: State) -> State:
-        return evaluated(step, current)[1] if step.strip() else current
-
-    return _repeated(interpreter, goes_on, body, state, after_round=after_round)
-
-
-def _while_rounds(
-    interpreter: Interpreter, node: While, state: State, *, guarded: bool
-) -> list[Outcome] | None:
-    """Run `while` or `until` round by round; None where its rounds are not known."""
-
-    def goes_on(current: State) -> list[Outcome]:
-        tested = interpreter.script(node.condition, current, guarded=True)
-        return [_inverted(outcome) for outcome in tested] if node.until else tested
-
-    return _repeated(interpreter, goes_on, node.body, state, guarded=guarded)
-
-
-def _inverted(outcome: Outcome) -> Outcome:
-    status = None if outcome.status is None else int(outcome.status == 0)
-    return msgspec.structs.replace(outcome, status=status)
-
-
-def _repeated(
-    interpreter: Interpreter,
-    goes_on: Callable[[State], list[Outcome]],
-    body: Script,
-    state: State,
-    *,
-    guarded: bool = True,
-    after_round: Callable[[State], State] = lambda state: state,
-) -> list[Outcome] | None:
-    """Run a body as long as a condition holds; None where that is not known, or takes too many rounds."""
-    current = [Outcome(stream=(), status=0, state=state)]
-    done: list[Outcome] = []
-    for _ in range(_MAX_ROUNDS):
-        following: list[Outcome] = []
-        for before in current:
-            for tested in behind(before.stream, goes_on(before.state)):
-                if tested.status is None or tested.leaves:
-                    return None
-                if tested.status != 0:
-                    done.append(msgspec.structs.replace(tested, status=0))
-                    continue
-                ran = behind(tested.stream, interpreter.script(body, tested.state, guarded=guarded))
-                _sort_round(ran, following, done, after_round)
-        current = merged(following)
-        if not current:
-            return merged(done)
-        if len(current) > _MAX_OUTCOMES:
-            break
-    return None
-
-
-def _sort_round(
-    ran: list[Outcome],
-    following: list[Outcome],
-    done: list[Outcome],
-    after_round: Callable[[State], State] = lambda state: state,
-) -> None:
-    """Add the outcomes of a round to those that another round follows, or to those that end the loop."""
-    for outcome in ran:
-        match outcome.leaves:
-            case "" | "continue":
-                state = after_round(outcome.state)
-                following.append(msgspec.structs.replace(outcome, leaves="", state=state))
-            case "break":
-                done.append(msgspec.structs.replace(outcome, leaves="", status=0))
-            case _:
-                done.append(outcome)
 
 
 def lines_loop(
@@ -200,7 +117,7 @@ def lines_loop(
     if (
         node.until
         or lines is None
-        or len(lines) > _MAX_ROUNDS
+        or len(lines) > MAX_ROUNDS
         or len(node.condition.items) != 1
         or not isinstance(read := node.condition.items[0].node, Simple)
         or not read.words
@@ -219,9 +136,9 @@ def lines_loop(
                 if bound.status != 0 or bound.leaves:
                     return None
                 ran = behind(before.stream, interpreter.script(node.body, bound.state, guarded=guarded))
-                _sort_round(ran, following, done)
+                sort_round(ran, following, done)
         current = merged(following)
-        if len(current) > _MAX_OUTCOMES:
+        if len(current) > MAX_OUTCOMES:
             raise UnreadableError
     names = [word.text for word in read.words[1:] if not word.text.startswith("-")] or ["REPLY"]
     ended = [msgspec.structs.replace(o, status=0, state=_without_values(o.state, names)) for o in current]
@@ -254,9 +171,9 @@ def _rounds(
         for before in current:
             state = before.state.with_variable(node.name, word)
             for outcome in behind(before.stream, interpreter.script(node.body, state, guarded=guarded)):
-                _sort_round([outcome], following, done)
+                sort_round([outcome], following, done)
         current = merged(following)
-        if len(current) > _MAX_OUTCOMES:
+        if len(current) > MAX_OUTCOMES:
             raise UnreadableError
     return merged([*done, *current])
 
@@ -309,9 +226,6 @@ def _assigned_in(body: Script) -> set[str]:
 
 # ---------------------------------------------------------------- loops over an environment
 
-Bind = Callable[[str, Parts], State]
-"""Gives the state of a round, of a variable's name and value."""
-
 
 def _names_loop(interpreter: Interpreter, node: For, word: Word, state: State) -> list[Outcome] | None:
     """Run `for n in $(compgen -e)`; None for other loops."""
@@ -363,7 +277,7 @@ def _over_names(interpreter: Interpreter, body: Script, variable: str, names: Na
     def bind(name: str, value: Parts) -> State:
         return bash.with_variable(variable, (name,)).with_variable(name, value).with_exported(name)
 
-    return _dumped(interpreter, body, bind, names.present, state)
+    return dumped(interpreter, body, bind, names.present, state)
 
 
 def entries_loop(interpreter: Interpreter, node: While, stdin: Parts, state: State) -> Parts | None:
@@ -395,7 +309,7 @@ def entries_loop(interpreter: Interpreter, node: While, stdin: Parts, state: Sta
             bind = _entry_binding(variables, separator, known)
             if bind is None:
                 return None
-            parts = _dumped(interpreter, node.body, bind, present, state)
+            parts = dumped(interpreter, node.body, bind, present, state)
             return parts if state.dialect else (Choice((parts, _OTHER_SHELL)),)
         case _:
             return None
@@ -410,68 +324,3 @@ def _entry_binding(variables: list[str], separator: str | None, state: State) ->
             return lambda name, value: state.with_variable(key, (name,)).with_variable(rest, value)
         case _:
             return None
-
-
-def _dumped(
-    interpreter: Interpreter,
-    body: Script,
-    bind: Bind,
-    present: tuple[bool | None, bool | None],
-    state: State,
-) -> Parts:
-    """Return what the body of a loop prints for all variables: a dump, or any text."""
-    styles: set[Style] = set()
-    flags: list[Shown] = []
-    for name, is_present in zip(FLAGS, present, strict=True):
-        marked = _line(interpreter, body, bind(name, (_MARK,)))
-        style = None if marked is None else _style(marked, name)
-        if style is None:
-            return (ANY,)
-        styles.add(style)
-        value = state.value(name)
-        if is_present is False or value is None:
-            flags.append(_ABSENT)
-        elif (printed := _printed(_line(interpreter, body, bind(name, value)), style, name)) is not None:
-            flags.append(printed)
-        else:
-            return (ANY,)
-    if len(styles) != 1:
-        return (ANY,)
-    return (Dump(shown=(flags[0], flags[1]), style=styles.pop(), partial=None in present),)
-
-
-def _style(line: Parts, name: str) -> Style | None:
-    """Return the style of a line with the mark in the place of the value."""
-    match line:
-        case (str() as before, Hole(key=_MARK.key), str() as after):
-            if name in before and "\n" not in before and after.find("\n") == len(after) - 1:
-                return Style(prefixes=(before.replace(name, "NAME"),), suffix=after[:-1])
-            return None
-        case _:
-            return None
-
-
-def _printed(line: Parts | None, style: Style, name: str) -> Shown | None:
-    """Return what a round prints of a flag; None for something else than a line of the style."""
-    before, after = style.prefixes[0].replace("NAME", name), style.suffix + "\n"
-    match line:
-        case None:
-            return None
-        case ():
-            return _ABSENT
-        case (str() as first, Hole(kind=Kind.OTHER) as value, str() as last) if (first, last) == (
-            before,
-            after,
-        ):
-            return shown((value,))
-        case _:
-            text = concrete(line)
-            if text is None or not text.startswith(before) or not text.endswith(after):
-                return None
-            return Shown(Presence.EXACT, text=text[len(before) : len(text) - len(after)])
-
-
-def _line(interpreter: Interpreter, body: Script, state: State) -> Parts | None:
-    """Return what one round prints; None where that depends on something unknown."""
-    outcomes = [o for o in interpreter.script(body, state, guarded=True) if o.leaves in ("", "continue")]
-    return all_parts(outcomes[0].stream) if len(outcomes) == 1 else None

@@ -17,7 +17,8 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dumps import FLAG_STEM, Dump, Record
+from agentdash.engine.detect.env_output.dumps import FLAG_STEM, Dump
+from agentdash.engine.detect.env_output.records import Record
 
 Interval = tuple[int, int]
 

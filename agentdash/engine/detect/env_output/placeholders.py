@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentdash.engine.detect.env_output.dumps import Dump, Record
+from agentdash.engine.detect.env_output.dumps import Dump
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     Choice,
@@ -17,6 +17,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Trimmed,
     joined,
 )
+from agentdash.engine.detect.env_output.records import Record
 
 _MARK: Final = re.compile(r"(Zhole\d+Z)")
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.builtins import dump_of
+from agentdash.engine.detect.env_output.declarations import dump_of
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
 from agentdash.engine.detect.env_output.filters import FILTERS, xargs
 from agentdash.engine.detect.env_output.inert import INSTANT, UNKNOWN, inert, version_request

@@ -1,0 +1,202 @@
+"""Read which commands a script runs: their arguments, directory and redirections, as far as it sets them."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from agentdash.engine.detect.denials.programs import (
+    Role,
+    files_shown,
+    role_of,
+    shows_files_by_code,
+)
+from agentdash.engine.detect.denials.targets import place
+from agentdash.engine.detect.shell import Command, Context, Parameter, Redirect, Text, Word, commands
+
+_WRITES: Final = (">", ">>", ">|", "&>", "&>>", "<>")
+
+SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash", "ash", "ksh", "fish", "busybox"))
+
+
+_UNKNOWN: Final = ""
+
+
+_SHOWN: Final = ("/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/fd/1", "/dev/fd/2")
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """A simple command of a script."""
+
+    name: str
+    words: tuple[str, ...]
+    """Its arguments with variables replaced as far as the script sets them; empty for what is known only
+    when it runs."""
+    role: Role
+    cwd: str | None
+    """Its working directory; None where it is not known."""
+    written: tuple[str, ...]
+    """Files that its output is redirected to."""
+    unseen: bool
+    """Whether its messages are discarded."""
+    through_xargs: bool
+    raw: str
+
+
+def looked_at(command: Ran, made: set[str]) -> Ran:
+    """Return a command that shows only files which this script has written (`make >log 2>&1; tail log`) as
+    a quiet one."""
+    shown = files_shown(command.name, command.words)
+    if command.role is Role.READER and shown and all(file and file in made for file in shown):
+        return msgspec.structs.replace(command, role=Role.QUIET)
+    return command
+
+
+class Reader:
+    """Walks through the commands of a script, and keeps its variables and its working directory."""
+
+    def __init__(self, cwd: str | None, home: str | None) -> None:
+        self._home = home
+        self._outer = cwd
+        self._inner: str | None = cwd
+        self._isolated = False
+        self._variables: dict[str, str] = {}
+
+    def read(self, parsed: tuple[Command, ...]) -> list[Ran]:
+        """Return what ran, of the commands of a script."""
+        ran: list[Ran] = []
+        messages_read = {self._text(word) for c in parsed for word in c.argv[1:]}
+        for command in parsed:
+            isolated = (
+                bool(command.context & {Context.SUBSHELL, Context.SUBSTITUTION, Context.NESTED})
+                or command.length > 1
+            )
+            if not isolated or not self._isolated:
+                self._inner = self._outer
+            self._isolated = isolated
+            words = tuple(self._text(word) for word in command.argv)
+            for assignment in command.assignments:
+                value = self._text(assignment.value) if assignment.value is not None else _UNKNOWN
+                self._variables[assignment.name] = value if not assignment.append else _UNKNOWN
+            if words:
+                name = posixpath.basename(words[0])
+                if name in ("cd", "pushd"):
+                    self._change(words[1:], isolated=isolated)
+                ran += self._ran(command, name, words[1:], messages_read)
+            elif command.redirects:
+                ran += self._ran(command, ":", (), messages_read)
+        return ran
+
+    def _ran(self, command: Command, name: str, words: tuple[str, ...], messages_read: set[str]) -> list[Ran]:
+        piped = command.position > 0
+        through_xargs = "xargs" in command.wrappers
+        role = role_of(name, words, piped=piped and not through_xargs) if name else Role.PROGRAM
+        redirects = [r for r in command.redirects if r.operator in _WRITES and r.target is not None]
+        written = tuple(self._text(r.target) for r in redirects)
+        if role is Role.READER and any(
+            r.fd in (None, 1) and self._text(r.target) not in _SHOWN for r in redirects
+        ):
+            role = Role.QUIET  # what it reads goes to a file
+        raw = " ".join(
+            (
+                *(w.raw for w in command.argv),
+                *(r.target.raw for r in command.redirects if r.target is not None),
+            )
+        )
+        if role is Role.PROGRAM and shows_files_by_code(name, words, "\n".join((*words, raw))):
+            role = Role.READER
+        base = Ran(
+            name=name,
+            words=words,
+            role=role,
+            cwd=self._directory(name, words),
+            written=written,
+            unseen=_discards_messages(command.redirects, messages_read, self._text),
+            through_xargs=through_xargs,
+            raw=raw,
+        )
+        return [base, *self._started_by_find(base)]
+
+    def _started_by_find(self, found: Ran) -> list[Ran]:
+        if found.name not in ("find", "fd"):
+            return []
+        for option in ("-exec", "-execdir", "-ok", "-x", "-X"):
+            if option in found.words[:-1]:
+                at = found.words.index(option) + 1
+                name, words = posixpath.basename(found.words[at]), found.words[at + 1 :]
+                if name in SHELLS and "-c" in words[:-1]:
+                    inner = commands(words[words.index("-c") + 1]) or ()
+                    return [ran for command in inner for ran in self._inside(command, found)]
+                role = role_of(name, words, piped=False)
+                return [msgspec.structs.replace(found, name=name, words=words, role=role, through_xargs=True)]
+        return []
+
+    def _inside(self, command: Command, outer: Ran) -> list[Ran]:
+        """Return a command of a script that `find` starts for each file."""
+        words = tuple(self._text(word) for word in command.argv)
+        if not words:
+            return []
+        name = posixpath.basename(words[0])
+        role = role_of(name, words[1:], piped=command.position > 0)
+        started = msgspec.structs.replace(outer, name=name, words=words[1:], role=role, through_xargs=True)
+        return [started]
+
+    def _directory(self, name: str, words: tuple[str, ...]) -> str | None:
+        """Return where a command works: `git -C`, `make -C`, `npm --prefix` name another directory."""
+        if name in ("git", "make", "gmake", "ninja", "tar") and "-C" in words[:-1]:
+            return (
+                place(words[words.index("-C") + 1], self._inner, self._home)
+                if words[words.index("-C") + 1]
+                else None
+            )
+        return self._inner
+
+    def _change(self, words: tuple[str, ...], *, isolated: bool) -> None:
+        named = [word for word in words if not (word.startswith("-") and len(word) > 1)]
+        to = named[0] if named else (self._home or _UNKNOWN)
+        directory = place(to, self._inner, self._home) if to and to != "-" else None
+        self._inner = directory
+        if not isolated:
+            self._outer = directory
+
+    def _text(self, word: Word | None) -> str:
+        """Return the text of a word; empty where it is known only when the script runs."""
+        if word is None:
+            return _UNKNOWN
+        parts: list[str] = []
+        for piece in word.pieces:
+            if isinstance(piece, Text):
+                parts.append(piece.text)
+            elif (
+                isinstance(piece, Parameter)
+                and not piece.operator
+                and not piece.prefix
+                and (value := self._value(piece.name))
+            ):
+                parts.append(value)
+            else:
+                return _UNKNOWN
+        return "".join(parts)
+
+    def _value(self, name: str) -> str:
+        if name in self._variables:
+            return self._variables[name]
+        return {"HOME": "~", "PWD": self._inner or _UNKNOWN}.get(name, _UNKNOWN)
+
+
+def _discards_messages(
+    redirects: tuple[Redirect, ...], shown: set[str], text: Callable[[Word | None], str]
+) -> bool:
+    """Return whether standard error is thrown away, or goes to a file that the script never looks at."""
+    for redirect in redirects:
+        both = redirect.operator in ("&>", "&>>") or (redirect.operator == ">&" and redirect.fd is None)
+        if not (both or (redirect.operator in _WRITES and redirect.fd == 2)) or redirect.target is None:
+            continue
+        target = text(redirect.target)
+        if not target or target in _SHOWN or target == "1":
+            return False
+        return target not in shown
+    return False

@@ -1,0 +1,98 @@
+"""What the body of a loop prints for each variable of an environment: a dump in its own style."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Shown, Style
+from agentdash.engine.detect.env_output.patterns import (
+    ANY,
+    Hole,
+    Kind,
+    Parts,
+    concrete,
+)
+from agentdash.engine.detect.env_output.streams import (
+    all_parts,
+)
+from agentdash.engine.detect.env_output.world import State, shown
+from agentdash.engine.detect.shell import Script
+
+if TYPE_CHECKING:
+    from agentdash.engine.detect.env_output.interpreter import Interpreter
+
+
+_ABSENT: Final = Shown(Presence.ABSENT)
+
+
+_MARK: Final = Hole(Kind.OTHER, key="value of the loop")
+
+
+Bind = Callable[[str, Parts], State]
+"""Gives the state of a round, of a variable's name and value."""
+
+
+def dumped(
+    interpreter: Interpreter,
+    body: Script,
+    bind: Bind,
+    present: tuple[bool | None, bool | None],
+    state: State,
+) -> Parts:
+    """Return what the body of a loop prints for all variables: a dump, or any text."""
+    styles: set[Style] = set()
+    flags: list[Shown] = []
+    for name, is_present in zip(FLAGS, present, strict=True):
+        marked = _line(interpreter, body, bind(name, (_MARK,)))
+        style = None if marked is None else _style(marked, name)
+        if style is None:
+            return (ANY,)
+        styles.add(style)
+        value = state.value(name)
+        if is_present is False or value is None:
+            flags.append(_ABSENT)
+        elif (printed := _printed(_line(interpreter, body, bind(name, value)), style, name)) is not None:
+            flags.append(printed)
+        else:
+            return (ANY,)
+    if len(styles) != 1:
+        return (ANY,)
+    return (Dump(shown=(flags[0], flags[1]), style=styles.pop(), partial=None in present),)
+
+
+def _style(line: Parts, name: str) -> Style | None:
+    """Return the style of a line with the mark in the place of the value."""
+    match line:
+        case (str() as before, Hole(key=_MARK.key), str() as after):
+            if name in before and "\n" not in before and after.find("\n") == len(after) - 1:
+                return Style(prefixes=(before.replace(name, "NAME"),), suffix=after[:-1])
+            return None
+        case _:
+            return None
+
+
+def _printed(line: Parts | None, style: Style, name: str) -> Shown | None:
+    """Return what a round prints of a flag; None for something else than a line of the style."""
+    before, after = style.prefixes[0].replace("NAME", name), style.suffix + "\n"
+    match line:
+        case None:
+            return None
+        case ():
+            return _ABSENT
+        case (str() as first, Hole(kind=Kind.OTHER) as value, str() as last) if (first, last) == (
+            before,
+            after,
+        ):
+            return shown((value,))
+        case _:
+            text = concrete(line)
+            if text is None or not text.startswith(before) or not text.endswith(after):
+                return None
+            return Shown(Presence.EXACT, text=text[len(before) : len(text) - len(after)])
+
+
+def _line(interpreter: Interpreter, body: Script, state: State) -> Parts | None:
+    """Return what one round prints; None where that depends on something unknown."""
+    outcomes = [o for o in interpreter.script(body, state, guarded=True) if o.leaves in ("", "continue")]
+    return all_parts(outcomes[0].stream) if len(outcomes) == 1 else None

@@ -1,0 +1,132 @@
+"""Commands of the shell that read: `read` and `mapfile`."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from agentdash.engine.detect.env_output.declarations import (
+    NAME,
+    in_shells,
+)
+from agentdash.engine.detect.env_output.dumps import (
+    FLAGS,
+    Dump,
+)
+from agentdash.engine.detect.env_output.patterns import (
+    ANY,
+    Choice,
+    Hole,
+    Kind,
+    Part,
+    Parts,
+    Words,
+    concrete,
+    joined,
+)
+from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.world import UnreadableError
+
+
+def read_array(call: Call) -> list[Result]:
+    """Run `mapfile`: the lines of its input, or its NUL-terminated entries, become an array."""
+    words = [concrete(argument) for argument in call.arguments]
+    match = re.fullmatch(
+        r"(?:(?P<t1>-t) )?(?:-d ?(?P<nul>\\0|) )?(?:(?P<t2>-t) )?(?P<name>[A-Za-z_]\w*)",
+        " ".join("?" if word is None else word for word in words),
+    )
+    if match is None or match["name"] in FLAGS:
+        raise UnreadableError
+    options: tuple[Parts | None, ...] = (call.stdin,)
+    if call.stdin is not None and len(call.stdin) == 1 and isinstance(choice := call.stdin[0], Choice):
+        options = choice.options
+    results: list[Result] = []
+    for content in options:
+        elements = _elements_of(content, is_nul=match["nul"] is not None)
+        if not (match["t1"] or match["t2"]):
+            elements = None
+        state = call.state.with_variable(match["name"], (ANY,)).with_array(match["name"], elements)
+        state = msgspec.structs.replace(state, dialect=state.dialect or "bash")  # no other shell has it
+        results.append(Result(state=state))
+    return in_shells(call, results, "bash")
+
+
+def _elements_of(content: Parts | None, *, is_nul: bool) -> tuple[Parts, ...] | None:
+    """Return the lines of a text as elements of an array; None where they are not known."""
+    if content is None:
+        return None
+    if len(content) == 1 and isinstance(dump := content[0], Dump):
+        return ((Words(content),),) if dump.nul is is_nul and not dump.separator else None
+    if is_nul or not all(
+        isinstance(p, str) or (isinstance(p, Hole) and p.kind is Kind.OTHER) for p in content
+    ):
+        return None
+    lines: list[list[Part]] = [[]]
+    for part in content:
+        pieces = part.split("\n") if isinstance(part, str) else [part]
+        lines[-1].append(pieces[0])
+        lines += [[piece] for piece in pieces[1:]]
+    return tuple(joined(line) for line in (lines if joined(lines[-1]) else lines[:-1]))
+
+
+def read(call: Call) -> list[Result]:
+    """Run `read`."""
+    names = [concrete(argument) for argument in call.arguments]
+    state = call.state
+    if names[:1] == ["-r"] and len(names) > 1 and all(name and NAME.fullmatch(name) for name in names[1:]):
+        fields = _fields_of(call, len(names) - 1)
+        if fields is not None:
+            for name, value in zip(names[1:], fields, strict=True):
+                state = state.with_variable(name or "", value)
+            return [Result(state=state)]
+    for name in names or ["REPLY"]:
+        if name is None:
+            raise UnreadableError
+        if NAME.fullmatch(name):
+            state = state.with_variable(name, (ANY,))
+    return [Result(status=None, state=state)]
+
+
+def _fields_of(call: Call, number: int) -> list[Parts] | None:
+    """Return what `read -r` gives to each of its variables; None where that is not known."""
+    separators = concrete(dict(call.state.variables).get("IFS", (" \t\n",)) or ())
+    line: list[Part] = []
+    for part in call.stdin or ():
+        if isinstance(part, str) and "\n" in part:
+            line.append(part.partition("\n")[0])
+            break
+        if not isinstance(part, str) and not (
+            isinstance(part, Hole) and part.kind in (Kind.OTHER, Kind.DIGITS)
+        ):
+            return None
+        line.append(part)
+    else:
+        return None  # its status is not 0
+    if separators == "":
+        return [joined(line), *[()] * (number - 1)] if number == 1 else None
+    if separators is None or len(separators.strip(" \t\n")) > 1:
+        return None
+    return _split_line(joined(line), separators, number)
+
+
+def _split_line(line: Parts, separators: str, number: int) -> list[Parts]:
+    """Return the fields of a line; the last one takes the rest of it."""
+    blanks = separators if not separators.strip(" \t\n") else ""
+    separator = re.compile(f"[{re.escape(blanks)}]+" if blanks else re.escape(separators.strip(" \t\n")))
+    fields: list[Parts] = []
+    current: list[Part] = []
+    for part in line:
+        rest = part
+        while isinstance(rest, str) and len(fields) < number - 1 and (match := separator.search(rest)):
+            if match.start() or current or not blanks:
+                fields.append(joined((*current, rest[: match.start()])))
+                current = []
+            rest = rest[match.end() :]
+        current.append(rest)
+    last = joined(current)
+    if blanks and last and isinstance(last[-1], str):
+        last = joined((*last[:-1], last[-1].rstrip(blanks)))
+    if blanks and last and isinstance(last[0], str):
+        last = joined((last[0].lstrip(blanks), *last[1:]))
+    return [*fields, last, *[()] * (number - len(fields) - 1)]
