@@ -10,9 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
+from agentdash.cli import fleet_access
+from agentdash.cli.fleet_access import FleetView, StatusFileInfo
+from agentdash.cli.reach import reach as reach_command
 from agentdash.collect.processes.linux import _translated
 from agentdash.collect.processes.path_rights import PathRights
 from agentdash.collect.processes.reach import reach_of
@@ -177,3 +181,12 @@ def test_own_directory_is_no_target() -> None:
     assert not any(entry.kind == "worker" for entry in report.fleet)
     past = replace(nested[0], standing=Group.PAST)
     assert [each.id for each in reach_report(Snapshot(NOW, (past,)), (past,)).workers] == ["above"]
+
+
+def test_inside_of_a_sandbox_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There, pids of the status file are those of other processes."""
+    via = StatusFileInfo("status.json", 1.0, 5, None)
+    monkeypatch.setattr(fleet_access, "read_fleet", lambda *_: FleetView(Snapshot(NOW), via))
+    done = CliRunner().invoke(reach_command, [])
+    assert done.exit_code == 2
+    assert "inside of a sandbox" in done.output

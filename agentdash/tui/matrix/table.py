@@ -16,7 +16,7 @@ from agentdash.tui.primitives.signs import ascii_signs
 from agentdash.tui.primitives.spans import Span
 from agentdash.tui.theme import ASCII, TONES_OF_STATES, Look
 
-_LONG_HEADS_FROM_CELLS = 76
+_LONG_HEADS_FROM_CELLS = 84
 """In a narrower table the heads are short."""
 _GAP_CELLS = 2
 """Between two columns with long heads; with short ones it is a cell less."""
