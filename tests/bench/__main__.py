@@ -13,11 +13,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import decode, growth, hosts, latency, library, load, pairs, past, startup, states
+from tests.bench import audit, decode, growth, hosts, latency, library, load, pairs, past, startup, states
 from tests.bench.home import make_home
 
 PARTS: dict[str, Callable[[Path], None]] = {
     "pairs": pairs.measure,
+    "audit": audit.measure,
     "growth": growth.measure,
     "startup": startup.measure,
     "status": startup.measure_status,
@@ -30,7 +31,7 @@ PARTS: dict[str, Callable[[Path], None]] = {
     "replay": past.measure,
 }
 
-_WITHOUT_HOME = {"pairs", "growth", "latency", "load", "states", "hosts"}
+_WITHOUT_HOME = {"pairs", "audit", "growth", "latency", "load", "states", "hosts"}
 """Parts that do without the large home."""
 
 

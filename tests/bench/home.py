@@ -48,7 +48,7 @@ def make_home(out: Path, files: int, megabytes: float, seed: int = 1) -> Path:
     start = datetime(2026, 5, 1, 9, tzinfo=UTC)
     for number, weight in enumerate(weights):
         at = start + timedelta(minutes=number * _DAYS * 24 * 60 / files)
-        thread = _uuid7(at, rng)
+        thread = uuid7(at, rng)
         path = out / "sessions" / f"{at:%Y/%m/%d}" / f"rollout-{at:%Y-%m-%dT%H-%M-%S}-{thread}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w") as file:
@@ -99,7 +99,7 @@ def _session(
     yield from map(stamped, lines[tail:])
 
 
-def _uuid7(at: datetime, rng: random.Random) -> str:
+def uuid7(at: datetime, rng: random.Random) -> str:
     bits = (
         (int(at.timestamp() * 1000) << 80)
         | (0x7 << 76)

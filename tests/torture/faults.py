@@ -341,7 +341,9 @@ FAULTS: Final = (
         codes=CLEAN,
     ),
     Fault(
-        "50,000 rollouts, all changed now", lambda p: _many(p, 50_000), commands=("status --json --no-tmux",)
+        "50,000 rollouts, all changed now",
+        lambda p: (_many(p, 50_000), _limited(resource.RLIMIT_DATA, 400 << 20)(p)),
+        commands=("status --json --no-tmux", "status"),
     ),
     Fault("a day is a loop of links", lambda p: _link(p.day.with_name("21"), "21"), codes=UNREAD),
     Fault("archived_sessions is a FIFO", lambda p: _fifo(p.home / "archived_sessions"), codes=UNREAD),
