@@ -2,7 +2,7 @@
 
 No live source is read: a turn without an end counts as abandoned. What the processes were asked for is
 recalled where an earlier agentdash saw them. `check.py` has the document and its
-rendering, `file_audit.py` the audit of one file.
+rendering, `file_audit.py` the audit of one file, `audit_digest.py` what is kept of it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -22,25 +22,23 @@ from agentdash.agents.session_logs import thread_of_log
 from agentdash.model.fleet import Thread
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
-from agentdash.report.check import CheckReport, ThreadReport, check_report
-from agentdash.report.elements import UnreadableReport, unreadable
-from agentdash.report.file_audit import (
+from agentdash.report.audit_digest import (
     AuditDigest,
-    FileRead,
     Recall,
     decode_digest,
     encode_digest,
     has_secrets,
     inputs_of,
-    judge_packed,
-    read_file,
-    read_rollout,
     thread_name,
-    threads_of,
 )
+from agentdash.report.check import CheckReport, ThreadReport, check_report
+from agentdash.report.elements import UnreadableReport, unreadable
 from agentdash.store.digests import DigestStore, FileState, file_state
 
-__all__ = ["FoundRollouts", "Recall", "audit", "file_size", "find_rollouts", "read_rollout"]
+if TYPE_CHECKING:
+    from agentdash.report.file_audit import FileRead
+
+__all__ = ["FoundRollouts", "Recall", "audit", "file_size", "find_rollouts"]
 
 _VIEW: Final = "check"
 """The view of the digests of audits."""
@@ -162,12 +160,19 @@ class _Audit:
         for path in valid:
             self._on_read(path)
         read |= self._read([path for path in stored if path not in valid])
-        judged = {path: judge_packed(found, self._recall, self._known) for path, found in read.items()}
+        judged = self._judged(read)
         self._save(states, {path: judged[path] for path, found in read.items() if found.is_kept})
         reports = ((path, (judged.get(path) or stored[path]).report) for path in paths)
         return [
             msgspec.structs.replace(report, file=clean_line(str(path))) for path, report in reports if report
         ]
+
+    def _judged(self, read: Mapping[Path, FileRead]) -> dict[Path, AuditDigest]:
+        if not read:
+            return {}
+        from agentdash.report.file_audit import judge_packed  # noqa: PLC0415 - see `_read_all`
+
+        return {path: judge_packed(found, self._recall, self._known) for path, found in read.items()}
 
     def _states(self, paths: Sequence[Path]) -> dict[Path, FileState]:
         if self._digests is None:
@@ -195,7 +200,7 @@ class _Audit:
         return found
 
     def _add_known(self, digest: AuditDigest) -> None:
-        self._known |= {thread.id: thread for thread in threads_of(digest)}
+        self._known |= {thread.id: thread for thread in digest.threads}
 
     def _save(self, states: Mapping[Path, FileState], judged: Mapping[Path, AuditDigest]) -> None:
         if self._digests is None:
@@ -218,6 +223,11 @@ def _is_unchanged(path: Path, before: FileState | None) -> bool:
 
 def _read_all(wanted: Sequence[tuple[Path, Sequence[Requested]]]) -> Iterator[FileRead]:
     """Yield the files, in order; read by as many processes as processors if there is much."""
+    if not wanted:
+        return
+    # the engine takes longer to import than digests to read
+    from agentdash.report.file_audit import read_file  # noqa: PLC0415
+
     processors = min(os.cpu_count() or 1, _MAX_PROCESSES)
     if processors == 1 or sum(file_size(path) for path, _ in wanted) < _MIN_PARALLEL_BYTES:
         yield from (read_file(path, recalled) for path, recalled in wanted)
@@ -235,4 +245,6 @@ def _read_all(wanted: Sequence[tuple[Path, Sequence[Requested]]]) -> Iterator[Fi
 
 
 def _read_wanted(wanted: tuple[Path, Sequence[Requested]]) -> FileRead:
+    from agentdash.report.file_audit import read_file  # noqa: PLC0415 - see `_read_all`
+
     return read_file(*wanted)

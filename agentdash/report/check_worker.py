@@ -24,7 +24,6 @@ from agentdash.engine.judge.findings.state_paths import paths_under_policy
 from agentdash.model.policy import Network, Policy
 from agentdash.model.remedies import PathFacts, PathKind
 from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, resolve_path
-from agentdash.report.audit import read_rollout
 from agentdash.report.elements import ConfiguredReport, configured_report, remedy_fields
 
 MODES: Final = ("read-only", "workspace-write", "danger-full-access")
@@ -96,6 +95,8 @@ def policy_of_thread(
     Raises:
         LookupError: no thread states a policy.
     """
+    from agentdash.report.file_audit import read_rollout  # noqa: PLC0415 - the engine takes long to import
+
     paths = [Path(target)] if target and Path(target).is_file() else home.rollouts(on_error)
     for path in paths:
         ident = thread_id(path) or path.stem

@@ -1,60 +1,30 @@
-"""Audit one session file: read it, and judge its threads. Runs in worker processes too.
-
-Its digest has the report, and what that depends on besides the file, so that a later audit knows without
-reading whether the report still holds.
-"""
+"""Audit one session file: read it, and judge its threads. Runs in worker processes too."""
 
 from __future__ import annotations
 
-import hashlib
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import open_lines
-from agentdash.agents.registry import adapters
-from agentdash.agents.session_logs import SessionLog, log_of, thread_of_log
-from agentdash.collect.sources.denied_paths import denied_paths, path_kinds
+from agentdash.agents.session_logs import SessionLog, log_of
+from agentdash.collect.sources.denied_paths import denied_paths
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.events import FileSeen, LocksSeen, PathsSeen, PolicyRequested, ProcessesCounted
 from agentdash.model.fleet import Fleet, Thread
-from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
-from agentdash.model.secrets import mask_fields
-from agentdash.report.check import ThreadReport, thread_report, unreadable_report
+from agentdash.report.audit_digest import END_OF_TIME, AuditDigest, Recall, inputs_of, thread_name
+from agentdash.report.check import thread_report, unreadable_report
 
 _BATCH_LINES: Final = 2_000
 """Lines held in memory at a time."""
 _NOT_A_ROLLOUT: Final = "no rollout: not a line of it is understood"
-_END_OF_TIME: Final = 4e9
-"""Unix seconds after every rollout: a time at which no process holds the files."""
-
-Recall = Callable[[str], Sequence[Requested]]
-"""Returns what the processes of a thread were asked for."""
-
-
-class AuditDigest(msgspec.Struct, array_like=True):
-    """What an audit keeps of a file: its report, and what that depends on besides the file."""
-
-    report: ThreadReport | None
-    """None: its threads are helpers of Codex."""
-    inputs: bytes
-    """Identifies parents, requests and places on the disk that the report was made with."""
-    threads: msgspec.Raw
-    """The threads of the file, as far as other threads are compared with them, and requests are read."""
-    parents: tuple[str, ...] = ()
-    """Threads that those of the file are compared with."""
-    denied: tuple[str, ...] = ()
-    """Paths that were denied."""
-    cwds: tuple[str, ...] = ()
-    """Working directories of the threads with denied paths: where none exists, the paths mean nothing."""
 
 
 class FileRead(NamedTuple):
@@ -65,48 +35,6 @@ class FileRead(NamedTuple):
     """What is to be judged when all parents are known, packed; None where the report is complete."""
     is_kept: bool = True
     """Whether the digest may be kept: not of a file that could not be read."""
-
-
-class Inputs(NamedTuple):
-    """What a report depends on besides the file."""
-
-    parents: tuple[Thread, ...]
-    requests: tuple[tuple[str, Requested], ...]
-    kinds: tuple[tuple[str, PathKind], ...]
-
-    def fingerprint(self) -> bytes:
-        """Return what identifies the inputs."""
-        return hashlib.blake2b(_encode(self), digest_size=16).digest()
-
-
-_encode: Final = msgspec.msgpack.Encoder().encode
-_decode_digest: Final = msgspec.msgpack.Decoder(AuditDigest).decode
-_decode_threads: Final = msgspec.msgpack.Decoder(tuple[Thread, ...]).decode
-
-
-def encode_digest(digest: AuditDigest) -> bytes:
-    """Return a digest as it is stored."""
-    return _encode(digest)
-
-
-def decode_digest(body: bytes) -> AuditDigest | None:
-    """Return a stored digest; None where it cannot be decoded."""
-    try:
-        digest = _decode_digest(body)
-        _decode_threads(digest.threads)
-    except (msgspec.MsgspecError, ValueError, TypeError):
-        return None
-    return digest
-
-
-def threads_of(digest: AuditDigest) -> tuple[Thread, ...]:
-    """Return the threads of a digest: what children are compared with."""
-    return _decode_threads(digest.threads)
-
-
-def thread_name(path: Path) -> str:
-    """Return the thread that a file is the log of: the id in its name, or its name."""
-    return thread_of_log(path) or clean_line(path.name)
 
 
 # ---------------------------------------------------------------- reading
@@ -169,7 +97,7 @@ def read_file(path: Path, recalled: Sequence[Requested] = ()) -> FileRead:
     if not any(thread.lines for thread in fleet.threads.values()):
         problem = _problem(fleet) or _NOT_A_ROLLOUT
         report = unreadable_report(thread_name(path), clean_line(str(path)), problem)
-        return FileRead(AuditDigest(report, b"", msgspec.Raw(_encode(()))), is_kept=False)
+        return FileRead(AuditDigest(report, inputs=b"", threads=()), is_kept=False)
     digest = _digest(fleet)
     if digest.parents:
         return FileRead(digest, pickle.dumps(fleet), is_kept=error is None)
@@ -181,12 +109,6 @@ def _problem(fleet: Fleet) -> str | None:
     """Return why the file cannot be read, or not to its end."""
     files = (thread.file for thread in fleet.threads.values())
     return next((file.unreadable for file in files if file is not None and file.unreadable), None)
-
-
-def has_secrets(digest: AuditDigest) -> bool:
-    """Return whether a digest has text that must not be written."""
-    parts = (digest.report, threads_of(digest), digest.denied, digest.cwds)
-    return any(mask_fields(part) != part for part in parts)
 
 
 def judge_packed(read: FileRead, recall: Recall, known: Mapping[str, Thread]) -> AuditDigest:
@@ -201,34 +123,17 @@ def judge_file(digest: AuditDigest, fleet: Fleet, recall: Recall, known: Mapping
     """Complete a digest by the report of the file's threads."""
     inputs = inputs_of(digest, recall, known)
     requested = [
-        PolicyRequested(at=_END_OF_TIME, worker=thread, requested=request)
+        PolicyRequested(at=END_OF_TIME, worker=thread, requested=request)
         for thread, request in inputs.requests
     ]
-    fleet = reduce(fleet, [*requested, PathsSeen(at=_END_OF_TIME, paths=inputs.kinds)])
+    fleet = reduce(fleet, [*requested, PathsSeen(at=END_OF_TIME, paths=inputs.kinds)])
     parents = {parent.id: parent for parent in inputs.parents}
-    workers = build_snapshot(replace(fleet, threads={**parents, **fleet.threads}), _END_OF_TIME).workers
+    workers = build_snapshot(replace(fleet, threads={**parents, **fleet.threads}), END_OF_TIME).workers
     own = [worker for worker in workers if worker.id in fleet.threads]  # parents may be shown as well
     digest.report = thread_report(own[0], "") if own else None
     if digest.report is not None:
         digest.report.problem = _problem(fleet)
     digest.inputs = inputs.fingerprint()
-
-
-def inputs_of(digest: AuditDigest, recall: Recall, known: Mapping[str, Thread]) -> Inputs:
-    """Return what the report of a file depends on now, besides the file."""
-    return Inputs(
-        parents=tuple(known[parent] for parent in digest.parents if parent in known),
-        requests=tuple(
-            (thread.id, request)
-            for thread in threads_of(digest)
-            for request in recall(thread.id) or _read_past(thread)
-        ),
-        kinds=tuple(path_kinds(digest.denied).items()) if _is_any_here(digest.cwds) else (),
-    )
-
-
-def _is_any_here(cwds: Sequence[str]) -> bool:
-    return any(Path(cwd).is_dir() for cwd in cwds)
 
 
 def _digest(fleet: Fleet) -> AuditDigest:
@@ -239,7 +144,7 @@ def _digest(fleet: Fleet) -> AuditDigest:
     return AuditDigest(
         report=None,
         inputs=b"",
-        threads=msgspec.Raw(_encode(tuple(map(Thread.as_parent, threads)))),
+        threads=tuple(map(Thread.as_parent, threads)),
         parents=tuple(parents),
         denied=tuple(denied_paths(threads, is_here=lambda _: True)),
         cwds=tuple(denied),
@@ -248,14 +153,6 @@ def _digest(fleet: Fleet) -> AuditDigest:
 
 def _end_of_time() -> list[LocksSeen | ProcessesCounted]:
     return [
-        LocksSeen(at=_END_OF_TIME, holders={}, readable=True),
-        ProcessesCounted(at=_END_OF_TIME),
+        LocksSeen(at=END_OF_TIME, holders={}, readable=True),
+        ProcessesCounted(at=END_OF_TIME),
     ]
-
-
-def _read_past(thread: Thread) -> Sequence[Requested]:
-    """Return what the configuration files of a thread ask for, as they are now."""
-    adapter = adapters().get(thread.agent)
-    reader = adapter.request_reader if adapter is not None else None
-    found = reader.read_past(thread, _END_OF_TIME) if reader is not None else None
-    return () if found is None else (found,)

@@ -19,7 +19,7 @@ import pytest
 from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
 from agentdash.report import audit as audit_module
-from agentdash.report import diagnose, file_audit
+from agentdash.report import audit_digest, diagnose, file_audit
 from agentdash.report.audit import audit
 from agentdash.report.check import CheckReport
 from agentdash.store import digests
@@ -50,13 +50,13 @@ def store(tmp_path: Path) -> DigestStore:
 def read_paths(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Record the files that are read."""
     found: list[Path] = []
-    original = audit_module.read_file
+    original = file_audit.read_file
 
     def read(path: Path, *rest: object) -> object:
         found.append(path)
         return original(path, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(audit_module, "read_file", read)
+    monkeypatch.setattr(file_audit, "read_file", read)
     return found
 
 
@@ -170,11 +170,11 @@ def test_another_kind_of_place_gives_another_remedy(
     home: Path, store: DigestStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (path,) = (path for path in files(home) if "board/kanban.db" in path.read_text())
-    monkeypatch.setattr(file_audit, "_is_any_here", bool)
+    monkeypatch.setattr(audit_digest, "_is_any_here", bool)
     reports: list[bytes] = []
     for kind in (PathKind.DIRECTORY, PathKind.MISSING, PathKind.DIRECTORY):
         kinds = {"/home/dev/board": kind, "/home/dev": PathKind.HOME}
-        monkeypatch.setattr(file_audit, "path_kinds", lambda _, kinds=kinds: kinds)
+        monkeypatch.setattr(audit_digest, "path_kinds", lambda _, kinds=kinds: kinds)
         reports.append(encoded(audit([path], digests=store)))
     assert (reports[0] == reports[2], reports[0] == reports[1]) == (True, False)
 

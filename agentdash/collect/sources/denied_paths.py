@@ -6,7 +6,6 @@ or device can block.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import posixpath
 import stat
@@ -58,6 +57,8 @@ class DeniedPathSource:
         if not due:
             return []
         self._looked_at.update(dict.fromkeys(due, now))
+        import asyncio  # noqa: PLC0415 - audits need the functions below alone
+
         kinds = await asyncio.to_thread(path_kinds, due)
         changed = tuple((path, kind) for path, kind in kinds.items() if self._known.get(path) is not kind)
         self._known.update(kinds)

@@ -1,0 +1,117 @@
+"""What an audit keeps of a session file: its report, and what that depends on besides the file.
+
+A later audit finds out by it, without reading the file, whether the report still holds. Little is imported
+here: an audit of files that have not changed needs no more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from agentdash.agents.session_logs import thread_of_log
+from agentdash.collect.sources.denied_paths import path_kinds
+from agentdash.model.fleet import Thread
+from agentdash.model.remedies import PathKind
+from agentdash.model.requested import Requested
+from agentdash.model.sanitize import clean_line
+from agentdash.model.secrets import mask_fields
+from agentdash.report.check import ThreadReport
+
+END_OF_TIME: Final = 4e9
+"""Unix seconds after every rollout: a time at which no process holds the files."""
+_WITHOUT_PAST_REQUESTS: Final = ("codex",)
+"""Worker CLIs of which the requests of processes that have ended are never known."""
+
+Recall = Callable[[str], Sequence[Requested]]
+"""Returns what the processes of a thread were asked for."""
+
+
+class AuditDigest(msgspec.Struct, array_like=True):
+    """What an audit keeps of a file: its report, and what that depends on besides the file."""
+
+    report: ThreadReport | None
+    """None: its threads are helpers of Codex."""
+    inputs: bytes
+    """Identifies parents, requests and places on the disk that the report was made with."""
+    threads: tuple[Thread, ...]
+    """The threads of the file, as far as other threads are compared with them, and requests are read."""
+    parents: tuple[str, ...] = ()
+    """Threads that those of the file are compared with."""
+    denied: tuple[str, ...] = ()
+    """Paths that were denied."""
+    cwds: tuple[str, ...] = ()
+    """Working directories of the threads with denied paths: where none exists, the paths mean nothing."""
+
+
+class Inputs(NamedTuple):
+    """What a report depends on besides the file."""
+
+    parents: tuple[Thread, ...]
+    requests: tuple[tuple[str, Requested], ...]
+    kinds: tuple[tuple[str, PathKind], ...]
+
+    def fingerprint(self) -> bytes:
+        """Return what identifies the inputs."""
+        return hashlib.blake2b(_encode(self), digest_size=16).digest()
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(AuditDigest).decode
+
+
+def encode_digest(digest: AuditDigest) -> bytes:
+    """Return a digest as it is stored."""
+    return _encode(digest)
+
+
+def decode_digest(body: bytes) -> AuditDigest | None:
+    """Return a stored digest; None where it cannot be decoded."""
+    try:
+        return _decode(body)
+    except (msgspec.MsgspecError, ValueError, TypeError):
+        return None
+
+
+def thread_name(path: Path) -> str:
+    """Return the thread that a file is the log of: the id in its name, or its name."""
+    return thread_of_log(path) or clean_line(path.name)
+
+
+def has_secrets(digest: AuditDigest) -> bool:
+    """Return whether a digest has text that must not be written."""
+    parts = (digest.report, digest.threads, digest.denied, digest.cwds)
+    return any(mask_fields(part) != part for part in parts)
+
+
+def inputs_of(digest: AuditDigest, recall: Recall, known: Mapping[str, Thread]) -> Inputs:
+    """Return what the report of a file depends on now, besides the file."""
+    return Inputs(
+        parents=tuple(known[parent] for parent in digest.parents if parent in known),
+        requests=tuple(
+            (thread.id, request)
+            for thread in digest.threads
+            for request in recall(thread.id) or _read_past(thread)
+        ),
+        kinds=tuple(path_kinds(digest.denied).items()) if _is_any_here(digest.cwds) else (),
+    )
+
+
+def _is_any_here(cwds: Sequence[str]) -> bool:
+    return any(Path(cwd).is_dir() for cwd in cwds)
+
+
+def _read_past(thread: Thread) -> Sequence[Requested]:
+    """Return what the configuration files of a thread ask for, as they are now."""
+    if thread.agent in _WITHOUT_PAST_REQUESTS:
+        return ()
+    from agentdash.agents.registry import adapters  # noqa: PLC0415 - reads the tables of all worker CLIs
+
+    adapter = adapters().get(thread.agent)
+    reader = adapter.request_reader if adapter is not None else None
+    found = reader.read_past(thread, END_OF_TIME) if reader is not None else None
+    return () if found is None else (found,)
