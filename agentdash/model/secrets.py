@@ -156,7 +156,9 @@ def _lines_with(literals: Iterable[str], lower: str) -> Iterator[tuple[int, int]
     for literal in literals:
         at = lower.find(literal)
         while at >= 0:
-            start, line_end = _logical_line(lower, at)
+            start, line_end = _logical_line(
+                lower, at + literal.count("\n")
+            )  # of the line behind a line break
             following = lower.find("\n", line_end + 1)
             found.add((start, len(lower) if following < 0 else following))
             at = lower.find(literal, line_end) if line_end < len(lower) else -1

@@ -166,10 +166,10 @@ class Recorder:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._size = 0
         now = self._clock.now()
-        known = known_of(fleet, now)
+        known = mask_fields(known_of(fleet, now))
         self._packer.pack(known)
         header = JournalHeader(agentdash=self._version, host=self._host, at=now, known=1)
-        self._append(b"\n".join([msgspec.json.encode(header), encode(mask_fields(known)), b""]))
+        self._append(b"\n".join([msgspec.json.encode(header), encode(known), b""]))
 
     def _write(self, events: Sequence[Event], fleet: Fleet) -> None:
         with self._writing:
@@ -178,8 +178,9 @@ class Recorder:
                 self._begin_part(fleet)
 
     def _write_events(self, events: Sequence[Event]) -> None:
-        packed = [event for event in map(self._packer.pack, events) if event is not None]
-        self._append(b"".join(encode(mask_fields(event)) + b"\n" for event in packed))
+        # masked before packing: of a screen of which some lines are written, all lines tell what is a secret
+        packed = [event for event in map(self._packer.pack, map(mask_fields, events)) if event is not None]
+        self._append(b"".join(encode(event) + b"\n" for event in packed))
 
     def _append(self, data: bytes) -> None:
         if self._file is None:

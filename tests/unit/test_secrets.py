@@ -82,6 +82,15 @@ def test_secret_is_masked_in_json(text: str) -> None:
     assert leaks(mask_secrets(json.dumps({"cmd": ["bash", "-c", text]}))) == []
 
 
+@pytest.mark.parametrize("option", ["-p", "-u", "-uroot", "--user", "-----", "- x", "-prefix"])
+def test_line_that_begins_with_an_option(option: str) -> None:
+    """A literal of a shape may begin with a line break."""
+    text = f"mysql \\\n{option}\n{option} x\nend\n{option}"
+    assert mask_secrets(text) == text
+    assert mask_secrets(f"mysql \\\n-p{SHORT} db") == "mysql \\\n-p… db"
+    assert mask_secrets(f"curl x \\\n-u me:{SHORT}") == "curl x \\\n-u me:…"
+
+
 def test_rest_of_a_wrapped_token_is_masked() -> None:
     row = f"export GITHUB_TOKEN=ghp_{LONG} && ls"
     lines = [row[at : at + 40] for at in range(0, len(row), 40)]
