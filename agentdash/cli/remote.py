@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
@@ -179,7 +180,7 @@ def _install_line(carrier: Carrier, facts: Mapping[str, str]) -> str:
         place = "$HOME/.cache/agentdash-source"
         receive = f"mkdir -p {place} && tar -xzC {place}"
     else:  # what was installed here makes a wheel again
-        name = f"agentdash-{agentdash.__version__}"
+        name = f"{_distribution()}-{agentdash.__version__}"
         wheel = f"{name}-py3-none-any.whl"
         parts = (str(package), str(package.parent / f"{name}.dist-info"))
         pack = shlex.join([sys.executable, "-m", "zipfile", "-c"])
@@ -190,3 +191,9 @@ def _install_line(carrier: Carrier, facts: Mapping[str, str]) -> str:
     if carrier.settings.kind == "ssh":
         return f"{send} | {carrier.ssh_command(f'sh -c {shlex.quote(script)}')}"
     return f"{send} | {shlex.join([*carrier.before, script, *carrier.after])}"
+
+
+def _distribution() -> str:
+    """Return the name under which agentdash is installed, as wheels write it."""
+    names = importlib.metadata.packages_distributions().get("agentdash", ["agentdash"])
+    return names[0].replace("-", "_")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, Final, TypeVar, get_args
 
@@ -44,6 +44,7 @@ from agentdash.model.states import State
 from agentdash.model.times import possible_time, time_of_day
 from agentdash.model.worker import Agent, Assessment, Got, Link, Sandbox, Worker, WorkerKind
 
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _Enum = TypeVar("_Enum", bound=StrEnum)
 _ENVIRONMENT_RULE: Final = re.compile(
     r"(?P<file>[^:]*(?::\d+)?): (?P<text>.*) (?P<verb>keeps from|sets for) commands: (?P<names>.*)", re.DOTALL
@@ -235,6 +236,7 @@ class _Reader:
             host=name,
             pane_there=worker.pane,
             ssh_connection=worker.ssh_connection,
+            git=worker.git,
             notes=tuple(self._notes),
         )
 
@@ -387,6 +389,7 @@ class _Reader:
                 calls=denial.calls,
                 got_past=denial.got_past,
                 nested=denial.nested,
+                days=tuple(_days(denial.days)),
                 remedy=_remedy(denial),
             )
 
@@ -414,6 +417,15 @@ class _Reader:
 
     def _note(self, what: str, value: str) -> None:
         self._notes[f"{what} of another version: {value}"] = None
+
+
+def _days(days: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    """Yield the days since 1970 and their counts; what is no date is left out."""
+    for day, count in days.items():
+        try:
+            yield date.fromisoformat(day).toordinal() - _EPOCH_DAY, count
+        except ValueError:
+            continue
 
 
 def _remedy(stated: RemoteFinding | RemoteDenial) -> Remedy | None:

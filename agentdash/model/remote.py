@@ -11,6 +11,8 @@ from enum import StrEnum
 
 import msgspec
 
+from agentdash.model.git import Repository
+
 
 class LinkState(StrEnum):
     """The state of the link to a host. The values are those of the documents."""
@@ -138,6 +140,7 @@ class RemoteDenial(msgspec.Struct, frozen=True):
     last: str | None = None
     got_past: bool = False
     nested: str | None = None
+    days: dict[str, int] = {}
     remedy: str | None = None
     remedy_where: str | None = None
     remedy_once: str | None = None
@@ -189,6 +192,7 @@ class RemoteWorker(msgspec.Struct, frozen=True):
     host: str | None = None
     """Set for a worker of a host beyond that one."""
     ssh_connection: str | None = None
+    git: Repository | None = None
 
 
 class HostLink(msgspec.Struct, frozen=True):

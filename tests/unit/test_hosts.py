@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from tests.unit.test_cli import RECORDINGS, agentdash
+from tests.live.patience import scaled
+from tests.unit.test_cli import BLANK, RECORDINGS, agentdash
 
 pytestmark = pytest.mark.slow  # each test starts processes
 
@@ -90,6 +94,29 @@ def test_a_worker_of_another_host_is_a_target(config: Path, target: str) -> None
     assert [worker["id"] for worker in document["workers"]] == [f"gpu2:{THREAD}"]
 
 
+def test_wait_and_explain_reach_other_hosts(config: Path) -> None:
+    args = (f"gpu2:{THREAD}", "--host", "gpu2", "--no-tmux")
+    done = agentdash("wait", *args, "--until", "blocked-sandbox", AGENTDASH_CONFIG=str(config))
+    assert (done.returncode, done.stdout.split()[0]) == (0, "blocked-sandbox")
+    done = agentdash("explain", *args, AGENTDASH_CONFIG=str(config))
+    assert "denied-filesystem" in done.stdout
+
+
+def test_no_process_there_outlives_a_watch(config: Path, tmp_path: Path) -> None:
+    """Not even one that is killed: the agentdash there ends with its stdin."""
+    environ = {**os.environ, **BLANK, "AGENTDASH_CONFIG": str(config)}
+    command = [sys.executable, "-m", "agentdash", "status", "--watch", "--no-tmux"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ, start_new_session=True) as watch:
+        assert watch.stdout is not None
+        lines = (json.loads(line) for line in watch.stdout)
+        next(line for line in lines if (line["worker"] or {}).get("host") == "build1")
+        there = psutil.Process(watch.pid).children(recursive=True)
+        assert len(there) > 1
+        watch.kill()
+    _, alive = psutil.wait_procs(there, timeout=scaled(20))
+    assert alive == []
+
+
 def test_an_id_on_several_hosts_is_ambiguous_for_wait(config: Path) -> None:
     done = agentdash("wait", THREAD, "--timeout", "0", "--no-tmux", AGENTDASH_CONFIG=str(config))
     assert done.returncode == 2
@@ -151,7 +178,7 @@ def test_table_names_the_host(config: Path) -> None:
     done = agentdash("status", "--no-tmux", AGENTDASH_CONFIG=str(config))
     rows = [line.split()[:2] for line in done.stdout.splitlines() if line.startswith("blocked-sandbox")]
     assert sorted(rows) == [["blocked-sandbox", "build1"], ["blocked-sandbox", "gpu2"]]
-    assert "host gone: sh ended with exit code 255: no route to host" in done.stdout
+    assert "host gone: sh ended with exit code 255: no route to host" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
+from msgspec import inspect
 from msgspec.structs import replace
 
 from agentdash.collect.remote import documents
@@ -21,6 +22,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.change import ChangeReport
+from agentdash.report.elements import FactReport
 from agentdash.report.status import WorkerReport, worker_report
 
 LINK = HostLink("build1", LinkState.CONNECTED, 1.0, version="1")
@@ -76,6 +78,46 @@ def test_a_row_states_what_its_host_states(workers: list[Worker]) -> None:
         row = remote_row(LINK, parsed(stated))
         assert here(worker_report(row)) == here(stated)
         assert (row.id, row.host, row.pane, row.notes) == (f"build1:{worker.id}", "build1", None, ())
+
+
+HERE_ONLY = {
+    WorkerReport: {"children", "needs_you", "is_new", "shown_in"},
+    FactReport: {"text"},
+}
+"""Fields of the document that follow from others, or depend on the place of the reader."""
+
+
+def structs_of(kind: inspect.Type) -> Iterator[type[msgspec.Struct]]:
+    match kind:
+        case inspect.StructType(cls=cls):
+            yield cls
+        case inspect.UnionType(types=kinds):
+            for each in kinds:
+                yield from structs_of(each)
+        case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
+            yield from structs_of(item)
+        case _:
+            pass
+
+
+def fields_of(struct: type[msgspec.Struct]) -> dict[str, inspect.Type]:
+    info = inspect.type_info(struct)
+    assert isinstance(info, inspect.StructType)
+    return {field.name: field.type for field in info.fields}
+
+
+def test_every_field_of_the_document_is_read() -> None:
+    """A new field needs a place in `model/remote.py` and `engine/remote_rows.py`, or above."""
+    pairs: list[tuple[type[msgspec.Struct], type[msgspec.Struct]]] = [(WorkerReport, RemoteWorker)]
+    compared = 0
+    while pairs:
+        written, read = pairs.pop()
+        ours, theirs = fields_of(written), fields_of(read)
+        assert set(ours) - HERE_ONLY.get(written, set()) <= set(theirs), written
+        compared += len(ours)
+        for name in ours.keys() & theirs.keys():
+            pairs += zip(structs_of(ours[name]), structs_of(theirs[name]), strict=True)
+    assert compared > 80
 
 
 def test_children_are_those_of_their_host(workers: list[Worker]) -> None:
