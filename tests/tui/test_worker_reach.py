@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from agentdash.model.git import Repository
+from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
+from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.fleet.cells import COLUMNS
 from agentdash.tui.theme import UNICODE, Look
 from agentdash.tui.worker.reach import reach_in_words, reach_tab
 from tests import demo_day
+from tests.tui import sample_fleet
 from tests.tui.rendering import text
 
 DOCKER = ReachTarget(kind=ReachKind.ESCAPE, path="/run/docker.sock", what="Docker: root", action="connect")
@@ -72,3 +76,24 @@ def test_repository_in_few_cells_and_in_words():
     detached = replace(plain, branch=None, upstream=None, ahead=None, behind=None, dirty=None)
     assert (detached.short(), detached.in_words()) == ("00000000", "detached at 000000000000")
     assert replace(plain, ahead=None, behind=None).in_words() == "main, unchanged, follows origin/main"
+
+
+@pytest.mark.slow
+async def test_tab_begins_at_its_top_after_one_that_was_followed_to_its_end():
+    screen = tuple(f"line {number}" for number in range(40))
+    pane = Pane(
+        key=PaneKey("default", "%1"), session="s", window="0:w", pid=1, command="codex", screen=screen
+    )
+    targets = tuple(Reached(replace(BASHRC, path=f"/home/me/{number}"), "may") for number in range(40))
+    shown = replace(MINUTE.workers[0], reach=Reach(targets), pane=pane)
+    clock = sample_fleet.frozen()
+    clock.set(paused=True, now=MINUTE.at)
+    app = AgentDash(sample_fleet.StaticFeed(replace(MINUTE, workers=(shown,))), clock, options=Options())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        for tab in ("Screen", "Reach"):
+            app.action_tab_named(tab)
+            await pilot.pause()
+        panel = app.screen.query_one("#tab")
+        assert panel.scroll_offset.y == 0
+        assert panel.max_scroll_y > 0

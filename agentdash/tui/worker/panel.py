@@ -202,6 +202,7 @@ class WorkerPanel(Vertical):
         if before is None or before.worker is None or before.worker.id != worker.id:
             top.scroll_home(animate=False, immediate=True)
             tab.show([])
+            tab.scroll_home(animate=False, immediate=True)  # a tab that was followed to its end is left there
         follow = self._tab in ("Screen", "Talk")
         tab.show(self._content(worker, view, tab.size.height, cells), follow=follow)
 
