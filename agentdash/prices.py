@@ -106,6 +106,12 @@ def cost(usages: Iterable[ModelUsage], prices: PriceList | None = None) -> Cost 
     return Cost(usd=None if unpriced else total, priced_usd=total, unpriced=tuple(unpriced))
 
 
+def priced_usd(usages: Iterable[ModelUsage]) -> float | None:
+    """Return the cost of those tokens that have a price, in US dollars; None where none has one."""
+    found = cost(usages)
+    return found.priced_usd if found and (found.usd is not None or found.priced_usd) else None
+
+
 def cost_text(cost: Cost | None) -> str:
     """Return a cost in at most eight cells: `$0.12`, `$12.3k`; `$0.12+` where a part has no price, `no price`
     where all have none; empty where there are no tokens."""

@@ -74,6 +74,8 @@ def export(
     now = time.time()
     found = playable(target, config, journal or journal_folder(), now)
     family = found.family
+    if talk and not family.paths:
+        raise click.UsageError("a recording without session files has no conversation: export a report")
     if talk:
         written, problems = _talk(family, file.suffix, replacements)
         _write(file, written, force=force)

@@ -19,8 +19,6 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.tokens import ModelUsage
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.replay.conversation import ConversationFile
-from agentdash.replay.token_file import TokenFile
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.fleet.filter import Filter
 from agentdash.tui.fleet.list import FleetList
@@ -48,8 +46,17 @@ _USAGE_INTERVAL_S: Final = 5.0
 """Between two counts of tokens."""
 
 
-def _read_usage(path: Path) -> Callable[[float], tuple[ModelUsage, ...]]:
+def _open_conversation(path: Path) -> Callable[[float], Conversation]:
+    """Return a function that reads the conversation of a session file."""
+    from agentdash.replay.conversation import ConversationFile  # noqa: PLC0415 - the first picture comes first
+
+    return ConversationFile(path).read
+
+
+def _open_usage(path: Path) -> Callable[[float], tuple[ModelUsage, ...]]:
     """Return a function that counts the tokens of a session file."""
+    from agentdash.replay.token_file import TokenFile  # noqa: PLC0415 - the first picture comes first
+
     file = TokenFile(path)
     return lambda _: file.read()
 
@@ -91,10 +98,8 @@ class SnapshotApp(BaseApp[None]):
         self._release: Timer | None = None
         self._seen: dict[str, tuple[State, float | None]] = {}
         """The states of workers that the user has selected."""
-        self._conversation: FileReading[Conversation] = FileReading(
-            lambda path: ConversationFile(path).read, _CONVERSATION_INTERVAL_S
-        )
-        self._usage: FileReading[tuple[ModelUsage, ...]] = FileReading(_read_usage, _USAGE_INTERVAL_S)
+        self._conversation = FileReading(_open_conversation, _CONVERSATION_INTERVAL_S)
+        self._usage = FileReading(_open_usage, _USAGE_INTERVAL_S)
         self._reread: Timer | None = None
         self._view: View | None = None
         """As drawn last."""

@@ -22,6 +22,7 @@ from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.codex.rollout.texts import line_texts
 from agentdash.model.events import CallEnded, MessageLogged
 from agentdash.model.states import State
+from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.library.entry import Entry
 from agentdash.replay.library.families import group_families
@@ -303,6 +304,7 @@ ENTRY = Entry(
     findings=("stale-network-flag",),
     archived=True,
     tokens=9_200,
+    by_model=(ModelUsage(model="gpt-5-mini", usage=TokenUsage(input=200_000)),),
     took=0.4,
 )
 
@@ -332,6 +334,7 @@ ENTRY = Entry(
         '"fix the',
         'state:"failed provider"',
         "tokens:>9k tokens:<=9200 took:<1s",
+        "cost:>0.04 cost:<0.06",
         '!"no:such"',
         "!https://x !std::y",
     ],
@@ -369,7 +372,7 @@ def test_query_does_not_match(text: str) -> None:
     [
         ("login since:whenever", "invalid date 'whenever'"),
         ("sttate:failed", "unknown key 'sttate': did you mean state?"),
-        ("foo:bar", "unknown key 'foo': choose from agent, dir, finding,"),
+        ("foo:bar", "unknown key 'foo': choose from agent, cost, dir,"),
         ("state:nonsense", "state has no 'nonsense': choose from running, waiting-input,"),
         ("state:complted", "state has no 'complted': did you mean completed?"),
         ("verdict:bad", "verdict has no 'bad': choose from match, mismatch, unverified"),

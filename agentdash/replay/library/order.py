@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from agentdash.prices import cost
+from agentdash.prices import priced_usd
 from agentdash.replay.library.families import SessionFamily
 
 NEWEST: Final = "newest"
 SORTS: Final[Mapping[str, Callable[[SessionFamily], tuple[float, str]]]] = {
     NEWEST: lambda _: (0.0, ""),
     "tokens": lambda family: (-float(sum(each.usage.total for each in family.by_model)), ""),
-    "cost": lambda family: (-_priced_usd(family), ""),
+    "cost": lambda family: (-(priced_usd(family.by_model) or 0.0), ""),
     "duration": lambda family: (-(family.head.took or 0.0), ""),
     "size": lambda family: (-float(family.head.size), ""),
     "findings": lambda family: (-float(max(len(member.entry.findings) for member in family.members)), ""),
@@ -20,12 +20,6 @@ SORTS: Final[Mapping[str, Callable[[SessionFamily], tuple[float, str]]]] = {
 }
 """The smallest comes first. Tokens and cost are those of the whole family, findings those of the member with
 the most, other numbers those of the head. Tokens without a price cost nothing here."""
-
-
-def _priced_usd(family: SessionFamily) -> float:
-    """Return the cost of those tokens of a family that have a price."""
-    found = cost(family.by_model)
-    return found.priced_usd if found else 0.0
 
 
 def sorted_families(families: Sequence[SessionFamily], sort: str) -> list[SessionFamily]:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, get_args
 
 from agentdash.model.findings import FindingKind, Verdict
 from agentdash.model.states import State
+from agentdash.prices import priced_usd
 from agentdash.replay.library.entry import Entry
 from agentdash.replay.library.families import SessionFamily
 from agentdash.replay.library.periods import NAMED_PERIODS, parse_period
@@ -257,6 +258,7 @@ _COUNT_UNITS: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _TIME_UNITS_S: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _AMOUNTS: Final[Mapping[str, tuple[Callable[[Entry], float | None], Mapping[str, float]]]] = {
     "tokens": (lambda entry: entry.tokens, _COUNT_UNITS),
+    "cost": (lambda entry: priced_usd(entry.by_model), _COUNT_UNITS),
     "took": (lambda entry: entry.took, _TIME_UNITS_S),
     "size": (lambda entry: entry.size if entry.depth != "listed" else None, _COUNT_UNITS),
 }

@@ -52,7 +52,7 @@ TERMS: Final = (
     ("model:mini", "any part of the model's name"),
     ("agent:claude", "codex or claude"),
     ("source:vscode", "any part of what started it: cli, exec, vscode, subagent"),
-    ("tokens:>9k", "more than; also <, <=, >=; took:>1h and size:>10m likewise"),
+    ("tokens:>9k", "more than; also <, <=, >=; cost:>0.5 (dollars), took:>1h, size:>10m likewise"),
     ("since:2026-11-01", "begun on that day or later; also 2026-11, monday, yesterday, 7d, 12h, 20:15, now"),
     ("until:yesterday", "begun on that day or before"),
     ("is:fork", "archived, compressed, denied, fork, helper, recording"),
