@@ -29,7 +29,7 @@ from agentdash.replay.library.families import group_families
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.periods import parse_period
 from agentdash.replay.library.query import Query, complete
-from agentdash.replay.library.search import Hit, SearchProgress, search
+from agentdash.replay.library.search import Hit, SearchProgress, SearchTerms, search
 from agentdash.report.audit import audit
 from tests.unit.rollout_files import (
     BORN,
@@ -633,6 +633,21 @@ def test_search_of_everything_written(tmp_path: Path, text: str, expected: list[
         event("agent_message", message="\u00fcber alles"),
     )
     assert found(home, text) == expected
+
+
+def test_every_letter_that_folds_to_ascii_is_found_by_it() -> None:
+    """Whether the JSON has the letter itself or its escape; what is plain ASCII stays fast."""
+    letters = [chr(code) for code in range(0x80, 0x110000) if not 0xD800 <= code < 0xE000]
+    folding = [letter for letter in letters if any(part.isascii() for part in letter.casefold())]
+    assert {"ß", "ﬁ", "\u212a", "ſ"} <= set(folding)
+    for letter in folding:
+        word = "".join(part for part in letter.casefold() if part.isascii())
+        for raw in (
+            json.dumps(f"ab {letter}").encode(),
+            json.dumps(f"ab {letter}", ensure_ascii=False).encode(),
+        ):
+            assert SearchTerms(word).may_match(raw), letter
+    assert not SearchTerms("zzz").may_match("Grüße — …".encode())
 
 
 @pytest.mark.parametrize("text", ["straße", "STRASSE"])
