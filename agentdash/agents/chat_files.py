@@ -33,6 +33,24 @@ _MAX_LINE_BYTES: Final = 4 << 20
 _CLOCK_TOLERANCE_S: Final = 1.0
 
 
+def is_same_place(process: Process, place: Path, proc: Path = Path("/proc")) -> bool:
+    """Return whether a path is the same for a process as for agentdash: in a container it is another one.
+
+    True where that cannot be told (macOS, a process that has ended).
+    """
+    own = proc / str(process.pid)
+    if not own.exists():
+        return True
+    try:
+        theirs = (own / "root" / str(place).lstrip("/")).stat()
+        ours = place.stat()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return (theirs.st_dev, theirs.st_ino) == (ours.st_dev, ours.st_ino)
+
+
 class ChatParser(Protocol):
     """Parses the records of one chat."""
 
@@ -174,7 +192,7 @@ class ChatFiles:
             OSError: a directory or file cannot be read.
         """
         directory = self._locate(process)
-        if directory is None:
+        if directory is None or not is_same_place(process, directory):
             followed.log = None
             return
         changed = directory.stat().st_mtime_ns

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from agentdash.agents.adapter import SessionFiles
-from agentdash.agents.chat_files import ChatFiles
+from agentdash.agents.chat_files import ChatFiles, is_same_place
 from agentdash.agents.gemini.chats import GeminiChatParser, QwenChatParser, gemini_chats, qwen_chats
 from agentdash.agents.opencode.database import OpencodeSessions
 from agentdash.collect.sources.session_files import SessionFileSource
@@ -278,6 +278,22 @@ def test_database_that_is_none(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- which process
+
+
+def test_place_of_a_process_in_a_container_is_another_one(tmp_path: Path) -> None:
+    one = running("gemini", tmp_path, 10)
+    place = tmp_path / "chats"
+    place.mkdir()
+    proc = tmp_path / "proc"
+    assert is_same_place(one, place, proc)  # it has ended
+    (proc / "10").mkdir(parents=True)
+    (proc / "10" / "root").symlink_to("/")
+    assert is_same_place(one, place, proc)
+    (proc / "10" / "root").unlink()
+    (proc / "10" / "root").symlink_to(tmp_path / "container")
+    assert not is_same_place(one, place, proc)
+    (tmp_path / "container" / str(place).lstrip("/")).mkdir(parents=True)
+    assert not is_same_place(one, place, proc)
 
 
 async def found_by(home: Path, *processes: Process) -> list[int]:

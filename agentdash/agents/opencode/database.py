@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from agentdash.agents.chat_files import is_same_place
 from agentdash.agents.sqlite_files import FileStamp, database_stamp, open_database
 from agentdash.model.chat import Chat
 from agentdash.model.events import SessionSeen
@@ -100,7 +101,9 @@ def _database(process: Process) -> Path | None:
     where = resolve_path("$XDG_DATA_HOME/opencode/opencode.db", process.env or {}, process.cwd)
     if process.env is None or where is None:
         return None
-    return Path(where) if os.path.exists(where) else None  # noqa: PTH110 - never raises
+    if not os.path.exists(where):  # noqa: PTH110 - never raises
+        return None
+    return Path(where) if is_same_place(process, Path(where)) else None
 
 
 def _session(database: sqlite3.Connection, process: Process, at: float) -> SessionSeen | None:
