@@ -340,7 +340,7 @@ class _SnapshotBuilder:
         case = thread_facts(fleet, thread, links)
         return RowInputs(
             case=case,
-            parent=parent,
+            parent=parent or links.outer.get(thread.id),
             link=link,
             pane=pane,
             platform=fleet.host.platform if fleet.host else None,

@@ -65,6 +65,9 @@ class FleetLinks(msgspec.Struct, frozen=True, dict=True):
     nested: dict[ProcessKey, str] = {}
     """The thread whose command started a worker CLI that lives, and has no pane of its own."""
 
+    outer: dict[str, str] = {}
+    """The thread whose command started the Codex that runs a thread."""
+
     def threads_in(self, pane: PaneKey) -> Sequence[str]:
         """Return the threads that are linked to a pane."""
         return self._threads_by_pane.get(pane, ())

@@ -364,6 +364,29 @@ def nested(*more: e.Event, at: float = 105.0, **about: object) -> list[e.Event]:
     ]
 
 
+def nested_codex(*, server: str = "bash") -> list[e.Event]:
+    """A Codex in a pane whose command has started a Codex with a thread of its own."""
+    env = {"CODEX_THREAD_ID": T}
+    return [
+        *begun(),
+        *begun(CHILD, at=104.0),
+        process(50, name="codex", agent="codex", argv=("codex",)),
+        process(60, 50, name=server, started=102.0, env=env),
+        process(61, 60, name="node", agent="codex", started=103.0, env=env),
+        process(62, 61, name="codex", agent="codex", started=103.1, env=env),
+        e.LocksSeen(at=105.0, holders={T: 50, CHILD: 62}, readable=True),
+        e.ProcessesCounted(at=105.0),
+    ]
+
+
+def test_a_codex_that_a_command_has_started_is_below_its_thread() -> None:
+    outer, inner = snapshot_after(nested_codex(), now=105.0).workers
+    assert (outer.id, outer.children) == (T, (CHILD,))
+    assert (inner.id, inner.parent, inner.depth, inner.kind) == (CHILD, T, 1, "codex-thread")
+    assert link_fleet(fleet(nested_codex())).parents == {}  # it inherits no policy
+    assert link_fleet(fleet(nested_codex(server="tmux: server"))).outer == {}
+
+
 def state_path(*, needed: bool = True) -> e.Event:
     access = PathAccess(STATE, "log", WriteAccess("read-only-mount"), needed)
     return e.StatePathsSeen(at=103.0, key=ProcessKey(62, 102.2), paths=(access,))

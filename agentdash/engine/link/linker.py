@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.link.candidates import Tui, link_by_candidates
 from agentdash.engine.link.commands import is_command, thread_of
-from agentdash.engine.link.nested_workers import link_nested_workers
+from agentdash.engine.link.nested_workers import link_nested_threads, link_nested_workers
 from agentdash.engine.link.process_tree import ProcessTree, is_daemon
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import Thread
@@ -63,6 +63,7 @@ def link_fleet(fleet: FleetView, tree: ProcessTree | None = None) -> FleetLinks:
         below=_group_by_pane(fleet, tree),
         parents=parents_of(fleet.threads.values()),
         nested=link_nested_workers(fleet, tree, owners),
+        outer=link_nested_threads(fleet, tree, owners),
         servers={key: server for key in fleet.panes if (server := tree.server(key)) is not None},
     )
 

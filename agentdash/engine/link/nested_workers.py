@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from agentdash.engine.link.commands import thread_of
 from agentdash.engine.link.process_tree import ProcessTree, is_codex, is_multiplexer
 from agentdash.model.fleet_draft import FleetView
@@ -19,6 +21,8 @@ def link_nested_workers(
     busy = {owner.key for owner in owners.values()} | {
         occupant.key for occupant in fleet.occupants.values() if occupant.gone_at is None
     }
+    for owner in owners.values():
+        busy |= {wrapper.key for wrapper in _wrappers(fleet, tree, owner)}
     found: dict[ProcessKey, str] = {}
     for process in fleet.processes.values():
         env = process.env or {}
@@ -30,6 +34,42 @@ def link_nested_workers(
         if thread is not None and thread in fleet.threads and _is_outermost(process, thread, tree):
             found[process.key] = thread
     return found
+
+
+def _wrappers(fleet: FleetView, tree: ProcessTree, owner: ThreadOwner) -> Iterator[Process]:
+    """Yield the processes of the same worker CLI above the owner of a thread: Node runs Codex' program."""
+    process = fleet.processes.get(owner.key) if owner.key else None
+    for parent in tree.above(process) if process is not None else ():
+        if process is None or parent.agent != process.agent:
+            return
+        yield parent
+
+
+def link_nested_threads(
+    fleet: FleetView, tree: ProcessTree, owners: dict[str, ThreadOwner]
+) -> dict[str, str]:
+    """Return the thread whose command started the Codex that runs a thread of its own."""
+    found: dict[str, str] = {}
+    for thread, owner in owners.items():
+        process = fleet.processes.get(owner.key) if owner.key else None
+        if process is None or not any(name in (process.env or {}) for name in THREAD_VARIABLES.values()):
+            continue
+        outer = thread_of(process, tree)
+        if outer is None or outer == thread or (above := owners.get(outer)) is None:
+            continue
+        if _is_below(process, above, tree):
+            found[thread] = outer
+    return found
+
+
+def _is_below(process: Process, owner: ThreadOwner, tree: ProcessTree) -> bool:
+    """Return whether a process descends from the owner of a thread, with no tmux server between them."""
+    for parent in tree.above(process):
+        if is_multiplexer(parent):
+            return False
+        if parent.key == owner.key:
+            return True
+    return False
 
 
 def _is_outermost(process: Process, thread: str, tree: ProcessTree) -> bool:
