@@ -215,14 +215,14 @@ def normalized(script: str) -> str:
 
 
 UNPARSED = (
-    "declare -A flags=([sb]=",  # associative arrays
     "cat <<END | tee report.txt",  # bash prints the rest of the pipeline behind the body
+    "cat <<EOF | sed 's/^/  /'",
 )
 """Starts of typed scripts that are not parsed, as typed or as bash prints them: they decide nothing."""
 BASH_SCRIPTS = sorted(
     typed.script
     for typed in typed_scripts()
-    if typed.shell != "zsh" and not typed.script.startswith(UNPARSED)
+    if typed.shell != "zsh" and not typed.script.startswith(UNPARSED) and ">(cat >&2)" not in typed.script
 )
 
 

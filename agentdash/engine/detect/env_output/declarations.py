@@ -101,6 +101,8 @@ def export(call: Call) -> list[Result]:
         return results if is_export else in_shells(call, results, "bash", "zsh")
     if "p" in options and call.name != "export":
         return _declared(call, names)
+    if options in ("A", "a") and call.name != "export":
+        return [Result()]  # an array to come
     if options.strip("xgrn") or "f" in options:
         raise UnreadableError
     return [Result(state=_exported(call, options, names))]

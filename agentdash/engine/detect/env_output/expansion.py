@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -56,6 +57,9 @@ _MAX_OPTIONS: Final = 16
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|\d+")
 
 
+QUOTES: Final = "\"'"
+
+
 class AbortedError(Exception):
     """The shell ends at an expansion: `${X:?}`, or an unset variable under `set -u`."""
 
@@ -87,6 +91,8 @@ class Expander:
 
     def word(self, word: Word) -> Parts:
         """Return a word as one string."""
+        if self.state.dialect != "bash" and _has_bare_index(word):
+            raise UnreadableError  # an element of an array in zsh
         return joined(part for piece in word.pieces for part in self._piece(piece))
 
     def fields(self, word: Word) -> list[Parts]:
@@ -137,6 +143,8 @@ class Expander:
     def _elements(self, word: Word) -> tuple[Parts, ...] | None:
         """Return what `"${name[@]}"` and `"$@"` become; None for other words."""
         match word.pieces:
+            case (Parameter(name=name, index="[@]" | "[*]"), *_) if self._has_keys(name):
+                raise UnreadableError  # in an order that is not known
             case (Parameter(name=name, index="[@]" | "[*]", prefix="", operator="", quoted=quoted, raw=raw),):
                 return self.state.array(name) if "[@]" in raw or not quoted else None
             case (Parameter(name="@", index=None, prefix="", operator="", quoted=True),):
@@ -211,6 +219,16 @@ class Expander:
             return self._length(value)
         return self._operated(parameter, name, value)
 
+    def _has_keys(self, name: str) -> bool:
+        return any(variable.startswith(f"{name}[") for variable, _ in self.state.variables)
+
+    def key(self, index: str) -> str | None:
+        """Return the key of an element as written: a word, or a variable that holds one."""
+        text = index.strip().strip(QUOTES)
+        if match := re.fullmatch(r"\$\{?(\w+)\}?", text):
+            return concrete(self.state.value(match[1]) or (ANY,))
+        return text if re.fullmatch(r"[\w.-]+", text) else None
+
     def _need_bash(self) -> None:
         """Note an expansion at which other shells end: behind it, the shell is bash."""
         self.bashism = self.is_of_bash = True
@@ -218,6 +236,10 @@ class Expander:
 
     def _element(self, parameter: Parameter) -> Parts:
         """Return `${name[number]}`; the first number is 0 in bash and 1 in zsh."""
+        if not parameter.prefix and (key := self.key((parameter.index or "")[1:-1])) is not None:
+            name = f"{parameter.name}[{key}]"
+            if name in dict(self.state.variables):
+                return self._operated(parameter, name, self.state.value(name))
         elements = self.state.array(parameter.name)
         if parameter.prefix == "#" and parameter.index in ("[@]", "[*]"):
             counted = elements is not None and not any(map(_is_many, elements))
@@ -328,6 +350,18 @@ class Expander:
         if parameter.argument is None:
             return (ANY,)
         return self.word(parameter.argument)
+
+
+def _has_bare_index(word: Word) -> bool:
+    """Return whether a word has `$name[…]` in it."""
+    return any(
+        isinstance(first, Parameter)
+        and not first.raw.startswith("${")
+        and isinstance(second, Text)
+        and second.text.startswith("[")
+        and first.quoted == second.quoted
+        for first, second in pairwise(word.pieces)
+    )
 
 
 def _is_many(element: Parts) -> bool:

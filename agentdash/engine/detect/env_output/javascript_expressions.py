@@ -53,10 +53,12 @@ class Expressions(Calls):
                 return self._object(entries)
             case ("arrow", parameters, body):
                 return Function(parameters, body)
-            case ("choice", _, ("text" | "number", _), ("text" | "number", _)):
-                raise UnknownScriptError  # a word for a value proves nothing
             case ("choice", test, first, second):
-                return self.value(first if self._truth(self.value(test)) else second)
+                tested = self.value(test)
+                is_word = first[0] in ("text", "number") and second[0] in ("text", "number")
+                if is_word and not (isinstance(tested, int) and not isinstance(tested, bool)):
+                    raise UnknownScriptError  # a word for a value proves nothing
+                return self.value(first if self._truth(tested) else second)
             case ("unary", sign, inner):
                 return self._unary(sign, self.value(inner))
             case ("binary", sign, left, right):

@@ -127,6 +127,8 @@ class _Program(Library):
                 self._loop(target, self._value(iterable), lambda: self.block(body))
             case ast.While(test=test, body=body, orelse=[]):
                 self._while(test, body)
+            case ast.Match(subject=subject, cases=cases):
+                self._match(self._value(subject), cases)
             case ast.Continue():
                 raise ContinueError
             case ast.Return(value=value):
@@ -140,6 +142,21 @@ class _Program(Library):
                 self.block(statement.body)
             case _:
                 raise UnknownError
+
+    def _match(self, subject: Any, cases: list[ast.match_case]) -> None:
+        """Run `match` over None and names."""
+        for case in cases:
+            match case.pattern:
+                case ast.MatchSingleton(value=None) if case.guard is None:
+                    if subject is None:
+                        return self.block(case.body)
+                case ast.MatchAs(pattern=None, name=name) if case.guard is None:
+                    if name is not None:
+                        self._names[name] = subject
+                    return self.block(case.body)
+                case _:
+                    raise UnknownError
+        return None
 
     def _while(self, test: ast.expr, body: list[ast.stmt]) -> None:
         while self._truth(test):

@@ -16,6 +16,7 @@ from agentdash.engine.detect.env_output.python_values import (
     FOREIGN_METHODS,
     IGNORE_CASE,
     MISSING,
+    ORDERS,
     QUIET,
     Captured,
     FailedError,
@@ -168,6 +169,8 @@ class Expressions(Loops):
             return there is isinstance(op, ast.In)
         if isinstance(right, Bytes) and isinstance(left, bytes):
             left, right = left.decode(errors="replace"), right.text
+        if isinstance(left, int) and isinstance(right, int) and type(op) in ORDERS:
+            return ORDERS[type(op)](left, right)
         if isinstance(left, Quiet | Foreign) or isinstance(right, Quiet | Foreign):
             return self._decide()
         self._require_plain(left, right)

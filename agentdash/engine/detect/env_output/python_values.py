@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import operator
 import re
 import sys
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -219,3 +221,11 @@ def flat(value: Any) -> list[Any]:
     if isinstance(value, list | tuple):
         return [part for item in value for part in flat(item)]
     return [value]
+
+
+ORDERS: Final[dict[type[ast.cmpop], Callable[[int, int], bool]]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}

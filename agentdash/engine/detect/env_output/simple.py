@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from agentdash.engine.detect.env_output.builtins import BUILTINS
 from agentdash.engine.detect.env_output.dumps import FLAGS
-from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
+from agentdash.engine.detect.env_output.expansion import QUOTES, AbortedError, Expander
 from agentdash.engine.detect.env_output.launchers import LAUNCHERS, SHELLS, run_script_file, run_shell
 from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Parts, concrete, joined
 from agentdash.engine.detect.env_output.programs import is_instant, program_name, run_program
@@ -47,6 +48,7 @@ def run_simple(
                 expander.state = expander.state.with_variable(assignment.name, value).with_array(
                     assignment.name, _array(assignment, expander)
                 )
+                expander.state = _with_keys(assignment, expander)
     except AbortedError as aborted:
         return [aborted_outcome(aborted, state)]
     try:
@@ -107,6 +109,26 @@ def _assigned(assignment: Assignment, expander: Expander) -> Parts:
     if assignment.append:
         return joined((*(expander.state.value(assignment.name) or ()), *value))
     return value
+
+
+_KEYED: Final = re.compile(r"\[(?P<key>[^\]=]*)\]=(?P<value>.*)", re.DOTALL)
+
+
+def _with_keys(assignment: Assignment, expander: Expander) -> State:
+    """Return the state with the elements that have a key: `name[key]=value`, `name=([key]=value)`."""
+    state = expander.state
+    if assignment.element is not None:
+        index, value = assignment.element
+        if (key := expander.key(index)) is None:
+            raise UnreadableError
+        return state.with_variable(f"{assignment.name}[{key}]", expander.word(value))
+    for word in assignment.elements or ():
+        parts = expander.word(word)
+        first = parts[0] if parts and isinstance(parts[0], str) else ""
+        if match := _KEYED.match(first):
+            name = f"{assignment.name}[{match['key'].strip(QUOTES)}]"
+            state = state.with_variable(name, joined((match["value"], *parts[1:])))
+    return state
 
 
 def _array(assignment: Assignment, expander: Expander) -> tuple[Parts, ...] | None:

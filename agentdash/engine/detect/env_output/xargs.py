@@ -25,7 +25,7 @@ def xargs_commands(call: Call) -> list[tuple[Parts, ...]] | None:
         options += f" {text}"
     match = re.fullmatch(
         r"(?: -r| --no-run-if-empty| -P1| (?P<nul>-0|--null)| -d(?P<line>\\n|\n)|"
-        r" (?:-n|-L)(?P<count>\d)| -I(?P<mark>[^\s\w]\S*|\w))*",
+        r" (?:-n|-L)(?P<count>\d)| -I(?P<mark>\S+))*",
         options,
     )
     if match is None or not words:

@@ -163,7 +163,7 @@ class Converter(WordConverter):
         named = [c for c in tree.children if c.type not in _REDIRECTS]
         assigned = [c for c in named if c.type == "variable_assignment"]
         options = [self.text(c.start_byte, c.end_byte) for c in named[1:] if c not in assigned]
-        if assigned and options == ["-a"]:  # the same as without `declare -a`, but for its scope in functions
+        if assigned and options in (["-a"], ["-A"]):  # its scope in functions is not followed
             return Simple(words=(), assignments=tuple(self._assignment(c, depth) for c in assigned))
         words = [self._declared(c, depth) for c in named]
         return Simple(words=(*words, *extra), redirects=redirects)
@@ -378,8 +378,11 @@ class Converter(WordConverter):
                 elements=tuple(elements),
             )
         if name.type != "variable_name":
-            base = self.text(name.start_byte, name.end_byte).partition("[")[0]
-            return Assignment(base, None, append=operator.type == "+=")
+            base, _, index = self.text(name.start_byte, name.end_byte).partition("[")
+            words = self.words(value, depth)
+            plain = operator.type == "=" and len(words) <= 1 and index.endswith("]")
+            element = (index[:-1], words[0] if words else Word((), "")) if plain else None
+            return Assignment(base, None, append=operator.type == "+=", element=element)
         words = self.words(value, depth)
         if len(words) > 1:
             raise UnparsedError

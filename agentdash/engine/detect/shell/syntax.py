@@ -97,6 +97,8 @@ class Assignment(msgspec.Struct, frozen=True):
     value: Word | None
     append: bool = False
     elements: tuple[Word, ...] | None = None
+    element: tuple[str, Word] | None = None
+    """The index as written, and the value, of `name[index]=value`."""
 
 
 class Redirect(msgspec.Struct, frozen=True):
