@@ -1,0 +1,170 @@
+"""Every command of README and the documentation is run: here, or by the test that is named."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.live.claude import install as install_claude
+from tests.live.codex import install as install_codex
+from tests.live.patience import scaled, wait_until
+
+ROOT: Final = Path(__file__).parents[2]
+PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs" / "pages").glob("*.md"))]
+ELSEWHERE: Final = {
+    (
+        "python3 -m venv .venv && .venv/bin/pip install --quiet --editable . && .venv/bin/agentdash demo"
+    ): "test_package",
+    "tests/run": "CI",
+    "pipx install .": "test_package: pip, with the same build",
+    "uvx --from . agentdash demo": "test_package: pip, with the same build",
+    'eval "$(agentdash completion bash)"': "test_completions",
+    'eval "$(agentdash completion zsh)"': "test_completions",
+    "agentdash --host build1 --host me@gpu2:2222": "test_hosts",
+    "agentdash status --container devbox --json": "test_hosts",
+    "agentdash --carrier 'pod=kubectl exec -i pod -- sh -c {}'": "test_hosts",
+    "agentdash remote check build1": "test_hosts",
+    "agentdash replay build1:01a1fa8b-4086": "test_hosts",
+    "agentdash metrics --listen 127.0.0.1:9147": "test_metrics",
+}
+SCREENS: Final = {
+    "agentdash": "? help",
+    "agentdash split --size 45": "? help",
+    "agentdash replay": "sessions",
+    "agentdash replay 01a1fa8b-4086 --at 20:14": "? help",
+}
+"""Screens, and a text of each."""
+ENDLESS: Final = {
+    r"""agentdash status --watch | jq -r '"\(.change) \(.worker.name) \(.worker.state)"'""": "added "
+}
+"""Commands that run until they are ended, and a text that they print at first."""
+CODES: Final = {
+    "agentdash doctor": {0, 1},  # as the machine is
+    "agentdash wait %4 --until completed,blocked-sandbox --timeout 600": {1},  # with a shorter timeout
+    "agentdash check": {1},  # the recordings have findings
+    "agentdash check --worker claude --policy workspace-write": {1},
+    "agentdash check --config -s workspace-write": {0, 1},
+}
+"""Exit codes that are not 0."""
+
+
+def recipes() -> list[str]:
+    """Return the commands of all shell blocks, without comments, each once, in the order of the pages."""
+    lines: dict[str, None] = {}
+    for page in PAGES:
+        for block in re.findall(r"(?ms)^ *```sh\n(.*?)^ *```", page.read_text("utf-8")):
+            for line in block.splitlines():
+                if command := re.sub(r"\s+# .*", "", line).strip():
+                    lines[command] = None
+    return list(lines)
+
+
+HEADLESS: Final = [line for line in recipes() if line not in {*ELSEWHERE, *SCREENS, *ENDLESS}]
+
+
+class Machine:
+    """A home with recorded sessions, a tmux server whose pane %4 has a worker, and the programs on PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.socket = Path("/tmp") / f"ad-{os.getpid()}-{folder.name[-8:]}"
+        programs = folder / "bin"
+        programs.mkdir()
+        (self.home / ".config" / "fish" / "completions").mkdir(parents=True)
+        day = self.home / ".codex" / "sessions" / "2026" / "11" / "20"
+        day.mkdir(parents=True)
+        for path in sorted((ROOT / "tests" / "data" / "recordings" / "0.169.0").glob("*/*.jsonl")):
+            shutil.copy(path, day)
+        for name, text in (
+            ("agentdash", f'PYTHONPATH="{ROOT}" exec "{sys.executable}" -m agentdash "$@"'),
+            ("codex", f'exec "{install_codex("0.169.0")}" "$@"'),
+            ("claude", f'exec "{install_claude()}" "$@"'),
+            ("aider", "sleep 1000"),
+        ):
+            program = programs / name
+            program.write_text(f"#!/bin/sh\n{text}\n")
+            program.chmod(0o755)
+        kept = {name: os.environ[name] for name in ("LANG", "TZ") if name in os.environ}
+        self.env = {
+            **kept,
+            "HOME": str(self.home),
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "TERM": "xterm-256color",
+            "TMUX": f"{self.socket},1,0",
+            "CLAUDE_CONFIG_DIR": str(self.home / ".claude"),
+        }
+        self.tmux("new-session", "-d", "-s", "a", "-x", "120", "-y", "36", "sleep 1000")
+        for _ in range(3):
+            self.tmux("new-window", "-d", "sleep 1000")
+        self.tmux("new-window", "-d", "aider")
+
+    def tmux(self, *args: str) -> str:
+        command = ["tmux", "-f", "/dev/null", "-S", str(self.socket), *args]
+        return subprocess.run(command, check=True, capture_output=True, text=True, env=self.env).stdout
+
+    def run(self, line: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {line}"],
+            capture_output=True,
+            text=True,
+            env=self.env,
+            cwd=self.home,
+            check=False,
+            timeout=scaled(60),
+        )
+
+    def close(self) -> None:
+        with suppress(subprocess.CalledProcessError):
+            self.tmux("kill-server")
+        self.socket.unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    opened = Machine(tmp_path_factory.mktemp("machine"))
+    yield opened
+    opened.close()
+
+
+def test_every_command_is_run() -> None:
+    """A command that is new in the documentation is run headless, unless it is listed above."""
+    assert {*ELSEWHERE, *SCREENS, *ENDLESS, *CODES} - set(recipes()) == set()
+
+
+@pytest.mark.parametrize("line", HEADLESS)
+def test_headless(machine: Machine, line: str) -> None:
+    done = machine.run(line.replace("--timeout 600", "--timeout 1"))
+    assert done.returncode in CODES.get(line, {0}), (done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("line", SCREENS)
+def test_screens(machine: Machine, line: str) -> None:
+    pane = machine.tmux("new-window", "-d", "-P", "-F", "#{pane_id}", line).strip()
+    window = machine.tmux("display-message", "-p", "-t", pane, "#{window_id}").strip()
+
+    def screens() -> str:
+        with suppress(subprocess.CalledProcessError):
+            panes = machine.tmux("list-panes", "-t", window, "-F", "#{pane_id}").split()
+            return "\n".join(machine.tmux("capture-pane", "-p", "-t", each) for each in panes)
+        return ""
+
+    wait_until(lambda: SCREENS[line] in screens(), f"the screen of {line!r}")
+    for each in machine.tmux("list-panes", "-t", window, "-F", "#{pane_id}").split():
+        machine.tmux("send-keys", "-t", each, "C-q")
+    wait_until(lambda: SCREENS[line] not in screens(), f"the end of {line!r}")
+
+
+@pytest.mark.parametrize("line", ENDLESS)
+def test_endless(machine: Machine, line: str) -> None:
+    done = machine.run(f"{line.replace('jq -r', 'jq --unbuffered -r')} | head -n 1")
+    assert done.stdout.startswith(ENDLESS[line]), done.stderr
