@@ -41,6 +41,8 @@ SCREENS: Final = {
     "agentdash split --size 45": "? help",
     "agentdash replay": "sessions",
     "agentdash replay 01a1fa8b-4086 --at 20:14": "? help",
+    'agentdash replay "session (1).jsonl"': "? help",
+    "cat session.jsonl | agentdash replay -": "? help",
 }
 """Screens, and a text of each."""
 ENDLESS: Final = {
@@ -84,6 +86,8 @@ class Machine:
         day.mkdir(parents=True)
         for path in sorted((ROOT / "tests" / "data" / "recordings" / "0.169.0").glob("*/*.jsonl")):
             shutil.copy(path, day)
+        for name in ("session.jsonl", "session (1).jsonl"):
+            shutil.copy(path, self.home / name)
         for name, text in (
             ("agentdash", f'PYTHONPATH="{ROOT}" exec "{sys.executable}" -m agentdash "$@"'),
             ("codex", f'exec "{install_codex("0.169.0")}" "$@"'),
@@ -149,7 +153,8 @@ def test_headless(machine: Machine, line: str) -> None:
 
 @pytest.mark.parametrize("line", SCREENS)
 def test_screens(machine: Machine, line: str) -> None:
-    pane = machine.tmux("new-window", "-d", "-P", "-F", "#{pane_id}", line).strip()
+    where = ["-c", str(machine.home), "-P", "-F", "#{pane_id}"]
+    pane = machine.tmux("new-window", "-d", *where, line).strip()
     window = machine.tmux("display-message", "-p", "-t", pane, "#{window_id}").strip()
 
     def screens() -> str:
