@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import stat
 import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from typing import IO, Any, Final, TypeVar, cast
+from functools import cache
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
-from rich.console import Console
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from rich.console import Console
 
 _T = TypeVar("_T")
 _BLANKS_AT_END: Final = re.compile(r" +$", re.MULTILINE)
@@ -23,9 +27,15 @@ _MAX_WARNINGS: Final = 5
 """Lines on stderr: the document has all of them."""
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # Rich would exit with 1, which means "findings" in `check`
+@cache
+def _console_type() -> type[Console]:
+    from rich.console import Console
+
+    class PipedConsole(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # Rich would exit with 1, which means "findings" in `check`
+
+    return PipedConsole
 
 
 class _Trimmed:
@@ -47,15 +57,15 @@ class _Trimmed:
 def console(*, soft_wrap: bool = False) -> Console:
     """Return a console for stdout: as wide as the terminal or `COLUMNS`, else 200 columns."""
     if sys.stdout.isatty():
-        return _Console(highlight=False, soft_wrap=soft_wrap)
-    return _Console(
+        return _console_type()(highlight=False, soft_wrap=soft_wrap)
+    return _console_type()(
         file=cast("IO[str]", _Trimmed()), width=_piped_width(), highlight=False, soft_wrap=soft_wrap
     )
 
 
 def notes_console() -> Console:
     """Return a console for what is not data: it prints to stderr."""
-    return _Console(stderr=True, highlight=False, soft_wrap=True)
+    return _console_type()(stderr=True, highlight=False, soft_wrap=True)
 
 
 def _piped_width() -> int:
@@ -78,6 +88,8 @@ async def until_pipe_closes(work: Coroutine[Any, Any, _T], *, with_stdin: bool =
         work: what to run.
         with_stdin: whether to cancel it also when stdin ends, if that is a pipe or a socket.
     """
+    import asyncio
+
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
     out = sys.stdout.fileno()

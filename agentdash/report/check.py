@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from rich.console import Console
-from rich.text import Text
 
 from agentdash.agents.session_logs import is_transcript
 from agentdash.model.secrets import mask_fields
@@ -30,6 +28,9 @@ from agentdash.report.elements import (
     remedy_lines,
     requested_report,
 )
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class ThreadReport(msgspec.Struct):
@@ -195,6 +196,8 @@ def _named(thread: ThreadReport) -> str:
 
 
 def _print_remedy(report: FindingReport | DenialReport, console: Console) -> None:
+    from rich.text import Text  # noqa: PLC0415 - documents need no tables
+
     if report.remedy:
         for label, line in remedy_lines(report.remedy, report.remedy_where, report.remedy_once):
             console.print(Text(f"  {label + ':' if label else '':<8}{line}"))
@@ -202,6 +205,8 @@ def _print_remedy(report: FindingReport | DenialReport, console: Console) -> Non
 
 def print_check(report: CheckReport, console: Console) -> None:
     """Print the findings by thread, and the totals; secrets masked."""
+    from rich.text import Text  # noqa: PLC0415 - documents need no tables
+
     report = mask_fields(report)
     for directory in report.unreadable_directories:
         console.print(Text(str(directory)))

@@ -9,12 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from agentdash.agents.codex.home import CodexHome, thread_id
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
@@ -25,6 +22,9 @@ from agentdash.model.policy import Network, Policy
 from agentdash.model.remedies import PathFacts, PathKind
 from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, resolve_path
 from agentdash.report.elements import ConfiguredReport, configured_report, remedy_fields
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 MODES: Final = ("read-only", "workspace-write", "danger-full-access")
 """Codex's names of policies (`--sandbox`)."""
@@ -150,6 +150,9 @@ def worker_paths_report(
 
 def print_worker_paths(report: WorkerPathsReport, console: Console) -> None:
     """Print the paths and the network as a table."""
+    from rich.table import Table  # noqa: PLC0415 - documents need no tables
+    from rich.text import Text  # noqa: PLC0415 - documents need no tables
+
     policy = report.policy
     permissions = f"files {policy.filesystem}, network {policy.network}"
     console.print(Text(f"{report.worker} in {report.cwd}, under {report.policy_of}: {permissions}"))

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from agentdash.engine.common_remedies import CommonRemedy, common_remedies
 from agentdash.engine.denial_sums import DeniedCalls, sum_denials
 from agentdash.model.secrets import mask_fields
 from agentdash.report.check import CheckReport, ThreadReport
 from agentdash.report.elements import DenialReport
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 _T = TypeVar("_T")
 _MAX_LISTED: Final = 14
@@ -183,6 +184,9 @@ def _distinct(values: Iterable[_T]) -> list[_T]:
 
 def _sums_table(title: str, sums: Sequence[DenialSumReport]) -> Table:
     """Return a table with a bar for each number of calls."""
+    from rich.table import Table  # noqa: PLC0415 - documents need no tables
+    from rich.text import Text  # noqa: PLC0415 - documents need no tables
+
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in (title, "CALLS", "", "THREADS", "OPEN"):
         table.add_column(column, no_wrap=column != "DIRECTORY", overflow="fold")
@@ -197,6 +201,9 @@ def _sums_table(title: str, sums: Sequence[DenialSumReport]) -> Table:
 
 def print_denials(report: DenialsReport, console: Console) -> None:
     """Print the targets as a table, secrets masked."""
+    from rich.table import Table  # noqa: PLC0415 - documents need no tables
+    from rich.text import Text  # noqa: PLC0415 - documents need no tables
+
     report = mask_fields(report)
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("WHAT", "CALLS", "THREADS", "OPEN", "OPERATIONS", "TARGET"):

@@ -367,7 +367,7 @@ CLEAN = str(files("0.169.0", "full-access")[0])
 
 
 def run(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    blank = dict.fromkeys(("CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), "/nonexistent")
+    blank = dict.fromkeys(("CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), "/proc/nonexistent")
     return subprocess.run(
         [sys.executable, "-m", "agentdash", "check", *args],
         capture_output=True,

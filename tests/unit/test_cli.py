@@ -28,7 +28,7 @@ BLANK = {
     "TMUX": "",
     "CODEX_HOME": "/nonexistent",
     "XDG_CONFIG_HOME": "/nonexistent",
-    "XDG_STATE_HOME": "/dev/null/state",  # cannot be created, not even by root
+    "XDG_STATE_HOME": "/proc/nonexistent",  # cannot be created, not even by root
 }
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
-from rich.console import Console
-from rich.text import Text
 
 from agentdash.model.findings import DIRECTIONS
 from agentdash.model.secrets import mask_fields
 from agentdash.report.check import CheckReport, GateReport
 from agentdash.report.check_formats.results import RESULT_KINDS, UNVERIFIED, Result, results
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 ANY: Final = "any"
 """Every result but unverified threads; what fails a check without options."""
@@ -119,6 +120,8 @@ def _names(result: Result) -> Collection[KnownResult]:
 
 def print_gate(gate: GateReport, judged: Sequence[Result], console: Console) -> None:
     """Print what fails the check, and the counts, secrets masked."""
+    from rich.text import Text  # noqa: PLC0415 - documents need no tables
+
     failing: list[Result] = mask_fields([result for result in judged if result.is_failing])
     for result in failing:
         console.print(Text(f"fails: {result.thread.id}  {result.kind}  {result.about}"))
