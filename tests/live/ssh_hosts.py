@@ -129,14 +129,6 @@ class SshHost:
                     found += 1
         return found
 
-    def run(self, *arguments: str) -> str:
-        """Run the agentdash there directly, and return its output."""
-        done = subprocess.run(
-            [str(self.agentdash), *arguments], capture_output=True, text=True, check=False, timeout=120
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
     def _below(self) -> list[psutil.Process]:
         try:
             return psutil.Process(self._sshd.pid).children(recursive=True) if self._sshd else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shlex
 import signal
 import sys
@@ -24,9 +23,10 @@ from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.status import worker_report
 from tests.live.codex import Lab
 from tests.live.conftest import OpenLab
-from tests.live.patience import scaled, until, within
+from tests.live.patience import until
 from tests.live.ssh_hosts import Container, SshHost, agentdash_for
 from tests.live.watched import Watched
+from tests.live.watched import watching as directly
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sshd and bubblewrap as Debian has them")
 
@@ -93,7 +93,6 @@ def essence(report: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": report["id"].split(":")[-1],
         "state": report["state"],
-        "since": report["since"],
         "fact": report["fact"],
         "pane": report["pane"],
         "verdict": sandbox["verdict"],
@@ -101,19 +100,6 @@ def essence(report: dict[str, Any]) -> dict[str, Any]:
         "got": sandbox["got"],
         "findings": [(finding["kind"], finding["message"]) for finding in sandbox["findings"]],
     }
-
-
-async def is_shown_as_stated(watched: Watched, host: SshHost) -> None:
-    """Return as soon as the workers of a host are shown as it states them itself."""
-    pairs: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    async with within():
-        while not pairs or pairs[-1][0] != pairs[-1][1]:
-            if pairs:
-                await asyncio.sleep(scaled(0.5))
-            document = json.loads(await asyncio.to_thread(host.run, "status", "--json"))
-            stated = {worker["id"]: essence(worker) for worker in document["workers"]}
-            shown = [essence(as_document(worker)) for worker in workers_of(watched.snapshot, host.name)]
-            pairs.append(({each["id"]: each for each in shown}, stated))
 
 
 def as_document(worker: Worker) -> dict[str, Any]:
@@ -138,8 +124,16 @@ async def test_states_and_verdicts_are_those_of_the_hosts(
         done = await watched.until(lambda w: w.host == "gpu2" and w.state is State.COMPLETED)
         await watched.until(lambda w: w.id == done.id and w.sandbox.verdict == "mismatch")
 
-        for host in (build1, gpu2):
-            await is_shown_as_stated(watched, host)
+        # beside them, another agentdash on each host
+        async with directly(asking) as at_build1, directly(flagged) as at_gpu2:
+            for name, there in (("build1", at_build1), ("gpu2", at_gpu2)):
+
+                def is_equal(name: str = name, there: Watched = there) -> bool:
+                    shown = [essence(as_document(w)) for w in workers_of(watched.snapshot, name)]
+                    seen = [essence(as_document(w)) for w in (there.snapshot or Snapshot(0.0)).workers]
+                    return bool(shown) and shown == seen
+
+                await until(is_equal, f"the workers of {name} as they are seen there")
 
         # cut: the sshd and its sessions are killed
         gpu2.stop()
