@@ -244,7 +244,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "recalled": TextUse.PLAIN,
         "requests": TextUse.PLAIN,
         "paths": TextUse.DROPPED,
-        "repositories": TextUse.CONTEXT,
+        "repositories": TextUse.PLAIN,
         "reaches": TextUse.PLAIN,
     },
     Acknowledgement: {"worker": TextUse.PLAIN, "fact": TextUse.PLAIN},

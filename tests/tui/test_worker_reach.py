@@ -59,10 +59,10 @@ def test_nothing_reached_and_nothing_known():
 def test_branch_column_is_there_where_it_has_room():
     titles = {
         cells: [placed.column.title for placed in COLUMNS.layout(cells, UNICODE).right]
-        for cells in (120, 140)
+        for cells in (150, 160)
     }
-    assert "BRANCH" not in titles[120]
-    assert "BRANCH" in titles[140]
+    assert "BRANCH" not in titles[150]
+    assert "BRANCH" in titles[160]
 
 
 def test_repository_in_few_cells_and_in_words():

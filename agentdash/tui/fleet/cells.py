@@ -29,7 +29,7 @@ _VERSIONS_FROM_CELLS: Final = 190
 _ACTIVITY_FROM_CELLS: Final = 70
 _TOKENS_FROM_CELLS: Final = 90
 _BRANCH_CELLS: Final = 18
-_BRANCH_FROM_CELLS: Final = 130
+_BRANCH_FROM_CELLS: Final = 160
 """Below, the panel has the branch; reasons need the room."""
 HOSTS_FROM_CELLS: Final = 70
 """In a narrower list the host stands behind the name."""
