@@ -42,7 +42,7 @@ _CLOSING: Final = re.compile(rf"{QUOTE}\Z")
 _NAME_AS_VALUE: Final = re.compile(rf"(?:[A-Za-z.]*[_.][A-Za-z_.]*)?{STRONG_NAME}s?", re.IGNORECASE)
 """A value that is only a name again, as in `password=db_password` and `token=token`."""
 _MIN_SCREEN_COLUMNS: Final = 20
-"""A narrower block of lines has not wrapped at its edge."""
+"""Lines of fewer characters are not taken for wrapped ones."""
 _MAX_CACHED_CHARS: Final = 4_000
 """Longer texts are masked anew each time: they are rare, and must not fill memory."""
 
@@ -59,17 +59,47 @@ def mask_lines(lines: Sequence[str]) -> list[str]:
     if any(_has_private_key(line.lower()) for line in lines):
         return mask_secrets("\n".join(lines)).split("\n")
     masked = [mask_secrets(line) for line in lines]
-    width = max(map(len, lines), default=0)
     for number, line in enumerate(lines[:-1]):
         following = lines[number + 1]
         if _names_secret(line):
             masked[number], value = mask_secrets(f"{line}\n{following}").split("\n")
             masked[number + 1] = value if value != following else masked[number + 1]
-        is_wrapped = len(line) == width >= _MIN_SCREEN_COLUMNS and not following.startswith((" ", MASK))
-        if is_wrapped and masked[number] != line and masked[number].endswith(MASK):
-            rest = following.partition(" ")[2]
-            masked[number + 1] = f"{MASK} {mask_secrets(rest)}" if rest else MASK
+    for start, stop in _wrapped(lines):
+        rows = lines[start:stop]
+        if mask_secrets(text := "".join(rows)) != text:  # a row alone may show more, or less
+            together = _mask_rows(rows)
+            masked[start:stop] = [
+                min(pair, key=len) for pair in zip(together, masked[start:stop], strict=True)
+            ]
     return masked
+
+
+def _wrapped(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the lines that are one, wrapped at the edge of a screen, as their range."""
+    width = max(map(len, lines), default=0)
+    if width < _MIN_SCREEN_COLUMNS:
+        return
+    start = 0
+    for number, line in enumerate(lines):
+        if len(line) < width:
+            if number > start:
+                yield start, number + 1
+            start = number + 1
+    if len(lines) > start + 1:
+        yield start, len(lines)
+
+
+def _mask_rows(rows: Sequence[str]) -> list[str]:
+    """Mask the secrets of a text that is wrapped into rows, in each of its rows."""
+    text = "".join(rows)
+    spans = _merged(_spans(text, _lower(text)))
+    out: list[str] = []
+    begin = 0
+    for row in rows:
+        inside = [(max(0, a - begin), min(len(row), b - begin)) for a, b in spans]
+        out.append(_replaced(row, [(a, b) for a, b in inside if a < b]))
+        begin += len(row)
+    return out
 
 
 @lru_cache(maxsize=8_192)
@@ -88,15 +118,36 @@ def is_secret_name(name: str) -> bool:
 
 
 def _mask(text: str) -> str:
+    return _replaced(text, _merged(_spans(text, _lower(text))))
+
+
+def _lower(text: str) -> str:
+    """Return the text in lower case, of the same length: `İ` stays."""
     lower = text.lower()
-    if len(lower) != len(text):  # characters such as İ: positions would differ
-        lower = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+    if len(lower) == len(text):
+        return lower
+    return "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the places in order; of overlapping ones what the first leaves."""
+    merged: list[tuple[int, int]] = []
+    end = 0
+    for start, stop in sorted(spans):
+        if stop > start >= end:
+            merged.append((start, stop))
+        elif merged and stop > end:
+            merged[-1] = (merged[-1][0], stop)
+        end = max(end, stop)
+    return merged
+
+
+def _replaced(text: str, spans: Sequence[tuple[int, int]]) -> str:
     pieces: list[str] = []
     end = 0
-    for start, stop in sorted(_spans(text, lower)):
-        if stop > start >= end:
-            pieces += (text[end:start], _mask_of(text[start:stop]))
-        end = max(end, stop)
+    for start, stop in spans:
+        pieces += (text[end:start], _mask_of(text[start:stop]))
+        end = stop
     return "".join((*pieces, text[end:])) if pieces else text
 
 

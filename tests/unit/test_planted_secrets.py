@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -14,6 +15,19 @@ from typing import Any
 
 import pytest
 
+from agentdash.collect.processes.env_filter import clean_arguments, filter_environment
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.model import events as e
+from agentdash.model.fleet import Fleet
+from agentdash.model.memory import PastWorker, ThreadMemory
+from agentdash.model.observation import Escape
+from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.policy import Policy
+from agentdash.model.process import Process, ProcessKey
+from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
+from agentdash.replay.clock import VirtualClock
+from agentdash.store.memory import Memory
+from agentdash.store.recorder import Recorder
 from tests.unit.planted_secrets import PLANTED, leaks
 from tests.unit.rollout_files import files
 
@@ -118,6 +132,14 @@ def test_no_secret_is_explained(home: Path) -> None:
     assert leaks(printed) == []
 
 
+def test_no_secret_is_in_an_exported_conversation(home: Path) -> None:
+    exported = home.parent / "talk.md"
+    for thread in threads(home)[5::60]:
+        agentdash(home, "replay", thread, "--export", str(exported), "--force")
+        assert "kanban.db" in exported.read_text()
+        assert leaks(exported.read_text()) == []
+
+
 @pytest.mark.parametrize("redact", [[], ["--redact"]], ids=["", "redact"])
 @pytest.mark.parametrize("suffix", ["md", "html"])
 def test_no_secret_is_exported(home: Path, suffix: str, redact: list[str]) -> None:
@@ -162,3 +184,82 @@ def unpacked(body: bytes) -> bytes:
         return zlib.decompress(body)
     except zlib.error:
         return body
+
+
+# ---------------------------------------------------------------- recordings
+
+COLUMNS = 60
+
+
+def screen_of(secret: str) -> tuple[str, ...]:
+    """Return a screen of a narrow pane with a secret, whose beginning is in sight on the line."""
+    rows = ["$ ls", *secret.split("\n"), "$"]
+    return tuple(row[at : at + COLUMNS] for row in rows for at in range(0, max(1, len(row)), COLUMNS))
+
+
+def arguments(text: str) -> list[str]:
+    """Return the words of a command as a shell passes them; a text that is none is one argument."""
+    is_command = not {*"|({\n"} & {*text} and not text.startswith(('"', "h:"))
+    try:
+        return shlex.split(text) if is_command else [text]
+    except ValueError:
+        return [text]
+
+
+def recorded(number: int, secret: str) -> list[e.Event]:
+    """Return the events of a process and a pane with a secret in all their texts."""
+    at = 1_000.0 + number
+    key = PaneKey("default", f"%{number}")
+    words = clean_arguments(["codex", *arguments(secret)])
+    script = clean_arguments(["bash", "-lc", secret])
+    env = filter_environment([("HOME", "/root"), ("API_TOKEN", secret), ("PWD", f"/x {secret}")])
+    pane = Pane(key=key, session="s", window=f"1: {secret}", pid=1, command="codex", title=f"t {secret}")
+    screen = screen_of(secret)
+    is_known_by_its_end = "-----END" in secret and "-----BEGIN" not in secret
+    steps = [len(screen)] if is_known_by_its_end else range(len(screen) + 1)
+    return [
+        e.ProcessSeen(
+            at=at, process=Process(ProcessKey(number * 2 + 2, at), 1, "codex", argv=words, env=env)
+        ),
+        e.ProcessSeen(at=at, process=Process(ProcessKey(number * 2 + 3, at), 1, "bash", argv=script)),
+        e.PaneSeen(at=at, pane=pane),
+        e.PaneDrawn(at=at, key=key, screen=("$ ls", *[""] * 30)),
+        *(e.PaneDrawn(at=at + i, key=key, screen=(*screen[:i], *[""] * 30)) for i in steps),
+        e.ScreenRead(at=at, key=key, agent="codex", state="running", rule="r", text=secret, object=secret),
+        e.TroubleLogged(at=at, thread="t", text=secret),
+        e.SourceSeen(at=at, name="log", ok=False, detail=secret),
+    ]
+
+
+def test_no_secret_is_in_a_journal(tmp_path: Path) -> None:
+    """Arguments, environments, titles, screens as they are drawn; and what is known at a new part."""
+    events = [event for number, secret in enumerate(PLANTED) for event in recorded(number, secret)]
+    recorder = Recorder(tmp_path, VirtualClock(1.0), version="1", host="box")
+    recorder._begin_part(Fleet())
+    recorder._write_events(events)
+    recorder._begin_part(reduce(Fleet(), events))
+    recorder._close_file()
+    texts = [path.read_text() for path in sorted(tmp_path.iterdir())]
+    assert len(texts) == 2
+    assert min(map(len, texts)) > 50_000
+    for text in texts:
+        assert text.count("…") > 300
+        assert leaks(text) == []
+
+
+def test_no_secret_is_in_the_memory(tmp_path: Path) -> None:
+    """Panes of the past, what processes were asked for, and commands that got out of a sandbox."""
+    memory = Memory(tmp_path / "state", tmp_path)
+    for number, secret in enumerate(PLANTED):
+        key = PaneKey("default", f"%{number}")
+        past = PastWorker(pane=key, worker="w", agent="codex", seen=5.0, name=f"n {secret}", words=secret)
+        origin = RequestOrigin(RequestField.PROFILE, RequestLayer.ARGV, text=f"codex -c {secret}")
+        asked = Requested(policy=Policy(profile=secret), origins=(origin,), since=1.0 + number)
+        escape = Escape(at=1.0 + number, call=f"c{number}", pane="%1", pid=None, quote=secret)
+        known = ThreadMemory(thread=f"t{number}", requests=(asked,), escapes=(escape,))
+        memory.save([known], [past], 10.0)
+    assert len(memory.past_workers()) > 50
+    contents = [path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file()]
+    text = b"".join(contents).decode("utf-8", "replace")
+    assert text.count("codex -c") > 50
+    assert leaks(text) == []

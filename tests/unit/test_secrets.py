@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.sanitize import clean_line
+from agentdash.model.secret_shapes import SHAPES, TOKENS
 from agentdash.model.secrets import is_secret_name, mask_fields, mask_lines, mask_secrets
 from tests.unit.planted_secrets import HEX, LONG, PLANTED, SHORT, leaks
 from tests.unit.rollout_files import all_files
@@ -182,3 +185,17 @@ def strings(value: Any) -> Iterator[str]:
 def test_mapping_names_its_secrets() -> None:
     masked = mask_fields({"API_TOKEN": SHORT, "PATH": "/bin", f"ghp_{LONG}": HEX[:3], "n": 1})
     assert masked == {"API_TOKEN": "…", "PATH": "/bin", "ghp_…": HEX[:3], "n": 1}
+
+
+PIECES = [*{literal for shape in SHAPES for literal in shape.literals}, *(token.literal for token in TOKENS)]
+
+OTHER_PIECES = [*"\n\\ \"'=:-…pA1", "\\\n", SHORT, "İ", "\x1f", "-p"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from([*sorted(PIECES), *OTHER_PIECES])).map("".join))
+def test_any_text_is_masked_once_and_keeps_its_lines(text: str) -> None:
+    masked = mask_secrets(text)
+    assert masked.count("\n") == text.count("\n")
+    assert len(mask_lines(text.split("\n"))) == text.count("\n") + 1
+    assert mask_secrets(masked).count("\n") == text.count("\n")
