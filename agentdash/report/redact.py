@@ -26,7 +26,7 @@ from agentdash.model.policy import Policy
 from agentdash.model.registry import TEXTS, TextUse
 from agentdash.model.state_paths import PredictedDenials
 from agentdash.model.worker import Got, Snapshot, Worker
-from agentdash.report.scrub import Scrubber, map_texts
+from agentdash.report.scrub import Scrubber, map_texts, texts_of
 
 _MIN_WORD_CHARS: Final = 3
 """Characters of the shortest ASCII word that is removed: shorter ones disclose nothing."""
@@ -105,10 +105,10 @@ class Redaction:
     def _redact_field(self, struct: msgspec.Struct, name: str, value: Any, use: TextUse) -> Any:
         match use:
             case TextUse.CONTEXT:
-                for text in (value,) if isinstance(value, str) else value:
+                for text in texts_of(value):
                     self._keep(text)
             case TextUse.SCREEN:
-                for text in (value,) if isinstance(value, str) else value:
+                for text in texts_of(value):
                     self._learn(text)
             case TextUse.QUOTED:
                 self._learn(value)

@@ -286,7 +286,7 @@ def test_existing_file_is_overwritten_only_with_force(tmp_path: Path, name: str)
     [
         (["no-such-thread", "--export", "x.html"], "neither a rollout file nor a thread"),
         ([str(SPAWN[0]), "--export", "x.pdf"], "invalid suffix: choose from .html, .md, .cast"),
-        ([str(SPAWN[0]), "--export", "/nonexistent/x.html"], "No such file or directory"),
+        ([str(SPAWN[0]), "--export", "/dev/null/x.html"], "Not a directory"),
         (["--export", "x.html"], "needs a THREAD or FILE"),
     ],
 )
