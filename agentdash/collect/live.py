@@ -20,7 +20,7 @@ from agentdash.collect.sources.session_files import SessionFileSource
 from agentdash.collect.sources.status_feed import StatusFeedSource
 from agentdash.collect.sources.tmux_panes import TmuxPaneSource
 from agentdash.collect.sources.transcripts import TranscriptSource
-from agentdash.collect.tmux.sensor import TmuxSensor, current_pane, servers
+from agentdash.collect.tmux.sensor import TmuxSensor, current_pane, own_server, servers
 from agentdash.config import Config
 from agentdash.model.clock import Clock
 from agentdash.model.source import Source
@@ -42,8 +42,8 @@ def live_sources(config: Config, clock: Clock) -> list[Source]:
         sensor = TmuxSensor(
             servers(config.socket_names, config.socket_paths, default=True), skip=current_pane()
         )
-        configured = bool(config.socket_names or config.socket_paths)
-        sources.append(TmuxPaneSource(sensor, clock, scheduler, default_optional=configured))
+        others = bool(config.socket_names or config.socket_paths or own_server() not in (None, "default"))
+        sources.append(TmuxPaneSource(sensor, clock, scheduler, default_optional=others))
     sources += [
         ProcessSource(home, clock, scheduler),
         StatusFeedSource(home, clock, scheduler),

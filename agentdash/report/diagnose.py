@@ -37,6 +37,7 @@ from agentdash.collect.tmux.sensor import TmuxSensor, own_socket, servers, tmux_
 from agentdash.config import Config, config_file, state_folder
 from agentdash.engine.judge.findings.tmux_boundary import is_sandboxed
 from agentdash.model.events import HostSeen, PaneSeen, ProcessSeen, SourceSeen, ThreadStarted
+from agentdash.model.pane import NO_SERVER, tmux_source
 from agentdash.model.process import Kernel, Process
 from agentdash.model.requested import RequestField
 from agentdash.model.sanitize import clean_line
@@ -319,10 +320,11 @@ def _check_tmux(config: Config, sandbox: str | None, probe: _Probe) -> Iterator[
         yield _warn("tmux server", "cannot be reached from inside of a sandbox")
         return
     yield from _check_clipboard()
+    any_answers = any(server.ok for server in probe.servers)
     for server in probe.servers:
         if server.ok:
             yield _ok(server.name, server.detail)
-        else:
+        elif server.name != tmux_source("default") or server.detail != NO_SERVER or not any_answers:
             advice = "start your agents in tmux, or name their server with -L or -S"
             yield _warn(server.name, server.detail, advice)
     for name, pid in probe.server_pids.items():

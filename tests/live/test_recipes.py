@@ -151,6 +151,13 @@ def test_headless(machine: Machine, line: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_own_tmux_server_is_enough(machine: Machine) -> None:
+    """The default server, which does not run, is not missed: agentdash runs in another one."""
+    for line in ("agentdash status", "agentdash doctor"):
+        done = machine.run(f"env TMUX_TMPDIR={machine.home} {line}")
+        assert "no server running" not in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("line", SCREENS)
 def test_screens(machine: Machine, line: str) -> None:
     where = ["-c", str(machine.home), "-P", "-F", "#{pane_id}"]

@@ -32,7 +32,7 @@ class TmuxPaneSource:
         clock: the time of the events.
         scheduler: sets the pauses between polls; a new pane starts a burst.
         default_optional: whether the default server may be absent without a report: other servers are
-            configured.
+            configured, or agentdash runs in one.
     """
 
     name = "tmux"
