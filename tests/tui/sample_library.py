@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from agentdash.agents.codex.home import CodexHome
 from agentdash.model.findings import Verdict
 from agentdash.model.states import State
+from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.replay.library.entry import Entry
 from agentdash.tui.library.app import LibraryApp
 from agentdash.tui.library.model import LibraryModel
@@ -43,6 +44,7 @@ def entry(
         state=state,
         verdict=verdict,
         tokens=18_400 * number,
+        by_model=(ModelUsage(model="gpt-5-codex", usage=TokenUsage(input=18_400 * number)),),
     )
     return replace(base, **fields)
 

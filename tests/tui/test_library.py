@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from agentdash.agents.codex.home import CodexHome
+from agentdash.prices import priced_usd
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.order import SORTS
 from agentdash.replay.library.query import Query
@@ -350,7 +351,8 @@ async def test_sort_orders_the_rows(stage, sort):
     heads = [row.family for row in app.model.rows]
     expected = {
         "newest": [-max(member.entry.begun for member in family.members) for family in heads],
-        "tokens": [-(family.head.tokens or 0) for family in heads],
+        "tokens": [-sum(each.usage.total for each in family.by_model) for family in heads],
+        "cost": [-(priced_usd(family.by_model) or 0.0) for family in heads],
         "duration": [-(family.head.took or 0) for family in heads],
         "size": [-family.head.size for family in heads],
         "findings": [-max(len(member.entry.findings) for member in family.members) for family in heads],
