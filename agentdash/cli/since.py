@@ -1,4 +1,4 @@
-"""`agentdash since`: what happened while nobody looked."""
+"""`agentdash since`: what happened since a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`agentdash since`: what happened while nobody looked, as the document `agentdash.since/1`."""
+"""`agentdash since`: what happened since a time, as the document `agentdash.since/1`."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _SOCKETS: Final = (
     (ReachKind.CREDENTIALS, "~/.gnupg/S.gpg-agent", "GnuPG agent: signs with your keys"),
 )
 _TAKEOVERS: Final = (
-    ("~/.ssh/authorized_keys", "who may log in as you"),
+    ("~/.ssh/authorized_keys", "logins as you"),
     ("~/.ssh/config", "what ssh runs"),
     ("~/.bashrc", "each new shell runs it"),
     ("~/.bash_profile", "each login runs it"),
