@@ -51,6 +51,8 @@ _TRUNCATION: Final = re.compile(
     r"|lines? (?:truncated|omitted)|output truncated|truncated output|\[\.\.\. omitted).*$",
     re.MULTILINE | re.IGNORECASE,
 )
+_SYNTAX_ERROR: Final = re.compile(r"^\S*(?:sh|eval)\b.*: (?:[Ss]yntax|parse) error\b", re.MULTILINE)
+"""How shells report a script, or a part of it, that they cannot parse."""
 _CONTROL: Final = re.compile(r"\x1b\[[0-9;]*[mK]")
 _STOPPED: Final = 124
 """Exit codes from here on, but for `_ENDED`, are those of a script that was stopped (time-out, signals)."""
@@ -83,6 +85,8 @@ def consistent_worlds(
 def _text(output: str, exit_code: int | None, *, truncated: bool) -> Text | None:
     """Return the output as it is matched; None where it is cut at a place that is not known."""
     text = _CONTROL.sub("", output.replace("\r\n", "\n"))
+    if _SYNTAX_ERROR.search(text):
+        return None  # the grammar took the script for another one than the shell did
     cut = _TRUNCATION.search(text)
     if cut is not None:
         return Text(text[: cut.start()], is_prefix=True)
