@@ -147,6 +147,7 @@ def test_status_document(home: Path) -> None:
             ],
         },
         "pane": None,
+        "ssh_connection": None,
         "pids": [],
         "cwd": "/home/dev/project",
         "tokens": 4623,
