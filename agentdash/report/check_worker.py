@@ -37,6 +37,7 @@ class PathReport(msgspec.Struct):
 
     path: str
     what: str
+    """What the worker keeps there."""
     allowed: bool | None
     """Null: the policy does not state it."""
     needed: bool

@@ -38,6 +38,7 @@ class DeniedTargetReport(msgspec.Struct):
     certainty: str
     """`certain` if any of them is."""
     threads: list[str]
+    """Ids of the threads with such a denial."""
     count: int
     """Calls that were denied."""
     open: int

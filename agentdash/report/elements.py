@@ -298,7 +298,9 @@ class HostReport(msgspec.Struct):
 
     name: str
     state: Literal["connecting", "connected", "lost"]
+    """The state of the link."""
     since: str | None
+    """Since when the link has been in that state: ISO 8601, UTC."""
     detail: str
     """Why it was lost; what the agentdash there could not read."""
     version: str | None

@@ -50,7 +50,9 @@ class FullFindingReport(msgspec.Struct):
     severity: str
     message: str
     configured: str
+    """The configured side, quoted."""
     got: str
+    """The observed side, quoted."""
     since: str | None
     last: str | None
     count: int

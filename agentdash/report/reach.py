@@ -72,6 +72,7 @@ class FleetReachReport(msgspec.Struct):
     """A target, and the workers that reach it."""
 
     kind: str
+    """The kind of target: a secret, a socket, a network, another worker's directory."""
     path: str
     what: str
     """What it is."""

@@ -22,6 +22,7 @@ class SettingReport(msgspec.Struct):
     value: Any
     """Null if it is not set."""
     source: Literal["default", "file", "env", "flag"]
+    """What sets it."""
     where: str | None
     """File and line, or the environment variable."""
 

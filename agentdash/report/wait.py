@@ -22,6 +22,7 @@ class WaitReport(msgspec.Struct):
     target: str
     """The TARGET that was given."""
     until: list[str]
+    """The states that were waited for."""
     outcome: Outcome
     """How waiting ended; `gone`: the worker no longer exists."""
     waited_seconds: float
