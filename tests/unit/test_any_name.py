@@ -23,6 +23,12 @@ TRANSCRIPTS = sorted((DATA / "claude").glob("*/*/**/*.jsonl"))
 assert TRANSCRIPTS
 
 
+@pytest.fixture(autouse=True)
+def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep the digests of these audits out of the user's own state."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
 class Done(NamedTuple):
     """A command that has ended."""
 
