@@ -22,6 +22,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
+
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
@@ -190,9 +192,30 @@ class WorkerLab:
         """Stop everything that runs in the home, and remove it."""
         with suppress(subprocess.CalledProcessError):
             self.run_tmux("kill-server")
+        self._stop_processes()
         self.model.close()
         shutil.rmtree(self._short)
         shutil.rmtree(self.root, ignore_errors=True)
+
+    def _stop_processes(self) -> None:
+        """Kill what outlives the tmux server, by its $HOME: Gemini CLI does not end with its terminal."""
+        for _ in range(10):
+            found = [process for process in psutil.process_iter() if self._is_of_home(process)]
+            if not found:
+                return
+            for process in found:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(found, timeout=5)
+        raise AssertionError(f"cannot stop {found}")
+
+    def _is_of_home(self, process: psutil.Process) -> bool:
+        try:
+            return process.status() != psutil.STATUS_ZOMBIE and process.environ().get("HOME") == str(
+                self.user
+            )
+        except psutil.Error:
+            return False
 
 
 class WorkerPane:
