@@ -182,7 +182,7 @@ async def test_completion_is_accepted_with_right(stage):
 
 
 async def test_what_a_row_shows_can_be_found(stage):
-    """The content of a cell, in quotes, is a filter that the row matches."""
+    """The content of a cell, in quotes, is a filter that the row matches; but for the sum of a family."""
     app, _ = stage
     listed, now = app.root.sessions, sample_fleet.NOW
     look = Look(now, UNICODE)
@@ -190,11 +190,17 @@ async def test_what_a_row_shows_can_be_found(stage):
     columns = [each.column for each in (*listed.column_layout.left, *listed.column_layout.right)]
     tested = [column for column in columns if column.title in ("BEGUN", "STATE", "CODEX", "TOOK", "TOKENS")]
     assert (len(app.model.rows), len(tested)) == (69, 5)
-    for index, row in enumerate(app.model.rows):
-        for column in tested:
-            shown = plain(column.cell(listed.item_at(index), 99, look)).lstrip(signs).strip()
-            query = Query.parse(f'"{shown}"', now, lambda entry: shown_text(entry, now))
-            assert query.matches(app.model.entries[row.key]), (column.title, shown)
+    cells = [
+        (index, row, column)
+        for index, row in enumerate(app.model.rows)
+        for column in tested
+        if column.title != "TOKENS" or len(row.family.members) == 1
+    ]
+    assert len(cells) > 300
+    for index, row, column in cells:
+        shown = plain(column.cell(listed.item_at(index), 99, look)).lstrip(signs).strip()
+        query = Query.parse(f'"{shown}"', now, lambda entry: shown_text(entry, now))
+        assert query.matches(app.model.entries[row.key]), (column.title, shown)
 
 
 # ---------------------------------------------------------------- choosing

@@ -111,7 +111,7 @@ def test_complete_threads(tmp_path: Path) -> None:
 def test_bash_evaluates_the_script(tmp_path: Path) -> None:
     (tmp_path / "agentdash").write_text(f'#!/bin/sh\nexec {sys.executable} -m agentdash "$@"\n')
     (tmp_path / "agentdash").chmod(0o755)
-    request = "COMP_WORDS=(agentdash wa); COMP_CWORD=1; _agentdash_completion agentdash"
+    request = "COMP_WORDS=(agentdash wai); COMP_CWORD=1; _agentdash_completion agentdash"
     script = f'eval "$(agentdash completion bash)"; {request}; echo "${{COMPREPLY[@]}}"'
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=env, check=True)
