@@ -83,8 +83,13 @@ async def test_approval(codex: OpenLab) -> None:
     async with watching(lab) as seen:
         pane = await lab.tui()
         pane.submit("[[ask]] go")
-        waiting = await seen.until(lambda w: w.kind == "codex-thread" and w.state is State.WAITING_APPROVAL)
-        assert "touch allowed" in waiting.assessment.why
+        waiting = await seen.until(  # the status feed may be ahead of the rollout, which has the command
+            lambda w: (
+                w.kind == "codex-thread"
+                and w.state is State.WAITING_APPROVAL
+                and "touch allowed" in w.assessment.why
+            )
+        )
         document = json.loads(await asyncio.to_thread(status, lab))
         assert [w["state"] for w in document["workers"]] == ["waiting-approval"]
         pane.keys("y")

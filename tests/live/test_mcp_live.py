@@ -61,7 +61,9 @@ def _output(items: list[dict[str, Any]]) -> str:
 
 def test_claude_asks_about_a_worker(tmp_path: Path) -> None:
     call = {"tool": "mcp__agentdash__status", "args": {}}
-    with closing(claude.ClaudeLab(claude.install(), {"ask": [call, {"say": "done"}]})) as lab:
+    # several times: at the first, Claude Code may not have written its session yet
+    script = {"ask": [call, call, call, {"say": "done"}]}
+    with closing(claude.ClaudeLab(claude.install(), script)) as lab:
         server = _server(tmp_path, "--no-tmux", "--codex-home", str(lab.root / "no-codex"))
         server["env"] |= {"CLAUDE_CONFIG_DIR": str(lab.config)}
         config = json.dumps({"mcpServers": {"agentdash": server}})

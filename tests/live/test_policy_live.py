@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -67,6 +66,7 @@ class Tree:
         done = subprocess.run(
             command,
             cwd=cwd,
+            stdin=subprocess.DEVNULL,  # bash reads .bashrc where its input is a socket
             capture_output=True,
             text=True,
             check=False,

@@ -160,6 +160,6 @@ async def test_killed_worker_ends_exited(codex: OpenLab, tmp_path: Path) -> None
     last = timeline.states[-1]
     assert last.state is State.EXITED
     assert abs(waited.since - (waiting.assessment.since or 0.0)) <= SKEW_S
-    assert abs(last.since - (died.assessment.since or 0.0)) <= SKEW_S
+    assert abs(last.since - (died.assessment.since or 0.0)) <= 2 * SKEW_S  # a death is seen by polls
     assert last.since - waited.since > OVERHANG_S
     assert report.ended >= last.since

@@ -52,6 +52,11 @@ class Terminal:
     def is_running(self) -> bool:
         return self.tmux("display-message", "-p", "-t", "a", "#{pane_dead}").strip() == "0"
 
+    @property
+    def words(self) -> list[str]:
+        """The lines of the screen, without blanks around them."""
+        return [line.strip() for line in self.screen.splitlines()]
+
     def shows(self, text: str) -> None:
         try:
             wait_until(lambda: text in self.screen, f"{text!r}")
@@ -95,7 +100,7 @@ def test_a_command_typed_ahead_of_the_palette(terminal: Terminal) -> None:
     for _ in range(TIMES):
         terminal.type(":quit")
         terminal.shows("Back, and from the list: quit.")
-        terminal.shows("   quit")
+        wait_until(lambda: terminal.words.count("quit") == 2, "the input and its only hit")
         assert terminal.is_running
         terminal.press("Escape")
         wait_until(lambda: "from the list" not in terminal.screen, "the palette to close")
