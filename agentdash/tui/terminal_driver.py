@@ -122,6 +122,18 @@ class TerminalDriver(LinuxDriver):
         super().stop_application_mode()
         application_mode.clear()
 
+    def _sigtstp_application(self, *_: object) -> None:
+        """Restore the terminal and stop.
+
+        On the loop: a handler that interrupts the driver while it holds the lock of its queue would wait for
+        that lock for ever.
+        """
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._stop)
+
+    def _stop(self) -> None:
+        super()._sigtstp_application()
+
     def _sigcont_application(self, *_: object) -> None:
         """Set up the terminal again after SIGSTOP, which cannot be handled, as after SIGTSTP.
 
