@@ -84,7 +84,7 @@ spring.datasource.password={S}
 <add key="ApiKey" value="{S}" />
 h:5432:db:u:{S}
 machine h login u password {S}
-//registry.npmjs.org/:_authToken={S}
+//npm.example.com/:_authToken={S}
 _auth={S}
 _password={S}
 "auth": "{L}=="
