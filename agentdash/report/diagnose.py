@@ -258,7 +258,8 @@ def _needed(environ: Mapping[str, str]) -> tuple[str, ...]:
 def _check_codex_config(home: CodexHome, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """Yield the configuration layers of a Codex that would be started here, and what in them has no
     effect."""
-    version = installed_version() or default_version()[0]
+    installed = installed_version()
+    version = installed or default_version()[0]
     rules, nothing, cwd = rules_for(version) or latest_rules(), parse_options(()), str(Path.cwd())
     layers = read_layers(str(home.root.expanduser().absolute()), cwd, nothing, rules)
     for file in layers.problems:
@@ -267,7 +268,8 @@ def _check_codex_config(home: CodexHome, environ: Mapping[str, str]) -> Iterator
         )
     counting = [file.path for file in (*layers.files, *layers.managed) if not file.problem]
     _, given = request(layers, nothing, rules, cwd=cwd)
-    detail = f"Codex {version} here: {', '.join(counting) or 'no configuration file'}"
+    which = f"Codex {version} here" if installed else f"Codex is not installed; by the rules of {version}"
+    detail = f"{which}: {', '.join(counting) or 'no configuration file'}"
     if given.refusal is not None:
         yield _warn("codex config", detail, f"Codex will not start: {given.refusal}")
     else:
