@@ -67,7 +67,9 @@ class Tree:
         done = subprocess.run(
             command,
             cwd=cwd,
-            stdin=subprocess.DEVNULL,  # bash reads .bashrc where its input is a socket
+            stdin=subprocess.DEVNULL,
+            # without the user's .bashrc, which bash may read here too, and what that prints
+            env={**os.environ, "HOME": str(self.root), "BASH_ENV": ""},
             capture_output=True,
             text=True,
             check=False,
