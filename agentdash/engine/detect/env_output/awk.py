@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.engine.detect.env_output.awk_code import Awk
-from agentdash.engine.detect.env_output.awk_syntax import UnknownAwkError, parse_awk
+from agentdash.engine.detect.env_output.awk_syntax import parse_awk
 from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.dump_maps import common_style, mapped, mapped_lines
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Style
@@ -19,6 +19,7 @@ from agentdash.engine.detect.env_output.inputs import errors_reading, input_of, 
 from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Part, Parts, concrete, joined
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
 from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.token_cursor import UnknownProgramError
 from agentdash.engine.detect.env_output.world import shown
 
 _NUL_RECORDS: Final = re.compile(r'^\s*BEGIN\s*\{\s*RS\s*=\s*"\\(?:0|000|x00)"\s*;?\s*\}\s*;?')
@@ -48,7 +49,7 @@ def awk(call: Call) -> list[Result]:
             return results
     try:
         out = _written(call, options, content, holes)
-    except (UnknownAwkError, RecursionError):
+    except (UnknownProgramError, RecursionError):
         return [Result(out=(ANY,), err=(ANY,), status=None)]
     errors = errors_reading(call, options.files)
     return [Result(out=out, err=errors, status=None if errors else 0), not_found(call.name)]
@@ -100,7 +101,7 @@ def _lines(content: Parts, change: Callable[[str], str | None], *, is_nul: bool)
         return mapped(msgspec.structs.replace(dump, nul=False), change)
     lines = lines_of(content)
     if lines is None or is_nul:
-        raise UnknownAwkError
+        raise UnknownProgramError
     return mapped_lines(lines, change)
 
 
@@ -124,7 +125,7 @@ class _Environ:
         if (value := self._environment[name]) is None:
             return None
         if (text := with_placeholders(value, self._holes)) is None:
-            raise UnknownAwkError
+            raise UnknownProgramError
         return text
 
     def loop(self, body: Callable[[str], str]) -> str:
@@ -140,12 +141,12 @@ class _Environ:
                 kept.append(None)
                 continue
             if not mark or name not in before or "\n" in before or after.find("\n") != len(after) - 1:
-                raise UnknownAwkError
+                raise UnknownProgramError
             styles.append(Style(prefixes=(before.replace(name, "NAME"),), suffix=after[:-1]))
             kept.append(self._environment[name])
         style = common_style(styles)
         if style is None:
-            raise UnknownAwkError
+            raise UnknownProgramError
         word = f"Zhole{len(self._holes)}Z"
         self._holes[word] = Dump(shown=(shown(kept[0]), shown(kept[1])), style=style)
         return word

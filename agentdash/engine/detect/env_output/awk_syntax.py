@@ -7,10 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-
-class UnknownAwkError(Exception):
-    """The program does something that is not modelled."""
-
+from agentdash.engine.detect.env_output.token_cursor import Token, TokenCursor, UnknownProgramError
 
 _TOKEN: Final = re.compile(
     r"""(?P<blank>[ \t\r]+|\\\n|\#[^\n]*)"""
@@ -30,9 +27,6 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "/": "/"}
 _MAX_TOKENS: Final = 400
 
 
-Token = tuple[str, str]
-
-
 Tree = tuple[Any, ...]
 
 
@@ -44,7 +38,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 def parse_awk(program: str) -> tuple[Rule, ...]:
-    """Return the rules of a program. Raises `UnknownAwkError` for what is not modelled."""
+    """Return the rules of a program. Raises `UnknownProgramError` for what is not modelled."""
     return _Parser(_tokens(program)).rules()
 
 
@@ -61,35 +55,14 @@ def _tokens(program: str) -> list[Token]:
             if match.lastgroup != "blank":
                 found.append((match.lastgroup or "", match[0]))
         else:
-            raise UnknownAwkError
+            raise UnknownProgramError
         at = match.end()
     if len(found) > _MAX_TOKENS:
-        raise UnknownAwkError
+        raise UnknownProgramError
     return found
 
 
-class _Parser:
-    def __init__(self, tokens: list[Token]) -> None:
-        self._tokens = tokens
-        self._at = 0
-
-    def _peek(self, ahead: int = 0) -> str:
-        at = self._at + ahead
-        return self._tokens[at][1] if at < len(self._tokens) and self._tokens[at][0] != "string" else ""
-
-    def _is_end(self) -> bool:
-        return self._at >= len(self._tokens)
-
-    def _take(self, text: str) -> bool:
-        if self._peek() == text and not self._is_end():
-            self._at += 1
-            return True
-        return False
-
-    def _need(self, text: str) -> None:
-        if not self._take(text):
-            raise UnknownAwkError
-
+class _Parser(TokenCursor):
     def _skip(self, *texts: str) -> None:
         while not self._is_end() and self._peek() in texts:
             self._at += 1
@@ -117,7 +90,7 @@ class _Parser:
         self._skip("\n", ";")
         while not self._take("}"):
             if self._is_end():
-                raise UnknownAwkError
+                raise UnknownProgramError
             statements.append(self._statement())
             self._skip("\n", ";")
         return tuple(statements)
@@ -140,7 +113,7 @@ class _Parser:
                 if self._peek() not in ("\n", ";", "}") and not self._is_end():
                     arguments = self._printed()
                 if self._peek() in (">", "|"):
-                    raise UnknownAwkError
+                    raise UnknownProgramError
                 return (name, arguments)
             case "next":
                 self._at += 1
@@ -202,7 +175,7 @@ class _Parser:
             sign = self._peek()
             self._at += 1
             if left[0] not in ("name", "item"):
-                raise UnknownAwkError
+                raise UnknownProgramError
             return ("assign", sign, left, self._expression(in_print=in_print))
         return left
 
@@ -289,10 +262,7 @@ class _Parser:
         return value
 
     def _primary(self) -> Tree:
-        if self._is_end():
-            raise UnknownAwkError
-        kind, text = self._tokens[self._at]
-        self._at += 1
+        kind, text = self._next()
         match kind:
             case "string":
                 return ("text", _unescaped(text[1:-1]))
@@ -303,13 +273,13 @@ class _Parser:
             case _ if text == "(":
                 inner = self._expression()
                 if self._peek() == ",":
-                    raise UnknownAwkError
+                    raise UnknownProgramError
                 self._need(")")
                 return ("group", inner)
             case _ if text == "$":
                 return ("field", self._primary())
             case _:
-                raise UnknownAwkError
+                raise UnknownProgramError
 
     def _named(self, name: str) -> Tree:
         if self._take("("):
@@ -327,5 +297,5 @@ class _Parser:
 
 def _unescaped(text: str) -> str:
     if re.search(r"\\[^nt\\\"/]", text):
-        raise UnknownAwkError
+        raise UnknownProgramError
     return re.sub(r"\\(.)", lambda match: _ESCAPES[match[1]], text)

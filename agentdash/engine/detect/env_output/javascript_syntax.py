@@ -7,11 +7,10 @@ from typing import Any, Final
 
 from agentdash.engine.detect.env_output.javascript_tokens import (
     REGEX,
-    Token,
-    UnknownScriptError,
     tokenize,
     unescaped,
 )
+from agentdash.engine.detect.env_output.token_cursor import TokenCursor, UnknownProgramError
 
 _BINARY: Final[tuple[tuple[str, ...], ...]] = (
     ("??", "||"),
@@ -27,45 +26,22 @@ Tree = tuple[Any, ...]
 
 
 def parse_script(code: str) -> tuple[Tree, ...]:
-    """Return the statements of a program. Raises `UnknownScriptError` for what is not modelled."""
+    """Return the statements of a program. Raises `UnknownProgramError` for what is not modelled."""
     return _Parser(tokenize(code)).statements()
 
 
 def parse_expression(code: str) -> Tree:
-    """Return an expression. Raises `UnknownScriptError` for what is not modelled."""
+    """Return an expression. Raises `UnknownProgramError` for what is not modelled."""
     return _Parser(tokenize(code)).whole_expression()
 
 
-class _Parser:
-    def __init__(self, tokens: list[Token]) -> None:
-        self._tokens = tokens
-        self._at = 0
-
-    def _peek(self, ahead: int = 0) -> str:
-        at = self._at + ahead
-        if at >= len(self._tokens) or self._tokens[at][0] in ("string", "template", "regex"):
-            return ""
-        return self._tokens[at][1]
-
-    def _is_end(self) -> bool:
-        return self._at >= len(self._tokens)
-
-    def _take(self, text: str) -> bool:
-        if self._peek() == text:
-            self._at += 1
-            return True
-        return False
-
-    def _need(self, text: str) -> None:
-        if not self._take(text):
-            raise UnknownScriptError
-
+class _Parser(TokenCursor):
     def whole_expression(self) -> Tree:
         tree = self._expression()
         while self._take(";"):
             pass
         if not self._is_end():
-            raise UnknownScriptError
+            raise UnknownProgramError
         return tree
 
     # ------------------------------------------------------------ statements
@@ -130,11 +106,11 @@ class _Parser:
         pattern = self._pattern() if self._peek() != "*" else None
         if pattern is None or not self._take("from"):
             self._at = start
-            raise UnknownScriptError
+            raise UnknownProgramError
         kind, text = self._tokens[self._at]
         self._at += 1
         if kind != "string":
-            raise UnknownScriptError
+            raise UnknownProgramError
         return ("declare", ((pattern, ("call", ("name", "require"), (("text", text[1:-1]),))),))
 
     def _declaration(self) -> Tree:
@@ -165,7 +141,7 @@ class _Parser:
             return ("object", tuple(keys))
         name = self._peek()
         if not re.fullmatch(r"[A-Za-z_$][\w$]*", name):
-            raise UnknownScriptError
+            raise UnknownProgramError
         self._at += 1
         return ("name", name)
 
@@ -173,12 +149,12 @@ class _Parser:
         self._need("for")
         self._need("(")
         if self._peek() not in ("const", "let", "var"):
-            raise UnknownScriptError
+            raise UnknownProgramError
         self._at += 1
         pattern = self._pattern()
         kind = self._peek()
         if kind not in ("of", "in"):
-            raise UnknownScriptError
+            raise UnknownProgramError
         self._at += 1
         values = self._expression()
         self._need(")")
@@ -195,7 +171,7 @@ class _Parser:
 
     def _body(self) -> tuple[Tree, ...]:
         if self._peek() != "{":
-            raise UnknownScriptError
+            raise UnknownProgramError
         return self._block()
 
     # ------------------------------------------------------------ expressions
@@ -224,7 +200,7 @@ class _Parser:
         elif self._peek() == "(":
             try:
                 parameters = self._parameters()
-            except UnknownScriptError:
+            except UnknownProgramError:
                 parameters = None
         if parameters is None or not self._take("=>"):
             self._at = start
@@ -256,7 +232,7 @@ class _Parser:
             if self._take(sign):
                 return ("unary", sign, self._unary())
         if self._take("new"):
-            raise UnknownScriptError
+            raise UnknownProgramError
         return self._postfix(self._primary())
 
     def _postfix(self, value: Tree) -> Tree:
@@ -287,10 +263,7 @@ class _Parser:
         return tuple(found)
 
     def _primary(self) -> Tree:
-        if self._is_end():
-            raise UnknownScriptError
-        kind, text = self._tokens[self._at]
-        self._at += 1
+        kind, text = self._next()
         match kind:
             case "string":
                 return ("text", unescaped(text[1:-1]))
@@ -312,7 +285,7 @@ class _Parser:
             case _ if text == "{":
                 return self._object()
             case _:
-                raise UnknownScriptError
+                raise UnknownProgramError
 
     def _object(self) -> Tree:
         entries: list[Tree] = []
@@ -333,7 +306,7 @@ class _Parser:
             kind, text = self._tokens[self._at]
             self._at += 1
             if kind not in ("name", "string"):
-                raise UnknownScriptError
+                raise UnknownProgramError
             key = ("text", text if kind == "name" else unescaped(text[1:-1]))
             if kind == "name" and self._peek() in (",", "}"):
                 return ("entry", key, ("name", text))
@@ -369,4 +342,4 @@ def _closing(text: str, at: int) -> int:
         if depth == 0:
             return at
         at += 1
-    raise UnknownScriptError
+    raise UnknownProgramError

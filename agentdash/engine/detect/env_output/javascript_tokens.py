@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from agentdash.engine.detect.env_output.token_cursor import Token, UnknownProgramError
+
 _TOKEN: Final = re.compile(
     r"""(?P<blank>[ \t\r\n]+|//[^\n]*|/\*.*?\*/)"""
     r"""|(?P<string>'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
@@ -27,17 +29,10 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 _MAX_TOKENS: Final = 800
 
 
-Token = tuple[str, str]
-
-
-class UnknownScriptError(Exception):
-    """The program holds something that is not modelled."""
-
-
 def unescaped(text: str) -> str:
     """Return the text of a literal without its escapes."""
     if re.search(r"\\[^ntr0'\"`\\$/\n{}]", text):
-        raise UnknownScriptError
+        raise UnknownProgramError
     return re.sub(r"\\(.)", lambda m: "" if m[1] == "\n" else _ESCAPES.get(m[1], m[1]), text, flags=re.DOTALL)
 
 
@@ -60,10 +55,10 @@ def tokenize(code: str) -> list[Token]:
             elif "\n" in match[0]:
                 found.append(("line", "\n"))
         else:
-            raise UnknownScriptError
+            raise UnknownProgramError
         at = match.end()
         if len(found) > _MAX_TOKENS:
-            raise UnknownScriptError
+            raise UnknownProgramError
     return _without_joining_lines(found)
 
 

@@ -13,11 +13,11 @@ from agentdash.engine.detect.env_output.expression_loops import Language, Unknow
 from agentdash.engine.detect.env_output.expressions import run_code
 from agentdash.engine.detect.env_output.inert import UNKNOWN
 from agentdash.engine.detect.env_output.javascript import run_node
-from agentdash.engine.detect.env_output.javascript_tokens import UnknownScriptError
 from agentdash.engine.detect.env_output.patterns import Part, Parts, concrete
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
 from agentdash.engine.detect.env_output.python_code import run_python
 from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.token_cursor import UnknownProgramError
 
 _PYTHON_OPTIONS: Final = re.compile(r"-[uSIEsBq]+")
 
@@ -62,7 +62,7 @@ def _run(call: Call, code: Parts | None, run: Runner) -> list[Result]:
         return UNKNOWN
     try:
         results = run(text, call, holes)
-    except (UnknownError, UnknownScriptError, RecursionError):
+    except (UnknownError, UnknownProgramError, RecursionError):
         return UNKNOWN
     return [*(_refilled(r, holes) for r in results), not_found(call.name)]
 
