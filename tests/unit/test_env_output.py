@@ -76,6 +76,11 @@ def read(script: str, output: str, exit_code: int | None = None) -> Expected:
         ("jq -n env", f'{{\n  "{NET}": "1",\n  "{SB}": "seatbelt"\n}}\n', '{\n  "PATH": "/bin"\n}\n'),
         (f"jq -rn '$ENV.{NET}, $ENV.{SB}'", "1\nseatbelt\n", "null\nnull\n"),
         (f'awk \'BEGIN{{print ENVIRON["{NET}"], ENVIRON["{SB}"]}}\'', "1 seatbelt\n", None),
+        (
+            f'echo x | awk \'{{if ($0 !~ /}}/) print ENVIRON["{NET}"], ENVIRON["{SB}"]}}\'',
+            "1 seatbelt\n",
+            None,
+        ),
         (f"perl -e 'print \"$ENV{{{NET}}}-$ENV{{{SB}}}\\n\"'", "1-seatbelt\n", "-\n"),
         (
             f"node -p 'process.env.{NET}'; node -p 'process.env.{SB}'",

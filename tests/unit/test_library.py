@@ -210,10 +210,17 @@ def test_thread_whose_rollout_is_held_open_is_running(tmp_path: Path) -> None:
     program.symlink_to("/bin/sleep")
     with path.open("ab") as held, subprocess.Popen([program, "60"], stdout=held) as process:
         try:
+            wait_until_executed(process, program)
             assert [entry.state for entry in filled(library_of(home))] == [State.RUNNING]
         finally:
             process.kill()
     assert [entry.state for entry in filled(library_of(home))] == [State.EXITED]
+
+
+def wait_until_executed(process: subprocess.Popen[bytes], program: Path) -> None:
+    """Wait until the arguments of a new process can be read: `Popen` returns in the middle of its exec."""
+    while not Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(bytes(program)):
+        time.sleep(0.001)
 
 
 def test_child_that_got_less_than_its_parent_is_found(tmp_path: Path) -> None:

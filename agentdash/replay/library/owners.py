@@ -26,7 +26,8 @@ class Owners(NamedTuple):
     @classmethod
     def look(cls, home: CodexHome, at: float) -> Owners:
         """Return the owners of all threads; `at` is now (unix seconds)."""
-        seen = ProcessSensor().poll(at)
+        sensor = ProcessSensor()
+        seen = [*sensor.poll(at), *sensor.poll(at)]  # the first one defers processes in the middle of an exec
         processes = [event.process for event in seen if isinstance(event, ProcessSeen)]
         by_thread: dict[str, int] = {}
         for process in processes:
