@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import inspect as types
 
 from agentdash.model.sanitize import clean_line
+from agentdash.model.suggestions import did_you_mean, suggest
 
 _MAX_SHOWN_CHARS: Final = 40
 """Of a wrong value, in a message."""
@@ -64,13 +64,6 @@ def place_of(text: str, path: Sequence[str]) -> tuple[int, int]:
     return _place(text, header.start() if header else start)
 
 
-def suggested(name: str, known: Sequence[str], what: str) -> str:
-    """Return that a name is unknown, with the one that was probably meant, or else all that there are."""
-    if close := get_close_matches(name, known, n=1):
-        return f"unknown {what}. Did you mean `{close[0]}`?"
-    return f"unknown {what}: choose from {', '.join(known)}"
-
-
 # ---------------------------------------------------------------- values
 
 
@@ -82,7 +75,7 @@ def _of_struct(
     for name, value in table.items():
         here = (*path, name)
         if name not in fields:
-            yield _problem(here, suggested(name, list(fields), "option"), text)
+            yield _problem(here, f"unknown option{suggest(name, fields)}", text)
         else:
             yield from _of_value(value, fields[name], here, text)
 
@@ -105,8 +98,8 @@ def _of_value(value: Any, kind: types.Type, path: tuple[str, ...], text: str) ->
 def _unexpected(value: Any, kind: types.Type) -> str:
     shown = clean_line(msgspec.json.encode(value, enc_hook=str).decode(), _MAX_SHOWN_CHARS)
     choices = _choices(kind)
-    if choices and isinstance(value, str) and (close := get_close_matches(value, choices, n=1)):
-        return f"{shown} is none of {', '.join(choices)}. Did you mean `{close[0]}`?"
+    if isinstance(value, str) and (meant := did_you_mean(value, choices)):
+        return f"{shown} is none of {', '.join(choices)}{meant}"
     return f"expected {_expected(kind)}, got {shown}"
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from typing import Final
 
 import click
+
+from agentdash.model.suggestions import did_you_mean
 
 _UNEXPECTED: Final = re.compile(r"Got unexpected extra argument")
 _NUMBERS: Final = {
@@ -34,12 +35,6 @@ def error_line(problem: click.ClickException) -> str:
     return f"{text} (see {context.command_path} --help)"
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `. Did you mean 'x'?` where one of the known words is close to `word`; else nothing."""
-    close = get_close_matches(word, list(known), n=1)
-    return f". Did you mean '{close[0]}'?" if close else ""
-
-
 def _is_of_the_syntax(problem: click.ClickException) -> bool:
     """Return whether click raised it: a `UsageError` of the commands' own has the next step in its text."""
     return type(problem) is not click.UsageError or bool(_UNEXPECTED.match(problem.format_message()))
@@ -52,7 +47,7 @@ def _text(problem: click.ClickException, context: click.Context | None) -> str:
         return problem.format_message()
     command = context.command
     if isinstance(problem, click.NoSuchOption):
-        return f"No such option '{problem.option_name}'{suggestion(problem.option_name, _options(command))}"
+        return f"No such option '{problem.option_name}'{did_you_mean(problem.option_name, _options(command))}"
     if isinstance(command, click.Group):
         return _of_group(problem, command.list_commands(context))
     return problem.format_message()
@@ -62,7 +57,7 @@ def _of_group(problem: click.ClickException, commands: list[str]) -> str:
     if isinstance(problem, click.exceptions.NoArgsIsHelpError):
         return f"Missing command. Choose from {_listed(commands)}"
     unknown = re.match(r"No such command '([^']*)'", problem.format_message())
-    return f"{unknown[0]}{suggestion(unknown[1], commands)}" if unknown else problem.format_message()
+    return f"{unknown[0]}{did_you_mean(unknown[1], commands)}" if unknown else problem.format_message()
 
 
 def _of_parameter(problem: click.BadParameter, parameter: click.Parameter) -> str:
@@ -78,7 +73,7 @@ def _of_parameter(problem: click.BadParameter, parameter: click.Parameter) -> st
     if wrong is None:
         return text
     before = text.partition(" is not one of")[0]
-    return f"{before} is none of {_listed(choices)}{suggestion(wrong[1], choices)}"
+    return f"{before} is none of {_listed(choices)}{did_you_mean(wrong[1], choices)}"
 
 
 def _listed(words: Iterable[str]) -> str:

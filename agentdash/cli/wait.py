@@ -12,7 +12,6 @@ from click.shell_completion import CompletionItem
 
 from agentdash.cli import termination
 from agentdash.cli.completion import one_of_list
-from agentdash.cli.errors import suggestion
 from agentdash.cli.fleet_access import (
     StatusFileInfo,
     find,
@@ -28,6 +27,7 @@ from agentdash.cli.targets import Found
 from agentdash.config import Config
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
+from agentdash.model.suggestions import did_you_mean
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.wait import Outcome, WaitReport, wait_line, wait_report
 
@@ -50,7 +50,7 @@ class _States(click.ParamType):  # type: ignore[type-arg]
         names = [name.strip() for name in str(value).split(",") if name.strip()]
         known = [str(state) for state in State]
         if wrong := [name for name in names if name not in known] or ([""] if not names else []):
-            close = suggestion(wrong[0], known)
+            close = did_you_mean(wrong[0], known)
             self.fail(f"invalid state {wrong[0]!r}: choose from {', '.join(known)}{close}", param, ctx)
         return tuple(State(name) for name in names)
 

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 import msgspec
 
+from agentdash.model.suggestions import suggest
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot
 from agentdash.report.elements import ViaReport
@@ -37,7 +37,7 @@ class StatusFieldsReport(msgspec.Struct):
 
 
 class UnknownFieldError(Exception):
-    """A field that does not exist; the message names it, and the nearest ones."""
+    """A field that does not exist; the message names it, and the nearest one."""
 
 
 def parse_fields(text: str) -> tuple[str, ...]:
@@ -49,9 +49,7 @@ def parse_fields(text: str) -> tuple[str, ...]:
     names = [name.strip().removeprefix("sandbox.") for name in text.split(",") if name.strip()]
     for name in names:
         if name not in FIELDS:
-            near = difflib.get_close_matches(name, FIELDS, n=2)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(FIELDS)}"
-            raise UnknownFieldError(f"--json: no field {name!r}: {hint}")
+            raise UnknownFieldError(f"--json: no field {name!r}{suggest(name, FIELDS)}")
     if not names:
         raise UnknownFieldError(f"--json=: choose from {', '.join(FIELDS)}")
     return tuple(dict.fromkeys(names))

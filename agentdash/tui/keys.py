@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Final, Literal, NamedTuple, get_args
 
 from textual.binding import Binding, BindingType
 from textual.keys import Keys
+
+from agentdash.model.suggestions import suggest
 
 Group = Literal["Move", "Find", "Look", "Copy and go", "Time", "Library", "Program"]
 HandledBy = Literal["app", "fleet", "player", "library", "lines", "textual"]
@@ -239,13 +240,7 @@ def _error_of(name: str, keys: str) -> KeymapError | None:
     key = BY_ID.get(name)
     if key is None:
         known = [each.id for each in KEYS if each.remappable]
-        close = get_close_matches(name, known, n=1)
-        return KeymapError(
-            name,
-            f"unknown action. Did you mean `{close[0]}`?"
-            if close
-            else f"unknown action: choose from {', '.join(known)}",
-        )
+        return KeymapError(name, f"unknown action{suggest(name, known)}")
     if not key.remappable:
         return KeymapError(name, f"{key.shown[0]} cannot be remapped")
     wrong = next((part for part in map(str.strip, keys.split(",")) if not _is_key(part)), None)

@@ -163,7 +163,7 @@ async def test_unknown_key_is_shown_while_typing_and_the_list_stays(size):
         await pilot.press("/", *"sttate:f")
         for key in ("enter", "escape"):
             text = "\n".join(rows(app))
-            assert "unknown key 'sttate': did you mean" in text
+            assert "unknown key 'sttate'. Did you mean" in text
             assert "Fix the flaky login test" in text
             assert app.model.rows == before
             await pilot.press(key)

@@ -141,8 +141,8 @@ def test_fields(given_text: str, fields: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("given_text", "message"),
     [
-        ("stat", "no field 'stat': did you mean state"),
-        ("state,finding", "no field 'finding': did you mean findings?"),
+        ("stat", "no field 'stat'. Did you mean 'state'"),
+        ("state,finding", "no field 'finding'. Did you mean 'findings'?"),
         ("zzz", "no field 'zzz': choose from id, kind, name,"),
         (",", "choose from id, kind"),
     ],
@@ -155,7 +155,7 @@ def test_wrong_fields_are_named(given_text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--json=stat"], "did you mean state"),
+        (["--json=stat"], "Did you mean 'state'"),
         (["--json="], "choose from id"),
         (["--fields", "state", "--brief"], "--json= and --brief exclude each other"),
         (["--brief", "--watch"], "--brief and --watch exclude each other"),

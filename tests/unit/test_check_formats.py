@@ -168,8 +168,8 @@ def test_every_kind_and_direction_can_be_chosen() -> None:
 
 
 def test_typing_error_gets_a_suggestion() -> None:
-    assert invalid_value("loser") == "invalid value 'loser': did you mean 'looser'?"
-    assert "did you mean 'denied-network'?" in str(invalid_value("denied-netwrk"))
+    assert invalid_value("loser") == "invalid value 'loser'. Did you mean 'looser'?"
+    assert "Did you mean 'denied-network'?" in str(invalid_value("denied-netwrk"))
     assert "choose from any, unverified, " in str(invalid_value("xyzzy"))
 
 
@@ -415,7 +415,7 @@ def test_baseline_of_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--fail-on", "loser"], "did you mean 'looser'?"),
+        (["--fail-on", "loser"], "Did you mean 'looser'?"),
         (["--format", "xml"], "'xml' is none of text, json, sarif"),
         (["--json", "--format", "sarif"], "--json and --format sarif contradict each other"),
         (["--denials", "--format", "sarif"], "cannot be used with --denials"),

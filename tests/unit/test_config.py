@@ -71,7 +71,7 @@ def test_default_text_sets_nothing_and_lists_every_option() -> None:
         ("a = 1\n[b\n", ["c.toml:2:3: "]),
         ("a =", ["c.toml:1:1: "]),
         ('theme = "dark"\n\nfrob = 1\n', ["c.toml:3:8: frob: unknown option: choose from codex_home, tmux"]),
-        ('theem = "dark"', ["c.toml:1:9: theem: unknown option. Did you mean `theme`?"]),
+        ('theem = "dark"', ["c.toml:1:9: theem: unknown option. Did you mean 'theme'?"]),
         (
             'ascii = "yes"\nsessions = -1\n',
             [
@@ -80,7 +80,7 @@ def test_default_text_sets_nothing_and_lists_every_option() -> None:
             ],
         ),
         ('theme = "pink"', ["c.toml:1:9: theme: expected one of colour-blind, dark, "]),
-        ('theme = "drak"', ["c.toml:1:9: theme: ... Did you mean `dark`?"]),
+        ('theme = "drak"', ["c.toml:1:9: theme: ... Did you mean 'dark'?"]),
         ("socket_paths = [1]", ["c.toml:1:16: socket_paths: expected a path in quotes, got 1"]),
         ("[keys]\ndown = 1", ["c.toml:2:8: keys.down: expected a text in quotes, got 1"]),
         (
@@ -89,11 +89,11 @@ def test_default_text_sets_nothing_and_lists_every_option() -> None:
                 "c.toml:1:8: tmux: expected true or false, got 1",
                 "c.toml:3:9: notices.pause: expected a number of at least 0 and at most 31,536,000, got ",
                 "c.toml:4:9: notices.sound: unknown option: choose from bell, terminal, desktop, pause",
-                "c.toml:5:8: notices.bell: ... Did you mean `running`?",
+                "c.toml:5:8: notices.bell: ... Did you mean 'running'?",
                 "c.toml:5:8: notices.bell: expected one of running, ",
             ],
         ),
-        ("[hosts.a]\nshs = 1\n", ["c.toml:2:7: hosts.a.shs: unknown option. Did you mean `ssh`?"]),
+        ("[hosts.a]\nshs = 1\n", ["c.toml:2:7: hosts.a.shs: unknown option. Did you mean 'ssh'?"]),
         (
             "hosts = 1\nnotices = { pause = true }",
             ["c.toml:1:9: hosts: expected a table, got 1", "c.toml:2:21: notices.pause: expected a number"],
@@ -121,7 +121,7 @@ def test_sessions_zero_means_all() -> None:
     ("keys", "message"),
     [
         ({"fly": "x"}, "keys.fly: unknown action: choose from down, up"),
-        ({"qit": "x"}, "keys.qit: unknown action. Did you mean `quit`?"),
+        ({"qit": "x"}, "keys.qit: unknown action. Did you mean 'quit'?"),
         ({"quit": ""}, "keys.quit: invalid key ''"),
         ({"quit-now": "x"}, "ctrl+q cannot be remapped"),
         ({"down": "ctrl+frob"}, "invalid key 'ctrl+frob'"),

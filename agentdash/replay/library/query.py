@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from typing import Final, NamedTuple, get_args
 
 from agentdash.model.findings import FindingKind, Verdict
 from agentdash.model.states import State
+from agentdash.model.suggestions import did_you_mean, suggest
 from agentdash.prices import priced_usd
 from agentdash.replay.library.entry import Entry
 from agentdash.replay.library.families import SessionFamily
@@ -179,10 +179,11 @@ def _negate(predicate: Predicate) -> Predicate:
 
 
 def _unknown_key(key: str, value: str) -> str:
-    close = get_close_matches(key, KEYS, n=1)
-    if close:
-        return f"unknown key {key!r}: did you mean {close[0]}?"
-    return f'unknown key {key!r}: choose from {", ".join(KEYS)}, or search for "{key}:{value}" in quotes'
+    return f"unknown key {key!r}{did_you_mean(key, KEYS) or _alternatives(key, value)}"
+
+
+def _alternatives(key: str, value: str) -> str:
+    return f': choose from {", ".join(KEYS)}, or search for "{key}:{value}" in quotes'
 
 
 def _date_predicate(name: str, value: str, now: float) -> Predicate:
@@ -199,9 +200,7 @@ def _choice_predicate(key: str, value: str) -> Predicate:
     matches = str.startswith if key in _BY_PREFIX else str.__contains__
     accepted = frozenset(choice for choice in _CHOICES[key] if matches(choice, value))
     if not accepted:
-        close = get_close_matches(value, _CHOICES[key], n=1)
-        advice = f"did you mean {close[0]}?" if close else f"choose from {', '.join(_CHOICES[key])}"
-        raise ValueError(f"{key} has no {value!r}: {advice}")
+        raise ValueError(f"{key} has no {value!r}{suggest(value, _CHOICES[key])}")
     return lambda entry: not accepted.isdisjoint(_chosen(key, entry))
 
 

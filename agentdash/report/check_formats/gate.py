@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
 from agentdash.model.findings import DIRECTIONS
 from agentdash.model.secrets import mask_fields
+from agentdash.model.suggestions import suggest
 from agentdash.report.check import CheckReport, GateReport
 from agentdash.report.check_formats.results import RESULT_KINDS, UNVERIFIED, Result, results
 
@@ -80,9 +80,7 @@ def invalid_value(value: str) -> str | None:
     """Return what is wrong with a value of `--fail-on`; None if nothing is."""
     if value in FAIL_ON:
         return None
-    close = get_close_matches(value, FAIL_ON, n=1)
-    advice = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(FAIL_ON)}"
-    return f"invalid value {value!r}: {advice}"
+    return f"invalid value {value!r}{suggest(value, FAIL_ON)}"
 
 
 def baseline_of(judged: Iterable[Result]) -> BaselineReport:
