@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from agentdash.collect.git.repository import find_repository, read_repository
+from agentdash.collect.sources.directories import working_directories
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, RepositorySeen
 from agentdash.model.fleet import Fleet
@@ -60,7 +61,7 @@ class GitSource:
     def _read(self, fleet: Fleet, deadline: float | None) -> list[Event]:
         began = time.thread_time()
         events: list[Event] = []
-        for directory in list(dict.fromkeys(_directories(fleet)))[:_MAX_DIRECTORIES]:
+        for directory in _directories(fleet)[:_MAX_DIRECTORIES]:
             if deadline is not None and time.monotonic() > deadline:
                 break
             place = find_repository(Path(directory))
@@ -74,13 +75,5 @@ class GitSource:
         return events
 
 
-def _directories(fleet: Fleet) -> Iterator[str]:
-    """Yield the directories of live workers of this machine."""
-    for thread in (*fleet.links.owners, *fleet.links.panes):
-        known = fleet.threads.get(thread)
-        if known is not None and known.cwd:
-            yield known.cwd
-    for occupant in fleet.occupants.values():
-        process = fleet.processes.get(occupant.key)
-        if process is not None and process.cwd:
-            yield process.cwd
+def _directories(fleet: Fleet) -> list[str]:
+    return list(dict.fromkeys(directory for directory, _ in working_directories(fleet)))

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from agentdash.collect.sources.directories import working_directories
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, ReachSeen
 from agentdash.model.fleet import Fleet
@@ -64,7 +65,7 @@ class ReachSource:
 
         began = time.thread_time()
         machine = with_fleet(reach_targets(), {key.server for key in fleet.panes}, None, {})
-        trees = dict(_trees(fleet))
+        trees = dict(working_directories(fleet))
         found = {"": reach_of(os.getpid(), with_fleet(machine, (), None, trees))}
         for worker, cwd, processes in _workers(fleet):
             targets: list[ReachTarget] = with_fleet(machine, (), cwd, trees)
@@ -91,15 +92,3 @@ def _workers(fleet: Fleet) -> Iterator[tuple[str, str | None, tuple[Process, ...
         process = fleet.processes.get(occupant.key)
         if key not in linked and process is not None:
             yield str(key), process.cwd, (process, *fleet.links.below.get(key, ()))
-
-
-def _trees(fleet: Fleet) -> Iterator[tuple[str, str]]:
-    """Yield the directories of live workers, and their names."""
-    for thread in (*fleet.links.owners, *fleet.links.panes):
-        known = fleet.threads.get(thread)
-        if known is not None and known.cwd:
-            yield known.cwd, known.nickname or known.name or known.agent
-    for occupant in fleet.occupants.values():
-        process = fleet.processes.get(occupant.key)
-        if process is not None and process.cwd:
-            yield process.cwd, occupant.agent
