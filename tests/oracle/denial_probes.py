@@ -266,9 +266,9 @@ def _program_writes(
 
 _HOSTS = (
     "example.com",
-    "pypi.org",
+    "index.example.org",
     "api.openai.com",
-    "registry.npmjs.org",
+    "registry.example.org",
     "github.com",
     "10.77.0.9",
     "192.0.2.7",
@@ -434,7 +434,7 @@ def message(rng: random.Random) -> str:
     reason = rng.choice(
         ("Read-only file system", "Permission denied", "Operation not permitted", "read-only file system")
     )
-    host = rng.choice(("example.com", "pypi.org", "registry.npmjs.org"))
+    host = rng.choice(("example.com", "index.example.org", "registry.example.org"))
     return rng.choice(
         (
             f"touch: cannot touch '{path}': {reason}",

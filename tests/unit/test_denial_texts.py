@@ -280,8 +280,8 @@ MESSAGES = (
     INDEX_LOCK.replace(CWD, "/srv/repo"),
     "sqlite3.OperationalError: unable to open database file",
     "curl: (6) Could not resolve host: example.com",
-    "npm error request to https://registry.npmjs.org/x failed, reason: getaddrinfo EAI_AGAIN "
-    "registry.npmjs.org",
+    "npm error request to https://registry.example.org/x failed, reason: getaddrinfo EAI_AGAIN "
+    "registry.example.org",
     "error connecting to /tmp/tmux-0/default (Operation not permitted)",
     'Network access to "example.com" was blocked by policy.',
     "Caused by:\n  Read-only file system (os error 30)",

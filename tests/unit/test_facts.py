@@ -88,10 +88,10 @@ def call(text: str, **more: str) -> Call:
                 what="network",
                 operation="resolve",
                 certainty="likely",
-                quote="curl: (6) Could not resolve host: pypi.org",
-                target="pypi.org",
+                quote="curl: (6) Could not resolve host: index.example.org",
+                target="index.example.org",
             ),
-            "name lookup likely denied pypi.org (could not resolve host)",
+            "name lookup likely denied index.example.org (could not resolve host)",
         ),
         (
             Denial(

@@ -108,7 +108,7 @@ WIDE = (
     "/Volumes/Disk/x", "/home/dev/.bashrc", "/home/x", "/root/.profile", "/Users/dev/.zshrc", "/Users/x",
     "/var/home/dev/x", "/mnt/c/Users/dev/x", "/home/dev/.ssh/known_hosts", "/home/dev/.codex/config.toml",
     "/home/dev/.codex/rules/default.rules", "/home/dev/project/.codex/config.toml", "/home/dev/.aws/x",
-    "/home/dev/.config/x.toml", "/home/dev/.local/bin/tool", "/home/dev/.cache/x", "/work/alice/.bashrc",
+    "/home/dev/.config/x.toml", "/home/dev/.local/bin/tool", "/home/dev/.cache/x", "/srv/alice/.bashrc",
     "/private/etc/x", "/Library/x/y",
 )  # fmt: skip
 
@@ -125,20 +125,20 @@ def test_wide_places_get_words(path: str, operation: Operation) -> None:
 @pytest.mark.parametrize(
     "facts",
     [
-        PathFacts(homes=("/work/people/alice",)),
-        PathFacts(kinds={"/work/people/alice": PathKind.HOME}),
+        PathFacts(homes=("/srv/people/alice",)),
+        PathFacts(kinds={"/srv/people/alice": PathKind.HOME}),
     ],
 )
-@pytest.mark.parametrize("path", ["/work/people/alice/notes.txt", "/work/people/alice/.config/x"])
+@pytest.mark.parametrize("path", ["/srv/people/alice/notes.txt", "/srv/people/alice/.config/x"])
 def test_home_lies_anywhere(facts: PathFacts, path: str) -> None:
     remedy = file_remedy(path, facts=facts)
     assert remedy is not None
     assert remedy.once is None
 
 
-@pytest.mark.parametrize("path", ["/work/people/x", "/work/people/team.txt"])
+@pytest.mark.parametrize("path", ["/srv/people/x", "/srv/people/team.txt"])
 def test_parent_of_a_home_is_too_wide(path: str) -> None:
-    remedy = file_remedy(path, facts=PathFacts(homes=("/work/people/alice",)))
+    remedy = file_remedy(path, facts=PathFacts(homes=("/srv/people/alice",)))
     assert remedy is not None
     assert "contains home directories" in remedy.text
 
@@ -311,8 +311,8 @@ def test_domains_for_the_proxy() -> None:
     remedy = network_remedy("example.com", mediated=True)
     proxy = {"enabled": True, "domains": {"example.com": "allow"}}
     assert settings_once(remedy) == {"features": {"network_proxy": proxy}}
-    quote = '{"status":"blocked","host":"pypi.org","reason":"not_allowed"}'
-    assert "pypi.org" in str(settings_once(network_remedy(None, quote=quote, mediated=True)))
+    quote = '{"status":"blocked","host":"index.example.org","reason":"not_allowed"}'
+    assert "index.example.org" in str(settings_once(network_remedy(None, quote=quote, mediated=True)))
     private = network_remedy(
         "10.0.0.1", quote="Sandbox policy blocks local/private network addresses.", mediated=True
     )
