@@ -114,7 +114,7 @@ def check(
     \b
     agentdash check                        all of the Codex home
     agentdash check 01a1fa8b session.jsonl --json; zstdcat x.zst | agentdash check -
-    agentdash check sessions/ --format sarif --fail-on looser --fail-on denied-network
+    agentdash check sessions/ --format sarif --fail-on wider --fail-on denied-network
     agentdash check --write-baseline known.json; agentdash check --baseline known.json
     agentdash check --denials              what sandboxes refused, by target
     agentdash check --worker opencode --policy workspace-write

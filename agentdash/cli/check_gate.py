@@ -18,6 +18,7 @@ from agentdash.report.check import CheckReport, print_check
 from agentdash.report.check_formats.gate import (
     ANY,
     FAIL_ON,
+    FORMER_DIRECTIONS,
     MAX_BASELINE_BYTES,
     Gate,
     baseline_of,
@@ -40,7 +41,7 @@ class _FailOn(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if (problem := invalid_value(str(value))) is not None:
             self.fail(problem, param, ctx)
-        return str(value)
+        return FORMER_DIRECTIONS.get(str(value), str(value))
 
 
 def _completions(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
@@ -62,8 +63,9 @@ GATE_OPTIONS: Final = (
         type=_FailOn(),
         shell_complete=_completions,
         metavar="KIND",
-        help="Exit with 1 only for this: a kind of finding, looser, stricter, label, any (finding or open "
-        "denial), or unverified (threads). May be repeated.  [default: any]",
+        help="Exit with 1 only for this: a kind of finding, wider, narrower, label, any (finding or open "
+        "denial), or unverified (threads). May be repeated; looser and stricter, their former names, still "
+        "work.  [default: any]",
     ),
     click.option(
         "--baseline",

@@ -12,7 +12,7 @@ from agentdash.model.layers import DifferingField
 from agentdash.model.remedies import Remedy
 
 Verdict = Literal["match", "mismatch", "unverified"]
-Direction = Literal["stricter", "looser", "label"]
+Direction = Literal["narrower", "wider", "label"]
 Severity = Literal["info", "warning", "danger"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("danger", "warning", "info")
@@ -22,16 +22,30 @@ SEVERITIES: Final[tuple[Severity, ...]] = ("danger", "warning", "info")
 class DirectionInfo(NamedTuple):
     """What a direction means."""
 
+    name: str
+    """In a few words."""
     short: str
-    """Beside a finding."""
+    """Beside a finding: the name, and what follows from it."""
     sentence: str
     """In the help."""
 
 
 DIRECTIONS: Final[dict[Direction, DirectionInfo]] = {
-    "stricter": DirectionInfo("stricter: work will fail", "It got less than was configured: work will fail."),
-    "looser": DirectionInfo("looser: more than was granted", "It got more than was configured: danger."),
-    "label": DirectionInfo("label only", "A flag and the kernel disagree."),
+    "narrower": DirectionInfo(
+        name="narrower",
+        short="narrower: work will fail",
+        sentence="It got less than was configured: work will fail.",
+    ),
+    "wider": DirectionInfo(
+        name="wider",
+        short="wider: more than was granted",
+        sentence="It got more than was configured: danger.",
+    ),
+    "label": DirectionInfo(
+        name="label only",
+        short="label only",
+        sentence="A flag and the kernel disagree.",
+    ),
 }
 
 
@@ -93,47 +107,47 @@ class KindInfo(NamedTuple):
 FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
     FindingKind.NETWORK_CUT: KindInfo(
         "danger",
-        ("stricter",),
+        ("narrower",),
         "the policy grants the network, and the command has none: it runs in a network namespace of its"
         " own, or"
         " its launcher turned the network off",
     ),
     FindingKind.NETWORK_OPEN: KindInfo(
         "danger",
-        ("looser",),
+        ("wider",),
         "the policy turns the network off, and the kernel shows the command in the host's",
     ),
     FindingKind.STALE_NETWORK_FLAG: KindInfo(
         "warning",
-        ("stricter", "label"),
+        ("narrower", "label"),
         "the policy grants the network, and `CODEX_SANDBOX_NETWORK_DISABLED=1` marks it as off; the"
         " kernel, where"
         " observed, decides",
     ),
     FindingKind.MISSING_NETWORK_FLAG: KindInfo(
         "warning",
-        ("looser",),
+        ("wider",),
         "the policy turns the network off, the command does not carry the flag, and kernel facts are not"
         " available",
     ),
     FindingKind.FOREIGN_SANDBOX_FLAG: KindInfo(
         "warning",
-        ("stricter", "label"),
+        ("narrower", "label"),
         "`CODEX_SANDBOX` where Codex would not set it: inherited from elsewhere",
     ),
     FindingKind.FILESYSTEM_NARROWER: KindInfo(
         "danger",
-        ("stricter",),
+        ("narrower",),
         "the command's launcher or mounts deny writing to what the policy makes writable",
     ),
     FindingKind.FILESYSTEM_WIDER: KindInfo(
         "danger",
-        ("looser",),
+        ("wider",),
         "no sandbox around a command that should have one, or one in which more can be written than under"
         " the policy",
     ),
     FindingKind.ESCALATED_NOT_HOST: KindInfo(
-        "warning", ("stricter",), "a command that was allowed to leave the sandbox is still inside"
+        "warning", ("narrower",), "a command that was allowed to leave the sandbox is still inside"
     ),
     FindingKind.ESCALATED_FLAG_LEFT: KindInfo(
         "warning",
@@ -142,86 +156,86 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
     ),
     FindingKind.NESTED_SANDBOX: KindInfo(
         "warning",
-        ("stricter",),
+        ("narrower",),
         "a sandbox around Codex itself, or around a command of full access: no policy gets past it",
     ),
     FindingKind.TMUX_ESCAPE: KindInfo(
         "danger",
-        ("looser",),
+        ("wider",),
         "a sandboxed command had a tmux server outside open a pane, type keys or run a shell: what runs"
         " there is in"
         " no sandbox",
     ),
     FindingKind.SANDBOXED_TMUX_SERVER: KindInfo(
         "warning",
-        ("stricter",),
+        ("narrower",),
         "the tmux server of a pane was started inside of a sandbox: so are all its panes",
     ),
     FindingKind.SANDBOX_SILENTLY_OFF: KindInfo(
         "danger",
-        ("looser",),
+        ("wider",),
         "Claude Code, Gemini CLI, Qwen Code: settings or arguments switch the sandbox on, and there is none",
     ),
     FindingKind.SANDBOX_OFF_FOR_COMMAND: KindInfo(
         "warning",
-        ("looser",),
+        ("wider",),
         "Claude Code: a command ran outside of the sandbox, by `dangerouslyDisableSandbox` or"
         " `excludedCommands`",
     ),
     FindingKind.CHILD_MODE_ESCALATED: KindInfo(
         "warning",
-        ("looser",),
+        ("wider",),
         "Claude Code: a sub-agent runs in a wider permission mode than its session",
     ),
     FindingKind.CHILD_GOT_LESS: KindInfo(
         "warning",
-        ("stricter",),
+        ("narrower",),
         "parent and child were granted the network; the parent's commands have it, the child's do not, or are"
         " marked as if they did not",
     ),
     FindingKind.CHILD_POLICY_DRIFT: KindInfo(
         "warning",
-        ("stricter", "looser"),
+        ("narrower", "wider"),
         "a child's policy grants less, or more, than its parent's at that time",
     ),
     FindingKind.REQUESTED_NOT_CONFIGURED: KindInfo(
         "warning",
-        ("looser", "stricter", "label"),
+        ("wider", "narrower", "label"),
         "the arguments or configuration files ask for another policy than the agent was told that it has",
     ),
     FindingKind.RESUME_DROPPED_POLICY: KindInfo(
         "warning",
-        ("looser", "stricter"),
+        ("wider", "narrower"),
         "a resumed thread has another policy than before, which the resuming command did not ask for",
     ),
     FindingKind.ROLE_POLICY_IGNORED: KindInfo(
         "warning",
-        ("looser", "stricter"),
+        ("wider", "narrower"),
         "a sub-agent has another policy than the file of its role asks for",
     ),
     FindingKind.AUTO_APPROVED_OUTSIDE: KindInfo(
         "warning",
-        ("looser",),
+        ("wider",),
         "an automatic reviewer let a command leave a read-only sandbox",
     ),
-    FindingKind.POLICY_CHANGED: KindInfo("info", ("stricter", "looser"), "the policy is another than before"),
+    FindingKind.POLICY_CHANGED: KindInfo("info", ("narrower", "wider"), "the policy is another than before"),
     FindingKind.REVIEWER_DRIFT: KindInfo(
         "info", ("label",), "approvals are answered by another reviewer than before, or than the parent's"
     ),
     FindingKind.DENIED_UNDER_FULL_ACCESS: KindInfo(
         "warning",
-        ("stricter",),
+        ("narrower",),
         "something was refused that only a sandbox refuses, and commands carry marks of one",
     ),
     FindingKind.SANDBOX_CANNOT_START: KindInfo(
-        "warning", ("stricter",), "the sandbox itself failed to start: every command that needs it will"
+        "warning", ("narrower",), "the sandbox itself failed to start: every command that needs it will"
     ),
     FindingKind.DENIED_FILESYSTEM: KindInfo(
-        "warning", ("stricter",), "a denied write that the worker did not get past, with the narrowest remedy"
+        "warning", ("narrower",), "a denied write that the worker did not get past, with the narrowest remedy"
     ),
     FindingKind.DENIED_NETWORK: KindInfo(
         "warning",
-        ("stricter",),
+        ("narrower",),
         "a denied connection that the worker did not get past, with the narrowest remedy",
     ),
 }

@@ -48,7 +48,7 @@ COMMON: Final = {
     "remedy_where": "File and place for the lines of `remedy`; null where it is no configuration.",
     "remedy_once": "Shell command that starts the CLI with the remedy for one run; null where there is none.",
     "kind": "Its kind, one of those that the documentation describes.",
-    "direction": "`stricter`, `looser` or `label`: what it got, compared with what was configured.",
+    "direction": "`narrower`, `wider` or `label`: what it got, compared with what was configured.",
     "severity": "`danger`, `warning` or `info`.",
     "message": "One or two sentences for people.",
     "path": "The path.",

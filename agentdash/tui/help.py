@@ -9,7 +9,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from agentdash.guide import sections
-from agentdash.model.findings import DIRECTIONS, Direction, FindingKind, Verdict
+from agentdash.model.findings import DIRECTIONS, FindingKind, Verdict
 from agentdash.model.states import State
 from agentdash.tui.format import pad
 from agentdash.tui.keys import BY_ID, GROUPS, Key, bindings
@@ -54,11 +54,6 @@ _SHORT_POLICIES: Final = (
     ("full", "Full access: all files, and the network."),
     ("custom/filter", "Files: by rules of its own. Network: through a proxy that filters."),
 )
-_DIRECTION_NAMES: Final[dict[Direction, str]] = {
-    "stricter": "narrower",
-    "looser": "wider",
-    "label": "label only",
-}
 
 
 class Section(NamedTuple):
@@ -106,7 +101,7 @@ def signs(cells: int, glyphs: Glyphs) -> list[Section]:
         Section(
             "Findings",
             [
-                named(glyphs.directions[each], _DIRECTION_NAMES[each], info.sentence)
+                named(glyphs.directions[each], info.name, info.sentence)
                 for each, info in DIRECTIONS.items()
             ],
         ),

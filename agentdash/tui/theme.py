@@ -57,7 +57,7 @@ UNICODE: Final = Glyphs(
         State.UNKNOWN: "◦",
     },
     verdicts={"match": "=", "mismatch": "≠", "unverified": "-"},
-    directions={"stricter": "▾", "looser": "▴", "label": "⚑"},
+    directions={"narrower": "▾", "wider": "▴", "label": "⚑"},
     groups={
         "needs-you": "!",
         "running": "▸",
@@ -93,7 +93,7 @@ ASCII: Final = Glyphs(
         State.UNKNOWN: ".",
     },
     verdicts={"match": "=", "mismatch": "/=", "unverified": "_"},
-    directions={"stricter": "v", "looser": "^", "label": "f"},
+    directions={"narrower": "v", "wider": "^", "label": "f"},
     groups={
         "needs-you": "!",
         "running": ">",

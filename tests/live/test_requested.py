@@ -150,7 +150,7 @@ _ASKED: Final = ("exec", "-s", READ_ONLY)
 RESUMES: Final = {
     "config decides": (Settings("x", _ASKED, top=mode(FULL)), ("exec", "resume"), True),
     "nothing is set": (Settings("x", _ASKED), ("exec", "resume"), True),
-    "stricter": (Settings("x", ("exec", "-s", FULL)), ("exec", "resume"), True),
+    "narrower": (Settings("x", ("exec", "-s", FULL)), ("exec", "resume"), True),
     "network": (
         Settings("x", ("exec", "-s", WORKSPACE, "-c", "sandbox_workspace_write.network_access=true")),
         ("exec", "resume"),
@@ -245,8 +245,8 @@ async def test_tui(version: str, name: str) -> None:
 
 _TESTER: Final = 'name = "tester"\ndescription = "tests"\ndeveloper_instructions = "test"\n'
 ROLES: Final = {
-    "stricter": (mode(READ_ONLY), True),
-    "looser": (mode(FULL), True),
+    "narrower": (mode(READ_ONLY), True),
+    "wider": (mode(FULL), True),
     "same": (mode(WORKSPACE), False),
     "nothing": ("", False),
 }
@@ -255,7 +255,7 @@ ROLE_CELLS: Final = [
     pytest.param(version, name, id=f"{version} {name}")
     for version in VERSIONS[1:]
     for name in ROLES
-    if EVERYTHING or name == "stricter"
+    if EVERYTHING or name == "narrower"
 ]
 
 
@@ -350,7 +350,7 @@ async def test_managed_settings_that_outrank_an_option() -> None:
         assert lab.truths()[0].may["home"]
         checked = agentdash(lab, "check")
         assert checked.returncode == 1
-        assert "requested-not-configured  (looser)" in checked.stdout
+        assert "requested-not-configured  (wider)" in checked.stdout
         assert '/etc/codex/requirements.toml:1: default_permissions = ":danger-full-access"' in checked.stdout
 
 
@@ -365,7 +365,7 @@ async def test_resume_without_the_sandbox() -> None:
         assert worker["sandbox"]["verdict"] == "mismatch"
         checked = agentdash(lab, "check")
         assert checked.returncode == 1
-        assert "resume-dropped-policy  (looser)" in checked.stdout
+        assert "resume-dropped-policy  (wider)" in checked.stdout
         line = (lab.lab.home / "config.toml").read_text("utf-8").splitlines().index(mode(FULL).strip()) + 1
         assert f"{lab.lab.home}/config.toml:{line}: {mode(FULL).strip()}" in checked.stdout
 

@@ -372,7 +372,7 @@ async def test_worker_of_a_sandboxed_tmux_server(box: Sandbox) -> None:
                 found = [
                     (w.agent.name, f.kind, f.direction) for w in snapshot.workers for f in w.sandbox.findings
                 ]
-                if ("opencode", "sandboxed-tmux-server", "stricter") in found:
+                if ("opencode", "sandboxed-tmux-server", "narrower") in found:
                     break
     finally:
         running.cancel()

@@ -115,7 +115,7 @@ async def test_pane_opened_outside_by_a_sandboxed_command(codex: OpenLab) -> Non
         opened_at = max(psutil.Process(int(pid)).create_time() for pid in panes(lab))
         assert found_at - opened_at < scaled(ESCAPE_SEEN_WITHIN_S)
     (finding,) = escaped.sandbox.findings
-    assert (finding.direction, finding.severity, escaped.sandbox.verdict) == ("looser", "danger", "mismatch")
+    assert (finding.direction, finding.severity, escaped.sandbox.verdict) == ("wider", "danger", "mismatch")
     assert "in no sandbox" in finding.got
 
 

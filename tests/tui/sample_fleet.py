@@ -152,7 +152,7 @@ def stale_flag(count: int) -> Finding:
 
 FOREIGN = Finding(
     kind=FindingKind.FOREIGN_SANDBOX_FLAG,
-    direction="stricter",
+    direction="narrower",
     severity="warning",
     configured="files unrestricted, network on, approval never",
     got="CODEX_SANDBOX=seatbelt (pid 4242)",
@@ -166,7 +166,7 @@ FOREIGN = Finding(
 )
 LOOSER = Finding(
     kind=FindingKind.MISSING_NETWORK_FLAG,
-    direction="looser",
+    direction="wider",
     severity="danger",
     configured="files workspace, network off, approval on-request",
     got="CODEX_SANDBOX_NETWORK_DISABLED unset, seccomp 0 (pid 6001)",
@@ -182,7 +182,7 @@ LOOSER = Finding(
 )
 DENIED = Finding(
     kind=FindingKind.DENIED_FILESYSTEM,
-    direction="stricter",
+    direction="narrower",
     severity="warning",
     configured="files workspace, network off, approval on-request",
     got="EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'",

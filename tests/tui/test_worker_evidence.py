@@ -42,7 +42,7 @@ def test_causes_quote_both_sides_and_the_remedy():
         sample_fleet.DENIED.got,
         *sample_fleet.DENIED.remedy.text.splitlines(),
         sample_fleet.DENIED.remedy.once,
-        "stricter: work will fail",
+        "narrower: work will fail",
         "1x",
     ):
         assert "".join(part.split()) in "".join(shown.split())

@@ -221,10 +221,10 @@ def test_worst_finding_of_a_cell_gives_its_mark():
     field = DifferingField(LayerField.NETWORK_FLAG, expected="unset", actual="1")
     findings = tuple(
         replace(sample_fleet.LOOSER, fields=(field,), severity=severity, direction=direction)
-        for severity, direction in (("info", "label"), ("danger", "looser"), ("warning", "stricter"))
+        for severity, direction in (("info", "label"), ("danger", "wider"), ("warning", "narrower"))
     )
     rows = {row.label: row.cells for row in layer_rows(replace(MISMATCHED, findings=findings))}
-    assert rows["network flag"]["observed"].mark == ("looser", "danger")
+    assert rows["network flag"]["observed"].mark == ("wider", "danger")
 
 
 def test_tmux_row_is_shown_only_where_it_differs():

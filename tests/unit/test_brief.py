@@ -31,7 +31,7 @@ NOW = 1_763_000_000.0
 def finding(kind: FindingKind, remedy: str | None = None) -> Finding:
     return Finding(
         kind=kind,
-        direction="stricter",
+        direction="narrower",
         severity="warning",
         configured="",
         got="",

@@ -61,7 +61,7 @@ def thread(**changes: Any) -> ThreadReport:
     return replace(blank, **changes)
 
 
-def finding(kind: str = "network-open", direction: str = "looser", message: str = "m") -> FindingReport:
+def finding(kind: str = "network-open", direction: str = "wider", message: str = "m") -> FindingReport:
     return FindingReport(
         kind=kind,
         direction=direction,
@@ -142,7 +142,7 @@ def test_denial_and_its_finding_are_one_result() -> None:
 def test_open_denial_has_the_kind_of_its_finding(entry: DenialReport, kind: str) -> None:
     report = check_report([thread(denials=[entry, denial(target="/past", got_past=True)])])
     (result,) = judged(report, kind)
-    assert (result.kind, result.is_failing, result.direction) == (kind, True, "stricter")
+    assert (result.kind, result.is_failing, result.direction) == (kind, True, "narrower")
 
 
 def test_fail_on_selects() -> None:
@@ -157,18 +157,18 @@ def test_fail_on_selects() -> None:
         return [result.kind for result in judged(report, *fail_on) if result.is_failing]
 
     assert failing("any") == ["network-open", "stale-network-flag"]
-    assert failing("looser") == failing("network-open") == ["network-open"]
+    assert failing("wider") == failing("network-open") == ["network-open"]
     assert failing("label", "unverified") == ["stale-network-flag", "unverified"]
-    assert failing("stricter") == failing("denied-network") == []
+    assert failing("narrower") == failing("denied-network") == []
 
 
 def test_every_kind_and_direction_can_be_chosen() -> None:
-    assert {"any", "unverified", "looser", "stricter", "label", *FindingKind} <= {*FAIL_ON}
+    assert {"any", "unverified", "wider", "narrower", "label", *FindingKind} <= {*FAIL_ON}
     assert [invalid_value(value) for value in FAIL_ON] == [None] * len(FAIL_ON)
 
 
 def test_typing_error_gets_a_suggestion() -> None:
-    assert invalid_value("loser") == "invalid value 'loser'. Did you mean 'looser'?"
+    assert invalid_value("widr") == "invalid value 'widr'. Did you mean 'wider'?"
     assert "Did you mean 'denied-network'?" in str(invalid_value("denied-netwrk"))
     assert "choose from any, unverified, " in str(invalid_value("xyzzy"))
 
@@ -269,7 +269,7 @@ def test_sarif_says_what_is_known_and_what_is_undecided() -> None:
 
 
 @pytest.mark.parametrize("make", [whole, hostile], ids=["recordings", "hostile"])
-@pytest.mark.parametrize("fail_on", ["any", "looser", "unverified"])
+@pytest.mark.parametrize("fail_on", ["any", "wider", "unverified"])
 def test_junit_is_valid(make: Any, fail_on: str) -> None:
     report = make()
     results = judged(report, fail_on)
@@ -319,8 +319,8 @@ def test_annotations_are_escaped() -> None:
 
 
 def test_annotations_are_errors_where_they_fail() -> None:
-    report = check_report([thread(findings=[finding(), finding("policy-changed", "stricter", "p")])])
-    gate = Gate(fail_on=("stricter",), known=frozenset())
+    report = check_report([thread(findings=[finding(), finding("policy-changed", "narrower", "p")])])
+    gate = Gate(fail_on=("narrower",), known=frozenset())
     found = [(name, message.splitlines()[0]) for name, _, message in commands(github_of(report, gate))]
     assert found == [("warning", "m"), ("error", "p")]
     known = Gate(known=frozenset([KnownResult(kind="network-open", about="m")]))
@@ -384,13 +384,15 @@ def test_formats_of_the_command(tmp_path: Path) -> None:
     assert run(BOARD, "--format", "text").stdout == run(BOARD).stdout
     code = run(BOARD, CLEAN, "--format", "sarif")
     assert (code.returncode, [*SARIF.iter_errors(json.loads(code.stdout))]) == (1, [])
-    code = run(BOARD, CLEAN, "--format", "junit", "--fail-on", "looser")
+    code = run(BOARD, CLEAN, "--format", "junit", "--fail-on", "wider")
     assert (code.returncode, JUNIT.is_valid(code.stdout.encode())) == (0, True)
-    code = run(BOARD, "--format", "github", "--fail-on", "denied-filesystem", "--fail-on", "looser")
+    code = run(BOARD, "--format", "github", "--fail-on", "denied-filesystem", "--fail-on", "wider")
     assert (code.returncode, code.stdout.count("\n::"), code.stdout[:8]) == (1, 0, "::error ")
     unreadable = tmp_path / "rollout.jsonl"
     unreadable.mkdir()
-    assert run(CLEAN, "/dev/null", "--fail-on", "looser", "--format", "github").returncode == 2
+    assert run(CLEAN, "/dev/null", "--fail-on", "wider", "--format", "github").returncode == 2
+    formerly = run(BOARD, "--fail-on", "stricter")
+    assert (formerly.returncode, formerly.stdout) == (1, run(BOARD, "--fail-on", "narrower").stdout)
 
 
 @pytest.mark.slow
@@ -415,7 +417,7 @@ def test_baseline_of_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--fail-on", "loser"], "Did you mean 'looser'?"),
+        (["--fail-on", "widr"], "Did you mean 'wider'?"),
         (["--format", "xml"], "'xml' is none of text, json, sarif"),
         (["--json", "--format", "sarif"], "--json and --format sarif contradict each other"),
         (["--denials", "--format", "sarif"], "cannot be used with --denials"),

@@ -115,7 +115,7 @@ def test_status_document(home: Path) -> None:
             "findings": [
                 {
                     "kind": "denied-filesystem",
-                    "direction": "stricter",
+                    "direction": "narrower",
                     "severity": "warning",
                     "message": f"The last thing it tried was denied: {channel} may not be written.",
                     "fields": [],

@@ -79,15 +79,15 @@ def test_printed_flags(policy: Policy, flag: str, sandbox: str, verdict: str, ki
         (ONLINE, replace(SANDBOXED, net=HOST.net), {}, [], None),
         (FULL, HOST, {}, [], None),
         (FULL, HOST, NETWORK, ["stale-network-flag"], "label"),
-        (FULL, SANDBOXED, {}, ["network-cut"], "stricter"),
-        (ONLINE, SANDBOXED, NETWORK, ["network-cut"], "stricter"),
-        (FULL, replace(SANDBOXED, net=HOST.net), {}, ["nested-sandbox"], "stricter"),
-        (WORKSPACE, HOST, {}, ["network-open", "filesystem-wider"], "looser"),
-        (WORKSPACE, HOST, NETWORK, ["network-open", "filesystem-wider"], "looser"),
-        (ONLINE, HOST, {}, ["filesystem-wider"], "looser"),
+        (FULL, SANDBOXED, {}, ["network-cut"], "narrower"),
+        (ONLINE, SANDBOXED, NETWORK, ["network-cut"], "narrower"),
+        (FULL, replace(SANDBOXED, net=HOST.net), {}, ["nested-sandbox"], "narrower"),
+        (WORKSPACE, HOST, {}, ["network-open", "filesystem-wider"], "wider"),
+        (WORKSPACE, HOST, NETWORK, ["network-open", "filesystem-wider"], "wider"),
+        (ONLINE, HOST, {}, ["filesystem-wider"], "wider"),
         (WORKSPACE, replace(SANDBOXED, net=HOST.net), NETWORK, [], None),
         (WORKSPACE, SANDBOXED, {}, [], None),
-        (FULL, Kernel(), NETWORK, ["stale-network-flag"], "stricter"),
+        (FULL, Kernel(), NETWORK, ["stale-network-flag"], "narrower"),
     ],
 )
 def test_live_processes(
@@ -326,7 +326,7 @@ def test_codex_inside_a_sandbox() -> None:
         polled(110),
     )
     assert [(f.kind, f.direction) for f in worker(*story).sandbox.findings] == [
-        ("nested-sandbox", "stricter")
+        ("nested-sandbox", "narrower")
     ]
 
 
@@ -360,11 +360,11 @@ def family(parent: Policy, child: Policy, *more: e.Event, **about: object) -> Wo
     [
         (FULL, FULL, None),
         (WORKSPACE, replace(WORKSPACE, approval="never"), None),
-        (FULL, WORKSPACE, "stricter"),
-        (WORKSPACE, FULL, "looser"),
-        (WORKSPACE, ONLINE, "looser"),
-        (ONLINE, WORKSPACE, "stricter"),
-        (WORKSPACE, replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv", "write"))), "looser"),
+        (FULL, WORKSPACE, "narrower"),
+        (WORKSPACE, FULL, "wider"),
+        (WORKSPACE, ONLINE, "wider"),
+        (ONLINE, WORKSPACE, "narrower"),
+        (WORKSPACE, replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv", "write"))), "wider"),
         (WORKSPACE, Policy(), None),
     ],
 )
@@ -429,7 +429,7 @@ def test_policy_changes_are_one_finding() -> None:
     assert (finding.kind, finding.severity, finding.direction, finding.count) == (
         "policy-changed",
         "info",
-        "stricter",
+        "narrower",
         3,
     )
 
@@ -516,12 +516,12 @@ def test_mounts_like_the_policy() -> None:
 
 def test_mounts_narrower_than_the_policy() -> None:
     bigger = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv/data", "write")))
-    assert mounted(bigger, BOUND) == [("filesystem-narrower", "stricter")]
+    assert mounted(bigger, BOUND) == [("filesystem-narrower", "narrower")]
     assert mounted(bigger, (*BOUND, Mount(5, 1, "/mnt/disk/data"))) == []  # /srv/data may be a link to it
 
 
 def test_mounts_wider_than_the_policy() -> None:
-    assert mounted(WORKSPACE, (Mount(1, 0, "/"), *BOUND[1:])) == [("filesystem-wider", "looser")]
+    assert mounted(WORKSPACE, (Mount(1, 0, "/"), *BOUND[1:])) == [("filesystem-wider", "wider")]
 
 
 def test_container_mounts_are_no_sandbox() -> None:

@@ -58,15 +58,15 @@ def test_what_was_asked_for_is_no_finding() -> None:
     assert kinds(thread((6.0, READ_ONLY)), asked(READ_ONLY)) == []
 
 
-def test_looser_and_stricter() -> None:
-    looser, stricter = (
+def test_wider_and_narrower() -> None:
+    wider, narrower = (
         only(thread((6.0, FULL)), asked(READ_ONLY)),
         only(thread((6.0, READ_ONLY)), asked(FULL)),
     )
-    assert (looser.direction, looser.severity) == ("looser", "danger")
-    assert (stricter.direction, stricter.severity) == ("stricter", "warning")
-    assert "No setting that was read explains it." in looser.message
-    assert [(field.name, field.expected, field.actual) for field in looser.fields] == [
+    assert (wider.direction, wider.severity) == ("wider", "danger")
+    assert (narrower.direction, narrower.severity) == ("narrower", "warning")
+    assert "No setting that was read explains it." in wider.message
+    assert [(field.name, field.expected, field.actual) for field in wider.fields] == [
         ("files", "read-only", "unrestricted"),
         ("network", "off", "on"),
     ]
@@ -142,7 +142,7 @@ def resumed(policy: Policy = WORKSPACE, **changes: object) -> Requested:
 def test_resumed_thread_loses_its_policy() -> None:
     found = thread((6.0, READ_ONLY), (21.0, FULL))
     finding = only(found, asked(READ_ONLY), resumed(FULL))
-    assert (finding.kind, finding.direction) == (FindingKind.RESUME_DROPPED_POLICY, "looser")
+    assert (finding.kind, finding.direction) == (FindingKind.RESUME_DROPPED_POLICY, "wider")
     assert "/h/config.toml:3" in finding.message
     assert {field.reference for field in finding.fields} == {"before"}
 

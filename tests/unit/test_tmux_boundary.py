@@ -107,7 +107,7 @@ def test_escape_outlives_its_pane() -> None:
     (finding,) = worker(*story).sandbox.findings
     assert (finding.kind, finding.direction, finding.severity, finding.pids) == (
         "tmux-escape",
-        "looser",
+        "wider",
         "danger",
         (31,),
     )

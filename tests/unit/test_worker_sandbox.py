@@ -71,7 +71,7 @@ def test_inherited_mark_that_drops_the_sandbox_is_a_finding_with_both_sides() ->
         "mismatch",
         FindingKind.SANDBOX_SILENTLY_OFF,
         "danger",
-        "looser",
+        "wider",
     )
     (cell,) = finding.fields
     assert (cell.expected, cell.actual, cell.reference, cell.layer) == (

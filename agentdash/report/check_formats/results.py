@@ -98,7 +98,7 @@ def _of_denial(thread: ThreadReport, denial: DenialReport) -> Result:
         about=_target(denial),
         message=f"{certainty}, and nothing succeeded after it: {denial.operation} "
         f"{denial.target or '(target not named)'}, {calls}",
-        direction="stricter",
+        direction="narrower",
         details=(denial.quote, *_remedy(denial)),
     )
 

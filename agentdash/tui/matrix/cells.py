@@ -168,8 +168,8 @@ def _observed(worker: Worker, parent: Worker | None) -> set[Aspect]:
 def legend(glyphs: Glyphs, *, ascii_only: bool) -> list[tuple[str, Tone, str]]:
     """Return each sign with its tone and its meaning."""
     return [
-        (glyphs.directions["looser"], "stuck", "more than configured"),
-        (glyphs.directions["stricter"], "mismatch", "less than configured"),
+        (glyphs.directions["wider"], "stuck", "more than configured"),
+        (glyphs.directions["narrower"], "mismatch", "less than configured"),
         (glyphs.directions["label"], "mismatch", "a label is wrong"),
         (_DENIED[ascii_only], "stuck", "denied"),
         (_REACHES, "stuck", "reaches"),

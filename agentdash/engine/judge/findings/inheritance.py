@@ -93,14 +93,14 @@ def _drift(parent: Policy, child: Policy, parent_cwd: str | None, child_cwd: str
     lost = set(child.grants_less_than(parent)) - ({parent_cwd} if own else set())
     freedom = _NETWORKS_BY_FREEDOM.index
     if gained or freedom(child.network) > freedom(parent.network):
-        return "looser"
-    return "stricter" if lost or child.network is not parent.network else None
+        return "wider"
+    return "narrower" if lost or child.network is not parent.network else None
 
 
 def _policy_drift(
     period: PolicyPeriod, above: PolicyPeriod, direction: Direction, role: str | None
 ) -> Finding:
-    extent = "more" if direction == "looser" else "less"
+    extent = "more" if direction == "wider" else "less"
     reason = f" Its role, {role}, may set a policy of its own." if role else ""
     return _finding(
         FindingKind.CHILD_POLICY_DRIFT,
@@ -109,7 +109,7 @@ def _policy_drift(
         was=above,
         reference="parent",
         direction=direction,
-        severity="danger" if direction == "looser" else None,
+        severity="danger" if direction == "wider" else None,
     )
 
 
@@ -149,7 +149,7 @@ def _policy_changed(changes: list[tuple[PolicyPeriod, PolicyPeriod]]) -> Finding
         now=now,
         was=was,
         reference="before",
-        direction="looser" if gained or online else "stricter",
+        direction="wider" if gained or online else "narrower",
     )
     return msgspec.structs.replace(finding, since=changes[0][1].since, count=len(changes))
 

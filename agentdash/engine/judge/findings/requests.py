@@ -37,7 +37,7 @@ _FREEDOM: Final = {
     Network.ON: 2,
     "never": 0,
 }
-"""How much a value allows, to tell stricter from looser. An approval policy that asks allows more than one
+"""How much a value allows, to tell narrower from wider. An approval policy that asks allows more than one
 that never does."""
 _ASKING: Final = 1
 _FLAG_KINDS: Final = {
@@ -289,14 +289,14 @@ def _missing_roots(turn: _Turn) -> Iterator[_Difference]:
             got=f"{turn.period.policy.filesystem}, not {missing[0]}",
             origin=origin,
             winner=_winner(turn, RequestField.WRITABLE_ROOTS),
-            direction="stricter",
+            direction="narrower",
         )
 
 
 def _direction(field: RequestField, asked: str, got: str) -> Direction:
     if field is RequestField.REVIEWER:
         return "label"
-    return "looser" if _FREEDOM.get(got, _ASKING) > _FREEDOM.get(asked, _ASKING) else "stricter"
+    return "wider" if _FREEDOM.get(got, _ASKING) > _FREEDOM.get(asked, _ASKING) else "narrower"
 
 
 def _winner(turn: _Turn, field: RequestField) -> RequestOrigin | None:
@@ -405,12 +405,12 @@ def _finding(
     is_role = any(each.origin.layer is RequestLayer.ROLE for each in differences)
     kind = kind or (FindingKind.ROLE_POLICY_IGNORED if is_role else FindingKind.REQUESTED_NOT_CONFIGURED)
     directions = {each.direction for each in differences}
-    direction = next(each for each in ("looser", "stricter", "label") if each in directions)
+    direction = next(each for each in ("wider", "narrower", "label") if each in directions)
     period = turn.period
     return Finding(
         kind=kind,
         direction=direction,
-        severity="danger" if direction == "looser" else FINDING_KINDS[kind].severity,
+        severity="danger" if direction == "wider" else FINDING_KINDS[kind].severity,
         configured="; ".join(_asked_in_words(each) for each in differences),
         got=f"{policy_in_words(period.policy)} ({period.origin}, line {period.line})",
         message=_message(kind, differences),
