@@ -100,10 +100,7 @@ def signs(cells: int, glyphs: Glyphs) -> list[Section]:
         Section("Short policies", [entry(short, "", text) for short, text in _SHORT_POLICIES]),
         Section(
             "Findings",
-            [
-                named(glyphs.directions[each], info.name, info.sentence)
-                for each, info in DIRECTIONS.items()
-            ],
+            [named(glyphs.directions[each], info.name, info.sentence) for each, info in DIRECTIONS.items()],
         ),
         Section("Timeline of a replay", [entry(sign, tone, text) for sign, tone, text in legend(glyphs)]),
     ]
