@@ -8,10 +8,11 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 import agentdash
 from agentdash.cli import termination
@@ -59,10 +60,14 @@ def remote() -> None:
 
 
 @remote.command()
-@click.argument("host")
+@click.argument("host", required=False)
+@click.option("--container", "containers", metavar="NAME", help="Check this container in place of HOST.")
+@click.option("--carrier", "carriers", metavar="NAME=COMMAND", help="Check what COMMAND reaches.")
 @click.option("--ssh-config", type=PATH, metavar="FILE", help="Configuration file for ssh, as for `ssh -F`.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.remote-check/1.")
-def check(host: str, as_json: bool, **given: Any) -> int:
+def check(
+    host: str | None, as_json: bool, containers: str | None, carriers: str | None, ssh_config: Path | None
+) -> int:
     """Check whether HOST ([USER@]HOST[:PORT], or a name of the configuration) can be watched.
 
     Where agentdash is missing there, the line is printed that installs this one. Nothing is installed.
@@ -72,15 +77,31 @@ def check(host: str, as_json: bool, **given: Any) -> int:
     \b
     agentdash remote check build1
     agentdash remote check me@gpu2:2222 --json
+    agentdash remote check --container devbox
     """
-    carrier = carrier_named(host, config_of(given))
+    given = {"hosts": host, "containers": containers, "carriers": carriers}
+    named = {kind: (value,) for kind, value in given.items() if value is not None}
+    if len(named) != 1:
+        raise click.UsageError("name one host: HOST, --container NAME or --carrier NAME=COMMAND")
+    config = config_of({"ssh_config": ssh_config, **named})
+    (carrier,) = (carrier_named(name, config) for name in config.hosts)
     checks = termination.run(_checks(carrier))
     report = RemoteCheckReport(schema="agentdash.remote-check/1", host=carrier.name, checks=checks)
     if as_json:
         print_document(report)
     else:
-        print_doctor(DoctorReport(schema="agentdash.doctor/1", checks=checks), console())
+        _print(checks)
     return report.exit_code
+
+
+def _print(checks: list[DoctorCheck]) -> None:
+    """Print the checks; a command to copy stands below them on a line of its own, which is not wrapped."""
+    commands = [each.advice for each in checks if each.advice and "|" in each.advice]
+    below = "install it there with the line below"
+    rows = [replace(each, advice=below) if each.advice in commands else each for each in checks]
+    print_doctor(DoctorReport(schema="agentdash.doctor/1", checks=rows), console())
+    for command in commands:
+        click.echo(f"\n{command}")
 
 
 async def _checks(carrier: Carrier) -> list[DoctorCheck]:

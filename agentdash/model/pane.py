@@ -32,6 +32,8 @@ class PaneKey(msgspec.Struct, frozen=True, order=True):
 
 NO_SERVER: Final = "no server running"
 """The detail of a tmux source whose server is known not to run."""
+NO_TMUX: Final = "tmux is not installed"
+"""The detail of a tmux source without the program."""
 
 
 def tmux_source(server: str) -> str:

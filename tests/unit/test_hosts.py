@@ -166,6 +166,23 @@ def test_the_line_that_installs_is_printed_and_not_run(tmp_path: Path) -> None:
     line = found["agentdash"]["advice"] or ""
     assert line.startswith("tar -C ") is can_install  # of a checkout, as here
     assert ("| env PATH=/usr/bin:/bin HOME=/nonexistent sh -c " in line) is can_install
+    done = agentdash("remote", "check", "bare", AGENTDASH_CONFIG=str(config), COLUMNS="60")
+    assert (f"\n{line}\n" in done.stdout) is can_install  # not wrapped: it is copied
+
+
+@pytest.mark.parametrize(
+    "args", [(), ("build1", "--container", "x"), ("--container", "x", "--carrier", "y=z")]
+)
+def test_remote_check_needs_one_host(args: tuple[str, ...]) -> None:
+    done = agentdash("remote", "check", *args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "name one host" in done.stderr
+
+
+def test_remote_check_of_a_carrier() -> None:
+    done = agentdash("remote", "check", "--carrier", "x=env PATH=/usr/bin:/bin HOME=/nonexistent sh -c {}")
+    assert done.returncode == 1
+    assert "no agentdash there" in done.stdout
 
 
 def test_replay_on_another_host_needs_a_terminal_there(config: Path) -> None:

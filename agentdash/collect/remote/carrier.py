@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from agentdash.collect.remote.containers import ENGINES, engine_of
 from agentdash.config import HostSettings
 
 _DESTINATION: Final = re.compile(
@@ -30,7 +30,6 @@ _PANE: Final = re.compile(
     r"(?:(?:-L (?P<server>[\w.-]{1,100})|(?P<socket>/[\w./-]{1,200})) )?(?P<id>%\d{1,9})", re.ASCII
 )
 """A pane of a server by its name, or by its socket."""
-_ENGINES: Final = ("docker", "podman")
 
 
 class CarrierError(Exception):
@@ -95,6 +94,15 @@ class Carrier(NamedTuple):
             return self.ssh_command(shlex.join(script), "-t")
         return shlex.join([*self.terminal[:-2], *(script or ["sh"])])
 
+    @property
+    def check_command(self) -> str:
+        """Return the agentdash command that says what this host lacks."""
+        settings, named = self.settings, [self.name]
+        if settings.command == HostSettings().command:  # else it is of the configuration
+            named = ["--container", settings.container] if settings.container else named
+            named = ["--carrier", f"{self.name}={settings.carrier}"] if settings.carrier else named
+        return shlex.join(["agentdash", "remote", "check", *named])
+
     def ssh_command(self, script: str, *options: str) -> str:
         """Return the command by which a person would run a script there over ssh."""
         words = [word for word in self.before[2:] if word not in _SSH_OPTIONS and word != "--"]
@@ -149,11 +157,11 @@ def _by_ssh(name: str, settings: HostSettings, to: Destination, config: Path | N
 
 def _in_container(name: str, settings: HostSettings, container: str) -> Carrier:
     engine, colon, rest = container.partition(":")
-    if not (colon and engine in _ENGINES):
-        engine = next((each for each in _ENGINES if shutil.which(each)), _ENGINES[0])
-        rest = container
+    is_named = bool(colon) and engine in ENGINES
+    rest = rest if is_named else container
     if not rest or rest.startswith("-"):
         raise CarrierError(f"{container!r} is no container")
+    engine = engine if is_named else engine_of(rest)
     return Carrier(
         name=name,
         settings=settings,

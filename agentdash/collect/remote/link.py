@@ -306,7 +306,7 @@ def _time(text: str | None) -> float | None:
 
 def _end_detail(carrier: Carrier, code: int, error: str, invalid: str | None) -> str:
     """Return why the command there has ended."""
-    check = f"see `agentdash remote check {carrier.name}`"
+    check = f"see `{carrier.check_command}`"
     if "No such option" in error and ("--heartbeat" in error or "--no-hosts" in error):
         return "the agentdash there is too old for this one: update it there"
     if code == 127 or "not found" in error:

@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from agentdash.model.events import Event, PaneDrawn, PaneGone, PaneSeen, SourceSeen
-from agentdash.model.pane import NO_SERVER, Pane, PaneKey, tmux_source
+from agentdash.model.pane import NO_SERVER, NO_TMUX, Pane, PaneKey, tmux_source
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.model.times import possible_time
 
@@ -315,7 +315,7 @@ class _ServerView:
                 _TmuxCall, *("tmux", "-u", *self._server.args, *args), stdin=asyncio.subprocess.DEVNULL
             )
         except FileNotFoundError:
-            raise _NoAnswerError("tmux is not installed") from None
+            raise _NoAnswerError(NO_TMUX) from None
         except OSError as error:
             raise _NoAnswerError(f"tmux cannot be started: {error.strerror}") from None
         try:
