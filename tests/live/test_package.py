@@ -28,14 +28,20 @@ def pip_env() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an environment with what builds packages."""
+    venv = tmp_path_factory.mktemp("tools")
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    subprocess.run(
+        [venv / "bin" / "pip", "install", "--quiet", "hatchling>=1.27", "shiv"], check=True, env=pip_env()
+    )
+    return venv
+
+
+@pytest.fixture(scope="module")
+def dist(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the sdist and the wheel, and return their directory."""
     folder = tmp_path_factory.mktemp("dist")
-    tools = tmp_path_factory.mktemp("tools")
-    subprocess.run([sys.executable, "-m", "venv", tools], check=True)
-    subprocess.run(
-        [tools / "bin" / "pip", "install", "--quiet", "hatchling>=1.27"], check=True, env=pip_env()
-    )
     subprocess.run(
         [tools / "bin" / "python", "-m", "hatchling", "build", "-d", folder],
         check=True,
@@ -115,3 +121,24 @@ def test_installed_demo(bare: Path) -> None:
         except OSError:  # on Linux: the other end is closed
             break
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_one_file(tools: Path, dist: Path, tmp_path: Path) -> None:
+    """It needs nothing but Python."""
+    (wheel,) = dist.glob("*.whl")
+    program = tmp_path / "agentdash.pyz"
+    subprocess.run(
+        [tools / "bin" / "shiv", "--console-script", "agentdash", "--output-file", program, "--quiet", wheel],
+        check=True,
+        env=pip_env(),
+        capture_output=True,
+    )
+    for arguments, start in ((["--version"], f"agentdash {__version__}"), (["status", "--json"], "{")):
+        done = subprocess.run(
+            [sys.executable, "-I", program, *arguments],
+            capture_output=True,
+            text=True,
+            env=BARE | {"HOME": str(tmp_path)},
+            check=True,
+        )
+        assert done.stdout.startswith(start)

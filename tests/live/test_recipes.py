@@ -27,6 +27,7 @@ ELSEWHERE: Final = {
     "tests/run": "CI",
     "pipx install .": "test_package: pip, with the same build",
     "uvx --from . agentdash demo": "test_package: pip, with the same build",
+    "uvx shiv --console-script agentdash --output-file agentdash.pyz .": "test_package: shiv from pip",
     'eval "$(agentdash completion bash)"': "test_completions",
     'eval "$(agentdash completion zsh)"': "test_completions",
     "agentdash --host build1 --host me@gpu2:2222": "test_hosts",
