@@ -130,11 +130,18 @@ def add_violation(thread: Thread, event: e.ViolationLogged) -> Thread:
 
 def add_observation(thread: Thread, new: SandboxObservation) -> Thread:
     """Add an observation; one that equals an earlier one is counted there."""
-    for index, old in enumerate(thread.observations):
-        if without_occasions(old) == without_occasions(new):
-            others = (*thread.observations[:index], *thread.observations[index + 1 :])
-            return replace(thread, observations=(*others, _merge_observations(old, new)))
-    return replace(thread, observations=(*thread.observations, new)[-MAX_OBSERVATIONS:])
+    index = _find_equal(thread, new)
+    if index is None:
+        return replace(thread, observations=(*thread.observations, new)[-MAX_OBSERVATIONS:])
+    others = (*thread.observations[:index], *thread.observations[index + 1 :])
+    return replace(thread, observations=(*others, _merge_observations(thread.observations[index], new)))
+
+
+def _find_equal(thread: Thread, new: SandboxObservation) -> int | None:
+    """Return the index of the observation that shows the same; None where there is none."""
+    shown = without_occasions(new)
+    equal = (n for n, old in enumerate(thread.observations) if without_occasions(old) == shown)
+    return next(equal, None)
 
 
 def add_moment(thread: Thread, moment: Moment) -> Thread:
@@ -214,16 +221,7 @@ def _logged_denials(violations: tuple[e.ViolationLogged, ...], call: str) -> tup
 def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
     """Add what the command printed of its own environment and kernel restraints."""
     kernel = restraints(call.script, event.output)
-    if thread.agent != "codex":  # flags that other CLIs do not set are inherited
-        shown = Flags()
-    else:
-        shown = read_flags(
-            call.script,
-            event.output,
-            shell=call.shell,
-            exit_code=event.exit_code,
-            truncated=event.outcome in ("running", "aborted", "timed-out"),
-        )
+    shown = _shown_flags(thread, call, event, quoted=False)
     if not shown and not kernel:
         return thread
     observation = SandboxObservation(
@@ -239,9 +237,26 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         first=event.at,
         last=event.at,
         calls=(event.call,),
-        quote="; ".join(filter(None, (shown.quote, kernel.quote))),
     )
+    if _find_equal(thread, observation) is None:  # of equal ones the quote of the first is kept
+        shown = _shown_flags(thread, call, event, quoted=True)
+        quote = "; ".join(filter(None, (shown.quote, kernel.quote)))
+        observation = replace(observation, quote=quote)
     return add_observation(thread, observation)
+
+
+def _shown_flags(thread: Thread, call: Call, event: e.CallEnded, *, quoted: bool) -> Flags:
+    """Return the flags that a command printed of its own environment."""
+    if thread.agent != "codex":  # flags that other CLIs do not set are inherited
+        return Flags()
+    return read_flags(
+        call.script,
+        event.output,
+        shell=call.shell,
+        exit_code=event.exit_code,
+        truncated=event.outcome in ("running", "aborted", "timed-out"),
+        quoted=quoted,
+    )
 
 
 def _add_record(thread: Thread, call: Call, event: e.CallEnded) -> Thread:

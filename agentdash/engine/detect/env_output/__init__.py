@@ -35,7 +35,13 @@ _RELEVANT: Final = re.compile(
 
 
 def read_flags(
-    script: str, output: str, *, shell: str = "", exit_code: int | None = None, truncated: bool = False
+    script: str,
+    output: str,
+    *,
+    shell: str = "",
+    exit_code: int | None = None,
+    truncated: bool = False,
+    quoted: bool = True,
 ) -> Flags:
     """Read the sandbox flags of a command's environment from what it printed.
 
@@ -46,10 +52,11 @@ def read_flags(
         exit_code: its exit code; None where it is not known.
         truncated: the output is not whole, as that of a command that still runs. Texts of Codex and others
             that mark a cut are recognized besides.
+        quoted: whether the lines that show them are looked for, which takes longer than all else.
     """
     if not any(word in script for word in _WORDS) or not _RELEVANT.search(script):
         return Flags()
     # the interpreter is twenty modules: one-shot commands start faster without them
     from agentdash.engine.detect.env_output.reader import read  # noqa: PLC0415
 
-    return read(script, output, shell=shell, exit_code=exit_code, truncated=truncated)
+    return read(script, output, shell=shell, exit_code=exit_code, truncated=truncated, quoted=quoted)

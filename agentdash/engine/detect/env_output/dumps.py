@@ -141,18 +141,10 @@ class Dump(msgspec.Struct, frozen=True):
 
     def required(self, flag: int) -> bool | None:
         """Return whether a flag's line is shown: yes, no, or possibly."""
-        shown = self.shown[flag]
-        if shown.presence is Presence.ABSENT:
-            return False
-        lines = [line for sample in shown.samples for line in self._spellings(flag, sample)]
-        passed = {all(f.passes(line) for f in self.filters) for line in lines}
-        if passed == {False}:
-            return False
-        return (
-            True if passed == {True} and not self.partial and shown.presence is not Presence.UNKNOWN else None
-        )
+        return _required(self, flag)
 
-    def _spellings(self, flag: int, value: str) -> list[str]:
+    def spellings(self, flag: int, value: str) -> list[str]:
+        """Return the lines that may show a value of a flag."""
         values = (value, f"'{value}'", f'"{value}"') if self.style.quoted else (value,)
         return [
             prefix.replace("NAME", FLAGS[flag]) + text + self.style.suffix + comma
@@ -164,6 +156,19 @@ class Dump(msgspec.Struct, frozen=True):
     def ends(self, text: str, starts: list[tuple[int, int]], is_prefix: bool) -> tuple[set[int], bool]:
         """Return where a dump that begins at `starts` can end, and whether the text can stop in it."""
         return _LineScan(self, text).run(starts, is_prefix=is_prefix)
+
+
+@lru_cache(1_024)
+def _required(dump: Dump, flag: int) -> bool | None:
+    """Return whether a flag's line is shown; many outputs are compared with each dump."""
+    shown = dump.shown[flag]
+    if shown.presence is Presence.ABSENT:
+        return False
+    lines = [line for sample in shown.samples for line in dump.spellings(flag, sample)]
+    passed = {all(f.passes(line) for f in dump.filters) for line in lines}
+    if passed == {False}:
+        return False
+    return True if passed == {True} and not dump.partial and shown.presence is not Presence.UNKNOWN else None
 
 
 class _State(msgspec.Struct, frozen=True):
