@@ -36,7 +36,7 @@ class Knowledge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sandbox: str = "observed"
     """What is compared of its sandbox."""
     untested: str = ""
-    """Why its screens were not tested on a real program; empty where they were."""
+    """Why its screens were not tested on a real program, or not all of them; empty where they were."""
 
 
 class InstalledAgent(msgspec.Struct, frozen=True):
@@ -83,7 +83,8 @@ def _screens(agent: str, known: Knowledge) -> str:
     versions = screen_versions(agent)
     if not versions:
         return f"untested: {known.untested}"
-    return versions[0] if len(versions) == 1 else f"{versions[-1]} to {versions[0]}"
+    tested = versions[0] if len(versions) == 1 else f"{versions[-1]} to {versions[0]}"
+    return f"{tested}: {known.untested}" if known.untested else tested
 
 
 # ---------------------------------------------------------------- what is installed

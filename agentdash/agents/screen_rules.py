@@ -3,9 +3,7 @@ checked and compiled.
 
 A rule names the state that a screen means; a view names something that hides the program's prompt (a pager, a
 picker), during which the state is unknown. The user's own `agents/<cli>.toml` overrides and extends those of
-the package, table by table: a rule of the same id is replaced, a new one is added. An invalid file is
-reported in one line.
-"""
+the XX"""
 
 from __future__ import annotations
 
@@ -55,6 +53,7 @@ class _BareTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _ScreenTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    like: str = ""
     tested: tuple[str, ...] = ()
     prompt: str = _NEVER
     over: str = ""
@@ -175,7 +174,7 @@ def load_rules(user_dir: Path | None = None) -> dict[str, AgentRules]:
         RulesProblem: a file cannot be read, is not TOML, or contains an invalid table.
     """
     sources = {_SHARED: [_RulesFile(_SHARED, "any.toml", shared_rules_text())]}
-    sources |= {name: [_RulesFile(name, f"{name}.toml", cli.toml_text)] for name, cli in adapters().items()}
+    sources |= {name: _package_files(name) for name in adapters()}
     for path in _toml_files(user_dir) if user_dir else ():
         try:
             text = read_text(path)
@@ -184,6 +183,18 @@ def load_rules(user_dir: Path | None = None) -> dict[str, AgentRules]:
         sources.setdefault(path.stem, []).append(_RulesFile(path.stem, str(path), text, strict=True))
     shared = sources.pop(_SHARED)
     return {agent: _agent_rules(agent, [*shared, *own]) for agent, own in sources.items()}
+
+
+def _package_files(agent: str) -> list[_RulesFile]:
+    """Return the file of a CLI, behind that of the CLI whose fork it is. The versions on which the rules were
+    tested are those of the fork."""
+    own = _RulesFile(agent, f"{agent}.toml", adapters()[agent].toml_text)
+    screen = own.tables.get("screen", {})
+    if "like" not in screen:
+        return [own]
+    origin = _RulesFile(agent, f"{screen['like']}.toml", adapters()[screen["like"]].toml_text)
+    origin.tables["screen"] |= {"tested": screen["tested"]}
+    return [origin, own]
 
 
 def _toml_files(folder: Path) -> list[Path]:

@@ -298,11 +298,12 @@ def _check_agents() -> Iterator[DoctorCheck]:
         version = found.version or "of an unknown version"
         detail = f"{known.name} {version}: {found.path}"
         sandbox = f"sandbox: {known.sandbox.replace('`', '')}"
-        if versions:
-            yield _ok(found.agent, f"{detail}; screens tested on {', '.join(versions)}; {sandbox}")
+        screens = f"screens tested on {', '.join(versions)}" if versions else "screens untested"
+        if not known.untested:
+            yield _ok(found.agent, f"{detail}; {screens}; {sandbox}")
         else:
             advice = "its states may be wrong: `agentdash explain --screen` shows what its screen is read as"
-            yield _warn(found.agent, f"{detail}; screens untested ({known.untested}); {sandbox}", advice)
+            yield _warn(found.agent, f"{detail}; {screens} ({known.untested}); {sandbox}", advice)
 
 
 def _check_tmux(config: Config, sandbox: str | None, probe: _Probe) -> Iterator[DoctorCheck]:

@@ -1,6 +1,7 @@
 """What was asked for, against real Codex: each set of settings in each version, by what a command could do.
 
 A sample runs by default; `AGENTDASH_MATRIX=all` runs everything (about ten minutes).
+`AGENTDASH_MATRIX_VERSIONS=0.141.0,0.155.0` names other versions of Codex.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from tests.live.codex_settings import (
 )
 from tests.live.patience import until
 
-VERSIONS: Final = ("0.114.0", "0.130.0", "0.169.0")
+VERSIONS: Final = tuple(os.environ.get("AGENTDASH_MATRIX_VERSIONS", "0.114.0,0.130.0,0.169.0").split(","))
 SAMPLE: Final = (
     "nothing",
     "-s read-only",

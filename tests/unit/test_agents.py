@@ -26,7 +26,8 @@ def test_recorded_processes(row: dict[str, object]) -> None:
 
 def test_recorded_clis() -> None:
     seen = {row["agent"].split()[0] for row in RECORDED if row["agent"]}
-    assert seen == {"codex", "opencode", "claude", "gemini", "qwen", "aider"}
+    newer = {"amp", "auggie", "cline", "droid", "kilo", "kimi"}
+    assert seen == {"codex", "opencode", "claude", "gemini", "qwen", "aider"} | newer
 
 
 @pytest.mark.parametrize(

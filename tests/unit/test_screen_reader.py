@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from agentdash.agents.registry import adapters
 from agentdash.agents.screen_reader import NO_READING, ScreenReading, read_screen, versions_tested
 from agentdash.agents.screen_rules import RulesProblem, load_rules, package_rules
 from agentdash.model.states import State
@@ -94,6 +95,9 @@ def test_every_rule_of_a_tested_agent_reads_some_capture() -> None:
     }
     spare |= {"codex.approval", "codex.answered-untitled", "qwen.approval", "qwen.confirmation"}
     spare |= {f"{agent}.{rule}" for agent in package_rules() for rule in ("sent", "idle")}
+    for agent in adapters():  # a fork has the rules of its origin, tried there
+        of_origin = (rule for rule in used if rule.startswith(f"{origin_of(agent)}."))
+        used |= {f"{agent}.{rule.partition('.')[2]}" for rule in of_origin}
     assert rules - used <= spare
 
 
@@ -178,13 +182,20 @@ def test_lookalikes_do_not_need_attention(name: str) -> None:
     assert not {(agent, state) for agent, state in states if state and state.startswith(NEEDS_YOU)}
 
 
+def origin_of(agent: str) -> str | None:
+    """Return the CLI whose fork a CLI is."""
+    name: str | None = adapters()[agent].tables.get("screen", {}).get("like")
+    return name
+
+
 def test_rules_of_other_agents_do_not_match() -> None:
     wrong = {
         (agent, folder, name, reading.rule)
         for folder in FOLDERS
         for name in facts(folder)
         for agent in package_rules()
-        if not folder.startswith(agent)
+        if not folder.startswith((agent, origin_of(agent) or agent))
+        and origin_of(folder.partition("-")[0]) != agent
         and (reading := read(folder, name, agent, title="")).state
         and str(reading.state).startswith(("waiting-approval", "failed-", "blocked-"))
     }
