@@ -73,9 +73,11 @@ class SessionLog(NamedTuple):
     agent: str
     """The worker CLI: `codex`, `claude`."""
 
-    def reader(self) -> LogReader:
-        """Return a reader for its lines."""
-        return _transcript_reader(self.thread) if self.agent == "claude" else RolloutReader(self.thread)
+    def reader(self, *, counts_tokens: bool = True) -> LogReader:
+        """Return a reader for its lines; without counts of tokens it reads rollouts faster."""
+        if self.agent == "claude":
+            return _transcript_reader(self.thread)
+        return RolloutReader(self.thread, counts_tokens=counts_tokens)
 
 
 def log_of(path: Path) -> SessionLog | None:

@@ -56,7 +56,7 @@ def read_rollout(path: Path) -> Fleet:
 def _read_as_far(path: Path) -> tuple[Fleet, OSError | None]:
     """Return the fleet of one file as far as it can be read, and why it ends there."""
     log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
-    reader = log.reader()
+    reader = log.reader(counts_tokens=False)
     fleet = Fleet()
     if log.agent == "claude":  # settings lie beside it
         fleet = reduce(fleet, [_file_seen(log)])

@@ -35,6 +35,8 @@ from agentdash.model.fleet_draft import FleetDraft
 _STARTUP_TOLERANCE_S: Final = 5.0
 """Age of a thread's first line, before the newest pass over processes, up to which the thread counts as just
 started: clocks of the file and of the pass differ, and lines arrive late."""
+_LINKING_EVENTS: Final = (e.ProcessesCounted, FleetKnown, e.ThreadStarted, e.SessionSeen)
+"""Events after which links may differ."""
 STATUS_FEED: Final = "codex feed"
 """Name of the source that emits `StatusPushed`."""
 
@@ -48,7 +50,8 @@ def reduce(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
     draft = FleetDraft(fleet)
     for event in events:
         _reduce_event(draft, event)
-        _link_and_detect(draft, event)
+        if isinstance(event, _LINKING_EVENTS):
+            _link_and_detect(draft, event)
         if may_change_state(event, draft.threads, draft.histories):
             update_history(draft, event)
     return draft.freeze()

@@ -58,10 +58,15 @@ class RolloutReader:
 
     Args:
         thread: the thread's id, from the file's name.
+        counts_tokens: whether tokens are counted; otherwise events of token lines are without counts, one for
+            all of those that are read at once.
     """
 
-    def __init__(self, thread: str) -> None:
+    def __init__(self, thread: str, *, counts_tokens: bool = True) -> None:
         self._thread = thread
+        self._counts_tokens = counts_tokens
+        self._uncounted: TokensCounted | None = None
+        """The newest token line, where tokens are not counted."""
         self._events: list[Event] = []
         self._number = 0
         self._at = uuid_time(thread) or 0.0
@@ -111,6 +116,9 @@ class RolloutReader:
             self._number = first + offset if first else 0
             if not line.isspace() and line:
                 self._read(line)
+        if self._uncounted is not None:
+            events.append(self._uncounted)
+            self._uncounted = None
         self._events = []  # the returned list belongs to the caller
         return events
 
@@ -236,10 +244,16 @@ class RolloutReader:
         self._error = error
 
     def _token_count(self, count: records.TokenCount) -> None:
+        if not self._counts_tokens:
+            self._uncounted = TokensCounted(at=self._at, thread=self._thread, line=self._number)
+            return
         before = self._tokens.totals
         self._count_tokens(before, self._tokens.count(count, self._at))
 
     def _token_usage(self, record: records.TokenUsageRecord) -> None:
+        if not self._counts_tokens:
+            self._uncounted = TokensCounted(at=self._at, thread=self._thread, line=self._number)
+            return
         before = self._tokens.totals
         self._count_tokens(before, self._tokens.count_record(record))
 

@@ -87,11 +87,13 @@ _WORDS: Final = (
 _NEEDLES: Final = (*_FRAGMENTS, *_WORDS)
 
 try:
-    from ahocorasick_rs import AhoCorasick, Implementation
+    from ahocorasick_rs import AhoCorasick, BytesAhoCorasick, Implementation
 except ImportError:  # there is no wheel for every platform; the search is then ten times as slow
-    _SEARCH = None
+    _SEARCH = _ASCII_SEARCH = None
 else:
     _SEARCH = AhoCorasick(_NEEDLES, implementation=Implementation.DFA)
+    _ASCII_SEARCH = BytesAhoCorasick([n.encode() for n in _NEEDLES], implementation=Implementation.DFA)
+    """Twice as fast: places in bytes are those in the text."""
 
 _SGR: Final = re.compile(r"\x1b\[[0-9;:]*[A-Za-z]")
 _TRIES_PER_LINE: Final = 6
@@ -195,8 +197,14 @@ class _LineSearch:
 
 def _occurrences(output: str) -> Iterator[tuple[str, int]]:
     """Yield the fragments and words in an output and their places, those of each one in their order."""
-    if _SEARCH is not None:
-        for number, start, _ in _SEARCH.find_matches_as_indexes(output, overlapping=True):
+    if _SEARCH is not None and _ASCII_SEARCH is not None:
+        is_ascii = output.isascii()
+        found = (
+            _ASCII_SEARCH.find_matches_as_indexes(output.encode(), overlapping=True)
+            if is_ascii
+            else _SEARCH.find_matches_as_indexes(output, overlapping=True)
+        )
+        for number, start, _ in found:
             yield _NEEDLES[number], start
         return
     for needle in _NEEDLES:
