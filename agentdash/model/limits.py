@@ -25,3 +25,5 @@ MAX_CALLS: Final = 100
 """Ended calls kept of a thread: more than a panel shows, and a bound for threads that run for weeks."""
 MAX_MOMENTS: Final = 200
 """Timeline entries kept of a thread."""
+MAX_INDENT: Final = 12
+"""Levels by which the rows of a tree are indented: files may name chains of thousands of parents."""

@@ -145,12 +145,16 @@ def _relatives(path: Path, candidates: Iterable[Path], problems: dict[str, None]
     newest_first = sorted(by_thread.values(), key=lambda p: begun[p], reverse=True)
     # a descendant is younger than the root: only those files need to be opened
     younger = list(takewhile(lambda p: begun[p] >= begun[root] - _CLOCK_SKEW_S, newest_first))
-    links = {p: set(_links(p, problems)) for p in younger if p != root}
-    family = {root}
-    threads = {_thread(root)}
-    while new := {p for p, linked in links.items() if p not in family and linked & threads}:
+    linked: dict[str, list[Path]] = {}
+    """Rollouts by the threads that they name."""
+    for each in younger:
+        for thread in _links(each, problems) if each != root else ():
+            linked.setdefault(thread, []).append(each)
+    family, pending = {root}, [root]
+    while pending:
+        new = {each for each in linked.get(_thread(pending.pop()), ()) if each not in family}
         family |= new
-        threads |= {_thread(p) for p in new}
+        pending += new
     return tuple(sorted(family | {path}, key=lambda p: (begun[p], p.name)))
 
 

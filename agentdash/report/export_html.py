@@ -9,6 +9,7 @@ from typing import Final
 
 from agentdash.model.findings import SEVERITIES
 from agentdash.model.layer_words import sides
+from agentdash.model.limits import MAX_INDENT
 from agentdash.model.states import State, bucket
 from agentdash.model.times import moment, precise_time_of_day, time_of_day, took
 from agentdash.model.worker import Worker
@@ -85,7 +86,7 @@ def _workers(report: TimelineReport) -> Iterator[str]:
         worker = timeline.worker
         why = escape(worker.assessment.why)
         about = "<br>".join(filter(None, (escape(_agent(worker)), timeline.cost)))
-        yield f'<tr><td style="padding-left:{worker.depth}rem">{escape(worker.name)}<br>'
+        yield f'<tr><td style="padding-left:{min(worker.depth, MAX_INDENT)}rem">{escape(worker.name)}<br>'
         yield f"<span class=dim>{about}</span>"
         yield f'<td><span class="{bucket(worker.state)}">{escape(_words(worker.state))}</span><br>'
         yield f"<span class=dim>{why}</span>"

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentdash.model.layer_words import sides
+from agentdash.model.limits import MAX_INDENT
 from agentdash.model.times import moment, precise_time_of_day, time_of_day, took
 from agentdash.report.calls_markdown import changes_section, commands_section
 from agentdash.report.elements import difference_lines, remedy_lines
@@ -55,7 +56,7 @@ def _workers(report: TimelineReport) -> Iterator[str]:
         worker = timeline.worker
         policy = worker.sandbox.configured.brief() if worker.sandbox.configured else "not stated"
         cells = (
-            "&nbsp;&nbsp;" * worker.depth + cell(worker.name),
+            "&nbsp;&nbsp;" * min(worker.depth, MAX_INDENT) + cell(worker.name),
             cell(f"{worker.agent.name} {worker.agent.version or ''}"),
             f"**{worker.state}**",
             cell(worker.assessment.why),

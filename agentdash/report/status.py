@@ -8,6 +8,7 @@ import msgspec
 
 from agentdash.model import worker as w
 from agentdash.model.findings import Verdict
+from agentdash.model.limits import MAX_INDENT
 from agentdash.model.source import NOT_READ
 from agentdash.model.times import ago, iso
 from agentdash.report.elements import (
@@ -209,7 +210,7 @@ def print_status(snapshot: w.Snapshot, console: Console, notes: Console) -> None
         table.add_row(
             Text(state),
             *([Text(hosts[i])] if hosts else []),
-            Text("  " * worker.depth + worker.name),
+            Text("  " * min(worker.depth, MAX_INDENT) + worker.name),
             Text(f"{worker.agent.name} {worker.agent.version or ''}".strip() if wide else worker.agent.name),
             Text(sandbox),
             Text(ago(snapshot.at, worker.last_activity)),

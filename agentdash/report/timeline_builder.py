@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from agentdash.engine.conversation import ConversationBuilder
-from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e
 from agentdash.model.conversation import Conversation
 from agentdash.model.fleet import NOT_RECORDED
@@ -16,6 +16,7 @@ from agentdash.model.secrets import mask_fields
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.cursor import Cursor
+from agentdash.replay.step_snapshots import StepSnapshots
 from agentdash.replay.streams import MergedStream
 from agentdash.report.redact import Redaction
 from agentdash.report.scrub import Scrubber, map_texts
@@ -44,6 +45,8 @@ class Frame(NamedTuple):
     """Redacted, if the replay is."""
     snapshot: Callable[[], Snapshot]
     """Builds the snapshot, not redacted; only valid until the next frame."""
+    changed: Callable[[], Snapshot]
+    """Builds one with at least the workers that have changed since it was called last."""
 
 
 def play_duration_s(stream: MergedStream, gap: float) -> float:
@@ -66,16 +69,15 @@ def frames(stream: MergedStream, redaction: Redaction | None, *, ended: bool) ->
     Args:
         ended: whether no process holds these threads; then a last frame shows which turns were abandoned.
     """
-    cursor, cache = Cursor(stream), WorkerCache()
-
-    def snapshot() -> Snapshot:
-        return build_snapshot(cursor.fleet, cursor.judged_at, cache)
-
+    cursor = Cursor(stream)
+    snapshots = StepSnapshots(cursor)
     while (step := cursor.advance()) is not None:
-        yield Frame(step.at, redaction.events(step.events) if redaction else step.events, snapshot)
+        snapshots.touch(step.events)
+        events = redaction.events(step.events) if redaction else step.events
+        yield Frame(step.at, events, snapshots.whole, snapshots.changed)
     if ended and cursor.position:
         cursor.close()
-        yield Frame(cursor.at, (), snapshot)
+        yield Frame(cursor.at, (), snapshots.whole, snapshots.whole)
 
 
 def build_report(
@@ -100,16 +102,18 @@ def build_report(
     redaction = Redaction(scrubber) if redact else None
     builder = _ReportBuilder(redaction)
     begun = at = 0.0
-    snapshot = Snapshot(0.0)
+    snapshot: Callable[[], Snapshot] = partial(Snapshot, 0.0)
     for number, frame in enumerate(frames(stream, redaction, ended=ended)):
-        if not frame.events or not all(isinstance(event, _STATELESS_EVENTS) for event in frame.events):
-            snapshot = frame.snapshot()
+        is_stateless = frame.events and all(isinstance(event, _STATELESS_EVENTS) for event in frame.events)
         at = frame.at
         begun = begun or at
-        builder.add(frame, snapshot)
+        builder.add(frame, Snapshot(at) if is_stateless else frame.changed())
         if number % _PROGRESS_STEPS == 0:
             progress(stream.offset)
-    shown = _workers(snapshot, builder.workers)
+        snapshot = frame.snapshot
+    whole = snapshot()
+    builder.show(at, whole)
+    shown = _workers(whole, builder.workers)
     workers = [builder.workers[worker.id] for worker in shown if worker.id in builder.workers]
     names = {timeline.worker.id: timeline.worker.name for timeline in workers}
     builder.rows = [replace(row, worker=names.get(row.worker, row.worker[:8])) for row in builder.rows]
@@ -124,7 +128,7 @@ def build_report(
         rows=rows,
         omitted=omitted,
         redacted=redact,
-        notes=_notes(workers, snapshot, redact=redact),
+        notes=_notes(workers, whole, redact=redact),
     )
     masked: TimelineReport = mask_fields(map_texts(report, scrubber.text if redact else scrubber.replaced))
     return masked
@@ -173,17 +177,24 @@ class _ReportBuilder:
         """With the ids of workers instead of their names, which may become known later."""
 
     def add(self, frame: Frame, snapshot: Snapshot) -> None:
-        """Add one frame."""
+        """Add one frame, and the workers that it has changed."""
         shown = [(worker, self._redact(worker)) for worker in _workers(snapshot, self.workers)]
         for event in frame.events:
             if isinstance(event, e.ThreadEvent):
                 self._converse(event, shown)
                 self.rows += self._event_rows(event, event.thread)
+        self._show(frame.at, shown)
+
+    def show(self, at: float, snapshot: Snapshot) -> None:
+        """Add workers as they are at a time (unix seconds)."""
+        self._show(at, [(worker, self._redact(worker)) for worker in _workers(snapshot, self.workers)])
+
+    def _show(self, at: float, shown: Sequence[tuple[Worker, Worker]]) -> None:
         for original, worker in shown:
             timeline = self.workers.setdefault(worker.id, WorkerTimeline(worker))
             timeline.worker = worker
-            self._add_state(timeline, frame.at)
-            self._add_findings(timeline, original, frame.at)
+            self._add_state(timeline, at)
+            self._add_findings(timeline, original, at)
 
     def _converse(self, event: e.ThreadEvent, shown: Sequence[tuple[Worker, Worker]]) -> None:
         """Add an event to the conversation of its thread."""

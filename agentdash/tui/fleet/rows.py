@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from agentdash.model.attention import Group
+from agentdash.model.limits import MAX_INDENT
 from agentdash.model.states import URGENCY, State
 from agentdash.model.worker import Worker
 
@@ -169,7 +170,7 @@ def _family(
     rows = []
     for worker, depth in reversed(members):
         below.extend([False] * (depth + 1 - len(below)))
-        stem = "".join(bar if on else " " * len(bar) for on in below[1:depth])
+        stem = "".join(bar if on else " " * len(bar) for on in below[max(1, depth - MAX_INDENT) : depth])
         rows.append(
             Row(
                 id=worker.id,

@@ -10,6 +10,7 @@ from textual import getters
 from textual.app import ComposeResult
 from textual.screen import Screen
 
+from agentdash.model.limits import MAX_INDENT
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from agentdash.tui.fleet.header import Header
@@ -90,7 +91,7 @@ class LanesList(Choices):
         if self._look is None or y >= len(self._workers):
             return (Span("  No workers yet.", "muted"),) if y == 0 else BLANK
         worker, glyphs = self._workers[y], self._look.glyphs
-        stem = "  " * (worker.depth - 1) + glyphs.tree[1] if worker.depth else ""
+        stem = "  " * min(worker.depth - 1, MAX_INDENT) + glyphs.tree[1] if worker.depth else ""
         tone = TONES_OF_STATES[worker.state] if worker.needs_you else ""
         name = Span(pad(stem + worker.name, self.names, glyphs.ellipsis) + " ", tone)
         cursor = self._at_cell if y == self.cursor else None

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from textual.message import Message
 
 from agentdash.model.findings import Verdict
+from agentdash.model.limits import MAX_INDENT
 from agentdash.model.tokens import ModelUsage
 from agentdash.prices import cost, cost_text
 from agentdash.replay.library.entry import RECORDING, Entry
@@ -93,7 +94,7 @@ def shown_text(entry: Entry, now: float) -> str:
 def stem(row: LibraryRow, look: Look) -> str:
     """Return the prefix of the title: the fold sign of a family, or the tree line of a member."""
     if row.member.depth:
-        return "  " * row.member.depth + look.glyphs.tree[row.member.last]
+        return "  " * min(row.member.depth, MAX_INDENT) + look.glyphs.tree[row.member.last]
     return look.glyphs.folds[row.unfolded] if len(row.family.members) > 1 else "  "
 
 

@@ -7,6 +7,7 @@ from rich.text import Text
 from textual.coordinate import Coordinate
 from textual.widgets import DataTable
 
+from agentdash.model.limits import MAX_INDENT
 from agentdash.tui.format import elide
 from agentdash.tui.keys import bindings
 from agentdash.tui.matrix.cells import SHORT_HEADS, Aspect, MatrixCell, MatrixRow
@@ -74,7 +75,7 @@ class MatrixTable(DataTable[Text], inherit_bindings=False):
         worker, is_ascii = row.worker, look.glyphs is ASCII
         tone = TONES_OF_STATES[worker.state] if worker.needs_you else ""
         corner = look.glyphs.tree[1]
-        stem = "  " * (worker.depth - 1) + corner if worker.depth else ""
+        stem = "  " * min(worker.depth - 1, MAX_INDENT) + corner if worker.depth else ""
         name = elide(stem + worker.name, self._name_cells, look.glyphs.ellipsis)
         signs = []
         for aspect, head in self._heads.items():

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from agentdash.model.layer_words import value_in_words
 from agentdash.model.layers import IN_SANDBOX, NO_SANDBOX, LayerField
+from agentdash.model.limits import MAX_INDENT
 from agentdash.model.observation import UNSET
 from agentdash.model.worker import Got, Sandbox, Worker
 from agentdash.tui.format import pad, stamp, stamp_cells
@@ -67,7 +68,7 @@ def _predicted_denials(worker: Worker, cells: int) -> Iterable[Line]:
 
 def _table(selected: Worker, family: Iterable[Worker], cells: int, look: Look) -> Iterable[Line]:
     members = list({member.id: member for member in family}.values())
-    widest = max((2 * member.depth + cell_len(member.name) for member in members), default=0)
+    widest = max((2 * min(member.depth, MAX_INDENT) + cell_len(member.name) for member in members), default=0)
     columns = (min(widest, cells // 3), _POLICY_WIDTH, _POLICY_WIDTH if cells >= _APPLIED_FROM else 0)
     heads = tuple(Span(head, "title") for head in ("worker", "configured", "applied", "observed"))
     yield from _row(columns, heads, cells, look)
@@ -76,7 +77,10 @@ def _table(selected: Worker, family: Iterable[Worker], cells: int, look: Look) -
         applied = sandbox.applied_policy
         glyph = look.glyphs.verdicts[sandbox.verdict]
         parts = (
-            Span("  " * member.depth + member.name, "strong" if member.id == selected.id else ""),
+            Span(
+                "  " * min(member.depth, MAX_INDENT) + member.name,
+                "strong" if member.id == selected.id else "",
+            ),
             _configured(sandbox),
             Span(applied.short() if applied else _NOT_KNOWN),
             Span(f"{glyph} {_observed(sandbox.got)}", VERDICT_TONES[sandbox.verdict]),
