@@ -13,7 +13,7 @@ from agentdash.agents.codex.home import CodexHome, default_home, problem
 from agentdash.agents.session_logs import thread_of_log
 from agentdash.agents.state_paths import state_paths
 from agentdash.cli.check_gate import GATE_OPTIONS, chosen_format, gate_of, print_audit
-from agentdash.cli.options import NO_CACHE_OPTION, PATH, config_of, options
+from agentdash.cli.options import CODEX_HOME, NO_CACHE_OPTION, PATH, config_of, options
 from agentdash.cli.output import console, warn_unreadable
 from agentdash.cli.print_document import print_document
 from agentdash.cli.progress import Progress
@@ -47,7 +47,9 @@ class _CheckCommand(click.Command):
 
 
 @click.command(cls=_CheckCommand)
-@click.option("--codex-home", type=PATH, metavar="DIR", help="Codex home to audit, or to find threads in.")
+@click.option(
+    "--codex-home", type=CODEX_HOME, metavar="DIR", help="Codex home to audit, or to find threads in."
+)
 @click.argument("targets", nargs=-1, metavar="[PATH|THREAD]...")
 @click.option(
     "--worker",

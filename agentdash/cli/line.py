@@ -10,13 +10,16 @@ from typing import Any
 import click
 
 from agentdash.agents.codex.home import default_home
-from agentdash.cli.options import PATH, config_of
+from agentdash.cli.options import CODEX_HOME, config_of
 from agentdash.report.line import print_line
 
 
 @click.command()
 @click.option(
-    "--codex-home", type=PATH, metavar="DIR", help="Codex home to show (default: $CODEX_HOME or ~/.codex)."
+    "--codex-home",
+    type=CODEX_HOME,
+    metavar="DIR",
+    help="Codex home to show (default: $CODEX_HOME or ~/.codex).",
 )
 @click.option("--tmux", is_flag=True, help="With the colours of tmux's status line.")
 def line(tmux: bool, **given: Any) -> int:

@@ -39,13 +39,16 @@ def _host_names(context: click.Context, parameter: click.Parameter, prefix: str)
 SECONDS: Final = FiniteRange(0, _MAX_SECONDS)
 """A time span on the command line."""
 PATH = click.Path(path_type=Path)
+CODEX_HOME = click.Path(path_type=Path, exists=True, file_okay=False)
+"""A directory that is named on the command line exists; the default one may be missing, as before the first
+start of Codex."""
 NO_CACHE_OPTION = click.option(
     "--no-cache", is_flag=True, help="Read all files again, and keep no digests of them."
 )
 FLEET_OPTIONS = (
     click.option(
         "--codex-home",
-        type=PATH,
+        type=CODEX_HOME,
         metavar="DIR",
         help="Codex home to watch (default: $CODEX_HOME or ~/.codex).",
     ),
@@ -197,7 +200,8 @@ def _folder(named: str) -> Path:
 
 def flags_of(config: Config) -> list[str]:
     """Return the command-line flags that give another agentdash process this configuration."""
-    flags = ["--codex-home", str(config.codex_home)] if config.codex_home else []
+    home = config.codex_home  # one of the configuration file may be missing
+    flags = ["--codex-home", str(home)] if home is not None and home.is_dir() else []
     flags += [part for name in config.socket_names for part in ("-L", name)]
     flags += [part for path in config.socket_paths for part in ("-S", str(path))]
     for name, host in config.hosts.items():

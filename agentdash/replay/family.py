@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
-from agentdash.agents.codex.home import CodexHome, begun_at, thread_id
+from agentdash.agents.codex.home import CodexHome, begun_at, read_names, thread_id
 from agentdash.agents.session_logs import is_transcript, log_begun_at, log_of, thread_of_log
 from agentdash.files import open_stream, unpacked
 from agentdash.model.sanitize import clean_line
@@ -40,7 +40,8 @@ class Family(NamedTuple):
     home: CodexHome | None = None
     """Home of the rollouts; None if they were found outside of a Codex home."""
     unreadable: tuple[str, ...] = ()
-    """Directories and files that may belong to further members, and why they cannot be read; clean lines."""
+    """Directories and files that may belong to further members or name them, and why they cannot be read;
+    clean lines."""
 
 
 def find_family(home: CodexHome, target: str) -> Family:
@@ -70,7 +71,7 @@ def find_family(home: CodexHome, target: str) -> Family:
     if len(found) > 1:
         raise LookupError(f"{clean_line(target)!r} is ambiguous: {len(found)} thread ids begin with it")
     relatives = _relatives(found[0], rollouts, problems)
-    return Family(thread_id(found[0]) or "", relatives, home, tuple(problems))
+    return Family(thread_id(found[0]) or "", relatives, home, (*problems, *_index_problem(home)))
 
 
 def _family_of_file(home: CodexHome, path: Path, target: str) -> Family:
@@ -78,7 +79,8 @@ def _family_of_file(home: CodexHome, path: Path, target: str) -> Family:
     problems: dict[str, None] = {}
     if any(path.is_relative_to(root.absolute()) for root in home.roots):
         rollouts = home.rollouts(lambda error: _note(error, problems))
-        return Family(thread, _relatives(path, rollouts, problems), home, tuple(problems))
+        relatives = _relatives(path, rollouts, problems)
+        return Family(thread, relatives, home, (*problems, *_index_problem(home)))
     siblings: list[Path] = []
     try:
         siblings = [sibling for sibling in sorted(path.parent.iterdir(), reverse=True) if thread_id(sibling)]
@@ -128,9 +130,19 @@ def _family_of_transcript(path: Path) -> Family:
     return Family(thread_of_log(path) or "", tuple(transcripts))
 
 
-def _note(error: OSError, problems: dict[str, None]) -> None:
+def unreadable_line(error: OSError) -> str:
+    """Return what could not be read, and why, in one line."""
     where = "?" if error.filename is None else os.fsdecode(error.filename)
-    problems[clean_line(f"{where} cannot be read: {error.strerror or error}")] = None
+    return clean_line(f"{where} cannot be read: {error.strerror or error}")
+
+
+def _note(error: OSError, problems: dict[str, None]) -> None:
+    problems[unreadable_line(error)] = None
+
+
+def _index_problem(home: CodexHome) -> Iterator[str]:
+    if (problem := read_names(home).problem) is not None:
+        yield problem
 
 
 def _matches(path: Path, prefix: str) -> bool:

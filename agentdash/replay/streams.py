@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from agentdash.agents.codex.home import CodexHome, name_history
+from agentdash.agents.codex.home import CodexHome, read_names
 from agentdash.agents.session_logs import SessionLog, log_begun_at, log_of
 from agentdash.model.events import Event, FileGapSkipped, FileSeen, ThreadNamed
 from agentdash.model.sanitize import clean_line
@@ -240,7 +240,7 @@ def family_stream(family: Family, extra: Sequence[FileStream] = ()) -> MergedStr
     Args:
         extra: further streams of the same time, such as recordings of its panes.
     """
-    history = name_history(family.home) if family.home else ()
+    history = read_names(family.home).entries if family.home else ()
     named: dict[str, list[ThreadNamed]] = {}
     for event in history:
         named.setdefault(event.thread, []).append(event)

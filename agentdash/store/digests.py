@@ -41,7 +41,7 @@ _SETTLED_NS: Final = 100_000_000
 clock of its file system, with the same size: it gets no digest."""
 _KEYS_AT_ONCE: Final = 500
 """Paths in one query; with more of them all rows are read."""
-_IDENTITY: Final = struct.Struct("<8sQQQqq")
+_IDENTITY: Final = struct.Struct("<8sQQQ16s16s")
 _TABLE: Final = f"""
 CREATE TABLE IF NOT EXISTS digest (
     view TEXT, path BLOB, identity BLOB, body BLOB, checksum INTEGER, written REAL,
@@ -193,7 +193,11 @@ def file_state(path: Path) -> FileState | None:
         return None
     changed = max(found.st_mtime_ns, found.st_ctime_ns)
     identity = _IDENTITY.pack(
-        rules(), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        rules(),
+        found.st_dev,
+        found.st_ino,
+        found.st_size,
+        *(at.to_bytes(16, "little", signed=True) for at in (found.st_mtime_ns, found.st_ctime_ns)),
     )
     return FileState(identity, found.st_size, settled=time.time_ns() - changed > _SETTLED_NS)
 

@@ -181,7 +181,7 @@ def test_every_package_has_an_import_rule() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--version"], ["--help"], ["status", "--json", "--no-tmux", "--codex-home", "/nonexistent"]],
+    [["--version"], ["--help"], ["status", "--json", "--no-tmux", "--codex-home", "/"]],
 )
 @pytest.mark.slow
 def test_commands_without_a_screen_do_not_load_textual(arguments: list[str]) -> None:

@@ -280,6 +280,8 @@ def test_missing_tmux_is_reported(home: Path) -> None:
         (["schema"], "Missing argument NAME. Choose from baseline, "),
         (["schema", "stauts"], "Did you mean 'status'?"),
         (["wait", "%1", "--timeout", "abc"], "'abc' is not a number"),
+        (["status", "--codex-home", "/nonexistent"], "Directory '/nonexistent' does not exist"),
+        (["check", "--codex-home", "/etc/passwd"], "Directory '/etc/passwd' is a file"),
         (["status", "a", "b"], "Got unexpected extra argument (b) (see agentdash status --help)"),
         (["status", "--frob"], "No such option '--frob'"),
         (["wait", "nobody", "--timeout", "0"], "no worker matches 'nobody'"),

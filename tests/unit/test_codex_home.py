@@ -15,12 +15,13 @@ import zstandard
 from agentdash.agents.codex import home as codex_home
 from agentdash.agents.codex.home import (
     CodexHome,
+    NameIndex,
     begun_at,
     default_home,
     locks,
-    names,
     open_lines,
     problem,
+    read_names,
     thread_id,
 )
 from agentdash.agents.codex.rollout.reader import RolloutReader
@@ -158,11 +159,19 @@ def test_last_name_of_a_thread(tmp_path: Path) -> None:
         {"id": V7, "renamed": True},
     ]
     (tmp_path / "session_index.jsonl").write_text("\n".join(map(json.dumps, entries)) + '\n{"id": "torn')
-    assert {(named.thread, named.name, named.at) for named in names(CodexHome(tmp_path))} == {
+    index = read_names(CodexHome(tmp_path))
+    assert {(named.thread, named.name, named.at) for named in index.names} == {
         (V7, "second", 1795204801.0),
         (V4, "other", 0.0),
     }
-    assert names(CodexHome(tmp_path / "nowhere")) == []
+    assert index.problem == f"{tmp_path}/session_index.jsonl: 1 line not understood"
+    assert read_names(CodexHome(tmp_path / "nowhere")) == NameIndex()
+
+
+def test_index_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "session_index.jsonl").mkdir()
+    problem = f"{tmp_path}/session_index.jsonl cannot be read: Is a directory"
+    assert read_names(CodexHome(tmp_path)) == NameIndex(problem=problem)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists locks")

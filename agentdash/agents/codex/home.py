@@ -12,7 +12,7 @@ import heapq
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path, PurePath
 from typing import Any, Final, NamedTuple
@@ -213,32 +213,57 @@ class _Entry(msgspec.Struct):
 _entry = msgspec.json.Decoder(_Entry)
 
 
-def names(home: CodexHome) -> list[ThreadNamed]:
-    """Return the names of threads from `session_index.jsonl`: the last entry of each. Malformed lines are
-    left out, as is an index that cannot be read."""
-    return list({event.thread: event for event in name_history(home)}.values())
+class NameIndex(NamedTuple):
+    """The content of `session_index.jsonl`."""
+
+    entries: Sequence[ThreadNamed] = ()
+    """In the order of the file; time 0: it has none."""
+    problem: str | None = None
+    """Why it, or a part of it, cannot be read, in one line."""
+
+    @property
+    def names(self) -> list[ThreadNamed]:
+        """The last entry of each thread."""
+        return list({entry.thread: entry for entry in self.entries}.values())
 
 
-def name_history(home: CodexHome) -> Iterator[ThreadNamed]:
-    """Yield all entries of `session_index.jsonl`, in the order of the file; time 0: it has none."""
-    for line in _index_lines(home.root / "session_index.jsonl"):
+def read_names(home: CodexHome) -> NameIndex:
+    """Return the names that threads were given, from `session_index.jsonl`; none where it does not exist."""
+    path = home.root / "session_index.jsonl"
+    where = clean_line(str(path))
+    try:
+        lines = _index_lines(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return NameIndex()
+    except OSError as error:
+        return NameIndex(problem=f"{where} cannot be read: {error.strerror or error}")
+    entries: list[ThreadNamed] = []
+    malformed = 0
+    for line in lines:
         try:
             entry = _entry.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            malformed += bool(line.strip())
             continue
         at = parse_time(entry.updated_at) if isinstance(entry.updated_at, str) else None
         thread, name = clean_line(entry.id), clean_line(entry.thread_name)
-        yield ThreadNamed(at=at or 0.0, thread=thread, name=name)
+        entries.append(ThreadNamed(at=at or 0.0, thread=thread, name=name))
+    if not malformed:
+        return NameIndex(entries)
+    return NameIndex(entries, f"{where}: {malformed} line{'s' * (malformed != 1)} not understood")
 
 
 def _index_lines(path: Path) -> list[bytes]:
-    """Return the lines of the end of an index, which is appended to."""
-    try:
-        with open_regular(path) as fd:
-            begin = max(0, os.fstat(fd).st_size - _MAX_INDEX_BYTES)
-            lines = os.pread(fd, _MAX_INDEX_BYTES, begin).split(b"\n")
-    except OSError:
-        return []
+    """Return the whole lines of the end of an index, which is appended to.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with open_regular(path) as fd:
+        begin = max(0, os.fstat(fd).st_size - _MAX_INDEX_BYTES)
+        lines = os.pread(fd, _MAX_INDEX_BYTES, begin).split(b"\n")
+    if lines and not is_record(lines[-1]):
+        lines.pop()  # still being written
     return lines[1:] if begin else lines
 
 

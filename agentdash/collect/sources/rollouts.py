@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import Final, Protocol
 
-from agentdash.agents.codex.home import CodexHome, locks, names, problem, thread_id
+from agentdash.agents.codex.home import CodexHome, locks, problem, read_names, thread_id
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.collect.scheduler import QUIET_INTERVAL_S, PollScheduler
 from agentdash.collect.tail.follower import Change, FileMoved, FileVanished, LogFollower
@@ -78,6 +78,8 @@ class SessionLogSource:
         self._skimmed: dict[str, Path] = {}
         """Files of which only head and tail were read, by thread; still to be read whole."""
         self._names: dict[str, ThreadNamed] = {}
+        self._names_problem: str | None = None
+        """Why names that stand in no log cannot be read."""
 
     # ------------------------------------------------------------ of one CLI
 
@@ -229,7 +231,7 @@ class SessionLogSource:
         return f"; {len(unread)} more of the last day ({sum(unread.values()) / 1e6:.0f} MB) {NOT_READ}"
 
     def _health(self) -> SourceSeen:
-        trouble = self._problem() or self._unlisted()
+        trouble = self._problem() or self._unlisted() or self._names_problem
         detail = (
             trouble or f"{len(self._readers)} sessions of {clean_line(str(self._where()))}{self._unread()}"
         )
@@ -272,7 +274,9 @@ class RolloutSource(SessionLogSource):
         return self._home.root
 
     def _list_names(self) -> list[ThreadNamed]:
-        return names(self._home)
+        index = read_names(self._home)
+        self._names_problem = index.problem
+        return index.names
 
     def _is_archived(self, path: Path) -> bool:
         return path.is_relative_to(self._home.archived)

@@ -17,7 +17,15 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from agentdash.agents.claude.home import ClaudeHome
-from agentdash.agents.codex.home import CodexHome, begun_at, blocks, names, open_lines, problem, thread_id
+from agentdash.agents.codex.home import (
+    CodexHome,
+    begun_at,
+    blocks,
+    open_lines,
+    problem,
+    read_names,
+    thread_id,
+)
 from agentdash.agents.session_logs import LogReader, reader_of_log, thread_of_log
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
 from agentdash.engine.reduce.fleet import reduce
@@ -30,6 +38,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.times import possible_time
 from agentdash.model.worker import Worker
+from agentdash.replay.family import unreadable_line
 from agentdash.replay.journal import find_recording, recordings
 from agentdash.replay.library.denials import denials_of
 from agentdash.replay.library.digests import EntryDigests
@@ -94,6 +103,8 @@ class Library:
         """The logs of all threads."""
         self._compared: dict[str, Thread | None] = {}
         """Parents, as far as their children are compared with them."""
+        self.unread: dict[str, None] = {}
+        """Directories and indexes that cannot be read, and why; clean lines, each once."""
 
     @property
     def problem(self) -> str | None:
@@ -111,7 +122,7 @@ class Library:
         )
 
     def _codex_entries(self) -> Iterator[Entry]:
-        for path in self.home.rollouts():
+        for path in self.home.rollouts(self._note):
             begun = begun_at(path)
             yield Entry(
                 id=thread_id(path) or path.stem,
@@ -122,8 +133,11 @@ class Library:
                 compressed=path.suffix == ".zst",
             )
 
+    def _note(self, error: OSError) -> None:
+        self.unread[unreadable_line(error)] = None
+
     def _claude_entries(self) -> Iterator[Entry]:
-        for path in self._claude_home.transcripts() if self._claude_home else ():
+        for path in self._claude_home.transcripts(self._note) if self._claude_home else ():
             try:
                 changed = path.stat().st_mtime
             except OSError:
@@ -168,7 +182,10 @@ class Library:
             wanted: returns keys of entries on the screen; these are skimmed before any other.
         """
         known = {entry.key: entry for entry in entries}
-        self._names = {named.thread: named.name for named in names(self.home)}
+        index = read_names(self.home)
+        self._names = {named.thread: named.name for named in index.names}
+        if index.problem is not None:
+            self.unread[index.problem] = None
         self._owners = Owners.look(self.home, self._clock.now())
         self._paths = {entry.id: entry.path for entry in reversed(entries)}
         self._compared = {}

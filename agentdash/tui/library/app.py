@@ -155,7 +155,16 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     def _entries_read(self, event: EntriesRead) -> None:
         self.model.put(event.entries)
         self._rate = event.rate
+        self._show_unread()
         self.draw()
+
+    def _show_unread(self) -> None:
+        """Count what cannot be read beside sessions, and show the first of it that is new."""
+        unread = tuple(self._library.unread)
+        new = [problem for problem in unread if problem not in self.model.unread]
+        self.model.unread = unread
+        if new:
+            self.show_message(new[0])
 
     def rearrange_if_stale(self) -> None:
         """Arrange the rows by what is known now, if that has changed."""

@@ -28,6 +28,8 @@ class LibraryModel:
         self.matching: list[SessionFamily] = []
         """The families that match the query."""
         self._families: list[SessionFamily] = []
+        self.unread: Sequence[str] = ()
+        """What beside entries cannot be read, and why."""
         self.stale = False
         """Whether entries have changed since the rows were arranged."""
 
@@ -49,9 +51,10 @@ class LibraryModel:
             self.stale = True
 
     def counts(self) -> tuple[int, int, int]:
-        """Return the numbers of entries, of those read at least in part, and of unreadable ones."""
+        """Return the numbers of entries, of those read at least in part, and of unreadable files and
+        directories."""
         entries = self.entries.values()
-        unreadable = sum(entry.problem is not None for entry in entries)
+        unreadable = len(self.unread) + sum(entry.problem is not None for entry in entries)
         read = sum(entry.depth in ("skimmed", "read") or entry.problem is not None for entry in entries)
         return len(entries), read, unreadable
 
