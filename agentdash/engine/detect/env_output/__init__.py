@@ -10,8 +10,8 @@ on it.
    `expansion`, `arithmetic`, `conditions` and `redirects` are theirs, `zsh` spells what only zsh has.
 3. Commands are known by name: `builtins` (`declarations`, `reading`, `printing`), `launchers` (`xargs`),
    `programs`, `filters` (`grep`, `editors`, `line_maps`, `dump_maps`).
-4. Programs in other languages are parsed and run as well: `python_code`, `javascript`, `awk`; of Perl, Ruby,
-   PHP, Lua and jq some forms (`expressions`). `languages` finds their code.
+4. Programs in other languages are parsed and run as well: `python_code`, `javascript`, `awk`, and Perl, Ruby,
+   PHP, Lua and jq in `scripting`. `languages` finds their code.
 5. `streams` and `patterns` are what it can print, `dumps` and `records` the stretches of an output that list
    an environment.
 """
@@ -25,9 +25,21 @@ from agentdash.engine.detect.env_output.flags import Flags
 
 __all__ = ["Flags", "read_flags"]
 
-_WORDS: Final = ("CODEX_SANDBOX", "{!CODEX_", "env", "ENV", "set", "export", "declare", "typeset", "compgen")
+_WORDS: Final = (
+    "CODEX_SANDBOX",
+    "{!CODEX_",
+    "env",
+    "ENV",
+    "_SERVER",
+    "set",
+    "export",
+    "declare",
+    "typeset",
+    "compgen",
+)
 _RELEVANT: Final = re.compile(
-    r"CODEX_SANDBOX|\{!CODEX_|(?<![\w.-])env\b|process\.env\b|printenv|environb?\b|\bENV(?:IRON)?\b|compgen"
+    r"CODEX_SANDBOX|\{!CODEX_|(?<![\w.-])env\b|process\.env\b|printenv|getenv|\$_SERVER"
+    r"|environb?\b|\bENV(?:IRON)?\b|compgen"
     r"|\b(?:set|export)\s*(?:-p|$|[;|&>)\n'\"]|\d>)"
     r"|\b(?:declare|typeset)\s*(?:-|$|[;|&>)\n'\"]|\d>)"
 )

@@ -8,7 +8,7 @@ from typing import Final
 
 from agentdash.engine.detect.env_output.awk import awk
 from agentdash.engine.detect.env_output.declarations import not_found
-from agentdash.engine.detect.env_output.expression_forms import JQ, LUA, PERL, PHP, RUBY
+from agentdash.engine.detect.env_output.expression_forms import JQ, LUA, RUBY
 from agentdash.engine.detect.env_output.expression_loops import Language, UnknownError
 from agentdash.engine.detect.env_output.expressions import run_code
 from agentdash.engine.detect.env_output.inert import UNKNOWN
@@ -16,6 +16,7 @@ from agentdash.engine.detect.env_output.javascript import run_node
 from agentdash.engine.detect.env_output.patterns import Part, Parts, concrete
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
 from agentdash.engine.detect.env_output.python_code import run_python
+from agentdash.engine.detect.env_output.scripting.commands import COMMANDS
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.token_cursor import UnknownProgramError
 
@@ -165,9 +166,8 @@ LANGUAGES: Final[dict[str, Callable[[Call], list[Result]]]] = {
     "python3": python,
     "node": node,
     "nodejs": node,
-    "perl": _coder(PERL, "eElw"),
     "ruby": _coder(RUBY, "ew"),
-    "php": _coder(PHP, "r"),
+    **COMMANDS,
     "lua": _coder(LUA, "e"),
     "awk": awk,
     "gawk": awk,

@@ -167,8 +167,13 @@ def outcome_of(result: Result, state: State) -> Outcome:
     """Return a program's result as an outcome."""
     out = (Emit(STDOUT, result.out),) if result.out else ()
     err = (Emit(STDERR, result.err),) if result.err else ()
-    stream = (*out, *err) if is_quiet(result.err) else interleaved(out, err)
+    stream = (*out, *err) if is_quiet(result.err) and not _has_text(result.err) else interleaved(out, err)
     return Outcome(stream=stream, status=result.status, state=result.state or state, leaves=result.leaves)
+
+
+def _has_text(parts: Parts) -> bool:
+    """Return whether words that are known are written, as by a program to its standard error."""
+    return any(isinstance(part, str) and part.strip(": \n") != "" for part in parts)
 
 
 def interleaved(first: Stream, second: Stream) -> Stream:

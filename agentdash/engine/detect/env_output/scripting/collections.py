@@ -1,0 +1,354 @@
+"""Loops over the environment, or a part of it: run for each flag, they show how all rounds print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.dump_maps import common_style, on_one_line
+from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAGS, Dump, Style
+from agentdash.engine.detect.env_output.expression_loops import UnknownError
+from agentdash.engine.detect.env_output.placeholders import has_placeholder
+from agentdash.engine.detect.env_output.scripting.machine import Machine, dump_parts
+from agentdash.engine.detect.env_output.scripting.values import Count, LastError, NextError, Written
+from agentdash.engine.detect.env_output.selections import MARK, Form, Lines, Selection
+
+_MAX_ROUNDS: Final = 60
+"""Rounds of a loop over known values."""
+_OTHER_NAMES: Final = (
+    "HOME",
+    "PATH",
+    "CODEX_HOME",
+    "CODEX_THREAD_ID",
+    "CODEX_SANDBOX_LEVEL",
+    "NO_CODEX_SANDBOX",
+)
+"""Names on which a loop is tried: what they change is not known behind it."""
+_MISSING: Final = object()
+
+
+def line_style(line: str, name: str) -> Style:
+    """Return the style of a line about a flag, with the mark in the place of its value."""
+    before, mark, after = line.partition(MARK)
+    if not mark or MARK in after or name not in before or "\n" in before:
+        raise UnknownError
+    if after.find("\n") != len(after) - 1:
+        raise UnknownError
+    return Style(prefixes=(before.replace(name, "NAME"),), suffix=after[:-1])
+
+
+class Collections(Machine):
+    """Loops over the environment, or a part of it, and over lists."""
+
+    def entry(self, selection: Selection | Lines, name: str) -> Any:
+        """Return what a loop gives of a variable."""
+        if isinstance(selection, Lines):
+            if selection.style.squeezed:
+                raise UnknownError
+            return selection.style.prefixes[0].replace("NAME", name) + MARK + selection.style.suffix
+        match selection.form:
+            case Form.ENTRIES:
+                return f"{name}={MARK}"
+            case Form.NAMES:
+                return name
+            case _:
+                return [name, MARK]
+
+    def for_flag(self, name: str, run: Callable[[], Any]) -> Any:
+        """Return what something gives in a round of a loop that is at a flag."""
+        outer = self._looped
+        self._looped = name
+        try:
+            return run()
+        finally:
+            self._looped = outer
+
+    def each(self, values: Any, run: Callable[[Any], Any]) -> None:
+        """Run a loop."""
+        if isinstance(values, Selection | Lines):
+            self._over_environment(values, run)
+            return
+        if isinstance(values, dict):
+            values = [[key, value] for key, value in values.items()]
+        if not isinstance(values, list) or len(values) > _MAX_ROUNDS:
+            raise UnknownError
+        with suppress(LastError):
+            for value in list(values):
+                with suppress(NextError):
+                    run(value)
+
+    def _over_environment(self, selection: Selection | Lines, run: Callable[[Any], Any]) -> None:
+        if self._looped:
+            raise UnknownError
+        before = _Variables(self._names)
+        written: list[str] = []
+        after: list[dict[int, Any]] = []
+        for name in FLAGS:
+            written.append(self._round(name, selection, name, run))
+            after.append(before.changed(self._names))
+            before.restore(self._names)
+        others = self._changed_by_others(selection, run, before)
+        self._write_lines(selection, written)
+        for place in {place for changes in after for place in changes} | others:
+            values = [changes.get(place, _MISSING) for changes in after]
+            merged = self._merged(selection, before.value(place), values, is_of_others=place in others)
+            before.assign(self._names, place, merged)
+
+    def _round(self, flag: str, selection: Selection | Lines, name: str, run: Callable[[Any], Any]) -> str:
+        """Return what a round for a variable writes, with the mark as the value of a flag."""
+        outer, self.out = self.out, []
+        try:
+            with suppress(NextError):
+                self.for_flag(flag, lambda: run(self.entry(selection, name)))
+            if not all(isinstance(part, str) for part in self.out):
+                raise UnknownError
+            return "".join(str(part) for part in self.out)
+        finally:
+            self.out = outer
+
+    def _changed_by_others(
+        self, selection: Selection | Lines, run: Callable[[Any], Any], before: _Variables
+    ) -> set[int]:
+        """Return the places of variables that rounds for other variables of the environment can change."""
+        found: set[int] = set()
+        for name in _OTHER_NAMES:
+            self._round(FLAGS[0], selection, name, run)
+            found |= set(before.changed(self._names))
+            before.restore(self._names)
+        return found
+
+    def _write_lines(self, selection: Selection | Lines, written: list[str]) -> None:
+        """Add the lines that a loop writes to the output."""
+        styles = [line_style(line, name) for line, name in zip(written, FLAGS, strict=True) if line]
+        if not styles:
+            return
+        if (style := common_style(styles)) is None:
+            raise UnknownError
+        kept = [bool(line) and keep for line, keep in zip(written, selection.kept, strict=True)]
+        self.out.append(Dump(shown=self.shown((kept[0], kept[1])), style=style))
+
+    def _merged(
+        self, selection: Selection | Lines, before: Any, after: list[Any], *, is_of_others: bool
+    ) -> Any:
+        """Return what a variable holds behind a loop that changed it."""
+        kept = [keep and value is not _MISSING for keep, value in zip(selection.kept, after, strict=True)]
+        there = (kept[0], kept[1])
+        match before:
+            case bool():
+                pass
+            case int() if all(value is _MISSING or isinstance(value, int) for value in after):
+                return Count(before + self.certain(there))
+            case list() if not before:
+                items = [None if value is _MISSING else value[0] for value in after]
+                return self.collected(items, there)
+            case dict() if not before and all(
+                value is _MISSING or value == {name: MARK} for name, value in zip(FLAGS, after, strict=True)
+            ):
+                return Selection(there)
+            case "" if all(value is _MISSING or isinstance(value, str) for value in after):
+                return self._appended(after, there)
+            case _:
+                pass
+        return self._left_behind(before, after, there, is_of_others=is_of_others)
+
+    def _appended(self, after: list[Any], kept: tuple[bool, bool]) -> Written:
+        """Return text to which each round has added a line."""
+        styles = [
+            line_style(value, name) for value, name in zip(after, FLAGS, strict=True) if value is not _MISSING
+        ]
+        if (style := common_style(styles)) is None:
+            raise UnknownError
+        return Written((Dump(shown=self.shown(kept), style=style),))
+
+    def _left_behind(
+        self, before: Any, after: list[Any], kept: tuple[bool, bool], *, is_of_others: bool
+    ) -> Any:
+        """Return what a variable holds that rounds have given another value."""
+        values = [value for value in after if value is not _MISSING]
+        if (len(values) > 1 and values[0] != values[1]) or isinstance(before, list | dict):
+            raise UnknownError
+        if not values:
+            raise UnknownError
+        if is_of_others and (isinstance(values[0], str) and has_placeholder(values[0])):
+            raise UnknownError
+        for name, value, keep in zip(FLAGS, after, kept, strict=True):
+            if value is not _MISSING and keep and self._environment[name] is not None:
+                return self._value_for(name, value)
+        return values[0] if is_of_others and self.decide() else before
+
+    def _value_for(self, name: str, value: Any) -> Any:
+        """Return a value with that of a flag in the place of the mark."""
+        return self.for_flag(name, lambda: self.actual(value)) if isinstance(value, str) else value
+
+    # ------------------------------------------------------------ filters and maps
+
+    def collected(self, items: list[Any], kept: tuple[bool, bool]) -> Any:
+        """Return a list with one item for each variable, of the items for both flags; None for no item."""
+        names = [(item, name) for item, name in zip(items, FLAGS, strict=True) if item is not None]
+        for form in (Form.NAMES, Form.ENTRIES, Form.ITEMS):
+            if names and all(item == self.entry(Selection(kept, form), name) for item, name in names):
+                return Selection(kept, form)
+        if not names or not all(isinstance(item, str) for item, _ in names):
+            raise UnknownError
+        has_breaks = all(item.endswith("\n") for item, _ in names)
+        style = common_style([line_style(item.removesuffix("\n") + "\n", name) for item, name in names])
+        if style is None:
+            raise UnknownError
+        lines = Lines(style, kept)
+        return Written((self.lines(lines),)) if has_breaks else lines
+
+    def kept(self, values: Any, test: Callable[[Any], bool]) -> Any:
+        """Return the values of which something is true."""
+        if isinstance(values, Selection | Lines):
+            kept = [
+                keep and self.for_flag(name, lambda n=name: test(self.entry(values, n)))  # type: ignore[misc]
+                for name, keep in zip(FLAGS, values.kept, strict=True)
+            ]
+            return msgspec.structs.replace(values, kept=(kept[0], kept[1]))
+        if isinstance(values, dict):
+            return {key: value for key, value in values.items() if test([key, value])}
+        return [value for value in self.list_of(values) if test(value)]
+
+    def mapped(self, values: Any, change: Callable[[Any], Any]) -> Any:
+        """Return what something gives of each value."""
+        if isinstance(values, Selection | Lines):
+            items = [
+                self.for_flag(name, lambda n=name: change(self.entry(values, n)))  # type: ignore[misc]
+                for name in FLAGS
+            ]
+            kept = [keep and item is not None for keep, item in zip(values.kept, items, strict=True)]
+            return self.collected(items, (kept[0], kept[1]))
+        if isinstance(values, dict):
+            return [change([key, value]) for key, value in values.items()]
+        return [change(value) for value in self.list_of(values)]
+
+    def list_of(self, values: Any) -> list[Any]:
+        """Return a list that is known."""
+        if isinstance(values, dict):
+            return [[key, value] for key, value in values.items()]
+        if not isinstance(values, list) or len(values) > _MAX_ROUNDS:
+            raise UnknownError
+        return values
+
+    def names_of(self, mapping: Any) -> Any:
+        """Return the keys of a mapping."""
+        if isinstance(mapping, Selection) and mapping.form is Form.MAPPING:
+            return Selection(mapping.kept, Form.NAMES)
+        if isinstance(mapping, dict):
+            return list(mapping)
+        raise UnknownError
+
+    def items_of(self, mapping: Any) -> Any:
+        """Return the keys and values of a mapping."""
+        if isinstance(mapping, Selection) and mapping.form in (Form.MAPPING, Form.ITEMS):
+            return Selection(mapping.kept, Form.ITEMS)
+        return self.list_of(mapping)
+
+    def mapping_of(self, pairs: Any) -> Any:
+        """Return a mapping of its keys and values."""
+        if isinstance(pairs, Selection) and pairs.form in (Form.MAPPING, Form.ITEMS):
+            return Selection(pairs.kept)
+        if isinstance(pairs, dict):
+            return pairs
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in self.list_of(pairs)):
+            raise UnknownError
+        return {self.plain(pair[0]): pair[1] for pair in pairs}
+
+    def sliced(self, mapping: Any, names: list[Any]) -> Any:
+        """Return the part of a mapping with some keys; the environment becomes a known one."""
+        if isinstance(mapping, dict):
+            return {name: mapping[name] for name in names if name in mapping}
+        return {name: self.item_of(mapping, name) for name in names if self.is_set(mapping, name)}
+
+    def size(self, values: Any) -> Any:
+        """Return how many values there are, or how long a text is."""
+        match values:
+            case Selection(kept=kept) | Lines(kept=kept, is_text=False):
+                return Count(self.certain(kept))
+            case list() | dict():
+                return len(values)
+            case str() if not has_placeholder(values):
+                return len(values)
+            case _:
+                raise UnknownError
+
+    def joined(self, values: Any, separator: Any) -> Any:
+        """Return values as one text."""
+        between = self.plain(separator)
+        if isinstance(values, Written) and between == "":
+            return values
+        if isinstance(values, Selection) and values.form is Form.ENTRIES:
+            values = Lines(ENV_STYLE, values.kept)
+        if isinstance(values, Lines):
+            if between == "\n":
+                return msgspec.structs.replace(values, is_text=True)
+            return Written(on_one_line(self.lines(values), between))
+        return between.join(self.text(value) for value in self.list_of(values))
+
+    def with_ends(self, entries: Any, end: str) -> Any:
+        """Return lines with what ends them."""
+        if isinstance(entries, Selection):
+            return Lines(Style(suffix=end), entries.kept)
+        lines = self.list_of(entries)
+        return [line + end for line in (lines if lines[-1:] != [""] else lines[:-1])]
+
+    def entries_of(self, text: Any, separator: str) -> Any:
+        """Return the lines of a text that lists the environment, or its entries that end in NUL."""
+        if isinstance(text, str) and not has_placeholder(separator):
+            return text.split(separator)
+        dump = dump_parts(text.parts) if isinstance(text, Written) else None
+        if dump is None or dump.partial or dump.style != ENV_STYLE or dump.separator or dump.numbered:
+            raise UnknownError
+        if dump.nul is not (separator == "\0") or separator not in ("\0", "\n"):
+            raise UnknownError
+        required = dump.required(0), dump.required(1)
+        return Selection((required[0] is not False, required[1] is not False), Form.ENTRIES)
+
+
+class _Variables:
+    """The variables of a program as they are before a round of a loop."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self._objects: dict[int, Any] = {id(v): v for v in names.values() if isinstance(v, list | dict)}
+        self._contents = {place: _copied(value) for place, value in self._objects.items()}
+        self._names = dict(names)
+        self._places = {-number - 1: name for number, name in enumerate(names)}
+
+    def changed(self, names: dict[str, Any]) -> dict[int, Any]:
+        """Return new values by place: that of a list or a mapping is its identity."""
+        found: dict[int, Any] = {}
+        for place, value in self._objects.items():
+            if value != self._contents[place]:
+                found[place] = _copied(value)
+        for place, name in self._places.items():
+            value = names.get(name)
+            if value is not self._names[name] and value != self._names[name]:
+                found[place] = value
+        return found
+
+    def restore(self, names: dict[str, Any]) -> None:
+        """Put all variables back."""
+        for place, value in self._objects.items():
+            value.clear()
+            value.extend(self._contents[place]) if isinstance(value, list) else value.update(
+                self._contents[place]
+            )
+        names.clear()
+        names.update(self._names)
+
+    def value(self, place: int) -> Any:
+        """Return the value before."""
+        return self._contents[place] if place >= 0 else self._names[self._places[place]]
+
+    def assign(self, names: dict[str, Any], place: int, value: Any) -> None:
+        """Give a variable another value: all that stand for the same list or mapping."""
+        for name, before in self._names.items():
+            if (before is self._objects.get(place)) if place >= 0 else name == self._places[place]:
+                names[name] = value
+
+
+def _copied(value: Any) -> Any:
+    return list(value) if isinstance(value, list) else dict(value)

@@ -1,0 +1,158 @@
+"""Command lines of interpreters: where the code of a program stands, and how it is run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.declarations import not_found
+from agentdash.engine.detect.env_output.expression_loops import UnknownError
+from agentdash.engine.detect.env_output.inert import UNKNOWN
+from agentdash.engine.detect.env_output.inputs import input_of
+from agentdash.engine.detect.env_output.patterns import QUIET, Part, Parts, concrete
+from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
+from agentdash.engine.detect.env_output.scripting.grammars import parse_program
+from agentdash.engine.detect.env_output.scripting.machine import run_all
+from agentdash.engine.detect.env_output.scripting.perl import Perl
+from agentdash.engine.detect.env_output.scripting.php import Php
+from agentdash.engine.detect.env_output.streams import Call, Result
+
+Holes = dict[str, Part]
+Runner = Callable[[str, Call, Holes], list[Result]]
+
+
+def run_text(call: Call, code: Parts | None, run: Runner) -> list[Result]:
+    """Return the results of a program whose code is a word of the command, a file or standard input."""
+    holes: Holes = {}
+    text = None if code is None else with_placeholders(code, holes)
+    if text is None:
+        return UNKNOWN
+    try:
+        results = run(text, call, holes)
+    except (UnknownError, RecursionError):
+        return UNKNOWN
+    return [*(_refilled(result, holes) for result in results), not_found(call.name)]
+
+
+def _refilled(result: Result, holes: Holes) -> Result:
+    return Result(out=refilled(result.out, holes), err=refilled(result.err, holes), status=result.status)
+
+
+def file_or_input(call: Call, words: list[Parts]) -> Parts | None:
+    """Return the code that is in a file, or in what the command reads; None where it is not known."""
+    if not words or (len(words) == 1 and concrete(words[0]) == "-"):
+        return call.stdin
+    return dict(call.state.files).get(words[0]) if len(words) == 1 else None
+
+
+def _versions(call: Call, flags: tuple[str, ...]) -> list[Result] | None:
+    if len(call.arguments) == 1 and concrete(call.arguments[0]) in flags:
+        return [Result(out=(QUIET,), err=(QUIET,), status=None)]
+    return None
+
+
+def _run(machine: Any, code: str, grammar: str, call: Call, holes: Holes) -> list[Result]:
+    root = parse_program(grammar, code)
+
+    def run(started: Any) -> Callable[[], None]:
+        return lambda: started.program(root)
+
+    return run_all(lambda decisions: machine(call, holes, decisions), run)
+
+
+def php(call: Call) -> list[Result]:
+    """Return what `php -r CODE` and `php FILE` write."""
+    words = list(call.arguments)
+    if found := _versions(call, ("-v", "--version")):
+        return found
+    while words and concrete(words[0]) in ("-n", "-q"):
+        words.pop(0)
+    if len(words) == 2 and concrete(words[0]) == "-r":
+        return run_text(call, words[1], lambda code, c, holes: _run(Php, f"<?php {code}", "php", c, holes))
+    return run_text(call, file_or_input(call, words), lambda code, c, holes: _run(Php, code, "php", c, holes))
+
+
+_PERL_OPTION: Final = re.compile(
+    r"-(?P<letters>[wlnpa]*)(?:0(?P<record>0?|777))?(?P<more>[lnpa]*)(?:F(?P<separator>.+)|(?P<code>[eE]))?"
+)
+
+
+class _PerlOptions(msgspec.Struct):
+    """The command line of Perl."""
+
+    letters: str = ""
+    separator: str = " "
+    is_nul: bool = False
+    is_whole: bool = False
+    """The input is read as one record."""
+    code: Parts | None = None
+    files: list[Parts] = []
+
+
+def _perl_options(call: Call) -> _PerlOptions | None:
+    words = list(call.arguments)
+    found = _PerlOptions()
+    while words and (text := concrete(words[0])) is not None and text.startswith("-") and text != "-":
+        words.pop(0)
+        if module := re.fullmatch(
+            r"-M(strict|warnings|utf8|Data::Dumper|JSON::PP|POSIX(?:=\w+)?|5\.\d+)", text
+        ):
+            found.letters += {"warnings": "w", "5": "E"}.get(module[1].partition(".")[0], "")
+            continue
+        if (match := _PERL_OPTION.fullmatch(text)) is None:
+            return None
+        found.letters += match["letters"] + match["more"] + (match["code"] or "")
+        found.is_whole = found.is_whole or match["record"] == "777"
+        found.is_nul = found.is_nul or match["record"] in ("", "0")
+        found.separator = match["separator"] or found.separator
+        if match["code"]:
+            if not words:
+                return None
+            found.code = words.pop(0)
+    if found.code is None:
+        found.code = file_or_input(call, words)
+        words = []
+    found.files = words
+    return found
+
+
+def perl(call: Call) -> list[Result]:
+    """Return what `perl -e CODE`, `perl -ne CODE` and `perl FILE` write."""
+    if found := _versions(call, ("-v", "--version")):
+        return found
+    if (options := _perl_options(call)) is None:
+        return UNKNOWN
+    return run_text(call, options.code, lambda code, c, holes: _run_perl(options, code, c, holes))
+
+
+def _run_perl(options: _PerlOptions, code: str, call: Call, holes: Holes) -> list[Result]:
+    root = parse_program("perl", code)
+    reads = "n" in options.letters or "p" in options.letters
+    separator = options.separator.strip("/'\"")
+    if (options.files and not reads) or len(separator) != 1:
+        raise UnknownError
+    content = input_of(call, options.files)
+
+    def start(decisions: tuple[bool, ...]) -> Perl:
+        machine = Perl(call, holes, decisions)
+        machine.warns = "w" in options.letters
+        machine.has_say = "E" in options.letters
+        machine.ends_lines = "l" in options.letters
+        machine.record_end = "\0" if options.is_nul else "\n"
+        return machine
+
+    def run(machine: Any) -> Callable[[], None]:
+        if not reads:
+            return lambda: machine.program(root)
+        if options.is_whole:
+            return lambda: machine.over_whole(root, content, prints="p" in options.letters)
+        split = lambda line: line.split(None if separator == " " else separator)  # noqa: E731
+        return lambda: machine.over_lines(root, content, prints="p" in options.letters, split=split)
+
+    return run_all(start, run)
+
+
+COMMANDS: Final[dict[str, Callable[[Call], list[Result]]]] = {"perl": perl, "php": php}

@@ -1,0 +1,353 @@
+"""What programs of all languages share: the environment, the output, conditions that are not known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Shown
+from agentdash.engine.detect.env_output.expression_loops import UnknownError
+from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part, Parts, Trimmed, joined
+from agentdash.engine.detect.env_output.placeholders import has_placeholder, refilled, with_placeholders
+from agentdash.engine.detect.env_output.records import Record
+from agentdash.engine.detect.env_output.scripting.values import OPAQUE, Count, ExitError, FailedError, Written
+from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK, Form, Lines, Selection
+from agentdash.engine.detect.env_output.streams import (
+    STDERR,
+    STDOUT,
+    Call,
+    Result,
+    all_parts,
+    only,
+    parts_of,
+)
+from agentdash.engine.detect.env_output.world import shown
+
+_MAX_RUNS: Final = 24
+"""Runs of a program that differ in conditions which are not known."""
+_MISSING: Final = object()
+_MAX_STEPS: Final = 2_000
+"""Statements and expressions that are run; longer programs are not read."""
+
+
+class Machine:
+    """A run of a program under one hypothesis."""
+
+    zero_is_false = False
+    """The text `0` counts as false."""
+    empty_is_false = False
+    """The empty text and the number 0 count as false."""
+    failed_status = 1
+    """Exit code of a program that an exception ends."""
+
+    def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
+        self._command = call
+        self._environment = call.environment
+        self._holes = holes
+        self._names: dict[str, Any] = {}
+        self.out: list[Part] = []
+        self.err: list[Part] = []
+        self._decisions = decisions
+        self.decided: tuple[bool, ...] = ()
+        """The truth of the conditions that are not known, as they came up in this run."""
+        self._steps = 0
+        self._own: list[dict[str, Any]] = []
+        """The variables that the blocks around have declared, as they were before."""
+        self._looped = ""
+        """The flag whose variable a loop over the environment is at."""
+
+    def result(self, run: Callable[[], None]) -> Result:
+        """Return what a run of the program writes, and how it ends."""
+        status: int | None = 0
+        try:
+            run()
+        except ExitError as ended:
+            status = ended.status
+        except FailedError:
+            status = self.failed_status
+            self.err.append(ANY)
+        except (UnknownError, RecursionError):  # what came before is known
+            return Result(out=joined((*self.out, ANY)), err=(ANY,), status=None)
+        return Result(out=joined(self.out), err=joined(self.err), status=status)
+
+    def step(self) -> None:
+        """Count one more step. Raises `UnknownError` in a program that takes too many."""
+        self._steps += 1
+        if self._steps > _MAX_STEPS:
+            raise UnknownError
+
+    def scoped(self, run: Callable[[], Any]) -> Any:
+        """Run a block: what it declares ends with it."""
+        self._own.append({})
+        try:
+            return run()
+        finally:
+            for name, before in self._own.pop().items():
+                self._names.pop(name, None)
+                if before is not _MISSING:
+                    self._names[name] = before
+
+    def declare(self, name: str, value: Any) -> None:
+        """Give a value to a variable of the block that runs."""
+        if self._own:
+            self._own[-1].setdefault(name, self._names.get(name, _MISSING))
+        self._names[name] = value
+
+    def decide(self) -> bool:
+        """Return the truth of a condition that is not known, as this run assumes it."""
+        number = len(self.decided)
+        truth = number < len(self._decisions) and self._decisions[number]
+        self.decided = (*self.decided, truth)
+        return truth
+
+    # ------------------------------------------------------------ the environment
+
+    def variable(self, name: Any) -> Any:
+        """Return a variable of the environment, None where it is unset."""
+        if not isinstance(name, str) or has_placeholder(name):
+            raise UnknownError
+        if name not in FLAGS:
+            return self.word(ANY)
+        value = LOOP_VALUE if name == self._looped else self._environment[name]
+        if value is None:
+            return None
+        if value == LOOP_VALUE:
+            return MARK
+        text = with_placeholders(value, self._holes)
+        if text is None:
+            raise UnknownError
+        return text
+
+    def item_of(self, selection: Selection, name: Any) -> Any:
+        """Return an item of a mapping that is a part of the environment."""
+        if selection.form is not Form.MAPPING:
+            raise UnknownError
+        if name in FLAGS and not selection.kept[FLAGS.index(name)]:
+            return None
+        return self.variable(name)
+
+    def is_set(self, selection: Selection, name: Any) -> bool:
+        """Return whether a variable is in a part of the environment."""
+        if not isinstance(name, str) or has_placeholder(name) or selection.form is Form.ITEMS:
+            raise UnknownError
+        if name not in FLAGS:
+            return self.decide()
+        return selection.kept[FLAGS.index(name)] and self.variable(name) is not None
+
+    def shown(self, kept: tuple[bool, bool]) -> tuple[Shown, Shown]:
+        """Return what is shown of the flags where some are kept."""
+        absent = Shown(Presence.ABSENT)
+        first, second = (
+            shown(self._environment[name]) if keep else absent for name, keep in zip(FLAGS, kept, strict=True)
+        )
+        return first, second
+
+    def certain(self, kept: tuple[bool, bool]) -> int:
+        """Return the number of flags that are in a part of the environment."""
+        return sum(
+            keep and self._environment[name] is not None for name, keep in zip(FLAGS, kept, strict=True)
+        )
+
+    def record(self, selection: Selection, *, indent: int = 0) -> Record:
+        """Return a part of the environment as a dictionary."""
+        if selection.form is not Form.MAPPING:
+            raise UnknownError
+        first, second = (
+            self._environment[name] is not None and keep
+            for name, keep in zip(FLAGS, selection.kept, strict=True)
+        )
+        return Record(shown=self.shown(selection.kept), required=(first, second), indent=indent)
+
+    def lines(self, value: Lines) -> Dump:
+        """Return lines about variables as they are written."""
+        style = msgspec.structs.replace(value.style, suffix=value.style.suffix.removesuffix("\n"))
+        if "\0" in style.suffix:
+            raise UnknownError
+        return Dump(shown=self.shown(value.kept), style=style)
+
+    # ------------------------------------------------------------ texts
+
+    def word(self, *parts: Part) -> str:
+        """Return a word that stands for something in a text."""
+        whole = refilled(parts, self._holes)
+        mark = f"Zhole{len(self._holes)}Z"
+        self._holes[mark] = whole[0] if len(whole) == 1 else Choice((whole,))
+        return mark
+
+    def hole(self, value: str) -> Part | None:
+        """Return what a word stands for that is all of a text; None for other texts."""
+        return self._holes.get(value)
+
+    def quiet(self) -> str:
+        """Return a word for text on one line in which no flag is named."""
+        return self.word(Hole(Kind.QUIET_LINE))
+
+    def text(self, value: Any) -> str:
+        """Return a value as the language writes it into a text."""
+        match value:
+            case str():
+                return str(value)
+            case bool():
+                return self.text_of_bool(value)
+            case None:
+                return self.text_of_none()
+            case int():
+                return str(value)
+            case Count():
+                return self.word(Hole(Kind.DIGITS))
+            case Written(parts=parts):
+                return self.word(*parts)
+            case Lines(is_text=True):
+                return self.word(Trimmed((self.lines(value),)))
+            case Lines(style=style) if style.suffix.endswith("\n"):
+                return self.word(self.lines(value))
+            case _:
+                raise UnknownError
+
+    def text_of_bool(self, value: bool) -> str:
+        """Return a truth value as the language writes it into a text."""
+        return "true" if value else "false"
+
+    def text_of_none(self) -> str:
+        """Return the value of nothing as the language writes it into a text."""
+        return ""
+
+    def plain(self, value: Any) -> str:
+        """Return a text that is known. Raises `UnknownError` for others."""
+        if not isinstance(value, str) or has_placeholder(value):
+            raise UnknownError
+        return value
+
+    def actual(self, value: str) -> str:
+        """Return a text with the value of the flag that a loop is at in place of the mark."""
+        if MARK not in value or not self._looped:
+            return value
+        inner = self._environment[self._looped]
+        text = "1" if inner is None else with_placeholders(inner, self._holes)  # unset: no round for it
+        if text is None:
+            raise UnknownError
+        return value.replace(MARK, text)
+
+    # ------------------------------------------------------------ conditions
+
+    def truth(self, value: Any) -> bool:
+        """Return whether a value counts as true."""
+        match value:
+            case str():
+                return self._truth_of_text(self.actual(value))
+            case None | bool():
+                return bool(value)
+            case int():
+                return bool(value) or not self.empty_is_false
+            case Count(at_least=number):
+                return number > 0 or not self.empty_is_false or self.decide()
+            case Selection(kept=kept) | Lines(kept=kept, is_text=False):
+                return not self.empty_is_false or self.certain(kept) > 0 or self.decide()
+            case list() | dict():
+                return bool(value) or not self.empty_is_false
+            case Written() | Lines():
+                return not self.empty_is_false or self.decide()
+            case _:
+                return True
+
+    def _truth_of_text(self, value: str) -> bool:
+        if not self.empty_is_false:
+            return self._truth_of_known(value)
+        if not has_placeholder(value):
+            return value != "" and not (self.zero_is_false and value == "0")
+        hole = self._holes.get(value)
+        if hole is None:
+            return True  # with other text around it
+        if isinstance(hole, Hole) and hole.kind is Kind.OTHER and not self.zero_is_false:
+            return True
+        return self.decide()
+
+    def _truth_of_known(self, value: str) -> bool:
+        """Return whether a text is one at all: another variable may be unset."""
+        hole = self._holes.get(value)
+        return self.decide() if isinstance(hole, Hole) and hole.kind is Kind.ANY else True
+
+    def defined(self, value: Any) -> bool:
+        """Return whether a value is there."""
+        hole = self._holes.get(value) if isinstance(value, str) else None
+        if isinstance(hole, Hole) and hole.kind is Kind.ANY:
+            return self.decide()
+        return value is not None
+
+    def equal(self, left: Any, right: Any) -> bool:
+        """Return whether two values are the same."""
+        left, right = (self.actual(v) if isinstance(v, str) else v for v in (left, right))
+        for value, other in ((left, right), (right, left)):
+            if isinstance(value, Count):
+                return isinstance(other, int) and not 0 <= other < value.at_least and self.decide()
+            if isinstance(value, str) and has_placeholder(value):
+                return self._may_be(value, other) and self.decide()
+        if isinstance(left, OPAQUE) or isinstance(right, OPAQUE):
+            raise UnknownError
+        return type(left) is type(right) and bool(left == right)
+
+    def _may_be(self, value: str, other: Any) -> bool:
+        """Return whether a text that is not known can be another value."""
+        hole = self._holes.get(value)
+        if isinstance(hole, Hole) and hole.kind is Kind.OTHER:
+            return isinstance(other, str) and other not in ("", *hole.exclude)
+        if isinstance(hole, Hole) and hole.kind is Kind.ANY:
+            return True
+        return isinstance(other, str)
+
+    # ------------------------------------------------------------ other programs, files
+
+    def captured(self, script: Any) -> Written:
+        """Return what a shell writes to its standard output."""
+        outcomes = self._outcomes(script)
+        errors = {only(outcome.stream, STDERR) for outcome in outcomes}
+        if errors != {()}:
+            self.err.append(Choice(tuple(all_parts(error) for error in errors)))
+        options = tuple(dict.fromkeys(parts_of(outcome.stream, STDOUT) for outcome in outcomes))
+        return Written(options[0] if len(options) == 1 else (Choice(options),))
+
+    def _outcomes(self, script: Any) -> list[Any]:
+        if self._command.run_shell is None or self._environment != self._command.environment:
+            raise UnknownError
+        return self._command.run_shell(self.plain(script))
+
+    def started(self, script: Any) -> None:
+        """Run a shell that writes to the program's own output: before what is buffered, or behind it."""
+        other = self.captured(script).parts
+        buffered = tuple(self.out)
+        behind, before = joined((*buffered, *other)), joined((*other, *buffered))
+        self.out = list(behind) if behind == before else [Choice((behind, before))]
+
+    def content(self, path: Any) -> Written:
+        """Return what a file holds."""
+        if path != "/proc/self/environ":
+            raise UnknownError
+        return Written((Dump(shown=self.shown((True, True)), nul=True, whole=True, some=True),))
+
+
+def run_all(
+    start: Callable[[tuple[bool, ...]], Machine], run: Callable[[Machine], Callable[[], None]]
+) -> list[Result]:
+    """Return the results of a program, for each way in which its unknown conditions can turn out."""
+    results: list[Result] = []
+    pending: list[tuple[bool, ...]] = [()]
+    while pending:
+        if len(results) > _MAX_RUNS:
+            raise UnknownError
+        decisions = pending.pop()
+        machine = start(decisions)
+        results.append(machine.result(run(machine)))
+        decided = machine.decided
+        pending += [(*decided[:number], True) for number in range(len(decisions), len(decided))]
+    return list(dict.fromkeys(results))
+
+
+def dump_parts(parts: Parts) -> Dump | None:
+    """Return a dump that is all of a text; None for other texts."""
+    match parts:
+        case (Dump() as dump,) | (Trimmed(parts=(Dump() as dump,)),) | (Dump(nul=True) as dump, "\n"):
+            return dump
+        case _:
+            return None

@@ -1,0 +1,404 @@
+"""Programs in PHP: statements and expressions."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from agentdash.engine.detect.env_output.expression_loops import UnknownError
+from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
+from agentdash.engine.detect.env_output.scripting.php_library import Library
+from agentdash.engine.detect.env_output.scripting.values import (
+    ExitError,
+    Function,
+    LastError,
+    NextError,
+    ReturnError,
+)
+from agentdash.engine.detect.env_output.selections import Selection
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "e": "\x1b"}
+_CONSTANTS: Final[dict[str, Any]] = {
+    "PHP_EOL": "\n",
+    "ARRAY_FILTER_USE_KEY": 2,
+    "ARRAY_FILTER_USE_BOTH": 1,
+    "JSON_PRETTY_PRINT": 128,
+    "JSON_UNESCAPED_SLASHES": 64,
+    "JSON_UNESCAPED_UNICODE": 256,
+    "JSON_FORCE_OBJECT": 16,
+    "JSON_THROW_ON_ERROR": 4_194_304,
+    "STDOUT": "php://stdout",
+    "STDERR": "php://stderr",
+    "null": None,
+}
+_QUIET_CONSTANTS: Final = frozenset(("PHP_VERSION", "PHP_OS", "PHP_OS_FAMILY", "PHP_SAPI", "PHP_BINARY"))
+
+
+class Php(Library):
+    """A run of a program in PHP."""
+
+    def program(self, root: Node) -> None:
+        """Run a program."""
+        for child in named(root):
+            if child.type == "function_definition":
+                self._define(child)
+        for child in named(root):
+            if child.type == "text":
+                self.out.append(text_of(child))
+            elif child.type not in ("php_tag", "function_definition", "php_end_tag"):
+                self._statement(child)
+
+    # ------------------------------------------------------------ statements
+
+    def _block(self, node: Node) -> None:
+        if node.type in ("compound_statement", "colon_block"):
+            for child in named(node):
+                self._statement(child)
+        else:
+            self._statement(node)
+
+    def _statement(self, node: Node) -> None:
+        self.step()
+        match node.type:
+            case "expression_statement":
+                self.value(only_child(node))
+            case "echo_statement":
+                for each in self._sequence(only_child(node)):
+                    self.out.append(self.text(self.value(each)))
+            case "if_statement":
+                self._if(node)
+            case "foreach_statement":
+                self._foreach(node)
+            case "for_statement":
+                self._for(node)
+            case "while_statement":
+                self._repeat(node)
+            case "compound_statement":
+                self._block(node)
+            case "return_statement":
+                children = named(node)
+                raise ReturnError(self.value(children[0]) if children else None)
+            case "continue_statement":
+                raise NextError
+            case "break_statement":
+                raise LastError
+            case "exit_statement":
+                children = named(node)
+                status = self.value(children[0]) if children else 0
+                raise ExitError(status if isinstance(status, int) else None)
+            case "function_definition":
+                self._define(node)
+            case "empty_statement":
+                pass
+            case _:
+                raise UnknownError
+
+    def _sequence(self, node: Node) -> list[Node]:
+        """Return the parts of `a, b, c`, which the grammar takes for `a, (b, c)`."""
+        if node.type != "sequence_expression":
+            return [node]
+        return [part for child in named(node) for part in self._sequence(child)]
+
+    def _if(self, node: Node) -> None:
+        if self.truth(self.value(field(node, "condition"))):
+            self._block(field(node, "body"))
+            return
+        for other in node.children_by_field_name("alternative"):
+            if other.type == "else_clause":
+                self._block(field(other, "body"))
+                return
+            if self.truth(self.value(field(other, "condition"))):
+                self._block(field(other, "body"))
+                return
+
+    def _foreach(self, node: Node) -> None:
+        source, target, *_ = named(node)
+        body = field(node, "body")
+        values = self.value(source)
+        key, item = named(target) if target.type == "pair" else (None, target)
+        is_mapping = isinstance(values, dict | Selection)
+
+        def run(entry: Any) -> None:
+            number_or_name, value = entry if is_mapping else (entry[0], entry[1])
+            if key is not None:
+                self._bind(key, number_or_name)
+            self._bind(item, value)
+            self._block(body)
+
+        if isinstance(values, Selection):
+            values = self.items_or_values(values)
+            self.each(values, run if isinstance(self._sample(values), list) else lambda v: run([None, v]))
+        elif isinstance(values, dict):
+            self.each(values, run)
+        else:
+            self.each([[n, v] for n, v in enumerate(self.list_of(values))], run)
+
+    def _sample(self, values: Selection) -> Any:
+        return self.entry(values, "")
+
+    def _for(self, node: Node) -> None:
+        for first in node.children_by_field_name("initialize"):
+            for each in self._sequence(first):
+                self.value(each)
+        with suppress(LastError):
+            while self.truth(self.value(field(node, "condition"))):
+                self.step()
+                with suppress(NextError):
+                    self._block(field(node, "body"))
+                for each in node.children_by_field_name("update"):
+                    self.value(each)
+
+    def _repeat(self, node: Node) -> None:
+        with suppress(LastError):
+            while self.truth(self.value(field(node, "condition"))):
+                self.step()
+                with suppress(NextError):
+                    self._block(field(node, "body"))
+
+    # ------------------------------------------------------------ functions, variables
+
+    def _define(self, node: Node) -> None:
+        self._functions[text_of(field(node, "name")).lower()] = self._function(node, captures=False)
+
+    def _function(self, node: Node, *, captures: bool) -> Function:
+        parameters = named(field(node, "parameters"))
+        body = field(node, "body")
+
+        def run(arguments: list[Any]) -> Any:
+            outer = self._names
+            self._names = dict(outer) if captures else {}
+            try:
+                for number, parameter in enumerate(parameters):
+                    name = text_of(field(parameter, "name"))
+                    default = parameter.child_by_field_name("default_value")
+                    if number < len(arguments):
+                        self._names[name] = arguments[number]
+                    else:
+                        self._names[name] = None if default is None else self.value(default)
+                if node.type == "arrow_function":
+                    return self.value(body)
+                self._block(body)
+            except ReturnError as ended:
+                return ended.value
+            finally:
+                self._names = outer
+            return None
+
+        return Function(run, len(parameters))
+
+    def _bind(self, target: Node, value: Any) -> None:
+        match target.type:
+            case "variable_name":
+                name = text_of(target)
+                if name in ("$_SERVER", "$_ENV", "$GLOBALS"):
+                    raise UnknownError
+                self._names[name] = value
+            case "list_literal":
+                for each, inner in zip(named(target), self.list_of(value), strict=False):
+                    self._bind(each, inner)
+            case "subscript_expression":
+                self._put(named(target), value)
+            case _:
+                raise UnknownError
+
+    def _put(self, nodes: list[Node], value: Any) -> None:
+        owner = self.value(nodes[0])
+        if isinstance(owner, list) and not owner and len(nodes) > 1:
+            owner = {}  # PHP has one type for both
+            self._bind(nodes[0], owner)
+        if isinstance(owner, list) and len(nodes) == 1:
+            owner.append(value)
+        elif isinstance(owner, dict) and len(nodes) > 1:
+            owner[self.plain(self.value(nodes[1]))] = value
+        else:
+            raise UnknownError
+
+    # ------------------------------------------------------------ expressions
+
+    def value(self, node: Node) -> Any:
+        """Return the value of an expression."""
+        self.step()
+        match node.type:
+            case "encapsed_string" | "string" | "heredoc" | "nowdoc":
+                return self._string(node)
+            case "shell_command_expression":
+                return self.captured(self._string(node))
+            case "integer":
+                return int(text_of(node))
+            case "boolean":
+                return text_of(node).lower() == "true"
+            case "null":
+                return None
+            case "name":
+                return self._constant(text_of(node))
+            case "variable_name":
+                return self._variable(text_of(node))
+            case "parenthesized_expression" | "argument":
+                return self.value(only_child(node))
+            case "subscript_expression":
+                owner, *keys = named(node)
+                return self.at(self.value(owner), self.value(keys[0]))
+            case "array_creation_expression":
+                return self._array(node)
+            case "arrow_function" | "anonymous_function":
+                return self._function(node, captures=True)
+            case "function_call_expression":
+                return self._called(node)
+            case "print_intrinsic":
+                self.out.append(self.text(self.value(only_child(node))))
+                return 1
+            case "assignment_expression":
+                value = self.value(field(node, "right"))
+                self._bind(field(node, "left"), value)
+                return value
+            case _:
+                return self._operation(node)
+
+    def _operation(self, node: Node) -> Any:
+        match node.type:
+            case "conditional_expression":
+                return self._choice(node)
+            case "binary_expression":
+                return self._binary(node)
+            case "unary_op_expression" if text_of(node.children[0]) == "!":
+                return not self.truth(self.value(only_child_of_unary(node)))
+            case "augmented_assignment_expression":
+                left = field(node, "left")
+                sign = text_of(field(node, "operator")).removesuffix("=")
+                right = self.value(field(node, "right"))
+                value = self.computed(sign, self.value(left), right)
+                self._bind(left, value)
+                return value
+            case "update_expression":
+                target = field(node, "argument")
+                before = self.value(target)
+                after = self.computed("+", before, 1 if "++" in text_of(node) else -1)
+                self._bind(target, after)
+                return before
+            case "cast_expression":
+                return self.cast(text_of(field(node, "type")), self.value(field(node, "value")))
+            case "error_suppression_expression":
+                return self.value(only_child(node))
+            case _:
+                raise UnknownError
+
+    def _string(self, node: Node) -> str:
+        if node.type == "string":
+            body = text_of(node)[1:-1]
+            return re.sub(r"\\([\\'])", r"\1", body)
+        if node.type in ("heredoc", "nowdoc"):
+            raise UnknownError
+        out = ""
+        for child in named(node):
+            match child.type:
+                case "string_content":
+                    out += text_of(child)
+                case "escape_sequence":
+                    out += _escaped(text_of(child))
+                case _:
+                    out += self.text(self.value(child))
+        return out
+
+    def _constant(self, name: str) -> Any:
+        if name in _QUIET_CONSTANTS:
+            return self.quiet()
+        if name.lower() == "null":
+            return None
+        if name not in _CONSTANTS:
+            raise UnknownError
+        return _CONSTANTS[name]
+
+    def _variable(self, name: str) -> Any:
+        if name in self._names:
+            return self._names[name]
+        if name == "$_SERVER":  # holds the environment besides
+            return Selection((True, True))
+        raise UnknownError  # `$_ENV` depends on the configuration
+
+    def _array(self, node: Node) -> Any:
+        items: list[Any] = []
+        entries: dict[str, Any] = {}
+        for element in named(node):
+            match named(element):
+                case [value] if element.type == "array_element_initializer" and "..." not in text_of(element):
+                    items.append(self.value(value))
+                case [key, value]:
+                    entries[self.plain(self.value(key))] = self.value(value)
+                case _:
+                    raise UnknownError
+        if items and entries:
+            raise UnknownError
+        return entries or items
+
+    def _called(self, node: Node) -> Any:
+        function = field(node, "function")
+        trees = named(field(node, "arguments"))
+        name = text_of(function).lower() if function.type == "name" else ""
+        if name in ("isset", "empty"):
+            return self._tested(name, [only_child(tree) for tree in trees])
+        if name == "ksort":
+            return True  # of mappings that are not looked at by order
+        arguments = [self.value(tree) for tree in trees]
+        if not name:
+            return self.call(self.value(function), arguments)
+        if name in self._functions:
+            return self.call(self._functions[name], arguments)
+        return self.library(name, arguments)
+
+    def _tested(self, name: str, trees: list[Node]) -> bool:
+        if name == "empty":
+            return not self.truth(self._value_or_none(trees[0]))
+        return all(self._is_there(tree) for tree in trees)
+
+    def _is_there(self, tree: Node) -> bool:
+        if tree.type == "subscript_expression":
+            owner, key = named(tree)
+            mapping = self.value(owner)
+            if isinstance(mapping, Selection):
+                return self.is_set(mapping, self.value(key))
+        return self.defined(self._value_or_none(tree))
+
+    def _value_or_none(self, tree: Node) -> Any:
+        if tree.type == "variable_name" and text_of(tree) not in (*self._names, "$_SERVER", "$_ENV"):
+            return None
+        return self.value(tree)
+
+    def _choice(self, node: Node) -> Any:
+        test = self.value(field(node, "condition"))
+        body = node.child_by_field_name("body")
+        if self.truth(test):
+            return test if body is None else self.value(body)
+        return self.value(field(node, "alternative"))
+
+    def _binary(self, node: Node) -> Any:
+        sign = text_of(field(node, "operator")).lower()
+        left, right = field(node, "left"), field(node, "right")
+        match sign:
+            case "??":
+                return self.value(left if self._is_there(left) else right)
+            case "&&" | "and":
+                return self.truth(self.value(left)) and self.truth(self.value(right))
+            case "||" | "or":
+                return self.truth(self.value(left)) or self.truth(self.value(right))
+            case _:
+                return self.computed(sign, self.value(left), self.value(right))
+
+
+def only_child_of_unary(node: Node) -> Node:
+    """Return the operand of `!x`."""
+    return field(node, "argument") if node.child_by_field_name("argument") else only_child(node)
+
+
+def _escaped(text: str) -> str:
+    letter = text[1:]
+    if letter in _ESCAPES:
+        return _ESCAPES[letter]
+    if letter in ('"', "\\", "$", "`"):
+        return letter
+    if letter in ("x00", "000", "u{0}"):
+        return "\0"
+    raise UnknownError

@@ -1,0 +1,90 @@
+"""Values in a program that stand for others, and what ends its statements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.patterns import Parts
+from agentdash.engine.detect.env_output.selections import Lines, Selection
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+class ReturnError(Exception):
+    """A function ends."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+class NextError(Exception):
+    """A round of a loop ends."""
+
+
+class LastError(Exception):
+    """A loop ends."""
+
+
+class ExitError(Exception):
+    """The program ends."""
+
+    def __init__(self, status: int | None) -> None:
+        super().__init__()
+        self.status = status
+
+
+class FailedError(Exception):
+    """The program raises an exception that it may handle; `kind` is its class."""
+
+    def __init__(self, kind: str = "") -> None:
+        super().__init__()
+        self.kind = kind
+
+
+class Function(msgspec.Struct, frozen=True):
+    """A function, a block or a closure of the program: gives its value for arguments."""
+
+    run: Callable[[list[Any]], Any]
+    arity: int = 1
+
+
+class Pattern(msgspec.Struct, frozen=True):
+    """A regular expression."""
+
+    compiled: re.Pattern[str]
+
+
+class Written(msgspec.Struct, frozen=True):
+    """Text that is known as parts only: of another program, a file, or a dictionary."""
+
+    parts: Parts
+
+
+class Count(msgspec.Struct, frozen=True):
+    """A number of variables of the environment, of which the flags alone are known."""
+
+    at_least: int
+
+
+class Symbol(str):
+    """A symbol of Ruby, which is inspected in another way than a text."""
+
+    __slots__ = ()
+
+
+OPAQUE: Final = (Function, Pattern, Written, Count, Selection, Lines)
+"""Values that are not compared and have no text of their own."""
+
+
+class Code(msgspec.Struct, frozen=True):
+    """A program, and what its command line adds to it."""
+
+    root: Node
+    letters: str = ""
+    """Letters of its options."""
