@@ -105,7 +105,10 @@ def elide_path(path: str, width: int, mark: str) -> str:
 
 
 def elide_object(text: str, width: int, mark: str, form: ObjectForm) -> str:
-    """Return the object of a fact in at most `width` cells, cut where that costs least; the end stays."""
+    """Return the object of a fact in at most `width` cells, cut where that costs least: of a text at its end,
+    of a path in its directories, of a command in its middle."""
+    if form is ObjectForm.TEXT:
+        return elide(text, width, mark)
     if form is ObjectForm.PATH:
         return elide_path(text, width, mark)
     if cell_len(text) <= width:

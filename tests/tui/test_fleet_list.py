@@ -120,9 +120,13 @@ def test_row_of_a_wide_list():
 
 
 def test_the_chosen_row_in_words():
-    shown = plain(in_words(BY_NAME["api-worker"], 200, LOOK))
+    (line,) = in_words(BY_NAME["api-worker"], 200, LOOK)
+    shown = plain(line)
     assert "waiting approval for 14s ⋅ = workspace, no network: as configured ⋅ codex 0.169.0" in shown
     assert BY_NAME["api-worker"].id[-12:] in shown
+    narrow = in_words(BY_NAME["api-worker"], 43, LOOK)
+    assert len(narrow) == 3
+    assert "workspace, no network: as configured" in text(narrow)
 
 
 @pytest.mark.parametrize(

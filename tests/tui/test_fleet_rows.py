@@ -1,5 +1,8 @@
 """The order of the fleet list: groups, families, folds, and places that are kept."""
 
+import random
+
+import pytest
 from msgspec.structs import replace
 
 from agentdash.model.attention import Group
@@ -132,10 +135,71 @@ def test_kept_places_lose_and_gain_rows_and_move_none():
         replace(worker, assessment=replace(worker.assessment, state=State.RUNNING)) for worker in WORKERS
     )
     new = replace(BY_NAME["Lagrange"], id="new", parent=None)
-    rows = kept_in_place(old, tree((*healed[:-1], new), ()))
+    workers = (*healed[:-1], new)
+    rows = kept_in_place(old, tree(workers, ()), {worker.id: worker for worker in workers}, None)
     ids = [row.id for row in rows]
     assert [each for each in ids if each != "new"] == [row.id for row in old if row.id != WORKERS[-1].id]
     assert rows[ids.index("new")].group is Group.RUNNING
+
+
+def random_fleet(chance, count):
+    """Return workers in families, parents before their children, in random groups."""
+    workers = []
+    for number in range(count):
+        parent = chance.choice([None, *(worker.id for worker in workers[-4:])])
+        changes = {"id": f"w{number}", "name": chance.choice(["api", "docs", f"w{number}"]), "parent": parent}
+        workers.append(replace(BY_NAME["docs"], **changes, standing=chance.choice(list(Group)[:4])))
+    return workers
+
+
+def changed_fleet(chance, workers):
+    """Return the fleet a moment later: other groups, some workers gone, children of any worker come."""
+    later = [
+        replace(worker, standing=chance.choice(list(Group)[:4]))
+        for worker in workers
+        if chance.random() > 0.1
+    ]
+    for number in range(chance.randint(0, 4)):
+        parent = chance.choice([None, *(worker.id for worker in later)])
+        new = {
+            "id": f"new{number}-{chance.random()}",
+            "parent": parent,
+            "standing": chance.choice(list(Group)[:4]),
+        }
+        later.append(replace(BY_NAME["spike"], **new))
+    return sorted(later, key=lambda worker: depth(worker, later))
+
+
+def depth(worker, workers):
+    above = next((other for other in workers if other.id == worker.parent), None)
+    return 0 if above is None else 1 + depth(above, workers)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_nothing_moves_under_the_cursor_and_each_child_stands_below_its_parent(seed):
+    chance = random.Random(seed)
+    workers = random_fleet(chance, 12)
+    rows = tree(workers, workers)
+    cursor = chance.choice(rows).id
+    for _ in range(6):
+        workers = changed_fleet(chance, workers)
+        by_id = {worker.id: worker for worker in workers}
+        kept = kept_in_place(rows, tree(workers, workers), by_id, cursor)
+        assert {row.id for row in kept} == set(by_id)
+        survivors = [row.id for row in rows if row.id in by_id]
+        assert [row.id for row in kept if row.id in survivors] == survivors
+        if cursor in by_id:
+            above = survivors.index(cursor)
+            assert [row.id for row in kept].index(cursor) == above
+        else:
+            cursor = chance.choice(kept).id
+        for index, row in enumerate(kept):
+            if row.stem:
+                parent = next(each for each in kept[index::-1] if len(each.stem) < len(row.stem))
+                assert by_id[row.id].parent == parent.id
+            elif by_id[row.id].parent in by_id:
+                assert row.path.endswith(f"{by_id[by_id[row.id].parent].name}/")
+        rows = kept
 
 
 def test_equal_names_are_told_apart():

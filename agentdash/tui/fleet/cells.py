@@ -13,7 +13,7 @@ from agentdash.model.fact import Fact
 from agentdash.model.fleet import Tokens
 from agentdash.model.worker import Worker
 from agentdash.tui.fleet.rows import Row
-from agentdash.tui.format import age, count, elide, elide_object, pad
+from agentdash.tui.format import age, count, elide, elide_object, pad, wrap
 from agentdash.tui.primitives.columns import Column, Columns, Layout
 from agentdash.tui.primitives.spans import Line, Span, Tone, fit, justify, width
 from agentdash.tui.theme import STATE_WIDTH, Glyphs, Look, sign, verdict
@@ -43,6 +43,10 @@ _MIN_PATH_CELLS: Final = 3
 """The names of a worker's ancestors are left out where they have less room."""
 _MIN_OBJECT_CELLS: Final = 12
 """Where an object has less room, the words before it are left out."""
+_MIN_WHY_CELLS: Final = 24
+"""Where a reason has less room and does not fit, it is left out: three words of it explain nothing."""
+_MIN_REST_CELLS: Final = 20
+"""Where what a worker does has less room behind its finding, it is left out."""
 _INDENT: Final = 4
 """Of the lines below a worker's first."""
 
@@ -80,7 +84,7 @@ def what(worker: Worker, row: Row, cells: int, look: Look) -> Line:
     if not lead:
         return fact_line(fact, cells, look, tone)
     room = cells - width(lead)
-    rest = fact_line(fact, room, look, "muted") if room >= _MIN_OBJECT_CELLS else ()
+    rest = fact_line(fact, room, look, "muted") if room >= min(_MIN_REST_CELLS, cell_len(fact.text)) else ()
     return fit((*lead, *rest), cells, look.glyphs.ellipsis)
 
 
@@ -98,6 +102,15 @@ def fact_line(fact: Fact, cells: int, look: Look, tone: Tone = "") -> Line:
         spans[0], room = Span("", "muted"), cells
     spans[1] = Span(elide_object(fact.object, max(1, room), mark, fact.form), tone)
     return tuple(span for span in spans[:2] if span.text)
+
+
+def _words(fact: Fact, cells: int, mark: str) -> str:
+    """Return a fact without its object: what, and why as far as that says anything."""
+    why = f"({fact.why})" if fact.why else ""
+    room = cells - cell_len(fact.what) - 1
+    if not why or room < min(_MIN_WHY_CELLS, cell_len(why)):
+        return elide(fact.what, cells, mark)
+    return elide(f"{fact.what} {why}", cells, mark)
 
 
 def _fits_alone(fact: Fact, room: int, cells: int) -> bool:
@@ -302,9 +315,8 @@ def row_lines(item: Item, layout: Layout[Item], cells: int, height: int, look: L
 
 def _first_line(item: Item, layout: Layout[Item], look: Look) -> Line:
     """Return the columns with the words of the fact in place of its object, which is on the next line."""
-    fact = item[1].fact
-    words = Fact(fact.kind, fact.what, why=fact.why)
-    return layout.line(item, look, main=(Span(elide(words.text, layout.main.cells, look.glyphs.ellipsis)),))
+    words = _words(item[1].fact, layout.main.cells, look.glyphs.ellipsis)
+    return layout.line(item, look, main=(Span(words),))
 
 
 def _object_line(fact: Fact, layout: Layout[Item], cells: int, look: Look) -> Line:
@@ -321,11 +333,13 @@ def _below(fact: Fact, room: int, lines: int, look: Look) -> list[Line]:
     if lines == 1:
         return [(indent, *fact_line(fact, room, look, "strong"))]
     if cell_len(fact.object) <= room:
-        why = f"  ({fact.why})" if fact.why else ""
         return [
-            (indent, Span(elide(fact.what + why, room, mark), "muted")),
+            (indent, Span(_words(fact, room, mark), "muted")),
             (indent, Span(fact.object, "strong")),
         ]
     text = f"{fact.what} " if fact.what else ""
-    text += elide_object(fact.object, 2 * room - cell_len(text) - 1, mark, fact.form)
-    return [(indent, Span(piece.strip(), "strong")) for piece in chop_cells(text, room)[:2]]
+    pieces = wrap(text + fact.object, room)
+    if len(pieces) > lines:
+        text += elide_object(fact.object, lines * room - cell_len(text) - 1, mark, fact.form)
+        pieces = chop_cells(text, room)
+    return [(indent, Span(piece.strip(), "strong")) for piece in pieces[:lines]]

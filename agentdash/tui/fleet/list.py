@@ -56,8 +56,15 @@ def head(text: str, tone: Tone, cells: int, look: Look, *, hint: str = "") -> Li
     return fit((*left, Span(rule * max(0, cells - width(left)), "rule")), cells, look.glyphs.ellipsis)
 
 
-def in_words(worker: Worker, cells: int, look: Look) -> Line:
-    """Return what the signs and short forms of a row mean, in words, and what tells it from others."""
+_MAX_CHOSEN_LINES: Final = 3
+"""Of the line below a narrow list."""
+
+
+def in_words(worker: Worker, cells: int, look: Look) -> list[Line]:
+    """Return what the signs and short forms of a row mean, in words, and what tells it from others.
+
+    On one line, and in a narrow list on as many as it needs.
+    """
     sandbox, glyphs = worker.sandbox, look.glyphs
     policy = sandbox.configured.brief() if sandbox.configured else "sandbox not stated"
     verdict = {"match": "as configured", "mismatch": "mismatch", "unverified": "not verified"}
@@ -73,7 +80,11 @@ def in_words(worker: Worker, cells: int, look: Look) -> Line:
     dot = f" {glyphs.dot} "
     text = dot.join(part for part in parts if part)
     since = f" for {in_state_for(worker, look)}" if worker.assessment.since else ""
-    return fit((Span(" "), state, Span(since + dot, "muted"), Span(text, "muted")), cells, glyphs.ellipsis)
+    if is_narrow(cells):
+        head = (Span(" "), state, Span(since, "muted"))
+        return [head, *paragraph(text, cells, "muted", indent=1, cap=_MAX_CHOSEN_LINES - 1)]
+    line = (Span(" "), state, Span(since + dot, "muted"), Span(text, "muted"))
+    return [fit(line, cells, glyphs.ellipsis)]
 
 
 def empty_state(snapshot: Snapshot | None, filtered: bool, cells: int, look: Look) -> list[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from agentdash.model.attention import Group
@@ -106,17 +106,50 @@ def arrange(
     return tuple(rows)
 
 
-def kept_in_place(old: Sequence[Row], new: Sequence[Row]) -> tuple[Row, ...]:
-    """Return the new rows at their old places; those that are really new come last of their group."""
-    by_id = {row.id: row for row in new}
-    rows = [row._replace(folded=by_id[row.id].folded) for row in old if row.id in by_id]
+def kept_in_place(
+    old: Sequence[Row], new: Sequence[Row], by_id: Mapping[str, Worker], cursor: str | None
+) -> tuple[Row, ...]:
+    """Return the new rows at their old places.
+
+    Those that are really new come last of their group, or, where that is above the cursor, last of all. There
+    they have no parent above them: a child has its path in place of a stem.
+
+    Args:
+        old: the rows as they are shown.
+        new: the rows as they would be arranged.
+        by_id: all workers, for the names of ancestors.
+        cursor: the worker under the cursor, which stays on its line.
+    """
+    now = {row.id: row for row in new}
+    rows = [row._replace(tag=now[row.id].tag, folded=now[row.id].folded) for row in old if row.id in now]
     known = {row.id for row in rows}
+    lowest = next((i for i, row in enumerate(rows) if row.id == cursor), -1) + 1
     for row in new:
         if row.id not in known:
-            ranks = [_GROUPS.index(each.group) for each in rows]
-            at = next((i for i, rank in enumerate(ranks) if rank > _GROUPS.index(row.group)), len(rows))
-            rows.insert(at, row)
-    return tuple(rows)
+            at = next((i for i, each in enumerate(rows) if _is_below(each, row)), len(rows))
+            rows.insert(at if at >= lowest else len(rows), _apart(row, by_id))
+    return tuple(_with_true_stems(rows, by_id))
+
+
+def _with_true_stems(rows: Iterable[Row], by_id: Mapping[str, Worker]) -> Iterator[Row]:
+    """Yield the rows; one that does not stand below its parent any more has its path in place of its stem."""
+    above: list[Row] = []
+    for row in rows:
+        while above and len(above[-1].stem) >= len(row.stem):
+            above.pop()
+        is_child = bool(row.stem and above) and by_id[row.id].parent == above[-1].id
+        shown = row if is_child else _apart(row, by_id)
+        above = [*above, shown] if is_child else [shown]
+        yield shown
+
+
+def _apart(row: Row, by_id: Mapping[str, Worker]) -> Row:
+    """Return a row that does not stand below its parent."""
+    return row._replace(stem="", path=_path(by_id[row.id], by_id))
+
+
+def _is_below(row: Row, other: Row) -> bool:
+    return _GROUPS.index(row.group) > _GROUPS.index(other.group)
 
 
 def _rank(worker: Worker) -> int:
@@ -186,7 +219,7 @@ def _family(
     return rows[::-1]
 
 
-def _path(worker: Worker, by_id: dict[str, Worker]) -> str:
+def _path(worker: Worker, by_id: Mapping[str, Worker]) -> str:
     names: list[str] = []
     seen = {worker.id}
     while (parent := by_id.get(worker.parent or "")) is not None and parent.id not in seen:

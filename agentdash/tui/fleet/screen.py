@@ -120,7 +120,10 @@ class FleetScreen(Screen[None]):
             self._is_kept = (
                 is_held and self._ordered is not None and self._ordered[1:] == (self.filter, order)
             )
-            self.rows = kept_in_place(self.rows, rows) if self._is_kept else rows
+            if self._is_kept:
+                by_id = {worker.id: worker for worker in workers}
+                rows = kept_in_place(self.rows, rows, by_id, selected_id)
+            self.rows = rows
         self._ordered = (snapshot, self.filter, order)
         if not self.rows or not self._has_layout or any(row.id == selected_id for row in self.rows):
             return selected_id
@@ -178,7 +181,7 @@ class FleetScreen(Screen[None]):
             is_held=self._is_kept,
         )
         worker = view.worker
-        self.chosen.show([in_words(worker, self.chosen.room, view.look)] if worker else [])
+        self.chosen.show(in_words(worker, self.chosen.room, view.look) if worker else [])
         status = filter_status(self.filter, len(self.rows), len(view.by_id))
         self.bar.show_status(self.filter.active, status)
         if self.panel.display:

@@ -228,9 +228,11 @@ def by_status(status: Literal["busy", "idle", "waiting"], waiting_for: str) -> F
             return Fact(FactKind.DONE, "finished")
 
 
-def unclear(what: str, object_: str = "") -> Fact:
-    """Return what cannot be observed or decided."""
-    return Fact(FactKind.UNCLEAR, what, _object(object_))
+def unclear(what: str, object_: str = "", *, why: str = "") -> Fact:
+    """Return what cannot be observed or decided; the object is a path where it begins like one."""
+    form = ObjectForm.PATH if object_.startswith("/") else ObjectForm.TEXT
+    why = clean_line(why, _MAX_WHY_CHARS)
+    return Fact(kind=FactKind.UNCLEAR, what=what, object=_object(object_), form=form, why=why)
 
 
 def _object(text: str) -> str:

@@ -40,7 +40,7 @@ def unreadable_rollout(facts: ThreadFacts) -> Assessment | None:
         why=f"its rollout cannot be read: {file.unreadable}",
         source=EvidenceSource.ROLLOUT,
         rule="rollout-unreadable",
-        fact=short.unclear("its rollout cannot be read:", f"{file.path}: {file.unreadable}"),
+        fact=short.unclear("its rollout cannot be read", file.path, why=file.unreadable),
     )
 
 
