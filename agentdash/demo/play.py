@@ -48,6 +48,7 @@ _VISIBLE_EVENTS: Final = (e.TurnStarted, e.CallStarted, e.CallEnded, e.MessageLo
 """Events that take `pace` seconds; the others happen together with the next of these."""
 _POLL_INTERVAL_S: Final = 1.0
 """Seconds between two process counts, as in a live fleet."""
+_EARLY_POLL_INTERVAL_S: Final = 5.0
 _APPROVAL_SHARE: Final = 0.8
 """Part of an escalated call that is spent waiting for approval."""
 _FIRST_PID: Final = 4_000
@@ -84,8 +85,9 @@ def demo_events() -> tuple[float, list[e.Event]]:
 
 
 def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
-    yield from _sources(start)
-    yield e.HostSeen(at=start, platform="linux", kernel=_HOST, home="/home/dev")
+    first = start + min(family["at"] for family in day["family"]) - 1  # before all commands
+    yield from _sources(first)
+    yield e.HostSeen(at=first, platform="linux", kernel=_HOST, home="/home/dev")
     held: dict[str, tuple[int, float, float]] = {}
     """By thread: pid of the Codex that holds its rollout, from when, until when."""
     for number, family in enumerate(day["family"]):
@@ -103,11 +105,17 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
         yield _unreadable(unreadable["thread"], start + unreadable["at"])
     for number, pane in enumerate(day["pane"]):
         yield from _pane(pane, start, _FIRST_PANE_PID + 100 * number)
-    for number in range(int(day["length"] / _POLL_INTERVAL_S)):
-        at = start + number * _POLL_INTERVAL_S
+    for at in _poll_times(first, start, start + day["length"]):
         holders = {thread: pid for thread, (pid, since, until) in held.items() if since <= at < until}
         yield e.LocksSeen(at=at, holders=holders, readable=True)
         yield e.ProcessesCounted(at=at)
+
+
+def _poll_times(first: float, start: float, end: float) -> Iterator[float]:
+    """Yield the times of the polls; before the start they are rarer, since the demo begins with all of them."""
+    before = int((start - first) / _EARLY_POLL_INTERVAL_S)
+    yield from (start - number * _EARLY_POLL_INTERVAL_S for number in range(before, 0, -1))
+    yield from (start + number * _POLL_INTERVAL_S for number in range(int((end - start) / _POLL_INTERVAL_S)))
 
 
 def _sources(at: float) -> Iterator[e.Event]:

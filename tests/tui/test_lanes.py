@@ -18,8 +18,10 @@ from tests import demo_day
 from . import sample_fleet
 from .rendering import screen_text
 
-MINUTE = demo_day.snapshots()[60]
-NOW = MINUTE.at
+DEMO = demo_day.snapshots()[60]
+NOW = DEMO.at
+MINUTE = replace(DEMO, workers=tuple(each for each in DEMO.workers if each.history[0].since >= NOW - 60))
+"""The workers that have begun since the demo began."""
 
 
 def worker(*periods, **more):

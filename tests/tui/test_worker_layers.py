@@ -86,7 +86,7 @@ def test_every_kind_that_is_a_difference_names_a_field():
 def test_fields_have_values_that_the_layers_have_or_had():
     """Actual values were in their layer at some second; expected ones in a policy of worker or parent."""
     had, policies, checked = {}, {}, Counter()
-    for snapshot in demo_day.snapshots():
+    for snapshot in demo_day.all_snapshots():
         for worker in snapshot.workers:
             policies[worker.id] = worker.policies
             got = had.setdefault(worker.id, set())

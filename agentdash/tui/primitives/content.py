@@ -15,17 +15,18 @@ _STYLES: Final[dict[Tone, str]] = {
     "stuck": "bold $text-error",
     "live": "$text-success",
     "ready": "$text-secondary",
-    "gone": "$text-muted",
+    "gone": "$foreground 70%",
     "mismatch": "bold $text-accent",
-    "muted": "$text-muted",
+    "muted": "$foreground 70%",
     "strong": "bold",
-    "title": "$text-muted",
+    "title": "$foreground 70%",
     "key": "bold $text-primary",
     "chosen": "bold $text-primary",
     "marked": "reverse",
     "rule": "$border-blurred",
 }
-"""The styles of the tones, as in `agentdash.tcss`."""
+"""The styles of the tones, as in `agentdash.tcss`. `$text-muted` is an `auto` colour, which content draws white
+(Textual 8.2.8)."""
 
 _ANSI_STYLES: Final[dict[Tone, str]] = {
     "ask": "bold reverse",
