@@ -10,7 +10,6 @@ from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model.fleet import Fleet
 from agentdash.model.worker import Snapshot, Worker
 
-
 _STEP_BEFORE_S: Final = 10
 """Between two snapshots of what happened before the demo's start: less than any command took."""
 

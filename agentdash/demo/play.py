@@ -112,7 +112,7 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
 
 
 def _poll_times(first: float, start: float, end: float) -> Iterator[float]:
-    """Yield the times of the polls; before the start they are rarer, since the demo begins with all of them."""
+    """Yield the times of the polls, rarer before the start: the demo begins with all of those."""
     before = int((start - first) / _EARLY_POLL_INTERVAL_S)
     yield from (start - number * _EARLY_POLL_INTERVAL_S for number in range(before, 0, -1))
     yield from (start + number * _POLL_INTERVAL_S for number in range(int((end - start) / _POLL_INTERVAL_S)))

@@ -25,8 +25,8 @@ _STYLES: Final[dict[Tone, str]] = {
     "marked": "reverse",
     "rule": "$border-blurred",
 }
-"""The styles of the tones, as in `agentdash.tcss`. `$text-muted` is an `auto` colour, which content draws white
-(Textual 8.2.8)."""
+"""The styles of the tones, as in `agentdash.tcss`. `$text-muted` is an `auto` colour, which content draws
+white (Textual 8.2.8)."""
 
 _ANSI_STYLES: Final[dict[Tone, str]] = {
     "ask": "bold reverse",
