@@ -16,7 +16,7 @@ from agentdash.model.states import State
 from tests.bench.figures import spread
 from tests.live import walks
 from tests.live.codex import Lab, Pane, install
-from tests.live.model_server import Script
+from tests.live.scripted_server import Script
 from tests.live.walks import Step, Taken, walk
 from tests.live.watched import watching
 

@@ -17,119 +17,56 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import uuid
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import BaseServer
 from typing import Any
 
-Step = Mapping[str, Any]
-Script = Mapping[str, Sequence[Step]]
+from tests.live.scripted_server import SCRIPT_ENDED, Script, ScriptedHandler, ScriptedServer, Step
 
 _USAGE = {"cache_creation_input_tokens": 100, "cache_read_input_tokens": 1000}
 
 
-class ScriptedAnthropic:
-    """The server; listens on a free port from `start` to `close`."""
+class ScriptedAnthropic(ScriptedServer):
+    """The server of a scripted model."""
 
     def __init__(self, script: Script) -> None:
-        self.script = script
-        self.requests: list[dict[str, Any]] = []
-        """Bodies of the requests so far."""
-        self._gates: dict[str, threading.Event] = defaultdict(threading.Event)
-        self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": self}))
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
-        )
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def release(self, name: str) -> None:
-        """Let every request continue that is at `{"hold": name}`, or gets there later."""
-        with self._lock:
-            self._gates[name].set()
-
-    def close(self) -> None:
-        with self._lock:
-            for gate in self._gates.values():
-                gate.set()
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(script, _Handler)
 
     def step(self, body: Mapping[str, Any]) -> tuple[int, Step]:
         """Return the number and the step of a request; wait at a `hold`."""
         marker, number = _place(body.get("messages", []))
         steps = self.script.get(marker, ())
-        step = steps[number] if number < len(steps) else {"say": "(script ended)"}
-        if "hold" in step:
-            with self._lock:
-                gate = self._gates[step["hold"]]
-            gate.wait()
+        step = steps[number] if number < len(steps) else SCRIPT_ENDED
+        self.hold(step)
         return number, step
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore errors: a CLI may be stopped while it waits for an answer."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(ScriptedHandler):
     model: ScriptedAnthropic
-    server: BaseServer
 
-    def log_message(self, *_: Any) -> None:
-        pass
-
-    def do_HEAD(self) -> None:
-        self._answer(200, "application/json", b"")
-
-    def do_GET(self) -> None:
-        self._answer(200, "application/json", b'{"data": []}')
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
+    def post(self, raw: bytes) -> None:
+        body = json.loads(raw or b"{}")
         path = self.path.partition("?")[0]
         if path.endswith("/count_tokens"):
-            self._answer(200, "application/json", b'{"input_tokens": 1200}')
+            self.answer(200, "application/json", b'{"input_tokens": 1200}')
             return
         if not path.endswith("/messages"):
-            self._answer(200, "application/json", b"{}")
+            self.answer(200, "application/json", b"{}")
             return
         self.model.requests.append(body)
         number, step = self.model.step(body) if body.get("tools") else (0, {"say": "A title"})
         if "fail" in step:
             error = {"type": "error", "error": {"type": "api_error", "message": "scripted failure"}}
-            self._answer(step["fail"], "application/json", json.dumps(error).encode())
+            self.answer(step["fail"], "application/json", json.dumps(error).encode())
             return
         message = _message(step, body, number)
         if not body.get("stream"):
-            self._answer(200, "application/json", json.dumps(message).encode())
+            self.answer(200, "application/json", json.dumps(message).encode())
             return
         stream = "".join(
             f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in _stream(message)
         )
-        self._answer(200, "text/event-stream", stream.encode())
-
-    def _answer(self, status: int, kind: str, data: bytes) -> None:
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(data)))
-        self.send_header("connection", "close")
-        self.end_headers()
-        self.wfile.write(data)
-        self.close_connection = True
+        self.answer(200, "text/event-stream", stream.encode())
 
 
 def _place(messages: Sequence[Mapping[str, Any]]) -> tuple[str, int]:

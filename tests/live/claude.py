@@ -21,10 +21,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.live.anthropic_model import Script, ScriptedAnthropic
+from tests.live.anthropic_model import ScriptedAnthropic
 from tests.live.codex import cache, npm_install
 from tests.live.dispositions import restore_defaults
 from tests.live.patience import until
+from tests.live.scripted_server import Script
+from tests.live.tmux_pane import TmuxPane
 
 VERSION = "2.1.330"
 VERSIONS = ("2.1.197", "2.1.240", VERSION)
@@ -184,27 +186,10 @@ class ClaudeLab:
             script.chmod(0o755)
 
 
-class ClaudePane:
-    """A tmux pane of a lab."""
-
-    def __init__(self, lab: ClaudeLab, ident: str) -> None:
-        self._lab = lab
-        self.id = ident
-        """The id in tmux: `%0`."""
-
-    def text(self) -> str:
-        """Return the text of the screen."""
-        return self._lab.run_tmux("capture-pane", "-p", "-t", self.id)
-
-    def keys(self, *names: str) -> None:
-        """Press keys, by tmux's names."""
-        self._lab.run_tmux("send-keys", "-t", self.id, *names)
+class ClaudePane(TmuxPane):
+    """A tmux pane of a lab with Claude Code."""
 
     def submit(self, prompt: str) -> None:
         """Type a prompt and press Enter."""
-        self._lab.run_tmux("send-keys", "-t", self.id, "-l", prompt)
+        self.type(prompt)
         self.keys("Enter")
-
-    async def shows(self, text: str) -> None:
-        """Wait until `text` is on the screen."""
-        await until(lambda: text in self.text(), f"{text!r} on the screen of {self.id}")

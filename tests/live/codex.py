@@ -29,8 +29,10 @@ from pathlib import Path
 import psutil
 
 from tests.live.dispositions import restore_defaults
-from tests.live.model_server import Script, ScriptedModel
+from tests.live.model_server import ScriptedModel
 from tests.live.patience import until
+from tests.live.scripted_server import Script
+from tests.live.tmux_pane import TmuxPane
 
 VERSION = "0.169.0"
 _CONFIG = """
@@ -218,21 +220,8 @@ class Lab:
             return False
 
 
-class Pane:
-    """A tmux pane of a lab."""
-
-    def __init__(self, lab: Lab, ident: str) -> None:
-        self._lab = lab
-        self.id = ident
-        """The id in tmux: `%0`."""
-
-    def text(self) -> str:
-        """Return the text of the screen."""
-        return self._lab.run_tmux("capture-pane", "-p", "-t", self.id)
-
-    def keys(self, *names: str) -> None:
-        """Press keys, by tmux's names: `y`, `Enter`, `Escape`."""
-        self._lab.run_tmux("send-keys", "-t", self.id, *names)
+class Pane(TmuxPane):
+    """A tmux pane of a lab with Codex."""
 
     def submit(self, prompt: str) -> None:
         """Paste a prompt and press Enter; typed, Codex would take the Enter for a line break of a paste."""
@@ -251,14 +240,6 @@ class Pane:
             self.id,
             "Enter",
         )
-
-    async def shows(self, text: str) -> None:
-        """Wait until `text` is on the screen.
-
-        Raises:
-            TimeoutError: it does not appear.
-        """
-        await until(lambda: text in self.text(), f"{text!r} on the screen of {self.id}")
 
     async def answer(self, menu: str, key: str) -> None:
         """Wait for a menu, and press a key until it closes: in its first seconds a TUI may lose a key."""

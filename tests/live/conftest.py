@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.live.codex import Lab, SetupError, install
-from tests.live.model_server import Script
 from tests.live.patience import scaled, slowness
+from tests.live.scripted_server import Script
 
 OpenLab = Callable[..., Lab]
 """`codex(script, config="", version=...) -> Lab`"""

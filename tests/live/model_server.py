@@ -26,15 +26,12 @@ import re
 import threading
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import BaseServer
+from collections.abc import Iterator
 from typing import Any
 
 import zstandard
 
-Step = Mapping[str, Any]
-Script = Mapping[str, Sequence[Step]]
+from tests.live.scripted_server import SCRIPT_ENDED, Script, ScriptedHandler, ScriptedServer, Step
 
 _SHELLS = {"exec_command": "cmd", "shell_command": "command", "shell": "argv", "container.exec": "argv"}
 """The shell tools of all Codex versions, newest first, and the form of their command."""
@@ -49,79 +46,36 @@ _OWN = (
 """Items without a part of the task."""
 
 
-class ScriptedModel:
-    """The server; listens on a free port from `start` to `close`."""
+class ScriptedModel(ScriptedServer):
+    """The server of a scripted model."""
 
     def __init__(self, script: Script) -> None:
-        self.script = script
-        self.requests: list[dict[str, Any]] = []
-        """Bodies of the requests so far."""
-        self._place: dict[str, int] = defaultdict(int)
-        self._gates: dict[str, threading.Event] = defaultdict(threading.Event)
-        self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": self}))
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
-        )
+        super().__init__(script, _Handler)
+        self._taken: dict[str, int] = defaultdict(int)
+        self._counting = threading.Lock()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def release(self, name: str) -> None:
-        """Let every thread continue that is at `{"hold": name}`, or gets there later."""
-        with self._lock:
-            self._gates[name].set()
-
-    def close(self) -> None:
-        with self._lock:
-            for gate in self._gates.values():
-                gate.set()
-        self._server.shutdown()
-        self._server.server_close()
+        return f"{super().url}/v1"
 
     def next_step(self, body: dict[str, Any], thread: str) -> tuple[int, Step]:
         """Return the number and the step of this request of a thread; wait at a `hold`."""
         marker = _marker(body)
         steps = self.script.get(marker, ())
         while True:
-            with self._lock:
-                number = self._place[f"{marker}/{thread}"]
-                self._place[f"{marker}/{thread}"] += 1
-            step = steps[number] if number < len(steps) else {"say": "(script ended)"}
+            with self._counting:
+                number = self._taken[f"{marker}/{thread}"]
+                self._taken[f"{marker}/{thread}"] += 1
+            step = steps[number] if number < len(steps) else SCRIPT_ENDED
             if "hold" not in step:
                 return number, step
-            with self._lock:
-                gate = self._gates[step["hold"]]
-            gate.wait()
+            self.hold(step)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore errors: a Codex may be stopped while it waits for an answer."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(ScriptedHandler):
     model: ScriptedModel
-    server: BaseServer
 
-    def log_message(self, *_: Any) -> None:
-        pass
-
-    def do_GET(self) -> None:
-        self._answer(
-            200, "application/json", json.dumps({"object": "list", "data": [], "models": []}).encode()
-        )
-
-    def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+    def post(self, raw: bytes) -> None:
         if self.headers.get("content-encoding") == "zstd":
             raw = zstandard.ZstdDecompressor().decompress(raw, max_output_size=1 << 28)
         body = json.loads(raw)
@@ -135,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
         if "fail" in step:
             error = step.get("body") or {"error": {"message": "scripted failure", "type": "server_error"}}
-            self._answer(step["fail"], "application/json", json.dumps(error).encode())
+            self.answer(step["fail"], "application/json", json.dumps(error).encode())
             return
         response = f"resp_{uuid.uuid4().hex[:12]}"
         events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": response}}]
@@ -154,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
                 {"type": "response.completed", "response": {"id": response, "usage": usage | details}}
             )
         stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
-        self._answer(200, "text/event-stream", stream.encode())
+        self.answer(200, "text/event-stream", stream.encode())
 
     def _chat(self, body: dict[str, Any]) -> None:
         body["input"] = body["messages"]
@@ -164,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
             _, step = self.model.next_step(body, "")
         if "fail" in step:
             error = step.get("body") or {"error": {"message": "scripted failure", "type": "server_error"}}
-            self._answer(step["fail"], "application/json", json.dumps(error).encode())
+            self.answer(step["fail"], "application/json", json.dumps(error).encode())
             return
         head = {
             "id": f"chatcmpl-{uuid.uuid4().hex[:8]}",
@@ -197,16 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
             }
         )
         stream = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
-        self._answer(200, "text/event-stream", stream.encode())
-
-    def _answer(self, status: int, kind: str, data: bytes) -> None:
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(data)))
-        self.send_header("connection", "close")
-        self.end_headers()
-        self.wfile.write(data)
-        self.close_connection = True
+        self.answer(200, "text/event-stream", stream.encode())
 
 
 def _marker(body: dict[str, Any]) -> str:

@@ -8,16 +8,13 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentdash.collect.clock import SystemClock
-from agentdash.collect.live import live_sources
 from agentdash.config import Config
-from agentdash.engine.hub import Hub
 from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
@@ -25,7 +22,7 @@ from tests.live.claude import VERSION, VERSIONS, ClaudeLab, install
 from tests.live.claude_cases import Case, cases, has_written, lab_of
 from tests.live.codex import SetupError
 from tests.live.patience import command_seconds
-from tests.live.watched import Watched
+from tests.live.watched import Watched, watching_config
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
 
@@ -53,16 +50,9 @@ def claude() -> Iterator[OpenLab]:
 
 @asynccontextmanager
 async def watching(lab: ClaudeLab) -> AsyncIterator[Watched]:
-    clock = SystemClock()
     config = Config(codex_home=lab.root / "codex", claude_home=lab.config, socket_paths=(lab.tmux,))
-    hub = Hub(live_sources(config, clock), clock)
-    running = asyncio.create_task(hub.run())
-    try:
-        yield Watched(hub)
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
+    async with watching_config(config) as watched:
+        yield watched
 
 
 def is_session(worker: Worker) -> bool:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from agentdash.collect.clock import SystemClock
-from agentdash.collect.live import live_sources
 from agentdash.config import Config, HostSettings
-from agentdash.engine.hub import Hub
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.status import worker_report
@@ -27,7 +23,7 @@ from tests.live.codex import Lab
 from tests.live.conftest import OpenLab
 from tests.live.patience import until
 from tests.live.ssh_hosts import Container, Podman, SshHost, agentdash_for
-from tests.live.watched import Watched
+from tests.live.watched import Watched, watching_config
 from tests.live.watched import watching as directly
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sshd and bubblewrap as Debian has them")
@@ -67,15 +63,8 @@ async def watching(
         hosts=dict(hosts),
         ssh_config=folder / "ssh_config",
     )
-    clock = SystemClock()
-    hub = Hub(live_sources(config, clock), clock)
-    running = asyncio.create_task(hub.run())
-    try:
-        yield Watched(hub)
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
+    async with watching_config(config) as watched:
+        yield watched
 
 
 def ssh_hosts(*hosts: SshHost) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live.codex import SetupError
 from tests.live.dispositions import restore_defaults
-from tests.live.worker_model import Script
+from tests.live.scripted_server import Script
 from tests.live.workers import WorkerLab, WorkerPane, program, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc and bubblewrap are Linux's")

@@ -19,8 +19,8 @@ from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live import opencode
 from tests.live.codex import Lab, Pane
-from tests.live.model_server import Script
 from tests.live.patience import scaled
+from tests.live.scripted_server import Script
 from tests.live.watched import Watched
 
 Act = Callable[[Lab, Pane], Awaitable[None]]

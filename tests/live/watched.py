@@ -70,9 +70,10 @@ class Watched:
 
 
 @asynccontextmanager
-async def watching(lab: Lab) -> AsyncIterator[Watched]:
+async def watching_config(config: Config) -> AsyncIterator[Watched]:
+    """Run a hub with the live sources of a configuration."""
     clock = SystemClock()
-    hub = Hub(live_sources(Config(codex_home=lab.home, socket_paths=(lab.tmux,)), clock), clock)
+    hub = Hub(live_sources(config, clock), clock)
     running = asyncio.create_task(hub.run())
     try:
         yield Watched(hub)
@@ -80,3 +81,10 @@ async def watching(lab: Lab) -> AsyncIterator[Watched]:
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
+
+
+@asynccontextmanager
+async def watching(lab: Lab) -> AsyncIterator[Watched]:
+    """Run a hub over a lab with Codex."""
+    async with watching_config(Config(codex_home=lab.home, socket_paths=(lab.tmux,))) as watched:
+        yield watched

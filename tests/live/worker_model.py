@@ -16,90 +16,40 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import uuid
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import BaseServer
 from typing import Any
 
-Step = Mapping[str, Any]
-Script = Mapping[str, Sequence[Step]]
+from tests.live.scripted_server import SCRIPT_ENDED, Script, ScriptedHandler, ScriptedServer, Step
 
 _SHELLS = ("run_shell_command", "bash", "shell")
 """The shell tools of Gemini CLI and Qwen Code, of OpenCode and Copilot CLI."""
 _USAGE = {"prompt_tokens": 1200, "completion_tokens": 40, "total_tokens": 1240}
 
 
-class ScriptedWorkerModel:
-    """The server; listens on a free port from `start` to `close`."""
+class ScriptedWorkerModel(ScriptedServer):
+    """The server of a scripted model."""
 
     def __init__(self, script: Script) -> None:
-        self.script = script
-        self._gates: dict[str, threading.Event] = defaultdict(threading.Event)
-        self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": self}))
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
-        )
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def release(self, name: str) -> None:
-        """Let every request continue that is at `{"hold": name}`, or gets there later."""
-        with self._lock:
-            self._gates[name].set()
-
-    def close(self) -> None:
-        with self._lock:
-            for gate in self._gates.values():
-                gate.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__init__(script, _Handler)
 
     def step(self, messages: Sequence[Mapping[str, Any]]) -> Step:
         """Return the step of a request; wait at a `hold`."""
         marker, number = _place(messages)
         steps = self.script.get(marker, ())
-        step = steps[number] if number < len(steps) else {"say": "(script ended)"}
-        if "hold" in step:
-            with self._lock:
-                gate = self._gates[step["hold"]]
-            gate.wait()
+        step = steps[number] if number < len(steps) else SCRIPT_ENDED
+        self.hold(step)
         return step
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore errors: a CLI may be stopped while it waits for an answer."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(ScriptedHandler):
     model: ScriptedWorkerModel
-    server: BaseServer
 
-    def log_message(self, *_: Any) -> None:
-        pass
-
-    def do_GET(self) -> None:
-        self._answer(200, "application/json", b'{"object": "list", "data": []}')
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
+    def post(self, raw: bytes) -> None:
+        body = json.loads(raw or b"{}")
         path = self.path.partition("?")[0]
         if path.endswith(":countTokens"):
-            self._answer(200, "application/json", b'{"totalTokens": 100}')
+            self.answer(200, "application/json", b'{"totalTokens": 100}')
             return
         is_gemini = ":" in path.rpartition("/")[2]
         messages = body.get("contents" if is_gemini else "messages") or []
@@ -107,25 +57,16 @@ class _Handler(BaseHTTPRequestHandler):
         step = self.model.step(messages) if tools else {"say": "A title"}
         if "fail" in step:
             error = {"code": step["fail"], "message": "scripted failure", "status": "SCRIPTED"}
-            self._answer(step["fail"], "application/json", json.dumps({"error": error}).encode())
+            self.answer(step["fail"], "application/json", json.dumps({"error": error}).encode())
             return
         events = list(_gemini(step, tools) if is_gemini else _completion(step, tools))
         if body.get("stream") or ":stream" in path:
             stream = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
             end = "" if is_gemini else "data: [DONE]\n\n"
-            self._answer(200, "text/event-stream", f"{stream}{end}".encode())
+            self.answer(200, "text/event-stream", f"{stream}{end}".encode())
         else:
             whole = events[-1] if is_gemini else _whole(step)
-            self._answer(200, "application/json", json.dumps(whole).encode())
-
-    def _answer(self, status: int, kind: str, data: bytes) -> None:
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(data)))
-        self.send_header("connection", "close")
-        self.end_headers()
-        self.wfile.write(data)
-        self.close_connection = True
+            self.answer(200, "application/json", json.dumps(whole).encode())
 
 
 def _tools(body: Mapping[str, Any]) -> Iterator[str]:

@@ -24,15 +24,14 @@ from typing import Any, Final
 
 import psutil
 
-from agentdash.collect.clock import SystemClock
-from agentdash.collect.live import live_sources
 from agentdash.config import Config
-from agentdash.engine.hub import Hub
 from tests.live.codex import cache, npm_install
 from tests.live.dispositions import restore_defaults
 from tests.live.patience import until
-from tests.live.watched import Watched
-from tests.live.worker_model import Script, ScriptedWorkerModel
+from tests.live.scripted_server import Script
+from tests.live.tmux_pane import TmuxPane
+from tests.live.watched import Watched, watching_config
+from tests.live.worker_model import ScriptedWorkerModel
 
 PACKAGES: Final = {
     "gemini": ("@google/gemini-cli", "0.61.0"),
@@ -218,26 +217,13 @@ class WorkerLab:
             return False
 
 
-class WorkerPane:
-    """A tmux pane of a lab."""
-
-    def __init__(self, lab: WorkerLab, ident: str) -> None:
-        self._lab = lab
-        self.id = ident
-        """The id in tmux: `%0`."""
-
-    def text(self) -> str:
-        """Return the text of the screen."""
-        return self._lab.run_tmux("capture-pane", "-p", "-t", self.id)
-
-    def keys(self, *names: str) -> None:
-        """Press keys, by tmux's names."""
-        self._lab.run_tmux("send-keys", "-t", self.id, *names)
+class WorkerPane(TmuxPane):
+    """A tmux pane of a lab with worker CLIs."""
 
     async def submit(self, prompt: str) -> None:
         """Type a prompt, wait until it is on the screen, and press Enter."""
-        self._lab.run_tmux("send-keys", "-t", self.id, "-l", prompt)
-        await until(lambda: prompt in self.text(), f"{prompt!r} on the screen of {self.id}")
+        self.type(prompt)
+        await self.shows(prompt)
         await asyncio.sleep(0.3)  # Gemini CLI takes an Enter that follows at once for a part of a paste
         self.keys("Enter")
 
@@ -245,16 +231,9 @@ class WorkerPane:
 @asynccontextmanager
 async def watching(lab: WorkerLab) -> AsyncIterator[Watched]:
     """Run a hub over a lab."""
-    clock = SystemClock()
     config = Config(codex_home=lab.root / "codex", claude_home=lab.root / "claude", socket_paths=(lab.tmux,))
-    hub = Hub(live_sources(config, clock), clock)
-    running = asyncio.create_task(hub.run())
-    try:
-        yield Watched(hub)
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
+    async with watching_config(config) as watched:
+        yield watched
 
 
 def _merged(needed: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
