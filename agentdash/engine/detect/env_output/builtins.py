@@ -167,7 +167,9 @@ def _with_option(state: State, option: str | None, *, on: bool) -> State:
             return msgspec.structs.replace(state, **{option: on})
         case "xtrace":
             return msgspec.structs.replace(state, xtrace=on)
-        case "verbose" | "noexec" if not on:
+        case "verbose":
+            return msgspec.structs.replace(state, is_verbose=on)
+        case "noexec" if not on:
             return state
         case _ if option in _HARMLESS_OPTIONS:
             return state

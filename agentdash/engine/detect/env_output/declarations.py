@@ -101,8 +101,12 @@ def export(call: Call) -> list[Result]:
         return results if is_export else in_shells(call, results, "bash", "zsh")
     if "p" in options and call.name != "export":
         return _declared(call, names)
+    if call.name not in ("export", "readonly"):
+        for argument in names:
+            if isinstance(first := argument[0] if argument else "", str) and (match := NAME.match(first)):
+                call = msgspec.structs.replace(call, state=call.state.with_own(match[0]))
     if options in ("A", "a") and call.name != "export":
-        return [Result()]  # an array to come
+        return [Result(state=call.state)]  # an array to come
     if options.strip("xgrn") or "f" in options:
         raise UnreadableError
     return [Result(state=_exported(call, options, names))]

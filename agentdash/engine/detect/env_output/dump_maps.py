@@ -17,6 +17,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Part,
     Parts,
     Trimmed,
+    is_quiet,
     joined,
 )
 
@@ -120,6 +121,40 @@ def mapped_lines(lines: list[Parts], change: LineMap) -> Parts:
             return (ANY,)
         out += changed
     return joined(out)
+
+
+def by_line(content: Parts, change: LineMap, *, keeps_names: bool) -> Parts:
+    """Return what a filter makes of text among which there may be dumps, and lines that name no flag.
+
+    `keeps_names`: of a dump's lines it leaves the names; else only lines without a dump are known behind it.
+    """
+    out: list[Part] = []
+    line: list[Part] = []
+    for part in (*content, None):
+        is_piece = isinstance(part, str | Hole) and is_piece_of_line(part)
+        if is_piece and isinstance(part, str):
+            *whole, rest = part.split("\n")
+            for text in whole:
+                out += mapped_lines([(*line, text, "\n")], change)
+                line = []
+            line += [rest] if rest else []
+        elif is_piece and part is not None:
+            line.append(part)
+        elif line and part is None:
+            out += mapped_lines([(*line, "\n")], change)
+        elif line:
+            return (ANY,)  # a line goes on with text of which nothing is known
+        elif isinstance(part, Dump) and keeps_names and not part.nul and not part.separator:
+            out += mapped(part, change)
+        elif part is not None:
+            out.append(QUIET if is_quiet((part,)) else ANY)
+    return joined(out)
+
+
+def is_piece_of_line(part: Part) -> bool:
+    """Return whether a part is literal, or text without a line break."""
+    kinds = (Kind.OTHER, Kind.DIGITS, Kind.QUIET_LINE, Kind.LINE)
+    return isinstance(part, str) or (isinstance(part, Hole) and part.kind in kinds)
 
 
 def _mapped_line(line: Parts, change: LineMap) -> Parts | None:

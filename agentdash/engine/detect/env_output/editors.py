@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dump_maps import mapped, mapped_lines
+from agentdash.engine.detect.env_output.dump_maps import by_line, mapped
 from agentdash.engine.detect.env_output.dumps import (
     ENV_STYLE,
     FLAG_STEM,
@@ -27,7 +27,6 @@ from agentdash.engine.detect.env_output.inputs import (
     operands,
     single_dump,
 )
-from agentdash.engine.detect.env_output.line_maps import substitution
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     Hole,
@@ -39,6 +38,7 @@ from agentdash.engine.detect.env_output.patterns import (
     joined,
 )
 from agentdash.engine.detect.env_output.regexes import compiled
+from agentdash.engine.detect.env_output.sed_programs import SedProgram, sed_program
 from agentdash.engine.detect.env_output.streams import Call, Result
 
 
@@ -121,13 +121,28 @@ def sed(call: Call) -> list[Result]:
     words = [concrete(a) for a in call.arguments]
     if (kept := _kept_lines(words)) is not None and (dump := single_dump(input_of(call, []))):
         return [Result(out=(filtered(dump, LineFilter(kept)),))]
-    options = [w for w in words if w in ("-n", "-E", "-r", "-e", "-s", "-u")]
-    rest = [a for a, w in zip(call.arguments, words, strict=True) if w not in options]
-    if not rest or (script := concrete(rest[0])) is None or script.startswith("-"):
+    letters, scripts, files = "", [], []
+    rest = list(call.arguments)
+    while rest:
+        word = rest.pop(0)
+        text = concrete(word) or ""
+        if re.fullmatch(r"-[nErsu]*e", text) and rest:
+            letters += text
+            scripts.append(concrete(rest.pop(0)))
+        elif text.startswith("-") and len(text) > 1:
+            if not re.fullmatch(r"-[nErsu]+|--(?:quiet|silent|regexp-extended|posix)", text):
+                return list(UNKNOWN)
+            letters += {"--quiet": "n", "--silent": "n", "--regexp-extended": "E"}.get(text, text)
+        elif scripts:
+            files.append(word)
+        else:
+            scripts.append(concrete(word))
+    if not scripts or any(script is None for script in scripts):
         return list(UNKNOWN)
-    content = input_of(call, rest[1:])
-    errors = errors_reading(call, rest[1:])
-    results = _edited(content, " ".join([*(o for o in options if o != "-e"), script]))
+    content = input_of(call, files)
+    errors = errors_reading(call, files)
+    script = "\n".join(script for script in scripts if script is not None)
+    results = _edited(content, script, is_extended="E" in letters or "r" in letters, is_silent="n" in letters)
     return [msgspec.structs.replace(r, err=errors, status=None if errors else 0) for r in results]
 
 
@@ -147,36 +162,51 @@ def _kept_lines(words: list[str | None]) -> re.Pattern[str] | None:
     return compiled("|".join(f"(?:{source})" for source in sources), "perl")
 
 
-def _edited(content: Parts, text: str) -> list[Result]:
-    """Return what `sed` makes of its input; `text` is its options and its script."""
+def _edited(content: Parts, script: str, *, is_extended: bool, is_silent: bool) -> list[Result]:
+    """Return what `sed` makes of its input."""
+    text = f"{'-n ' if is_silent else ''}{'-E ' if is_extended else ''}{script}"
     if is_noise(content):
         return [Result(out=changed(content) if FLAG_STEM not in text else (ANY,))]
     dump = single_dump(content)
     if re.fullmatch(r"s([/,|])\\(?:x0|x00|o000|0)\1\\n\1g", text) and dump and dump.nul:
         return [Result(out=(msgspec.structs.replace(dump, nul=False),))]
-    if dump is None and (lines := lines_of(content)) is not None and (change := substitution(text)):
-        return [Result(out=mapped_lines(lines, change))]
+    program = sed_program(script, is_extended=is_extended, is_silent=is_silent)
+    if len(content) == 1 and isinstance(content[0], Names):
+        return [Result(out=(Names((None, None)),))]
+    if dump is None and program is not None and not re.search("SANDBOX|CODEX", _written_by(program)):
+        return [Result(out=by_line(content, program.change, keeps_names=program.keeps_names))]
     if dump is None or dump.nul:
-        names = len(content) == 1 and isinstance(content[0], Names)
-        return [Result(out=(Names((None, None)),) if names else (ANY,))]
+        return [Result(out=(ANY,))]
     if (pinned := re.fullmatch(r"-n s([/,|#])\^(\w+)=\1\1p", text)) and pinned[2] in FLAGS:
         return fields((filtered(dump, LineFilter(re.compile(rf"^{pinned[2]}="))),), "2-")
     if re.fullmatch(r"s([/,|])=\.\*\$?\1\1", text):
         return fields(content, "1")
     if match := re.fullmatch(
-        r"(-E |-r )?(?:-n /(?P<kept>[^/]*)/p|/(?P<only>[^/]*)/!d|/(?P<dropped>[^/]*)/d)", text
+        r"(?:-n (-E )?/(?P<kept>[^/]*)/p|(-E )?/(?P<only>[^/]*)/!d|(-E )?/(?P<dropped>[^/]*)/d)", text
     ):
         pattern = compiled(
-            match["kept"] or match["only"] or match["dropped"] or "", "extended" if match[1] else "basic"
+            match["kept"] or match["only"] or match["dropped"] or "", "extended" if is_extended else "basic"
         )
         if pattern is not None:
             kept = LineFilter(pattern, inverted=match["dropped"] is not None)
             return [Result(out=(filtered(dump, kept, partial=kept.inverted),))]
-    if (change := substitution(text)) is not None:
-        return [Result(out=mapped(dump, change))]
+    if program is not None and program.keeps_names and not _writes_twice(program):
+        return [Result(out=mapped(dump, program.change))]
     if re.fullmatch(r"-n (?:\d+|\$)(?:,(?:\d+|\$))?p|\d+q", text):
         return [Result(out=(msgspec.structs.replace(dump, partial=True, some=False),))]
     return [Result(out=(ANY,))]
+
+
+def _written_by(program: SedProgram) -> str:
+    """Return the texts that a program puts into lines."""
+    return " ".join(step.text for step in program.steps)
+
+
+def _writes_twice(program: SedProgram) -> bool:
+    """Return whether a program writes some line with a flag more than once."""
+    return any(
+        "\n" in (program.change(f"{name}={value}") or "") for name in FLAGS for value in ("1", "seatbelt", "")
+    )
 
 
 def awk_filter(call: Call, program: str, *, separator: str) -> list[Result] | None:

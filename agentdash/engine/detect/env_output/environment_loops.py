@@ -94,5 +94,6 @@ def _printed(line: Parts | None, style: Style, name: str) -> Shown | None:
 
 def _line(interpreter: Interpreter, body: Script, state: State) -> Parts | None:
     """Return what one round prints; None where that depends on something unknown."""
-    outcomes = [o for o in interpreter.script(body, state, guarded=True) if o.leaves in ("", "continue")]
-    return all_parts(outcomes[0].stream) if len(outcomes) == 1 else None
+    outcomes = interpreter.script(body, state, guarded=True)
+    is_whole = len(outcomes) == 1 and outcomes[0].leaves in ("", "continue")
+    return all_parts(outcomes[0].stream) if is_whole else None

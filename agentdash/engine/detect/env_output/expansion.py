@@ -23,7 +23,7 @@ from agentdash.engine.detect.env_output.patterns import (
     joined,
     unlike,
 )
-from agentdash.engine.detect.env_output.streams import Stream
+from agentdash.engine.detect.env_output.streams import FAILED, Stream
 from agentdash.engine.detect.env_output.world import State, UnreadableError
 from agentdash.engine.detect.env_output.zsh import ALL_NAMES, IS_SET
 from agentdash.engine.detect.shell import (
@@ -171,6 +171,9 @@ class Expander:
             case Substitution(script=script):
                 parts, errors, self.status = self._substitute(script, self.state)
                 self.errors += errors
+                if self.state.dialect != "dash":  # `"$(…) $?"`
+                    same = self.state.dialect or self.status == self.state.status
+                    self.state = msgspec.structs.replace(self.state, status=self.status if same else None)
                 return parts
             case ProcessSubstitution(script=script):
                 content, errors = self.substitute_untrimmed(script)
@@ -274,7 +277,7 @@ class Expander:
             return self._is_set(name.removeprefix(IS_SET))
         if name == "$":
             return (Hole(Kind.DIGITS, key=f"shell {self.state.level}"),)
-        if name == "?" and self.state.status is not None:
+        if name == "?" and self.state.status not in (None, FAILED):
             return (str(self.state.status),)
         arguments = self.state.array("@")
         if name == "#" and arguments is not None and not any(map(_is_many, arguments)):

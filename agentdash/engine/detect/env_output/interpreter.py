@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -13,10 +14,11 @@ from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
 from agentdash.engine.detect.env_output.loops import blurred, entries_loop, lines_loop, run_loop
 from agentdash.engine.detect.env_output.patterns import QUIET, Choice, Hole, Kind, Parts, Trimmed, joined
 from agentdash.engine.detect.env_output.pipelines import run_pipeline
-from agentdash.engine.detect.env_output.redirects import routed, routing
+from agentdash.engine.detect.env_output.redirects import forgetting, routed, routing
 from agentdash.engine.detect.env_output.repetition import counted_loop
 from agentdash.engine.detect.env_output.simple import aborted_outcome, run_command, run_simple, traced
 from agentdash.engine.detect.env_output.streams import (
+    FAILED,
     STDERR,
     STDOUT,
     TIMES,
@@ -30,6 +32,13 @@ from agentdash.engine.detect.env_output.streams import (
     only,
     parts_of,
     with_status,
+)
+from agentdash.engine.detect.env_output.unfollowed import (
+    LOST,
+    OutlivingError,
+    bounded,
+    lost,
+    unfollowed,
 )
 from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
 from agentdash.engine.detect.shell import (
@@ -56,10 +65,11 @@ from agentdash.engine.detect.shell import (
 
 _MAX_STEPS: Final = 1_000
 """Commands that are run for one hypothesis; scripts with more are not read."""
-MAX_OUTCOMES: Final = 24
-"""Outcomes that are followed side by side; scripts with more are not read."""
 _MAX_DEPTH: Final = 40
 """Functions, shells and substitutions within each other."""
+
+Run = Callable[..., list[Outcome]]
+"""Runs a node in a state."""
 
 
 class Interpreter:
@@ -85,12 +95,16 @@ class Interpreter:
 
     # ------------------------------------------------------------ lists
 
-    def script(self, script: Script, state: State, *, guarded: bool = False) -> list[Outcome]:
-        """Return the outcomes of statements in order; `guarded` where `set -e` does not end them."""
+    def script(
+        self, script: Script, state: State, *, guarded: bool = False, is_shell: bool = False
+    ) -> list[Outcome]:
+        """Return the outcomes of statements in order.
+
+        `guarded`: `set -e` does not end them. `is_shell`: they are all that a shell runs.
+        """
         self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            raise UnreadableError
-        current = [Outcome(stream=(), status=0, state=state)]
+        current = [Outcome(stream=(), status=state.status if script.items else 0, state=state)]
+        ended: list[Outcome] = []
         for number, item in enumerate(script.items):
             following: list[Outcome] = []
             is_waited_for = _is_wait(script.items[number + 1 :])
@@ -98,21 +112,63 @@ class Interpreter:
                 if before.leaves:
                     following.append(before)
                     continue
+                if before.state.is_verbose:
+                    before = _with_source(before)  # noqa: PLW2901
+                if is_shell and (redirects := _of_shell(item)):
+                    rest = Script(script.items[number + 1 :])
+                    ran = self._rest(rest, redirects, with_status(before), guarded=guarded)
+                    ended += behind(before.stream, ran)
+                    continue
                 run = self._background if item.background and not is_waited_for else self.node
-                following += behind(before.stream, run(item.node, with_status(before), guarded=guarded))
-            current = merged(following)
-            if len(current) > MAX_OUTCOMES:
-                raise UnreadableError
+                ran = self._followed(run, item.node, with_status(before), guarded=guarded)
+                following += behind(before.stream, ran)
+            current = bounded(following)
         self._depth -= 1
-        return current
+        return bounded([*ended, *current]) if ended else current
 
-    def whole(self, script: Script, state: State) -> list[Outcome]:
+    def _rest(
+        self, rest: Script, redirects: tuple[Redirect, ...], state: State, *, guarded: bool
+    ) -> list[Outcome]:
+        """Run what stands behind `exec` with redirections alone: they hold for the rest of the shell."""
+        expander = Expander(state, self.substituted)
+        try:
+            route = routing(redirects, expander)
+            after = forgetting(route, expander.state)
+            outcomes = self.whole(rest, after, guarded=guarded)
+        except (AbortedError, UnreadableError):
+            return [lost(state)]
+        opened = msgspec.structs.replace(route, may_fail=False)
+        found = routed(outcomes, opened, expander.errors)
+        if route.may_fail:
+            found.append(Outcome(stream=expander.errors, status=FAILED, state=state, leaves="exit"))
+        return found
+
+    def _followed(self, run: Run, node: Node, state: State, *, guarded: bool) -> list[Outcome]:
+        """Run a statement; where that cannot be followed, what is known without following it."""
+        depth, captures = self._depth, self.captures
+        try:
+            if depth > _MAX_DEPTH:
+                raise UnreadableError
+            return run(node, state, guarded=guarded)
+        except OutlivingError:
+            if depth > 1:
+                raise
+            self._depth, self.captures = depth, captures
+            return [lost(state)]
+        except (UnreadableError, RecursionError):
+            self._depth, self.captures = depth, captures
+            return _checked(unfollowed(node, state), guarded)
+
+    def whole(self, script: Script, state: State, *, guarded: bool = False) -> list[Outcome]:
         """Return the outcomes of a script that a shell runs, with the trap for its end."""
         result: list[Outcome] = []
-        for outcome in self.script(script, state):
+        for outcome in self.script(script, state, guarded=guarded, is_shell=True):
+            if outcome.state.is_verbose:
+                outcome = _with_source(outcome)  # noqa: PLW2901
             if outcome.state.xtrace:
-                outcome = msgspec.structs.replace(outcome, stream=(*outcome.stream, *traced([])))  # noqa: PLW2901
-            if not (action := outcome.state.on_exit):
+                trace = traced([], outcome.state)
+                outcome = msgspec.structs.replace(outcome, stream=(*outcome.stream, *trace))  # noqa: PLW2901
+            if not (action := outcome.state.on_exit) or outcome.leaves == LOST:
                 result.append(outcome)
                 continue
             if (tree := parse(action)) is None:
@@ -128,7 +184,7 @@ class Interpreter:
         """Run a job behind `&`; it must not write anything, since the time of that is not known."""
         del guarded
         if any(all_parts(outcome.stream) for outcome in self.node(node, state, guarded=True)):
-            raise UnreadableError
+            raise OutlivingError
         return [Outcome(stream=(), status=0, state=msgspec.structs.replace(state, files=()))]
 
     def node(self, node: Node, state: State, *, guarded: bool, stdin: Parts | None = None) -> list[Outcome]:
@@ -159,7 +215,7 @@ class Interpreter:
             case Group(body=body, subshell=False):
                 return self.script(body, state, guarded=guarded)
             case Group(body=body):
-                inner = self.script(body, state, guarded=guarded)
+                inner = self.script(body, state, guarded=guarded, is_shell=True)
                 return _checked([_back(outcome, state) for outcome in inner], guarded)
             case Compound(body=body, redirects=redirects):
                 return self._redirected(body, redirects, state, guarded=guarded)
@@ -197,7 +253,7 @@ class Interpreter:
             if runs_right:
                 result += behind(left.stream, self.node(node.right, with_status(left), guarded=guarded))
             if left.status is None:
-                result.append(msgspec.structs.replace(left, status=None if wants_success else 0))
+                result.append(msgspec.structs.replace(left, status=FAILED if wants_success else 0))
             elif not runs_right:
                 result.append(left)
         return merged(result)
@@ -210,9 +266,8 @@ class Interpreter:
             route = routing(redirects, expander)
         except AbortedError as aborted:
             return [aborted_outcome(aborted, state)]
-        return routed(
-            self.node(body, expander.state, guarded=guarded, stdin=route.stdin), route, expander.errors
-        )
+        inner = forgetting(route, expander.state)
+        return routed(self.node(body, inner, guarded=guarded, stdin=route.stdin), route, expander.errors)
 
     def _fed(self, node: Node, state: State, *, guarded: bool, stdin: Parts) -> list[Outcome]:
         """Run a compound command that reads something."""
@@ -242,21 +297,25 @@ class Interpreter:
         for condition, body in node.branches:
             following: list[Outcome] = []
             for before in current:
-                for tested in behind(before.stream, self.script(condition, before.state, guarded=True)):
+                for tested in behind(
+                    before.stream, self.script(condition, with_status(before), guarded=True)
+                ):
                     if tested.leaves:
                         result.append(tested)
                         continue
                     if tested.status != 0:
-                        following.append(msgspec.structs.replace(tested, status=0))
+                        status = FAILED if tested.status is None else tested.status
+                        following.append(msgspec.structs.replace(tested, status=status))
                     if tested.status in (0, None):
                         done = self.script(body, with_status(tested), guarded=guarded)
                         result += behind(tested.stream, done)
             current = merged(following)
         for before in current:
             if node.otherwise is None:
-                result.append(before)
+                result.append(msgspec.structs.replace(before, status=0))
             else:
-                result += behind(before.stream, self.script(node.otherwise, before.state, guarded=guarded))
+                otherwise = self.script(node.otherwise, with_status(before), guarded=guarded)
+                result += behind(before.stream, otherwise)
         return merged(result)
 
     def _case(self, node: Case, state: State, *, guarded: bool) -> list[Outcome]:
@@ -299,7 +358,7 @@ class Interpreter:
         `trims`: line breaks at the end are taken off.
         """
         self.captures += 1
-        outcomes = self.script(script, state, guarded=True)
+        outcomes = self.script(script, state, guarded=True, is_shell=True)
         self.captures -= 1
         if any(outcome.state.on_exit != state.on_exit for outcome in outcomes):
             raise UnreadableError
@@ -309,6 +368,23 @@ class Interpreter:
         parts = parts_of(stream, STDOUT)
         status = statuses.pop() if len(statuses) == 1 else None
         return _trimmed(parts) if trims else parts, only(stream, STDERR), status
+
+
+def _of_shell(item: Item) -> tuple[Redirect, ...]:
+    """Return the redirections of `exec` without a command."""
+    match item:
+        case Item(
+            node=Simple(words=(Word() as word,), assignments=(), redirects=redirects), background=False
+        ):
+            return redirects if word.text == "exec" else ()
+        case _:
+            return ()
+
+
+def _with_source(outcome: Outcome) -> Outcome:
+    """Return an outcome behind which the shell writes lines of its script."""
+    lines = Emit(STDERR, (Hole(Kind.SOURCE, key=outcome.state.source),))
+    return msgspec.structs.replace(outcome, stream=(*outcome.stream, lines))
 
 
 def _is_wait(items: tuple[Item, ...]) -> bool:
@@ -356,7 +432,8 @@ def _checked(outcomes: list[Outcome], guarded: bool) -> list[Outcome]:
         if guarded or outcome.leaves or not outcome.state.errexit or outcome.status == 0:
             result.append(outcome)
             continue
-        result.append(msgspec.structs.replace(outcome, leaves="exit"))
+        status = FAILED if outcome.status is None else outcome.status
+        result.append(msgspec.structs.replace(outcome, leaves="exit", status=status))
         if outcome.status is None:
             result.append(msgspec.structs.replace(outcome, status=0))
     return result

@@ -25,9 +25,9 @@ from agentdash.engine.detect.env_output.streams import (
     Result,
     Stream,
     behind,
-    merged,
     outcome_of,
 )
+from agentdash.engine.detect.env_output.unfollowed import bounded
 from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
 from agentdash.engine.detect.env_output.xargs import xargs_commands
 from agentdash.engine.detect.shell import parse
@@ -208,7 +208,7 @@ def evaluate(interpreter: Interpreter, call: Call) -> list[Outcome]:
     texts = [concrete(argument) for argument in call.arguments]
     if any(text is None for text in texts):
         raise UnreadableError
-    script = parse(" ".join(text for text in texts if text is not None))
+    script = parse(" ".join(text for text in texts if text is not None), in_part=True)
     if script is None:
         raise UnreadableError
     return interpreter.script(script, call.state, guarded=call.guarded)
@@ -224,6 +224,7 @@ def run_shell(interpreter: Interpreter, call: Call) -> list[Outcome]:
         level=call.state.level + 1,
         dialect=SHELLS[call.name],
         files=call.state.files,
+        missing=call.state.missing,
         variables=tuple(
             (n, v) for n, v in call.state.variables if n in call.state.exported and n not in FLAGS
         ),
@@ -238,13 +239,14 @@ def run_shell(interpreter: Interpreter, call: Call) -> list[Outcome]:
         words.pop(0)
         if text in ("--login", "--norc", "--noprofile", "--posix", "--no-rcs", "-f"):
             continue
-        if not re.fullmatch(r"-[celuosx]+|-[lc]+", text):
+        if not re.fullmatch(r"-[celuosxv]+|-[lc]+", text):
             return _unknown(call)
         state = msgspec.structs.replace(
             state,
             errexit=state.errexit or "e" in text,
             nounset=state.nounset or "u" in text,
             xtrace=state.xtrace or "x" in text,
+            is_verbose=state.is_verbose or "v" in text,
         )
         if "o" in text:
             if not words or concrete(words.pop(0)) != "pipefail":
@@ -291,9 +293,13 @@ def _without_dot(path: Parts) -> Parts:
 
 def _nested(interpreter: Interpreter, call: Call, script: Parts | None, state: State) -> list[Outcome]:
     holes: dict[str, Part] = {}
-    if script is None or (text := with_placeholders(script, holes)) is None or (tree := parse(text)) is None:
+    if (
+        script is None
+        or (text := with_placeholders(script, holes)) is None
+        or (tree := parse(text, in_part=True)) is None
+    ):
         return _unknown(call)
-    found = interpreter.whole(tree, state)
+    found = interpreter.whole(tree, msgspec.structs.replace(state, source=text))
     outer = call.state
     return [
         Outcome(
@@ -317,9 +323,6 @@ def _refilled(stream: Stream, holes: dict[str, Part]) -> Stream:
     return tuple(result)
 
 
-_MAX_OUTCOMES: Final = 24
-
-
 def through_xargs(interpreter: Interpreter, call: Call) -> list[Outcome]:
     """Run `xargs`: forms that print their input, and commands with known arguments."""
     if (results := xargs(call)) is not None:
@@ -334,9 +337,7 @@ def through_xargs(interpreter: Interpreter, call: Call) -> list[Outcome]:
             for outcome in behind(before.stream, _run(interpreter, inner, words)):
                 is_well = before.status == 0 and outcome.status == 0
                 following.append(msgspec.structs.replace(outcome, status=0 if is_well else None))
-        current = merged(following)
-        if len(current) > _MAX_OUTCOMES:
-            raise UnreadableError
+        current = bounded(following)
     return current
 
 

@@ -3,76 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import msgspec
 
 from agentdash.engine.detect.env_output.declarations import not_found
-from agentdash.engine.detect.env_output.dump_maps import LineMap, mapped
+from agentdash.engine.detect.env_output.dump_maps import mapped
 from agentdash.engine.detect.env_output.dumps import Dump
 from agentdash.engine.detect.env_output.inputs import input_of, operands, single_dump
 from agentdash.engine.detect.env_output.patterns import ANY, QUIET, Part, Parts, concrete, is_quiet, joined
-from agentdash.engine.detect.env_output.regexes import compiled
 from agentdash.engine.detect.env_output.streams import Call, Result
-
-# ---------------------------------------------------------------- sed
-
-_SUBSTITUTION: Final = re.compile(r"s([/,|#:])((?:(?!\1)[^\\]|\\.)*)\1((?:(?!\1)[^\\]|\\.)*)\1([gp]?)")
-_NAME_AND_VALUE: Final = re.compile(r"\^?(?:\\\(|\()[^()\\]*(?:\\\)|\))=(?:\\\(|\()\.\*(?:\\\)|\))\$?")
-
-_DECLARATION: Final = re.compile(r"\^(?:declare|typeset|export) (?:-x )?")
-
-
-def substitution(text: str) -> LineMap | None:
-    """Return what `sed` does with `s/=/: /`, or with options and more of them before it.
-
-    Only substitutions are known that leave the names of all variables as they are.
-    """
-    match = re.fullmatch(r"(?P<options>(?:-[nEr] )*)(?P<script>s.*)", text)
-    if match is None:
-        return None
-    is_extended = re.search("[Er]", match["options"]) is not None
-    is_silent = "n" in match["options"]
-    steps: list[tuple[re.Pattern[str], str, int, bool]] = []
-    at = 0
-    script = match["script"]
-    while at < len(script):
-        found = _SUBSTITUTION.match(script, at)
-        if found is None or (step := _step(found, is_extended=is_extended)) is None:
-            return None
-        steps.append(step)
-        at = found.end()
-        if at < len(script) and not (separator := re.compile(r"\s*;\s*").match(script, at)):
-            return None
-        at = separator.end() if at < len(script) and separator else at
-    if is_silent and len(steps) > 1:
-        return None
-
-    def change(line: str) -> str | None:
-        prints = not is_silent
-        for pattern, replacement, count, prints_changed in steps:
-            line, number = pattern.subn(replacement, line, count=count)
-            if prints_changed and not is_silent:
-                return None if number == 0 else "\n"  # it would be written twice
-            prints = prints or bool(number and prints_changed)
-        return line if prints else None
-
-    return change
-
-
-def _step(found: re.Match[str], *, is_extended: bool) -> tuple[re.Pattern[str], str, int, bool] | None:
-    source, replacement, flags = found[2], found[3], found[4]
-    if not (
-        source in ("^", "=", "$")
-        or _NAME_AND_VALUE.fullmatch(source)
-        or (replacement == "" and _DECLARATION.fullmatch(source))
-    ):
-        return None
-    pattern = compiled(source, "extended" if is_extended else "basic")
-    if pattern is None or "&" in replacement or re.search(r"\\[^12t]", replacement):
-        return None
-    return pattern, replacement.replace("\\t", "\t"), 0 if flags == "g" else 1, flags == "p"
-
 
 # ---------------------------------------------------------------- column, nl, tr
 

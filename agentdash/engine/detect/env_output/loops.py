@@ -26,7 +26,6 @@ from agentdash.engine.detect.env_output.patterns import (
     is_quiet,
 )
 from agentdash.engine.detect.env_output.repetition import (
-    MAX_OUTCOMES,
     MAX_ROUNDS,
     sort_round,
     while_rounds,
@@ -45,6 +44,7 @@ from agentdash.engine.detect.env_output.streams import (
     parts_of,
     variants,
 )
+from agentdash.engine.detect.env_output.unfollowed import LOST, bounded, lost
 from agentdash.engine.detect.env_output.world import State, UnreadableError
 from agentdash.engine.detect.env_output.zsh import ALL_NAMES
 from agentdash.engine.detect.shell import For, Group, Parameter, Script, Simple, Substitution, While, Word
@@ -137,9 +137,7 @@ def lines_loop(
                     return None
                 ran = behind(before.stream, interpreter.script(node.body, bound.state, guarded=guarded))
                 sort_round(ran, following, done)
-        current = merged(following)
-        if len(current) > MAX_OUTCOMES:
-            raise UnreadableError
+        current = bounded(following)
     names = [word.text for word in read.words[1:] if not word.text.startswith("-")] or ["REPLY"]
     ended = [msgspec.structs.replace(o, status=0, state=_without_values(o.state, names)) for o in current]
     return merged([*done, *ended])
@@ -172,9 +170,7 @@ def _rounds(
             state = before.state.with_variable(node.name, word)
             for outcome in behind(before.stream, interpreter.script(node.body, state, guarded=guarded)):
                 sort_round([outcome], following, done)
-        current = merged(following)
-        if len(current) > MAX_OUTCOMES:
-            raise UnreadableError
+        current = bounded(following)
     return merged([*done, *current])
 
 
@@ -199,6 +195,8 @@ def blurred(
     if parts:
         stream = (*errors, Emit(STDOUT, (QUIET if is_quiet_enough and is_quiet(parts) else ANY,)))
     result = Outcome(stream=stream, status=None, state=state)
+    if any(outcome.leaves == LOST for outcome in outcomes):
+        return [lost(state)]
     if any(outcome.leaves in ("exit", "return") for outcome in outcomes):
         return [result, msgspec.structs.replace(result, leaves="exit")]
     return [result]

@@ -33,8 +33,10 @@ class Kind(Enum):
     ERRORS = "whole lines that name the program of the hole's key, and no flag"
     QUIET_LINE = "one line, or a part of it, in which no flag is named"
     DIGITS = "a number"
-    TRACE = "whole lines of `set -x`, which all begin with a plus sign"
+    TRACE = "whole lines of `set -x`, which begin with a plus sign, or are the text of the hole's key"
     LONG_TRACE = "whole lines of `set -x`, of which arguments may have line breaks"
+    SOURCE = "whole lines of the script that stands in the hole's key"
+    ENCODED = "text in another form, to the end of a line, that is not one of the excluded texts"
     OTHER = "a value of a flag that Codex does not give it: one word, without quotes and `=`"
 
 
@@ -278,7 +280,11 @@ class Text:
             case Kind.ERRORS:
                 return _merged((*positions, *self._errors(positions, hole.key)))
             case Kind.TRACE | Kind.LONG_TRACE:
-                return _merged((*positions, *self._traces(positions, is_long=hole.kind is Kind.LONG_TRACE)))
+                return _merged((*positions, *self._traces(positions, hole)))
+            case Kind.ENCODED:
+                return _merged(end for low, high in positions for end in self._forms(low, high, hole.exclude))
+            case Kind.SOURCE:
+                return _merged((*positions, *self._sources(positions, hole.key)))
             case Kind.QUIET_TEXT:
                 return _merged((low, self._named(high)) for low, high in positions)
             case Kind.QUIET_LINE:
@@ -309,19 +315,20 @@ class Text:
             for start in self._line_starts[first:last]:
                 yield start, start
 
-    def _traces(self, positions: list[Interval], *, is_long: bool) -> Iterator[Interval]:
+    def _traces(self, positions: list[Interval], hole: Hole) -> Iterator[Interval]:
         """Yield where lines of `set -x` can end that begin at one of the positions."""
         for low, high in positions:
             if low == high:
-                yield from self._trace_from(low, is_long=is_long)
+                yield from self._trace_from(low, hole)
             else:
                 yield low, self.end
 
-    def _trace_from(self, start: int, *, is_long: bool) -> Iterator[Interval]:
+    def _trace_from(self, start: int, hole: Hole) -> Iterator[Interval]:
         at = start
-        while self.text.startswith("+", at) or (is_long and start < at < self.end):
-            stop = self.text.find("\n", at)
-            if stop < 0:
+        is_long = hole.kind is Kind.LONG_TRACE
+        while (stop := self.text.find("\n", at)) >= 0:
+            is_rest = is_long and start < at
+            if not (is_rest or self.text[at] == "+" or (hole.key and self.text[at:stop] == hole.key)):
                 return
             at = stop + 1
             yield at, at
@@ -335,6 +342,27 @@ class Text:
             while start < at <= stop and program in self.text[start:at]:
                 yield at, at
                 start, at = at, self.text.find("\n", at) + 1
+
+    def _sources(self, positions: list[Interval], script: str) -> Iterator[Interval]:
+        """Yield where lines of a script can end that begin at one of the positions."""
+        lines = set(script.split("\n"))
+        for low, high in positions:
+            if low != high:
+                yield low, self.end
+                continue
+            start, stop = low, self.text.find("\n", low)
+            while stop >= 0 and self.text[start:stop] in lines:
+                yield stop + 1, stop + 1
+                start, stop = stop + 1, self.text.find("\n", stop + 1)
+
+    def _forms(self, low: int, high: int, exclude: tuple[str, ...]) -> Iterator[Interval]:
+        """Yield where a text can end that is not one of some: in its line, or at the end of some line."""
+        if low != high:
+            yield low, self.end
+            return
+        stop = self._break(low)
+        ends = [*range(low + 1, stop + 1), *(at for at in self._line_starts if at > stop)]
+        yield from ((at, at) for at in ends if self.text[low:at] not in exclude)
 
     def _numbers(self, low: int, high: int) -> list[Interval]:
         if low != high:

@@ -18,6 +18,7 @@ from agentdash.engine.detect.env_output.streams import (
     only,
     parts_of,
 )
+from agentdash.engine.detect.env_output.unfollowed import LOST
 from agentdash.engine.detect.env_output.world import State, UnreadableError
 from agentdash.engine.detect.shell import Pipeline
 
@@ -36,6 +37,7 @@ class _Run(msgspec.Struct, frozen=True):
     piped: Parts | None
     statuses: tuple[int | None, ...]
     state: State
+    leaves: str = ""
 
 
 def run_pipeline(interpreter: Interpreter, node: Pipeline, state: State) -> list[Outcome]:
@@ -59,7 +61,12 @@ def run_pipeline(interpreter: Interpreter, node: Pipeline, state: State) -> list
             raise UnreadableError
     return merged(
         [
-            Outcome(stream=run.stream, status=_status(run.statuses, pipefail=state.pipefail), state=run.state)
+            Outcome(
+                stream=run.stream,
+                status=_status(run.statuses, pipefail=state.pipefail),
+                state=run.state,
+                leaves=run.leaves,
+            )
             for run in runs
         ]
     )
@@ -76,6 +83,7 @@ def _piped(run: _Run, outcome: Outcome, *, both: bool) -> _Run:
 
 def _last(run: _Run, outcome: Outcome) -> list[_Run]:
     """Return the runs that end so: shells differ in whether the last part keeps its variables."""
+    is_lost = outcome.leaves == LOST and run.state.dialect not in ("bash", "dash")
     state = msgspec.structs.replace(run.state, files=outcome.state.files)
     known = dict(run.state.variables)
     changed = [name for name, value in outcome.state.variables if name not in known or known[name] != value]
@@ -90,6 +98,7 @@ def _last(run: _Run, outcome: Outcome) -> list[_Run]:
             piped=None,
             statuses=(*run.statuses, outcome.status),
             state=after,
+            leaves=LOST if is_lost else "",
         )
         for after in states
     ]

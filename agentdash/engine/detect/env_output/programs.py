@@ -9,6 +9,7 @@ import msgspec
 
 from agentdash.engine.detect.env_output.declarations import dump_of
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
+from agentdash.engine.detect.env_output.encoders import ENCODERS
 from agentdash.engine.detect.env_output.filters import FILTERS, xargs
 from agentdash.engine.detect.env_output.inert import INSTANT, UNKNOWN, inert, version_request
 from agentdash.engine.detect.env_output.languages import LANGUAGES
@@ -87,5 +88,6 @@ def printenv(call: Call) -> list[Result]:
 _PROGRAMS: Final[dict[str, Callable[[Call], list[Result]]]] = {
     "printenv": printenv,
     **FILTERS,
+    **ENCODERS,
     **LANGUAGES,
 }

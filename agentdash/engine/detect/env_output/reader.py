@@ -16,6 +16,7 @@ from agentdash.engine.detect.env_output.interpreter import Interpreter
 from agentdash.engine.detect.env_output.launchers import SHELLS
 from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Parts, Text, joined
 from agentdash.engine.detect.env_output.streams import (
+    FAILED,
     STDERR,
     STDOUT,
     Outcome,
@@ -66,7 +67,7 @@ def read(
 ) -> Flags:
     """Return what an output shows of the flags; see `read_flags`."""
     text = _text(output, exit_code, truncated=truncated)
-    if text is None or (possible := _possible(script, shell)) is None:
+    if text is None or (possible := _possible(script, shell, _missing(text))) is None:
         return Flags()
     worlds = _consistent(possible, text, exit_code)
     values = {name: _agreed([world.assumption(name) for world in worlds]) for name in FLAGS}
@@ -82,7 +83,7 @@ def consistent_worlds(
 ) -> list[World] | None:
     """Return the worlds in which a script can have this output; None where one of them cannot be read."""
     text = _text(output, exit_code, truncated=False)
-    if text is None or (possible := _possible(script, shell)) is None:
+    if text is None or (possible := _possible(script, shell, _missing(text))) is None:
         return None
     return _consistent(possible, text, exit_code)
 
@@ -112,16 +113,32 @@ _DIALECTS: Final = ("bash", "zsh", "dash")
 """Shells that users have; Codex starts the user's own."""
 _SENSITIVE: Final = re.compile(
     r"\$\{\w+\[|\$\{[!+(]|\$\+|\b(?:declare|typeset|mapfile|readarray|compgen|local|print)\b|\[\[|=\(|\bread\b"
+    r"|\$\([^\n]*\$\?"
 )
 """What shells differ in: a script with it is followed in each of them."""
 
 
+_NOT_FOUND: Final = re.compile(
+    r"^\S*(?:sh|environment): (?:line \d+: |\d+: )?(?P<name>[\w./+-]+): (?:command )?"
+    r"(?:not found|No such file or directory)$"
+    r"|^zsh:(?:\d+: )?(?:command not found|no such file or directory): (?P<of_zsh>[\w./+-]+)$",
+    re.MULTILINE,
+)
+"""How shells report a command that is not there."""
+
+
+def _missing(text: Text) -> frozenset[str]:
+    """Return the commands of which an output says that they are not there."""
+    return frozenset(match["name"] or match["of_zsh"] for match in _NOT_FOUND.finditer(text.text))
+
+
 @lru_cache(256)
-def _possible(script: str, shell: str) -> tuple[_Possible, ...] | None:
+def _possible(script: str, shell: str, missing: frozenset[str]) -> tuple[_Possible, ...] | None:
     """Return what a script can print in each world; None where it cannot be read."""
+    missing = frozenset(name for name in missing if name in script)
     if (known := SHELLS.get(shell, "")) or not _SENSITIVE.search(script):
-        return _in_dialect(script, known)
-    found = [_in_dialect(script, dialect) for dialect in _DIALECTS]
+        return _in_dialect(script, known, missing)
+    found = [_in_dialect(script, dialect, missing) for dialect in _DIALECTS]
     if any(each is None for each in found):
         return None
     return tuple(
@@ -130,19 +147,21 @@ def _possible(script: str, shell: str) -> tuple[_Possible, ...] | None:
     )
 
 
-def _in_dialect(script: str, dialect: str) -> tuple[_Possible, ...] | None:
+def _in_dialect(script: str, dialect: str, missing: frozenset[str]) -> tuple[_Possible, ...] | None:
     """Return what a script can print in each world, run by one shell; None where it cannot be read."""
     is_of_zsh = ZSH_ONLY.search(script) is not None
     if is_of_zsh and dialect != "zsh":
         return _unread_by_others()
-    if (tree := parse(as_bash(script) if is_of_zsh else script)) is None:
+    if (tree := parse(as_bash(script) if is_of_zsh else script, in_part=True)) is None:
         return None
     if dialect == "dash" and _has_more_syntax(tree):
         return _unread_by_others()
     found: list[_Possible] = []
     for world in _worlds():
         started = tuple((name, world.value(name)) for name in FLAGS)
-        state = State(started=started, dialect=dialect, is_rewritten=is_of_zsh)
+        state = State(
+            started=started, dialect=dialect, is_rewritten=is_of_zsh, source=script, missing=missing
+        )
         try:
             outcomes = Interpreter().whole(tree, state)
         except (UnreadableError, RecursionError):
@@ -202,7 +221,7 @@ def _consistent(possible: tuple[_Possible, ...], text: Text, exit_code: int | No
 
 def _is_consistent(possible: _Possible, text: Text, exit_code: int | None) -> bool:
     for parts, status in possible.endings:
-        if not text.is_prefix and None not in (exit_code, status) and exit_code != status:
+        if not text.is_prefix and not _can_be(exit_code, status):
             continue
         if text.matches(parts):
             return True
@@ -213,6 +232,13 @@ def _is_consistent(possible: _Possible, text: Text, exit_code: int | None) -> bo
         ):
             return True
     return False
+
+
+def _can_be(exit_code: int | None, status: int | None) -> bool:
+    """Return whether a script that ended with an exit code can have ended with a status."""
+    if exit_code is None or status is None:
+        return True
+    return exit_code != 0 if status == FAILED else exit_code == status
 
 
 def _agreed(assumed: list[Assumption]) -> str | None:

@@ -14,6 +14,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Choice,
     Hole,
     Kind,
+    Part,
     Parts,
     concrete,
     errors_of,
@@ -51,24 +52,33 @@ Destination = int | Nowhere | File
 
 
 class Routing(msgspec.Struct, frozen=True):
-    """Where a command's two outputs go, and its standard input where it is redirected."""
+    """Where what a command writes goes, by descriptor, and its standard input where it is redirected."""
 
-    out: Destination = STDOUT
-    err: Destination = STDERR
+    table: tuple[tuple[int, Destination], ...] = ()
+    """Descriptors that do not lead where they lead outside of the command."""
     stdin: Parts | None = None
     may_fail: bool = False
     """A file that is read may be missing: the command does not run then."""
 
+    def leads(self, fd: int) -> Destination:
+        """Return where a descriptor leads."""
+        return dict(self.table).get(fd, fd)
+
+    def leading(self, fd: int, destination: Destination) -> Routing:
+        """Return the routing after a descriptor was opened, or made a copy of another one."""
+        table = {**dict(self.table), fd: destination}
+        return msgspec.structs.replace(self, table=tuple(table.items()))
+
     @property
     def files(self) -> tuple[File, ...]:
         """The files that are opened for writing."""
-        return tuple(dict.fromkeys(d for d in (self.out, self.err) if isinstance(d, File)))
+        return tuple(dict.fromkeys(d for _, d in self.table if isinstance(d, File)))
 
     def route(self, stream: Stream, state: State) -> tuple[Stream, State]:
         """Return what of a stream goes to the shell's descriptors, and the state with the files written."""
         for file in self.files:
-            fds = [fd for fd, destination in ((STDOUT, self.out), (STDERR, self.err)) if destination == file]
-            content = parts_of(stream, fds[0]) if len(fds) == 1 else _both(stream)
+            fds = [fd for fd, destination in self.table if destination == file]
+            content = parts_of(stream, fds[0]) if len(fds) == 1 else _both(stream, fds)
             if file.append:
                 before = dict(state.files).get(file.path)
                 content = joined((*before, *content)) if before is not None else (ANY,)
@@ -76,19 +86,25 @@ class Routing(msgspec.Struct, frozen=True):
         return self._terminal(stream), state
 
     def _terminal(self, stream: Stream) -> Stream:
-        if (self.out, self.err) == (STDOUT, STDERR):
+        if not self.table:
             return stream
         result: list[Emit | Fork] = []
         for entry in stream:
             if isinstance(entry, Fork):
                 result.append(Fork(tuple(self._terminal(option) for option in entry.options)))
-            elif isinstance(destination := self.out if entry.fd == STDOUT else self.err, int):
+            elif isinstance(destination := self.leads(entry.fd), int):
                 result.append(Emit(destination, entry.parts))
         return tuple(result)
 
 
-def _both(stream: Stream) -> Parts:
-    return tuple(part for entry in stream for part in (entry.parts if isinstance(entry, Emit) else (ANY,)))
+def _both(stream: Stream, fds: list[int]) -> Parts:
+    parts: list[Part] = []
+    for entry in stream:
+        if isinstance(entry, Fork):
+            parts.append(ANY)
+        elif entry.fd in fds:
+            parts += entry.parts
+    return joined(parts)
 
 
 def routing(redirects: tuple[Redirect, ...], expander: Expander) -> Routing:
@@ -101,8 +117,11 @@ def routing(redirects: tuple[Redirect, ...], expander: Expander) -> Routing:
 
 def _applied(routing: Routing, redirect: Redirect, expander: Expander) -> Routing:
     replace = msgspec.structs.replace
+    destination: Destination
     target = () if redirect.target is None else expander.word(redirect.target)
     match redirect.operator:
+        case "<" | "<<" | "<<-" | "<<<" | "<&" | "<&-" if redirect.fd not in (None, 0):
+            return _opened(routing, redirect, expander)
         case "<<" | "<<-":
             return replace(routing, stdin=target)
         case "<<<":
@@ -115,25 +134,34 @@ def _applied(routing: Routing, redirect: Redirect, expander: Expander) -> Routin
             if target not in dict(expander.state.files):
                 expander.errors += (Emit(STDERR, errors_of(": ")),)
                 routing = replace(routing, may_fail=True)
-            content = opened_content(target, expander.state)
-            return replace(routing, stdin=content) if redirect.fd in (None, 0) else routing
+            return replace(routing, stdin=opened_content(target, expander.state))
+        case "<&-":
+            return replace(routing, stdin=())
+        case "<&":
+            return replace(routing, stdin=(ANY,))
+        case ">&-":
+            destination = Nowhere.NULL
         case ">" | ">>" | ">|" | "&>" | "&>>":
             destination = _destination(target, append=redirect.operator.endswith(">>"), routing=routing)
             if redirect.operator.startswith("&"):
-                return replace(routing, out=destination, err=destination)
+                return routing.leading(STDOUT, destination).leading(STDERR, destination)
         case ">&":
             destination = _duplicate(target, routing)
             if redirect.fd is None and not isinstance(destination, int):
-                return replace(routing, out=destination, err=destination)
+                return routing.leading(STDOUT, destination).leading(STDERR, destination)
         case _:
             raise UnreadableError
-    match redirect.fd:
-        case None | 1:
-            return replace(routing, out=destination)
-        case 2:
-            return replace(routing, err=destination)
-        case _:
-            raise UnreadableError
+    return routing.leading(STDOUT if redirect.fd is None else redirect.fd, destination)
+
+
+def _opened(routing: Routing, redirect: Redirect, expander: Expander) -> Routing:
+    """Return the routing after a descriptor was opened for reading, or closed."""
+    if redirect.operator == "<&-":
+        return routing.leading(redirect.fd or 0, Nowhere.NULL)
+    if redirect.operator != "<":
+        return routing
+    expander.errors += (Emit(STDERR, errors_of(": ")),)
+    return msgspec.structs.replace(routing, may_fail=True)
 
 
 def _process(redirect: Redirect) -> Script | None:
@@ -150,7 +178,7 @@ def _destination(target: Parts, *, append: bool, routing: Routing) -> Destinatio
     if path == "/dev/null":
         return Nowhere.NULL
     if path in _TERMINAL:
-        return routing.out if _TERMINAL[path] == STDOUT else routing.err
+        return routing.leads(_TERMINAL[path])
     if path is not None and path.startswith("/dev/"):
         raise UnreadableError
     return File(target, append)
@@ -158,13 +186,11 @@ def _destination(target: Parts, *, append: bool, routing: Routing) -> Destinatio
 
 def _duplicate(target: Parts, routing: Routing) -> Destination:
     match concrete(target):
-        case "1":
-            return routing.out
-        case "2":
-            return routing.err
         case "-":
             return Nowhere.NULL
-        case text if text is not None and not text.isdecimal():
+        case text if text is not None and text.isdecimal():
+            return routing.leads(int(text))
+        case text if text is not None:
             return _destination(target, append=False, routing=routing)
         case _:
             raise UnreadableError
@@ -181,6 +207,14 @@ def routed(outcomes: list[Outcome], route: Routing, errors: Stream) -> list[Outc
         failed: Stream = (*errors, Emit(STDERR, (*_cannot_write(route.files[0].path), ANY)))
         result.append(Outcome(stream=failed, status=None, state=result[0].state, leaves="exit"))
     return result
+
+
+def forgetting(route: Routing, state: State) -> State:
+    """Return the state in which a compound command runs: what it writes to a file is not known there yet."""
+    for file in route.files:
+        if not file.append:
+            state = state.with_file(file.path, (ANY,))
+    return state
 
 
 def _cannot_write(path: Parts) -> Parts:

@@ -14,6 +14,7 @@ from agentdash.engine.detect.env_output.streams import (
     behind,
     merged,
 )
+from agentdash.engine.detect.env_output.unfollowed import MAX_OUTCOMES
 from agentdash.engine.detect.env_output.world import State
 from agentdash.engine.detect.shell import Script, While
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 MAX_ROUNDS: Final = 60
 """Words of a `for` loop that are run one by one."""
-
-
-MAX_OUTCOMES: Final = 24
 
 
 def counted_loop(interpreter: Interpreter, raw: str, body: Script, state: State) -> list[Outcome] | None:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from agentdash.engine.detect.env_output.builtins import BUILTINS
+from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.dumps import FLAGS
 from agentdash.engine.detect.env_output.expansion import QUOTES, AbortedError, Expander
 from agentdash.engine.detect.env_output.launchers import LAUNCHERS, SHELLS, run_script_file, run_shell
 from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Parts, concrete, joined
 from agentdash.engine.detect.env_output.programs import is_instant, program_name, run_program
 from agentdash.engine.detect.env_output.redirects import routed, routing
-from agentdash.engine.detect.env_output.streams import STDERR, Call, Emit, Outcome, Stream, outcome_of
+from agentdash.engine.detect.env_output.streams import FAILED, STDERR, Call, Emit, Outcome, Stream, outcome_of
 from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
 from agentdash.engine.detect.shell import Assignment, Node, Simple
 
@@ -70,12 +71,17 @@ def run_simple(
     if expander.is_of_bash and state.dialect in ("zsh", "dash"):
         return bad_substitution(expander, state)
     if state.xtrace:
-        errors = (*errors, *traced([*words, *(value or () for value in temporary.values())]))
+        errors = (*errors, *traced([*words, *(value or () for value in temporary.values())], state))
     return [*routed(outcomes, route, errors), *bad_substitution(expander, state), *ended]
 
 
-def traced(words: list[Parts]) -> Stream:
-    """Return what `set -x` writes of a command: a line, or more where an argument has line breaks."""
+def traced(words: list[Parts], state: State) -> Stream:
+    """Return what `set -x` writes of a command: a line, or more where an argument has line breaks.
+
+    In a pipeline dash may write the plus sign of a line on another one.
+    """
+    texts = [concrete(word) for word in words]
+    key = " ".join(t for t in texts if t is not None) if state.dialect not in ("bash", "zsh") else ""
     is_long = any(
         "\n" in part
         if isinstance(part, str)
@@ -85,7 +91,7 @@ def traced(words: list[Parts]) -> Stream:
         for word in words
         for part in word
     )
-    return (Emit(STDERR, (Hole(Kind.LONG_TRACE if is_long else Kind.TRACE),)),)
+    return (Emit(STDERR, (Hole(Kind.LONG_TRACE) if is_long else Hole(Kind.TRACE, key=key),)),)
 
 
 def _joins_errors(node: Simple) -> bool:
@@ -133,9 +139,12 @@ def _with_keys(assignment: Assignment, expander: Expander) -> State:
 
 def _array(assignment: Assignment, expander: Expander) -> tuple[Parts, ...] | None:
     """Return the elements of `name=(…)`; None for other assignments."""
-    if assignment.elements is None or assignment.append:
+    if assignment.elements is None:
         return None
-    return tuple(field for word in assignment.elements for field in expander.fields(word))
+    before = expander.state.array(assignment.name) if assignment.append else ()
+    if before is None:
+        return None
+    return (*before, *(field for word in assignment.elements for field in expander.fields(word)))
 
 
 def _with_assignments(
@@ -185,6 +194,8 @@ def run_command(
     name = program_name(path)
     call = msgspec.structs.replace(_call(words[0], words, state, environment, stdin, guarded), name=name)
     shell = msgspec.structs.replace(call, name="sh", stdin=None)
+    if name in state.missing:
+        return [outcome_of(not_found(path), state)]
     call = msgspec.structs.replace(
         call,
         run_shell=lambda script: run_shell(
@@ -228,9 +239,10 @@ def _call_function(
     for number in range(1, _MAX_POSITIONAL + 1):
         inner = inner.with_variable(str(number), arguments[number - 1] if number <= len(arguments) else None)
     inner = inner.with_array("@", tuple(arguments))
+    inner = msgspec.structs.replace(inner, scopes=(*state.scopes, frozenset()))
     result: list[Outcome] = []
     for outcome in interpreter.node(body, inner, guarded=guarded):
-        after = outcome.state.with_positional_of(state)
+        after = outcome.state.without_own(state).with_positional_of(state)
         after = msgspec.structs.replace(after, references=state.references)
         leaves = "" if outcome.leaves == "return" else outcome.leaves
         result.append(msgspec.structs.replace(outcome, state=after, leaves=leaves))
@@ -240,4 +252,4 @@ def _call_function(
 def aborted_outcome(aborted: AbortedError, state: State) -> Outcome:
     """Return the outcome of an expansion at which the shell ends."""
     message: Parts = (Hole(Kind.LINE), ": ", Choice(aborted.messages), "\n")
-    return Outcome(stream=(Emit(STDERR, message),), status=None, state=state, leaves="exit")
+    return Outcome(stream=(Emit(STDERR, message),), status=FAILED, state=state, leaves="exit")

@@ -28,6 +28,10 @@ TIMES: Final[Parts] = (QUIET, *((Choice(((), _TIME_OF_ZSH)),) * 4))
 """What `time` writes: three lines in bash, one line with the command in zsh for each part of a pipeline."""
 
 
+FAILED: Final = -1
+"""An exit code that is not known, but for that it is not 0."""
+
+
 class Emit(msgspec.Struct, frozen=True):
     """Text written to a descriptor."""
 

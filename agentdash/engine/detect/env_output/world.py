@@ -96,6 +96,14 @@ class State(msgspec.Struct, frozen=True):
     arrays: tuple[tuple[str, tuple[Parts, ...]], ...] = ()
     """Arrays that the script set, and the arguments of a function as `@`."""
     functions: tuple[tuple[str, Node], ...] = ()
+    source: str = ""
+    """The script that the shell runs."""
+    is_verbose: bool = False
+    """The shell writes the lines of its script as it reads them (`set -v`)."""
+    missing: frozenset[str] = frozenset()
+    """Commands of which the output says that they are not there."""
+    scopes: tuple[frozenset[str], ...] = ()
+    """Variables that each function which runs has declared as its own, the innermost last."""
     references: frozenset[str] = frozenset()
     """Variables that stand for another one (`declare -n`)."""
     xtrace: bool = False
@@ -147,6 +155,22 @@ class State(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(
             self, variables=tuple(sorted(kept.items(), key=lambda entry: entry[0]))
         )
+
+    def with_own(self, name: str) -> State:
+        """Return the state in which a variable is the function's own, or the shell's outside of functions."""
+        if not self.scopes:
+            return self
+        *outer, own = self.scopes
+        return msgspec.structs.replace(self, scopes=(*outer, own | {name}))
+
+    def without_own(self, outer: State) -> State:
+        """Return the state after a function that was called in the state `outer`."""
+        state = msgspec.structs.replace(self, scopes=outer.scopes)
+        variables, arrays = dict(outer.variables), dict(outer.arrays)
+        for name in self.scopes[-1]:
+            state = state.with_restored(name, variables).with_array(name, arrays.get(name))
+            state = state.with_exported(name, exported=name in outer.exported)
+        return state
 
     def array(self, name: str) -> tuple[Parts, ...] | None:
         """Return the elements of an array, None where they are not known."""

@@ -37,6 +37,8 @@ _TIMED: Final = re.compile(
     rb"(?:^|[\n;&|({]|\b(?:then|do|else|if|while)\s)[ \t]*(time(?:[ \t]+-p)?)[ \t]+(?=\(|\{\s)"
 )
 """`time` before a group: the grammar takes it for a command."""
+_READ_AND_WRITTEN: Final = re.compile(r"(?<=\d)<>(?=\s*/dev/)")
+"""`3<>/dev/tcp/…`, which the grammar does not know: it opens a descriptor, and may fail, as `3<` does."""
 _BRACKETS: Final = re.compile(r"[({\[)}\]]")
 _NOT_ASCII: Final = re.compile(rb"[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
 """A character of more than one byte in UTF-8."""
@@ -46,18 +48,28 @@ grammar takes the body for commands."""
 
 
 @lru_cache(512)
-def parse(script: str) -> Script | None:
-    """Return the syntax tree of a script, or None where it cannot be parsed as a whole. Never raises."""
+def parse(script: str, *, in_part: bool = False) -> Script | None:
+    """Return the syntax tree of a script, or None where it cannot be parsed as a whole. Never raises.
+
+    `in_part`: a statement of the script itself that is not known becomes `Unsupported`, without a text.
+    """
     if len(script) > MAX_SCRIPT_CHARACTERS or "\0" in script or _bracket_depth(script) > _MAX_BRACKETS:
         return None
     if any(script.count(mark) > _MAX_MARKS for mark in ("|", "<<", "''")):
         return None
+    found = _parsed(script, in_part=in_part)
+    if found is None and _READ_AND_WRITTEN.search(script):
+        return _parsed(_READ_AND_WRITTEN.sub("< ", script), in_part=in_part)
+    return found
+
+
+def _parsed(script: str, *, in_part: bool) -> Script | None:
     if "<<" in script and _BODY_INSIDE_LIST.search(script):
         return None
     source = script.replace("\r\n", "\n").encode(errors="replace")
     timed = {match.end(): match for match in _TIMED.finditer(source)}
     while True:
-        converter = _converted(_without(source, timed.values()), frozenset(timed))
+        converter = _converted(_without(source, timed.values()), frozenset(timed), in_part=in_part)
         if converter is None:
             return None
         if converter.result is None or converter.timed == timed.keys():
@@ -72,14 +84,14 @@ def _without(source: bytes, timed: Iterable[re.Match[bytes]]) -> bytes:
     return source
 
 
-def _converted(source: bytes, timed: frozenset[int]) -> Converter | None:
+def _converted(source: bytes, timed: frozenset[int], *, in_part: bool) -> Converter | None:
     """Return a converter with its result; None where the script cannot be parsed."""
     repaired = source
     for _ in range(_MAX_REPAIRS):
         if (root := _tree(repaired)) is None:
             return None
         try:
-            converter = Converter(repaired, timed)
+            converter = Converter(repaired, timed, in_part=in_part)
             converter.result = converter.script(root.children, 0)
         except MisreadError as misread:
             if timed:

@@ -48,6 +48,8 @@ _LETTERS: Final = {
 }
 _EXPANDS: Final = re.compile(r"\$[\w{($?!#@*]")
 """An expansion that the grammar has left in text."""
+_PLAIN_EXPANSION: Final = re.compile(r"\\.|\$([A-Za-z_]\w*|[0-9?$#!@*-])", re.DOTALL)
+"""An expansion without braces in text, or an escaped character."""
 _EXPANSIONS: Final = (
     "simple_expansion",
     "expansion",
@@ -196,7 +198,17 @@ class WordConverter:
             "`" in plain or "$(" in plain or "${" in plain
         ):  # the grammar leaves backticks of here-documents as text
             return [Opaque(raw, quoted=True)]
-        return [Text(_unescape(raw, quoting), quoted=True)]
+        found: list[Piece] = []
+        at = 0
+        for match in _PLAIN_EXPANSION.finditer(raw):  # of here-documents: `$$` before a comma, and others
+            if match[1] is None:
+                continue
+            before = _unescape(raw[at : match.start()], quoting)
+            found += [Text(before, quoted=True)] if before else []
+            found.append(Parameter(name=match[1], quoted=True, raw=match[0]))
+            at = match.end()
+        rest = _unescape(raw[at:], quoting)
+        return [*found, Text(rest, quoted=True)] if rest or not found else found
 
     def _expansion_start(self, tree: Tree) -> int:
         """Return where an expansion begins: the grammar may count the blanks before `$(` to it."""
