@@ -239,6 +239,13 @@ def _quiet_lines(call: Call) -> list[Result]:
     return [Result(out=(QUIET,), err=errors_of(call.name), status=None)]
 
 
+def _mask(call: Call) -> list[Result]:
+    """Return what `umask` writes: the mask, unless it sets it."""
+    if not call.arguments or (len(call.arguments) == 1 and concrete(call.arguments[0]) in ("-S", "-p")):
+        return [Result(out=ONE_LINE)]
+    return [Result(err=errors_of(call.name), status=None)]
+
+
 def _unknown_status(call: Call) -> list[Result]:
     return [Result(err=errors_of(call.name), status=None)]
 
@@ -299,7 +306,7 @@ BUILTINS: Final[dict[str, Builtin]] = {
     "history": _unreadable,
     "trap": _trap,
     "wait": _unknown_status,
-    "umask": _quiet_lines,
+    "umask": _mask,
     "ulimit": _quiet_lines,
     "type": _quiet_lines,
     "which": _quiet_lines,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from agentdash.engine.detect.env_output.dumps import FLAGS
-from agentdash.engine.detect.env_output.expansion import is_empty
+from agentdash.engine.detect.env_output.emptiness import is_empty
 from agentdash.engine.detect.env_output.patterns import Hole, Kind, Parts, can_be, concrete
 from agentdash.engine.detect.env_output.world import State
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -11,6 +12,7 @@ from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Show
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     QUIET,
+    QUIET_TEXT,
     Choice,
     Hole,
     Kind,
@@ -25,12 +27,18 @@ LineMap = Callable[[str], str | None]
 """Gives what a filter writes of a line, without its line break; None where it writes nothing."""
 
 _MARK: Final = "Zmark0Z"
-_SAMPLES: Final = (_MARK, "0", "other", "2x", "docker")
+_PUNCTUATED: Final = r"A-b.c:d/e,f;g|h+i%j@k~l#m!n&o(p)q[r]s{t}u<v>w?x*y^z_$\0"
+_SAMPLES: Final = (_MARK, "0", "other", "2x", "docker", _PUNCTUATED)
 """Values on which a filter is tried that may change some values only."""
+_WORD: Final = re.compile(r"\w+")
 
 
-def mapped(dump: Dump, change: LineMap) -> Parts:
-    """Return what a filter makes of a dump; any text where that is no dump of another style."""
+def mapped(dump: Dump, change: LineMap, program: str = "") -> Parts:
+    """Return what a filter makes of a dump; any text where that is no dump of another style.
+
+    `program` is its text: it may change values with words of it.
+    """
+    samples = (*_SAMPLES, *_WORD.findall(program))
     styles: set[Style] = set()
     flags: list[Shown] = []
     is_partial = dump.partial
@@ -38,7 +46,7 @@ def mapped(dump: Dump, change: LineMap) -> Parts:
         shown = dump.shown[number]
         required = dump.required(number)
         is_partial = is_partial or required is None
-        style = _changed_style(change, dump.style, name, (*_SAMPLES, *shown.samples))
+        style = _changed_style(change, dump.style, name, (*samples, *shown.samples))
         if style is None:
             return (ANY,)
         if style == _NOTHING:
@@ -108,44 +116,53 @@ def _changed_style(change: LineMap, style: Style, name: str, values: tuple[str, 
     )
 
 
-_LINE_SAMPLES: Final = (_MARK, "a=b: c", "declare -x q=1", "7 eight")
+_LINE_SAMPLES: Final = (_MARK, "a=b: c", "declare -x q=1", "7 eight", f"{_PUNCTUATED} ='\"")
 """Texts on which a filter is tried that stand for a whole line."""
 
 
-def mapped_lines(lines: list[Parts], change: LineMap) -> Parts:
+def mapped_lines(lines: list[Parts], change: LineMap, program: str = "") -> Parts:
     """Return what a filter makes of lines that are known but for holes; any text where it changes those."""
     out: list[Part] = []
     for line in lines:
-        changed = _mapped_line(line, change)
+        changed = _mapped_line(line, change, program)
         if changed is None:
             return (ANY,)
         out += changed
     return joined(out)
 
 
-def by_line(content: Parts, change: LineMap, *, keeps_names: bool) -> Parts:
+def by_line(content: Parts, change: LineMap, program: str, *, keeps_names: bool) -> Parts:
     """Return what a filter makes of text among which there may be dumps, and lines that name no flag.
 
     `keeps_names`: of a dump's lines it leaves the names; else only lines without a dump are known behind it.
     """
     out: list[Part] = []
     line: list[Part] = []
+    is_blurred = False
     for part in (*content, None):
+        if is_blurred and isinstance(part, str):
+            end, line_break, part = part.partition("\n")  # noqa: PLW2901
+            out += [QUIET_TEXT if is_quiet((end,)) else ANY, line_break]
+            is_blurred = not line_break
         is_piece = isinstance(part, str | Hole) and is_piece_of_line(part)
-        if is_piece and isinstance(part, str):
+        if is_blurred:
+            out.append(QUIET_TEXT if part is not None and is_quiet((part,)) else ANY)
+        elif is_piece and isinstance(part, str):
             *whole, rest = part.split("\n")
             for text in whole:
-                out += mapped_lines([(*line, text, "\n")], change)
+                out += mapped_lines([(*line, text, "\n")], change, program)
                 line = []
             line += [rest] if rest else []
         elif is_piece and part is not None:
             line.append(part)
         elif line and part is None:
-            out += mapped_lines([(*line, "\n")], change)
-        elif line:
-            return (ANY,)  # a line goes on with text of which nothing is known
+            out += mapped_lines([(*line, "\n")], change, program)
+        elif line:  # it goes on with text of which no more is known
+            out.append(QUIET_TEXT if part is not None and is_quiet((*line, part)) else ANY)
+            line = []
+            is_blurred = True
         elif isinstance(part, Dump) and keeps_names and not part.nul and not part.separator:
-            out += mapped(part, change)
+            out += mapped(part, change, program)
         elif part is not None:
             out.append(QUIET if is_quiet((part,)) else ANY)
     return joined(out)
@@ -157,34 +174,86 @@ def is_piece_of_line(part: Part) -> bool:
     return isinstance(part, str) or (isinstance(part, Hole) and part.kind in kinds)
 
 
-def _mapped_line(line: Parts, change: LineMap) -> Parts | None:
+def _mapped_line(line: Parts, change: LineMap, program: str) -> Parts | None:
+    """Return what a filter makes of a line; None where that depends on text that is not known."""
+    match line:
+        case (*before, str() as last):
+            line = joined((*before, last.removesuffix("\n")))
+        case _:
+            pass
+    found = _changed(line, change, program)
+    return None if found is None else () if found == _DROPPED else joined((*found, "\n"))
+
+
+def mapped_text(text: Parts, change: Callable[[str], str], program: str) -> Parts | None:
+    """Return what a function makes of a text; None where that depends on what is not known."""
+    return _changed(text, change, program) if all(map(is_piece_of_line, text)) else None
+
+
+_DROPPED: Final[Parts] = ("\0",)
+"""Of a line that a filter does not write."""
+
+
+def _changed(line: Parts, change: LineMap, program: str) -> Parts | None:
+    """Return what a filter makes of text with holes, of which it may leave some out."""
     holes = [part for part in line if not isinstance(part, str)]
     kinds = {part.kind for part in holes if isinstance(part, Hole)}
     samples = _LINE_SAMPLES if kinds - {Kind.OTHER, Kind.DIGITS} else _SAMPLES
-    written: list[list[str] | None] = []
-    for sample in samples if holes else ("",):
-        marks = [f"{sample}{_MARK}{number}Q" for number in range(len(holes))]
-        rest = iter(marks)
-        after = change("".join(p if isinstance(p, str) else next(rest) for p in line).removesuffix("\n"))
-        if after is None:
-            written.append(None)
-            continue
-        pieces: list[str] = []
-        for mark in marks:
-            before, found, after = after.partition(mark)
-            if not found:
-                return None
-            pieces.append(before)
-        written.append([*pieces, after])
-    first = written[0]
-    if any(each != first for each in written):
+    written = {_around(line, sample, change) for sample in (samples if holes else ("",))}
+    if len(written) != 1:
         return None
-    if first is None:
-        return ()
-    result: list[Part] = [first[0]]
-    for hole, piece in zip(holes, first[1:], strict=True):
-        result += [hole, piece]
-    return joined((*result, "\n"))
+    if (texts := written.pop()) is None:
+        return _DROPPED
+    result: list[Part] = [texts[0] or ""]
+    for hole, text in zip(holes, texts[1:], strict=True):
+        result += [] if text is None else [hole, text]
+    for word in {*_WORD.findall(program), "0", "other", "docker"} if holes else ():
+        spelled = "".join(part if isinstance(part, str) else word for part in result)
+        if change("".join(part if isinstance(part, str) else word for part in line)) != spelled:
+            return None
+    return joined(result)
+
+
+def _around(line: Parts, sample: str, change: LineMap) -> tuple[str | None, ...] | None:
+    """Return the text before a line's first hole and behind each of them, None for one that is left out."""
+    holes = sum(not isinstance(part, str) for part in line)
+    marks = [f"{sample}{_MARK}{number}Q{sample}" for number in range(holes)]
+    following = iter(marks)
+    rest = change("".join(part if isinstance(part, str) else next(following) for part in line))
+    if rest is None:
+        return None
+    texts: list[str | None] = ["", *[None] * holes]
+    owner = 0
+    for number, mark in enumerate(marks, start=1):
+        before, is_there, behind = rest.partition(mark)
+        if is_there:
+            texts[owner] = before
+            owner = number
+            rest = behind
+    texts[owner] = rest
+    return tuple(texts)
+
+
+_OF_CODEX: Final = re.compile(r"(?:\\A)?(?:\(\?:)*\^CODEX_")
+
+
+def has_whole_words(parts: Parts) -> bool:
+    """Return whether the words of a text that name a flag are its lines: other values may hold such words.
+
+    It is so of text without a dump, and of a dump in which variables of Codex are left alone.
+    """
+    for part in parts:
+        match part:
+            case Trimmed(parts=inner):
+                if not has_whole_words(inner):
+                    return False
+            case Dump(filters=filters):
+                patterns = [f.pattern.pattern for f in filters if not f.inverted]
+                if not any(_OF_CODEX.match(p) and "|" not in p for p in patterns):
+                    return False
+            case _:
+                pass
+    return True
 
 
 def spread(parts: Parts) -> Parts:

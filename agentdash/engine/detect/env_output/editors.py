@@ -174,7 +174,7 @@ def _edited(content: Parts, script: str, *, is_extended: bool, is_silent: bool) 
     if len(content) == 1 and isinstance(content[0], Names):
         return [Result(out=(Names((None, None)),))]
     if dump is None and program is not None and not re.search("SANDBOX|CODEX", _written_by(program)):
-        return [Result(out=by_line(content, program.change, keeps_names=program.keeps_names))]
+        return [Result(out=by_line(content, program.change, script, keeps_names=program.keeps_names))]
     if dump is None or dump.nul:
         return [Result(out=(ANY,))]
     if (pinned := re.fullmatch(r"-n s([/,|#])\^(\w+)=\1\1p", text)) and pinned[2] in FLAGS:
@@ -191,7 +191,7 @@ def _edited(content: Parts, script: str, *, is_extended: bool, is_silent: bool) 
             kept = LineFilter(pattern, inverted=match["dropped"] is not None)
             return [Result(out=(filtered(dump, kept, partial=kept.inverted),))]
     if program is not None and program.keeps_names and not _writes_twice(program):
-        return [Result(out=mapped(dump, program.change))]
+        return [Result(out=mapped(dump, program.change, script))]
     if re.fullmatch(r"-n (?:\d+|\$)(?:,(?:\d+|\$))?p|\d+q", text):
         return [Result(out=(msgspec.structs.replace(dump, partial=True, some=False),))]
     return [Result(out=(ANY,))]

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Shown, Style
+from agentdash.engine.detect.env_output.effects import effects
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
+    Choice,
     Hole,
     Kind,
     Parts,
     concrete,
+    joined,
 )
 from agentdash.engine.detect.env_output.streams import (
     all_parts,
 )
 from agentdash.engine.detect.env_output.world import State, shown
-from agentdash.engine.detect.shell import Script
+from agentdash.engine.detect.shell import Group, Script
 
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter
@@ -41,10 +45,24 @@ def dumped(
     state: State,
 ) -> Parts:
     """Return what the body of a loop prints for all variables: a dump, or any text."""
+    changed = effects(Group(body), dict(state.functions))
+    if changed is None:
+        return (ANY,)
     styles: set[Style] = set()
     flags: list[Shown] = []
+    numbered: set[bool] = set()
+
+    def line(name: str, value: Parts) -> tuple[Parts | None, bool]:
+        """Return what a round prints, without a number before it, and whether there is one."""
+        bound = bind(name, value)
+        for own in changed.names:  # as an earlier round may have set it
+            if bound.value(own) == state.value(own):
+                bound = bound.with_variable(own, (ANY,)).with_array(own, None)
+        return _without_number(_line(interpreter, body, bound))
+
     for name, is_present in zip(FLAGS, present, strict=True):
-        marked = _line(interpreter, body, bind(name, (_MARK,)))
+        marked, has_number = line(name, (_MARK,))
+        numbered.add(has_number)
         style = None if marked is None else _style(marked, name)
         if style is None:
             return (ANY,)
@@ -52,13 +70,34 @@ def dumped(
         value = state.value(name)
         if is_present is False or value is None:
             flags.append(_ABSENT)
-        elif (printed := _printed(_line(interpreter, body, bind(name, value)), style, name)) is not None:
+        elif (printed := _printed(line(name, value)[0], style, name)) is not None:
             flags.append(printed)
         else:
             return (ANY,)
-    if len(styles) != 1:
+    if len(styles) != 1 or len(numbered) != 1:
         return (ANY,)
-    return (Dump(shown=(flags[0], flags[1]), style=styles.pop(), partial=None in present),)
+    return (
+        Dump(
+            shown=(flags[0], flags[1]),
+            style=styles.pop(),
+            partial=None in present,
+            numbered=numbered.pop(),
+        ),
+    )
+
+
+_COUNTED: Final = re.compile(r"[:.)\]]?[ \t]+")
+
+
+def _without_number(line: Parts | None) -> tuple[Parts | None, bool]:
+    """Return a line without the number of the round that it begins with."""
+    match line:
+        case (Choice(options=((*_, Hole(kind=Kind.DIGITS)), *_)), str() as text, *rest) if (
+            match := _COUNTED.match(text)
+        ):
+            return joined((text[match.end() :], *rest)), True
+        case _:
+            return line, False
 
 
 def _style(line: Parts, name: str) -> Style | None:

@@ -10,20 +10,21 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.env_output.arithmetic import evaluated
-from agentdash.engine.detect.env_output.dumps import FLAG_STEM, FLAGS, Dump
+from agentdash.engine.detect.env_output.dumps import FLAG_STEM, FLAGS
+from agentdash.engine.detect.env_output.emptiness import is_many, is_set
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     Choice,
     Hole,
     Kind,
     Parts,
-    Trimmed,
     Words,
     concrete,
     joined,
     unlike,
 )
 from agentdash.engine.detect.env_output.streams import FAILED, Stream
+from agentdash.engine.detect.env_output.text_operators import operated_text
 from agentdash.engine.detect.env_output.world import State, UnreadableError
 from agentdash.engine.detect.env_output.zsh import ALL_NAMES, IS_SET
 from agentdash.engine.detect.shell import (
@@ -129,7 +130,7 @@ class Expander:
         ):
             return [parts]
         is_split = "IFS" not in dict(self.state.variables)
-        return [(Words(parts),)] if pieces == 1 and is_split else [(ANY,)]
+        return [(Words(parts, is_split=True),)] if pieces == 1 and is_split else [(ANY,)]
 
     def _split(self, text: str) -> list[str]:
         """Return the fields of an unquoted expansion."""
@@ -245,7 +246,7 @@ class Expander:
                 return self._operated(parameter, name, self.state.value(name))
         elements = self.state.array(parameter.name)
         if parameter.prefix == "#" and parameter.index in ("[@]", "[*]"):
-            counted = elements is not None and not any(map(_is_many, elements))
+            counted = elements is not None and not any(map(is_many, elements))
             return (str(len(elements or ())),) if counted else (Hole(Kind.DIGITS),)
         index = (parameter.index or "")[1:-1].strip()
         if match := re.fullmatch(r"\$\{?(\w+)\}?|([A-Za-z_]\w*)", index):
@@ -280,7 +281,7 @@ class Expander:
         if name == "?" and self.state.status not in (None, FAILED):
             return (str(self.state.status),)
         arguments = self.state.array("@")
-        if name == "#" and arguments is not None and not any(map(_is_many, arguments)):
+        if name == "#" and arguments is not None and not any(map(is_many, arguments)):
             return (str(len(arguments)),)
         if name == "0" and "0" in dict(self.state.variables):
             return self.state.value(name)
@@ -320,31 +321,35 @@ class Expander:
                     self.unset_at = name
                 case _:
                     pass
-            return (value or ()) if not operator or not value else (ANY,)
+            if not operator or not value:
+                return value or ()
+            found = operated_text(value, parameter)
+            return (ANY,) if found is None else found
         if operator[-1] not in "-=+?":
             self.bashism = self.bashism or operator[0] not in "#%"
-            return () if not value else (ANY,)
-        is_set = _is_set(value, counts_empty=not operator.startswith(":"))
+            found = operated_text(value, parameter) if value else ()
+            return (ANY,) if found is None else found
+        counts = is_set(value, counts_empty=not operator.startswith(":"))
         match operator[-1]:
             case "-":
-                return self._default(parameter, value, is_set)
+                return self._default(parameter, value, counts)
             case "=":
-                result = self._default(parameter, value, is_set)
-                if is_set is not True:
+                result = self._default(parameter, value, counts)
+                if counts is not True:
                     self.state = self.state.with_variable(name, result)
                 return result
             case "+":
                 alternative = self._argument(parameter)
-                return alternative if is_set else () if is_set is False else (Choice((alternative, ())),)
+                return alternative if counts else () if counts is False else (Choice((alternative, ())),)
             case _:
-                if is_set is False:
+                if counts is False:
                     raise AbortedError(name, self._argument(parameter))
                 return value or ()
 
-    def _default(self, parameter: Parameter, value: Parts | None, is_set: bool | None) -> Parts:
-        if is_set is False:
+    def _default(self, parameter: Parameter, value: Parts | None, counts: bool | None) -> Parts:
+        if counts is False:
             return self._argument(parameter)
-        if is_set is True and value is not None:
+        if counts is True and value is not None:
             default = concrete(self._argument(parameter))
             return value if default is None or _VALUE_LIKE.fullmatch(default) else unlike(value, default)
         return (Choice((value or (), self._argument(parameter))),)
@@ -365,39 +370,3 @@ def _has_bare_index(word: Word) -> bool:
         and first.quoted == second.quoted
         for first, second in pairwise(word.pieces)
     )
-
-
-def _is_many(element: Parts) -> bool:
-    """Return whether an element of an array may stand for several."""
-    return not all(isinstance(part, str | Hole) for part in element)
-
-
-def _is_set(value: Parts | None, *, counts_empty: bool) -> bool | None:
-    if value is None:
-        return False
-    if is_empty(value) is None:
-        return None  # an inherited variable may be unset
-    return counts_empty or not is_empty(value)
-
-
-def _without_breaks(parts: Parts) -> Parts:
-    return tuple(part.strip("\n") if isinstance(part, str) else part for part in parts)
-
-
-def is_empty(parts: Parts) -> bool | None:
-    """Return whether text is empty; None where it is not known."""
-    if not parts:
-        return True
-    for part in parts:
-        match part:
-            case str() if part:
-                return False
-            case Hole(kind=Kind.OTHER | Kind.DIGITS):
-                return False
-            case Trimmed(parts=inner) if is_empty(_without_breaks(inner)) is False:
-                return False
-            case Dump(some=some) as dump if some or True in (dump.required(0), dump.required(1)):
-                return False
-            case _:
-                pass
-    return None

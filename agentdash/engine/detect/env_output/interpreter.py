@@ -9,10 +9,11 @@ import msgspec
 
 from agentdash.engine.detect.env_output.arithmetic import evaluated
 from agentdash.engine.detect.env_output.conditions import matches_pattern
-from agentdash.engine.detect.env_output.dumps import FLAG_STEM, Dump
+from agentdash.engine.detect.env_output.dumps import FLAG_STEM
 from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
 from agentdash.engine.detect.env_output.loops import blurred, entries_loop, lines_loop, run_loop
-from agentdash.engine.detect.env_output.patterns import QUIET, Choice, Hole, Kind, Parts, Trimmed, joined
+from agentdash.engine.detect.env_output.outcomes import checked, inverted, of_subshell, trimmed
+from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Parts
 from agentdash.engine.detect.env_output.pipelines import run_pipeline
 from agentdash.engine.detect.env_output.redirects import forgetting, routed, routing
 from agentdash.engine.detect.env_output.repetition import counted_loop
@@ -39,6 +40,7 @@ from agentdash.engine.detect.env_output.unfollowed import (
     bounded,
     lost,
     unfollowed,
+    unknown_after,
 )
 from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
 from agentdash.engine.detect.shell import (
@@ -157,7 +159,7 @@ class Interpreter:
             return [lost(state)]
         except (UnreadableError, RecursionError):
             self._depth, self.captures = depth, captures
-            return _checked(unfollowed(node, state), guarded)
+            return checked(unfollowed(node, state), guarded)
 
     def whole(self, script: Script, state: State, *, guarded: bool = False) -> list[Outcome]:
         """Return the outcomes of a script that a shell runs, with the trap for its end."""
@@ -200,11 +202,11 @@ class Interpreter:
             return self._fed(node, state, guarded=guarded, stdin=stdin)
         match node:
             case Simple():
-                return _checked(run_simple(self, node, state, guarded=guarded, stdin=stdin), guarded)
+                return checked(run_simple(self, node, state, guarded=guarded, stdin=stdin), guarded)
             case Pipeline():
-                return _checked(run_pipeline(self, node, state), guarded)
+                return checked(run_pipeline(self, node, state), guarded)
             case Not(body=body):
-                return [_inverted(outcome) for outcome in self.node(body, state, guarded=True)]
+                return [inverted(outcome) for outcome in self.node(body, state, guarded=True)]
             case Timed(body=body):
                 return [
                     msgspec.structs.replace(outcome, stream=(*outcome.stream, Emit(STDERR, TIMES)))
@@ -216,7 +218,7 @@ class Interpreter:
                 return self.script(body, state, guarded=guarded)
             case Group(body=body):
                 inner = self.script(body, state, guarded=guarded, is_shell=True)
-                return _checked([_back(outcome, state) for outcome in inner], guarded)
+                return checked([of_subshell(outcome, state) for outcome in inner], guarded)
             case Compound(body=body, redirects=redirects):
                 return self._redirected(body, redirects, state, guarded=guarded)
             case Function(name=name, body=body):
@@ -236,11 +238,11 @@ class Interpreter:
             case Unsupported(raw=raw) if raw.startswith("((") and raw.endswith("))"):
                 number, after = evaluated(raw[2:-2], state)
                 status = None if number is None else int(number == 0)
-                return _checked([Outcome(stream=(), status=status, state=after)], guarded)
+                return checked([Outcome(stream=(), status=status, state=after)], guarded)
             case Unsupported(raw=raw):
                 if not raw.startswith("((") or FLAG_STEM in raw:
                     raise UnreadableError
-                return _checked([Outcome(stream=(), status=None, state=state)], guarded)
+                return checked([Outcome(stream=(), status=None, state=state)], guarded)
 
     def _and_or(self, node: AndOr, state: State, *, guarded: bool) -> list[Outcome]:
         result: list[Outcome] = []
@@ -274,7 +276,7 @@ class Interpreter:
         match node:
             case Group(body=Script(items=(item,)), subshell=subshell) if not item.background:
                 outcomes = self.node(item.node, state, guarded=guarded, stdin=stdin)
-                return [_back(outcome, state) for outcome in outcomes] if subshell else outcomes
+                return [of_subshell(outcome, state) for outcome in outcomes] if subshell else outcomes
             case Compound(body=body, redirects=redirects):
                 expander = Expander(state, self.substituted)
                 route = routing(redirects, expander)
@@ -285,7 +287,8 @@ class Interpreter:
             case While() if (rounds := lines_loop(self, node, stdin, state, guarded=guarded)) is not None:
                 return rounds
             case While() if (parts := entries_loop(self, node, stdin, state)) is not None:
-                return [Outcome(stream=(Emit(STDOUT, parts),) if parts else (), status=None, state=state)]
+                after = unknown_after(node, state)
+                return [Outcome(stream=(Emit(STDOUT, parts),) if parts else (), status=None, state=after)]
             case _:
                 return blurred(self.node(node, state, guarded=True), state, is_quiet_enough=False)
 
@@ -367,7 +370,7 @@ class Interpreter:
         stream: Stream = streams[0] if len(streams) == 1 else (Fork(streams),)
         parts = parts_of(stream, STDOUT)
         status = statuses.pop() if len(statuses) == 1 else None
-        return _trimmed(parts) if trims else parts, only(stream, STDERR), status
+        return trimmed(parts) if trims else parts, only(stream, STDERR), status
 
 
 def _of_shell(item: Item) -> tuple[Redirect, ...]:
@@ -394,60 +397,3 @@ def _is_wait(items: tuple[Item, ...]) -> bool:
             return word.text == "wait"
         case _:
             return False
-
-
-def _trimmed(parts: Parts) -> Parts:
-    """Return text without the line breaks at its end."""
-    match parts:
-        case ():
-            return ()
-        case (*before, str() as last) if last.rstrip("\n"):
-            return joined((*before, last.rstrip("\n")))
-        case (str() as text,):
-            return (text.rstrip("\n"),) if text.rstrip("\n") else ()
-        case (*before, Hole(kind=Kind.OTHER | Kind.DIGITS) as hole, "\n"):
-            return (*before, hole)
-        case _:
-            return (Trimmed(_without_blank_line(parts)),)
-
-
-def _without_blank_line(parts: Parts) -> Parts:
-    """Return text without a line break behind a dump, which ends its last line itself."""
-    match parts:
-        case (*before, Dump() as dump, "\n"):
-            return (*before, dump)
-        case (*before, Choice(options=options)):
-            return (*before, Choice(tuple(_without_blank_line(option) for option in options)))
-        case _:
-            return parts
-
-
-def _checked(outcomes: list[Outcome], guarded: bool) -> list[Outcome]:
-    """End the script at failures where `set -e` holds."""
-    result: list[Outcome] = []
-    for outcome in outcomes:
-        if outcome.state.reports_errors and not guarded and outcome.status != 0:
-            noise = Emit(STDOUT, (QUIET,))
-            outcome = msgspec.structs.replace(outcome, stream=(*outcome.stream, noise))  # noqa: PLW2901
-        if guarded or outcome.leaves or not outcome.state.errexit or outcome.status == 0:
-            result.append(outcome)
-            continue
-        status = FAILED if outcome.status is None else outcome.status
-        result.append(msgspec.structs.replace(outcome, leaves="exit", status=status))
-        if outcome.status is None:
-            result.append(msgspec.structs.replace(outcome, status=0))
-    return result
-
-
-def _inverted(outcome: Outcome) -> Outcome:
-    status = None if outcome.status is None else int(outcome.status == 0)
-    return msgspec.structs.replace(outcome, status=status)
-
-
-def _back(outcome: Outcome, state: State) -> Outcome:
-    """Return the outcome of a subshell: its variables are gone, its files stay."""
-    if outcome.state.on_exit != state.on_exit:
-        raise UnreadableError
-    return msgspec.structs.replace(
-        outcome, state=msgspec.structs.replace(state, files=outcome.state.files), leaves=""
-    )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from agentdash.engine.detect.env_output.dump_maps import has_whole_words
 from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAG_STEM, FLAGS, Dump
 from agentdash.engine.detect.env_output.environment_loops import (
     Bind,
@@ -44,7 +45,7 @@ from agentdash.engine.detect.env_output.streams import (
     parts_of,
     variants,
 )
-from agentdash.engine.detect.env_output.unfollowed import LOST, bounded, lost
+from agentdash.engine.detect.env_output.unfollowed import LOST, bounded, lost, unknown_after
 from agentdash.engine.detect.env_output.world import State, UnreadableError
 from agentdash.engine.detect.env_output.zsh import ALL_NAMES
 from agentdash.engine.detect.shell import For, Group, Parameter, Script, Simple, Substitution, While, Word
@@ -64,7 +65,7 @@ def run_loop(interpreter: Interpreter, node: For | While, state: State, *, guard
             return outcomes
         interpreter.forget_steps(started)
         both = Script((*node.condition.items, *node.body.items))
-        return blurred(interpreter.script(both, _unknown_after(both, state), guarded=True), state)
+        return blurred(interpreter.script(both, unknown_after(Group(both), state), guarded=True), state)
     if node.words is not None and len(node.words) == 1:
         names = _names_loop(interpreter, node, node.words[0], state)
         if names is not None:
@@ -75,9 +76,10 @@ def run_loop(interpreter: Interpreter, node: For | While, state: State, *, guard
     except AbortedError:
         raise UnreadableError from None
     if len(words) == 1 and len(words[0]) == 1 and isinstance(listed := words[0][0], Words):
-        return _over_lines(interpreter, node, listed.parts, expander.state)
+        listing = (ANY,) if listed.is_split and not has_whole_words(listed.parts) else listed.parts
+        return _over_lines(interpreter, node, listing, expander.state)
     if len(words) > MAX_ROUNDS or not all(map(_is_one_word, words)):
-        unknown = _unknown_after(node.body, expander.state).with_variable(node.name, (ANY,))
+        unknown = unknown_after(node, expander.state)
         return blurred(interpreter.script(node.body, unknown, guarded=True), unknown, errors=expander.errors)
     outcomes = _rounds(interpreter, node, words, expander, guarded=guarded)
     return [*outcomes, *bad_substitution(expander, state)]
@@ -92,11 +94,16 @@ def _is_one_word(parts: Parts) -> bool:
 
 def _over_lines(interpreter: Interpreter, node: For, content: Parts, state: State) -> list[Outcome]:
     """Run `for line in "${lines[@]}"` over the lines of a dump."""
-    after = _unknown_after(node.body, state).with_variable(node.name, (ANY,))
+    after = unknown_after(node, state)
     parts: Parts = (ANY,)
     match content:
         case (Trimmed(parts=inner),):
             return _over_lines(interpreter, node, inner, state)
+        case (Choice(options=options),):
+            ran = [_over_lines(interpreter, node, option, state) for option in options]
+            return merged([outcome for outcomes in ran for outcome in outcomes])
+        case ():
+            return [Outcome(stream=(), status=0, state=state)]
         case (Dump(style=style, separator="", numbered=False) as dump,) if style == ENV_STYLE:
             present = (dump.required(0), dump.required(1))
 
@@ -202,26 +209,6 @@ def blurred(
     return [result]
 
 
-def _unknown_after(body: Script, state: State) -> State:
-    """Return a state in which variables that a loop sets are not known, since the loop may run again."""
-    for name in _assigned_in(body):
-        state = state.with_variable(name, (ANY,)) if name not in FLAGS else state
-    return state
-
-
-def _assigned_in(body: Script) -> set[str]:
-    names: set[str] = set()
-    for item in body.items:
-        match item.node:
-            case Simple(words=(), assignments=assignments):
-                names.update(assignment.name for assignment in assignments)
-            case Group(body=inner) | For(body=inner) | While(body=inner):
-                names |= _assigned_in(inner)
-            case _:
-                pass
-    return names
-
-
 # ---------------------------------------------------------------- loops over an environment
 
 
@@ -243,7 +230,7 @@ def _names_loop(interpreter: Interpreter, node: For, word: Word, state: State) -
                 case (Names() as names,):
                     is_names = True
                     printed = _over_names(interpreter, node.body, node.name, names, state)
-                    after = _unknown_after(node.body, state).with_variable(node.name, (ANY,))
+                    after = unknown_after(node, state)
                     stream = (*errors, *((Emit(STDOUT, printed),) if printed else ()))
                     result.append(Outcome(stream=stream, status=None, state=after))
                 case ():
@@ -259,7 +246,7 @@ def _prefixed_loop(interpreter: Interpreter, node: For, prefix: str, state: Stat
         return None
     present = tuple(state.value(name) is not None for name in FLAGS)
     printed = _over_names(interpreter, node.body, node.name, Names((present[0], present[1])), state)
-    after = _unknown_after(node.body, state).with_variable(node.name, (ANY,))
+    after = unknown_after(node, state)
     stream = (Emit(STDOUT, printed),) if printed else ()
     ran = [Outcome(stream=stream, status=None, state=after)]
     expander = Expander(state, interpreter.substituted)

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dump_maps import mapped, spread
+from agentdash.engine.detect.env_output.dump_maps import has_whole_words, mapped, spread
 from agentdash.engine.detect.env_output.dumps import Dump
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
@@ -118,13 +118,21 @@ def _formatted(template: Parts, arguments: list[Parts]) -> Parts:
         return _decoded(template) if "%" not in text and not arguments else (ANY,)
     text = concrete(template) or ""
     match arguments:
-        case [(Words(parts=(Dump() as dump,) | (Trimmed(parts=(Dump() as dump,)),)),)] if (
-            text.count("%") == 1 and "%s" in text
+        case [(Words(parts=(Dump() as dump,) | (Trimmed(parts=(Dump() as dump,)),)) as listed,)] if (
+            text.count("%") == 1 and "%s" in text and (not listed.is_split or has_whole_words((dump,)))
         ):
             return _lines_by_format(text, dump)
         case _:
             pass
     rest = list(arguments)
+    if len(rest) == 1 and rest[0] and isinstance(words := rest[0][0], Words):
+        match words.parts:
+            case (Trimmed(parts=(Choice(options=options),)),) | (Choice(options=options),):
+                each = [msgspec.structs.replace(words, parts=option) for option in options]
+                found = [_formatted(template, [(one,)] if one.parts else []) for one in each]
+                return (Choice(tuple(found)),)
+            case _:
+                pass
     parts: list[Part] = []
     for _ in range(_MAX_ROUNDS):
         before = len(rest)

@@ -14,7 +14,8 @@ from agentdash.engine.detect.env_output.dumps import FLAGS
 from agentdash.engine.detect.env_output.flags import Flags
 from agentdash.engine.detect.env_output.interpreter import Interpreter
 from agentdash.engine.detect.env_output.launchers import SHELLS
-from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Parts, Text, joined
+from agentdash.engine.detect.env_output.matching import Text
+from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Parts, joined
 from agentdash.engine.detect.env_output.streams import (
     FAILED,
     STDERR,

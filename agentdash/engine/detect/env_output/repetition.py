@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from agentdash.engine.detect.env_output.arithmetic import evaluated
+from agentdash.engine.detect.env_output.outcomes import inverted
 from agentdash.engine.detect.env_output.streams import (
     Outcome,
     behind,
@@ -51,14 +52,9 @@ def while_rounds(
 
     def goes_on(current: State) -> list[Outcome]:
         tested = interpreter.script(node.condition, current, guarded=True)
-        return [_inverted(outcome) for outcome in tested] if node.until else tested
+        return [inverted(outcome) for outcome in tested] if node.until else tested
 
     return _repeated(interpreter, goes_on, node.body, state, guarded=guarded)
-
-
-def _inverted(outcome: Outcome) -> Outcome:
-    status = None if outcome.status is None else int(outcome.status == 0)
-    return msgspec.structs.replace(outcome, status=status)
 
 
 def _repeated(

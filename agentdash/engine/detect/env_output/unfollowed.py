@@ -42,17 +42,28 @@ def unfollowed(node: Node, state: State) -> list[Outcome]:
     found = effects(node, dict(state.functions))
     if found is None:
         return [lost(state)]
-    variables = {**dict(state.variables), **dict.fromkeys(found.names, (ANY,))}
-    known = {name: elements for name, elements in state.arrays if name not in found.names}
-    after = msgspec.structs.replace(
-        state,
-        variables=_sorted({n: v for n, v in variables.items() if not n.endswith("]")}),
-        arrays=tuple(sorted(known.items(), key=lambda entry: entry[0])),
-        references=state.references - found.names,
-        files=(),
-    )
+    after = msgspec.structs.replace(_without(found.names, state), files=())
     outcome = Outcome(stream=ANYTHING, status=None, state=after)
     return [outcome, lost(state)] if found.leaves or state.nounset else [outcome]
+
+
+def unknown_after(node: Node, state: State) -> State:
+    """Return the state after a statement that ran an unknown number of times."""
+    found = effects(node, dict(state.functions))
+    if found is None:
+        raise UnreadableError
+    return _without(found.names, state)
+
+
+def _without(names: set[str], state: State) -> State:
+    """Return a state in which some variables are not known."""
+    kept = {name: value for name, value in state.variables if name.partition("[")[0] not in names}
+    return msgspec.structs.replace(
+        state,
+        variables=_sorted({**kept, **dict.fromkeys(names, (ANY,))}),
+        arrays=tuple((name, elements) for name, elements in state.arrays if name not in names),
+        references=state.references - names,
+    )
 
 
 def _sorted(variables: dict[str, Parts | None]) -> tuple[tuple[str, Parts | None], ...]:
