@@ -108,6 +108,15 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     """Requests to the model since it last gave something new: 2 and more means that Codex is retrying."""
     answered: bool = False
     """Whether the model gave anything in this turn."""
+    line: int = 0
+    """The line of the file that begins it; 0 where it is not known."""
+
+    def has(self, call: Call) -> bool:
+        """Return whether a call was made since this turn began: by lines where they are known, since clocks
+        can step back."""
+        if self.line and call.line:
+            return call.line > self.line
+        return call.at >= self.since
 
 
 class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -244,6 +253,20 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
             if period.since <= at:
                 index = number
         return index
+
+    def policy_index_of(self, call: Call) -> int:
+        """Return the index of the policy in force when a call was made; -1 before the first.
+
+        The order of lines decides where it is known: clocks can step back.
+        """
+        if not call.line or not all(period.line for period in self.policies):
+            return self.policy_index_at(call.at)
+        return sum(period.line < call.line for period in self.policies) - 1
+
+    def policy_of(self, call: Call) -> Policy | None:
+        """Return the policy in force when a call was made; None before the first."""
+        index = self.policy_index_of(call)
+        return self.policies[index].policy if index >= 0 else None
 
     def policy_at(self, at: float) -> Policy | None:
         """Return the policy in force at a time (unix seconds); None before the first."""

@@ -89,7 +89,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the paths below which writing is allowed; `/` alone where everything is."""
         if self.filesystem is Filesystem.UNRESTRICTED:
             return ("/",)
-        return tuple(r.path for r in self.rules if r.access == "write" and not r.glob)
+        return tuple(dict.fromkeys(r.path for r in self.rules if r.access == "write" and not r.glob))
 
     @property
     def has_deny(self) -> bool:

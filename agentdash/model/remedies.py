@@ -72,6 +72,14 @@ class PathFacts(msgspec.Struct, frozen=True):
     claude_home: str | None = None
     """The directory of Claude Code's `settings.json`; None: `~/.claude`."""
 
+    def has_link(self, path: str) -> bool:
+        """Return whether a symbolic link is known at an absolute path or above it: the kernel, and the
+        arguments of launchers, have another name for what is there."""
+        parts = path.split("/")
+        return any(
+            self.kinds.get("/".join(parts[:count])) is PathKind.LINK for count in range(2, len(parts) + 1)
+        )
+
     def is_same(self, other: PathFacts) -> bool:
         """Return whether both are the same; `kinds` is frozen and large, so identity is enough for it."""
         ours = (self.homes, self.workspaces, self.codex_home, self.claude_home)

@@ -10,6 +10,7 @@ from agentdash.model.layers import DifferingField
 from agentdash.model.mounts import Mount
 from agentdash.model.policy import Network, Policy, PolicyRule
 from agentdash.model.process import Kernel
+from agentdash.model.remedies import PathKind
 from agentdash.model.worker import Sandbox, Worker
 from tests.unit.story import (
     CHILD,
@@ -259,6 +260,20 @@ def test_possible_retry_is_information() -> None:
     assert (found.verdict, {f.severity for f in found.findings}) == ("match", {"info"})
 
 
+def changed_to(policy: Policy) -> list[str]:
+    """The kinds of a thread whose policy becomes another one."""
+    later = e.PolicySet(thread=T, at=101, line=6, policy=policy, origin="turn_context", cwd=CWD)
+    return [f.kind for f in worker(begun(policy=WORKSPACE), later, done(), polled(110)).sandbox.findings]
+
+
+def test_policy_that_is_not_stated_is_no_change() -> None:
+    assert changed_to(FULL) == ["policy-changed"]
+    assert changed_to(replace(WORKSPACE, approval="never")) == ["policy-changed"]
+    assert changed_to(replace(WORKSPACE, approval=None)) == []
+    assert changed_to(Policy()) == []
+    assert changed_to(replace(WORKSPACE, network=Network.UNKNOWN)) == []
+
+
 # ---------------------------------------------------------------- launchers, and sandboxes around sandboxes
 
 
@@ -268,10 +283,12 @@ def launched(
     above: str = "codex",
     kernel: Kernel = SANDBOXED,
     flags: dict[str, str] = NETWORK,
+    before: tuple[e.Event, ...] = (),
 ) -> list[str]:
     """The kinds of a command below a launcher."""
     story = (
         begun(policy=policy),
+        *before,
         called(),
         e.HostSeen(at=90, platform="linux", kernel=HOST),
         process(50, started=90.0, agent="codex"),
@@ -307,6 +324,29 @@ def test_launcher_applies_less() -> None:
 def test_launcher_applies_more() -> None:
     assert launched(WORKSPACE, *bwrap("--bind", "/srv", "/srv", "--unshare-net")) == ["filesystem-wider"]
     assert launched(WORKSPACE, *bwrap(), kernel=replace(SANDBOXED, net=HOST.net)) == ["network-open"]
+
+
+def test_temporary_directory_by_its_path_is_that_of_the_policy() -> None:
+    """Codex 0.145 gives bubblewrap the path, the policy has `$TMPDIR`."""
+    own = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("$TMPDIR", "write")))
+    scratch = bwrap("--bind", "/scratch/me", "/scratch/me", "--unshare-net")
+    for tmpdir in ("/scratch/me", "/scratch/me/", "/scratch/a-link"):
+        assert launched(own, *scratch, flags={**NETWORK, "TMPDIR": tmpdir}) == []
+        assert launched(WORKSPACE, *scratch, flags={**NETWORK, "TMPDIR": tmpdir}) == ["filesystem-wider"]
+    more = (*scratch[:-2], "--bind", "/srv", "/srv", *scratch[-2:])
+    assert launched(own, *more, flags={**NETWORK, "TMPDIR": "/scratch/me"}) == ["filesystem-wider"]
+    assert launched(own, *scratch) == ["filesystem-wider"]
+
+
+def test_root_that_is_a_symbolic_link_is_bound_at_its_target() -> None:
+    linked = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/home/dev/board", "write")))
+    argv = bwrap("--bind", "/data/board", "/data/board", "--unshare-net")
+    assert launched(linked, *argv) == ["filesystem-narrower", "filesystem-wider"]
+    for link in ("/home/dev/board", "/home"):
+        seen = e.PathsSeen(at=99, paths=((link, PathKind.LINK),))
+        assert launched(linked, *argv, before=(seen,)) == []
+    elsewhere = e.PathsSeen(at=99, paths=(("/home/dev/boa", PathKind.LINK),))
+    assert launched(linked, *argv, before=(elsewhere,)) == ["filesystem-narrower", "filesystem-wider"]
 
 
 def test_proxy_replaces_the_network() -> None:

@@ -1,6 +1,8 @@
-"""What is at the paths that sandboxes denied, and above them: derived from the fleet and the disk.
+"""What is at the paths that sandboxes denied, at writable roots, and above them: derived from the fleet and
+the disk.
 
-A remedy may name an existing directory only. Files are looked at with `lstat`, never opened, so that no pipe
+A remedy may name an existing directory only, and a root that is a symbolic link has another name in the
+kernel. Files are looked at with `lstat`, never opened, so that no pipe
 or device can block.
 """
 
@@ -36,7 +38,7 @@ _HOME_FILES: Final = (
 
 
 class DeniedPathSource:
-    """Emits what is at denied paths of threads of this machine.
+    """Emits what is at denied paths and writable roots of threads of this machine.
 
     Args:
         clock: the time of the events.
@@ -53,7 +55,8 @@ class DeniedPathSource:
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """Return what changed."""
         now = self._clock.now()
-        due = [path for path in denied_paths(fleet.threads.values()) if self._is_due(path, now)]
+        threads = fleet.threads.values()
+        due = [path for path in (*denied_paths(threads), *roots(threads)) if self._is_due(path, now)]
         if not due:
             return []
         self._looked_at.update(dict.fromkeys(due, now))
@@ -96,6 +99,18 @@ def denied_paths(
                 path = posixpath.normpath(entry.target)
                 found[path] = max(entry.last, found.get(path, entry.last))
     return sorted(found, key=lambda path: found[path], reverse=True)[:_MAX_TARGETS]
+
+
+def roots(threads: Iterable[Thread]) -> list[str]:
+    """Return the writable roots of threads whose commands are observed, or may be; bounded."""
+    found = dict.fromkeys(
+        root
+        for thread in threads
+        if (thread.is_in_turn or thread.observations) and thread.policy is not None
+        for root in thread.policy.writable_roots
+        if root.startswith("/") and root != "/"
+    )
+    return list(found)[-_MAX_TARGETS:]
 
 
 def path_kinds(paths: Iterable[str]) -> dict[str, PathKind]:

@@ -165,7 +165,7 @@ def _append_recent(old: tuple[_T, ...], new: tuple[_T, ...]) -> tuple[_T, ...]:
 def _detect_denials(thread: Thread, call: Call, event: e.CallEnded, home: str | None) -> tuple[Denial, ...]:
     if call.kind not in ("command", "patch", "other") or call.by_user or event.outcome == "running":
         return ()
-    policy = thread.policy_at(call.at)
+    policy = thread.policy_of(call)
     if policy is None and event.outcome == "denied":
         policy = _UNSTATED_SANDBOX
     if granted(thread, call) == "outside" or event.sandboxed is False:
@@ -226,7 +226,7 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         return thread
     observation = SandboxObservation(
         source=EvidenceSource.OUTPUT,
-        policy=thread.policy_index_at(call.at),
+        policy=thread.policy_index_of(call),
         network_flag=shown.network,
         sandbox_flag=shown.sandbox,
         granted=granted(thread, call),
@@ -265,7 +265,7 @@ def _add_record(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         return thread
     observation = SandboxObservation(
         source=EvidenceSource.TRANSCRIPT,
-        policy=thread.policy_index_at(call.at),
+        policy=thread.policy_index_of(call),
         granted=granted(thread, call),
         recorded=event.sandboxed,
         approved=event.allowed_by == "person",

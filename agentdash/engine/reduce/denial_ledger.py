@@ -33,7 +33,7 @@ def record_denials(thread: Thread, call: Call, at: float) -> Thread:
     if not entries and not call.denials:  # as good as always: looking through the calls takes longer
         return thread
     for denial in call.denials:
-        entries = _enter(entries, denial, call, at=at, policy=thread.policy_index_at(call.at))
+        entries = _enter(entries, denial, call, at=at, policy=thread.policy_index_of(call))
     if _succeeded(call):
         entries = tuple(_after_success(entries, thread, call))
     if entries is thread.denials:

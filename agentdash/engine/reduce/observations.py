@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from itertools import takewhile
 from typing import Final
@@ -13,7 +14,7 @@ from agentdash.engine.detect.escalation import granted
 from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
 from agentdash.engine.judge.findings.write_access import MountTables, exposed_paths, unwritable_roots
 from agentdash.engine.link.commands import is_command, thread_of
-from agentdash.engine.link.launchers import find_launcher
+from agentdash.engine.link.launchers import find_launcher, with_tmpdir
 from agentdash.engine.link.process_tree import ProcessTree, is_codex
 from agentdash.engine.reduce.calls import add_observation
 from agentdash.model.evidence import EvidenceSource
@@ -122,7 +123,7 @@ def _observe(
         mediated=env.get(_PROXY_FLAG) == "1" or _PROXY_PORT in env,
         sandboxed=_is_sandboxed(kernel, baseline),
         nested=_is_nested(process, context.tree),
-        applied=find_launcher(process, context.tree),
+        applied=with_tmpdir(find_launcher(process, context.tree), policy, _tmpdir(process, context)),
         unwritable=unwritable_roots(policy, context.tables, mounts),
         exposed=exposed_paths(policy, context.tables, mounts, env.get("HOME"), thread.cwd),
         first=at,
@@ -131,6 +132,13 @@ def _observe(
         pids=(process.pid,),
         quote=_quote_flags(env),
     )
+
+
+def _tmpdir(process: Process, context: ProcessContext) -> str | None:
+    """Return the `TMPDIR` of the Codex above a command, which fills it into its policy, or else its own."""
+    above = (p.env for p in context.tree.above(process) if is_codex(p) and p.env)
+    path = next(above, process.env or {}).get("TMPDIR")
+    return posixpath.normpath(path) if path and path.startswith("/") else None
 
 
 def _ids(thread: Thread, env: Mapping[str, str], call: Call | None) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ def _reduce_line(thread: Thread, event: e.ThreadEvent, home: str | None) -> Thre
         case e.ThreadStarted():
             return _start(thread, event)
         case e.TurnStarted():
-            thread = replace(thread, turn=Turn(event.at, event.turn), turns=thread.turns + 1)
+            thread = replace(thread, turn=Turn(event.at, event.turn, line=event.line), turns=thread.turns + 1)
             return add_moment(thread, Moment(event.at, "turn", "started"))
         case e.TurnEnded():
             return _end_turn(thread, event)
@@ -183,7 +183,7 @@ def _add_prompt(thread: Thread, event: e.MessageLogged) -> Thread:
     thread = add_moment(thread, Moment(event.at, "prompt", event.text))
     turn = thread.turn
     if turn is None or turn.inferred or turn.ended_at is not None:
-        thread = replace(thread, turn=Turn(event.at, inferred=True), turns=thread.turns + 1)
+        thread = replace(thread, turn=Turn(event.at, inferred=True, line=event.line), turns=thread.turns + 1)
     return replace(thread, prompt=thread.prompt or event.text, last_prompt=event.text)
 
 

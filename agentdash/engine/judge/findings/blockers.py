@@ -56,7 +56,7 @@ def ledger_remedies(thread: Thread, places: PathFacts) -> Iterator[LedgerEntry]:
 
 
 def _has_full_access(thread: Thread, call: Call) -> bool:
-    policy = thread.policy_at(call.at)
+    policy = thread.policy_of(call)
     return policy is not None and policy.is_full_access
 
 
@@ -95,7 +95,7 @@ def _denied_under_full_access(thread: Thread, calls: list[Call], places: PathFac
 
 def _blocked(thread: Thread, call: Call, denial: Denial, places: PathFacts) -> Finding:
     """Return the finding about the denial that a thread did not get past."""
-    policy = thread.policy_at(call.at)
+    policy = thread.policy_of(call)
     target = ""
     if denial.path:
         target = f": {denial.path} may not be written"
@@ -129,7 +129,7 @@ def _finding(
         kind=kind,
         direction=info.directions[0],
         severity=info.severity,
-        configured=policy_in_words(thread.policy_at(last.at)),
+        configured=policy_in_words(thread.policy_of(last)),
         got=last.denial.quote if last.denial else "",
         message=message,
         since=times[0],

@@ -74,7 +74,14 @@ class Comparison(msgspec.Struct, frozen=True):
     def lost_roots(self) -> tuple[str, ...]:
         """Roots that are writable under the policy, and not for the command."""
         lost = self.applied.grants_less_than(self.policy) if self.applied is not None else ()
-        return lost or self.observation.unwritable
+        return tuple(r for r in lost or self.observation.unwritable if not self.places.has_link(r))
+
+    @property
+    def gained_roots(self) -> tuple[str, ...]:
+        """Roots that the launcher makes writable, and the policy does not."""
+        if self.applied is None or any(map(self.places.has_link, self.policy.writable_roots)):
+            return ()  # the launcher names the target of a link
+        return self.policy.grants_less_than(self.applied)
 
     @property
     def may_be_retry(self) -> bool:

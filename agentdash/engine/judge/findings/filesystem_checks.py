@@ -37,7 +37,7 @@ def filesystem_wider(seen: Comparison) -> Finding | None:
         )
         field = seen.differs(LayerField.FILES, expected=policy.filesystem.value, actual=NO_SANDBOX)
     else:
-        by_launcher = policy.grants_less_than(seen.applied) if seen.applied is not None else ()
+        by_launcher = seen.gained_roots
         gained = by_launcher or observation.exposed
         if not gained:
             return None

@@ -7,7 +7,8 @@ policies may differ without a finding: 0.1xx gave children `never`, whatever the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Literal
+from itertools import pairwise
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -62,8 +63,9 @@ def inheritance_findings(thread: Thread, parent: ParentPolicy) -> Iterator[Findi
 
 def policy_changes(thread: Thread) -> Iterator[Finding]:
     """Yield one finding for all changes of a thread's own policy, and one for each change of its reviewer."""
-    pairs = list(zip(thread.policies, thread.policies[1:], strict=False))
-    changes = [(was, now) for was, now in pairs if _essence(was.policy) != _essence(now.policy)]
+    known = [period for period in thread.policies if _is_known(period.policy)]
+    pairs = list(pairwise(known))
+    changes = [(was, now) for was, now in pairs if _differs(was.policy, now.policy)]
     if changes:
         yield _policy_changed(changes)
     for was, now in pairs:
@@ -74,8 +76,16 @@ def policy_changes(thread: Thread) -> Iterator[Finding]:
 # ---------------------------------------------------------------- comparing policies
 
 
-def _essence(policy: Policy) -> Policy:
-    return msgspec.structs.replace(policy, reviewer=None, profile=None)
+def _is_known(policy: Policy) -> bool:
+    return policy.filesystem is not Filesystem.UNKNOWN and policy.network is not Network.UNKNOWN
+
+
+def _differs(was: Policy, now: Policy) -> bool:
+    """Return whether two policies differ in what both of them state."""
+    same: dict[str, Any] = {"reviewer": now.reviewer, "profile": now.profile}
+    if None in (was.approval, now.approval):
+        same |= {"approval": now.approval, "may_ask": now.may_ask}
+    return msgspec.structs.replace(was, **same) != now
 
 
 def _reviewer_differs(was: Policy, now: Policy) -> bool:
@@ -84,9 +94,7 @@ def _reviewer_differs(was: Policy, now: Policy) -> bool:
 
 def _drift(parent: Policy, child: Policy, parent_cwd: str | None, child_cwd: str | None) -> Direction | None:
     """Return whether a child may do less or more than its parent, apart from their directories."""
-    if Filesystem.UNKNOWN in (parent.filesystem, child.filesystem):
-        return None
-    if Network.UNKNOWN in (parent.network, child.network):
+    if not (_is_known(parent) and _is_known(child)):
         return None
     own = {child_cwd} if child_cwd != parent_cwd else set()
     gained = set(parent.grants_less_than(child)) - own

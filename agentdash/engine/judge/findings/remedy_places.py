@@ -62,9 +62,9 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
     directories: list[str | None] = []
     if thread is not None:
         directories = [thread.cwd, *(call.cwd for call in thread.calls if call.denials)]
-    has_denials = thread is None or bool(thread.denials)
+    has_paths = thread is None or bool(thread.denials or thread.observations)
     return PathFacts(
-        kinds=fleet.paths if has_denials else _NOTHING,
+        kinds=fleet.paths if has_paths else _NOTHING,
         homes=tuple(dict.fromkeys(home.rstrip("/") for home in homes if home and home.startswith("/"))),
         workspaces=tuple(dict.fromkeys(filter(None, directories))),
         codex_home=_codex_home(thread),

@@ -128,7 +128,7 @@ def auto_approved(thread: Thread) -> Iterator[Finding]:
     (openai/codex#36570)."""
     let_out = []
     for call in (*thread.calls, *thread.open_calls):
-        index = thread.policy_index_at(call.at)
+        index = thread.policy_index_of(call)
         if index < 0 or call.escalation is None or call.escalation.kind != "escalated":
             continue
         period = thread.policies[index]

@@ -112,7 +112,7 @@ def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
         return
     first, last = thread.escapes[0], thread.escapes[-1]
     call = next((call for call in (*thread.open_calls, *thread.calls) if call.id == last.call), None)
-    policy = thread.policy_at(call.at if call else last.at)
+    policy = thread.policy_of(call) if call else thread.policy_at(last.at)
     info = FINDING_KINDS[FindingKind.TMUX_ESCAPE]
     yield Finding(
         kind=FindingKind.TMUX_ESCAPE,
@@ -198,7 +198,7 @@ def _ran_in_sandbox(thread: Thread, call: Call) -> bool:
     Without a network no socket outside can be reached from inside: a call that reached one was let out, by a
     rule or by an approval that no file records.
     """
-    policy = thread.policy_at(call.at) or Policy()
+    policy = thread.policy_of(call) or Policy()
     if not policy.restricts_files or call.by_user or granted(thread, call) is not None:
         return False
     if policy.network is Network.OFF:

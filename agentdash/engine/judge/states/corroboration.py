@@ -133,7 +133,7 @@ def output_corroborates(thread: Thread) -> Iterator[Corroboration]:
     if turn is None or (turn.ended_at is None and not turn.inferred):
         return
     calls = (call for call in reversed(thread.calls) if call.denial and call.denial.is_certain)
-    call = next((call for call in calls if call.at >= turn.since), None)
+    call = next((call for call in calls if turn.has(call)), None)
     if call is not None and call.denial is not None:
         yield Corroboration(
             _CONTRADICTION,

@@ -15,7 +15,7 @@ def stopping_denial(thread: Thread, call: Call) -> Denial | None:
     set the code: `| tail`, `|| true`, `; echo rc=$?`.
     """
     denial = call.denial
-    policy = thread.policy_at(call.at)
+    policy = thread.policy_of(call)
     if denial is None or denial.what == "other" or (policy is not None and policy.is_full_access):
         return None
     if call.exit_code == 0 and call.outcome != "denied" and not _hides_exit_code(call.script):

@@ -165,7 +165,7 @@ def _last_attempt(thread: Thread, turn: Turn) -> Call | None:
     attempts = (
         call for call in reversed(thread.calls) if call.kind in ("command", "patch") and not call.by_user
     )
-    return next((call for call in attempts if call.at >= turn.since), None)
+    return next((call for call in attempts if turn.has(call)), None)
 
 
 def _denied(call: Call, denial: Denial) -> Assessment:

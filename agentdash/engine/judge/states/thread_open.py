@@ -216,7 +216,7 @@ def owner_gone(facts: ThreadFacts) -> Assessment | None:
 
 def _runs_unasked(thread: Thread, call: Call) -> bool:
     """Return whether a call runs without an approval: one that waits for it is open as well."""
-    policy = thread.policies[index].policy if (index := thread.policy_index_at(call.at)) >= 0 else None
+    policy = thread.policy_of(call)
     approval = policy.approval if policy is not None else None
     unasked = _RUN_UNASKED if thread.agent == "codex" else ("never",)
     return call.escalation is None and approval in unasked
