@@ -36,6 +36,8 @@ from agentdash.report.elements import UnreadableReport, unreadable
 from agentdash.store.digests import DigestStore, FileState, file_state
 
 if TYPE_CHECKING:
+    from multiprocessing.pool import Pool
+
     from agentdash.report.file_audit import FileRead
 
 __all__ = ["FoundRollouts", "Recall", "audit", "file_size", "find_rollouts"]
@@ -229,19 +231,27 @@ def _read_all(wanted: Sequence[tuple[Path, Sequence[Requested]]]) -> Iterator[Fi
     from agentdash.report.file_audit import read_file  # noqa: PLC0415
 
     processors = min(os.cpu_count() or 1, _MAX_PROCESSES)
-    if processors == 1 or sum(file_size(path) for path, _ in wanted) < _MIN_PARALLEL_BYTES:
+    is_much = sum(file_size(path) for path, _ in wanted) >= _MIN_PARALLEL_BYTES
+    pool = _started_pool(processors) if processors > 1 and is_much else None
+    if pool is None:
         yield from (read_file(path, recalled) for path, recalled in wanted)
         return
-    from multiprocessing import Pool  # noqa: PLC0415 - few homes are large
+    with pool:
+        yield from pool.imap(_read_wanted, wanted, chunksize=4)
+
+
+def _started_pool(processors: int) -> Pool | None:
+    """Return worker processes; None where there can be none, such as without a writable `/dev/shm`."""
+    import multiprocessing  # noqa: PLC0415 - few homes are large
 
     # the children inherit the mask: ctrl-c interrupts this process alone, which terminates them
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        pool = Pool(processors)
+        return multiprocessing.Pool(processors)
+    except OSError:
+        return None
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    with pool:
-        yield from pool.imap(_read_wanted, wanted, chunksize=4)
 
 
 def _read_wanted(wanted: tuple[Path, Sequence[Requested]]) -> FileRead:

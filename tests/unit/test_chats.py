@@ -11,6 +11,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ def prepare(agent: str, home: Path) -> Path:
     if agent == "opencode":
         path = home / ".local/share/opencode/opencode.db"
         path.parent.mkdir(parents=True)
-        with sqlite3.connect(path) as database:
+        with closing(sqlite3.connect(path)) as database, database:
             database.executescript((DATA / "opencode-1.18.33.sql").read_text())
         database.close()
         return path
@@ -205,7 +206,7 @@ def test_of_two_chats_none_is_certain(tmp_path: Path, agent: str) -> None:
 
 def test_of_two_sessions_the_named_one_counts(tmp_path: Path) -> None:
     path = prepare("opencode", tmp_path)
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         (ident,) = database.execute("SELECT id FROM session").fetchone()
         database.execute("CREATE TABLE other AS SELECT * FROM session")
         database.execute("UPDATE other SET id = 'ses_other'")

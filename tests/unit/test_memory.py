@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -109,7 +110,7 @@ def test_the_oldest_rows_are_dropped_when_there_are_too_many(
 
 def test_facts_of_another_version_are_left_out(memory: Memory) -> None:
     memory.save([ThreadMemory("t1", (SEEN,))], [PAST], NOW)
-    with sqlite3.connect(memory.path) as database:
+    with closing(sqlite3.connect(memory.path)) as database, database:
         database.execute("UPDATE observation SET fact = '{\"source\": 3}'")
         database.execute("UPDATE pane SET fact = x'ff00'")
     assert (memory.threads(["t1"]), memory.past_workers()) == ([], [])
@@ -127,7 +128,7 @@ def test_a_file_that_cannot_be_used_is_an_error_in_one_line(memory: Memory, kind
         case "directory":
             path.mkdir()
         case "version":
-            with sqlite3.connect(path) as database:
+            with closing(sqlite3.connect(path)) as database, database:
                 database.execute("PRAGMA user_version = 99")
         case "symlink":
             (path.parent / "target").write_text("")

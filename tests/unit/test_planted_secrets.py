@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,7 @@ def test_no_secret_is_kept(home: Path) -> None:
 def kept(folder: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted(folder.rglob("*")):
         if path.suffix == ".sqlite":
-            with sqlite3.connect(path) as database:
+            with closing(sqlite3.connect(path)) as database, database:
                 for (body,) in database.execute("SELECT body FROM digest"):
                     yield path.name, unpacked(body)
             database.close()

@@ -65,6 +65,19 @@ def test_check_in_several_processes_reports_the_same(monkeypatch: pytest.MonkeyP
     assert done == RECORDINGS
 
 
+def test_check_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a sandbox without a writable `/dev/shm` there are no semaphores."""
+
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    alone = audit(RECORDINGS[:3])
+    monkeypatch.setattr(audit_module, "_MIN_PARALLEL_BYTES", 0)
+    monkeypatch.setattr("multiprocessing.Pool", refused)
+    assert audit(RECORDINGS[:3]) == alone
+
+
 @pytest.mark.slow
 def test_interrupt_of_check(tmp_path: Path) -> None:
     """Ctrl-c ends all worker processes, with exit code 130 and no output."""
