@@ -28,6 +28,7 @@ from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.link.ssh_sessions import SshSessions
 from agentdash.engine.remote_rows import RemoteRows
+from agentdash.engine.shared_homes import SharedHomes
 from agentdash.model.attention import Attention
 from agentdash.model.chat import Chat
 from agentdash.model.events import SessionSeen
@@ -88,6 +89,7 @@ class WorkerCache:
         self._past: tuple[PastPane, ...] = ()
         self._idle: tuple[PaneKey, ...] = ()
         self.remote = RemoteRows()
+        self.shared_homes = SharedHomes()
 
     def predictor(self, installed: Installed | None) -> DenialPredictor | None:
         """Return the predictor for these worker CLIs: the cached one while they are the same."""
@@ -288,6 +290,11 @@ class _SnapshotBuilder:
         """Add the workers of other hosts, as they were judged there."""
         rows = self._cache.remote
         for received in rows.of(self._fleet.remotes):
+            here = self._workers.get(received.id.removeprefix(f"{received.host}:"))
+            same = self._cache.shared_homes.link(received, here, self._fleet.processes) if here else None
+            if here is not None and same is not None:
+                self._workers[here.id] = replace(here, links=(*here.links, same))
+                continue
             key = self._sessions.panes.get(received.ssh_connection or "")
             pane = self._fleet.panes.get(key) if key else None
             row = rows.tied(received, pane) if pane else received

@@ -275,6 +275,14 @@ def test_thread_keeps_the_pane_that_its_codex_has_left() -> None:
     assert {w.id for w in snapshot_after(*another).workers} == {T, str(PANE)}
 
 
+def test_line_of_a_session_stays_the_evidence() -> None:
+    """As of `podman exec BOX codex exec`: no process of it was below the pane, so that none has left it."""
+    screen = replace(Pane(PANE, "work", "0:x", 10, "podman"), screen=(f"session id: {T}",))
+    story = (begun(), e.PaneSeen(at=90.0, pane=screen), *(polled(110 + each) for each in range(3)))
+    found = link_fleet(fleet(*story))
+    assert (found.panes[T].key, found.panes[T].by) == (PANE, f"the pane shows `session id: {T}`")
+
+
 def test_pane_of_a_finished_exec_is_no_other_worker() -> None:
     exec_ = process(11, 10, started=95.0, agent="codex", cwd=CWD, argv=("codex", "exec", "go"), once=True)
     story = (

@@ -220,7 +220,8 @@ def _link_by_history(
         if thread.id in linked or before is None or not before.own:
             continue
         if before.key in fleet.panes and before.key not in taken and _is_leaving(fleet, before.key, thread):
-            kept[thread.id] = replace(before, by=_left(thread)) if thread.id in fleet.links.panes else before
+            is_process = thread.id in fleet.links.panes and SESSION_LINE not in before.by
+            kept[thread.id] = replace(before, by=_left(thread)) if is_process else before
     return kept
 
 
@@ -247,8 +248,12 @@ def _remembered_panes(fleet: FleetView) -> dict[str, ThreadPane]:
         pane = fleet.panes.get(past.pane)
         is_same_pane = pane is not None and pane.server_pid == past.server_pid
         if past.own and is_same_pane and _is_left(fleet, past.pane):
-            shown = f"its scrollback shows `{SESSION_LINE}{past.worker}`"
-            by = shown if past.rule == SESSION_LINE_RULE else _left(fleet.threads.get(past.worker))
+            line = f"`{SESSION_LINE}{past.worker}`"
+            by = _left(fleet.threads.get(past.worker))
+            if past.rule == SESSION_LINE_RULE:
+                by = f"its scrollback shows {line}"
+            elif past.pid is None:  # no worker was seen in it: it ran in a container, or on another host
+                by = f"the pane showed {line}"
             found[past.worker] = ThreadPane(past.pane, by, own=True)
     return found
 
