@@ -8,9 +8,7 @@ The files are reproducible: a test compares them.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -32,8 +30,7 @@ from agentdash.tui.library.app import LibraryApp
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.transport.app import ReplayApp
 from screenshots.moving import moving
-
-RECORDINGS: Final = Path(__file__).parents[1] / "tests" / "data" / "recordings"
+from screenshots.sessions import write_sessions
 
 
 class Picture(NamedTuple):
@@ -60,9 +57,7 @@ PICTURES = (
     Picture("why", (120, 36), 26, keys=("a", "w")),
     Picture("wide", (200, 50), 60, keys=("!",)),
     Picture("replay", (120, 36), 26, keys=("!",), scene="past"),
-    Picture(
-        "library", (120, 36), 0, keys=("/", *"version:0.1", "enter", "g", "x", "j", "j"), scene="library"
-    ),
+    Picture("library", (120, 36), 0, keys=("/", *"since:14d", "enter", "g", "j", "x"), scene="library"),
 )
 
 FRAMES = (
@@ -144,14 +139,11 @@ def past(at: float, theme: str) -> Iterator[tuple[Hub, AgentDash]]:
 
 @contextmanager
 def library(_: float, theme: str) -> Iterator[tuple[Hub, LibraryApp]]:
-    """Provide the library over the recordings, copied into a Codex home."""
+    """Provide the library over the sessions of two weeks."""
     clock = VirtualClock(0)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         home = Path("~/.codex")
-        for path in RECORDINGS.glob("*/*/*.jsonl"):
-            day = home / "sessions" / path.name[8:18].replace("-", "/")
-            day.mkdir(parents=True, exist_ok=True)
-            os.utime(shutil.copy(path, day), (0, 0))
+        write_sessions(home)
         clock.set(now=1_795_290_000.0, paused=True)
         app = LibraryApp(
             library=Library(CodexHome(home), clock),
