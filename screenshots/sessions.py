@@ -64,6 +64,7 @@ def _write_family(files: list[Path], home: Path, *, number: int, prompt: str) ->
     """Write the sessions of one recording, moved in time together."""
     begun = _FIRST_DAY + timedelta(days=number // 2, hours=5 * (number % 2), minutes=number * 17 % 110)
     slower = 90 + 37 * (number % 11)
+    project = _PROJECTS[number % 3 + number % 2]
     recorded = _time(min(time for file in files for time in _RECORDED_TIME.findall(file.read_text())))
 
     def moved(match: re.Match[str]) -> str:
@@ -76,9 +77,7 @@ def _write_family(files: list[Path], home: Path, *, number: int, prompt: str) ->
         session = file.stem[len("rollout-2026-11-20T00-00-00-") :]
         written = day / f"rollout-{begun:%Y-%m-%dT%H-%M-%S}-{session}.jsonl"
         text = _rewritten(file.read_text(), moved, prompt=prompt, factor=7 + 13 * (number % 6))
-        written.write_text(
-            text.replace("/home/dev/project", f"/home/dev/{_PROJECTS[number % 3 + number % 2]}")
-        )
+        written.write_text(text.replace("/home/dev/project", f"/home/dev/{project}"))
         os.utime(written, (0, 0))
 
 

@@ -1,10 +1,16 @@
 """Rows of the fleet list, their heads, and its empty state."""
 
+from typing import get_args
+
 import pytest
 from msgspec.structs import replace
+from rich.cells import cell_len
 
+from agentdash.engine.judge.states import facts as short
+from agentdash.model.denials import Certainty, Denial, Operation
+from agentdash.model.events import Escalation
 from agentdash.model.fact import Fact, FactKind, ObjectForm
-from agentdash.model.fleet import Tokens
+from agentdash.model.fleet import Call, Tokens
 from agentdash.model.states import State
 from agentdash.model.worker import Sandbox
 from agentdash.tui.fleet.cells import COLUMNS, fact_line, name, row_height, row_lines, token_usage, what
@@ -69,6 +75,70 @@ def test_the_object_stands_at_every_width(cells, fact):
     assert all(width(line) <= cells for line in shown)
     squeezed = "".join(text(shown).split())
     assert "".join(fact.object.split()) in squeezed or (cells < 50 and fact.object[-12:] in squeezed)
+
+
+LONG_PATH = "/home/dev/projects/shop/packages/api/node_modules/.cache/babel-loader/cache-of-the-build.sqlite3"
+LONG_COMMAND = "docker run --rm -v $PWD:/work -e CI=1 registry.example.com/tools/builder:2026 make release"
+QUESTION = "Should I also delete the three old migrations, or keep them until the next release is out?"
+DENIALS = [
+    Denial(what=what, operation=operation, certainty=certainty, quote="read-only file system", target=target)
+    for what, targets in (
+        ("filesystem", ("/etc/hosts", LONG_PATH, None)),
+        ("network", ("pypi.org", "registry.npmjs.example.com", None)),
+        ("sandbox", (None,)),
+    )
+    for operation in get_args(Operation)
+    for certainty in get_args(Certainty)
+    for target in targets
+]
+NEEDS = [
+    short.wants(None),
+    *(
+        short.wants(Call(id="c", at=0.0, line=1, kind=kind, tool="t", text=text, escalation=escalation))
+        for kind in ("command", "patch", "permission")
+        for text in ("git push", LONG_COMMAND, LONG_PATH)
+        for escalation in (None, Escalation("escalated", "The push needs the network."))
+    ),
+    *(short.asks(text) for text in ("Which port?", QUESTION)),
+    short.idle(),
+    *(short.denied(denial, LONG_COMMAND) for denial in DENIALS),
+    *(short.refused(text, "the approval policy") for text in ("npm publish", LONG_COMMAND)),
+    *(short.provider(QUESTION, is_retrying=retries) for retries in (True, False)),
+    short.unanswered(QUESTION),
+    short.sandbox_failed("bwrap: setting up uid map: Permission denied"),
+    short.crashed(None, QUESTION),
+    short.by_status("waiting", "permission prompt"),
+]
+"""The facts of prompts, questions, denials of all operations, refusals, failures."""
+
+
+LIST_CELLS = {"45x50": 42, "80x24": 77, "100x30": 97, "120x36": 117, "150x8": 147, "200x50": 108}
+"""Cells of the list, without its gutter, on screens of these sizes."""
+
+
+@pytest.mark.parametrize(("screen", "cells"), LIST_CELLS.items())
+def test_every_need_of_every_size_has_its_object(screen, cells):
+    """Whole where it fits; else what tells most: a path's end, both ends of a command, a text's beginning."""
+    whole = 0
+    for fact in NEEDS:
+        item = (Row("x"), blocked(fact))
+        layout = COLUMNS.layout(cells, LOOK.glyphs)
+        height = 1 if screen == "150x8" else row_height(item, layout, cells)
+        drawn = "".join(text(row_lines(item, layout, cells, height, LOOK)).split())
+        object_ = "".join(fact.object.split())
+        room = layout.main.cells if height == 1 else cells - 4
+        if object_ in drawn:
+            whole += bool(object_)
+            continue
+        assert cell_len(fact.object) > room, (fact, drawn)
+        if fact.form is ObjectForm.PATH:
+            assert object_.rpartition("/")[2] in drawn, (fact, drawn)
+        elif fact.form is ObjectForm.COMMAND:
+            assert object_[:10] in drawn, (fact, drawn)
+            assert object_[-8:] in drawn, (fact, drawn)
+        else:
+            assert object_[:12] in drawn, (fact, drawn)
+    assert whole > len(NEEDS) // 3
 
 
 def test_objects_are_cut_where_that_costs_least():

@@ -1,6 +1,7 @@
 """The layers of a sandbox side by side: the marked cells are the findings' fields."""
 
 from collections import Counter
+from typing import get_args
 
 import pytest
 from msgspec.structs import replace
@@ -9,7 +10,9 @@ from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
 from agentdash.model.layer_words import FIELD_LABELS, difference, sides, value_in_words
 from agentdash.model.layers import (
     DifferingField,
+    Layer,
     LayerField,
+    Reference,
     configured_values,
     policy_values,
     requested_values,
@@ -59,6 +62,20 @@ def test_marked_cells_are_the_findings_fields_at_every_second_of_the_demo():
         assert marked(worker.sandbox) == named(worker.sandbox), worker.name
         checked += bool(named(worker.sandbox))
     assert checked > 20
+
+
+@pytest.mark.parametrize("kind", FindingKind)
+@pytest.mark.parametrize("reference", get_args(Reference))
+@pytest.mark.parametrize("layer", get_args(Layer))
+def test_a_finding_of_any_kind_marks_its_fields_and_no_others(kind, reference, layer):
+    for names in (*((name,) for name in LayerField), (LayerField.FILES, LayerField.NETWORK_FLAG)):
+        fields = tuple(
+            DifferingField(name=name, expected="on", actual="1", layer=layer, reference=reference)
+            for name in names
+        )
+        finding = replace(MISMATCHED.findings[0], kind=kind, fields=fields)
+        sandbox = replace(MISMATCHED, findings=(finding,))
+        assert marked(sandbox) == named(sandbox) == {(FIELD_LABELS[name], layer) for name in names}
 
 
 def test_both_values_of_every_marked_cell_are_in_sight_in_the_demo():
