@@ -109,6 +109,9 @@ class Config(msgspec.Struct, frozen=True):
         None
     )
     """None: `$TEXTUAL_THEME`, or `dark`."""
+    title: Annotated[
+        bool, Meta(description="Whether the title of the terminal shows how many workers need you, and run.")
+    ] = True
     record: Annotated[
         Path | None,
         Meta(

@@ -144,6 +144,7 @@ def show(
     options = Options(
         ascii=config.ascii,
         theme=config.theme,
+        title=config.title,
         banner=banner,
         keys=checked_keys(config),
         copy_to_tmux=copy_to_tmux,

@@ -268,6 +268,7 @@ def play(
     options = Options(
         ascii=config.ascii,
         theme=config.theme,
+        title=config.title,
         keys=checked_keys(config),
         copy_to_tmux=copy_to_tmux,
         debug_log_hint=debug_log.hint(),

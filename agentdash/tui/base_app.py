@@ -53,6 +53,11 @@ class BaseApp(App[Result]):
         self.set_keymap(keymap(options.keys))
         self.glyphs = ASCII if options.ascii else UNICODE
 
+    def show_title(self, title: str) -> None:
+        """Show a title of the terminal, where it is wanted."""
+        if self.options.title and isinstance(self._driver, TerminalDriver):
+            self._driver.set_title(title)
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action may run: none that opens an input while one has the focus, or a box is
         open."""

@@ -48,6 +48,8 @@ class Options:
     """Use ASCII glyphs only."""
     theme: str | None = None
     """A name of `theme.THEMES` or of a theme of Textual; None: `TEXTUAL_THEME`, else `dark`."""
+    title: bool = False
+    """Whether the title of the terminal shows the counts of workers."""
     banner: str | None = None
     """A word in the header: `DEMO`."""
     select: str | None = None

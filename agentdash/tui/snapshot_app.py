@@ -21,6 +21,7 @@ from agentdash.model.tokens import ModelUsage
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.fleet.filter import Filter
+from agentdash.tui.fleet.header import title
 from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.messages import WorkerOpened, WorkerPointed
@@ -139,6 +140,7 @@ class SnapshotApp(BaseApp[None]):
         if not snapshot.differs_from(self.snapshot):
             return
         self.snapshot = snapshot
+        self.show_title(title(snapshot))
         self._by_id = {worker.id: worker for worker in snapshot.workers}
         if self._wanted and (found := find_worker(snapshot, self._wanted)) is not None:
             self.selected_id = found.id

@@ -25,12 +25,19 @@ _RESTORE: Final = (
     b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l\x1b[?1004l"  # no mouse, no focus
     b"\x1b[<u\x1b[0m\x1b[?1049l\x1b[?25h"  # usual keys and colours, main screen, cursor
 )
+SAVE_TITLE: Final = "\x1b[22;2t"
+RESTORE_TITLE: Final = "\x1b[23;2t"
+"""Push the title to the terminal's stack, and pop it (xterm, and tmux, VTE, kitty, iTerm2 likewise)."""
 
 _STARTING: Final = b"agentdash is starting ..."
 _ERASE_LINE: Final = b"\r\x1b[K"
 
 application_mode: Final = threading.Event()
 """Set while an app has the terminal in its own mode: alternate screen, mouse, raw keys."""
+
+
+title_saved: Final = threading.Event()
+"""Set while the terminal has another title than before the app."""
 
 
 class _Saved:
@@ -117,7 +124,7 @@ def _write(data: bytes) -> bool:
 def _restore(descriptor: int, before: list[Any]) -> None:
     _set(descriptor, before)
     if application_mode.is_set() and select.select([], [descriptor], [], _WRITABLE_WITHIN_S)[1]:
-        os.write(descriptor, _RESTORE)
+        os.write(descriptor, _RESTORE + (RESTORE_TITLE.encode() if title_saved.is_set() else b""))
 
 
 # ---------------------------------------------------------------- a terminal that vanishes

@@ -23,7 +23,14 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 from textual.message import Message
 
-from agentdash.tui.terminal import application_mode, end_start_up, hang_up
+from agentdash.tui.terminal import (
+    RESTORE_TITLE,
+    SAVE_TITLE,
+    application_mode,
+    end_start_up,
+    hang_up,
+    title_saved,
+)
 
 _QUIT_KEYS: Final = ("ctrl+c", "ctrl+q")
 _KEY_PATIENCE_S: Final = 0.5
@@ -33,6 +40,8 @@ _CLOSE_LIMIT_S: Final = 0.5
 _READ_BYTES: Final = 4_096
 _MAX_SEQUENCE_S: Final = constants.ESCAPE_DELAY + 0.005
 """After a read: a sequence that is still incomplete then was the key escape, or is no sequence."""
+_WITHOUT_TITLE: Final = ("linux", "vt100", "vt220")
+"""Values of `TERM` of terminals that have no title, and may print it."""
 
 
 class _Output:
@@ -85,6 +94,8 @@ class TerminalDriver(LinuxDriver):
         self._closed = threading.Event()
         self._input_disabled = threading.Event()
         """Set when the app ends, or is suspended."""
+        self._title = ""
+        """The title shown; empty where the app shows none."""
         self._wake_reader, self._wake_writer = os.pipe()
         """Wakes the thread that reads keys."""
         os.set_blocking(self._wake_reader, False)
@@ -99,6 +110,18 @@ class TerminalDriver(LinuxDriver):
         end_start_up()
         application_mode.set()
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        if self._title:  # it continues after it was stopped
+            self._write_title()
+
+    def set_title(self, title: str) -> None:
+        """Show a title, plain text of one line, until the app ends or is stopped."""
+        if title != self._title and os.environ.get("TERM") not in _WITHOUT_TITLE:
+            self._title = title
+            self._write_title()
+
+    def _write_title(self) -> None:
+        self.write(("" if title_saved.is_set() else SAVE_TITLE) + f"\x1b]2;{self._title}\x07")
+        title_saved.set()
 
     def disable_input(self) -> None:
         """Disable further input."""
@@ -119,6 +142,9 @@ class TerminalDriver(LinuxDriver):
 
     def stop_application_mode(self) -> None:
         """Stop application mode, restore the terminal."""
+        if title_saved.is_set():
+            title_saved.clear()
+            self.write(RESTORE_TITLE)
         super().stop_application_mode()
         application_mode.clear()
 

@@ -74,6 +74,17 @@ def sources(snapshot: Snapshot, look: Look, *, failing_only: bool = False, detai
     return tuple(spans)
 
 
+def title(snapshot: Snapshot) -> str:
+    """Return the counts as the title of a terminal: `agentdash: 2 need you, 3 running, 1 mismatch`."""
+    numbers = snapshot.counts()
+    counted = [(name, numbers[name]) for name in ("needs-you", "running", "mismatch") if numbers[name]]
+    words = (
+        f"{number} {_SINGULAR.get(name, _WORDS[name]) if number == 1 else _WORDS[name]}"
+        for name, number in counted
+    )
+    return f"agentdash: {', '.join(words)}" if counted else "agentdash"
+
+
 def waited_today(snapshot: Snapshot, now: float) -> float:
     """Return for how many seconds of this day, by local time, workers have waited for the user together."""
     today = time.localtime(now)
