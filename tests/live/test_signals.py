@@ -173,15 +173,22 @@ def test_tstp_restores_the_terminal_while_stopped(start: Open) -> None:
 def test_ctrl_z_suspends_and_fg_continues(state: Path) -> None:
     with tmux_server(state) as tmux:
         tmux("new-session", "-d", "-x", "100", "-y", "30", "bash --norc --noprofile -i")
+        tmux("select-pane", "-T", "title of the shell")
         tmux("send-keys", f"echo be'fore'; {sys.executable} -m agentdash demo", "Enter")
         wait_until(lambda: "DEMO" in tmux("capture-pane", "-p"), "the dashboard")
+
+        def title() -> str:
+            return tmux("display", "-p", "#{pane_title}").strip()
+
         for _ in range(2):
             tmux("send-keys", "C-z")
             wait_until(lambda: "Stopped" in tmux("capture-pane", "-p"), "the shell")
+            assert title() == "title of the shell"
             assert "DEMO" not in tmux("capture-pane", "-p")
             assert tmux("display", "-p", "#{alternate_on} #{mouse_any_flag}").split() == ["0", "0"]
             tmux("send-keys", "fg", "Enter")
             wait_until(lambda: "DEMO" in tmux("capture-pane", "-p"), "the dashboard, continued")
+            wait_until(lambda: title().startswith("agentdash"), "the title")
             tmux("send-keys", "?")
             wait_until(lambda: HELP in tmux("capture-pane", "-p"), "the help")
             tmux("send-keys", "Escape")
@@ -190,6 +197,7 @@ def test_ctrl_z_suspends_and_fg_continues(state: Path) -> None:
         wait_until(lambda: "DEMO" not in tmux("capture-pane", "-p"), "the end")
         tmux("send-keys", "echo code=$?", "Enter")
         wait_until(lambda: "code=0" in tmux("capture-pane", "-p"), "the shell")
+        assert title() == "title of the shell"
 
 
 def test_ctrl_z_without_a_shell_goes_on(state: Path) -> None:

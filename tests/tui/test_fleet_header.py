@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from agentdash.tui.fleet.header import header, sources
+from agentdash.tui.fleet.header import header, sources, title
 from agentdash.tui.primitives.spans import plain, width
 
 from . import sample_fleet
@@ -28,6 +28,12 @@ def test_header_has_the_longest_form_that_fits():
 def test_counts_of_one_are_singular_and_rare_groups_are_hidden_at_zero():
     one = replace(SNAPSHOT, workers=(BY_NAME["deploy"],))
     assert "! 1 needs you   ▸ 0 running   ✓ 0 done   ≠ 1 mismatch " in headline(150, one)
+
+
+def test_title_of_the_terminal():
+    assert title(SNAPSHOT) == "agentdash: 6 need you, 3 running, 3 mismatches"
+    assert title(replace(SNAPSHOT, workers=(BY_NAME["deploy"],))) == "agentdash: 1 needs you, 1 mismatch"
+    assert title(replace(SNAPSHOT, workers=())) == "agentdash"
 
 
 def test_banner_is_shown_at_every_width():
