@@ -38,6 +38,8 @@ class Glyphs:
     ellipsis: str
     dot: str
     rule: str
+    sorted: str
+    """Behind the title of the column that sorts a list."""
     stalled: str
     """Of a worker that runs without activity, in place of the glyph of `running`."""
 
@@ -75,6 +77,7 @@ UNICODE: Final = Glyphs(
     ellipsis="⋯",
     dot="⋅",
     rule="─",
+    sorted="↓",
     stalled="▹",
 )
 
@@ -111,6 +114,7 @@ ASCII: Final = Glyphs(
     ellipsis="..",
     dot="-",
     rule="-",
+    sorted=":",
     stalled="|",
 )
 

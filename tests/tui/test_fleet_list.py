@@ -180,6 +180,15 @@ def test_rows_of_every_width_fill_their_columns(cells, look):
     assert width(columns.titles()) == cells + 1  # the gutter
 
 
+def test_the_title_of_the_column_that_sorts_is_marked():
+    columns = COLUMNS.layout(117, UNICODE)
+    for sort, title in (("age", "FOR↓"), ("tokens", "CTX↓"), ("name", "WORKER↓"), ("attention", "WHY↓")):
+        line = columns.titles(sort, "↓")
+        assert title in plain(line)
+        assert [span.tone for span in line].count("chosen") == 1
+        assert width(line) == 118
+
+
 def test_row_of_a_wide_list():
     columns = COLUMNS.layout(148, UNICODE)
     rows = {row.id: row for row in arrange(SNAPSHOT.workers, SNAPSHOT.workers, Order(), UNICODE.tree)}

@@ -167,7 +167,7 @@ class FleetScreen(Screen[None]):
             self._has_hosts = has_hosts
             self._update_layout()
         self.header.show_fleet(view)
-        self.titles.show([(Span(" "), *self.fleet.column_layout.titles())])
+        self.titles.show([(Span(" "), *self._titles())])
         past = view.snapshot.counts()["past"] if view.snapshot else 0
         placeholder: Sequence[Line] = ()
         if not self.rows:
@@ -187,6 +187,9 @@ class FleetScreen(Screen[None]):
         if self.panel.display:
             self.panel.show(view)
         self.findings.show_fleet(view.snapshot, view.look)
+
+    def _titles(self) -> Line:
+        return self.fleet.column_layout.titles(self.arrangement.sort, self.glyphs.sorted)
 
     def apply_filter(self, chosen: Filter) -> None:
         """Put another filter in force."""

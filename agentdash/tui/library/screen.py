@@ -137,7 +137,8 @@ class LibraryScreen(Screen[None]):
         self.top.show([head(model, self._home, rate, self.size.width, look)])
         placeholder = self._placeholder(model, problem)
         self.sessions.show_rows(model.rows, model.entries, model.selected_key, look, placeholder)
-        self.titles.show([self.sessions.column_layout.titles()])  # their widths are those of the rows
+        titles = self.sessions.column_layout.titles(model.sort, self.glyphs.sorted)
+        self.titles.show([titles])  # their widths are those of the rows
         if job is not None:
             self.hits.show_hits(job.hits, model.entries, look, no_hits(model, job))
         filtered = bool(model.query.predicates) or model.query.problem is not None

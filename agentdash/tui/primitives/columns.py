@@ -77,11 +77,14 @@ class Placed(Generic[Item]):
             return _spaced(line, before + fill, after)
         return _spaced(line, before, fill + after)
 
-    def title(self, gap: int) -> Span:
+    def title(self, gap: int, sort: str, sign: str) -> Span:
         """Return the title, filled up to the width of the column, after a gap (the first: the gutter)."""
-        title = self.column.title if cell_len(self.column.title) <= self.cells else ""
+        is_sorted = bool(sort) and self.column.sorts == sort
+        title = self.column.title + (sign if is_sorted else "")
+        title = title if cell_len(title) <= self.cells else ""
         action = f"app.sort_by('{self.column.sorts}')" if self.column.sorts else None
-        return Span(" " * gap + pad(title, self.cells, right=self.column.align_right), "title", action)
+        text = pad(title, self.cells, right=self.column.align_right)
+        return Span(" " * gap + text, "chosen" if is_sorted else "title", action)
 
 
 def _filled(line: Line, cells: int) -> Line:
@@ -115,10 +118,15 @@ class Layout(Generic[Item]):
         """Width of the rest column; 0 where it is left out."""
         return self.rest.cells if self.rest else 0
 
-    def titles(self) -> Line:
-        """Return the title row, gutter included."""
-        titles = [placed.title(_GAP_CELLS) for placed in (*self.left, self.main, *self.right)]
-        return (*titles, self.rest.title(_REST_GAP_CELLS)) if self.rest else tuple(titles)
+    def titles(self, sort: str = "", sign: str = "") -> Line:
+        """Return the title row, gutter included.
+
+        Args:
+            sort: by what the list is sorted; the column that sorts so is marked.
+            sign: the mark.
+        """
+        titles = [placed.title(_GAP_CELLS, sort, sign) for placed in (*self.left, self.main, *self.right)]
+        return (*titles, self.rest.title(_REST_GAP_CELLS, sort, sign)) if self.rest else tuple(titles)
 
     def line(self, item: Item, look: Look, *, main: Line | None = None) -> Line:
         """Return an item on one line. A gap has the tone of its neighbour that is farther from `main`.
