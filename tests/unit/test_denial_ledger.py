@@ -69,6 +69,92 @@ def test_reading_the_target_or_another_success_is_not_past() -> None:
         assert [entry.got_past for entry in ledger(*events)] == [False], script
 
 
+def got_past(
+    script: str, *, denied: str = "touch /srv/board/x", output: str = "", printed: str = DENIED
+) -> bool:
+    """Whether a script that exits with 0 later got past the denial of another one."""
+    (entry, *_) = ledger(*ran("c1", denied, printed, 1), *ran("c2", script, output, at=110.0))
+    return entry.got_past
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'echo "/srv/board/x is read-only"',
+        "test -e /srv/board/x || touch y",
+        "[ -w /srv/board/x ] && touch /srv/board/x; true",
+        "if [ -w /srv/board/x ]; then touch /srv/board/x; fi",
+        "touch /srv/board/x 2>/dev/null || true",
+        "touch /srv/board/x 2>/dev/null; ls",
+        "cat /srv/board/x; ls -l /srv/board/x",
+        "cp /srv/board/x y",
+        "cd /srv/board && ls x",
+        "git check-ignore /srv/board/x; python3 -c \"print(open('/srv/board/x').read())\"",
+        "printf '/srv/board/x\\n' >> NOTES.md",
+        "sqlite3 /srv/board/x 'select * from tasks'",
+        "./report --for /srv/board/x",
+    ],
+)
+def test_naming_a_target_is_not_past(script: str) -> None:
+    assert not got_past(script)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo hi > /srv/board/x",
+        "cd /srv/board && cp /tmp/y x && ls",
+        "touch /srv/board/x; echo done",
+        "bash -c 'touch /srv/board/x'",
+        "python3 -c \"open('/srv/board/x', 'w').write('1')\"",
+        "sqlite3 /srv/board/x 'insert into tasks values (1)'",
+        "dd if=/dev/zero of=/srv/board/x count=1",
+    ],
+)
+def test_writing_a_target_is_past(script: str) -> None:
+    assert got_past(script)
+
+
+def test_a_failure_of_another_kind_is_not_past() -> None:
+    output = "cp: cannot stat 'missing': No such file or directory\n"
+    assert not got_past("cp missing /srv/board/x; true", output=output)
+
+
+def test_the_same_program_with_the_same_target_is_past() -> None:
+    printed = "board: /srv/board/x: Read-only file system\n"
+    assert got_past(
+        "board done --file /srv/board/x 7", denied="board done --file /srv/board/x 6", printed=printed
+    )
+    assert not got_past(
+        "board show --file /srv/board/x", denied="board done --file /srv/board/x 6", printed=printed
+    )
+
+
+RESOLVED_NOT = "curl: (6) Could not resolve host: example.org\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("curl -sS https://example.org/y", True),
+        ("curl -s https://example.org/y", True),
+        ("curl -s https://example.org/y | head -3", False),
+        ("curl -sS https://example.org/y -o y; ls", True),
+        ("curl -so y https://example.org/y; ls", False),
+        ("curl https://example.org/y | head -3", True),
+        ("git clone https://example.org/a.git", True),
+        ("git remote add origin https://example.org/a.git", False),
+        ("npm config set registry https://example.org", False),
+        ("echo https://example.org/y", False),
+        ("grep -r example.org .", False),
+        ("curl https://api.example.org/y", False),
+        ("curl https://example.org.invalid/y", False),
+    ],
+)
+def test_a_host_is_reached_by_what_connects_to_it(script: str, expected: bool) -> None:
+    assert got_past(script, denied="curl -sS https://example.org/x", printed=RESOLVED_NOT) is expected
+
+
 def test_a_target_in_the_workspace_is_named_relative_to_it() -> None:
     denied = "fatal: Unable to create '.git/index.lock': Read-only file system\n"
     events = [*ran("c1", "git add x", denied, 128), *ran("c2", "touch .git/index.lock", at=110.0)]

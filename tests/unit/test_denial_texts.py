@@ -112,6 +112,32 @@ def test_a_write_of_any_program_below_the_home_directory_is_likely() -> None:
     assert find("./tool", "open /var/lib/tool/state.json: permission denied") == ()
 
 
+@pytest.mark.parametrize(
+    ("script", "output"),
+    [
+        ("echo x >> /srv/f", "bash: line 1: /srv/f: Permission denied"),
+        ("python3 -c \"open('/srv/f', 'a')\"", "PermissionError: [Errno 13] Permission denied: '/srv/f'"),
+        ("./tool", "open /home/dev/.tool/state.json: permission denied"),
+        (
+            "apt-get install x",
+            "W: Problem unlinking the file /var/cache/x.deb - PrepareFiles (13: Permission denied)",
+        ),
+    ],
+)
+def test_file_modes_are_no_denial_where_the_sandbox_has_other_errors(script: str, output: str) -> None:
+    """Recorded in Codex 0.169's sandbox with files of mode 444 and of another user: the same is printed
+    outside of it."""
+    assert len(find(script, output)) == 1
+    assert find(script, output, landlock=False) == ()
+    assert find(script, output, HIDING, landlock=False) == ()
+
+
+def test_what_the_sandbox_hides_has_the_error_of_file_modes() -> None:
+    output = f"bash: line 1: {CWD}/secrets/x: Permission denied"
+    found = find(f"echo x > {CWD}/secrets/x", output, HIDING, landlock=False)
+    assert short(found) == [("filesystem", "write", f"{CWD}/secrets/x", "certain")]
+
+
 @pytest.mark.parametrize("home", [None, "/data/people/jo", "/home/dev"])
 @pytest.mark.parametrize("cwd", ["/srv/build", "/home/dev/project", "/data/people/jo/x"])
 @pytest.mark.parametrize(

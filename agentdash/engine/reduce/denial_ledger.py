@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -93,13 +91,12 @@ def _succeeded(call: Call) -> bool:
 
 def _after_success(entries: Iterable[LedgerEntry], thread: Thread, call: Call) -> Iterator[LedgerEntry]:
     """Yield the entries; those of the same command, or of a target that the call changed, are got past."""
-    denied = {other.id: other.script or other.text for other in thread.calls if other.denials}
-    script = call.script or call.text
+    scripts = {other.id: other.script or other.text for other in thread.calls if other.denials}
     for entry in entries:
         is_open = not entry.got_past and call.id not in entry.calls
         if is_open and not any(_is_same(entry, denial) for denial in call.denials):
-            repeats = script in [denied.get(other) for other in entry.calls]
-            if repeats or _names_target(script, entry, call.cwd):
+            denied = [scripts[other] for other in entry.calls if other in scripts]
+            if _got_past(entry, call, denied):
                 yield replace(entry, got_past=True)
                 continue
         yield entry
@@ -109,24 +106,15 @@ def _is_same(entry: LedgerEntry, denial: Denial) -> bool:
     return (entry.what, entry.target) == (denial.what, denial.target)
 
 
-def _names_target(script: str, entry: LedgerEntry, cwd: str | None) -> bool:
-    """Return whether a script that succeeded names the entry's target as a word: it wrote it, or reached it.
-
-    A script that reads a file proves nothing of writing it, so its first word must not be a reader.
-    """
-    if entry.target is None:
+def _got_past(entry: LedgerEntry, call: Call, denied: list[str]) -> bool:
+    """Return whether a call that succeeded repeats what was denied, or does the same by other means."""
+    script = call.script or call.text
+    if script in denied:
+        return True
+    name = (entry.target or "").rpartition("/")[2]
+    if not name or name not in script:
         return False
-    names = {entry.target}
-    if cwd and entry.target.startswith(cwd.rstrip("/") + "/"):
-        names.add(posixpath.relpath(entry.target, cwd))
-    if entry.what == "filesystem" and _READS_ONLY.match(script):
-        return False
-    return any(re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w.-])", script) for name in names)
+    # one-shot commands start faster without the grammar
+    from agentdash.engine.detect.denials.success import did_it  # noqa: PLC0415
 
-
-_READS_ONLY: Final = re.compile(
-    r"\s*(?:cat|ls|head|tail|less|more|stat|file|find|grep|rg|wc|du|test|\[|diff|readlink|realpath|sed -n)\b"
-    r"(?!.*(?:>|\btee\b|&&|;|\n))",
-    re.DOTALL,
-)
-"""A script of one command that reads: that it succeeds says nothing about writing."""
+    return did_it(script, call.tail, what=entry.what, target=entry.target or "", cwd=call.cwd, denied=denied)

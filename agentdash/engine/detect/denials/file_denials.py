@@ -202,8 +202,10 @@ class _Judge:
             return None
         if self._call.denied and not self._call.unsandboxed:
             return "certain"
-        by_modes = self._message.reason is Reason.PERMISSION and not self._call.landlock
-        in_doubt = self._call.unsandboxed or by_modes or self._source.strength is Strength.AMBIGUOUS
+        hidden = target is not None and denies_read(self._call.policy, target)
+        if self._message.reason is Reason.PERMISSION and not self._call.landlock and not hidden:
+            return None  # modes of the file: the sandbox refuses with other errors, but for what it hides
+        in_doubt = self._call.unsandboxed or self._source.strength is Strength.AMBIGUOUS
         return "likely" if in_doubt else certainty
 
     def _by_reason(self, target: str | None) -> Certainty | None:

@@ -28,6 +28,10 @@ _UNKNOWN: Final = ""
 _SHOWN: Final = ("/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/fd/1", "/dev/fd/2")
 
 
+_SURE: Final = frozenset((Context.SUBSHELL, Context.NESTED))
+"""Places where a command runs whatever others do."""
+
+
 class Ran(msgspec.Struct, frozen=True):
     """A simple command of a script."""
 
@@ -44,6 +48,8 @@ class Ran(msgspec.Struct, frozen=True):
     """Whether its messages are discarded."""
     through_xargs: bool
     raw: str
+    conditional: bool
+    """Whether it may not have run, or its failure is handled."""
 
 
 def looked_at(command: Ran, made: set[str]) -> Ran:
@@ -68,6 +74,7 @@ class Reader:
     def read(self, parsed: tuple[Command, ...]) -> list[Ran]:
         """Return what ran, of the commands of a script."""
         ran: list[Ran] = []
+        chain = _last_chain(parsed)
         messages_read = {self._text(word) for c in parsed for word in c.argv[1:]}
         for command in parsed:
             isolated = (
@@ -85,12 +92,14 @@ class Reader:
                 name = posixpath.basename(words[0])
                 if name in ("cd", "pushd"):
                     self._change(words[1:], isolated=isolated)
-                ran += self._ran(command, name, words[1:], messages_read)
+                ran += self._ran(command, name, words[1:], messages_read, chained=command.pipeline in chain)
             elif command.redirects:
-                ran += self._ran(command, ":", (), messages_read)
+                ran += self._ran(command, ":", (), messages_read, chained=command.pipeline in chain)
         return ran
 
-    def _ran(self, command: Command, name: str, words: tuple[str, ...], messages_read: set[str]) -> list[Ran]:
+    def _ran(
+        self, command: Command, name: str, words: tuple[str, ...], messages_read: set[str], *, chained: bool
+    ) -> list[Ran]:
         piped = command.position > 0
         through_xargs = "xargs" in command.wrappers
         role = role_of(name, words, piped=piped and not through_xargs) if name else Role.PROGRAM
@@ -117,6 +126,7 @@ class Reader:
             unseen=_discards_messages(command.redirects, messages_read, self._text),
             through_xargs=through_xargs,
             raw=raw,
+            conditional=not (_SURE | {Context.AND} if chained else _SURE).issuperset(command.context),
         )
         return [base, *self._started_by_find(base)]
 
@@ -185,6 +195,17 @@ class Reader:
         if name in self._variables:
             return self._variables[name]
         return {"HOME": "~", "PWD": self._inner or _UNKNOWN}.get(name, _UNKNOWN)
+
+
+def _last_chain(parsed: tuple[Command, ...]) -> set[int]:
+    """Return the pipelines of the `a && b && c` that ends a script: all of them ran if it ended well."""
+    after_and = {command.pipeline: Context.AND in command.context for command in parsed}
+    chain: set[int] = set()
+    for pipeline in sorted(after_and, reverse=True):
+        chain.add(pipeline)
+        if not after_and[pipeline]:
+            break
+    return chain
 
 
 def _discards_messages(

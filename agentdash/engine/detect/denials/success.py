@@ -1,0 +1,120 @@
+"""Decide whether a script that ended well did what a sandbox had refused before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from agentdash.engine.detect.denials.programs import (
+    INTERPRETERS,
+    WRITING_CODE,
+    WRITING_TOOLS,
+    Role,
+    output_files,
+    reads_remotely,
+    shows_pages,
+)
+from agentdash.engine.detect.denials.ran import Ran
+from agentdash.engine.detect.denials.sources import is_shells, origin, prefix_of
+from agentdash.engine.detect.denials.targets import place
+from agentdash.model.denials import What
+
+_SOURCES_FIRST: Final = frozenset(("cp", "ln", "link", "install", "ditto"))
+"""Tools that only read their operands but the last."""
+_WRITING_SQL: Final = re.compile(
+    r"\b(?:insert|update|delete|replace|create|drop|alter|vacuum|begin immediate)\b", re.IGNORECASE
+)
+_GIT_CONNECTS: Final = frozenset(("fetch", "pull", "push", "clone", "ls-remote", "submodule"))
+_SETS_ONLY: Final = frozenset(("config", "remote", "set", "tag", "-G", "-R"))
+"""Arguments of programs that write a host down, and do not connect to it."""
+_SILENT: Final = re.compile(r"-[^\WS]*[sq][^\WS]*|--silent|--quiet")
+
+
+def did_it(
+    script: str, printed: str, *, what: What, target: str, cwd: str | None, denied: Iterable[str]
+) -> bool:
+    """Return whether a script that exited with 0 wrote a path, or reached a host.
+
+    Only what must have run and shows no failure counts; what reads a file or prints a name proves nothing.
+
+    Args:
+        script: as written.
+        printed: the end of its output: the command would have reported its failure there.
+        what: `filesystem` or `network`.
+        target: the path or the host.
+        cwd: where it ran.
+        denied: scripts that were denied it: the same program with the same target does the same.
+    """
+    found = origin(script, cwd, None).commands or ()
+    ran = [c for c in found if len(found) == 1 or not (c.unseen or c.conditional)]
+    lines = printed.splitlines()
+    if what == "network":
+        alone = len(found) == 1
+        return any(_reaches(c, target, alone=alone) and not _failed(c, target, lines) for c in ran)
+    before = {_program(c) for other in denied for c in origin(other, cwd, None).commands or ()}
+    return any(_writes(c, target, before) and not _failed(c, target, lines) for c in ran)
+
+
+def _failed(command: Ran, target: str, lines: list[str]) -> bool:
+    return any(
+        prefix_of(line) == command.name or (is_shells(line) and target.rpartition("/")[2] in line)
+        for line in lines
+    )
+
+
+def _program(command: Ran) -> tuple[str, str]:
+    """Return a program with its subcommand or script."""
+    return command.name, next((word for word in command.words if not word.startswith("-")), "")
+
+
+def _writes(command: Ran, target: str, before: set[tuple[str, str]]) -> bool:
+    if any(
+        _is(path, target, command) for path in (*command.written, *output_files(command.name, command.words))
+    ):
+        return True
+    operands = [word for word in command.words if word and not word.startswith("-")]
+    if command.name in WRITING_TOOLS:
+        written = operands[-1:] if command.name in _SOURCES_FIRST else operands
+        return any(_is(word.rpartition("of=")[2], target, command) for word in written)
+    if not _names(command.raw, target, command.cwd):
+        return False
+    if command.name.startswith(("sqlite", *INTERPRETERS)) and any(char.isspace() for char in command.raw):
+        inline = command.name.startswith("sqlite") or any(word in ("-c", "-e", "-") for word in command.words)
+        if inline:
+            return (
+                _WRITING_SQL.search(command.raw) is not None or WRITING_CODE.search(command.raw) is not None
+            )
+    return command.role in (Role.PROGRAM, Role.AGENT) and _program(command) in before
+
+
+def _is(path: str, target: str, command: Ran) -> bool:
+    return bool(path) and place(path, command.cwd, None) == target
+
+
+def _names(text: str, target: str, cwd: str | None) -> bool:
+    """Return whether a text has a target as a word, as written or relative to the working directory."""
+    names = [target]
+    if cwd and target.startswith(cwd.rstrip("/") + "/"):
+        names.append(target.removeprefix(cwd.rstrip("/") + "/"))
+    return any(re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w.-])", text) for name in names)
+
+
+def _reaches(command: Ran, host: str, *, alone: bool) -> bool:
+    """Return whether a command connected to a host.
+
+    Args:
+        command: one that ran.
+        host: a name or an address.
+        alone: whether the exit code of the script is its own; else only messages show that it failed.
+    """
+    if command.role in (Role.QUIET, Role.TOOL, Role.TEST):
+        return False
+    if not re.search(rf"(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)", command.raw):
+        return False
+    if command.role is Role.READER and not (shows_pages(command.name) or reads_remotely(command.name)):
+        return False
+    if command.name == "git":
+        return not _GIT_CONNECTS.isdisjoint(command.words)
+    silent = shows_pages(command.name) and any(_SILENT.fullmatch(word) for word in command.words)
+    return _SETS_ONLY.isdisjoint(command.words) and (alone or not silent)
