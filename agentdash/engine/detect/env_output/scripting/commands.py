@@ -18,6 +18,7 @@ from agentdash.engine.detect.env_output.scripting.grammars import parse_program
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.perl import Perl
 from agentdash.engine.detect.env_output.scripting.php import Php
+from agentdash.engine.detect.env_output.scripting.ruby import Ruby
 from agentdash.engine.detect.env_output.streams import Call, Result
 
 Holes = dict[str, Part]
@@ -155,4 +156,38 @@ def _run_perl(options: _PerlOptions, code: str, call: Call, holes: Holes) -> lis
     return run_all(start, run)
 
 
-COMMANDS: Final[dict[str, Callable[[Call], list[Result]]]] = {"perl": perl, "php": php}
+def ruby(call: Call) -> list[Result]:
+    """Return what `ruby -e CODE`, `ruby -ne CODE` and `ruby FILE` write."""
+    words = list(call.arguments)
+    if found := _versions(call, ("-v", "--version")):
+        return found
+    letters = ""
+    code: Parts | None = None
+    while words and (text := concrete(words[0])) is not None and text.startswith("-") and text != "-":
+        words.pop(0)
+        if re.fullmatch(r"-r(?:json|pp|yaml|socket|etc)", text):
+            continue
+        if not re.fullmatch(r"-[wn]*e?", text):
+            return UNKNOWN
+        letters += text[1:]
+        if text.endswith("e"):
+            code = words.pop(0) if words else None
+            break
+    if code is None:
+        code, words = file_or_input(call, words), []
+    content = input_of(call, words)
+    return run_text(call, code, lambda text, c, holes: _run_ruby(letters, text, content, c, holes))
+
+
+def _run_ruby(letters: str, code: str, content: Parts, call: Call, holes: Holes) -> list[Result]:
+    root = parse_program("ruby", code)
+
+    def run(started: Any) -> Callable[[], None]:
+        if "n" in letters:
+            return lambda: started.over_lines(root, content)
+        return lambda: started.program(root)
+
+    return run_all(lambda decisions: Ruby(call, holes, decisions), run)
+
+
+COMMANDS: Final[dict[str, Callable[[Call], list[Result]]]] = {"perl": perl, "php": php, "ruby": ruby}

@@ -6,12 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
-from agentdash.engine.detect.env_output.dump_maps import mapped, mapped_lines
 from agentdash.engine.detect.env_output.expression_loops import UnknownError
-from agentdash.engine.detect.env_output.inputs import lines_of, single_dump
-from agentdash.engine.detect.env_output.patterns import Parts, joined
+from agentdash.engine.detect.env_output.patterns import Parts
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.perl_expressions import Expressions
 from agentdash.engine.detect.env_output.scripting.values import (
@@ -77,7 +73,7 @@ class Perl(Expressions):
             for child in ends:
                 self.block(named(child)[-1])
             return
-        self.out += self._changed_lines(content, run)
+        self.out += self.changed_lines(content, run)
 
     def over_whole(self, root: Node, content: Parts, *, prints: bool) -> None:
         """Run a program for its whole input, as `-0777` does."""
@@ -88,43 +84,6 @@ class Perl(Expressions):
 
     def _is_phase(self, node: Node) -> bool:
         return node.type == "phaser_statement" or text_of(node).startswith(("BEGIN {", "END {"))
-
-    def _changed_lines(self, content: Parts, run: Callable[[str], None]) -> Parts:
-        """Return what the program makes of each line of its input, if none depends on those before it."""
-        before = self._state()
-
-        def change(line: str) -> str | None:
-            outer, self.out = self.out, []
-            try:
-                run(line if self.ends_lines else line + self.record_end)
-                if not all(isinstance(part, str) for part in self.out) or self._state() != before:
-                    raise UnknownError
-                text = "".join(str(part) for part in self.out)
-            finally:
-                self.out = outer
-            if text and not text.endswith("\n"):
-                raise UnknownError
-            return text[:-1] if text else None
-
-        dump = single_dump(content)
-        if dump is not None and dump.nul is (self.record_end == "\0"):
-            return mapped(msgspec.structs.replace(dump, nul=False), change)
-        lines = lines_of(content)
-        if lines is None or self.record_end == "\0":
-            raise UnknownError
-        return joined(mapped_lines(lines, change))
-
-    def _state(self) -> dict[str, Any]:
-        """Return the variables that a line can leave to those behind it."""
-        return {
-            name: list(value)
-            if isinstance(value, list)
-            else dict(value)
-            if isinstance(value, dict)
-            else value
-            for name, value in self._names.items()
-            if name not in ("$_", "@F") and not name[1:].isdecimal()
-        }
 
     # ------------------------------------------------------------ statements
 

@@ -11,7 +11,7 @@ from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
-from agentdash.engine.detect.env_output.scripting.texts import Texts
+from agentdash.engine.detect.env_output.scripting.line_programs import LinePrograms
 from agentdash.engine.detect.env_output.scripting.values import (
     Count,
     ExitError,
@@ -37,7 +37,7 @@ class Handle(msgspec.Struct, frozen=True):
     content: Written
 
 
-class Library(Texts):
+class Library(LinePrograms):
     """Functions and operators of Perl."""
 
     zero_is_false = True
