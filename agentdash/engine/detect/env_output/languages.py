@@ -8,7 +8,7 @@ from typing import Final
 
 from agentdash.engine.detect.env_output.awk import awk
 from agentdash.engine.detect.env_output.declarations import not_found
-from agentdash.engine.detect.env_output.expression_forms import JQ, LUA
+from agentdash.engine.detect.env_output.expression_forms import JQ
 from agentdash.engine.detect.env_output.expression_loops import Language, UnknownError
 from agentdash.engine.detect.env_output.expressions import run_code
 from agentdash.engine.detect.env_output.inert import UNKNOWN
@@ -167,7 +167,6 @@ LANGUAGES: Final[dict[str, Callable[[Call], list[Result]]]] = {
     "node": node,
     "nodejs": node,
     **COMMANDS,
-    "lua": _coder(LUA, "e"),
     "awk": awk,
     "gawk": awk,
     "mawk": awk,

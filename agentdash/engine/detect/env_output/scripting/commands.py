@@ -15,6 +15,7 @@ from agentdash.engine.detect.env_output.inputs import input_of
 from agentdash.engine.detect.env_output.patterns import QUIET, Part, Parts, concrete
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
 from agentdash.engine.detect.env_output.scripting.grammars import parse_program
+from agentdash.engine.detect.env_output.scripting.lua import Lua
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.perl import Perl
 from agentdash.engine.detect.env_output.scripting.php import Php
@@ -190,4 +191,24 @@ def _run_ruby(letters: str, code: str, content: Parts, call: Call, holes: Holes)
     return run_all(lambda decisions: Ruby(call, holes, decisions), run)
 
 
-COMMANDS: Final[dict[str, Callable[[Call], list[Result]]]] = {"perl": perl, "php": php, "ruby": ruby}
+def lua(call: Call) -> list[Result]:
+    """Return what `lua -e CODE` and `lua FILE` write."""
+    words = list(call.arguments)
+    if found := _versions(call, ("-v",)):
+        return found
+    if words and concrete(words[0]) == "-e":
+        code = words[1] if len(words) == 2 else None
+    else:
+        code = file_or_input(call, words)
+    return run_text(call, code, lambda text, c, holes: _run(Lua, text, "lua", c, holes))
+
+
+COMMANDS: Final[dict[str, Callable[[Call], list[Result]]]] = {
+    "lua": lua,
+    "lua5.3": lua,
+    "lua5.4": lua,
+    "luajit": lua,
+    "perl": perl,
+    "php": php,
+    "ruby": ruby,
+}
