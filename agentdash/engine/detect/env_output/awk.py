@@ -19,7 +19,7 @@ from agentdash.engine.detect.env_output.inputs import errors_reading, input_of, 
 from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Part, Parts, concrete, joined
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
 from agentdash.engine.detect.env_output.streams import Call, Result
-from agentdash.engine.detect.env_output.token_cursor import UnknownProgramError
+from agentdash.engine.detect.env_output.unknown import UnknownError
 from agentdash.engine.detect.env_output.world import shown
 
 _NUL_RECORDS: Final = re.compile(r'^\s*BEGIN\s*\{\s*RS\s*=\s*"\\(?:0|000|x00)"\s*;?\s*\}\s*;?')
@@ -49,7 +49,7 @@ def awk(call: Call) -> list[Result]:
             return results
     try:
         out = _written(call, options, content, holes)
-    except (UnknownProgramError, RecursionError):
+    except (UnknownError, RecursionError):
         return [Result(out=(ANY,), err=(ANY,), status=None)]
     errors = errors_reading(call, options.files)
     return [Result(out=out, err=errors, status=None if errors else 0), not_found(call.name)]
@@ -101,7 +101,7 @@ def _lines(content: Parts, change: Callable[[str], str | None], *, is_nul: bool)
         return mapped(msgspec.structs.replace(dump, nul=False), change)
     lines = lines_of(content)
     if lines is None or is_nul:
-        raise UnknownProgramError
+        raise UnknownError
     return mapped_lines(lines, change)
 
 
@@ -125,7 +125,7 @@ class _Environ:
         if (value := self._environment[name]) is None:
             return None
         if (text := with_placeholders(value, self._holes)) is None:
-            raise UnknownProgramError
+            raise UnknownError
         return text
 
     def loop(self, body: Callable[[str], str]) -> str:
@@ -141,12 +141,12 @@ class _Environ:
                 kept.append(None)
                 continue
             if not mark or name not in before or "\n" in before or after.find("\n") != len(after) - 1:
-                raise UnknownProgramError
+                raise UnknownError
             styles.append(Style(prefixes=(before.replace(name, "NAME"),), suffix=after[:-1]))
             kept.append(self._environment[name])
         style = common_style(styles)
         if style is None:
-            raise UnknownProgramError
+            raise UnknownError
         word = f"Zhole{len(self._holes)}Z"
         self._holes[word] = Dump(shown=(shown(kept[0]), shown(kept[1])), style=style)
         return word

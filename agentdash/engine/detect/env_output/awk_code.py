@@ -12,7 +12,7 @@ from agentdash.engine.detect.env_output.awk_syntax import (
 )
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.regexes import compiled
-from agentdash.engine.detect.env_output.token_cursor import UnknownProgramError
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _MAX_STEPS: Final = 500
 
@@ -56,7 +56,7 @@ class Awk:
         return self._ran("BEGIN")
 
     def ended(self) -> str:
-        """Return what the rules of `END` print. Raises `UnknownProgramError` where the lines were counted."""
+        """Return what the rules of `END` print. Raises `UnknownError` where the lines were counted."""
         return self._ran("END")
 
     def _ran(self, place: str) -> str:
@@ -81,10 +81,10 @@ class Awk:
         except _NextError:
             pass
         if self._variables != before:
-            raise UnknownProgramError  # a line depends on those before it
+            raise UnknownError  # a line depends on those before it
         text = "".join(self._out)
         if text and not text.endswith("\n"):
-            raise UnknownProgramError
+            raise UnknownError
         return text[:-1] if text else None
 
     def _block(self, statements: tuple[Tree, ...]) -> None:
@@ -94,7 +94,7 @@ class Awk:
     def _statement(self, statement: Tree) -> None:
         self._steps += 1
         if self._steps > _MAX_STEPS:
-            raise UnknownProgramError
+            raise UnknownError
         match statement:
             case ("print", arguments):
                 values = [self._text(self._value(a)) for a in arguments] or [self._fields[0]]
@@ -120,7 +120,7 @@ class Awk:
             case ("expression", expression):
                 self._value(expression)
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _round(self, name: str, key: str, body: tuple[Tree, ...]) -> str:
         """Return what a loop over the environment prints of one name."""
@@ -135,12 +135,12 @@ class Awk:
     def _formatted(self, template: str, values: list[Any]) -> str:
         specs = [spec for spec in re.findall(r"%-?\d*[sd]|%%|%.?", template) if spec != "%%"]
         if len(specs) != len(values) or any(not re.fullmatch(r"%-?\d{0,2}[sd]", spec) for spec in specs):
-            raise UnknownProgramError
+            raise UnknownError
         arguments: list[Any] = []
         for spec, value in zip(specs, values, strict=True):
             text = self._text(value)
             if has_placeholder(text) and spec != "%s":
-                raise UnknownProgramError
+                raise UnknownError
             arguments.append(int(self._number(value)) if spec.endswith("d") else text)
         return template % tuple(arguments)
 
@@ -154,13 +154,13 @@ class Awk:
             return value or 0
         match = re.match(r"\s*(\d{1,9})(?![\d.])", str(value))
         if has_placeholder(str(value)) or not (match or re.match(r"\s*[^\d\s.+-]|\s*$", str(value))):
-            raise UnknownProgramError
+            raise UnknownError
         return int(match[1]) if match else 0
 
     def _truth(self, value: Any) -> bool:
         if isinstance(value, str):
             if value.strip().isdecimal():
-                raise UnknownProgramError  # `0` of the input is false
+                raise UnknownError  # `0` of the input is false
             return value != ""
         return bool(value)
 
@@ -170,7 +170,7 @@ class Awk:
                 return text
             case ("number", text):
                 if "." in text:
-                    raise UnknownProgramError
+                    raise UnknownError
                 return int(text)
             case ("group", inner):
                 return self._value(inner)
@@ -198,7 +198,7 @@ class Awk:
             case ("~" | "!~" as sign, left, right):
                 source = right[1] if right[0] in ("regex", "text") else None
                 if source is None:
-                    raise UnknownProgramError
+                    raise UnknownError
                 return int(self._found(source, self._text(self._value(left))) is (sign == "~"))
             case ("in", left, "ENVIRON"):
                 return int(self._environment(self._text(self._value(left))) is not None)
@@ -215,13 +215,13 @@ class Awk:
             case ("call", name, arguments):
                 return self._call(name, arguments)
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _variable(self, name: str) -> Any:
         if name == "NF":
             return len(self._fields) - 1
         if name in ("NR", "FNR", "FILENAME", "RSTART", "RLENGTH"):
-            raise UnknownProgramError
+            raise UnknownError
         return self._variables.get(name)
 
     def _assigned(self, sign: str, target: Tree, value: Any) -> Any:
@@ -229,28 +229,28 @@ class Awk:
             value = self._computed(sign[0], self._value(target), value)
         match target:
             case ("name", "RS" | "ORS" | "NF" | "NR"):
-                raise UnknownProgramError
+                raise UnknownError
             case ("name", name):
                 self._variables[name] = value
             case ("item", name, index) if name != "ENVIRON":
                 self._arrays.setdefault(name, {})[self._text(self._value(index))] = value
             case _:
-                raise UnknownProgramError
+                raise UnknownError
         return value
 
     def _found(self, source: str, text: str) -> bool:
         pattern = compiled(source.replace("\\/", "/"), "extended")
         if pattern is None:
-            raise UnknownProgramError
+            raise UnknownError
         if not has_placeholder(text):
             return pattern.search(text) is not None
         found = {
             pattern.search(re.sub(r"Z\w*Z", sample, text)) is not None for sample in ("1", "a b", "Q", "")
         }
         if len(found) > 1:
-            raise UnknownProgramError
+            raise UnknownError
         if found == {False} and not re.fullmatch(r"\^?\w+=?", source):
-            raise UnknownProgramError  # a value that was not tried may match
+            raise UnknownError  # a value that was not tried may match
         return found.pop()
 
     def _compared(self, sign: str, left: Any, right: Any) -> bool:
@@ -258,7 +258,7 @@ class Awk:
             other = right if has_placeholder(self._text(left)) else left
             if sign in ("==", "!=") and self._text(other) == "":
                 return sign == "!="
-            raise UnknownProgramError
+            raise UnknownError
         if isinstance(left, int) or isinstance(right, int):
             left, right = self._number(left), self._number(right)
         else:
@@ -287,14 +287,14 @@ class Awk:
             case "*" if abs(first) < 10**6 and abs(second) < 10**6:
                 return first * second
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _call(self, name: str, trees: tuple[Tree, ...]) -> Any:
         if name == "split" and len(trees) in (2, 3) and trees[1][0] == "name":
             text = self._text(self._value(trees[0]))
             separator = self._text(self._value(trees[2])) if len(trees) == 3 else ""
             if len(separator) > 1 or (has_placeholder(text) and separator not in ("=", " ", "")):
-                raise UnknownProgramError
+                raise UnknownError
             parts = text.split(separator) if separator.strip() else text.split()
             self._arrays[trees[1][1]] = {str(n): part for n, part in enumerate(parts, start=1)}
             return len(parts)
@@ -312,16 +312,16 @@ class Awk:
             return self._formatted(texts[0], values[1:])
         if name == "substr" and len(values) in (2, 3):
             return self._part(texts[0], *[self._number(value) for value in values[1:]])
-        raise UnknownProgramError
+        raise UnknownError
 
     def _part(self, text: str, start: int, length: int | None = None) -> str:
         known = text.partition("Zhole")[0]
         if start < 1 or (length is not None and length < 0):
-            raise UnknownProgramError
+            raise UnknownError
         if start - 1 <= len(known) and length is None:
             return text[start - 1 :]
         if length is not None and start - 1 + length <= len(known):
             return text[start - 1 : start - 1 + length]
         if has_placeholder(text):
-            raise UnknownProgramError
+            raise UnknownError
         return text[start - 1 :] if length is None else text[start - 1 : start - 1 + length]

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.token_cursor import Token, TokenCursor, UnknownProgramError
+from agentdash.engine.detect.env_output.token_cursor import Token, TokenCursor
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _TOKEN: Final = re.compile(
     r"""(?P<blank>[ \t\r]+|\\\n|\#[^\n]*)"""
@@ -38,7 +39,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 def parse_awk(program: str) -> tuple[Rule, ...]:
-    """Return the rules of a program. Raises `UnknownProgramError` for what is not modelled."""
+    """Return the rules of a program. Raises `UnknownError` for what is not modelled."""
     return _Parser(_tokens(program)).rules()
 
 
@@ -55,10 +56,10 @@ def _tokens(program: str) -> list[Token]:
             if match.lastgroup != "blank":
                 found.append((match.lastgroup or "", match[0]))
         else:
-            raise UnknownProgramError
+            raise UnknownError
         at = match.end()
     if len(found) > _MAX_TOKENS:
-        raise UnknownProgramError
+        raise UnknownError
     return found
 
 
@@ -90,7 +91,7 @@ class _Parser(TokenCursor):
         self._skip("\n", ";")
         while not self._take("}"):
             if self._is_end():
-                raise UnknownProgramError
+                raise UnknownError
             statements.append(self._statement())
             self._skip("\n", ";")
         return tuple(statements)
@@ -113,7 +114,7 @@ class _Parser(TokenCursor):
                 if self._peek() not in ("\n", ";", "}") and not self._is_end():
                     arguments = self._printed()
                 if self._peek() in (">", "|"):
-                    raise UnknownProgramError
+                    raise UnknownError
                 return (name, arguments)
             case "next":
                 self._at += 1
@@ -175,7 +176,7 @@ class _Parser(TokenCursor):
             sign = self._peek()
             self._at += 1
             if left[0] not in ("name", "item"):
-                raise UnknownProgramError
+                raise UnknownError
             return ("assign", sign, left, self._expression(in_print=in_print))
         return left
 
@@ -273,13 +274,13 @@ class _Parser(TokenCursor):
             case _ if text == "(":
                 inner = self._expression()
                 if self._peek() == ",":
-                    raise UnknownProgramError
+                    raise UnknownError
                 self._need(")")
                 return ("group", inner)
             case _ if text == "$":
                 return ("field", self._primary())
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _named(self, name: str) -> Tree:
         if self._take("("):
@@ -297,5 +298,5 @@ class _Parser(TokenCursor):
 
 def _unescaped(text: str) -> str:
     if re.search(r"\\[^nt\\\"/]", text):
-        raise UnknownProgramError
+        raise UnknownError
     return re.sub(r"\\(.)", lambda match: _ESCAPES[match[1]], text)

@@ -15,16 +15,16 @@ from agentdash.engine.detect.env_output.javascript_values import (
 )
 from agentdash.engine.detect.env_output.patterns import ANY, Part, joined
 from agentdash.engine.detect.env_output.streams import Call, Result
-from agentdash.engine.detect.env_output.token_cursor import UnknownProgramError
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _MAX_CODE: Final = 4_000
 _MAX_STEPS: Final = 500
 
 
 def run_node(code: str, options: str, call: Call, holes: dict[str, Part]) -> list[Result]:
-    """Return the results of a program. Raises `UnknownProgramError` for what is not modelled."""
+    """Return the results of a program. Raises `UnknownError` for what is not modelled."""
     if len(code) > _MAX_CODE:
-        raise UnknownProgramError
+        raise UnknownError
     program = _Program(call, holes)
     if "p" in options:
         value = parse_expression(code.strip().rstrip(";"))
@@ -33,7 +33,7 @@ def run_node(code: str, options: str, call: Call, holes: dict[str, Part]) -> lis
     statements = parse_script(code)
     try:
         program.block(statements)
-    except (UnknownProgramError, ReturnError, ContinueError, RecursionError):
+    except (UnknownError, ReturnError, ContinueError, RecursionError):
         return [Result(out=joined((*program.out, ANY)), err=(ANY,), status=None)]
     return [Result(out=joined(program.out), err=program.err)]
 
@@ -52,7 +52,7 @@ class _Program(Expressions):
     def _statement(self, statement: Tree) -> None:
         self._steps += 1
         if self._steps > _MAX_STEPS:
-            raise UnknownProgramError
+            raise UnknownError
         match statement:
             case ("declare", declarations):
                 for pattern, value in declarations:
@@ -75,7 +75,7 @@ class _Program(Expressions):
             case ("function", *_):
                 pass
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _bind(self, pattern: Tree, value: Any) -> None:
         match pattern:
@@ -88,7 +88,7 @@ class _Program(Expressions):
                 for key, inner in keys:
                     self._bind(inner, self._member(value, key))
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _loop(self, values: Any, bind: Callable[[Any], None], body: tuple[Tree, ...]) -> None:
         def run(item: Any) -> None:

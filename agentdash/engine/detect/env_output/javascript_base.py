@@ -19,7 +19,7 @@ from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part
 from agentdash.engine.detect.env_output.placeholders import has_placeholder, with_placeholders
 from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK, Form, Selection
 from agentdash.engine.detect.env_output.streams import Call
-from agentdash.engine.detect.env_output.token_cursor import UnknownProgramError
+from agentdash.engine.detect.env_output.unknown import UnknownError
 from agentdash.engine.detect.env_output.world import shown
 
 
@@ -42,7 +42,7 @@ class Base(ABC):
             for value in values:
                 run(value)
         else:
-            raise UnknownProgramError
+            raise UnknownError
 
     def _over_environment(self, selection: Selection, run: Callable[[Any], Any]) -> Dump:
         """Return what a loop over the environment prints: a dump in its own style."""
@@ -61,7 +61,7 @@ class Base(ABC):
             if line:
                 styles.append(style_of(line, name))
         if (style := common_style(styles)) is None:
-            raise UnknownProgramError
+            raise UnknownError
         return Dump(shown=self._shown((kept[0], kept[1])), style=style, partial=len(styles) < 2)
 
     def _with_mark(self, name: str) -> Any:
@@ -86,7 +86,7 @@ class Base(ABC):
 
     def _variable(self, selection: Selection, name: Any) -> Any:
         if not isinstance(name, str) or has_placeholder(name):
-            raise UnknownProgramError
+            raise UnknownError
         if name not in FLAGS:
             mark = f"Zhole{len(self._holes)}Z"
             self._holes[mark] = Hole(Kind.ANY)
@@ -96,7 +96,7 @@ class Base(ABC):
         if value == LOOP_VALUE:
             return MARK
         if (text := with_placeholders(value, self._holes)) is None:
-            raise UnknownProgramError
+            raise UnknownError
         return text
 
     def _text(self, value: Any) -> str:
@@ -106,7 +106,7 @@ class Base(ABC):
             case Null():
                 return "null"
             case bool():
-                raise UnknownProgramError  # derived from a value, which it does not show
+                raise UnknownError  # derived from a value, which it does not show
             case int() | str():
                 return str(value)
             case Written(parts=parts):
@@ -116,14 +116,14 @@ class Base(ABC):
             case list():
                 return ",".join("" if v is None else self._text(v) for v in value)
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _keys(self, value: Any) -> Any:
         if isinstance(value, Selection) and value.form is Form.MAPPING:
             return Selection(value.kept, Form.NAMES)
         if isinstance(value, dict):
             return list(value)
-        raise UnknownProgramError
+        raise UnknownError
 
     # ------------------------------------------------------------ of other parts
 

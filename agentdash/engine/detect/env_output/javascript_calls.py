@@ -27,7 +27,7 @@ from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind,
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.selections import MARK, Form, Lines, Selection
 from agentdash.engine.detect.env_output.streams import STDERR, STDOUT, only, parts_of
-from agentdash.engine.detect.env_output.token_cursor import UnknownProgramError
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
 class Calls(Output):
@@ -60,7 +60,7 @@ class Calls(Output):
             case Path(name=name):
                 return self._library(name.removeprefix("node:"), arguments)
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _in_lines(self, dump: Dump, arguments: list[Any]) -> Written:
         """Return entries that end in NUL with line breaks in place of that."""
@@ -71,7 +71,7 @@ class Calls(Output):
                     return Written((msgspec.structs.replace(dump, nul=False),))
             case _:
                 pass
-        raise UnknownProgramError
+        raise UnknownError
 
     def _called(self, function: Function, arguments: list[Any]) -> Any:
         outer = self._names
@@ -138,14 +138,14 @@ class Calls(Output):
                 self._holes[mark] = Hole(Kind.QUIET_LINE)
                 return mark
             case "process.exit", _:
-                raise UnknownProgramError
+                raise UnknownError
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _shell(self, script: str) -> Written:
         """Return what a shell writes to its standard output."""
         if self._run_shell is None or has_placeholder(script):
-            raise UnknownProgramError
+            raise UnknownError
         outcomes = self._run_shell(script)
         if any(only(outcome.stream, STDERR) for outcome in outcomes) or any(o.status for o in outcomes):
             self.err = (*self.err, Choice(((), (ANY,))))
@@ -171,7 +171,7 @@ class Calls(Output):
                 self._for_each(owner, lambda item: self._call(function, [item]))
                 return None
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _mapped(self, owner: Selection, function: Function) -> Any:
         styles: list[Style] = []
@@ -183,11 +183,11 @@ class Calls(Output):
             elif isinstance(value, str):
                 styles.append(style_of(value + "\n", name))
             else:
-                raise UnknownProgramError
+                raise UnknownError
         if pairs == 2:
             return Selection(owner.kept, Form.ITEMS)
         if pairs or (style := common_style(styles)) is None:
-            raise UnknownProgramError
+            raise UnknownError
         return Lines(style, owner.kept)
 
     def _list_method(self, owner: list[Any], name: str, arguments: list[Any]) -> Any:
@@ -214,7 +214,7 @@ class Calls(Output):
                     first = self._call(function, [first, value])
                 return first
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _text_method(self, owner: str, name: str, arguments: list[Any]) -> Any:
         known = owner.partition("Zhole")[0]
@@ -239,9 +239,9 @@ class Calls(Output):
             case "endsWith", [str() as end] if not is_marked:
                 return owner.endswith(end)
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _tested(self, pattern: re.Pattern[str], text: Any) -> bool:
         if not isinstance(text, str) or has_placeholder(text):
-            raise UnknownProgramError
+            raise UnknownError
         return pattern.search(text) is not None

@@ -23,7 +23,7 @@ from agentdash.engine.detect.env_output.patterns import Hole, Kind
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.regexes import compiled
 from agentdash.engine.detect.env_output.selections import MARK, Form, Lines, Selection
-from agentdash.engine.detect.env_output.token_cursor import UnknownProgramError
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
 class Expressions(Calls):
@@ -39,7 +39,7 @@ class Expressions(Calls):
             case ("regex", source, flags):
                 pattern = compiled(source.replace("\\/", "/"), "perl", ignores_case="i" in flags)
                 if pattern is None:
-                    raise UnknownProgramError
+                    raise UnknownError
                 return Regex(pattern)
             case ("name", name):
                 return self._named(name)
@@ -57,7 +57,7 @@ class Expressions(Calls):
                 tested = self.value(test)
                 is_word = first[0] in ("text", "number") and second[0] in ("text", "number")
                 if is_word and not (isinstance(tested, int) and not isinstance(tested, bool)):
-                    raise UnknownProgramError  # a word for a value proves nothing
+                    raise UnknownError  # a word for a value proves nothing
                 return self.value(first if self._truth(tested) else second)
             case ("unary", sign, inner):
                 return self._unary(sign, self.value(inner))
@@ -72,11 +72,11 @@ class Expressions(Calls):
             case ("assign", "=", ("member", owner, key), value):
                 mapping, name = self.value(owner), self.value(key)
                 if not isinstance(mapping, dict) or not isinstance(name, str) or has_placeholder(name):
-                    raise UnknownProgramError
+                    raise UnknownError
                 mapping[name] = self.value(value)
                 return mapping[name]
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _arguments(self, trees: tuple[Tree, ...]) -> list[Any]:
         found: list[Any] = []
@@ -86,7 +86,7 @@ class Expressions(Calls):
             elif isinstance(values := self.value(tree[1]), list):
                 found += values
             else:
-                raise UnknownProgramError
+                raise UnknownError
         return found
 
     def _object(self, entries: tuple[Tree, ...]) -> Any:
@@ -96,7 +96,7 @@ class Expressions(Calls):
         result: dict[str, Any] = {}
         for entry in entries:
             if entry[0] != "entry" or not isinstance(key := self.value(entry[1]), str):
-                raise UnknownProgramError
+                raise UnknownError
             result[key] = self.value(entry[2])
         return result
 
@@ -113,7 +113,7 @@ class Expressions(Calls):
             case "process" | "console" | "JSON" | "Object" | "require" | "String" | "Boolean" | "Array":
                 return Path(name)
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _member(self, owner: Any, key: Any) -> Any:
         match owner:
@@ -133,18 +133,18 @@ class Expressions(Calls):
                 return owner[key] if 0 <= key < len(owner) else None
             case list() | str() if key == "length":
                 if isinstance(owner, str) and has_placeholder(owner):
-                    raise UnknownProgramError
+                    raise UnknownError
                 return len(owner)
             case dict() if isinstance(key, str) and key in owner:
                 return owner[key]
             case str() | list() | Selection() | Regex() | Lines() | Written():
                 return Method(owner, key)
             case dict() if not isinstance(key, str) or has_placeholder(key):
-                raise UnknownProgramError
+                raise UnknownError
             case dict():
                 return None
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _unary(self, sign: str, value: Any) -> Any:
         if sign == "!":
@@ -153,7 +153,7 @@ class Expressions(Calls):
             return "undefined" if value is None else "string"
         if sign == "void":
             return None
-        raise UnknownProgramError
+        raise UnknownError
 
     def _truth(self, value: Any) -> bool:
         if isinstance(value, str) and has_placeholder(value):
@@ -161,12 +161,12 @@ class Expressions(Calls):
             if value == MARK or (isinstance(hole, Hole) and hole.kind is Kind.OTHER):
                 return True
             if not value.partition("Zhole")[0]:
-                raise UnknownProgramError
+                raise UnknownError
             return True
         if isinstance(value, Null):
             return False
         if isinstance(value, OPAQUE):
-            raise UnknownProgramError
+            raise UnknownError
         return True if isinstance(value, list | dict) else bool(value)
 
     def _binary(self, sign: str, left_tree: Tree, right_tree: Tree) -> Any:
@@ -193,18 +193,18 @@ class Expressions(Calls):
             case "-" | "*" | "<" | ">" | "<=" | ">=" if isinstance(left, int) and isinstance(right, int):
                 return COMPUTED[sign](left, right)
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _sum(self, left: Any, right: Any) -> Any:
         if isinstance(left, bool) or isinstance(right, bool):
-            raise UnknownProgramError
+            raise UnknownError
         if isinstance(left, int) and isinstance(right, int):
             return left + right
         if isinstance(left, Written) and right == "\n":
             return Written((*left.parts, "\n"))
         if isinstance(left, str) or isinstance(right, str):
             return self._text(left) + self._text(right)
-        raise UnknownProgramError
+        raise UnknownError
 
     def _equal(self, left: Any, right: Any, *, is_loose: bool) -> bool:
         for value, other in ((left, right), (right, left)):
@@ -213,7 +213,7 @@ class Expressions(Calls):
                 excluded = isinstance(hole, Hole) and hole.kind is Kind.OTHER and other in ("", *hole.exclude)
                 if other is None or other is NULL or excluded:
                     return False
-                raise UnknownProgramError
+                raise UnknownError
         if is_loose and (left is NULL or left is None):
             return right is NULL or right is None
         if (
@@ -221,5 +221,5 @@ class Expressions(Calls):
             or isinstance(right, OPAQUE)
             or (is_loose and type(left) is not type(right))
         ):
-            raise UnknownProgramError
+            raise UnknownError
         return bool(left == right)

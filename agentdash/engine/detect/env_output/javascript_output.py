@@ -18,7 +18,7 @@ from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind,
 from agentdash.engine.detect.env_output.placeholders import refilled
 from agentdash.engine.detect.env_output.records import Record
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
-from agentdash.engine.detect.env_output.token_cursor import UnknownProgramError
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
 class Output(Base):
@@ -29,7 +29,7 @@ class Output(Base):
         first = values[0] if values else ""
         if len(values) > 1 and isinstance(first, str) and "%" in first:
             if re.findall(r"%.", first) != ["%s"] * (len(values) - 1):
-                raise UnknownProgramError
+                raise UnknownError
             pieces = first.split("%s")
             texts = [self._text(value) for value in values[1:]]
             self.out += ["".join(a + b for a, b in zip(pieces, [*texts, ""], strict=True)), "\n"]
@@ -81,7 +81,7 @@ class Output(Base):
     def _quoted(self, value: Any) -> str:
         if isinstance(value, str):
             if "'" in value or "\n" in value:
-                raise UnknownProgramError
+                raise UnknownError
             hole = self._holes.get(value)
             if isinstance(hole, Hole) and hole.kind is Kind.ANY:
                 return value  # quoted, or undefined
@@ -103,7 +103,7 @@ class Output(Base):
     def _json(self, value: Any, layout: list[Any]) -> Any:
         """Run `JSON.stringify`."""
         if layout and (len(layout) != 2 or layout[0] is not NULL or layout[1] not in (0, 1, 2, 3, 4)):
-            raise UnknownProgramError
+            raise UnknownError
         indent = layout[1] if layout and layout[1] else None
         if isinstance(value, Selection) and value.form is Form.MAPPING:
             return Written((self._record(value, indent=indent or 0),))
@@ -125,12 +125,12 @@ class Output(Base):
             case str():
                 hole = self._holes.get(value)
                 if isinstance(hole, Hole) and hole.kind is Kind.ANY:
-                    raise UnknownProgramError  # left out where it is unset
+                    raise UnknownError  # left out where it is unset
                 return value
             case int() if not isinstance(value, bool):
                 return value
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _table(self, value: Any) -> None:
         """Run `console.table`: a line with the name and the value of each entry."""
@@ -138,7 +138,7 @@ class Output(Base):
             value if isinstance(value, dict) else dict(enumerate(value)) if isinstance(value, list) else None
         )
         if not rows:
-            raise UnknownProgramError
+            raise UnknownError
         blank = Hole(Kind.QUIET_LINE)
         self.out += [blank, "\n", blank, "\n", blank, "\n"]
         for key, inner in rows.items():

@@ -10,7 +10,8 @@ from agentdash.engine.detect.env_output.javascript_tokens import (
     tokenize,
     unescaped,
 )
-from agentdash.engine.detect.env_output.token_cursor import TokenCursor, UnknownProgramError
+from agentdash.engine.detect.env_output.token_cursor import TokenCursor
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _BINARY: Final[tuple[tuple[str, ...], ...]] = (
     ("??", "||"),
@@ -26,12 +27,12 @@ Tree = tuple[Any, ...]
 
 
 def parse_script(code: str) -> tuple[Tree, ...]:
-    """Return the statements of a program. Raises `UnknownProgramError` for what is not modelled."""
+    """Return the statements of a program. Raises `UnknownError` for what is not modelled."""
     return _Parser(tokenize(code)).statements()
 
 
 def parse_expression(code: str) -> Tree:
-    """Return an expression. Raises `UnknownProgramError` for what is not modelled."""
+    """Return an expression. Raises `UnknownError` for what is not modelled."""
     return _Parser(tokenize(code)).whole_expression()
 
 
@@ -41,7 +42,7 @@ class _Parser(TokenCursor):
         while self._take(";"):
             pass
         if not self._is_end():
-            raise UnknownProgramError
+            raise UnknownError
         return tree
 
     # ------------------------------------------------------------ statements
@@ -106,11 +107,11 @@ class _Parser(TokenCursor):
         pattern = self._pattern() if self._peek() != "*" else None
         if pattern is None or not self._take("from"):
             self._at = start
-            raise UnknownProgramError
+            raise UnknownError
         kind, text = self._tokens[self._at]
         self._at += 1
         if kind != "string":
-            raise UnknownProgramError
+            raise UnknownError
         return ("declare", ((pattern, ("call", ("name", "require"), (("text", text[1:-1]),))),))
 
     def _declaration(self) -> Tree:
@@ -141,7 +142,7 @@ class _Parser(TokenCursor):
             return ("object", tuple(keys))
         name = self._peek()
         if not re.fullmatch(r"[A-Za-z_$][\w$]*", name):
-            raise UnknownProgramError
+            raise UnknownError
         self._at += 1
         return ("name", name)
 
@@ -149,12 +150,12 @@ class _Parser(TokenCursor):
         self._need("for")
         self._need("(")
         if self._peek() not in ("const", "let", "var"):
-            raise UnknownProgramError
+            raise UnknownError
         self._at += 1
         pattern = self._pattern()
         kind = self._peek()
         if kind not in ("of", "in"):
-            raise UnknownProgramError
+            raise UnknownError
         self._at += 1
         values = self._expression()
         self._need(")")
@@ -171,7 +172,7 @@ class _Parser(TokenCursor):
 
     def _body(self) -> tuple[Tree, ...]:
         if self._peek() != "{":
-            raise UnknownProgramError
+            raise UnknownError
         return self._block()
 
     # ------------------------------------------------------------ expressions
@@ -200,7 +201,7 @@ class _Parser(TokenCursor):
         elif self._peek() == "(":
             try:
                 parameters = self._parameters()
-            except UnknownProgramError:
+            except UnknownError:
                 parameters = None
         if parameters is None or not self._take("=>"):
             self._at = start
@@ -232,7 +233,7 @@ class _Parser(TokenCursor):
             if self._take(sign):
                 return ("unary", sign, self._unary())
         if self._take("new"):
-            raise UnknownProgramError
+            raise UnknownError
         return self._postfix(self._primary())
 
     def _postfix(self, value: Tree) -> Tree:
@@ -285,7 +286,7 @@ class _Parser(TokenCursor):
             case _ if text == "{":
                 return self._object()
             case _:
-                raise UnknownProgramError
+                raise UnknownError
 
     def _object(self) -> Tree:
         entries: list[Tree] = []
@@ -306,7 +307,7 @@ class _Parser(TokenCursor):
             kind, text = self._tokens[self._at]
             self._at += 1
             if kind not in ("name", "string"):
-                raise UnknownProgramError
+                raise UnknownError
             key = ("text", text if kind == "name" else unescaped(text[1:-1]))
             if kind == "name" and self._peek() in (",", "}"):
                 return ("entry", key, ("name", text))
@@ -342,4 +343,4 @@ def _closing(text: str, at: int) -> int:
         if depth == 0:
             return at
         at += 1
-    raise UnknownProgramError
+    raise UnknownError

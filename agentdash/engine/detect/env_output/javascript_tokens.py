@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentdash.engine.detect.env_output.token_cursor import Token, UnknownProgramError
+from agentdash.engine.detect.env_output.token_cursor import Token
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _TOKEN: Final = re.compile(
     r"""(?P<blank>[ \t\r\n]+|//[^\n]*|/\*.*?\*/)"""
@@ -32,7 +33,7 @@ _MAX_TOKENS: Final = 800
 def unescaped(text: str) -> str:
     """Return the text of a literal without its escapes."""
     if re.search(r"\\[^ntr0'\"`\\$/\n{}]", text):
-        raise UnknownProgramError
+        raise UnknownError
     return re.sub(r"\\(.)", lambda m: "" if m[1] == "\n" else _ESCAPES.get(m[1], m[1]), text, flags=re.DOTALL)
 
 
@@ -55,10 +56,10 @@ def tokenize(code: str) -> list[Token]:
             elif "\n" in match[0]:
                 found.append(("line", "\n"))
         else:
-            raise UnknownProgramError
+            raise UnknownError
         at = match.end()
         if len(found) > _MAX_TOKENS:
-            raise UnknownProgramError
+            raise UnknownError
     return _without_joining_lines(found)
 
 

@@ -12,7 +12,7 @@ from agentdash.engine.detect.env_output.dumps import Style
 from agentdash.engine.detect.env_output.javascript_syntax import Tree
 from agentdash.engine.detect.env_output.patterns import Parts, joined
 from agentdash.engine.detect.env_output.selections import MARK, Form, Lines, Selection
-from agentdash.engine.detect.env_output.token_cursor import UnknownProgramError
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 MODULES: Final = frozenset(("os", "fs", "path", "child_process", "util", "process"))
 
@@ -85,7 +85,7 @@ def names_in(pattern: Tree) -> list[str]:
         case ("object", keys):
             return [name for _, each in keys for name in names_in(each)]
         case _:
-            raise UnknownProgramError
+            raise UnknownError
 
 
 def entry(selection: Selection, name: str) -> Any:
@@ -109,7 +109,7 @@ def style_of(line: str, name: str) -> Style:
         or "\n" in before
         or after.find("\n") != len(after) - 1
     ):
-        raise UnknownProgramError
+        raise UnknownError
     return Style(prefixes=(before.replace(name, "NAME"),), suffix=after[:-1])
 
 

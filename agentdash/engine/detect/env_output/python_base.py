@@ -9,7 +9,6 @@ from typing import Any
 
 from agentdash.engine.detect.env_output.dump_maps import common_style
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Shown, Style
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Part, Parts, joined
 from agentdash.engine.detect.env_output.placeholders import has_placeholder, with_placeholders
 from agentdash.engine.detect.env_output.python_values import (
@@ -21,6 +20,7 @@ from agentdash.engine.detect.env_output.python_values import (
 from agentdash.engine.detect.env_output.records import Record
 from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK, Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.unknown import UnknownError
 from agentdash.engine.detect.env_output.world import shown
 
 

@@ -6,7 +6,6 @@ import ast
 from contextlib import suppress
 from typing import Any, Final
 
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.patterns import ANY, Part, joined
 from agentdash.engine.detect.env_output.python_library import Library
 from agentdash.engine.detect.env_output.python_values import (
@@ -23,6 +22,7 @@ from agentdash.engine.detect.env_output.python_values import (
     ReturnError,
 )
 from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _MAX_RUNS: Final = 16
 """Runs of a program that differ in conditions which are not known."""

@@ -7,7 +7,6 @@ import operator
 from typing import Any
 
 from agentdash.engine.detect.env_output.dumps import FLAGS
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.patterns import Hole
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.python_loops import Loops
@@ -33,6 +32,7 @@ from agentdash.engine.detect.env_output.python_values import (
     is_in_front,
 )
 from agentdash.engine.detect.env_output.selections import Bytes, Lines, Selection
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
 class Expressions(Loops):

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from agentdash.engine.detect.env_output.dumps import FLAGS
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind
 from agentdash.engine.detect.env_output.placeholders import has_placeholder, refilled
 from agentdash.engine.detect.env_output.python_processes import Processes
@@ -28,6 +27,7 @@ from agentdash.engine.detect.env_output.python_values import (
 )
 from agentdash.engine.detect.env_output.regexes import compiled
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
 class Library(Processes):

@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any
 
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Style
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.patterns import Parts
 from agentdash.engine.detect.env_output.python_base import Base
 from agentdash.engine.detect.env_output.python_values import (
@@ -17,6 +16,7 @@ from agentdash.engine.detect.env_output.python_values import (
     is_print,
 )
 from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK, Bytes, Form, Lines, Selection
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
 class Loops(Base):

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAGS, Dump, Style
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.patterns import Parts, Trimmed
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.python_expressions import Expressions
@@ -30,6 +29,7 @@ from agentdash.engine.detect.env_output.python_values import (
     stripped,
 )
 from agentdash.engine.detect.env_output.selections import Bytes, Form, Lines, Selection
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
 class Methods(Expressions):

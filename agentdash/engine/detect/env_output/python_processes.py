@@ -6,7 +6,6 @@ import re
 import shlex
 from typing import Any
 
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.patterns import Choice, Parts, Trimmed, joined
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.python_methods import Methods
@@ -17,6 +16,7 @@ from agentdash.engine.detect.env_output.python_values import (
     Quiet,
 )
 from agentdash.engine.detect.env_output.streams import STDERR, STDOUT, all_parts, only, parts_of
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
 class Processes(Methods):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentdash.engine.detect.env_output.unknown import UnknownError
+
 Token = tuple[str, str]
 """Kind and text."""
 _LITERALS: Final = ("string", "template", "regex")
 """Kinds of tokens whose text is no sign or word of the program, whatever it is."""
-
-
-class UnknownProgramError(Exception):
-    """The program does something that is not modelled."""
 
 
 class TokenCursor:
@@ -31,7 +29,7 @@ class TokenCursor:
     def _next(self) -> Token:
         """Return the token here, and go on to the next one."""
         if self._is_end():
-            raise UnknownProgramError
+            raise UnknownError
         token = self._tokens[self._at]
         self._at += 1
         return token
@@ -48,4 +46,4 @@ class TokenCursor:
 
     def _need(self, text: str) -> None:
         if not self._take(text):
-            raise UnknownProgramError
+            raise UnknownError

@@ -10,11 +10,11 @@ import msgspec
 
 from agentdash.engine.detect.env_output.dump_maps import common_style, on_one_line
 from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAGS, Dump, Style
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.machine import Machine, dump_parts
 from agentdash.engine.detect.env_output.scripting.values import Count, LastError, NextError, Written
 from agentdash.engine.detect.env_output.selections import MARK, Form, Lines, Selection
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _MAX_ROUNDS: Final = 60
 """Rounds of a loop over known values."""

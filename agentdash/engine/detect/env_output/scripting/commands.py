@@ -9,18 +9,23 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.engine.detect.env_output.declarations import not_found
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.inert import UNKNOWN
-from agentdash.engine.detect.env_output.inputs import input_of
+from agentdash.engine.detect.env_output.inputs import input_of, single_dump
 from agentdash.engine.detect.env_output.patterns import QUIET, Part, Parts, concrete
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
 from agentdash.engine.detect.env_output.scripting.grammars import parse_program
+from agentdash.engine.detect.env_output.scripting.jq import Jq
+from agentdash.engine.detect.env_output.scripting.jq_library import Many
+from agentdash.engine.detect.env_output.scripting.jq_syntax import parse_jq
+from agentdash.engine.detect.env_output.scripting.json_text import Layout
 from agentdash.engine.detect.env_output.scripting.lua import Lua
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.perl import Perl
 from agentdash.engine.detect.env_output.scripting.php import Php
 from agentdash.engine.detect.env_output.scripting.ruby import Ruby
+from agentdash.engine.detect.env_output.scripting.values import Written
 from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 Holes = dict[str, Part]
 Runner = Callable[[str, Call, Holes], list[Result]]
@@ -50,7 +55,8 @@ def file_or_input(call: Call, words: list[Parts]) -> Parts | None:
     return dict(call.state.files).get(words[0]) if len(words) == 1 else None
 
 
-def _versions(call: Call, flags: tuple[str, ...]) -> list[Result] | None:
+def versions(call: Call, flags: tuple[str, ...]) -> list[Result] | None:
+    """Return what a program writes of its version, where that is its one argument."""
     if len(call.arguments) == 1 and concrete(call.arguments[0]) in flags:
         return [Result(out=(QUIET,), err=(QUIET,), status=None)]
     return None
@@ -68,7 +74,7 @@ def _run(machine: Any, code: str, grammar: str, call: Call, holes: Holes) -> lis
 def php(call: Call) -> list[Result]:
     """Return what `php -r CODE` and `php FILE` write."""
     words = list(call.arguments)
-    if found := _versions(call, ("-v", "--version")):
+    if found := versions(call, ("-v", "--version")):
         return found
     while words and concrete(words[0]) in ("-n", "-q"):
         words.pop(0)
@@ -123,7 +129,7 @@ def _perl_options(call: Call) -> _PerlOptions | None:
 
 def perl(call: Call) -> list[Result]:
     """Return what `perl -e CODE`, `perl -ne CODE` and `perl FILE` write."""
-    if found := _versions(call, ("-v", "--version")):
+    if found := versions(call, ("-v", "--version")):
         return found
     if (options := _perl_options(call)) is None:
         return UNKNOWN
@@ -160,7 +166,7 @@ def _run_perl(options: _PerlOptions, code: str, call: Call, holes: Holes) -> lis
 def ruby(call: Call) -> list[Result]:
     """Return what `ruby -e CODE`, `ruby -ne CODE` and `ruby FILE` write."""
     words = list(call.arguments)
-    if found := _versions(call, ("-v", "--version")):
+    if found := versions(call, ("-v", "--version")):
         return found
     letters = ""
     code: Parts | None = None
@@ -194,7 +200,7 @@ def _run_ruby(letters: str, code: str, content: Parts, call: Call, holes: Holes)
 def lua(call: Call) -> list[Result]:
     """Return what `lua -e CODE` and `lua FILE` write."""
     words = list(call.arguments)
-    if found := _versions(call, ("-v",)):
+    if found := versions(call, ("-v",)):
         return found
     if words and concrete(words[0]) == "-e":
         code = words[1] if len(words) == 2 else None
@@ -203,7 +209,99 @@ def lua(call: Call) -> list[Result]:
     return run_text(call, code, lambda text, c, holes: _run(Lua, text, "lua", c, holes))
 
 
+_JQ_OPTIONS: Final = {
+    "--null-input": "n",
+    "--raw-output": "r",
+    "--compact-output": "c",
+    "--sort-keys": "S",
+    "--raw-input": "R",
+    "--join-output": "j",
+    "--slurp": "s",
+    "--exit-status": "e",
+    "--monochrome-output": "M",
+}
+
+
+def jq(call: Call) -> list[Result]:
+    """Return what `jq FILTER` writes."""
+    words = list(call.arguments)
+    letters = ""
+    given: dict[str, Parts] = {}
+    code: Parts | None = None
+    if found := versions(call, ("-V", "--version")):
+        return found
+    while words:
+        word = words.pop(0)
+        text = concrete(word)
+        if text in ("--arg", "--argjson") and len(words) > 1 and (name := concrete(words[0])) is not None:
+            if text == "--argjson":
+                return UNKNOWN
+            given[f"${name}"] = words[1]
+            del words[:2]
+        elif text is not None and text in _JQ_OPTIONS:
+            letters += _JQ_OPTIONS[text]
+        elif text is not None and re.fullmatch(r"-[nrcSRsjeMa]+", text):
+            letters += text[1:]
+        elif code is None and not (text or "").startswith("-"):
+            code = word
+        else:
+            return UNKNOWN
+    return run_text(call, code, lambda source, c, holes: _run_jq(source, letters, given, c, holes))
+
+
+def _run_jq(code: str, letters: str, given: dict[str, Parts], call: Call, holes: Holes) -> list[Result]:
+    tree = parse_jq(code)
+    texts = {name: with_placeholders(value, holes) for name, value in given.items()}
+    if None in texts.values():
+        raise UnknownError
+
+    def start(decisions: tuple[bool, ...]) -> Jq:
+        machine = Jq(call, holes, decisions)
+        machine.is_raw = "r" in letters or "j" in letters
+        machine.layout = Layout() if "c" in letters else machine.layout
+        machine.line_end = "" if "j" in letters else "\n"
+        machine.sorts_keys = "S" in letters
+        machine.declare_all(texts)
+        return machine
+
+    def run(machine: Any) -> Callable[[], None]:
+        def inside() -> None:
+            if "n" in letters:
+                machine.inputs = _jq_inputs(machine, letters, call.stdin, holes) if "input" in code else None
+                machine.program(tree, None)
+                return
+            inputs = _jq_inputs(machine, letters, call.stdin, holes)
+            for value in [Many(inputs)] if not isinstance(inputs, list) else inputs:
+                machine.program(tree, value)
+
+        return inside
+
+    results = run_all(start, run)
+    if "e" in letters:
+        return [msgspec.structs.replace(result, status=None) for result in results]
+    return results
+
+
+def _jq_inputs(machine: Jq, letters: str, content: Parts | None, holes: Holes) -> Any:
+    """Return the values that jq reads: lines with `-R`, else JSON."""
+    if content is None:
+        raise UnknownError
+    if "R" in letters and "s" in letters:
+        return [Written(content)]
+    if "R" in letters and single_dump(content) is not None:
+        return machine.entries_of(Written(content), "\n")
+    text = with_placeholders(content, holes)
+    if text is None:
+        raise UnknownError
+    if "R" in letters:
+        return text.removesuffix("\n").split("\n")
+    values = machine.values_of_json(text)
+    return [values] if "s" in letters else values
+
+
 COMMANDS: Final[dict[str, Callable[[Call], list[Result]]]] = {
+    "jq": jq,
+    "gojq": jq,
     "lua": lua,
     "lua5.3": lua,
     "lua5.4": lua,

@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node

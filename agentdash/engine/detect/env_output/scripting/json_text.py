@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.machine import Machine
 from agentdash.engine.detect.env_output.scripting.values import Count
 from agentdash.engine.detect.env_output.selections import Form, Selection
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
 class Layout(msgspec.Struct, frozen=True):

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from agentdash.engine.detect.env_output.dump_maps import mapped, mapped_lines
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.inputs import lines_of, single_dump
 from agentdash.engine.detect.env_output.patterns import Parts, joined
 from agentdash.engine.detect.env_output.scripting.texts import Texts
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
 class LinePrograms(Texts):

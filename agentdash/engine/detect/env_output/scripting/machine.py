@@ -8,7 +8,6 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Shown
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part, Parts, Trimmed, joined
 from agentdash.engine.detect.env_output.placeholders import has_placeholder, refilled, with_placeholders
 from agentdash.engine.detect.env_output.records import Record
@@ -23,6 +22,7 @@ from agentdash.engine.detect.env_output.streams import (
     only,
     parts_of,
 )
+from agentdash.engine.detect.env_output.unknown import UnknownError
 from agentdash.engine.detect.env_output.world import shown
 
 _MAX_RUNS: Final = 24

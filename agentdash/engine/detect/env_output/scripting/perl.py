@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.patterns import Parts
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.perl_expressions import Expressions
@@ -18,6 +17,7 @@ from agentdash.engine.detect.env_output.scripting.values import (
     Written,
 )
 from agentdash.engine.detect.env_output.selections import Form, Selection
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 if TYPE_CHECKING:
     from tree_sitter import Node

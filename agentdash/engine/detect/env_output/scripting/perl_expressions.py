@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.perl_calls import Calls
 from agentdash.engine.detect.env_output.scripting.perl_library import Handle
 from agentdash.engine.detect.env_output.scripting.values import Count, Written
 from agentdash.engine.detect.env_output.selections import Lines, Selection
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -6,7 +6,6 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.php_library import Library
 from agentdash.engine.detect.env_output.scripting.values import (
@@ -17,6 +16,7 @@ from agentdash.engine.detect.env_output.scripting.values import (
     ReturnError,
 )
 from agentdash.engine.detect.env_output.selections import Selection
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 if TYPE_CHECKING:
     from tree_sitter import Node

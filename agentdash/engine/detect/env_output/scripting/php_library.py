@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from agentdash.engine.detect.env_output.dumps import Dump, Style
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
@@ -13,6 +12,7 @@ from agentdash.engine.detect.env_output.scripting.texts import Texts
 from agentdash.engine.detect.env_output.scripting.values import Count, Function, Pattern
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.streams import Call
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
 from agentdash.engine.detect.env_output.scripting.line_programs import LinePrograms
@@ -18,6 +17,7 @@ from agentdash.engine.detect.env_output.scripting.values import (
     Written,
 )
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
 class Methods(LinePrograms):

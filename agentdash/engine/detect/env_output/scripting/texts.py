@@ -6,13 +6,13 @@ import re
 from typing import Any, Final
 
 from agentdash.engine.detect.env_output.dumps import Dump
-from agentdash.engine.detect.env_output.expression_loops import UnknownError
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Parts, Trimmed
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.regexes import compiled
 from agentdash.engine.detect.env_output.scripting.collections import Collections
 from agentdash.engine.detect.env_output.scripting.values import Pattern, Written
 from agentdash.engine.detect.env_output.selections import MARK, Lines
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _SPEC: Final = re.compile(r"%(?P<flags>[-0+ ]*)(?P<width>\d{0,3})(?:\.\d+)?(?P<kind>.)", re.DOTALL)
 _SAMPLES: Final = ("1", "a b", "Q", "")
