@@ -65,6 +65,10 @@ ARGUMENTS = (
     Settings("approve-for-me", (_E, "--approve-for-me")),
     Settings("-c mode", (_E, "-c", f"sandbox_mode={WORKSPACE}")),
     Settings("-c mode twice", (_E, "-c", f"sandbox_mode={READ_ONLY}", "-c", f"sandbox_mode={FULL}")),
+    Settings(
+        "-c permissions before -c mode",
+        (_E, "-c", 'default_permissions=":workspace"', "-c", f"sandbox_mode={READ_ONLY}"),
+    ),
     Settings("-c mode below -s", (_E, "-s", READ_ONLY, "-c", f'sandbox_mode="{FULL}"')),
     Settings("-c network", (_E, "-c", "sandbox_workspace_write.network_access=true")),
     Settings("-c profile below -s", (_E, "-s", WORKSPACE, "-c", 'default_permissions=":read-only"')),

@@ -56,6 +56,7 @@ SAMPLE: Final = (
     "profile table above -c",
     "profile file above user",
     "permissions above mode",
+    "-c permissions before -c mode",
     "forced full access, -s",
     "allowed modes, -s full",
     "managed mode above -c",

@@ -172,10 +172,15 @@ class Stack:
         if self._profile is not None:
             file, name = self._profile
             yield lambda keys: _setting(file, ("profiles", name, *keys), RequestLayer.PROFILE)
-        for override in reversed(self._overrides):
-            yield _of_override(override.keys, override.value, override.text)
+        if self._overrides:
+            yield self._of_overrides
         for file in reversed(self._files):
             yield _of_file(file)
+
+    def _of_overrides(self, keys: Keys) -> Setting | None:
+        """Look a key up in all `-c` together: they are one layer, of which the last one that sets it counts."""
+        each = (_of_override(one.keys, one.value, one.text)(keys) for one in reversed(self._overrides))
+        return next((found for found in each if found is not None), None)
 
     def _profile_table(self) -> tuple[ConfigFile, str] | None:
         """Return the file and the name of the `[profiles.NAME]` table that is selected."""

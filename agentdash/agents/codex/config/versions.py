@@ -1,7 +1,8 @@
 """What differs between versions of Codex in how settings become a policy, as data.
 
 Each fact was measured with real releases and a scripted model, by what a command could write and reach:
-0.114, 0.120, 0.125, 0.130, 0.133, 0.134, 0.138, 0.145, 0.150, 0.160, 0.169 (`tests/live/test_requested.py`).
+0.114, 0.120, 0.125, 0.130, 0.133, 0.134, 0.138, 0.141, 0.145, 0.147, 0.150, 0.155, 0.160, 0.169
+(`tests/live/test_requested.py`).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Rules(NamedTuple):
     full_auto: bool
     """Whether there is `--full-auto` (through 0.145)."""
     approve_for_me: bool
-    """Whether there is `--approve-for-me` (0.150+)."""
+    """Whether there is `--approve-for-me` (0.147+)."""
     exec_keeps_reviewed_approval: bool
     """Whether `codex exec` keeps a configured `approval_policy` where an automatic reviewer answers
     (0.145+)."""
@@ -63,7 +64,7 @@ _LATEST: Final = Rules(
     exec_keeps_reviewed_approval=True,
 )
 _CHANGES: Final[tuple[tuple[Release, dict[str, bool]], ...]] = (
-    ((0, 150), {"full_auto": True, "approve_for_me": False}),
+    ((0, 147), {"full_auto": True, "approve_for_me": False}),
     ((0, 145), {"exec_keeps_reviewed_approval": False}),
     ((0, 138), {"managed_profiles": False}),
     ((0, 134), {"profile_tables": True}),
@@ -78,7 +79,7 @@ _BETWEEN: Final[tuple[tuple[Release, Release], ...]] = (
     ((0, 120), (0, 125)),
     ((0, 125), (0, 130)),
     ((0, 130), (0, 133)),
-    ((0, 145), (0, 150)),
+    ((0, 145), (0, 147)),
 )
 """Gaps, both ends measured, in which something changed and no version was measured."""
 
