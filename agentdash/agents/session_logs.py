@@ -76,7 +76,7 @@ class SessionLog(NamedTuple):
     def reader(self, *, counts_tokens: bool = True) -> LogReader:
         """Return a reader for its lines; without counts of tokens it reads rollouts faster."""
         if self.agent == "claude":
-            return _transcript_reader(self.thread)
+            return _transcript_reader(self.thread, self.path)
         return RolloutReader(self.thread, counts_tokens=counts_tokens)
 
 
@@ -122,16 +122,16 @@ def _first_lines(path: Path) -> list[bytes]:
     return block.split(b"\n", _HEAD_LINES)[:_HEAD_LINES]
 
 
-def reader_of_log(path: PurePath, thread: str) -> LogReader:
+def reader_of_log(path: Path, thread: str) -> LogReader:
     """Return a reader for a log; files of any other name are read as rollouts."""
-    return _transcript_reader(thread) if is_transcript(path) else RolloutReader(thread)
+    return _transcript_reader(thread, path) if is_transcript(path) else RolloutReader(thread)
 
 
-def _transcript_reader(thread: str) -> LogReader:
+def _transcript_reader(thread: str, path: Path) -> LogReader:
     # its decoders take a few milliseconds, which homes of Codex alone do not need
     from agentdash.agents.claude.transcript.reader import TranscriptReader  # noqa: PLC0415
 
-    return TranscriptReader(thread)
+    return TranscriptReader(thread, path)
 
 
 def log_begun_at(path: Path) -> float | None:

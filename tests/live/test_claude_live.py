@@ -134,6 +134,37 @@ async def test_nothing_is_found_where_all_agrees(claude: OpenLab, sandbox: bool)
     assert session["sandbox"]["findings"] == []
 
 
+NESTED = {
+    name: [
+        {"tool": "Agent", "args": {"description": "nested", "prompt": f"[[{child}]] do it"}},
+        {"say": "done"},
+    ]
+    for name, child in (("go", "child"), ("child", "grandchild"))
+}
+
+
+def test_sub_agent_of_a_sub_agent_is_below_it(claude: OpenLab) -> None:
+    lab = claude(Case({**NESTED, "grandchild": [{"say": "done"}]}, {"permissions": {"allow": ["Agent"]}}))
+    lab.print("[[go]] go")
+    parents = {worker["id"]: worker["parent"] for worker in afterwards(lab)}
+    (session,) = [name for name, parent in parents.items() if parent is None]
+    (child,) = [name for name, parent in parents.items() if parent == session]
+    assert [name for name, parent in parents.items() if parent == child] != []
+    assert len(parents) == 3
+
+
+async def test_turn_is_over_while_a_command_goes_on_in_the_background(claude: OpenLab) -> None:
+    """Its session file then has the status `shell`."""
+    args = {"command": "sleep 300", "description": "sleeps", "run_in_background": True}
+    script = {"go": [{"tool": "Bash", "args": args}, {"say": "started it"}]}
+    lab = claude(Case(script, {"permissions": {"allow": ["Bash"]}}))
+    pane = await lab.tui()
+    pane.submit("[[go]] go")
+    async with watching(lab) as watched:
+        done = await watched.until(lambda w: is_session(w) and w.state is State.COMPLETED)
+        assert "in the background" in done.assessment.why
+
+
 @pytest.mark.parametrize("version", VERSIONS[:2])
 async def test_older_versions_without_bubblewrap(claude: OpenLab, version: str) -> None:
     """Only the kernel shows it: their transcripts state no sandbox."""

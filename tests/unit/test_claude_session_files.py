@@ -66,12 +66,29 @@ def test_session_file_is_read(home: Path) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"procStart": "1"}, {"pid": 7}, {"status": "new-word"}],
-    ids=["reused", "other-pid", "unknown-status"],
+    [{"procStart": "1"}, {"pid": 7}, {"status": 7}],
+    ids=["reused", "other-pid", "other-format"],
 )
 def test_file_of_another_process_or_format_is_ignored(home: Path, changes: dict[str, object]) -> None:
     write(home, **changes)
     assert read(home) is None
+
+
+@pytest.mark.parametrize(("status", "known"), [("shell", "idle"), ("new-word", None), (None, None)])
+def test_other_status_leaves_the_session_known(home: Path, status: str | None, known: str | None) -> None:
+    """`shell`: a command in the background outlives the turn (2.1.240, 2.1.330)."""
+    write(home, status=status)
+    seen = read(home)
+    assert seen is not None
+    assert (seen.status, seen.session) == (known, "4b0a2719-9f09-4aac-a1b4-90b74a4217b0")
+
+
+def test_without_a_time_of_its_status_the_file_has_one(home: Path) -> None:
+    """2.1.120 is `busy` as long as a command runs in the background, and its turn may be over."""
+    write(home, statusUpdatedAt=None, updatedAt=1795207888000)
+    seen = read(home)
+    assert seen is not None
+    assert seen.since == 1795207888.0
 
 
 def test_start_time_is_compared_without_proc(home: Path) -> None:

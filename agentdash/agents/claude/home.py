@@ -13,10 +13,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 from typing import Final
 
+import msgspec
+
+from agentdash.files import read_bytes
 from agentdash.model.sanitize import clean_line
 
 _SESSION_NAME: Final = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.jsonl")
 _SUBAGENT_NAME: Final = re.compile(r"(agent-[0-9a-zA-Z_-]{1,80})\.jsonl")
+_MAX_METADATA_BYTES: Final = 1 << 16
+"""Size above which the metadata of a sub-agent is malformed; those of 2.1.330 have 300 bytes."""
 _MAX_DEPTH: Final = 3
 """Levels of directories below `projects`: the project, the session, `subagents`."""
 
@@ -25,6 +30,16 @@ def default_home() -> Path:
     """Return `$CLAUDE_CONFIG_DIR`, or `~/.claude`."""
     named = os.environ.get("CLAUDE_CONFIG_DIR")
     return Path(os.path.expanduser(named or "~/.claude"))  # noqa: PTH111 - it has no error without HOME
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    """`agent-ID.meta.json`, beside the transcript of a sub-agent."""
+
+    parent_agent_id: str | None = None
+    """The sub-agent that spawned it; missing where the session did (2.1.330)."""
+
+
+_metadata: Final = msgspec.json.Decoder(_Metadata)
 
 
 class ClaudeHome:
@@ -83,6 +98,17 @@ def is_subagent(thread: str) -> bool:
 def subagent_thread(agent_id: str) -> str:
     """Return the thread's id of a sub-agent (`agentId` of its records)."""
     return f"agent-{agent_id}"
+
+
+def spawning_subagent(transcript: Path) -> str | None:
+    """Return the thread of the sub-agent that spawned that of a transcript; None where its session did, or
+    nothing states it."""
+    try:
+        found = _metadata.decode(read_bytes(transcript.with_suffix(".meta.json"), _MAX_METADATA_BYTES))
+    except (OSError, ValueError, msgspec.DecodeError, RecursionError):  # ValueError: a NUL in the path
+        return None
+    named = subagent_thread(found.parent_agent_id or "")
+    return named if _SUBAGENT_NAME.fullmatch(f"{named}.jsonl") else None
 
 
 def problem(home: ClaudeHome) -> str | None:

@@ -1,14 +1,19 @@
 """Claude Code's session files: `~/.claude/sessions/PID.json` (since 2.1.197), more reliable than its screen.
 
-`status` is `busy`, `idle` or `waiting` (with `waitingFor`, which is "permission prompt" for questions as
-well); `claude -p` writes a file without a status. The file is removed when the program ends, but not when it
-is killed. `procStart` (field 22 of `/proc/PID/stat`) shows whether the process with that pid is still the one
-that wrote the file; without /proc, the start time is compared instead.
+`status` is `busy`, `idle`, `waiting` (with `waitingFor`, which is "permission prompt" for questions as well)
+or, since 2.1.240 or a little earlier, `shell`: the turn is over, and a command that it has left in the
+background still runs. `claude -p` writes a file without a status. `claude agents --json` (since 2.1.240 or a
+little earlier) has the same facts, but `busy` for `shell`.
+
+The file is removed when the program ends, but not when it is killed. `procStart` (field 22 of
+`/proc/PID/stat`) shows whether the process with that pid is still the one that wrote the file; without /proc,
+the start time is compared instead.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -35,11 +40,21 @@ class _SessionFile(msgspec.Struct, rename="camel"):
     session_id: str | None = None
     started_at: float = 0.0
     proc_start: str | None = None
-    status: Literal["busy", "idle", "waiting"] | None = None
+    status: str | None = None
     waiting_for: str | None = None
     status_updated_at: float | None = None
+    updated_at: float | None = None
+    """Of 2.1.120, which has no `statusUpdatedAt`: the last change of the file."""
 
 
+_Status = Literal["busy", "idle", "waiting"]
+_STATUSES: Final[Mapping[str, _Status]] = {
+    "busy": "busy",
+    "idle": "idle",
+    "waiting": "waiting",
+    "shell": "idle",
+}
+"""What each status says of the turn. An unknown one says nothing, and leaves the session known."""
 _decoder: Final = msgspec.json.Decoder(_SessionFile)
 
 
@@ -71,9 +86,9 @@ class ClaudeSessionFiles:
             at=at,
             key=process.key,
             agent="claude",
-            status=content.status,
+            status=_STATUSES.get(content.status or ""),
             waiting_for=clean_line(waiting_for, _MAX_WAITING_FOR_CHARS) if waiting_for else None,
-            since=possible_time((content.status_updated_at or 0.0) / 1000) or at,
+            since=possible_time((content.status_updated_at or content.updated_at or 0.0) / 1000) or at,
             session=clean_line(content.session_id, _MAX_SESSION_ID_CHARS) if content.session_id else None,
         )
 

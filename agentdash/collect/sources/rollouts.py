@@ -83,7 +83,7 @@ class SessionLogSource:
 
     # ------------------------------------------------------------ of one CLI
 
-    def _reader(self, thread: str) -> SessionLogReader:
+    def _reader(self, thread: str, path: Path) -> SessionLogReader:
         """Return a new reader for the log of a thread."""
         raise NotImplementedError
 
@@ -179,7 +179,7 @@ class SessionLogSource:
         events: list[Event] = []
         if change.reset or thread not in self._readers:
             events += [FileReset(at=now, thread=thread)] if thread in self._readers else []
-            self._readers[thread] = self._reader(thread)
+            self._readers[thread] = self._reader(thread, change.path)
             events += [self._names[thread]] if thread in self._names else []
         events.append(self._file_seen(change.path, thread, now, change))
         if change.skimmed and change.first == 0 and thread not in self._skimmed:
@@ -261,7 +261,8 @@ class RolloutSource(SessionLogSource):
             self._locked = frozenset(locks(self._home, 0.0).holders)
         return bool(self._locked) and thread_id(PurePath(path)) in self._locked
 
-    def _reader(self, thread: str) -> RolloutReader:
+    def _reader(self, thread: str, path: Path) -> RolloutReader:
+        del path
         return RolloutReader(thread)
 
     def _thread_id(self, path: PurePath) -> str | None:

@@ -28,8 +28,8 @@ class TranscriptSource(SessionLogSource):
         super().__init__([home.projects], newest, clock, scheduler)
         self._home = home
 
-    def _reader(self, thread: str) -> TranscriptReader:
-        return TranscriptReader(thread)
+    def _reader(self, thread: str, path: Path) -> TranscriptReader:
+        return TranscriptReader(thread, path)
 
     def _thread_id(self, path: PurePath) -> str | None:
         return thread_id(path)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.agents.claude.home import is_subagent, subagent_thread
+from agentdash.agents.claude.home import is_subagent, spawning_subagent, subagent_thread
 from agentdash.agents.claude.transcript import records, results, tools
 from agentdash.agents.claude.transcript.changes import applied_changes
 from agentdash.agents.claude.transcript.kinds import SILENT_ATTACHMENTS, SILENT_RECORDS, SILENT_SYSTEM
@@ -63,10 +64,12 @@ class TranscriptReader:
 
     Args:
         thread: the thread's id, from the file's name.
+        path: the file, for what stands beside it; None: not known.
     """
 
-    def __init__(self, thread: str) -> None:
+    def __init__(self, thread: str, path: Path | None = None) -> None:
         self._thread = thread
+        self._path = path
         self._events: list[Event] = []
         self._number = 0
         self._at = 0.0
@@ -150,7 +153,6 @@ class TranscriptReader:
             return
         self._begun = True
         self._cwd = clean_line(record.cwd)
-        session = clean_line(record.session_id) if record.session_id else None
         is_child = is_subagent(self._thread)
         self._emit(
             ThreadStarted,
@@ -159,8 +161,13 @@ class TranscriptReader:
             version=_line(record.version),
             originator=_line(record.entrypoint),
             source="subagent" if is_child else _line(record.entrypoint),
-            parent=session if is_child else None,
+            parent=self._parent(record) if is_child else None,
         )
+
+    def _parent(self, record: Record) -> str | None:
+        """Return the thread that spawned this sub-agent: another sub-agent, or else its session."""
+        spawner = spawning_subagent(self._path) if self._path is not None else None
+        return spawner or (clean_line(record.session_id) if record.session_id else None)
 
     # ------------------------------------------------------------ the user, and results of tools
 

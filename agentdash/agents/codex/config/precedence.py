@@ -178,7 +178,7 @@ class Stack:
             yield _of_file(file)
 
     def _of_overrides(self, keys: Keys) -> Setting | None:
-        """Look a key up in all `-c` together: they are one layer, of which the last one that sets it counts."""
+        """Look a key up in all `-c`: they are one layer, and the last one that sets it counts."""
         each = (_of_override(one.keys, one.value, one.text)(keys) for one in reversed(self._overrides))
         return next((found for found in each if found is not None), None)
 
