@@ -44,7 +44,7 @@ class ScreenReading(msgspec.Struct, frozen=True):
     text: str
     """The matched text; for half a menu, which half is visible."""
     object: str = ""
-    """What the prompt quotes, by the rule's `show`: the command, the file."""
+    """What the prompt quotes, by the rule's `show`: the command, the file; of work, the command that runs."""
     frozen: bool = False
     """A view hides the prompt: the reading before this one still holds."""
     partial: bool = False
@@ -252,7 +252,7 @@ def _match(rule: ScreenRule, page: _Page) -> ScreenReading | None:
             return None
         found.append(match)
     words = _quote(found[0], rule) if found else ""
-    object_ = _shown(found[0], rule) if found else ""
+    object_ = _shown_elsewhere(rule, page) or (_shown(found[0], rule) if found else "")
     return ScreenReading(
         state=rule.state,
         rule=rule.id,
@@ -313,8 +313,16 @@ def _quote(match: re.Match[str], rule: ScreenRule) -> str:
 
 def _shown(match: re.Match[str], rule: ScreenRule) -> str:
     """Return what a rule's `show` finds on the same part of the screen."""
-    more = rule.show.search(match.string) if rule.show else None
+    more = rule.show.search(match.string) if rule.show and rule.show_in is None else None
     return _without_decoration(more.group(1) or "") if more else ""
+
+
+def _shown_elsewhere(rule: ScreenRule, page: _Page) -> str:
+    """Return what a rule's `show` finds last in its `show_in`."""
+    if rule.show is None or rule.show_in is None:
+        return ""
+    found = list(rule.show.finditer(page.text(rule.show_in) or ""))
+    return _without_decoration(found[-1].group(1) or "") if found else ""
 
 
 def _without_decoration(text: str) -> str:

@@ -81,6 +81,7 @@ class _ViewTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cursor: Cursor | None = None
     prompt: bool | None = None
     show: str | None = None
+    show_in: Region | None = None
     tested: tuple[str, ...] | None = None
 
 
@@ -140,6 +141,8 @@ class ScreenRule(msgspec.Struct, frozen=True):
     """Whether an input box is required (True) or excluded (False)."""
     show: re.Pattern[str] | None
     """Further text to quote, such as the command that waits for an approval: the first group."""
+    show_in: Region | None
+    """Where that stands, nearest to its end; None: in the region of the rule, nearest to its beginning."""
     tested: tuple[str, ...]
     """Versions of the program on real screens of which the rule was tried; empty for rules from what others
     have published."""
@@ -303,6 +306,8 @@ def _parse_rule(
     show = pattern("show", table.show)
     if show is not None and not show.groups:
         raise RulesProblem(f"{where}: show needs a group: the first one is quoted")
+    if show is None and table.show_in is not None:
+        raise RulesProblem(f"{where}: show_in needs show")
     return ScreenRule(
         id=f"{source.agent}.{table.id}",
         state=state,
@@ -319,6 +324,7 @@ def _parse_rule(
         cursor=table.cursor,
         prompt=table.prompt,
         show=show,
+        show_in=table.show_in,
         tested=screen.tested if table.tested is None else table.tested,
     )
 

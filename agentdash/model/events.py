@@ -341,7 +341,8 @@ class ScreenRead(Event, frozen=True, kw_only=True, tag="screen-read"):
     text: str = ""
     """The words that matched."""
     object: str = ""
-    """What the prompt quotes: the command, the file; empty where the rule shows none."""
+    """What the prompt quotes: the command, the file; of work, the command that runs. Empty where the rule
+    shows none."""
     frozen: bool = False
     """A pager, a transcript or a picker hides the prompt: the reading before this one still holds."""
     partial: bool = False

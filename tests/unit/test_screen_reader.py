@@ -393,3 +393,28 @@ def test_reading_as_text(reading: ScreenReading, said: tuple[str, ...]) -> None:
     print_screen(screen_report(reading, "codex", ["1.2", "1.3"]), console)
     shown = console.export_text()
     assert all(part in shown for part in said)
+
+
+COMMAND_ON_SCREEN = "touch shell-ran.txt; sleep 12; echo shell-finished"
+
+
+@pytest.mark.parametrize(
+    ("capture", "shown"),
+    [
+        ("aider-0.86.2/tool-running-45x50", "sleep 12; echo shell-finished"),
+        ("copilot-1.0.102/tool-running", COMMAND_ON_SCREEN),
+        ("gemini-0.61.0/tool-running-80x24", COMMAND_ON_SCREEN),
+        ("kilo-7.7.7/tool-running-45x50", "until [ -e go ]; do sleep 0.1; done; echo went"),
+        ("opencode-1.18.33/tool-running-160x45", COMMAND_ON_SCREEN),
+        ("opencode-1.18.33/tool-running-45x50", COMMAND_ON_SCREEN),
+        ("qwen-0.15.10/tool-running-1", f"{COMMAND_ON_SCREEN} (Run the scripted command)"),
+        ("qwen-0.15.10/tool-running-45x50", "touch shell-ran.txt; sleep …"),
+        ("copilot-1.0.102/working", ""),
+        ("opencode-1.18.33/working-1", ""),
+    ],
+)
+def test_work_shows_the_command_that_runs(capture: str, shown: str) -> None:
+    agent = capture.partition("-")[0]
+    screen = (PANES / f"{capture}.txt").read_text().split("\n")
+    reading = read_screen(agent, screen, cursor_visible=False if agent == "aider" else None)
+    assert (reading.state, reading.object) == ("running", shown)

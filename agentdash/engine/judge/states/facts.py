@@ -94,7 +94,7 @@ def shown(reading: ScreenRead) -> Fact:
         case State.FAILED_PROVIDER:
             return provider(words, is_retrying=rule.endswith(_RETRY_RULES))
         case State.RUNNING:
-            return Fact(FactKind.WORK, "works")
+            return _works_on(reading.object)
         case State.COMPLETED:
             return Fact(FactKind.DONE, "finished")
         case State.INTERRUPTED:
@@ -104,6 +104,13 @@ def shown(reading: ScreenRead) -> Fact:
         case State.FAILED_PERMISSION:
             return Fact(FactKind.REFUSED, "refused", words)
     return Fact(FactKind.UNCLEAR, "screen not understood", words)
+
+
+def _works_on(command: str) -> Fact:
+    """Return what a screen shows of work: the words mark it as the screen's, which may have cut it."""
+    if not command:
+        return Fact(FactKind.WORK, "works")
+    return Fact(kind=FactKind.WORK, what="shows", object=_object(command), form=ObjectForm.COMMAND)
 
 
 def _approval(reading: ScreenRead) -> Fact:
