@@ -199,10 +199,11 @@ def _folder(named: str) -> Path:
 
 
 def flags_of(config: Config) -> list[str]:
-    """Return the command-line flags that give another agentdash process this configuration."""
-    home = config.codex_home  # one of the configuration file may be missing
-    flags = ["--codex-home", str(home)] if home is not None and home.is_dir() else []
-    flags += [part for name in config.socket_names for part in ("-L", name)]
+    """Return the command-line flags that give another agentdash process this configuration.
+
+    Without `--codex-home`, which accepts no missing directory: `CODEX_HOME` does.
+    """
+    flags = [part for name in config.socket_names for part in ("-L", name)]
     flags += [part for path in config.socket_paths for part in ("-S", str(path))]
     for name, host in config.hosts.items():
         match host.kind:

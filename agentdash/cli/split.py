@@ -67,10 +67,13 @@ def split(right: bool | None, size: str | None, close_with_pane: bool, **given: 
         layout.side = "right" if right else "below"
     if size is not None:
         layout.size = size
-    command = [sys.executable, "-m", "agentdash", *flags_of(config_of(given))]
+    config = config_of(given)
+    command = [sys.executable, "-m", "agentdash", *flags_of(config)]
     if close_with_pane and (here := current_pane()) is not None:
         command += ["--close-with", here.id]
     env = {name: os.environ[name] for name in ("AGENTDASH_CONFIG",) if name in os.environ}
+    if config.codex_home is not None:
+        env["CODEX_HOME"] = str(config.codex_home)
     try:
         open_split(layout.side, layout.size, command, env)
     except TmuxRefusedError as refusal:

@@ -49,7 +49,7 @@ class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
     window: str
     """Window index and name, `2:api`."""
     pid: int
-    """The first process of the pane, as its tmux server numbers it."""
+    """The first process of the pane, as its tmux server numbers it; 0 for a dead pane of tmux 3.8."""
     command: str
     """`pane_current_command`: often a wrapper, never proof of the program that runs."""
     title: str = ""

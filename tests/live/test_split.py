@@ -97,14 +97,7 @@ def test_split_passes_its_options_on(tmux: Tmux, tmp_path: Path) -> None:
     command = shlex.split(
         tmux("display", "-p", "-t", "%1", "#{pane_start_command}").strip('"').replace('\\"', '"')
     )
-    assert command[1:] == [
-        "-m",
-        "agentdash",
-        "--codex-home",
-        str(tmp_path / "codex"),
-        "-L",
-        "other",
-        "--theme",
-        "light",
-        "--ascii",
-    ]
+    assert command[1:] == ["-m", "agentdash", "-L", "other", "--theme", "light", "--ascii"]
+    pid = tmux("display", "-p", "-t", "%1", "#{pane_pid}")
+    environment = Path(f"/proc/{pid}/environ").read_text().split("\0")
+    assert {f"CODEX_HOME={tmp_path / 'codex'}", f"AGENTDASH_CONFIG={config}"} <= set(environment)

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -150,8 +151,11 @@ async def test_hostile_names(tmux: Tmux, tmp_path: Path) -> None:
     program.write_text(f"#!/bin/bash\nprintf '{title}'\nexec -a $'na\\tme\\n%0\\033[31m' sleep 1000\n")
     program.chmod(0o755)
     quiet = tmux.open()
-    hostile = tmux.open(str(program), "-c", str(odd), "-n", "w\ti\nn[/]")
-    tmux("rename-session", "s\t\n␞x")
+    hostile = tmux.open(str(program), "-c", str(odd))
+    with suppress(subprocess.CalledProcessError):  # tmux 3.8 refuses such names
+        tmux("rename-window", "-t", hostile, "w\ti\nn[/]")
+        tmux("rename-session", "s\t\n␞x")
+    tmux("rename-session", "s␞x")
     after = tmux.open()
     observer = Observer()
     await observer.until(

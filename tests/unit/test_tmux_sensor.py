@@ -134,6 +134,12 @@ async def test_exit_status_and_signal_of_a_dead_pane(
     assert (pane.dead, (pane.dead_status, pane.dead_signal)) == (True, expected)
 
 
+async def test_dead_pane_of_tmux_3_8_has_no_pid(fake_tmux: FakeTmux) -> None:
+    events = await fake_tmux(PANE | {"pane_dead": "1", "pane_pid": "", "pane_dead_status": "3"}).poll(7.0)
+    (pane,) = [event.pane for event in events if isinstance(event, PaneSeen)]
+    assert (pane.dead, pane.pid, pane.dead_status) == (True, 0, 3)
+
+
 @pytest.mark.parametrize(
     ("raw", "lines"),
     [

@@ -391,7 +391,7 @@ def _parse_row(server: str, values: list[str]) -> _Row | None:
             key=PaneKey(server, fields["pane_id"]),
             session=clean_line(fields["session_name"]),
             window=clean_line(f"{fields['window_index']}:{fields['window_name']}"),
-            pid=int(fields["pane_pid"]),
+            pid=_parse_pid(fields["pane_pid"], dead=fields["pane_dead"] == "1"),
             command=clean_line(fields["pane_current_command"]),
             title=clean_line(fields["pane_title"]),
             width=int(fields["pane_width"]),
@@ -410,6 +410,11 @@ def _parse_row(server: str, values: list[str]) -> _Row | None:
         return _Row(pane=pane, activity=int(activity), terminal=fields["pane_tty"])
     except ValueError:
         return None
+
+
+def _parse_pid(text: str, *, dead: bool) -> int:
+    """Parse the pid of a pane's first process: tmux 3.8 prints none for a dead pane."""
+    return 0 if dead and not text else int(text)
 
 
 def _parse_signal(text: str) -> int | None:
