@@ -1,215 +1,254 @@
-"""Programs of awk: parse them, and run their rules on a line, or on `ENVIRON`."""
+"""Programs of awk under a hypothesis: rules for lines, and what they leave to `END`."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
-from agentdash.engine.detect.env_output.awk_syntax import (
-    Rule,
-    Tree,
+import msgspec
+
+from agentdash.engine.detect.env_output.awk_library import Library
+from agentdash.engine.detect.env_output.awk_syntax import Rule, Tree
+from agentdash.engine.detect.env_output.dump_maps import mapped, mapped_lines
+from agentdash.engine.detect.env_output.inputs import lines_of, single_dump
+from agentdash.engine.detect.env_output.patterns import ANY, Parts, joined
+from agentdash.engine.detect.env_output.scripting.values import (
+    Count,
+    ExitError,
+    LastError,
+    NextError,
+    ReturnError,
+    Written,
 )
-from agentdash.engine.detect.env_output.placeholders import has_placeholder
-from agentdash.engine.detect.env_output.regexes import compiled
+from agentdash.engine.detect.env_output.selections import Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
-_MAX_STEPS: Final = 500
+_ENVIRON: Final = "ENVIRON"
 
 
-# ---------------------------------------------------------------- running
-
-
-class _NextError(Exception):
+class _NextLineError(NextError):
     """The rest of the rules is passed over."""
 
 
-class Awk:
+class Awk(Library):
     """Runs rules: values are texts, numbers, and None for a variable that is not set."""
 
-    def __init__(
-        self,
-        rules: tuple[Rule, ...],
-        variables: dict[str, Any],
-        *,
-        environment: Callable[[str], str | None],
-        over_environment: Callable[[Callable[[str], str]], str],
-    ) -> None:
-        self._rules = rules
-        self._variables: dict[str, Any] = variables
-        self._arrays: dict[str, dict[str, Any]] = {}
-        self._environment = environment
-        """Gives a variable of the environment."""
-        self._over_environment = over_environment
-        """Gives what a loop over the environment prints, of what it prints of one name."""
-        self._fields: list[str] = [""]
-        self._out: list[str] = []
-        self._steps = 0
+    rules: tuple[Rule, ...] = ()
 
-    @property
-    def reads_lines(self) -> bool:
-        """Return whether the program reads its input."""
-        return any(rule.pattern != "BEGIN" for rule in self._rules)
+    def program(self, content: Parts, *, is_nul: bool) -> None:
+        """Run a program on what it reads."""
+        self._ran("BEGIN")
+        main = [r for r in self.rules if r.parameters is None and r.pattern not in ("BEGIN", "END")]
+        ends = [r for r in self.rules if r.parameters is None and r.pattern == "END"]
+        if main or ends:
+            self._read(main, content, is_nul=is_nul, has_end=bool(ends))
+        self._ran("END")
 
-    def begun(self) -> str:
-        """Return what the rules of `BEGIN` print."""
-        return self._ran("BEGIN")
-
-    def ended(self) -> str:
-        """Return what the rules of `END` print. Raises `UnknownError` where the lines were counted."""
-        return self._ran("END")
-
-    def _ran(self, place: str) -> str:
-        self._out = []
-        for rule in self._rules:
-            if rule.pattern == place:
-                self._block(rule.action)
-        return "".join(self._out)
-
-    def line(self, line: str) -> str | None:
-        """Return what is printed of a line, without the last line break; None for nothing."""
-        separator = self._variables.get("FS", "")
-        self._fields = [line, *(line.split(separator) if separator else line.split())]
-        self._out = []
-        before = dict(self._variables)
-        try:
-            for rule in self._rules:
-                if isinstance(rule.pattern, str):
-                    continue
-                if rule.pattern is None or self._truth(self._value(rule.pattern)):
+    def _ran(self, place: str) -> None:
+        for rule in self.rules:
+            if rule.parameters is None and rule.pattern == place:
+                with suppress(_NextLineError):
                     self._block(rule.action)
-        except _NextError:
-            pass
-        if self._variables != before:
-            raise UnknownError  # a line depends on those before it
-        text = "".join(self._out)
-        if text and not text.endswith("\n"):
+
+    # ------------------------------------------------------------ lines
+
+    def _read(self, main: list[Rule], content: Parts, *, is_nul: bool, has_end: bool) -> None:
+        """Run the rules for lines: on each alone, or on all where they leave something behind."""
+        holes = dict(self._holes)
+        if not has_end or not self._leaves_something(main):
+            try:
+                self.out += self._changed(main, content, is_nul=is_nul)
+            except UnknownError:
+                self._holes.update(holes)
+            else:
+                return
+        entries = self.entries_of(Written(content), "\0" if is_nul else "\n")
+        self.each(entries, lambda line: self._line(main, line))
+
+    def _leaves_something(self, main: list[Rule]) -> bool:
+        text = str([(rule.pattern, rule.action) for rule in main])
+        return "'assign'" in text or "'step'" in text
+
+    def _line(self, main: list[Rule], line: str) -> None:
+        self.split_fields(line)
+        with suppress(_NextLineError):
+            for rule in main:
+                if not isinstance(rule.pattern, tuple) or self.truth(self.value(rule.pattern)):
+                    self._block(rule.action)
+        self.fields = [""]
+
+    def _changed(self, main: list[Rule], content: Parts, *, is_nul: bool) -> Parts:
+        """Return what the program writes of each line, if none depends on those before it."""
+        before = self._state()
+
+        def change(line: str) -> str | None:
+            outer, self.out = self.out, []
+            try:
+                self._line(main, line)
+                if not all(isinstance(part, str) for part in self.out) or self._state() != before:
+                    raise UnknownError
+                text = "".join(str(part) for part in self.out)
+            finally:
+                self.out = outer
+            if text and not text.endswith("\n"):
+                raise UnknownError
+            return text[:-1] if text else None
+
+        dump = single_dump(content)
+        if dump is not None and dump.nul is is_nul:
+            parts = mapped(msgspec.structs.replace(dump, nul=False), change)
+        else:
+            lines = lines_of(content)
+            if lines is None or is_nul:
+                raise UnknownError
+            parts = mapped_lines(lines, change)
+        if ANY in parts:
             raise UnknownError
-        return text[:-1] if text else None
+        return joined(parts)
+
+    def _state(self) -> dict[str, Any]:
+        """Return the variables that a line can leave to those behind it."""
+        return {n: _copied(v) for n, v in self._names.items() if n not in ("RSTART", "RLENGTH")}
+
+    # ------------------------------------------------------------ statements
 
     def _block(self, statements: tuple[Tree, ...]) -> None:
         for statement in statements:
             self._statement(statement)
 
     def _statement(self, statement: Tree) -> None:
-        self._steps += 1
-        if self._steps > _MAX_STEPS:
-            raise UnknownError
+        self.step()
         match statement:
             case ("print", arguments):
-                values = [self._text(self._value(a)) for a in arguments] or [self._fields[0]]
-                separator = self._text(self._variables.get("OFS", " "))
-                self._out.append(separator.join(values) + "\n")
+                values = [self.text(self.value(a)) for a in arguments] or [self.fields[0]]
+                self.out.append(self.text(self._names.get("OFS", " ")).join(values) + "\n")
             case ("printf", (template, *arguments)):
-                self._out.append(
-                    self._formatted(self._text(self._value(template)), [self._value(a) for a in arguments])
-                )
+                self.out.append(self.formatted(self.value(template), [self.value(a) for a in arguments]))
             case ("if", test, then, otherwise):
-                self._block(then if self._truth(self._value(test)) else otherwise)
+                self._block(then if self.truth(self.value(test)) else otherwise)
             case ("block", inner):
                 self._block(inner)
             case ("for", first, test, step, body):
-                self._value(first)
-                while self._truth(self._value(test)):
-                    self._block(body)
-                    self._value(step)
-            case ("for in", name, "ENVIRON", body):
-                self._out.append(self._over_environment(lambda key: self._round(name, key, body)))
+                self._counted(first, test, step, body)
+            case ("for in", name, array, body):
+                keys = Selection((True, True)) if array == _ENVIRON else self.array(array)
+                self._rounds(name, self.names_of(keys), body)
+            case ("while", test, body):
+                self._while(test, body)
             case ("next",):
-                raise _NextError
+                raise _NextLineError
+            case ("continue",):
+                raise NextError
+            case ("break",):
+                raise LastError
+            case ("exit", value):
+                if any(rule.pattern == "END" for rule in self.rules):
+                    raise UnknownError
+                status = 0 if value is None else self.value(value)
+                raise ExitError(status if isinstance(status, int) else None)
+            case ("return", value):
+                raise ReturnError(None if value is None else self.value(value))
             case ("expression", expression):
-                self._value(expression)
+                self.value(expression)
             case _:
                 raise UnknownError
 
-    def _round(self, name: str, key: str, body: tuple[Tree, ...]) -> str:
-        """Return what a loop over the environment prints of one name."""
-        outer, self._out = self._out, []
-        self._variables[name] = key
-        try:
+    def _rounds(self, name: str, values: Any, body: tuple[Tree, ...]) -> None:
+        def run(item: Any) -> None:
+            self._names[name] = item
             self._block(body)
-            return "".join(self._out)
-        finally:
-            self._out = outer
 
-    def _formatted(self, template: str, values: list[Any]) -> str:
-        specs = [spec for spec in re.findall(r"%-?\d*[sd]|%%|%.?", template) if spec != "%%"]
-        if len(specs) != len(values) or any(not re.fullmatch(r"%-?\d{0,2}[sd]", spec) for spec in specs):
-            raise UnknownError
-        arguments: list[Any] = []
-        for spec, value in zip(specs, values, strict=True):
-            text = self._text(value)
-            if has_placeholder(text) and spec != "%s":
-                raise UnknownError
-            arguments.append(int(self._number(value)) if spec.endswith("d") else text)
-        return template % tuple(arguments)
+        before = self._names.get(name)
+        self.each(values, run)
+        self._names[name] = before
+
+    def _counted(self, first: Tree, test: Tree, step: Tree, body: tuple[Tree, ...]) -> None:
+        """Run a loop; one over all items that were kept is a loop over those."""
+        self.value(first)
+        match test:
+            case ("compare", "<=", ("name", number), ("name", end)) if isinstance(
+                self._names.get(end), Count
+            ):
+                lists = [n for n, v in self._names.items() if isinstance(v, Selection | Lines)]
+                if len(lists) != 1 or step[0] != "step":
+                    raise UnknownError
+                self._names[f"%item of {lists[0]}"] = number
+                self.each(self._names[lists[0]], lambda item: self._with_item(item, body))
+            case _:
+                with suppress(LastError):
+                    while self.truth(self.value(test)):
+                        self.step()
+                        with suppress(NextError):
+                            self._block(body)
+                        self.value(step)
+
+    def _with_item(self, item: Any, body: tuple[Tree, ...]) -> None:
+        self._names["%item"] = item
+        self._block(body)
+
+    def _while(self, test: Tree, body: tuple[Tree, ...]) -> None:
+        if (read := _getline(test)) is not None:
+            command, name = read
+            entries = self.entries_of(self.captured(self.value(command)), "\n")
+            if name:
+                self._rounds(name, entries, body)
+                return
+
+            def run(line: str) -> None:
+                self.split_fields(line)
+                self._block(body)
+
+            self.each(entries, run)
+            return
+        with suppress(LastError):
+            while self.truth(self.value(test)):
+                self.step()
+                with suppress(NextError):
+                    self._block(body)
 
     # ------------------------------------------------------------ values
 
-    def _text(self, value: Any) -> str:
-        return "" if value is None else str(value)
-
-    def _number(self, value: Any) -> int:
-        if value is None or isinstance(value, int):
-            return value or 0
-        match = re.match(r"\s*(\d{1,9})(?![\d.])", str(value))
-        if has_placeholder(str(value)) or not (match or re.match(r"\s*[^\d\s.+-]|\s*$", str(value))):
-            raise UnknownError
-        return int(match[1]) if match else 0
-
-    def _truth(self, value: Any) -> bool:
-        if isinstance(value, str):
-            if value.strip().isdecimal():
-                raise UnknownError  # `0` of the input is false
-            return value != ""
-        return bool(value)
-
-    def _value(self, tree: Tree) -> Any:
+    def value(self, tree: Tree) -> Any:
+        """Return the value of an expression."""
+        self.step()
         match tree:
             case ("text", text):
                 return text
             case ("number", text):
-                if "." in text:
-                    raise UnknownError
-                return int(text)
+                return int(text) if "." not in text else self.plain(None)
             case ("group", inner):
-                return self._value(inner)
+                return self.value(inner)
             case ("regex", source):
-                return int(self._found(source, self._fields[0]))
+                return int(self.found(source, self.fields[0]))
             case ("field", number):
-                at = self._number(self._value(number))
-                return self._fields[at] if at < len(self._fields) else ""
+                return self.field(self.number(self.value(number)))
             case ("name", name):
-                return self._variable(name)
-            case ("item", "ENVIRON", index):
-                return self._environment(self._text(self._value(index)))
+                return self.variable_of(name)
             case ("item", name, index):
-                return self._arrays.get(name, {}).get(self._text(self._value(index)))
+                return self._item(name, self.value(index))
             case ("join", parts):
-                return "".join(self._text(self._value(part)) for part in parts)
+                return "".join(self.text(self.value(part)) for part in parts)
             case ("not", inner):
-                return int(not self._truth(self._value(inner)))
+                return int(not self.truth(self.value(inner)))
             case ("and", left, right):
-                return int(self._truth(self._value(left)) and self._truth(self._value(right)))
+                return int(self.truth(self.value(left)) and self.truth(self.value(right)))
             case ("or", left, right):
-                return int(self._truth(self._value(left)) or self._truth(self._value(right)))
+                return int(self.truth(self.value(left)) or self.truth(self.value(right)))
             case ("choice", test, first, second):
-                return self._value(first if self._truth(self._value(test)) else second)
+                return self.value(first if self.truth(self.value(test)) else second)
             case ("~" | "!~" as sign, left, right):
-                source = right[1] if right[0] in ("regex", "text") else None
-                if source is None:
-                    raise UnknownError
-                return int(self._found(source, self._text(self._value(left))) is (sign == "~"))
-            case ("in", left, "ENVIRON"):
-                return int(self._environment(self._text(self._value(left))) is not None)
+                source = right[1] if right[0] == "regex" else self.plain(self.value(right))
+                return int(self.found(source, self.text(self.value(left))) is (sign == "~"))
+            case ("in", left, name):
+                return int(self._is_in(self.value(left), name))
             case ("compare", sign, left, right):
-                return int(self._compared(sign, self._value(left), self._value(right)))
+                return int(self.compared(sign, self.value(left), self.value(right)))
             case ("compute", sign, left, right):
-                return self._computed(sign, self._value(left), self._value(right))
+                return self.computed(sign, self.value(left), self.value(right))
             case ("assign", sign, target, value):
-                return self._assigned(sign, target, self._value(value))
-            case ("step", sign, ("name", name) as target, is_before):
-                before = self._number(self._variable(name))
+                return self._assigned(sign, target, self.value(value))
+            case ("step", sign, target, is_before):
+                before = self.number(self.value(target))
                 after = self._assigned("=", target, before + (1 if sign == "++" else -1))
                 return after if is_before else before
             case ("call", name, arguments):
@@ -217,111 +256,93 @@ class Awk:
             case _:
                 raise UnknownError
 
-    def _variable(self, name: str) -> Any:
-        if name == "NF":
-            return len(self._fields) - 1
-        if name in ("NR", "FNR", "FILENAME", "RSTART", "RLENGTH"):
-            raise UnknownError
-        return self._variables.get(name)
+    def _item(self, name: str, index: Any) -> Any:
+        if name == _ENVIRON:
+            return self.variable(self.text(index))
+        array = self._names.get(name)
+        if isinstance(array, Selection | Lines) and f"%item of {name}" in self._names:
+            return self._names["%item"]
+        return (
+            self.item_of(array, index)
+            if isinstance(array, Selection)
+            else self.array(name).get(self.text(index))
+        )
+
+    def _is_in(self, index: Any, name: str) -> bool:
+        array = Selection((True, True)) if name == _ENVIRON else self._names.get(name)
+        if isinstance(array, Selection):
+            return self.is_set(array, index)
+        return self.plain(self.text(index)) in self.array(name)
 
     def _assigned(self, sign: str, target: Tree, value: Any) -> Any:
         if sign != "=":
-            value = self._computed(sign[0], self._value(target), value)
+            value = self.computed(sign[0], self.value(target), value)
         match target:
-            case ("name", "RS" | "ORS" | "NF" | "NR"):
+            case ("name", "RS" | "ORS" | "NF" | "NR" | "IGNORECASE" | "FIELDWIDTHS" | "FPAT"):
                 raise UnknownError
             case ("name", name):
-                self._variables[name] = value
-            case ("item", name, index) if name != "ENVIRON":
-                self._arrays.setdefault(name, {})[self._text(self._value(index))] = value
+                self._names[name] = value
+            case ("item", "PROCINFO", _):
+                pass
+            case ("item", name, index) if name != _ENVIRON:
+                self.array(name)[self.plain(self.text(self.value(index)))] = value
             case _:
                 raise UnknownError
         return value
 
-    def _found(self, source: str, text: str) -> bool:
-        pattern = compiled(source.replace("\\/", "/"), "extended")
-        if pattern is None:
-            raise UnknownError
-        if not has_placeholder(text):
-            return pattern.search(text) is not None
-        found = {
-            pattern.search(re.sub(r"Z\w*Z", sample, text)) is not None for sample in ("1", "a b", "Q", "")
-        }
-        if len(found) > 1:
-            raise UnknownError
-        if found == {False} and not re.fullmatch(r"\^?\w+=?", source):
-            raise UnknownError  # a value that was not tried may match
-        return found.pop()
-
-    def _compared(self, sign: str, left: Any, right: Any) -> bool:
-        if any(has_placeholder(self._text(v)) for v in (left, right)):
-            other = right if has_placeholder(self._text(left)) else left
-            if sign in ("==", "!=") and self._text(other) == "":
-                return sign == "!="
-            raise UnknownError
-        if isinstance(left, int) or isinstance(right, int):
-            left, right = self._number(left), self._number(right)
-        else:
-            left, right = self._text(left), self._text(right)
-        match sign:
-            case "==":
-                return bool(left == right)
-            case "!=":
-                return bool(left != right)
-            case "<":
-                return bool(left < right)
-            case "<=":
-                return bool(left <= right)
-            case ">":
-                return bool(left > right)
-            case _:
-                return bool(left >= right)
-
-    def _computed(self, sign: str, left: Any, right: Any) -> int:
-        first, second = self._number(left), self._number(right)
-        match sign:
-            case "+":
-                return first + second
-            case "-":
-                return first - second
-            case "*" if abs(first) < 10**6 and abs(second) < 10**6:
-                return first * second
-            case _:
-                raise UnknownError
-
     def _call(self, name: str, trees: tuple[Tree, ...]) -> Any:
-        if name == "split" and len(trees) in (2, 3) and trees[1][0] == "name":
-            text = self._text(self._value(trees[0]))
-            separator = self._text(self._value(trees[2])) if len(trees) == 3 else ""
-            if len(separator) > 1 or (has_placeholder(text) and separator not in ("=", " ", "")):
-                raise UnknownError
-            parts = text.split(separator) if separator.strip() else text.split()
-            self._arrays[trees[1][1]] = {str(n): part for n, part in enumerate(parts, start=1)}
-            return len(parts)
-        values = [self._value(tree) for tree in trees]
-        texts = [self._text(value) for value in values]
-        if name == "length" and not any(map(has_placeholder, texts)):
-            return len(texts[0] if texts else self._fields[0])
-        if name == "index" and len(texts) == 2 and not has_placeholder(texts[1]):
-            at = texts[0].partition("Zhole")[0].find(texts[1]) + 1
-            if at or not has_placeholder(texts[0]):
-                return at
-        if name in ("tolower", "toupper") and not has_placeholder(texts[0]):
-            return texts[0].lower() if name == "tolower" else texts[0].upper()
-        if name == "sprintf" and texts:
-            return self._formatted(texts[0], values[1:])
-        if name == "substr" and len(values) in (2, 3):
-            return self._part(texts[0], *[self._number(value) for value in values[1:]])
-        raise UnknownError
+        function = next((r for r in self.rules if r.parameters is not None and r.pattern == name), None)
+        if function is not None:
+            return self._called(function, [self.value(tree) for tree in trees])
+        match name, trees:
+            case "split", (text, ("name", array), *separator):
+                return self.split_into(self.value(text), array, [self.value(each) for each in separator])
+            case (("sub" | "gsub"), (pattern, replacement, *target)):
+                place = target[0] if target else ("field", ("number", "0"))
+                return self._substituted(name, pattern, self.value(replacement), place)
+            case "match", (text, pattern):
+                source = pattern[1] if pattern[0] == "regex" else self.plain(self.value(pattern))
+                return self.located(self.text(self.value(text)), source)
+            case _:
+                return self.library(name, [self.value(tree) for tree in trees])
 
-    def _part(self, text: str, start: int, length: int | None = None) -> str:
-        known = text.partition("Zhole")[0]
-        if start < 1 or (length is not None and length < 0):
-            raise UnknownError
-        if start - 1 <= len(known) and length is None:
-            return text[start - 1 :]
-        if length is not None and start - 1 + length <= len(known):
-            return text[start - 1 : start - 1 + length]
-        if has_placeholder(text):
-            raise UnknownError
-        return text[start - 1 :] if length is None else text[start - 1 : start - 1 + length]
+    def _called(self, function: Rule, arguments: list[Any]) -> Any:
+        def inside() -> None:
+            for number, name in enumerate(function.parameters or ()):
+                self.declare(name, arguments[number] if number < len(arguments) else None)
+            self._block(function.action)
+
+        try:
+            self.scoped(inside)
+        except ReturnError as ended:
+            return ended.value
+        return None
+
+    def _substituted(self, name: str, pattern: Tree, replacement: Any, place: Tree) -> int:
+        source = pattern[1] if pattern[0] == "regex" else self.plain(self.value(pattern))
+        text, count = self.replaced_by(name, source, self.plain(replacement), self.text(self.value(place)))
+        match place:
+            case ("field", ("number", "0")):
+                self.split_fields(text)
+            case ("name", variable):
+                self._names[variable] = text
+            case _:
+                raise UnknownError
+        return count
+
+
+def _copied(value: Any) -> Any:
+    return dict(value) if isinstance(value, dict) else value
+
+
+def _getline(test: Tree) -> tuple[Tree, str] | None:
+    """Return the command and the variable of `(command | getline line) > 0`; None for other conditions."""
+    match test:
+        case ("getline", command, name):
+            return command, name
+        case ("compare", ">", left, ("number", "0")):
+            return _getline(left)
+        case ("group", inner):
+            return _getline(inner)
+        case _:
+            return None

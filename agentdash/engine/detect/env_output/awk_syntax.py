@@ -15,7 +15,7 @@ _TOKEN: Final = re.compile(
     r"""|(?P<string>"(?:[^"\\\n]|\\.)*")"""
     r"""|(?P<number>\d+(?:\.\d+)?)"""
     r"""|(?P<name>[A-Za-z_]\w*)"""
-    r"""|(?P<sign>&&|\|\||!~|[=!<>+*/%-]=|\+\+|--|[\n;{}()\[\],$~!<>=+*/%?:-])"""
+    r"""|(?P<sign>&&|\|\||!~|[=!<>+*/%-]=|\+\+|--|[\n;{}()\[\],$~!<>=+*/%?:|-])"""
 )
 
 
@@ -36,6 +36,8 @@ class Rule(msgspec.Struct, frozen=True):
 
     pattern: Tree | str | None
     action: tuple[Tree, ...]
+    parameters: tuple[str, ...] | None = None
+    """Of a function, whose name is the pattern."""
 
 
 def parse_awk(program: str) -> tuple[Rule, ...]:
@@ -73,6 +75,10 @@ class _Parser(TokenCursor):
         self._skip("\n", ";")
         while not self._is_end():
             pattern: Tree | str | None = None
+            if self._peek() in ("function", "func"):
+                found.append(self._function())
+                self._skip("\n", ";")
+                continue
             if self._peek() in ("BEGIN", "END"):
                 pattern = self._peek()
                 self._at += 1
@@ -84,6 +90,17 @@ class _Parser(TokenCursor):
             found.append(Rule(pattern, action))
             self._skip("\n", ";")
         return tuple(found)
+
+    def _function(self) -> Rule:
+        self._at += 1
+        name = self._next()[1]
+        self._need("(")
+        parameters: list[str] = []
+        while not self._take(")"):
+            parameters.append(self._next()[1])
+            self._take(",")
+        self._skip("\n")
+        return Rule(name, self._block(), tuple(parameters))
 
     def _block(self) -> tuple[Tree, ...]:
         self._need("{")
@@ -116,9 +133,19 @@ class _Parser(TokenCursor):
                 if self._peek() in (">", "|"):
                     raise UnknownError
                 return (name, arguments)
-            case "next":
+            case "while":
                 self._at += 1
-                return ("next",)
+                self._need("(")
+                test = self._expression()
+                self._need(")")
+                return ("while", test, self._body())
+            case "return" | "exit" as name:
+                self._at += 1
+                is_bare = self._is_end() or self._peek() in ("\n", ";", "}")
+                return (name, None if is_bare else self._expression())
+            case "next" | "break" | "continue" as name:
+                self._at += 1
+                return (name,)
             case _:
                 return ("expression", self._expression())
 
@@ -172,6 +199,10 @@ class _Parser(TokenCursor):
 
     def _expression(self, *, in_print: bool = False) -> Tree:
         left = self._choice(in_print=in_print)
+        if self._peek() == "|" and self._peek(1) == "getline":
+            self._at += 2
+            is_named = not self._is_end() and self._tokens[self._at][0] == "name"
+            return ("getline", left, self._next()[1] if is_named else "")
         if self._peek() in ("=", "+=", "-="):
             sign = self._peek()
             self._at += 1
@@ -235,7 +266,7 @@ class _Parser(TokenCursor):
     def _begins_operand(self) -> bool:
         kind, text = self._tokens[self._at]
         if kind == "name":
-            return text not in ("in", "else")
+            return text not in ("in", "else", "getline")
         return kind in ("string", "number") or text in ("(", "$")
 
     def _sum(self) -> Tree:
@@ -293,6 +324,8 @@ class _Parser(TokenCursor):
             index = self._expression()
             self._need("]")
             return ("item", name, index)
+        if name in ("getline", "function", "delete", "do", "switch"):
+            raise UnknownError
         return ("call", name, ()) if name == "length" else ("name", name)
 
 

@@ -10,9 +10,16 @@ import msgspec
 
 from agentdash.engine.detect.env_output.dump_maps import common_style, on_one_line
 from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAGS, Dump, Style
+from agentdash.engine.detect.env_output.patterns import Choice
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.machine import Machine, dump_parts
-from agentdash.engine.detect.env_output.scripting.values import Count, LastError, NextError, Written
+from agentdash.engine.detect.env_output.scripting.values import (
+    UNKNOWABLE,
+    Count,
+    LastError,
+    NextError,
+    Written,
+)
 from agentdash.engine.detect.env_output.selections import MARK, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -27,13 +34,15 @@ _OTHER_NAMES: Final = (
     "NO_CODEX_SANDBOX",
 )
 """Names on which a loop is tried: what they change is not known behind it."""
+_QUOTING: Final = " ".join(f"see {name}=1;" for name in FLAGS)
+"""A value of another variable that names the flags."""
 _MISSING: Final = object()
 
 
 def line_style(line: str, name: str) -> Style:
     """Return the style of a line about a flag, with the mark in the place of its value."""
     before, mark, after = line.partition(MARK)
-    if not mark or MARK in after or name not in before or "\n" in before:
+    if not mark or has_placeholder(after) or name not in before or "\n" in before or has_placeholder(before):
         raise UnknownError
     if after.find("\n") != len(after) - 1:
         raise UnknownError
@@ -85,16 +94,19 @@ class Collections(Machine):
             raise UnknownError
         before = _Variables(self._names)
         written: list[str] = []
-        after: list[dict[int, Any]] = []
+        after: list[dict[Any, Any]] = []
         for name in FLAGS:
             written.append(self._round(name, selection, name, run))
             after.append(before.changed(self._names))
             before.restore(self._names)
-        others = self._changed_by_others(selection, run, before)
-        self._write_lines(selection, written)
+        others, is_silent = self._changed_by_others(selection, run, before)
+        self._write_lines(selection, written, is_silent=is_silent)
         for place in {place for changes in after for place in changes} | others:
             values = [changes.get(place, _MISSING) for changes in after]
-            merged = self._merged(selection, before.value(place), values, is_of_others=place in others)
+            try:
+                merged = self._merged(selection, before.value(place), values, is_of_others=place in others)
+            except UnknownError:
+                merged = UNKNOWABLE
             before.assign(self._names, place, merged)
 
     def _round(self, flag: str, selection: Selection | Lines, name: str, run: Callable[[Any], Any]) -> str:
@@ -111,24 +123,44 @@ class Collections(Machine):
 
     def _changed_by_others(
         self, selection: Selection | Lines, run: Callable[[Any], Any], before: _Variables
-    ) -> set[int]:
-        """Return the places of variables that rounds for other variables of the environment can change."""
-        found: set[int] = set()
+    ) -> tuple[set[Any], bool]:
+        """Return what rounds for other variables change, and whether they write nothing."""
+        found: set[Any] = set()
+        is_silent = True
         for name in _OTHER_NAMES:
-            self._round(FLAGS[0], selection, name, run)
-            found |= set(before.changed(self._names))
-            before.restore(self._names)
-        return found
+            for value in (MARK, _QUOTING):
+                written = self._round(FLAGS[0], selection, name, lambda item, v=value: run(_valued(item, v)))  # type: ignore[misc]
+                is_silent = is_silent and written == ""
+                found |= set(before.changed(self._names))
+                before.restore(self._names)
+        return found, is_silent
 
-    def _write_lines(self, selection: Selection | Lines, written: list[str]) -> None:
-        """Add the lines that a loop writes to the output."""
-        styles = [line_style(line, name) for line, name in zip(written, FLAGS, strict=True) if line]
-        if not styles:
+    def _write_lines(self, selection: Selection | Lines, written: list[str], *, is_silent: bool) -> None:
+        """Add the lines that a loop writes to the output; `is_silent`: for the flags alone."""
+        if not any(written):
             return
-        if (style := common_style(styles)) is None:
-            raise UnknownError
         kept = [bool(line) and keep for line, keep in zip(written, selection.kept, strict=True)]
-        self.out.append(Dump(shown=self.shown((kept[0], kept[1])), style=style))
+        try:
+            style = common_style(
+                [line_style(line, name) for line, name in zip(written, FLAGS, strict=True) if line]
+            )
+        except UnknownError:
+            style = None
+        if style is not None:
+            self.out.append(Dump(shown=self.shown((kept[0], kept[1])), style=style))
+        elif is_silent:
+            self.out.append(self._in_any_order(written, kept))
+        else:
+            raise UnknownError
+
+    def _in_any_order(self, written: list[str], kept: list[bool]) -> str:
+        """Return what the rounds for the flags write."""
+        texts = [
+            self.for_flag(name, lambda t=text: self.actual(t))  # type: ignore[misc]
+            for name, text, keep in zip(FLAGS, written, kept, strict=True)
+            if keep and self._environment[name] is not None
+        ]
+        return self.word(Choice(tuple(dict.fromkeys(((*texts,), (*reversed(texts),))))))
 
     def _merged(
         self, selection: Selection | Lines, before: Any, after: list[Any], *, is_of_others: bool
@@ -136,23 +168,29 @@ class Collections(Machine):
         """Return what a variable holds behind a loop that changed it."""
         kept = [keep and value is not _MISSING for keep, value in zip(selection.kept, after, strict=True)]
         there = (kept[0], kept[1])
-        match before:
-            case bool():
-                pass
-            case int() if all(value is _MISSING or isinstance(value, int) for value in after):
-                return Count(before + self.certain(there))
-            case list() if not before:
-                items = [None if value is _MISSING else value[0] for value in after]
-                return self.collected(items, there)
-            case dict() if not before and all(
-                value is _MISSING or value == {name: MARK} for name, value in zip(FLAGS, after, strict=True)
-            ):
-                return Selection(there)
-            case "" if all(value is _MISSING or isinstance(value, str) for value in after):
-                return self._appended(after, there)
-            case _:
-                pass
+        values = [value for value in after if value is not _MISSING]
+        if all(type(value) is int for value in values) and (before is None or type(before) is int):
+            return Count((before or 0) + self.certain(there))
+        if all(isinstance(value, list) and len(value) == 1 for value in values) and not before:
+            return self.collected([None if value is _MISSING else value[0] for value in after], there)
+        if all(isinstance(value, dict) for value in values) and not before:
+            return self._merged_mappings(after, there)
+        if before == "" and all(isinstance(value, str) for value in values):
+            return self._appended(after, there)
         return self._left_behind(before, after, there, is_of_others=is_of_others)
+
+    def _merged_mappings(self, after: list[Any], kept: tuple[bool, bool]) -> Any:
+        """Return what a mapping holds to which rounds have added: by name, or by number."""
+        if all(value is _MISSING or list(value) == ["1"] for value in after):
+            items = [None if value is _MISSING else value["1"] for value in after]
+            return self.collected(items, kept)
+        pairs = list(zip(FLAGS, after, strict=True))
+        if all(value is _MISSING or list(value) == [name] for name, value in pairs) and all(
+            value is _MISSING or value[name] in (MARK, True, 1) for name, value in pairs
+        ):
+            is_set = any(value is not _MISSING and value[name] != MARK for name, value in pairs)
+            return Selection(kept, Form.NAMES if is_set else Form.MAPPING)
+        raise UnknownError
 
     def _appended(self, after: list[Any], kept: tuple[bool, bool]) -> Written:
         """Return text to which each round has added a line."""
@@ -309,45 +347,58 @@ class Collections(Machine):
 
 
 class _Variables:
-    """The variables of a program as they are before a round of a loop."""
+    """The variables of a program as they are before a round of a loop.
+
+    A place is a variable, or a list or a mapping that several variables may stand for.
+    """
 
     def __init__(self, names: dict[str, Any]) -> None:
-        self._objects: dict[int, Any] = {id(v): v for v in names.values() if isinstance(v, list | dict)}
-        self._contents = {place: _copied(value) for place, value in self._objects.items()}
         self._names = dict(names)
-        self._places = {-number - 1: name for number, name in enumerate(names)}
+        self._objects: dict[Any, Any] = {id(v): v for v in names.values() if isinstance(v, list | dict)}
+        self._contents = {place: _copied(value) for place, value in self._objects.items()}
 
-    def changed(self, names: dict[str, Any]) -> dict[int, Any]:
-        """Return new values by place: that of a list or a mapping is its identity."""
-        found: dict[int, Any] = {}
+    def changed(self, names: dict[str, Any]) -> dict[Any, Any]:
+        """Return new values by place: the name of a variable, or the identity of a list or mapping."""
+        found: dict[Any, Any] = {}
         for place, value in self._objects.items():
             if value != self._contents[place]:
                 found[place] = _copied(value)
-        for place, name in self._places.items():
-            value = names.get(name)
-            if value is not self._names[name] and value != self._names[name]:
-                found[place] = value
+        for name, value in names.items():
+            before = self._names.get(name)
+            if value is not before and value != before and id(value) not in self._objects:
+                found[name] = _copied(value) if isinstance(value, list | dict) else value
         return found
 
     def restore(self, names: dict[str, Any]) -> None:
         """Put all variables back."""
         for place, value in self._objects.items():
             value.clear()
-            value.extend(self._contents[place]) if isinstance(value, list) else value.update(
-                self._contents[place]
-            )
+            if isinstance(value, list):
+                value.extend(self._contents[place])
+            else:
+                value.update(self._contents[place])
         names.clear()
         names.update(self._names)
 
-    def value(self, place: int) -> Any:
-        """Return the value before."""
-        return self._contents[place] if place >= 0 else self._names[self._places[place]]
+    def value(self, place: Any) -> Any:
+        """Return the value before; None for a new variable."""
+        return self._names.get(place) if isinstance(place, str) else self._contents[place]
 
-    def assign(self, names: dict[str, Any], place: int, value: Any) -> None:
-        """Give a variable another value: all that stand for the same list or mapping."""
+    def assign(self, names: dict[str, Any], place: Any, value: Any) -> None:
+        """Give another value to a variable, or to all that stand for a list or mapping."""
+        if isinstance(place, str):
+            names[place] = value
+            return
         for name, before in self._names.items():
-            if (before is self._objects.get(place)) if place >= 0 else name == self._places[place]:
+            if before is self._objects[place]:
                 names[name] = value
+
+
+def _valued(item: Any, value: str) -> Any:
+    """Return an item of a loop with another value in the place of the mark."""
+    if isinstance(item, list):
+        return [_valued(each, value) for each in item]
+    return item.replace(MARK, value) if isinstance(item, str) else item
 
 
 def _copied(value: Any) -> Any:

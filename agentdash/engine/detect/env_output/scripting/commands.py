@@ -261,7 +261,7 @@ def _run_jq(code: str, letters: str, given: dict[str, Parts], call: Call, holes:
         machine.layout = Layout() if "c" in letters else machine.layout
         machine.line_end = "" if "j" in letters else "\n"
         machine.sorts_keys = "S" in letters
-        machine.declare_all(texts)
+        machine.set_variables(texts)
         return machine
 
     def run(machine: Any) -> Callable[[], None]:

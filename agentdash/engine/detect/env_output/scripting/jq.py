@@ -39,11 +39,6 @@ class Jq(Library):
         for output in self._through([value], lambda each: self.outputs(tree, each)):
             self._write(output)
 
-    def declare_all(self, variables: dict[str, Any]) -> None:
-        """Set the variables of the command line."""
-        self._names.update(variables)
-        self._names["$ARGS"] = None
-
     def values_of_json(self, text: str) -> list[Any]:
         """Return the values of a text in JSON."""
         decoder = json.JSONDecoder()

@@ -11,7 +11,14 @@ from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Show
 from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part, Parts, Trimmed, joined
 from agentdash.engine.detect.env_output.placeholders import has_placeholder, refilled, with_placeholders
 from agentdash.engine.detect.env_output.records import Record
-from agentdash.engine.detect.env_output.scripting.values import OPAQUE, Count, ExitError, FailedError, Written
+from agentdash.engine.detect.env_output.scripting.values import (
+    OPAQUE,
+    Count,
+    ExitError,
+    FailedError,
+    Unknowable,
+    Written,
+)
 from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK, Form, Lines, Selection
 from agentdash.engine.detect.env_output.streams import (
     STDERR,
@@ -94,6 +101,10 @@ class Machine:
         if self._own:
             self._own[-1].setdefault(name, self._names.get(name, _MISSING))
         self._names[name] = value
+
+    def set_variables(self, variables: dict[str, Any]) -> None:
+        """Set variables of the command line."""
+        self._names.update(variables)
 
     def decide(self) -> bool:
         """Return the truth of a condition that is not known, as this run assumes it."""
@@ -249,6 +260,8 @@ class Machine:
                 return bool(value) or not self.empty_is_false
             case Written() | Lines():
                 return not self.empty_is_false or self.decide()
+            case Unknowable():
+                raise UnknownError
             case _:
                 return True
 
@@ -271,6 +284,8 @@ class Machine:
 
     def defined(self, value: Any) -> bool:
         """Return whether a value is there."""
+        if isinstance(value, Unknowable):
+            raise UnknownError
         hole = self._holes.get(value) if isinstance(value, str) else None
         if isinstance(hole, Hole) and hole.kind is Kind.ANY:
             return self.decide()

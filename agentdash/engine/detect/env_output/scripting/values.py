@@ -72,13 +72,20 @@ class Count(msgspec.Struct, frozen=True):
     at_least: int
 
 
+class Unknowable:
+    """What a variable holds behind a loop that left something unknown in it: it cannot be used."""
+
+
+UNKNOWABLE: Final = Unknowable()
+
+
 class Symbol(str):
     """A symbol of Ruby, which is inspected in another way than a text."""
 
     __slots__ = ()
 
 
-OPAQUE: Final = (Function, Pattern, Written, Count, Selection, Lines)
+OPAQUE: Final = (Function, Pattern, Written, Count, Selection, Lines, Unknowable)
 """Values that are not compared and have no text of their own."""
 
 
