@@ -19,6 +19,7 @@ from agentdash.tui.terminal_driver import TerminalDriver
 from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, TERMINAL_THEME, THEMES, UNICODE
 
 Result = TypeVar("Result")
+_TEXT_COLOURS: Final = ("text-warning", "text-error", "text-success", "text-accent")
 _INTERRUPTED: Final = 128 + signal.SIGINT
 """Exit code of a program that ctrl+c has ended."""
 
@@ -52,6 +53,11 @@ class BaseApp(App[Result]):
         """The key table by id, with the user's keys."""
         self.set_keymap(keymap(options.keys))
         self.glyphs = ASCII if options.ascii else UNICODE
+
+    def get_css_variables(self) -> dict[str, str]:
+        """Return the variables of the stylesheet; a theme's own colours of text replace Textual's tints."""
+        own = {name: value for name, value in self.current_theme.variables.items() if name in _TEXT_COLOURS}
+        return super().get_css_variables() | own
 
     def show_title(self, title: str) -> None:
         """Show a title of the terminal, where it is wanted."""

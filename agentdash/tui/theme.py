@@ -77,7 +77,7 @@ UNICODE: Final = Glyphs(
     ellipsis="⋯",
     dot="⋅",
     rule="─",
-    sorted="↓",
+    sorted="⇣",
     stalled="▹",
 )
 
@@ -235,19 +235,26 @@ THEMES: Final = (
             "text-muted": "#d8d8d8",
         },
     ),
-    Theme(  # Okabe and Ito's colours: distinguishable with every common kind of colour vision
+    Theme(  # after Okabe and Ito, whose purple is grey to eyes without red or green cones: it is bluer here
         name="colour-blind",
         primary="#56b4e9",
         secondary="#999999",
         success="#56b4e9",
         warning="#f0e442",
         error="#e8771f",
-        accent="#cc79a7",
+        accent="#8f9bff",
         foreground="#e4e4e4",
         background="#15171a",
         surface="#1a1d21",
         panel="#22262b",
-        variables={"border-blurred": "#3a3f46", "border": "#56b4e9", "block-cursor-background": "#2f3841"},
+        variables={
+            "border-blurred": "#3a3f46",
+            "border": "#56b4e9",
+            "block-cursor-background": "#2f3841",
+            "text-warning": "#f0e442",  # Textual's tints are told apart half as well
+            "text-error": "#e8771f",
+            "text-accent": "#8f9bff",
+        },
     ),
     replace(  # the terminal's own sixteen colours, on its own dark or light background
         BUILTIN_THEMES["ansi-dark"],

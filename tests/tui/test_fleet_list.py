@@ -182,8 +182,8 @@ def test_rows_of_every_width_fill_their_columns(cells, look):
 
 def test_the_title_of_the_column_that_sorts_is_marked():
     columns = COLUMNS.layout(117, UNICODE)
-    for sort, title in (("age", "FOR↓"), ("tokens", "CTX↓"), ("name", "WORKER↓"), ("attention", "WHY↓")):
-        line = columns.titles(sort, "↓")
+    for sort, title in (("age", "FOR⇣"), ("tokens", "CTX⇣"), ("name", "WORKER⇣"), ("attention", "WHY⇣")):
+        line = columns.titles(sort, UNICODE.sorted)
         assert title in plain(line)
         assert [span.tone for span in line].count("chosen") == 1
         assert width(line) == 118

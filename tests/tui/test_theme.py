@@ -3,6 +3,8 @@
 import re
 import unicodedata
 from importlib.resources import files
+from itertools import combinations
+from math import dist
 
 import pytest
 from msgspec.structs import replace
@@ -32,6 +34,7 @@ def all_glyphs(glyphs):
         glyphs.ellipsis,
         glyphs.dot,
         glyphs.rule,
+        glyphs.sorted,
         glyphs.stalled,
     )
 
@@ -172,3 +175,52 @@ def test_signs_of_quoted_screens_are_ascii_letters_stay():
         shown = ascii_signs(text)
         assert shown.isascii()
         assert cell_len(shown) == cell_len(text)
+
+
+# ---------------------------------------------------------------- colour vision
+
+EYES = {
+    "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "no red cones": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "no green cones": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "no blue cones": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+}
+"""What an eye sees of linear red, green and blue (Machado, Oliveira, Fernandes 2009, severity 1)."""
+XYZ = ((0.4339, 0.3763, 0.1899), (0.2126, 0.7152, 0.0722), (0.0177, 0.1095, 0.8729))
+"""CIE XYZ of linear red, green and blue, as shares of white (D65)."""
+
+
+def product(matrix, vector):
+    return [sum(a * b for a, b in zip(row, vector, strict=True)) for row in matrix]
+
+
+def seen(colour, eye):
+    """Return L, a, b of CIELAB of a colour as an eye sees it."""
+    parts = (part / 255 for part in colour.rgb)
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    shares = product(XYZ, [min(1, max(0, part)) for part in product(eye, linear)])
+    x, y, z = (share ** (1 / 3) if share > 0.008856 else 7.787 * share + 16 / 116 for share in shares)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("eye", EYES.values(), ids=EYES)
+async def test_colour_blind_theme_tells_its_tones_apart_for_all_eyes(eye):
+    app = AgentDash(sample_fleet.StaticFeed(), sample_fleet.frozen(), options=Options(theme="colour-blind"))
+    async with app.run_test():
+        colours = app.theme_variables
+    tones = ("text-warning", "text-error", "text-success", "text-accent", "foreground")
+    found = {tone: seen(Color.parse(colours[tone]), eye) for tone in tones}
+    for one, other in combinations(tones, 2):
+        assert dist(found[one], found[other]) > 17, (one, other)
