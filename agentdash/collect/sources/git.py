@@ -20,7 +20,7 @@ _MAX_DIRECTORIES: Final = 100
 _ONCE_S: Final = 0.05
 """For all repositories of a single look: `status` must be quick; of the rest nothing is known then."""
 _READ_AGAIN_S: Final = 10.0
-_CHECK_INTERVAL_S: Final = 1.0
+_CHECK_INTERVAL_S: Final = 2.0
 """Between two checks for directories that are new: these are read at once."""
 _COST_FACTOR: Final = 50
 """Least pause between two looks, as a multiple of the CPU time that one takes: at most 2 % of a core."""

@@ -18,7 +18,7 @@ from agentdash.model.reach import Reach, ReachTarget, union
 from agentdash.model.source import Emit, FleetChannel
 
 _LOOK_AGAIN_S: Final = 10.0
-_CHECK_INTERVAL_S: Final = 1.0
+_CHECK_INTERVAL_S: Final = 2.0
 """Between two checks for processes that are new: these are looked at as soon as that is affordable."""
 _COST_FACTOR: Final = 100
 """Least pause between two looks, as a multiple of the CPU time that one takes: at most 1 % of a core."""

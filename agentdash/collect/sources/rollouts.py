@@ -77,6 +77,7 @@ class SessionLogSource:
         self._readers: dict[str, SessionLogReader] = {}
         self._skimmed: dict[str, Path] = {}
         """Files of which only head and tail were read, by thread; still to be read whole."""
+        self._has_skimmed = asyncio.Event()
         self._names: dict[str, ThreadNamed] = {}
         self._names_problem: str | None = None
         """Why names that stand in no log cannot be read."""
@@ -141,6 +142,8 @@ class SessionLogSource:
 
     async def _fill_gaps(self, emit: Emit) -> None:
         while True:
+            await self._has_skimmed.wait()
+            self._has_skimmed.clear()
             await asyncio.sleep(QUIET_INTERVAL_S)
             while self._skimmed:
                 newest = self._skimmed.pop(next(reversed(self._skimmed)))
@@ -184,6 +187,7 @@ class SessionLogSource:
         events.append(self._file_seen(change.path, thread, now, change))
         if change.skimmed and change.first == 0 and thread not in self._skimmed:
             self._skimmed[thread] = change.path
+            self._has_skimmed.set()
             events.append(FileGapSkipped(at=now, thread=thread))
         oversized = LineSkipped(at=now, thread=thread, what="oversized", detail="longer than is read")
         events += [oversized] * change.oversized

@@ -46,7 +46,10 @@ class CauseGroup(NamedTuple):
 
 
 def group_causes(workers: Iterable[Worker]) -> list[CauseGroup]:
-    """Return the causes of a fleet, grouped by words, kinds and message, the worst first."""
+    """Return the causes of a fleet, grouped by words, kinds and message, the worst first.
+
+    The workers of a group are in the order of their ids: that of a snapshot changes whenever one is active.
+    """
     members: dict[tuple[object, ...], list[tuple[Cause, Worker]]] = {}
     for worker in workers:
         for cause in causes(worker):
@@ -55,7 +58,7 @@ def group_causes(workers: Iterable[Worker]) -> list[CauseGroup]:
     groups = [
         CauseGroup(
             cause=min((cause for cause, _ in group), key=lambda cause: cause.rank),
-            workers=tuple(worker for _, worker in group),
+            workers=tuple(sorted((worker for _, worker in group), key=lambda worker: worker.id)),
             times=sum(finding.count for cause, _ in group for finding in cause.findings),
         )
         for group in members.values()
@@ -115,7 +118,8 @@ class FindingsList(OptionList, inherit_bindings=False):
             self._snapshot = snapshot
             self._groups = group_causes(snapshot.workers) if snapshot else []
         self.set_class(not self._groups, "-none")
-        self.border_title = f"Findings {len(self._groups)}"
+        if (title := f"Findings {len(self._groups)}") != self.border_title:  # to set it paints the whole list
+            self.border_title = title
         is_ansi = self.app.native_ansi_color
         drawn_from = (id(snapshot), look.glyphs is ASCII, is_ansi, date(look.now))
         if drawn_from == self._drawn_from:  # nothing in a row is an age
