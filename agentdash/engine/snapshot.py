@@ -380,7 +380,7 @@ class _SnapshotBuilder:
             session: the ssh session that shows it.
         """
         history = self._fleet.histories.get(worker.id, _EMPTY_HISTORY)
-        settled = settle(history, worker.assessment, self._now)
+        settled = settle(history, worker.assessment, self._now, is_held=is_held)
         stalled = None
         if settled.assessment.state is State.RUNNING and 0 < last_sign <= self._now:
             stalls_at = last_sign + self._stalled_after

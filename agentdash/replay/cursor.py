@@ -34,6 +34,7 @@ class Cursor:
         """Whether every earlier step was consumed; false after `skim` skipped some."""
         self.closed = False
         """Whether the stream is known to have ended: no step will follow."""
+        self._settled = False
         self._active_at = 0.0
         """Time of the newest line of a log, or of the newest step with a thread that a process works for."""
 
@@ -52,7 +53,7 @@ class Cursor:
     def judged_at(self) -> float:
         """The time at which the fleet is to be judged: that of the newest step, at the end later, so that
         every state has settled."""
-        return self.at + _SETTLE_S if self.closed else self.at
+        return self.at + _SETTLE_S if self.closed or self._settled else self.at
 
     def advance(self) -> Step | None:
         """Consume one step and return it; None at the current end."""
@@ -80,6 +81,10 @@ class Cursor:
         ended = RecordingEnded(at=self.at, threads_ended=True)
         self.fleet = reduce(self.fleet, [*known, *requests, ended])
         self.closed = True
+
+    def settle(self) -> None:
+        """Let the states settle at the end of what has been written, of threads that may go on."""
+        self._settled = True
 
     def checkpoint(self) -> bytes:
         """Return this cursor in compressed form, for `restore`."""

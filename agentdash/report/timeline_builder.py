@@ -67,7 +67,7 @@ def frames(stream: MergedStream, redaction: Redaction | None, *, ended: bool) ->
     """Yield the frames of a stream.
 
     Args:
-        ended: whether no process holds these threads; then a last frame shows which turns were abandoned.
+        ended: whether no process holds these threads; then the last frame shows which turns were abandoned.
     """
     cursor = Cursor(stream)
     snapshots = StepSnapshots(cursor)
@@ -75,8 +75,8 @@ def frames(stream: MergedStream, redaction: Redaction | None, *, ended: bool) ->
         snapshots.touch(step.events)
         events = redaction.events(step.events) if redaction else step.events
         yield Frame(step.at, events, snapshots.whole, snapshots.changed)
-    if ended and cursor.position:
-        cursor.close()
+    if cursor.position:
+        cursor.close() if ended else cursor.settle()
         yield Frame(cursor.at, (), snapshots.whole, snapshots.whole)
 
 

@@ -15,6 +15,7 @@ from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.events import Event, PolicySet, ThreadStarted
 from agentdash.model.findings import FindingKind
 from agentdash.model.policy import Policy
+from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family
@@ -42,6 +43,12 @@ def assert_as_by_whole_snapshots(
         patched.setattr(StepSnapshots, "changed", StepSnapshots.whole)
         assert by_changes == report(paths, redact=redact, ended=ended)
     assert by_changes.rows
+
+
+def test_end_of_a_thread_that_may_go_on_has_settled() -> None:
+    paths = sorted((RECORDINGS / "0.169.0" / "full-access").glob("*.jsonl"))
+    (timeline,) = report(paths, redact=False, ended=False).workers
+    assert timeline.worker.state is State.COMPLETED
 
 
 def test_families_are_there() -> None:
