@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from agentdash.engine.detect.env_output.arithmetic import evaluated
 from agentdash.engine.detect.env_output.conditions import condition
 from agentdash.engine.detect.env_output.declarations import (
     NAME,
@@ -42,6 +43,7 @@ from agentdash.engine.detect.env_output.reading import (
 )
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.world import State, UnreadableError
+from agentdash.engine.detect.shell import Unsupported
 
 Builtin = Callable[[Call], list[Result]]
 
@@ -89,6 +91,8 @@ def _print(call: Call) -> list[Result]:
             break
     texts = [part for argument in arguments for part in argument if isinstance(part, str)]
     if any("\\" in text for text in texts) and "r" not in options:
+        return [Result(out=(ANY,), err=(ANY,), status=None)]
+    if arguments and (concrete(arguments[0]) or "-").startswith("-") and not options.endswith("--"):
         return [Result(out=(ANY,), err=(ANY,), status=None)]
     separator = "\n" if "l" in options else " "
     out: list[Part] = []
@@ -228,6 +232,29 @@ def _trap(call: Call) -> list[Result]:
     return [Result(state=state), *results]
 
 
+def _alias(call: Call) -> list[Result]:
+    """Run `alias name=…`: commands of the name are not followed from here on."""
+    functions = dict(call.state.functions)
+    for argument in call.arguments:
+        name, sign, _ = (concrete(argument) or "").partition("=")
+        if not sign:
+            raise UnreadableError
+        functions[name] = Unsupported("alias")
+    listed = tuple(sorted(functions.items(), key=lambda entry: entry[0]))
+    return [Result(state=msgspec.structs.replace(call.state, functions=listed))]
+
+
+def _let(call: Call) -> list[Result]:
+    """Run `let`."""
+    state = call.state
+    number: int | None = None
+    for argument in call.arguments:
+        if (text := concrete(argument)) is None:
+            raise UnreadableError
+        number, state = evaluated(text, state)
+    return [Result(status=None if number is None else int(number == 0), state=state)]
+
+
 def _is_quiet_action(action: str) -> bool:
     """Return whether a trap writes a line without a flag, or nothing, and does not leave the script."""
     return re.fullmatch(r"(?:|-|(?:echo|printf) [^;&|<>`()]*)", action) is not None and not re.search(
@@ -295,13 +322,11 @@ BUILTINS: Final[dict[str, Builtin]] = {
     "continue": _leave,
     "shift": _shift,
     "getopts": _unreadable,
-    "alias": _unreadable,
-    "unalias": _unreadable,
+    "alias": _alias,
+    "unalias": _nothing,
     "enable": _unreadable,
-    "source": _unreadable,
-    ".": _unreadable,
     "coproc": _unreadable,
-    "let": _unreadable,
+    "let": _let,
     "fc": _unreadable,
     "history": _unreadable,
     "trap": _trap,

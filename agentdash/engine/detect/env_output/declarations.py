@@ -35,7 +35,11 @@ NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
 def not_found(name: str) -> Result:
     """Return the outcome where a shell or a machine has no such command."""
-    said: tuple[Parts, ...] = ((name, ": ", Hole(Kind.QUIET_LINE)), ("command not found: ", name))
+    said: tuple[Parts, ...] = (
+        (name, ": ", Hole(Kind.QUIET_LINE)),
+        ("command not found: ", name),
+        ("no such file or directory: ", name),
+    )
     return Result(err=(Hole(Kind.QUIET_LINE), Choice(said), "\n"), status=127)
 
 
@@ -107,6 +111,8 @@ def export(call: Call) -> list[Result]:
                 call = msgspec.structs.replace(call, state=call.state.with_own(match[0]))
     if options in ("A", "a") and call.name != "export":
         return [Result(state=call.state)]  # an array to come
+    if options.strip("gxr") == "i":
+        return [Result(state=_with_numbers(call.state, names))]
     if options.strip("xgrn") or "f" in options:
         raise UnreadableError
     return [Result(state=_exported(call, options, names))]
@@ -135,6 +141,17 @@ def _exported(call: Call, options: str, names: list[Parts]) -> State:
             raise UnreadableError  # `declare -p` lists it from here on, without a value
         if exports:
             state = state.with_exported(name, exported="n" not in options)
+    return state
+
+
+def _with_numbers(state: State, names: list[Parts]) -> State:
+    """Return the state after `declare -i name=…`: the values of such variables are not followed."""
+    for argument in names:
+        first = argument[0] if argument else ""
+        if not isinstance(first, str) or not (match := NAME.match(first)) or match[0] in FLAGS:
+            raise UnreadableError
+        state = state.with_variable(match[0], (ANY,))
+        state = msgspec.structs.replace(state, numbers=state.numbers | {match[0]})
     return state
 
 

@@ -35,7 +35,7 @@ _NAMING: Final = frozenset(
 """Commands that change the variables which they name."""
 _CHANGING: Final = frozenset(
     (
-        *("eval", "source", ".", "set", "trap", "exec", "alias", "unalias", "enable", "let", "shift"),
+        *("eval", "source", ".", "set", "trap", "exec", "alias", "unalias", "enable", "shift"),
         *("setopt", "unsetopt", "emulate", "coproc", "fc", "autoload", "zmodload", "builtin", "command"),
         *("noglob", "nocorrect", "vared", "zstyle", "hash", "bind", "complete"),
     )
@@ -113,16 +113,31 @@ class _Walk:
                 self._words(words or ())
                 self.script(script, depth)
             case Unsupported(raw=raw, body=script):
-                if not raw.startswith(("((", "for")):
+                if raw.startswith("select "):
+                    self._select(raw)
+                elif raw.startswith(("((", "for")):
+                    self._arithmetic(raw.partition("))")[0])
+                    self.script(script, depth)
+                else:
                     raise _AnyEffectError
-                self._arithmetic(raw.partition("))")[0])
-                self.script(script, depth)
             case _:
                 raise _AnyEffectError
 
     def script(self, script: Script, depth: int) -> None:
         for item in script.items:
             self.node(item.node, depth)
+
+    def _select(self, raw: str) -> None:
+        """Add what the text of `select name in …; do …; done` may set: its statements are not parsed."""
+        words = set(re.findall(r"[\w.-]+", raw))
+        if (
+            FLAG_STEM in raw
+            or words & (_CHANGING | _NAMING | {"printf"})
+            or re.search(r"(?:^|[;&|\s])\.\s", raw)
+        ):
+            raise _AnyEffectError
+        self._found.names.update(("REPLY", *_NAME.findall(raw)))
+        self._found.leaves = self._found.leaves or bool(words & {"exit", "return"})
 
     def _simple(self, node: Simple, depth: int) -> None:
         self._words(node.words)
@@ -142,6 +157,8 @@ class _Walk:
             self._found.leaves = True
         elif name in _NAMING or (name == "printf" and len(node.words) > 1 and node.words[1].text == "-v"):
             self._named(node.words[1:] if name != "printf" else node.words[2:3])
+        elif name == "let":
+            self._arithmetic(" ".join(word.raw for word in node.words[1:]) + "=")
         elif name in _CHANGING:
             raise _AnyEffectError
 

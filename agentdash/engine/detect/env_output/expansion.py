@@ -133,12 +133,16 @@ class Expander:
         return [(Words(parts, is_split=True),)] if pieces == 1 and is_split else [(ANY,)]
 
     def _split(self, text: str) -> list[str]:
-        """Return the fields of an unquoted expansion."""
+        """Return the fields of an unquoted expansion; zsh does not split it."""
+        if self.state.dialect == "zsh" and not self.state.is_rewritten:
+            return [text] if text else []
         separators = concrete(dict(self.state.variables).get("IFS", (" \t\n",)) or ())
         if separators is None:
             raise UnreadableError
         if separators.strip(" \t\n"):
-            raise UnreadableError  # others than blanks make empty fields
+            if len(separators) > 1:
+                raise UnreadableError  # blanks are dropped, others make empty fields
+            return text.removesuffix(separators).split(separators) if text else []
         return [field for field in re.split(f"[{separators}]+", text) if field] if separators else [text]
 
     def _elements(self, word: Word) -> tuple[Parts, ...] | None:

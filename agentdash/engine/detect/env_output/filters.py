@@ -296,7 +296,9 @@ def tee(call: Call) -> list[Result]:
     state = call.state
     for argument in operands(call.arguments, ""):
         appends = any(concrete(a) in ("-a", "--append") for a in call.arguments)
-        if concrete(argument) in ("/dev/stderr", "/dev/stdout", "/dev/tty"):
+        if concrete(argument) == "/dev/stderr":
+            return [Result(out=content, err=content, state=state)]
+        if concrete(argument) in ("/dev/stdout", "/dev/tty"):
             return list(UNKNOWN)
         if concrete(argument) != "/dev/null":
             state = state.with_file(argument, (ANY,) if appends else content)
@@ -310,6 +312,41 @@ def count(call: Call) -> list[Result]:
     return [Result(out=(QUIET,), err=errors_of(call.name), status=None)]
 
 
+def reversed_lines(call: Call) -> list[Result]:
+    """Return what `tac` writes: a dump in another order is the same dump."""
+    if call.arguments:
+        return list(UNKNOWN)
+    content = input_of(call, [])
+    if is_noise(content) or single_dump(content) is not None:
+        return [Result(out=content)]
+    lines = lines_of(content)
+    return [Result(out=(ANY,) if lines is None else joined(part for line in lines[::-1] for part in line))]
+
+
+def expand(call: Call) -> list[Result]:
+    """Return what `expand` writes: blanks for tabs, which no flag's line has."""
+    content = input_of(call, [])
+    known = is_noise(content) or single_dump(content) is not None
+    return [Result(out=content)] if known and not call.arguments else list(UNKNOWN)
+
+
+_DIFFERENCES: Final = Hole(
+    Kind.MARKED, exclude=("<", ">", "---", "\\", "diff ", "Only ", "Files ", "Binary ")
+)
+_UNIFIED: Final = Hole(Kind.MARKED, exclude=(" ", "+", "-", "@", "\\", "diff ", "Only ", "Files ", "Binary "))
+
+
+def diff(call: Call) -> list[Result]:
+    """Return what `diff` writes: lines with a mark before those of its files."""
+    texts = [concrete(argument) or "" for argument in call.arguments]
+    options = " ".join(text for text in texts if text.startswith("-") and text != "-")
+    if not re.fullmatch(r"(?:-[uNrqabBwi]+|-U ?\d+| |--unified(?:=\d+)?|--brief)*", options):
+        return list(UNKNOWN)
+    lines = _UNIFIED if re.search("u|U", options) else _DIFFERENCES
+    failed = Result(err=(*errors_of("diff"), Hole(Kind.QUIET)), status=2)
+    return [Result(), Result(out=(lines,), status=1), failed]
+
+
 FILTERS: Final[dict[str, Callable[[Call], list[Result]]]] = {
     "cat": cat,
     "head": excerpt,
@@ -319,6 +356,9 @@ FILTERS: Final[dict[str, Callable[[Call], list[Result]]]] = {
     "less": pager,
     "more": pager,
     "sort": sort,
+    "tac": reversed_lines,
+    "expand": expand,
+    "diff": diff,
     "grep": grep,
     "egrep": grep,
     "fgrep": grep,

@@ -61,7 +61,7 @@ def is_noise(content: Parts) -> bool:
 
 def changed(content: Parts) -> Parts:
     """Return what a program makes of noise that changes lines."""
-    return (ANY,) if shows_status(content) else content
+    return (QUIET,) if shows_status(content) else content
 
 
 def single_dump(content: Parts) -> Dump | None:

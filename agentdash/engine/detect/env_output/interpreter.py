@@ -13,10 +13,11 @@ from agentdash.engine.detect.env_output.dumps import FLAG_STEM
 from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
 from agentdash.engine.detect.env_output.loops import blurred, entries_loop, lines_loop, run_loop
 from agentdash.engine.detect.env_output.outcomes import checked, inverted, of_subshell, trimmed
-from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Parts
+from agentdash.engine.detect.env_output.patterns import Parts, alternatives
 from agentdash.engine.detect.env_output.pipelines import run_pipeline
 from agentdash.engine.detect.env_output.redirects import forgetting, routed, routing
 from agentdash.engine.detect.env_output.repetition import counted_loop
+from agentdash.engine.detect.env_output.shell_statements import is_wait, redirects_of_shell, with_source
 from agentdash.engine.detect.env_output.simple import aborted_outcome, run_command, run_simple, traced
 from agentdash.engine.detect.env_output.streams import (
     FAILED,
@@ -32,9 +33,11 @@ from agentdash.engine.detect.env_output.streams import (
     merged,
     only,
     parts_of,
+    variants,
     with_status,
 )
 from agentdash.engine.detect.env_output.unfollowed import (
+    ANYTHING,
     LOST,
     OutlivingError,
     bounded,
@@ -51,7 +54,6 @@ from agentdash.engine.detect.shell import (
     Function,
     Group,
     If,
-    Item,
     Node,
     Not,
     Pipeline,
@@ -61,7 +63,6 @@ from agentdash.engine.detect.shell import (
     Timed,
     Unsupported,
     While,
-    Word,
     parse,
 )
 
@@ -109,14 +110,14 @@ class Interpreter:
         ended: list[Outcome] = []
         for number, item in enumerate(script.items):
             following: list[Outcome] = []
-            is_waited_for = _is_wait(script.items[number + 1 :])
+            is_waited_for = is_wait(script.items[number + 1 :])
             for before in current:
                 if before.leaves:
                     following.append(before)
                     continue
                 if before.state.is_verbose:
-                    before = _with_source(before)  # noqa: PLW2901
-                if is_shell and (redirects := _of_shell(item)):
+                    before = with_source(before)  # noqa: PLW2901
+                if is_shell and (redirects := redirects_of_shell(item)):
                     rest = Script(script.items[number + 1 :])
                     ran = self._rest(rest, redirects, with_status(before), guarded=guarded)
                     ended += behind(before.stream, ran)
@@ -166,7 +167,7 @@ class Interpreter:
         result: list[Outcome] = []
         for outcome in self.script(script, state, guarded=guarded, is_shell=True):
             if outcome.state.is_verbose:
-                outcome = _with_source(outcome)  # noqa: PLW2901
+                outcome = with_source(outcome)  # noqa: PLW2901
             if outcome.state.xtrace:
                 trace = traced([], outcome.state)
                 outcome = msgspec.structs.replace(outcome, stream=(*outcome.stream, *trace))  # noqa: PLW2901
@@ -183,21 +184,24 @@ class Interpreter:
         return result
 
     def _background(self, node: Node, state: State, *, guarded: bool) -> list[Outcome]:
-        """Run a job behind `&`; it must not write anything, since the time of that is not known."""
+        """Run a job behind `&`: the time at which it writes something is not known."""
         del guarded
-        if any(all_parts(outcome.stream) for outcome in self.node(node, state, guarded=True)):
-            raise OutlivingError
-        return [Outcome(stream=(), status=0, state=msgspec.structs.replace(state, files=()))]
+        after = msgspec.structs.replace(state, files=())
+        result = [Outcome(stream=(), status=0, state=after)]
+        for outcome in self.node(node, state, guarded=True):
+            for stream in variants(outcome.stream) or [outcome.stream]:
+                if all_parts(stream) and self._depth > 1:
+                    raise OutlivingError
+                if all_parts(stream):
+                    result.append(Outcome((*ANYTHING, *stream, *ANYTHING), None, after, leaves=LOST))
+        return result
 
     def node(self, node: Node, state: State, *, guarded: bool, stdin: Parts | None = None) -> list[Outcome]:
         """Return the outcomes of a statement; `stdin` is what a pipe or a redirection feeds it with."""
         self.count_step()
-        match stdin:
-            case (Choice(options=options),):
-                runs = [self.node(node, state, guarded=guarded, stdin=option) for option in options]
-                return merged([outcome for run in runs for outcome in run])
-            case _:
-                pass
+        if stdin is not None and (options := alternatives(stdin)):
+            runs = [self.node(node, state, guarded=guarded, stdin=option) for option in options]
+            return merged([outcome for run in runs for outcome in run])
         if stdin is not None and not isinstance(node, Simple):
             return self._fed(node, state, guarded=guarded, stdin=stdin)
         match node:
@@ -371,29 +375,3 @@ class Interpreter:
         parts = parts_of(stream, STDOUT)
         status = statuses.pop() if len(statuses) == 1 else None
         return trimmed(parts) if trims else parts, only(stream, STDERR), status
-
-
-def _of_shell(item: Item) -> tuple[Redirect, ...]:
-    """Return the redirections of `exec` without a command."""
-    match item:
-        case Item(
-            node=Simple(words=(Word() as word,), assignments=(), redirects=redirects), background=False
-        ):
-            return redirects if word.text == "exec" else ()
-        case _:
-            return ()
-
-
-def _with_source(outcome: Outcome) -> Outcome:
-    """Return an outcome behind which the shell writes lines of its script."""
-    lines = Emit(STDERR, (Hole(Kind.SOURCE, key=outcome.state.source),))
-    return msgspec.structs.replace(outcome, stream=(*outcome.stream, lines))
-
-
-def _is_wait(items: tuple[Item, ...]) -> bool:
-    """Return whether the next statement waits for the job before it, which then writes by itself."""
-    match items[:1]:
-        case (Item(node=Simple(words=(Word() as word,), redirects=())),):
-            return word.text == "wait"
-        case _:
-            return False

@@ -214,6 +214,20 @@ def evaluate(interpreter: Interpreter, call: Call) -> list[Outcome]:
     return interpreter.script(script, call.state, guarded=call.guarded)
 
 
+def source(interpreter: Interpreter, call: Call) -> list[Outcome]:
+    """Run `source` of a file that the script wrote, or of standard input."""
+    path = concrete(call.arguments[0]) if len(call.arguments) == 1 else None
+    content = call.stdin if path in ("/dev/stdin", "/dev/fd/0") else None
+    if path is not None and content is None:
+        content = dict(call.state.files).get(call.arguments[0])
+    text = None if content is None else concrete(content)
+    script = None if text is None else parse(text, in_part=True)
+    if script is None:
+        raise UnreadableError
+    outcomes = interpreter.script(script, call.state, guarded=call.guarded)
+    return [msgspec.structs.replace(o, leaves="" if o.leaves == "return" else o.leaves) for o in outcomes]
+
+
 # ---------------------------------------------------------------- shells
 
 
@@ -347,6 +361,8 @@ LAUNCHERS: Final[dict[str, Callable[[Interpreter, Call], list[Outcome]]]] = {
     "builtin": command,
     "exec": exec_,
     "eval": evaluate,
+    "source": source,
+    ".": source,
     "timeout": _skipping("ks", operands=1),
     "gtimeout": _skipping("ks", operands=1),
     "nice": _skipping("n"),

@@ -30,6 +30,7 @@ from agentdash.engine.detect.env_output.records import Record
 
 Interval = tuple[int, int]
 _WORD: Final = re.compile(r"[^\s\"'`=]+")
+_RANGE: Final = re.compile(r"\d+(?:,\d+)?[acd]\d+(?:,\d+)?$", re.MULTILINE)
 _NUMBER: Final = re.compile(r"[ \t]*\d+")
 _MAX_CUTS: Final = 20
 """Places at which text behind `$(…)` can begin that are tried."""
@@ -163,6 +164,8 @@ class Text:
                 return _merged((*positions, *self._traces(positions, hole)))
             case Kind.ENCODED:
                 return _merged(end for low, high in positions for end in self._forms(low, high, hole.exclude))
+            case Kind.MARKED:
+                return _merged((*positions, *self._marked(positions, hole.exclude)))
             case Kind.SOURCE:
                 return _merged((*positions, *self._sources(positions, hole.key)))
             case Kind.QUIET_TEXT:
@@ -222,6 +225,17 @@ class Text:
             while start < at <= stop and program in self.text[start:at]:
                 yield at, at
                 start, at = at, self.text.find("\n", at) + 1
+
+    def _marked(self, positions: list[Interval], marks: tuple[str, ...]) -> Iterator[Interval]:
+        """Yield where lines can end that all begin with a mark, or say which lines of two files differ."""
+        for low, high in positions:
+            if low != high:
+                yield low, self.end
+                continue
+            start, stop = low, self.text.find("\n", low)
+            while stop >= 0 and (self.text.startswith(marks, start) or _RANGE.match(self.text, start)):
+                yield stop + 1, stop + 1
+                start, stop = stop + 1, self.text.find("\n", stop + 1)
 
     def _sources(self, positions: list[Interval], script: str) -> Iterator[Interval]:
         """Yield where lines of a script can end that begin at one of the positions."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import Enum
+from itertools import product
+from math import prod
 from typing import Final
 
 import msgspec
@@ -30,6 +32,7 @@ class Kind(Enum):
     TRACE = "whole lines of `set -x`, which begin with a plus sign, or are the text of the hole's key"
     LONG_TRACE = "whole lines of `set -x`, of which arguments may have line breaks"
     SOURCE = "whole lines of the script that stands in the hole's key"
+    MARKED = "whole lines that begin with one of the excluded texts, or with numbers and a letter"
     ENCODED = "text in another form, to the end of a line, that is not one of the excluded texts"
     OTHER = "a value of a flag that Codex does not give it: one word, without quotes and `=`"
 
@@ -111,6 +114,19 @@ def unlike_quoted(parts: Parts) -> Parts:
 def errors_of(program: str) -> Parts:
     """Return what a program may write to standard error."""
     return (Hole(Kind.ERRORS, key=program),)
+
+
+_MAX_ALTERNATIVES: Final = 12
+"""Readings of a text that are followed one by one."""
+
+
+def alternatives(parts: Parts) -> list[Parts]:
+    """Return the texts that a text with choices can be; nothing where it has none, or they are too many."""
+    number = prod(len(part.options) for part in parts if isinstance(part, Choice))
+    if not 1 < number <= _MAX_ALTERNATIVES:
+        return []
+    options = [part.options if isinstance(part, Choice) else ((part,),) for part in parts]
+    return list(dict.fromkeys(joined(p for option in chosen for p in option) for chosen in product(*options)))
 
 
 def concrete(parts: Parts) -> str | None:

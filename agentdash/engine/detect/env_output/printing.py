@@ -107,7 +107,10 @@ def printf(call: Call) -> list[Result]:
         return [Result(status=2, err=(ANY,))]
     out = _formatted(arguments[0], arguments[1:])
     if name is not None:
-        return [Result(state=call.state.with_variable(name, out))]
+        assigned = [Result(state=call.state.with_variable(name, out))] if call.state.dialect != "dash" else []
+        message: Parts = (Hole(Kind.QUIET_LINE), "printf: ", Hole(Kind.QUIET_LINE), "\n")
+        unknown = [Result(err=message, status=2)] if call.state.dialect not in ("bash", "zsh") else []
+        return [*assigned, *unknown]
     numbers = re.search(r"%[^a-zA-Z%]*[diufegxXo]", concrete(call.arguments[0]) or "%d") is not None
     return [Result(out=out, err=errors_of("printf") if numbers else (), status=None if numbers else 0)]
 

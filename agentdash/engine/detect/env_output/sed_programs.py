@@ -22,7 +22,7 @@ _KEEPING: Final = re.compile(
     r"|\^?(?:\\\(|\()[^()\\]*(?:\\\)|\))=(?:\\\(|\()\.\*(?:\\\)|\))\$?"
 )
 """Patterns whose match leaves the name before the first equals sign as it is."""
-_DECLARATION: Final = re.compile(r"\^(?:declare|typeset|export) (?:-x )?")
+_DECLARATION: Final = re.compile(r"\^?(?:declare|typeset|export) (?:-x )?")
 _MAX_COMMANDS: Final = 20
 
 

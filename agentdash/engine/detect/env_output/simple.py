@@ -44,6 +44,7 @@ def run_simple(
             if assignment.name in expander.state.references:
                 raise UnreadableError
             value = _assigned(assignment, expander)
+            value = (ANY,) if assignment.name in expander.state.numbers else value
             temporary[assignment.name] = value
             if not node.words:  # each assignment sees the ones before it
                 expander.state = expander.state.with_variable(assignment.name, value).with_array(
@@ -113,7 +114,8 @@ def _assigned(assignment: Assignment, expander: Expander) -> Parts:
         return (ANY,)
     value = expander.word(assignment.value)
     if assignment.append:
-        return joined((*(expander.state.value(assignment.name) or ()), *value))
+        before = expander.state.value(assignment.name) or ()
+        return (ANY,) if ANY in before else joined((*before, *value))
     return value
 
 

@@ -104,6 +104,8 @@ class State(msgspec.Struct, frozen=True):
     """Commands of which the output says that they are not there."""
     scopes: tuple[frozenset[str], ...] = ()
     """Variables that each function which runs has declared as its own, the innermost last."""
+    numbers: frozenset[str] = frozenset()
+    """Variables whose values are computed (`declare -i`)."""
     references: frozenset[str] = frozenset()
     """Variables that stand for another one (`declare -n`)."""
     xtrace: bool = False

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentdash.engine.detect.env_output.patterns import Parts, concrete
+from agentdash.engine.detect.env_output.patterns import Part, Parts, concrete
+from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
 from agentdash.engine.detect.env_output.streams import (
     Call,
 )
@@ -49,10 +50,11 @@ def _put(word: Parts, mark: str, text: str) -> str:
 
 def _xargs_items(call: Call, *, by: str) -> list[Parts] | None:
     """Return the arguments that `xargs` reads; without `by`, words."""
-    text = concrete(call.stdin) if call.stdin is not None else None
+    holes: dict[str, Part] = {}
+    text = with_placeholders(call.stdin, holes) if call.stdin is not None else None
     if text is None or (not by and re.search(r"[\"'\\]", text)):
         return None
     items = text.removesuffix(by).split(by) if by else text.split()
     if by == "\n":
         items = [item.strip() for item in items if item.strip()]
-    return [(item,) for item in items]
+    return [refilled((item,), holes) for item in items]

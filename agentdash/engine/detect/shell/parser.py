@@ -37,8 +37,8 @@ _TIMED: Final = re.compile(
     rb"(?:^|[\n;&|({]|\b(?:then|do|else|if|while)\s)[ \t]*(time(?:[ \t]+-p)?)[ \t]+(?=\(|\{\s)"
 )
 """`time` before a group: the grammar takes it for a command."""
-_READ_AND_WRITTEN: Final = re.compile(r"(?<=\d)<>(?=\s*/dev/)")
-"""`3<>/dev/tcp/…`, which the grammar does not know: it opens a descriptor, and may fail, as `3<` does."""
+_FOR_THE_GRAMMAR: Final = re.compile(r"(?<=\d)(?P<opens><>)(?=\s*/dev/)|(?P<test>\[ (?:! )?-[a-z] )/(?= \])")
+"""What the grammar does not know: `3<>/dev/tcp/…`, which may fail as `3<` does, and `[ -w / ]`."""
 _BRACKETS: Final = re.compile(r"[({\[)}\]]")
 _NOT_ASCII: Final = re.compile(rb"[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
 """A character of more than one byte in UTF-8."""
@@ -58,9 +58,13 @@ def parse(script: str, *, in_part: bool = False) -> Script | None:
     if any(script.count(mark) > _MAX_MARKS for mark in ("|", "<<", "''")):
         return None
     found = _parsed(script, in_part=in_part)
-    if found is None and _READ_AND_WRITTEN.search(script):
-        return _parsed(_READ_AND_WRITTEN.sub("< ", script), in_part=in_part)
+    if found is None and (spelled := _FOR_THE_GRAMMAR.sub(_spelled, script)) != script:
+        return _parsed(spelled, in_part=in_part)
     return found
+
+
+def _spelled(match: re.Match[str]) -> str:
+    return "< " if match["opens"] else f"{match['test']}'/'"
 
 
 def _parsed(script: str, *, in_part: bool) -> Script | None:
