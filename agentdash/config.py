@@ -173,6 +173,10 @@ class Config(msgspec.Struct, frozen=True):
     hosts: Annotated[
         dict[str, HostSettings], Meta(description="Other hosts to watch: a table for each, by its name here.")
     ] = {}
+    filters: Annotated[
+        dict[str, str],
+        Meta(description="Filters by a name: `@mine` stands for it in a filter of the list or the library."),
+    ] = {}
     keys: Annotated[
         dict[str, str], Meta(description="Keys of an action by its id, separated by commas.")
     ] = {}
@@ -321,6 +325,8 @@ def default_text(keys: Mapping[str, str]) -> str:
             for field in msgspec.structs.fields(HostSettings):
                 lines.append(f"# {_meta(HostSettings, field.name).description}")
                 lines.append(f"#{field.name} = {_toml(_HOST_EXAMPLES[field.name])}")
+        elif name == "filters":
+            lines += ["#[filters]", '#mine = "cwd:/home/dev group:needs-you"']
         elif name == "keys":
             lines.append("#[keys]")
             lines += [f"#{action} = {_toml(shown)}" for action, shown in keys.items()]

@@ -146,6 +146,7 @@ def show(
         theme=config.theme,
         title=config.title,
         banner=banner,
+        filters=config.filters,
         keys=checked_keys(config),
         copy_to_tmux=copy_to_tmux,
         debug_log_hint=debug_log.hint(),

@@ -32,6 +32,7 @@ def browse(config: Config, journal: Path, play: Callable[[Path, float | None], N
     options = Options(
         ascii=config.ascii,
         theme=config.theme,
+        filters=config.filters,
         keys=checked_keys(config),
         copy_to_tmux=copy_to_tmux,
     )

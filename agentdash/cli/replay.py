@@ -269,6 +269,7 @@ def play(
         ascii=config.ascii,
         theme=config.theme,
         title=config.title,
+        filters=config.filters,
         keys=checked_keys(config),
         copy_to_tmux=copy_to_tmux,
         debug_log_hint=debug_log.hint(),

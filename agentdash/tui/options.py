@@ -54,6 +54,8 @@ class Options:
     """A word in the header: `DEMO`."""
     select: str | None = None
     """The worker to select first: its name, pane id, id or the beginning of its id."""
+    filters: Mapping[str, str] = field(default_factory=dict)
+    """Filters by the name that stands for them: `@mine`."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """Keys by the id of their action: see `keys.remapped`."""
     copy_to_tmux: CopyToTmux | None = None

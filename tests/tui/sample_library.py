@@ -98,6 +98,7 @@ class StaticLibrary:
 
     home = HOME
     problem: str | None = None
+    unread: tuple[str, ...] = ()
 
     def __init__(self, past: Sequence[Entry] = PAST, problem: str | None = None) -> None:
         self.past, self.problem = past, problem

@@ -286,6 +286,16 @@ async def test_a_strip_is_flat_most_urgent_first():
         assert app.root.fleet.virtual_size.height == len(app.root.rows)
 
 
+async def test_a_saved_filter_stands_for_its_words():
+    app = make(sample_fleet.full_fleet(), filters={"stuck": "state:blocked group:needs-you"})
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("/", *"@stuck", "enter")
+        await pilot.pause()
+        shown = [app._by_id[row.id].state for row in app.root.rows]
+        assert shown == [sample_fleet.State.BLOCKED_SANDBOX]
+        assert '"state:blocked group:needs-you"' in screen_text(app)
+
+
 # ---------------------------------------------------------------- groups, and calm
 
 SIZES = ((45, 50), (80, 24), (100, 30), (120, 36), (150, 8), (200, 50))

@@ -400,6 +400,19 @@ async def test_source_is_shown_and_found():
         assert [row.key for row in app.model.rows] == [PAST[1].key]
 
 
+async def test_a_saved_filter_has_a_name():
+    past = [replace(PAST[0], source="vscode"), replace(PAST[1], source="exec")]
+    app = library(StaticLibrary(past), filters={"scripted": "source:exec"})
+    async with app.run_test(size=(120, 36)) as pilot:
+        await wait_until_read(pilot)
+        assert len(app.model.rows) > 1
+        await pilot.press("/", *"@scripted", "enter")
+        assert [row.key for row in app.model.rows] == [PAST[1].key]
+        assert app.model.query.text == "source:exec"
+        await pilot.press("/", "end", " ", *"@other", "enter")
+        assert app.model.query.text == "source:exec @other"
+
+
 async def test_first_and_last_prompt_are_shown():
     app = library(StaticLibrary([replace(PAST[0], prompt="Fix it please", last_prompt="Now push")]))
     async with app.run_test(size=(80, 24)) as pilot:

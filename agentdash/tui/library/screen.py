@@ -114,7 +114,8 @@ class LibraryScreen(Screen[None]):
             hint='words, "a phrase", state:failed dir:api since:7d, ! inverts; right completes',
             suggester=self._suggester,
         )
-        yield FilterBar(id="search", sign="S", hint="words that were said, run or printed; enter searches")
+        hint = "words that were said, run or printed; enter searches"
+        yield FilterBar(id="search", sign="S", hint=hint, has_saved=False)
         yield Footer(self.glyphs, *HINTS)
 
     def on_mount(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,8 +14,16 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from agentdash.tui.keys import bindings
+from agentdash.tui.options import Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line
+
+_NAME: Final = re.compile(r"(?<!\S)@([\w-]+)")
+
+
+def expanded(text: str, saved: Mapping[str, str]) -> str:
+    """Return a filter with the saved ones in place of their names; `@name` of none of them is a word."""
+    return _NAME.sub(lambda match: saved.get(match[1], match[0]), text)
 
 
 class FilterBar(Horizontal):
@@ -24,6 +34,7 @@ class FilterBar(Horizontal):
         sign: the key that opens it, shown before the input.
         hint: the input's placeholder.
         suggester: completes what is typed; None: nothing does.
+        has_saved: whether `@name` stands for a filter of the configuration.
     """
 
     BINDINGS = bindings("back")
@@ -62,15 +73,25 @@ class FilterBar(Horizontal):
         sign: str = "/",
         hint: str = "words in any column, ! inverts",
         suggester: Suggester | None = None,
+        has_saved: bool = True,
     ) -> None:
         super().__init__(id=id)
         self._sign = sign
         self._hint = hint
         self._suggester = suggester
+        self._has_saved = has_saved
+
+    @property
+    def _saved(self) -> Mapping[str, str]:
+        """The filters of the configuration."""
+        options = getattr(self.app, "options", None)
+        return options.filters if self._has_saved and isinstance(options, Options) else {}
 
     def compose(self) -> ComposeResult:
         """Compose the input and the status line that takes its place."""
-        words = Input(placeholder=self._hint, compact=True, suggester=self._suggester)
+        names = "".join(f" @{name}" for name in self._saved)
+        hint = f"{self._hint};{names}" if names else self._hint
+        words = Input(placeholder=hint, compact=True, suggester=self._suggester)
         words.cursor_blink = False
         yield Static(self._sign, id="slash", markup=False)
         yield words
@@ -98,10 +119,10 @@ class FilterBar(Horizontal):
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
         if self.has_class("-editing"):
-            self.post_message(self.Edited(self, event.value))
+            self.post_message(self.Edited(self, expanded(event.value, self._saved)))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.remove_class("-editing")
-        self.post_message(self.Closed(self, submitted=True, text=event.value))
+        self.post_message(self.Closed(self, submitted=True, text=expanded(event.value, self._saved)))

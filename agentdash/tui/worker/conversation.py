@@ -30,6 +30,8 @@ _MAX_ENTRIES: Final = 500
 """Entries shown, the newest: an export has all."""
 _MAX_MESSAGE_LINES: Final = 200
 _MAX_DIFF_LINES: Final = 400
+_MAX_LINES_OF_DIFF_LINE: Final = 12
+"""Longer ones are generated, or minified."""
 _DIFF_TONES: Final[dict[str, Tone]] = {"+": "live", "-": "stuck", "@": "muted"}
 _ROLES: Final = {"user": "you: ", "agent": "agent: "}
 
@@ -153,7 +155,8 @@ def _changed_files(call: CallRecord, cells: int, look: Look) -> Iterator[Line]:
         yield justify((Span(shown_paths(change, call.cwd), "strong"),), right, cells, look.glyphs.ellipsis)
         diff = change.diff.split("\n") if change.diff else []
         for line in diff[:_MAX_DIFF_LINES]:
-            yield from paragraph(line, cells, _DIFF_TONES.get(line[:1], ""), indent=2, cap=2)
+            tone = _DIFF_TONES.get(line[:1], "")
+            yield from paragraph(line, cells, tone, indent=2, cap=_MAX_LINES_OF_DIFF_LINE)
         if len(diff) > _MAX_DIFF_LINES or (change.is_cut and not diff):
             yield (Span("  more is left out here", "muted"),)
         yield BLANK
