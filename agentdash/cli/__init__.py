@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import sys
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import click
@@ -114,6 +115,7 @@ app.params.append(debug_log.OPTION)
 
 def main() -> None:
     """Run the command line; print an error as one line on stderr and exit with 2."""
+    _open_closed_streams()
     _replace_unencodable()
     try:
         termination.install()  # from here on ctrl-c may come
@@ -137,6 +139,13 @@ def main() -> None:
     except Exception as problem:
         log.exception("the command failed")
         _fail(f"{clean_line(f'{type(problem).__name__}: {problem}', 200)} ({debug_log.hint()})")
+
+
+def _open_closed_streams() -> None:
+    """Replace streams that the caller has closed (`>&-`): such a command is run for its exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _replace_unencodable() -> None:

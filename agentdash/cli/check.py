@@ -13,11 +13,11 @@ from agentdash.agents.codex.home import CodexHome, default_home, problem
 from agentdash.agents.session_logs import thread_of_log
 from agentdash.agents.state_paths import state_paths
 from agentdash.cli.check_gate import GATE_OPTIONS, chosen_format, gate_of, print_audit
-from agentdash.cli.options import CODEX_HOME, NO_CACHE_OPTION, PATH, config_of, options
+from agentdash.cli.options import FOLDER, NO_CACHE_OPTION, PATH, config_of, options
 from agentdash.cli.output import console, warn_unreadable
 from agentdash.cli.print_document import print_document
 from agentdash.cli.progress import Progress
-from agentdash.cli.stdin import STDIN, without_stdin
+from agentdash.cli.stdin import STDIN, STDIN_NAME, without_stdin
 from agentdash.config import state_folder
 from agentdash.model.sanitize import clean_line
 from agentdash.report.audit import Recall, audit, file_size, find_rollouts
@@ -47,9 +47,7 @@ class _CheckCommand(click.Command):
 
 
 @click.command(cls=_CheckCommand)
-@click.option(
-    "--codex-home", type=CODEX_HOME, metavar="DIR", help="Codex home to audit, or to find threads in."
-)
+@click.option("--codex-home", type=FOLDER, metavar="DIR", help="Codex home to audit, or to find threads in.")
 @click.argument("targets", nargs=-1, metavar="[PATH|THREAD]...")
 @click.option(
     "--worker",
@@ -142,6 +140,9 @@ def check(
         digests = None if no_cache or STDIN in targets else DigestStore(state_folder())
         with without_stdin(targets) as files:
             report = _audit_here(home, files, digests)
+        copies = {file for target, file in zip(targets, files, strict=True) if target == STDIN}
+        for thread in report.threads:
+            thread.file = STDIN_NAME if thread.file in copies else thread.file
     warn_unreadable(report.problems)
     if denials:
         by_target = denials_report(report)

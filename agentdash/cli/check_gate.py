@@ -142,17 +142,19 @@ def print_audit(report: CheckReport, format_: str, gate: Gate | None, written: P
         case "json":
             print_document(report)
         case "sarif":
+            from agentdash.report.check_formats.lines import with_lines
             from agentdash.report.check_formats.sarif import sarif
 
-            click.echo(sarif(report, judged, version=__version__, cwd=Path.cwd()))
+            click.echo(sarif(report, with_lines(judged), version=__version__, cwd=Path.cwd()))
         case "junit":
             from agentdash.report.check_formats.junit import junit
 
             click.echo(junit(report, judged, Path.cwd()))
         case "github":
             from agentdash.report.check_formats.github import github
+            from agentdash.report.check_formats.lines import with_lines
 
-            click.echo(github(report, judged, Path.cwd()))
+            click.echo(github(report, with_lines(judged), Path.cwd()))
         case _:
             print_check(report, console(soft_wrap=True))
             if report.gate is not None:

@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 from agentdash.agents.codex.home import default_home
-from agentdash.cli.options import CODEX_HOME, config_of
+from agentdash.cli.options import FOLDER, config_of
 from agentdash.report.line import print_line
 
 
 @click.command()
 @click.option(
     "--codex-home",
-    type=CODEX_HOME,
+    type=FOLDER,
     metavar="DIR",
     help="Codex home to show (default: $CODEX_HOME or ~/.codex).",
 )

@@ -39,7 +39,7 @@ def _host_names(context: click.Context, parameter: click.Parameter, prefix: str)
 SECONDS: Final = FiniteRange(0, _MAX_SECONDS)
 """A time span on the command line."""
 PATH = click.Path(path_type=Path)
-CODEX_HOME = click.Path(path_type=Path, exists=True, file_okay=False)
+FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 """A directory that is named on the command line exists; the default one may be missing, as before the first
 start of Codex."""
 NO_CACHE_OPTION = click.option(
@@ -48,7 +48,7 @@ NO_CACHE_OPTION = click.option(
 FLEET_OPTIONS = (
     click.option(
         "--codex-home",
-        type=CODEX_HOME,
+        type=FOLDER,
         metavar="DIR",
         help="Codex home to watch (default: $CODEX_HOME or ~/.codex).",
     ),

@@ -29,7 +29,7 @@ def reach(target: str | None, as_json: bool, **given: Any) -> int:
     """
     from agentdash.cli.fleet_access import exit_code, read_fleet, select_workers
     from agentdash.cli.output import console
-    from agentdash.report.document import document_json
+    from agentdash.cli.print_document import print_document
     from agentdash.report.reach import print_reach, reach_report
 
     config = config_of(given)
@@ -42,7 +42,7 @@ def reach(target: str | None, as_json: bool, **given: Any) -> int:
         chosen = found.workers
     report = reach_report(snapshot, chosen)
     if as_json:
-        click.echo(document_json(report))
+        print_document(report)
     else:
         print_reach(report, console(soft_wrap=True))
     is_unknown = target is not None and all(worker.by is None for worker in report.workers)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from agentdash.cli import debug_log
-from agentdash.cli.options import APPEARANCE_OPTIONS, CODEX_HOME, PATH, SECONDS, config_of, options
+from agentdash.cli.options import APPEARANCE_OPTIONS, FOLDER, PATH, SECONDS, config_of, options
 from agentdash.cli.screen import copy_to_tmux, run_app, terminal
 from agentdash.cli.stdin import without_stdin
 from agentdash.config import Config, journal_folder
@@ -43,7 +43,7 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
 
 @click.command()
 @options(APPEARANCE_OPTIONS)
-@click.option("--codex-home", type=CODEX_HOME, metavar="DIR", help="Codex home to find threads in.")
+@click.option("--codex-home", type=FOLDER, metavar="DIR", help="Codex home to find threads in.")
 @click.argument("target", required=False, metavar="[THREAD|FILE|HOST:THREAD]")
 @click.option("--ssh-config", type=PATH, metavar="FILE", help="For HOST:THREAD, as for `ssh -F`.")
 @click.option("--at", metavar="TIME", help="Start there: 20:14, 20:14:07, or a date and a time.")
@@ -99,7 +99,7 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 @click.option(
     "--journal",
-    type=PATH,
+    type=FOLDER,
     metavar="DIR",
     help="Directory of recordings by `agentdash --record` (default: in the state directory).",
 )

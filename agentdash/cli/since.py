@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from agentdash.cli.options import FLEET_OPTIONS, PATH, config_of, options
+from agentdash.cli.options import FLEET_OPTIONS, FOLDER, config_of, options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from agentdash.config import Config
     from agentdash.model.worker import Snapshot
 
-_SPAN: Final = re.compile(r"(\d{1,4})\s*(min|[mhd])")
-_UNITS_S: Final = {"m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+_SPAN: Final = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)\s*(min|[smhdw])", re.IGNORECASE | re.ASCII)
+_UNITS_S: Final = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 7 * 86_400.0}
 _DAY_S: Final = 86_400.0
 _FILE_WIDTH: Final = 200
 """Columns where stdout is a file or a pipe."""
@@ -34,16 +34,16 @@ _FILE_WIDTH: Final = 200
 )
 @click.option(
     "--journal",
-    type=PATH,
+    type=FOLDER,
     metavar="DIR",
     help="Directory of recordings by `agentdash --record` (default: in the state directory).",
 )
 def since(when: str, as_markdown: bool, as_json: bool, journal: Path | None, **given: Any) -> int:
     """Summarize what happened since TIME, in 20 lines, each with the command that shows it again.
 
-    TIME is a time of day (22:00), a date and a time (2026-03-11 20:14), or a span (8h, 90m, 2d). Read are the
-    session files that were written since, recordings of that time, and what a running dashboard has seen:
-    waiting for approvals is in none of the session files.
+    TIME is a time of day (22:00), a date and a time (2026-03-11 20:14), or a span (8h, 90m, 2d, 1w).
+    Read are the session files that were written since, recordings of that time, and what a running dashboard
+    has seen: waiting for approvals is in none of the session files.
 
     Exit code 2: something could not be read.
 
@@ -80,7 +80,7 @@ def _begin(text: str, now: float) -> float:
     from agentdash.replay.time_input import parse_time
 
     if (span := _SPAN.fullmatch(text.strip())) is not None:
-        return now - int(span[1]) * _UNITS_S[span[2]]
+        return max(0.0, now - float(span[1]) * _UNITS_S[span[2].lower()])
     begin = parse_time(text, now - _DAY_S, now)
     if begin is None:
         raise click.UsageError(f"{text!r} is no time: give 22:00, 8h, or '2026-03-11 20:14'")

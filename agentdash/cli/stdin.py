@@ -14,6 +14,8 @@ import click
 
 STDIN: Final = "-"
 """The argument that stands for the standard input."""
+STDIN_NAME: Final = "<stdin>"
+"""The file of a session log from the standard input, in messages and documents."""
 _MAX_BYTES: Final = 4 << 30
 """Larger than any session log; an endless stream must not fill the disk."""
 _BLOCK_BYTES: Final = 1 << 20
@@ -31,7 +33,11 @@ def without_stdin(targets: Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield tuple(targets)
         return
     with log_from_stdin() as path:
-        yield tuple(str(path) if target == STDIN else target for target in targets)
+        try:
+            yield tuple(str(path) if target == STDIN else target for target in targets)
+        except click.UsageError as problem:
+            problem.message = problem.message.replace(str(path), STDIN_NAME)
+            raise
 
 
 @contextmanager

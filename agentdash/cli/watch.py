@@ -41,7 +41,10 @@ async def _watch(config: Config, target: str | None) -> None:
     async for snapshot, via in follow_fleet(config, target):
         if last is None:
             warn_if_indirect(via)
-        now = select_workers(snapshot, target) or msgspec.structs.replace(snapshot, workers=())
+        chosen = select_workers(snapshot, target)
+        if last is None and chosen is None:
+            click.echo(f"agentdash: no worker matches {target!r} yet: see `agentdash status`", err=True)
+        now = chosen or msgspec.structs.replace(snapshot, workers=())
         for line in news(last, now):
             click.echo(mask_secrets(line))
         last = now

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from typing import TextIO
 
 from agentdash.store.line_file import LineFacts, boot_id, read_line_files, read_small
 
@@ -107,11 +108,16 @@ def print_line(home: str, *, tmux: bool) -> int:
     try:
         text = line_text(current_line(home, now), now, tmux=tmux)
     except NoLineError as error:
-        sys.stdout.write("agentdash ?\n")
-        sys.stderr.write(f"agentdash: {error}\n")
+        _write(sys.stdout, "agentdash ?\n")
+        _write(sys.stderr, f"agentdash: {error}\n")
         return 2
-    sys.stdout.write(f"{text}\n")
+    _write(sys.stdout, f"{text}\n")
     return 0
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is not None:  # the caller may have closed it
+        stream.write(text)
 
 
 def _is_current(facts: LineFacts, now: float, boot: str) -> bool:

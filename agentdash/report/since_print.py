@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from rich.cells import cell_len, set_cell_size
@@ -15,6 +15,8 @@ from agentdash.report.since import KINDS, SinceReport, SinceRow
 
 MAX_LINES: Final = 20
 _NAME_CELLS: Final = 22
+_MIN_DAYS: Final = 3
+"""Spans from here on are stated in days."""
 _MIN_TEXT_CELLS: Final = 20
 """Room for a text beside the command: on narrower terminals the command has a line of its own."""
 
@@ -24,14 +26,14 @@ def since_lines(report: SinceReport, width: int) -> list[str]:
     shown = chosen_rows(report, MAX_LINES - 2)
     commands = max((len(row.replay) for row in shown), default=0)
     kinds = max((len(row.kind) for row in shown), default=0)
-    rest = width - kinds - 7 - _NAME_CELLS - commands - 4
+    rest = width - kinds - len(_clock(report.since, report)) - 2 - _NAME_CELLS - commands - 4
     with_commands = rest >= _MIN_TEXT_CELLS
     text_cells = rest if with_commands else rest + commands + 1
     lines = [_head(report)[:width]]
     for row in shown:
         cells = (
             row.kind.ljust(kinds),
-            _time_of_day(row.at),
+            _clock(row.at, report),
             _cut(row.name, _NAME_CELLS),
             _cut(_text(row), max(1, text_cells)),
             *((row.replay,) if with_commands else ()),
@@ -45,7 +47,7 @@ def since_markdown(report: SinceReport) -> str:
     shown = chosen_rows(report, MAX_LINES - 4)
     lines = [f"## {_head(report)}", ""]
     lines += [
-        f"- **{row.kind}** {_time_of_day(row.at)} {code(mask_secrets(row.name))}: "
+        f"- **{row.kind}** {_clock(row.at, report)} {code(mask_secrets(row.name))}: "
         f"{code(_text(row))} ({code(row.replay)})"
         for row in shown
     ]
@@ -70,7 +72,11 @@ def _head(report: SinceReport) -> str:
     parts = [f"{report.active} {'worker' if report.active == 1 else 'workers'} active", f"{done} done"]
     parts += [f"{needs} {'needs' if needs == 1 else 'need'} you now"] if needs else []
     parts += [f"{lasted(report.waited_seconds)} waited for you"] if report.waited_seconds >= 1 else []
-    return f"since {since:%a %H:%M}, {lasted((now - since).total_seconds())}: {', '.join(parts)}"
+    is_this_week = now - since < timedelta(days=6)  # a day of the week is else another one
+    begin = f"{since:%a %H:%M}" if is_this_week else f"{since:%Y-%m-%d %H:%M}"
+    days = (now - since).days
+    span = f"{days} days" if days >= _MIN_DAYS else lasted((now - since).total_seconds())
+    return f"since {begin}, {span}: {', '.join(parts)}"
 
 
 def _tail(report: SinceReport, shown: list[SinceRow]) -> list[str]:
@@ -87,8 +93,12 @@ def _text(row: SinceRow) -> str:
     return mask_secrets(f"{times}{took}{' '.join(row.text.split())}{remedy}")
 
 
-def _time_of_day(at: str | None) -> str:
-    return f"{datetime.fromisoformat(at).astimezone():%H:%M}" if at else "     "
+def _clock(at: str | None, report: SinceReport) -> str:
+    """Return a time in local time: with its date where the report is about more than a day."""
+    span = datetime.fromisoformat(report.generated_at) - datetime.fromisoformat(report.since)
+    form = "%H:%M" if span <= timedelta(days=1) else "%m-%d %H:%M"
+    shown = f"{datetime.fromisoformat(at or report.since).astimezone():{form}}"
+    return shown if at else " " * len(shown)
 
 
 def _cut(text: str, cells: int) -> str:

@@ -114,7 +114,11 @@ def test_what_is_no_session_log_is_refused(content: bytes, tmp_path: Path) -> No
     path.write_bytes(content)
     out = tmp_path / "x.md"
     for target, stdin in ((path, None), ("-", content)):
+        named = "<stdin>" if stdin is not None else path.name  # not the path of a copy
         refused = run("replay", target, "--export", out, stdin=stdin)
+        assert named in refused.out
+        assert named in run("check", target, stdin=stdin).out
+        assert "agentdash-" not in refused.out
         assert (refused.code, "is no session log" in refused.out) == (2, True)
         assert run("check", target, stdin=stdin).code == 2
     assert not out.exists()

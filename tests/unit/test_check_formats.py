@@ -31,6 +31,7 @@ from agentdash.report.check_formats.gate import (
 )
 from agentdash.report.check_formats.github import github
 from agentdash.report.check_formats.junit import junit
+from agentdash.report.check_formats.lines import with_lines
 from agentdash.report.check_formats.places import path_in, uri_in
 from agentdash.report.check_formats.results import RESULT_KINDS, UNVERIFIED, Result
 from agentdash.report.check_formats.sarif import sarif
@@ -439,3 +440,53 @@ def test_wrong_option_is_one_line_and_exit_2(args: list[str], message: str, tmp_
 
 def test_kinds_of_results_are_described() -> None:
     assert all(meaning and not meaning.endswith(".") for meaning in RESULT_KINDS.values())
+
+
+def test_exit_code_where_stdout_is_closed(tmp_path: Path) -> None:
+    """As of `agentdash check >&-`, which is run for its exit code; `line` has a path of its own to stdout."""
+    log = files("0.169.0", "kanban-board")[0]
+    program = [sys.executable, "-m", "agentdash"]
+    home = ["--codex-home", str(tmp_path)]
+    codes = {}
+    for name, arguments in (("check", [str(log)]), ("line", home)):
+        command = ["sh", "-c", 'exec "$@" >&-', "sh", *program, name, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert "Error" not in done.stderr
+        codes[name] = done.returncode
+    assert codes == {"check": 1, "line": 2}
+
+
+# ---------------------------------------------------------------- lines of the session logs
+
+
+def test_results_name_the_line_that_they_were_read_in() -> None:
+    report = whole()
+    judged = with_lines(Gate().judge(report))
+    timed = [each for each in judged if each.at is not None and each.thread.file.endswith(".jsonl")]
+    assert len(timed) > 100
+    for each in timed:
+        assert each.line is not None
+        line = Path(each.thread.file).read_bytes().split(b"\n")[each.line - 1]
+        assert json.loads(line)["timestamp"] == each.at
+    document = json.loads(sarif(report, judged, version="1", cwd=Path("/nowhere")))
+    SARIF.validate(document)
+    places = [each["locations"][0]["physicalLocation"] for each in document["runs"][0]["results"]]
+    assert [place.get("region", {}).get("startLine") for place in places] == [each.line for each in judged]
+    shown = github(report, judged, Path("/nowhere")).splitlines()
+    failing = [each for each in judged if each.is_failing and each.line is not None]
+    assert failing
+    assert all(f",line={each.line}," in "".join(shown) for each in failing)
+
+
+def test_lines_of_files_that_are_not_here(tmp_path: Path) -> None:
+    log = tmp_path / "s.jsonl"
+    log.write_text('{"timestamp":"t0"}\n{"quoted":"{\\"timestamp\\":\\"t1\\"}"}\n{"timestamp": "t1"}')
+    here, gone = thread(file=str(log)), thread(file=str(tmp_path / "gone.jsonl"))
+    there = thread(file=f"build1:{log}", host="build1")
+    packed = thread(file=f"{log}.zst")
+    judged = [
+        Result(thread=each, kind="label", about="x", message="m", at=at)
+        for each in (here, gone, there, packed)
+        for at in ("t0", "t1", "t2", None)
+    ]
+    assert [each.line for each in with_lines(judged)] == [1, 3, *(None,) * 14]

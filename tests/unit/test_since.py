@@ -261,6 +261,15 @@ def test_text_fits(home: Path) -> None:
     assert more == len(report.rows) - len(printed[1:-1])
 
 
+def test_times_have_a_date_where_they_are_of_several_days(home: Path) -> None:
+    day, week, year = (since_lines(report_of(home, NOW - days * 86_400), 200)[:2] for days in (1, 7, 400))
+    assert re.match(r"since \w{3} \d\d:\d\d, 24 h 00 min: ", day[0])
+    assert re.match(r"since \d{4}-\d\d-\d\d \d\d:\d\d, 7 days: ", week[0])
+    assert re.match(r"since \d{4}-\d\d-\d\d \d\d:\d\d, 400 days: ", year[0])
+    assert re.match(r"[\w-]+ +\d\d:\d\d ", day[1])
+    assert re.match(r"[\w-]+ +\d\d-\d\d \d\d:\d\d ", week[1])
+
+
 def test_markdown_fits(home: Path) -> None:
     text = since_markdown(report_of(home, NOW - 86_400))
     assert text.count("\n") <= MAX_LINES
@@ -301,7 +310,17 @@ def test_command_of_a_worker_elsewhere_names_its_host() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("8h", 28_800), ("90m", 5_400), ("90 min", 5_400), ("2d", 172_800)]
+    ("text", "seconds"),
+    [
+        ("8h", 28_800),
+        ("90m", 5_400),
+        ("90 min", 5_400),
+        ("2d", 172_800),
+        ("1w", 604_800),
+        ("1.5H", 5_400),
+        ("30s", 30),
+        ("99999d", NOW),
+    ],
 )
 def test_spans(text: str, seconds: float) -> None:
     assert _begin(text, NOW) == NOW - seconds

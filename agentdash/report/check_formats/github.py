@@ -37,11 +37,11 @@ def _annotations(report: CheckReport, judged: Sequence[Result], cwd: Path) -> It
             continue
         command = "error" if result.is_failing else _COMMANDS[result.severity]
         text = "\n".join((result.message, f"thread {result.thread.id}", *result.details))
-        yield _command(command, path_in(cwd, result.thread.file), result.kind, text)
+        yield _command(command, path_in(cwd, result.thread.file), result.kind, text, result.line)
 
 
-def _command(command: str, file: str, title: str, message: str) -> str:
-    properties = {"file": file, "title": f"agentdash: {title}"}
+def _command(command: str, file: str, title: str, message: str, line: int | None = None) -> str:
+    properties = {"file": file, **({"line": str(line)} if line else {}), "title": f"agentdash: {title}"}
     listed = ",".join(
         f"{name}={mask_secrets(value).translate(_ESCAPES_OF_PROPERTIES)}"
         for name, value in properties.items()

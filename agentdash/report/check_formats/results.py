@@ -42,6 +42,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     severity: str = "warning"
     details: tuple[str, ...] = ()
     """Further lines: differences, quotes, the remedy."""
+    at: str | None = None
+    """The time of the first observation, as its line in the session log has it."""
+    line: int | None = None
+    """The number of that line."""
     is_known: bool = False
     """Whether the baseline has it."""
     is_failing: bool = False
@@ -83,6 +87,7 @@ def _of_finding(thread: ThreadReport, finding: FindingReport, denial: DenialRepo
         direction=finding.direction,
         severity=finding.severity,
         details=(*differences, *quotes, *_remedy(finding)),
+        at=finding.since or next((evidence.at for evidence in finding.evidence), None),
     )
 
 
@@ -100,6 +105,7 @@ def _of_denial(thread: ThreadReport, denial: DenialReport) -> Result:
         f"{denial.target or '(target not named)'}, {calls}",
         direction="narrower",
         details=(denial.quote, *_remedy(denial)),
+        at=denial.first,
     )
 
 

@@ -77,7 +77,7 @@ def _result(result: Result, cwd: Path, *, has_baseline: bool) -> dict[str, Any]:
         "kind": "open" if is_undecided else "fail",
         "level": "none" if is_undecided else _LEVELS[result.severity],
         "message": {"text": "\n".join((result.message, *result.details))},
-        "locations": [_location(thread.file, cwd)],
+        "locations": [_location(thread.file, cwd, result.line)],
         "partialFingerprints": {_FINGERPRINT: hashlib.sha256(identity.encode()).hexdigest()},
         "properties": {
             "thread": thread.id,
@@ -94,5 +94,8 @@ def _result(result: Result, cwd: Path, *, has_baseline: bool) -> dict[str, Any]:
     return found
 
 
-def _location(file: str, cwd: Path) -> dict[str, Any]:
-    return {"physicalLocation": {"artifactLocation": {"uri": uri_in(cwd, file)}}}
+def _location(file: str, cwd: Path, line: int | None = None) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": uri_in(cwd, file)}}
+    if line is not None:
+        place["region"] = {"startLine": line}
+    return {"physicalLocation": place}
