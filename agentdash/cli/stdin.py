@@ -36,8 +36,7 @@ def without_stdin(targets: Sequence[str]) -> Iterator[tuple[str, ...]]:
         try:
             yield tuple(str(path) if target == STDIN else target for target in targets)
         except click.UsageError as problem:
-            problem.message = problem.message.replace(str(path), STDIN_NAME)
-            raise
+            raise click.UsageError(problem.message.replace(str(path), STDIN_NAME), problem.ctx) from problem
 
 
 @contextmanager
