@@ -243,6 +243,31 @@ async def test_tui(version: str, name: str) -> None:
         assert (may(asked.policy, lab) == truth.may) is not is_outranked
 
 
+@pytest.mark.parametrize("version", VERSIONS[1:])
+async def test_choice_in_the_running_tui(version: str) -> None:
+    """What `/permissions` was given is asked for from then on."""
+    with matrix_lab(version, Settings("x", _TYPED)) as lab:
+        pane = lab.lab.pane(shlex.join(lab.interactive(*_TYPED)))
+        await until(lambda: "\n› " in pane.text(), f"the prompt of {version}")
+        await asyncio.sleep(2)  # in its first seconds a TUI may lose keys
+        pane.submit("[[first]] go")
+        await until(lambda: bool(lab.lab.threads()) and any(each.may for each in lab.truths()), "its command")
+        await pane.shows("• done")
+        lab.forget()
+        pane.submit("/permissions")
+        await pane.answer("Update Model Permissions", "1")
+        pane.submit("[[again]] go")
+        await until(lambda: len([each for each in lab.truths() if each.may]) == 2, "the next command")
+        seen = agentdash(lab, "status", "--json", "-S", str(lab.lab.tmux))
+        (worker,) = [each for each in json.loads(seen.stdout)["workers"] if each["id"] == lab.thread]
+        requested = worker["sandbox"]["requested"]
+        assert (requested["filesystem"], requested["network"]) == ("workspace", "off")
+        assert {each["layer"] for each in requested["origin"]} == {"thread setting"}
+        assert not {each["kind"] for each in worker["sandbox"]["findings"]} & REQUEST_KINDS
+        before, after = (each.may for each in lab.truths())
+        assert (before["workspace"], after["workspace"], after["home"]) == (False, True, False)
+
+
 # ---------------------------------------------------------------- sub-agents
 
 _TESTER: Final = 'name = "tester"\ndescription = "tests"\ndeveloper_instructions = "test"\n'
