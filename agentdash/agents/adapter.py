@@ -18,6 +18,7 @@ from agentdash.model.events import SessionSeen
 from agentdash.model.fleet import Thread
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested
+from agentdash.model.screen_label import ScreenLabel
 from agentdash.model.state_paths import StatePath
 
 Role = Literal["worker", "server", "aside"]
@@ -152,6 +153,11 @@ class Adapter:
         """The rows of the `[state]` table; empty without one."""
         table = self.tables.get("state")
         return () if table is None else msgspec.convert(table, StateTable).paths
+
+    def screen_label(self, lines: Sequence[str]) -> ScreenLabel | None:
+        """Return the sandbox that a screen states of a thread; None where it states none."""
+        del lines
+        return None
 
     def is_session_log(self, path: str) -> bool:
         """Return whether an open file of one of its processes is the log of a session."""

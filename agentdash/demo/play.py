@@ -26,6 +26,7 @@ from agentdash.agents.codex.config.roles import role_request
 from agentdash.agents.codex.config.versions import latest_rules
 from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.codex.screen_label import screen_label
 from agentdash.agents.screen_reader import read_screen
 from agentdash.demo.source import ScriptedSource
 from agentdash.engine.detect.env_output import read_flags
@@ -99,6 +100,7 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
         yield from _codex_processes(family, pid, events[0].at, end)
         yield from _command_processes(events, pid, end, family)
         yield from _requests(family, events)
+        yield from _label(family, events)
     for number, session in enumerate(day["session"]):
         yield from _session(session, start, _FIRST_SESSION_PID + 100 * number, start + day["length"])
     for unreadable in day["unreadable"]:
@@ -196,6 +198,16 @@ def _session(session: Mapping[str, Any], start: float, pid: int, end: float) -> 
         name, mode, line = parse_role(session["role"])
         role = role_request_of_claude(mode or "", f"{_CLAUDE_HOME}/agents/{name}.md", line)
         yield e.PolicyRequested(at=child.at, worker=child.thread, requested=replace(role, since=child.at))
+
+
+def _label(family: Mapping[str, Any], events: Sequence[e.ThreadEvent]) -> Iterator[e.Event]:
+    """Yield what the screen of the first thread of a family states of its sandbox."""
+    if "states" in family:
+        rule, thread = "--------", events[0].thread
+        lines = [f"sandbox: {family['states']}", f"session id: {thread}"]
+        label = screen_label(["OpenAI Codex v0.169.0", rule, *lines, rule])
+        if label is not None:
+            yield e.LabelRead(at=events[0].at + 1.0, label=label)
 
 
 def _requests(family: Mapping[str, Any], events: Sequence[e.ThreadEvent]) -> Iterator[e.Event]:

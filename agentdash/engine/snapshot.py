@@ -31,7 +31,7 @@ from agentdash.engine.remote_rows import RemoteRows
 from agentdash.engine.shared_homes import SharedHomes
 from agentdash.model.attention import Attention
 from agentdash.model.chat import Chat
-from agentdash.model.events import SessionSeen
+from agentdash.model.events import LabelRead, SessionSeen
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, History, PaneOccupant, Thread, Tokens
 from agentdash.model.git import Repository
@@ -196,6 +196,8 @@ class RowInputs(msgspec.Struct, frozen=True):
     """What is known of the places that its remedies name."""
     requests: tuple[Requested, ...] = ()
     """What the processes that ran it were asked for."""
+    label: LabelRead | None = None
+    """What its screen states."""
 
     def is_same(self, other: RowInputs) -> bool:
         """Return whether judging again would give the same; large facts are frozen, so identity is enough for
@@ -216,6 +218,7 @@ class RowInputs(msgspec.Struct, frozen=True):
             and self.predictor is other.predictor
             and self.places.is_same(other.places)
             and self.requests is other.requests
+            and self.label is other.label
         )
 
 
@@ -356,6 +359,7 @@ class _SnapshotBuilder:
             predictor=self._predictor,
             places=facts_of(fleet, thread, case.commands),
             requests=fleet.requests.get(thread.id, ()),
+            label=fleet.labels.get(thread.id),
         )
 
     def _server_findings(self, pane: Pane) -> tuple[Finding, ...]:
@@ -501,6 +505,7 @@ def _thread_worker(inputs: RowInputs) -> Worker:
         predictor=inputs.predictor,
         places=inputs.places,
         requests=inputs.requests,
+        label=inputs.label,
     )
     if thread.agent != "codex":
         assessment, sandbox = by_transcript(assessment, sandbox)

@@ -29,6 +29,7 @@ KIND_WORDS: Final[dict[str, str]] = {
     FindingKind.RESUME_DROPPED_POLICY: "policy lost when resumed",
     FindingKind.ROLE_POLICY_IGNORED: "another policy than its role asks",
     FindingKind.AUTO_APPROVED_OUTSIDE: "let out by an automatic reviewer",
+    FindingKind.LABEL_WRONG: "its screen states another sandbox",
     FindingKind.SANDBOX_SILENTLY_OFF: "no sandbox, though switched on",
     FindingKind.SANDBOX_OFF_FOR_COMMAND: "a command ran outside",
     FindingKind.CHILD_MODE_ESCALATED: "wider mode than its session",

@@ -27,6 +27,7 @@ from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.reach import Reach
 from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
+from agentdash.model.screen_label import ScreenLabel
 from agentdash.model.state_paths import Installed, PathAccess
 from agentdash.model.tokens import ModelUsage
 
@@ -351,6 +352,12 @@ class ScreenRead(Event, frozen=True, kw_only=True, tag="screen-read"):
     """Where the words stand: `screen`, or `title` where the rule reads the pane's title."""
 
 
+class LabelRead(Event, frozen=True, kw_only=True, tag="label-read"):
+    """The sandbox that a screen states of a thread; emitted when it changed."""
+
+    label: ScreenLabel
+
+
 class StatusPushed(Event, frozen=True, kw_only=True, tag="status-pushed"):
     """`thread/status/changed` or a row of `thread/list`, from Codex's app-server (0.160+)."""
 
@@ -528,6 +535,7 @@ AnyEvent = (
     | PaneDrawn
     | PaneGone
     | ScreenRead
+    | LabelRead
     | StatusPushed
     | PaneSessionRead
     | ObservationsRecalled

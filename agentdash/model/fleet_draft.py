@@ -118,6 +118,7 @@ class FleetDraft:
         self.paths = CopyOnWrite(fleet.paths)
         self.links: FleetLinks = fleet.links
         self.busy = CopyOnWrite(fleet.busy)
+        self.labels = CopyOnWrite(fleet.labels)
         self.troubles = CopyOnWrite(fleet.troubles)
         self.sessions = CopyOnWrite(fleet.sessions)
         self.requests = CopyOnWrite(fleet.requests)
@@ -153,6 +154,7 @@ class FleetDraft:
             paths=self.paths.freeze(),
             links=self.links,
             busy=self.busy.freeze(),
+            labels=self.labels.freeze(),
             troubles=self.troubles.freeze(),
             sessions=self.sessions.freeze(),
             requests=self.requests.freeze(),

@@ -27,6 +27,7 @@ from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.process import Launcher, Process
 from agentdash.model.reach import Reach, Reached, ReachTarget
 from agentdash.model.requested import EnvironmentRule, Requested, RequestOrigin
+from agentdash.model.screen_label import ScreenLabel
 from agentdash.model.state_paths import Installed, PathAccess, StatePath
 from agentdash.model.tokens import ModelUsage
 
@@ -63,6 +64,7 @@ FLEET_FIELDS: Final[Mapping[str, Origin]] = {
     "paths": Origin.JOURNAL,
     "links": Origin.DERIVED,
     "busy": Origin.JOURNAL,
+    "labels": Origin.JOURNAL,
     "troubles": Origin.JOURNAL,
     "sessions": Origin.JOURNAL,
     "requests": Origin.JOURNAL,
@@ -101,6 +103,7 @@ EVENT_ORIGINS: Final[Mapping[type[e.Event], Origin]] = {
     e.PaneDrawn: Origin.JOURNAL,
     e.PaneGone: Origin.JOURNAL,
     e.ScreenRead: Origin.JOURNAL,
+    e.LabelRead: Origin.JOURNAL,
     e.StatusPushed: Origin.JOURNAL,
     e.PaneSessionRead: Origin.JOURNAL,
     e.ObservationsRecalled: Origin.JOURNAL,
@@ -220,6 +223,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "text": TextUse.SCREEN,
         "object": TextUse.SCREEN,
     },
+    e.LabelRead: {},
     e.StatusPushed: {"thread": TextUse.PLAIN, "flags": TextUse.PLAIN},
     e.PaneSessionRead: {"thread": TextUse.PLAIN, "agent": TextUse.PLAIN},
     e.ObservationsRecalled: {},
@@ -240,6 +244,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
     FleetKnown: {  # the keys of mappings
         "pushed": TextUse.PLAIN,
         "sources": TextUse.PLAIN,
+        "labels": TextUse.PLAIN,
         "troubles": TextUse.PLAIN,
         "recalled": TextUse.PLAIN,
         "requests": TextUse.PLAIN,
@@ -314,6 +319,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
     ProviderTrouble: {"text": TextUse.SCREEN},
     EnvironmentRule: {"names": TextUse.PLAIN, "text": TextUse.CONTEXT, "file": TextUse.CONTEXT},
     Requested: {"excluded": TextUse.CONTEXT, "changed_files": TextUse.CONTEXT},
+    ScreenLabel: {"thread": TextUse.PLAIN, "text": TextUse.SCREEN, "roots": TextUse.PLAIN},
     RequestOrigin: {"text": TextUse.CONTEXT, "file": TextUse.CONTEXT},
     SandboxObservation: {
         "network_flag": TextUse.PLAIN,

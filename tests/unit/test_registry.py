@@ -29,6 +29,7 @@ from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
 from agentdash.model.registry import EVENT_ORIGINS, FLEET_FIELDS, RECORDED, RESTORED_FIELDS, TEXTS, Origin
 from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
+from agentdash.model.screen_label import ScreenLabel
 from agentdash.model.state_paths import PathAccess
 from agentdash.model.states import State
 from agentdash.store.journal import LINE_DECODER, JournalPacker, JournalUnpacker
@@ -163,6 +164,11 @@ RECORDED_EVENTS: dict[type[e.Event], st.SearchStrategy[Any]] = {
         rule=st.sampled_from((None, "r")),
         text=st.sampled_from(("", "quota")),
         frozen=st.booleans(),
+    ),
+    e.LabelRead: st.builds(
+        e.LabelRead,
+        at=AT,
+        label=st.builds(ScreenLabel, thread=st.sampled_from(THREADS), text=st.just("sandbox: read-only")),
     ),
     e.StatusPushed: st.builds(
         e.StatusPushed,
@@ -353,6 +359,7 @@ REQUIRED: dict[str, Any] = {
     "memory": RECALLED,
     "paths": (),
     "requested": Requested(),
+    "label": ScreenLabel(thread="t", text="sandbox: read-only"),
     "workers": (),
     "how": "completed",
     "origin": "turn_context",

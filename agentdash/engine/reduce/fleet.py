@@ -72,7 +72,7 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
         case e.PaneGone():
             recall.keep_pane_worker(draft, event.key, event.at)
             panes.remove_pane(draft, event)
-        case e.ScreenRead():
+        case e.ScreenRead() | e.LabelRead():
             panes.reduce_reading(draft, event)
         case e.StatusPushed():
             draft.pushed[event.thread] = recall.with_known_since(draft, event)

@@ -65,9 +65,12 @@ def remove_pane(draft: FleetDraft, event: e.PaneGone) -> None:
     draft.troubles.discard(str(event.key))
 
 
-def reduce_reading(draft: FleetDraft, event: e.ScreenRead) -> None:
-    """Update the reading of a screen, and the provider trouble that it shows for the pane and the threads in
-    it."""
+def reduce_reading(draft: FleetDraft, event: e.ScreenRead | e.LabelRead) -> None:
+    """Update what a screen states of a sandbox, or its reading, and the provider trouble that it shows for
+    the pane and the threads in it."""
+    if isinstance(event, e.LabelRead):
+        draft.labels[event.label.thread] = event
+        return
     before = draft.readings.get(event.key)
     if before is None:
         event = replace(event, at=_shown_since(draft, event))

@@ -22,9 +22,11 @@ from agentdash.engine.judge.findings.requests import (
     request_findings,
     with_environment,
 )
+from agentdash.engine.judge.findings.screen_labels import label_findings
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import kernel_in_words, launcher_in_words, launcher_name
+from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.fleet import Thread
@@ -47,6 +49,7 @@ def judge_sandbox(
     predictor: DenialPredictor | None = None,
     places: PathFacts = _NO_PLACES,
     requests: tuple[Requested, ...] = (),
+    label: LabelRead | None = None,
 ) -> Sandbox:
     """Return the layers of a thread's sandbox, compared.
 
@@ -58,6 +61,7 @@ def judge_sandbox(
         predictor: what its policy would deny the worker CLIs that it could start.
         places: what is known of the places that remedies name.
         requests: what the processes that ran it were asked for, oldest first.
+        label: what its screen states.
     """
     policy = thread.policy
     if thread.helper:
@@ -69,6 +73,7 @@ def judge_sandbox(
     different += escape_findings(thread, places)
     if thread.agent == "codex":
         different += [*request_findings(thread, requests, parent_policy), *auto_approved(thread)]
+        different += label_findings(thread, label)
     different += sandbox_silently_off(thread, requests)
     different += child_mode_escalated(thread, parent_policy, requests)
     differences = _merge(with_environment(finding, requests) for finding in different)
